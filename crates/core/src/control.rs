@@ -1,0 +1,316 @@
+//! The border: what happened ([`Ack`], [`Loss`], [`Send`]) and what is allowed ([`Control`]).
+//!
+//! Records are flat, of eight-byte fields, so that one layout is the Rust argument, the C argument,
+//! the BPF record and the numpy row. There is no other protocol between transport and controller.
+use crate::params::{Param, Params};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// One or more acknowledgements that delivered something new.
+///
+/// A call may stand for a batch: a controller is a function of bytes and time, never of the number
+/// of calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ack {
+    /// When the acknowledgement arrived at the sender.
+    pub now: Time,
+    /// When the newest packet it delivers was sent.
+    pub sent_at: Time,
+    /// Round-trip sample of that packet; zero when there is none (RFC 6298 section 3, Karn).
+    pub rtt: Span,
+    /// Smoothed round-trip time (RFC 6298).
+    pub srtt: Span,
+    /// Smallest sample of the flow so far.
+    pub min_rtt: Span,
+    /// Largest sample of the batch; equals `rtt` for a single acknowledgement.
+    pub rtt_max: Span,
+    /// Newly delivered. A sender that counts ACKs instead of bytes credits one packet per ACK.
+    pub acked: Bytes,
+    /// Part of `acked` that carried a congestion mark (RFC 3168).
+    pub ce_marked: Bytes,
+    /// Sent, neither delivered nor declared lost, after this acknowledgement.
+    pub inflight: Bytes,
+    /// Delivered since the connection began.
+    pub delivered: Bytes,
+    /// Delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation); zero when there is none.
+    pub delivery_rate: Rate,
+    /// 1 when the application, not the controller, limited what the sample measures; else 0.
+    pub app_limited: u64,
+    /// 1 while the sender repairs a loss; window-based controllers do not grow then. Else 0.
+    pub recovering: u64,
+    /// 1 when the sender filled its window before this acknowledgement; else 0 (RFC 9438
+    /// section 5.8: a window that was not used must not grow).
+    pub cwnd_limited: u64,
+}
+
+/// Packets were declared lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Loss {
+    /// When the loss was declared.
+    pub now: Time,
+    /// When the newest of the lost packets was sent.
+    pub sent_at: Time,
+    /// Newly declared lost.
+    pub lost: Bytes,
+    /// FlightSize (RFC 5681) before the loss was declared: sent and not cumulatively acknowledged.
+    pub inflight: Bytes,
+    /// What the sender made of it.
+    pub kind: LossKind,
+}
+
+/// What kind of loss event this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u64)]
+pub enum LossKind {
+    /// First loss of an episode, seen from later deliveries: reduce once.
+    #[default]
+    Gap = 0,
+    /// Further losses of the same episode: already answered for.
+    More = 1,
+    /// The retransmission timer expired: start over.
+    Timeout = 2,
+}
+
+/// A packet is about to leave. Only controllers that ask for it are told ([`Controller::gates`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Send {
+    /// When it would leave.
+    pub now: Time,
+    /// Its size.
+    pub size: Bytes,
+    /// Sent, neither delivered nor declared lost, before this packet.
+    pub inflight: Bytes,
+    /// 1 for a retransmission, else 0.
+    pub retransmission: u64,
+}
+
+/// The answer to [`Send`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it go.
+    #[default]
+    Send,
+    /// Keep it until the next acknowledgement or timer.
+    Hold,
+}
+
+/// What a controller allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Control {
+    /// Most bytes in flight.
+    pub cwnd: Bytes,
+    /// Fastest sending rate; `Rate::UNLIMITED` leaves pacing off.
+    pub pacing_rate: Rate,
+    /// Slow-start threshold, for records and for what a sender prints; `Bytes(u64::MAX)` if the
+    /// controller has none or has not set it.
+    pub ssthresh: Bytes,
+}
+
+impl Control {
+    /// A window and nothing else.
+    pub fn window(cwnd: Bytes) -> Self {
+        Self { cwnd, pacing_rate: Rate::UNLIMITED, ssthresh: Bytes(u64::MAX) }
+    }
+}
+
+/// Decides for one flow. `control` is read after every call.
+pub trait Controller: std::marker::Send {
+    /// Something was delivered.
+    fn on_ack(&mut self, ack: &Ack);
+    /// Something was lost.
+    fn on_loss(&mut self, loss: &Loss);
+    /// A packet is about to leave; called only if [`Controller::gates`].
+    fn on_send(&mut self, _send: &Send) -> Verdict {
+        Verdict::Send
+    }
+    /// Whether `on_send` wants to be asked. Constant over the life of the flow.
+    fn gates(&self) -> bool {
+        false
+    }
+    /// The time asked for by `next_timer` has come.
+    fn on_timer(&mut self, _now: Time) {}
+    /// When `on_timer` is to be called next.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    /// What is allowed now.
+    fn control(&self) -> Control;
+    /// Events worth counting, by name (fallbacks, learning steps, ...), read at the end of a run.
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
+
+impl<C: Controller + ?Sized> Controller for Box<C> {
+    fn on_ack(&mut self, ack: &Ack) {
+        (**self).on_ack(ack);
+    }
+    fn on_loss(&mut self, loss: &Loss) {
+        (**self).on_loss(loss);
+    }
+    fn on_send(&mut self, send: &Send) -> Verdict {
+        (**self).on_send(send)
+    }
+    fn gates(&self) -> bool {
+        (**self).gates()
+    }
+    fn on_timer(&mut self, now: Time) {
+        (**self).on_timer(now);
+    }
+    fn next_timer(&self) -> Option<Time> {
+        (**self).next_timer()
+    }
+    fn control(&self) -> Control {
+        (**self).control()
+    }
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        (**self).counters()
+    }
+}
+
+/// Names one of the subflows that a [`Coupled`] governs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubflowId(pub u32);
+
+/// Decides for a set of subflows: one connection's, or all of a host's. Transports speak to this
+/// trait only; a plain [`Controller`] comes in through [`PerFlow`].
+pub trait Coupled: std::marker::Send {
+    /// A subflow joined. Called before any other call that names it.
+    fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo);
+    /// A subflow left.
+    fn subflow_removed(&mut self, id: SubflowId);
+    /// See [`Controller::on_ack`].
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack);
+    /// See [`Controller::on_loss`].
+    fn on_loss(&mut self, id: SubflowId, loss: &Loss);
+    /// See [`Controller::on_send`].
+    fn on_send(&mut self, _id: SubflowId, _send: &Send) -> Verdict {
+        Verdict::Send
+    }
+    /// See [`Controller::gates`].
+    fn gates(&self) -> bool {
+        false
+    }
+    /// See [`Controller::on_timer`].
+    fn on_timer(&mut self, _id: SubflowId, _now: Time) {}
+    /// See [`Controller::next_timer`].
+    fn next_timer(&self, _id: SubflowId) -> Option<Time> {
+        None
+    }
+    /// See [`Controller::control`].
+    fn control(&self, id: SubflowId) -> Control;
+    /// See [`Controller::counters`].
+    fn counters(&self, _id: SubflowId) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
+
+type BuildController = Box<dyn Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send>;
+
+/// Gives every subflow a controller of its own.
+pub struct PerFlow {
+    build: BuildController,
+    flows: Vec<Option<Box<dyn Controller>>>,
+    gates: bool,
+}
+
+impl PerFlow {
+    /// Calls `build` for each subflow that joins.
+    pub fn new(
+        build: impl Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send + 'static,
+    ) -> Self {
+        Self { build: Box::new(build), flows: Vec::new(), gates: false }
+    }
+
+    fn get(&self, id: SubflowId) -> &dyn Controller {
+        self.flows[id.0 as usize].as_deref().expect("the subflow was added and not removed")
+    }
+
+    fn get_mut(&mut self, id: SubflowId) -> &mut Box<dyn Controller> {
+        self.flows[id.0 as usize].as_mut().expect("the subflow was added and not removed")
+    }
+}
+
+impl Coupled for PerFlow {
+    fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
+        let controller = (self.build)(flow);
+        self.gates |= controller.gates();
+        let index = id.0 as usize;
+        if self.flows.len() <= index {
+            self.flows.resize_with(index + 1, || None);
+        }
+        self.flows[index] = Some(controller);
+    }
+    fn subflow_removed(&mut self, id: SubflowId) {
+        self.flows[id.0 as usize] = None;
+    }
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        self.get_mut(id).on_ack(ack);
+    }
+    fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
+        self.get_mut(id).on_loss(loss);
+    }
+    fn on_send(&mut self, id: SubflowId, send: &Send) -> Verdict {
+        self.get_mut(id).on_send(send)
+    }
+    fn gates(&self) -> bool {
+        self.gates
+    }
+    fn on_timer(&mut self, id: SubflowId, now: Time) {
+        self.get_mut(id).on_timer(now);
+    }
+    fn next_timer(&self, id: SubflowId) -> Option<Time> {
+        self.get(id).next_timer()
+    }
+    fn control(&self, id: SubflowId) -> Control {
+        self.get(id).control()
+    }
+    fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
+        self.get(id).counters()
+    }
+}
+
+/// What a controller is told about its flow before the first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowInfo {
+    /// Size of a full packet as the sender counts it (with headers where the scenario counts them).
+    pub mss: Bytes,
+    /// Window to start with (RFC 6928).
+    pub initial_cwnd: Bytes,
+    /// Initial slow-start threshold; `Bytes(u64::MAX)` for none.
+    pub initial_ssthresh: Bytes,
+    /// How the sender recovers from loss, for controllers whose published rules differ by it.
+    pub recovery: Recovery,
+    /// When the flow starts.
+    pub start: Time,
+    /// Seed of the controller's own randomness.
+    pub seed: u64,
+}
+
+/// How a sender finds and repairs losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// Selective acknowledgements: RFC 6675, RFC 8985, RFC 6937.
+    #[default]
+    Sack,
+    /// NewReno without SACK by the rules of ns-2.35.
+    Ns2,
+}
+
+/// Entry of the controller table: one `SPEC` per file in `controllers/`.
+#[derive(Debug)]
+pub struct Spec {
+    /// Name in scenario files and on the command line; equals the file's name.
+    pub name: &'static str,
+    /// One line for `ackademy list`.
+    pub about: &'static str,
+    /// RFC or paper, with section or equation.
+    pub source: &'static str,
+    /// What a scenario may set, with default and range.
+    pub params: &'static [Param],
+    /// Makes one for a flow. `Params` are complete and in range.
+    pub build: fn(&FlowInfo, &Params) -> Box<dyn Controller>,
+}

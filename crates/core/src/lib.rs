@@ -1,0 +1,15 @@
+//! Ackademy's core: congestion controllers, the sender that drives them, and a deterministic
+//! packet-level simulator. Pure: no I/O, no clock, no threads, no `unsafe`.
+#![forbid(unsafe_code)]
+
+pub mod control;
+pub mod controllers;
+pub mod coupled;
+pub mod params;
+pub mod reno_window;
+pub mod rng;
+pub mod sim;
+pub mod units;
+
+/// Hash of this crate's sources; part of every result's name.
+pub const CODE_HASH: &str = env!("ACKADEMY_CODE_HASH");

@@ -1,0 +1,84 @@
+//! The window of NewReno, shared by the controllers that are NewReno underneath.
+use crate::control::{Control, FlowInfo, Loss, LossKind, Recovery};
+use crate::units::{Bytes, Rate};
+
+/// The window of RFC 5681, shared by the controllers that are NewReno underneath.
+#[derive(Clone, Debug)]
+pub struct Window {
+    mss: f64,
+    /// Packets; fractional.
+    pub cwnd: f64,
+    /// Packets.
+    pub ssthresh: f64,
+    /// Whether a loss halves the window (ns-2) or FlightSize (RFC 5681).
+    pub half_of_window: bool,
+}
+
+impl Window {
+    /// Starts in slow start with the flow's initial window.
+    pub fn new(flow: &FlowInfo) -> Self {
+        let mss = flow.mss.0 as f64;
+        Self {
+            mss,
+            cwnd: flow.initial_cwnd.0 as f64 / mss,
+            ssthresh: flow.initial_ssthresh.0 as f64 / mss,
+            half_of_window: flow.recovery == Recovery::Ns2,
+        }
+    }
+
+    /// Whether the window grows exponentially.
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Acknowledged bytes in packets.
+    pub fn packets(&self, bytes: Bytes) -> f64 {
+        bytes.0 as f64 / self.mss
+    }
+
+    /// Slow start up to `ssthresh`; what is left of `acked` (packets) is for congestion avoidance.
+    pub fn slow_start(&mut self, acked: f64) -> f64 {
+        if !self.in_slow_start() {
+            return acked;
+        }
+        // An increment that reaches past ssthresh keeps its whole step, as in RFC 5681 and ns-2,
+        // where one ACK is one step; only a batch is cut at the threshold.
+        let step = acked.min((self.ssthresh - self.cwnd).max(1.0).ceil());
+        self.cwnd += step;
+        acked - step
+    }
+
+    /// Congestion avoidance: `per_rtt` packets per round trip, spread over it.
+    pub fn avoid(&mut self, acked: f64, per_rtt: f64) {
+        self.cwnd += per_rtt * acked / self.cwnd;
+    }
+
+    /// Multiplicative decrease, once per loss episode (RFC 5681 section 3.2 step 2; ns-2 halves the
+    /// window, keeps its fraction in `cwnd` and drops it in `ssthresh`).
+    pub fn reduce(&mut self, loss: &Loss) {
+        match loss.kind {
+            LossKind::More => return,
+            LossKind::Gap | LossKind::Timeout => {}
+        }
+        if self.half_of_window {
+            let half = self.cwnd / 2.0;
+            self.ssthresh = half.floor().max(2.0);
+            self.cwnd = half.max(1.0);
+        } else {
+            self.ssthresh = (self.packets(loss.inflight) / 2.0).max(2.0);
+            self.cwnd = self.ssthresh;
+        }
+        if loss.kind == LossKind::Timeout {
+            self.cwnd = 1.0;
+        }
+    }
+
+    /// As the transport wants it.
+    pub fn control(&self) -> Control {
+        Control {
+            cwnd: Bytes((self.cwnd * self.mss) as u64),
+            pacing_rate: Rate::UNLIMITED,
+            ssthresh: Bytes((self.ssthresh * self.mss) as u64),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What travels over links: a small `Copy` record, moved by value through pipes and queues.
+use crate::units::Time;
+
+/// SACK blocks an acknowledgement carries at most (RFC 2018 with timestamps).
+pub const SACK_BLOCKS: usize = 3;
+
+/// Data, acknowledgement or datagram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A segment of a flow.
+    #[default]
+    Data,
+    /// An acknowledgement.
+    Ack,
+    /// A datagram of an unresponsive source.
+    Datagram,
+}
+
+/// One packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// Index of its flow (subflow) in the simulation.
+    pub flow: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// Index of the next link on its path.
+    pub hop: u8,
+    /// ECN-capable transport (RFC 3168).
+    pub ect: bool,
+    /// Congestion experienced (data), or echoed (ACK).
+    pub ce: bool,
+    /// A retransmission (data), or a report of a duplicate (ACK, RFC 2883).
+    pub again: bool,
+    /// Segment number (data), or the next segment expected (ACK).
+    pub seq: u64,
+    /// When the data packet left the sender; an ACK echoes it.
+    pub sent_at: Time,
+    /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
+    /// blocks have length zero.
+    pub sack: [(u32, u32); SACK_BLOCKS],
+    /// ACK: congestion-marked bytes received since the last ACK.
+    pub ce_bytes: u32,
+}
