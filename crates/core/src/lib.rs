@@ -5,9 +5,11 @@
 pub mod control;
 pub mod controllers;
 pub mod coupled;
+pub mod learners;
 pub mod params;
 pub mod reno_window;
 pub mod rng;
+pub mod sensing;
 pub mod sim;
 pub mod units;
 

@@ -1,0 +1,2 @@
+//! What several learned controllers share, and nothing else.
+pub mod tabular;
