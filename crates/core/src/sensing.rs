@@ -70,7 +70,9 @@ pub struct StepMeter {
     mss: f64,
     delivered_before: Bytes,
     lost: f64,
-    /// Seconds times packets, and packets, over the round-trip samples.
+    /// Nanoseconds times packets, and packets, over the round-trip samples. Whole numbers, like all
+    /// sums here, so that equal steps have equal outcomes to the last bit: a reward can depend on
+    /// the sign of their difference.
     rtt_sum: f64,
     rtt_count: f64,
 }
@@ -108,7 +110,7 @@ impl StepMeter {
     pub fn on_ack(&mut self, ack: &Ack) {
         if ack.rtt.0 > 0 {
             let packets = (ack.acked.0 as f64 / self.mss).max(1.0);
-            self.rtt_sum += ack.rtt.as_secs_f64() * packets;
+            self.rtt_sum += ack.rtt.0 as f64 * packets;
             self.rtt_count += packets;
         }
     }
@@ -120,12 +122,16 @@ impl StepMeter {
 
     /// The step so far.
     pub fn outcome(&self, now: Time, delivered: Bytes) -> Outcome {
-        let span_s = now.since(self.started).as_secs_f64().max(1e-9);
+        let nanos = now.since(self.started).0.max(1) as f64;
         let delivered = delivered.saturating_sub(self.delivered_before).0 as f64;
         let loss_ratio = self.lost / (self.lost + delivered).max(1.0);
         Outcome {
-            throughput_bps: delivered.max(self.mss) * 8.0 / span_s,
-            rtt_mean_s: if self.rtt_count > 0.0 { self.rtt_sum / self.rtt_count } else { 0.0 },
+            throughput_bps: delivered.max(self.mss) * 8e9 / nanos,
+            rtt_mean_s: if self.rtt_count > 0.0 {
+                self.rtt_sum / self.rtt_count / 1e9
+            } else {
+                0.0
+            },
             loss_ratio: loss_ratio.min(0.999),
         }
     }
@@ -188,6 +194,19 @@ mod tests {
         close(outcome.throughput_bps, 3e6);
         close(outcome.rtt_mean_s, 0.16);
         close(outcome.loss_ratio, 0.25);
+    }
+
+    #[test]
+    fn equal_rates_over_unequal_steps_are_equal_to_the_last_bit() {
+        let outcome = |packets: u64| {
+            let mut meter = StepMeter::new(Bytes(1250), Time(0), Bytes(0));
+            for _ in 0..packets {
+                let rtt = Span::from_micros(153_001);
+                meter.on_ack(&Ack { rtt, acked: Bytes(1250), ..Ack::default() });
+            }
+            meter.outcome(Time(0) + Span::from_millis(packets), Bytes(1250 * packets))
+        };
+        assert!((1..500).all(|packets| outcome(packets) == outcome(153)));
     }
 
     #[test]
