@@ -70,6 +70,12 @@ pub enum LossKind {
     More = 1,
     /// The retransmission timer expired: start over.
     Timeout = 2,
+    /// A partial acknowledgement without SACK: the window shrinks by `lost`, not below one packet
+    /// (RFC 6582 section 3.2 step 3). Nothing more was lost.
+    Deflate = 3,
+    /// The flow idled longer than its time-out: the window restarts, the threshold stays (RFC 5681
+    /// section 4.1). Nothing was lost.
+    Idle = 4,
 }
 
 /// A packet is about to leave. Only controllers that ask for it are told ([`Controller::gates`]).

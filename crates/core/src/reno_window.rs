@@ -10,6 +10,8 @@ pub struct Window {
     pub cwnd: f64,
     /// Packets.
     pub ssthresh: f64,
+    /// Window after idling (RFC 5681 section 4.1: the initial one; ns-2: one packet).
+    restart: f64,
     /// Whether a loss halves the window (ns-2) or FlightSize (RFC 5681).
     pub half_of_window: bool,
 }
@@ -22,6 +24,10 @@ impl Window {
             mss,
             cwnd: flow.initial_cwnd.0 as f64 / mss,
             ssthresh: flow.initial_ssthresh.0 as f64 / mss,
+            restart: match flow.recovery {
+                Recovery::Sack => flow.initial_cwnd.0 as f64 / mss,
+                Recovery::Ns2 => 1.0,
+            },
             half_of_window: flow.recovery == Recovery::Ns2,
         }
     }
@@ -58,6 +64,14 @@ impl Window {
     pub fn reduce(&mut self, loss: &Loss) {
         match loss.kind {
             LossKind::More => return,
+            LossKind::Deflate => {
+                self.cwnd = (self.cwnd - self.packets(loss.lost)).max(1.0);
+                return;
+            }
+            LossKind::Idle => {
+                self.cwnd = self.cwnd.min(self.restart);
+                return;
+            }
             LossKind::Gap | LossKind::Timeout => {}
         }
         if self.half_of_window {
