@@ -58,6 +58,11 @@ impl Receiver {
         self.deadline
     }
 
+    /// Whether nothing waits behind a gap.
+    pub fn holds_nothing(&self) -> bool {
+        self.beyond.is_empty()
+    }
+
     /// The next segment expected.
     pub fn next_expected(&self) -> u64 {
         self.next

@@ -196,6 +196,14 @@ impl Sender {
         either!(self, sender => sender.all_acknowledged())
     }
 
+    /// Whether its packets announce ECN.
+    pub fn ecn_capable(&self) -> bool {
+        match self {
+            Self::Sack(sender) => sender.ecn_capable(),
+            Self::Ns2(_) => false,
+        }
+    }
+
     /// Counters.
     pub fn stats(&self) -> &SenderStats {
         either!(self, sender => &sender.stats)

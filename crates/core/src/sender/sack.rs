@@ -121,6 +121,10 @@ impl SackSender {
         Bytes(self.board.inflight())
     }
 
+    pub(super) fn ecn_capable(&self) -> bool {
+        self.config.ecn != EcnSpec::Off
+    }
+
     /// The next packet that pacing, the window and the data at hand allow.
     pub(super) fn transmit(
         &mut self,
