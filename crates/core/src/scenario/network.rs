@@ -726,8 +726,8 @@ fn queue_plan(
             return Ok(QueueSpec::DropTail { packets: *packets, bytes: limit, bdp: None });
         }
         QueueSpec::Red { min_packets, max_packets, max_ratio, weight, packets, .. } => {
-            number(&field("min_packets"), *min_packets, 0.0..=1e9)?;
-            number(&field("max_packets"), *max_packets, *min_packets + 1e-9..=1e9)?;
+            integer(&field("min_packets"), *min_packets, 0..=1_000_000_000)?;
+            integer(&field("max_packets"), *max_packets, *min_packets + 1..=1_000_000_001)?;
             number(&field("max_ratio"), *max_ratio, 1e-9..=1.0)?;
             number(&field("weight"), *weight, 1e-9..=1.0)?;
             at_least_one("packets", *packets)?;

@@ -194,9 +194,9 @@ pub enum QueueSpec {
     /// Random early detection (Floyd and Jacobson 1993), gentle.
     Red {
         /// Average queue below which nothing is dropped.
-        min_packets: f64,
+        min_packets: u64,
         /// Average queue at which `max_ratio` is dropped.
-        max_packets: f64,
+        max_packets: u64,
         /// Drop ratio at `max_packets`.
         #[serde(default = "tenth")]
         max_ratio: f64,
@@ -361,12 +361,11 @@ pub enum ParamSpec {
 }
 
 /// What the application sends.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TrafficSpec {
     /// Always more.
-    #[default]
     Bulk {},
     /// Exponential amounts, then, when all is acknowledged, exponential pauses.
     OnOff {
@@ -408,6 +407,12 @@ pub enum TrafficSpec {
         /// Size on the wire.
         packet_bytes: u32,
     },
+}
+
+impl Default for TrafficSpec {
+    fn default() -> Self {
+        Self::Bulk {}
+    }
 }
 
 /// Sender and receiver. What is absent comes from the scenario's `[sender]`, then from the

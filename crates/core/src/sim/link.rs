@@ -6,11 +6,11 @@
 use super::delay::Delay;
 use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
 use super::packet::Packet;
-use super::queues::codel::{Codel, CodelConfig};
+use super::queues::codel::{self, Codel};
 use super::queues::drop_tail::DropTail;
-use super::queues::fq_codel::{FqCodel, FqCodelConfig};
-use super::queues::pie::{Pie, PieConfig};
-use super::queues::red::{Red, RedConfig};
+use super::queues::fq_codel::{self, FqCodel};
+use super::queues::pie::{self, Pie};
+use super::queues::red::{self, Red};
 use super::queues::{Admission, Backlog, Fate, Scheduler};
 use super::service::{Outages, Service};
 use super::steps::Steps;
@@ -366,6 +366,14 @@ fn loss(spec: &LossSpec, rng: Rng) -> Loss {
 
 fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
     let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
+    let limit = |packets: u64| DropTail { packets, bytes: u64::MAX };
+    let codel = |target_ms: f64, interval_ms: f64, packets: u64, ecn: bool| codel::Config {
+        target: millis(target_ms),
+        interval: millis(interval_ms),
+        ecn,
+        limit: limit(packets),
+        ..codel::Config::default()
+    };
     match *spec {
         QueueSpec::DropTail { packets: None, bytes: None, .. } => Discipline::Unlimited,
         QueueSpec::DropTail { packets, bytes, .. } => Discipline::DropTail(DropTail {
@@ -373,40 +381,35 @@ fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
             bytes: bytes.unwrap_or(u64::MAX),
         }),
         QueueSpec::Red { min_packets, max_packets, max_ratio, weight, packets, ecn } => {
-            Discipline::Admission(Box::new(Red::new(RedConfig {
+            Discipline::Admission(Box::new(Red::new(red::Config {
                 min_packets,
                 max_packets,
-                max_ratio,
+                max_probability: max_ratio,
                 weight,
-                packets,
                 ecn,
+                limit: limit(packets),
+                ..red::Config::default()
             })))
         }
         QueueSpec::Pie { target_ms, update_ms, packets, ecn } => {
-            Discipline::Admission(Box::new(Pie::new(PieConfig {
+            Discipline::Admission(Box::new(Pie::new(pie::Config {
                 target: millis(target_ms),
-                update: millis(update_ms),
-                packets,
+                t_update: millis(update_ms),
                 ecn,
+                limit: limit(packets),
+                ..pie::Config::default()
             })))
         }
         QueueSpec::Codel { target_ms, interval_ms, packets, ecn } => {
-            Discipline::Scheduler(Box::new(Codel::new(CodelConfig {
-                target: millis(target_ms),
-                interval: millis(interval_ms),
-                packets,
-                ecn,
-            })))
+            let config = codel(target_ms, interval_ms, packets, ecn);
+            Discipline::Scheduler(Box::new(Codel::new(config)))
         }
         QueueSpec::FqCodel { target_ms, interval_ms, packets, queues, quantum_bytes, ecn } => {
-            Discipline::Scheduler(Box::new(FqCodel::new(FqCodelConfig {
-                target: millis(target_ms),
-                interval: millis(interval_ms),
-                packets,
+            Discipline::Scheduler(Box::new(FqCodel::new(fq_codel::Config {
                 queues,
                 quantum_bytes,
-                ecn,
-                hash_seed,
+                perturbation: hash_seed,
+                codel: codel(target_ms, interval_ms, packets, ecn),
             })))
         }
     }

@@ -49,6 +49,14 @@ enum Event {
     Sample,
 }
 
+/// What the heap hands out.
+enum Due {
+    /// This packet arrives at the end of a link.
+    Packet(Packet),
+    /// Anything else.
+    Event(Event),
+}
+
 /// Time, then order of scheduling.
 type Entry = Reverse<(Time, u64, Event)>;
 
@@ -255,42 +263,48 @@ impl Sim {
     /// Handles every event up to and including `until`, which is cut at the network's duration.
     pub fn run_until(&mut self, until: Time) {
         let until = until.min(self.end);
-        while let Some(mut top) = self.heap.peek_mut() {
-            let Reverse((at, _, event)) = *top;
-            if at > until {
-                break;
-            }
-            debug_assert!(at >= self.now, "the clock ran back from {} to {at}", self.now);
-            self.now = at;
-            self.events += 1;
-            if let Event::Pipe(index) = event {
-                let pipe = &mut self.links[index as usize].pipe;
-                let packet = pipe.pop_front().expect("a scheduled pipe is not empty").packet;
-                // The next arrival takes this one's place in the heap: one sift instead of two.
-                if let Some(next) = pipe.front() {
-                    *top = Reverse((next.at, next.order, event));
-                    drop(top);
-                } else {
-                    PeekMut::pop(top);
-                }
-                self.arrive(packet);
-                continue;
-            }
-            PeekMut::pop(top);
-            match event {
-                Event::Pipe(_) => {}
-                Event::Free(link) => self.transmit(link),
-                Event::Loose(slot) => {
+        while let Some(due) = self.next_due(until) {
+            match due {
+                Due::Packet(packet) => self.arrive(packet),
+                Due::Event(Event::Pipe(_)) => {}
+                Due::Event(Event::Free(link)) => self.transmit(link),
+                Due::Event(Event::Loose(slot)) => {
                     let packet = self.loose[slot as usize].take().expect("a filled slot");
                     self.loose_free.push(slot);
                     self.arrive(packet);
                 }
-                Event::Flow(flow) => self.wake(flow),
-                Event::App(connection) => self.act(connection),
-                Event::Sample => self.sample(),
+                Due::Event(Event::Flow(flow)) => self.wake(flow),
+                Due::Event(Event::App(connection)) => self.act(connection),
+                Due::Event(Event::Sample) => self.sample(),
             }
         }
         self.now = self.now.max(until);
+    }
+
+    /// Takes the next event up to `until` off the heap and moves the clock to it.
+    #[inline]
+    fn next_due(&mut self, until: Time) -> Option<Due> {
+        let mut top = self.heap.peek_mut()?;
+        let Reverse((at, _, event)) = *top;
+        if at > until {
+            return None;
+        }
+        debug_assert!(at >= self.now, "the clock ran back from {} to {at}", self.now);
+        self.now = at;
+        self.events += 1;
+        let Event::Pipe(index) = event else {
+            PeekMut::pop(top);
+            return Some(Due::Event(event));
+        };
+        let pipe = &mut self.links[index as usize].pipe;
+        let packet = pipe.pop_front().expect("a scheduled pipe is not empty").packet;
+        // The next arrival takes this one's place in the heap: one sift instead of two.
+        if let Some(next) = pipe.front() {
+            *top = Reverse((next.at, next.order, event));
+        } else {
+            PeekMut::pop(top);
+        }
+        Some(Due::Packet(packet))
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
