@@ -30,6 +30,7 @@ enum Cut {
 #[derive(Debug)]
 pub struct Ns2Sender {
     packet: u64,
+    payload: u64,
     receiver_window: i64,
     timestamps: bool,
     deflation: bool,
@@ -62,7 +63,8 @@ pub struct Ns2Sender {
     outbox: std::collections::VecDeque<Outgoing>,
     /// Send times of unacknowledged packets, for `sent_at` in records.
     sent_at: std::collections::VecDeque<Time>,
-    want_more: bool,
+    /// Packets that the last event still allows (`maxburst` of `send_much()`).
+    burst: u32,
 }
 
 impl Ns2Sender {
@@ -70,6 +72,7 @@ impl Ns2Sender {
     pub fn new(config: &SenderConfig, governor: &Governor) -> Self {
         Self {
             packet: config.packet.0,
+            payload: config.packet.0 - config.header.0,
             receiver_window: config.receiver_window_packets.min(i64::MAX as u64) as i64,
             timestamps: config.timestamps,
             deflation: config.deflation,
@@ -95,7 +98,7 @@ impl Ns2Sender {
             deadline: Time::NEVER,
             outbox: std::collections::VecDeque::new(),
             sent_at: std::collections::VecDeque::new(),
-            want_more: true,
+            burst: u32::MAX,
         }
     }
 
@@ -120,32 +123,21 @@ impl Ns2Sender {
         ((self.allowed.cwnd / self.packet) as i64 + self.dupwnd).min(self.receiver_window)
     }
 
-    /// What leaves next: what an event decided to send, then what the window allows.
+    /// What leaves next: what an event decided to send, then what the window allows
+    /// (`send_much()`).
     pub(super) fn transmit(
         &mut self,
         now: Time,
         governor: &mut Governor,
         supply: &mut Supply,
     ) -> Option<Outgoing> {
-        if self.outbox.is_empty() && self.want_more {
-            let burst = if self.dupacks == 0 { u32::MAX } else { RECOVERY_BURST };
-            if self.dupacks == 0 || self.dupacks >= DUPACKS {
-                self.send_much(now, burst, governor, supply);
+        if self.outbox.is_empty() && self.burst > 0 && self.next <= self.acked + self.window() {
+            self.burst -= 1;
+            if !self.emit_next(now, governor, supply) {
+                self.burst = if self.dupacks == 0 { u32::MAX } else { 0 };
             }
-            self.want_more = false;
         }
         self.outbox.pop_front()
-    }
-
-    /// `send_much()`.
-    fn send_much(&mut self, now: Time, burst: u32, governor: &mut Governor, supply: &mut Supply) {
-        let mut sent = 0;
-        while sent < burst && self.next <= self.acked + self.window() {
-            if !self.emit_next(now, governor, supply) {
-                break;
-            }
-            sent += 1;
-        }
     }
 
     /// Sends `next` and steps on; false if the application has no more or the controller holds.
@@ -168,7 +160,7 @@ impl Ns2Sender {
             }
         }
         if fresh {
-            supply.take(self.packet);
+            supply.take(self.payload);
         }
         self.output(now, self.next);
         self.next += 1;
@@ -232,7 +224,11 @@ impl Ns2Sender {
         } else if number == self.acked {
             self.duplicate_ack(now, governor, supply);
         }
-        self.want_more = true;
+        self.burst = match self.dupacks {
+            0 => u32::MAX,
+            DUPACKS.. => RECOVERY_BURST,
+            _ => 0,
+        };
     }
 
     /// `newack()` and `opencwnd()`.
@@ -329,7 +325,7 @@ impl Ns2Sender {
         if self.next > self.acked + window.min(self.receiver_window) {
             return;
         }
-        if self.next > self.highest_sent && supply.take(self.packet) == 0 {
+        if self.next > self.highest_sent && supply.take(self.payload) == 0 {
             return;
         }
         self.output(now, self.next);
@@ -386,7 +382,6 @@ impl Ns2Sender {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
             self.allowed = Allowed::read(governor, self.packet);
-            self.want_more = true;
         }
         if now >= self.deadline {
             self.timeout(now, governor);
@@ -413,6 +408,6 @@ impl Ns2Sender {
         self.deadline = now + self.rtt.rto();
         self.next = self.acked + 1;
         self.timing = false;
-        self.want_more = true;
+        self.burst = u32::MAX;
     }
 }
