@@ -53,7 +53,8 @@ pub struct Loss {
     pub sent_at: Time,
     /// Newly declared lost.
     pub lost: Bytes,
-    /// FlightSize (RFC 5681) before the loss was declared: sent and not cumulatively acknowledged.
+    /// FlightSize (RFC 5681) when the loss was declared: sent and not cumulatively acknowledged, at
+    /// most the window.
     pub inflight: Bytes,
     /// What the sender made of it.
     pub kind: LossKind,

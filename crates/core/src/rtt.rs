@@ -74,6 +74,11 @@ impl RttEstimator {
         Span(base.saturating_mul(1 << self.backoff.min(16)).min(self.limits.max.0))
     }
 
+    /// Whether the time-out was doubled more than once since the last sample.
+    pub fn backed_off_again(&self) -> bool {
+        self.backoff > 1
+    }
+
     /// Doubles the time-out (RFC 6298 section 5.5).
     pub fn back_off(&mut self) {
         self.backoff += 1;

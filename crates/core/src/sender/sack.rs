@@ -56,6 +56,8 @@ pub struct SackSender {
     pub(super) delivery_rate: Rate,
     pub(super) stats: SenderStats,
     episode: Episode,
+    /// `FlightSize` of the last loss.
+    flight: u64,
     prr: Prr,
     rack: Rack,
     rack_multiplier: u64,
@@ -88,6 +90,7 @@ impl SackSender {
             delivery_rate: Rate(0),
             stats: SenderStats::new(),
             episode: Episode::None,
+            flight: 0,
             prr: Prr::default(),
             rack: Rack::default(),
             rack_multiplier: 1,
@@ -410,11 +413,21 @@ impl SackSender {
             now,
             sent_at: lost.newest,
             lost: Bytes(lost.bytes),
-            inflight: Bytes(self.board.outstanding()),
+            inflight: Bytes(self.flight_size(kind)),
             kind,
         };
         governor.coupled.on_loss(governor.id, &loss);
         self.allowed = Allowed::read(governor, self.packet);
+    }
+
+    /// `FlightSize` (RFC 5681 section 2), without what recovery sent beyond the window: holes that
+    /// await repair would count as in flight. A packet that times out again does not change the
+    /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's.
+    fn flight_size(&mut self, kind: LossKind) -> u64 {
+        if kind != LossKind::Timeout || !self.rtt.backed_off_again() {
+            self.flight = self.board.outstanding().min(self.allowed.cwnd);
+        }
+        self.flight
     }
 
     /// RFC 3168 section 6.1.2: one reduction per round trip with marks.
