@@ -14,9 +14,18 @@ pub enum Delay {
     /// Changing at known times.
     Schedule(Steps<Span>),
     /// Drawn uniformly at a frequency.
-    Random(Redraws),
+    Random(Random),
     /// Drawn for each packet.
     Jitter(Jitter),
+}
+
+/// Draws, and the one that holds now: packets by the thousand meet the same.
+#[derive(Clone, Debug)]
+pub struct Random {
+    draws: Redraws,
+    span: Span,
+    from: Time,
+    until: Time,
 }
 
 /// A normally distributed delay per packet, cut to `least..=2 * mean - least`: symmetric, so that
@@ -40,7 +49,9 @@ impl Delay {
     ///
     /// If `low > high` or `every` is zero.
     pub fn random(low: Span, high: Span, every: Span, seed: Seed) -> Result<Self, StepsError> {
-        Ok(Self::Random(Redraws::new(low.0, high.0, every, seed)?))
+        let draws = Redraws::new(low.0, high.0, every, seed)?;
+        let (span, until) = draws.at(Time(0));
+        Ok(Self::Random(Random { draws, span: Span(span), from: Time(0), until }))
     }
 
     /// The delay of a packet whose last bit leaves at `departed`.
@@ -48,7 +59,7 @@ impl Delay {
         match self {
             Self::Constant(span) => *span,
             Self::Schedule(steps) => steps.at(departed).0,
-            Self::Random(draws) => Span(draws.at(departed).0),
+            Self::Random(random) => random.at(departed),
             Self::Jitter(jitter) => jitter.draw(),
         }
     }
@@ -58,9 +69,19 @@ impl Delay {
         match self {
             Self::Constant(span) => *span,
             Self::Schedule(steps) => steps.values().min().unwrap_or_default(),
-            Self::Random(draws) => Span(draws.low()),
+            Self::Random(random) => Span(random.draws.low()),
             Self::Jitter(jitter) => jitter.least.min(jitter.mean),
         }
+    }
+}
+
+impl Random {
+    fn at(&mut self, time: Time) -> Span {
+        if time < self.from || time >= self.until {
+            let (span, until) = self.draws.at(time);
+            (self.span, self.from, self.until) = (Span(span), time, until);
+        }
+        self.span
     }
 }
 

@@ -126,11 +126,6 @@ impl Redraws {
     pub fn low(&self) -> u64 {
         self.low
     }
-
-    /// The largest value a draw can take.
-    pub fn high(&self) -> u64 {
-        self.high
-    }
 }
 
 impl fmt::Display for StepsError {
