@@ -123,8 +123,37 @@ def test_only_random_cases_are_repeated() -> None:
 
 
 @pytest.mark.parametrize("case", peers.cases(), ids=lambda case: case.name)
-def test_scenario_text_is_toml(case: Case) -> None:
-    assert tomllib.loads(peers.scenario_toml(case))
+def test_scenario_text_says_what_the_peers_are_told(case: Case) -> None:
+    scenario = tomllib.loads(peers.scenario_toml(case))
+    bottleneck = scenario["dumbbell"]["bottleneck"]
+    told = peers.ns2_arguments(case)
+    assert scenario["duration_s"] == told["duration"]
+    assert scenario["dumbbell"]["access_mbps"] * 1e6 == told["access"]
+    assert scenario["dumbbell"]["rtt_ms"] / 1e3 == pytest.approx(told["rtt"])
+    assert bottleneck["rate_mbps"] * 1e6 == pytest.approx(told["rate"])
+    assert bottleneck["queue"]["packets"] == told["buffer"]
+    assert bottleneck.get("loss", {"ratio": 0.0})["ratio"] == told["loss"]
+    assert scenario["sender"].get("packet_bytes", 1260) == case.wire_bytes
+    assert scenario["flow"][0]["count"] == told["flows"]
+
+
+def test_our_rows_become_the_peers_quantities() -> None:
+    row = {
+        "active_s": 10.0,
+        "delivered_bytes": 1_260_000,
+        "sent_packets": 1010,
+        "retransmitted_packets": 10,
+        "timeouts": 1,
+        "queue_drops": 5,
+        "rtt_at_delivery_ms": 166.0,
+        "base_rtt_ms": 150.0,
+    }
+    read = peers.result_of_rows(peers.cases()[1], [row], {"wait_mean_ms": 15.0}, cpu_s=0.001)
+    quantities = read.quantities()
+    assert read.packets == 1000
+    assert quantities["d, ms"] == pytest.approx(16.0)
+    assert quantities["queue wait, ms"] == pytest.approx(15.0)
+    assert quantities["p"] == pytest.approx(5 / 1010)
 
 
 def test_missing_ns2_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

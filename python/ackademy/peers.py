@@ -373,37 +373,51 @@ Ours: TypeAlias = Callable[[Case], PeerResult]
 
 
 def scenario_toml(case: Case) -> str:
-    """The case as one of our scenario files."""
-    recovery = "newreno" if case.algorithm == "newreno" else "sack"
+    """The case as one of our scenario files; the seed is not part of one."""
     lines = [
-        f'name = "{case.name}"',
-        f"seed = {case.seed}",
+        f"name = {json.dumps(case.name)}",
         f"duration_s = {case.duration_s:g}",
         "",
-        "[link]",
-        f"rate_bps = {round(case.rate_bps)}",
-        f"delay_ms = {1e3 * case.rtt_s / 2.0:g}",
-        f"buffer_packets = {case.buffer}",
-        f"loss = {case.loss:g}",
+        "[dumbbell]",
+        f"rtt_ms = {1e3 * case.rtt_s:g}",
+        f"access_mbps = {100 if case.setting == 'remy' else 1000}",
         "",
-        "[access]",
-        f"rate_bps = {100_000_000 if case.setting == 'remy' else 1_000_000_000}",
-        "",
-        "[flows]",
-        f"count = {case.flows}",
-        f'controller = "{"cubic" if case.algorithm == "cubic" else "new_reno"}"',
-        f'recovery = "{recovery}"',
-        f"packet_bytes = {case.wire_bytes}",
-        f"start_spread_s = {case.spread_s:g}",
-        f'traffic = "{case.traffic}"',
+        "[dumbbell.bottleneck]",
+        f"rate_mbps = {1e-6 * case.rate_bps:g}",
+        f'queue = {{ kind = "drop_tail", packets = {case.buffer} }}',
     ]
+    if case.loss > 0.0:
+        lines.append(f'loss = {{ kind = "bernoulli", ratio = {case.loss:g} }}')
+    lines += ["", "[sender]", *_sender_lines(case), "", "[[flow]]", f"count = {case.flows}"]
+    lines.append(f'controller = "{"cubic" if case.algorithm == "cubic" else "new_reno"}"')
+    lines.append(f"start_spread_s = {case.spread_s:g}")
+    if case.traffic == "onoff":
+        lines.append('traffic = { kind = "on_off", mean_bytes = 10e6, mean_off_s = 0.5 }')
     return "\n".join(lines) + "\n"
+
+
+def _sender_lines(case: Case) -> list[str]:
+    """Both recoveries as the peers run them: a window of 2, an ACK for every packet."""
+    if case.algorithm != "newreno":
+        sizes = [f"packet_bytes = {case.wire_bytes}", "ack_bytes = 40"]
+        return ['recovery = "sack"', *sizes, "ack_every = 1", "initial_cwnd_packets = 2"]
+    if case.setting == "remy":
+        return ['recovery = "ns2"']
+    sizes = [f"packet_bytes = {case.wire_bytes}", "header_bytes = 40"]
+    return ['recovery = "ns2"', *sizes, "timestamps = false", "rto_tick_ms = 10"]
+
+
+class _Outcome(Protocol):
+    """What a run of ours leaves: rows by name of the quantity."""
+
+    flows: Sequence[Mapping[str, Any]]
+    links: Sequence[Mapping[str, Any]]
 
 
 class _Runner(Protocol):
     """The part of the package `ackademy` that runs a scenario text."""
 
-    def run(self, scenario: str) -> Mapping[str, Any]: ...
+    def run(self, scenario: str, *, seed: int) -> _Outcome: ...
 
 
 def ours(case: Case) -> PeerResult:
@@ -411,8 +425,42 @@ def ours(case: Case) -> PeerResult:
     runner = cast(_Runner, importlib.import_module("ackademy"))
     scenario = scenario_toml(case)
     before = time.process_time()
-    summary = runner.run(scenario)
-    return parse_result(json.dumps(summary), time.process_time() - before)
+    outcome = runner.run(scenario, seed=case.seed)
+    cpu_s = time.process_time() - before
+    (bottleneck,) = (link for link in outcome.links if link["link"] == "bottleneck")
+    return result_of_rows(case, outcome.flows, bottleneck, cpu_s)
+
+
+def result_of_rows(
+    case: Case,
+    flows: Sequence[Mapping[str, Any]],
+    bottleneck: Mapping[str, Any],
+    cpu_s: float,
+) -> PeerResult:
+    """Our rows in the peers' words.
+
+    Args:
+        case: what was run.
+        flows: one row per flow, by the names of the summary.
+        bottleneck: the row of the shared link; its wait stands for every flow's.
+        cpu_s: seconds of processor time the run took.
+    """
+    found = []
+    for row in flows:
+        sampled = case.setting == "remy" and not math.isnan(row["rtt_at_delivery_ms"])
+        found.append(
+            Flow(
+                active_s=row["active_s"],
+                delivered_bytes=row["delivered_bytes"],
+                sent=row["sent_packets"],
+                retransmits=row["retransmitted_packets"],
+                timeouts=row["timeouts"],
+                drops=row["queue_drops"],
+                wait_ms=bottleneck["wait_mean_ms"],
+                d_ms=row["rtt_at_delivery_ms"] - row["base_rtt_ms"] if sampled else None,
+            )
+        )
+    return PeerResult(flows=tuple(found), wire_bytes=case.wire_bytes, cpu_s=cpu_s)
 
 
 # ------------------------------------------------------------------------------------ running
