@@ -53,7 +53,8 @@ pub struct Loss {
     pub sent_at: Time,
     /// Newly declared lost.
     pub lost: Bytes,
-    /// FlightSize (RFC 5681) before the loss was declared: sent and not cumulatively acknowledged.
+    /// FlightSize (RFC 5681) when the loss was declared: sent and not cumulatively acknowledged, at
+    /// most the window.
     pub inflight: Bytes,
     /// What the sender made of it.
     pub kind: LossKind,
@@ -70,6 +71,12 @@ pub enum LossKind {
     More = 1,
     /// The retransmission timer expired: start over.
     Timeout = 2,
+    /// A partial acknowledgement without SACK: the window shrinks by `lost`, not below one packet
+    /// (RFC 6582 section 3.2 step 3). Nothing more was lost.
+    Deflate = 3,
+    /// The flow idled longer than its time-out: the window restarts, the threshold stays (RFC 5681
+    /// section 4.1). Nothing was lost.
+    Idle = 4,
 }
 
 /// A packet is about to leave. Only controllers that ask for it are told ([`Controller::gates`]).

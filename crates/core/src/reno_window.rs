@@ -13,6 +13,8 @@ pub struct Window {
     pub cwnd: f64,
     /// Packets.
     pub ssthresh: f64,
+    /// Window after idling (RFC 5681 section 4.1: the initial one; ns-2: one packet).
+    restart: f64,
     /// Whether a loss halves the window (ns-2) or FlightSize (RFC 5681).
     pub half_of_window: bool,
 }
@@ -25,6 +27,10 @@ impl Window {
             mss,
             cwnd: (flow.initial_cwnd.0 as f64 / mss).clamp(1.0, CWND_MAX / mss),
             ssthresh: flow.initial_ssthresh.0 as f64 / mss,
+            restart: match flow.recovery {
+                Recovery::Sack => flow.initial_cwnd.0 as f64 / mss,
+                Recovery::Ns2 => 1.0,
+            },
             half_of_window: flow.recovery == Recovery::Ns2,
         }
     }
@@ -65,8 +71,17 @@ impl Window {
     /// window, keeps its fraction in `cwnd` and drops it in `ssthresh`). FlightSize can exceed the
     /// window after a timeout; `cwnd` does not rise to its half.
     pub fn reduce(&mut self, loss: &Loss) {
-        if loss.kind == LossKind::More {
-            return;
+        match loss.kind {
+            LossKind::More => return,
+            LossKind::Deflate => {
+                self.cwnd = (self.cwnd - self.packets(loss.lost)).max(1.0);
+                return;
+            }
+            LossKind::Idle => {
+                self.cwnd = self.cwnd.min(self.restart);
+                return;
+            }
+            LossKind::Gap | LossKind::Timeout => {}
         }
         if self.half_of_window {
             let half = self.cwnd / 2.0;
