@@ -26,7 +26,8 @@ pub struct Ack {
     pub rtt_max: Span,
     /// Newly delivered. A sender that counts ACKs instead of bytes credits one packet per ACK.
     pub acked: Bytes,
-    /// Part of `acked` that carried a congestion mark (RFC 3168).
+    /// Part of `acked` that carried a congestion mark, for controllers that weigh marks; zero when
+    /// the sender answers marks itself with one [`LossKind::Gap`] per round trip (RFC 3168).
     pub ce_marked: Bytes,
     /// Sent, neither delivered nor declared lost, after this acknowledgement.
     pub inflight: Bytes,

@@ -210,8 +210,13 @@ impl Controller for Cubic {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        if loss.kind == LossKind::More {
-            return;
+        match loss.kind {
+            LossKind::More => return,
+            LossKind::Deflate | LossKind::Idle => {
+                self.epoch = None;
+                return self.window.reduce(loss);
+            }
+            LossKind::Gap | LossKind::Timeout => {}
         }
         self.reduce(loss.now, self.window.packets(loss.inflight), 2.0);
         if loss.kind == LossKind::Timeout {

@@ -267,9 +267,11 @@ impl<O: Objective> Controller for Kong<O> {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.meter.on_loss(loss);
+        if !matches!(loss.kind, LossKind::Deflate | LossKind::Idle) {
+            self.meter.on_loss(loss);
+        }
         self.window.reduce(loss);
-        if loss.kind == LossKind::Timeout {
+        if matches!(loss.kind, LossKind::Timeout | LossKind::Idle) {
             self.starting = true;
             if self.rules.restart_after_timeout {
                 self.forget_step();

@@ -395,7 +395,7 @@ impl SackSender {
             min_rtt: self.rtt.min_rtt(),
             rtt_max,
             acked: Bytes(delivered.bytes),
-            ce_marked,
+            ce_marked: if self.config.ecn == EcnSpec::Accurate { ce_marked } else { Bytes::ZERO },
             inflight: self.inflight(),
             delivered: self.rate.delivered(),
             delivery_rate: self.delivery_rate,
