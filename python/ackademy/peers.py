@@ -67,7 +67,7 @@ class Case:
     loss: float = 0.0
     """probability that the link loses a data packet behind its queue"""
     traffic: Traffic = "always"
-    """`onoff`: exponential transfers, mean 10 MB, and pauses, mean 0.5 s; the window is kept"""
+    """`onoff`: exponential transfers, mean 10 MB, and pauses, mean 0.5 s, on one connection"""
     spread_s: float = 0.0
     """flows start uniformly in [0, spread_s)"""
     duration_s: float = 400.0
