@@ -37,7 +37,8 @@ pub struct Ack {
     pub delivery_rate: Rate,
     /// 1 when the application, not the controller, limited what the sample measures; else 0.
     pub app_limited: u64,
-    /// 1 while the sender repairs a loss; window-based controllers do not grow then. Else 0.
+    /// 1 while the sender repairs a loss or suspects one; window-based controllers do not grow then.
+    /// Else 0.
     pub recovering: u64,
     /// 1 when the sender filled its window before this acknowledgement; else 0 (RFC 9438
     /// section 5.8: a window that was not used must not grow).

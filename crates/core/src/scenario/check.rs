@@ -23,12 +23,21 @@ impl fmt::Display for Fault {
 impl Fault {
     /// A fault at `path`.
     pub fn new(path: &str, value: impl fmt::Display, allowed: impl fmt::Display) -> Self {
-        let mut value = value.to_string().replace(['\n', '\r'], " ");
-        if value.chars().count() > 80 {
-            value = value.chars().take(77).chain("...".chars()).collect();
+        Self {
+            path: printable(path),
+            value: printable(&value.to_string()),
+            allowed: allowed.to_string(),
         }
-        Self { path: path.to_owned(), value, allowed: allowed.to_string() }
     }
+}
+
+/// On one line, at most 80 characters, without control characters.
+fn printable(text: &str) -> String {
+    let clean = text.chars().map(|char| if char.is_control() { ' ' } else { char });
+    if text.chars().count() <= 80 {
+        return clean.collect();
+    }
+    clean.take(77).chain("...".chars()).collect()
 }
 
 /// `value` if it lies in `range` (NaN lies in none).
@@ -54,7 +63,8 @@ pub fn line_of(text: &str, error: &toml::de::Error) -> usize {
 
 /// A syntax or type error on one line, with the key of its line and the value found there.
 pub fn one_line(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let message: String = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let message: String = message.chars().filter(|char| !char.is_control()).collect();
     let Some(span) = error.span() else { return message };
     let line = text.lines().nth(line_at(text, span.start) - 1).unwrap_or_default();
     match line.split_once('=') {

@@ -44,7 +44,7 @@ pub struct LinkPlan {
     pub outages: Vec<(Time, Time)>,
     /// Propagation.
     pub delay: DelayPlan,
-    /// Standard deviation of an extra delay per packet.
+    /// Standard deviation of a constant delay.
     pub jitter: Span,
     /// Whether packets may not overtake each other.
     pub keep_order: bool,
@@ -351,10 +351,8 @@ impl Builder {
                 Ok(vec![Route { forward, reverse }])
             }
             Topology::TwoPath => {
-                let one = |index: u32| Route {
-                    forward: vec![2 * index],
-                    reverse: vec![2 * index + 1],
-                };
+                let one =
+                    |index: u32| Route { forward: vec![2 * index], reverse: vec![2 * index + 1] };
                 match given {
                     _ if flow.multipath => Ok(vec![one(0), one(1)]),
                     None => Ok(vec![one(0)]),
@@ -567,6 +565,11 @@ fn link_plan(
     for (name, value) in [("delay_ms", spec.delay_ms), ("jitter_ms", spec.jitter_ms)] {
         number(&field(name), value, 0.0..=MILLIS_MAX)?;
     }
+    let varies = spec.delay_schedule.is_some() || spec.delay_random.is_some();
+    if spec.jitter_ms > 0.0 && varies {
+        let allowed = "0 with delay_schedule or delay_random";
+        return Err(Fault::new(&field("jitter_ms"), spec.jitter_ms, allowed));
+    }
     number(&field("duplicate_ratio"), spec.duplicate_ratio, 0.0..=1.0)?;
     if let Some(reorder) = &spec.reorder {
         number(&field("reorder.ratio"), reorder.ratio, 0.0..=1.0)?;
@@ -625,9 +628,9 @@ fn rate_plan(path: &str, spec: &LinkSpec, get: &mut TraceGetter) -> Result<RateP
         ));
     }
     if let Some(RateRandomSpec { low_mbps, high_mbps, hz }) = spec.rate_random {
-        number(&field("rate_random.low_mbps"), low_mbps, 1e-6..=MBPS_MAX)?;
+        number(&field("rate_random.low_mbps"), low_mbps, 1e-2..=MBPS_MAX)?;
         number(&field("rate_random.high_mbps"), high_mbps, low_mbps..=MBPS_MAX)?;
-        number(&field("rate_random.hz"), hz, 1e-6..=1e6)?;
+        number(&field("rate_random.hz"), hz, 1e-6..=1e3)?;
         let every = Span::from_secs_f64(1.0 / hz);
         let (low, high) = (Rate::from_mbps(low_mbps), Rate::from_mbps(high_mbps));
         return Ok(RatePlan::Random { low, high, every });
@@ -650,7 +653,7 @@ fn delay_plan(path: &str, spec: &LinkSpec) -> Result<DelayPlan, Fault> {
         (None, Some(DelayRandomSpec { low_ms, high_ms, hz })) => {
             number(&field("delay_random.low_ms"), *low_ms, 0.0..=MILLIS_MAX)?;
             number(&field("delay_random.high_ms"), *high_ms, *low_ms..=MILLIS_MAX)?;
-            number(&field("delay_random.hz"), *hz, 1e-6..=1e6)?;
+            number(&field("delay_random.hz"), *hz, 1e-6..=1e3)?;
             let every = Span::from_secs_f64(1.0 / hz);
             Ok(DelayPlan::Random { low: millis(*low_ms), high: millis(*high_ms), every })
         }

@@ -123,6 +123,11 @@ impl Ns2Sender {
         ((self.allowed.cwnd / self.packet) as i64 + self.dupwnd).min(self.receiver_window)
     }
 
+    /// `advanceby()`: the application hands over more.
+    pub(super) fn on_supply(&mut self) {
+        self.burst = u32::MAX;
+    }
+
     /// What leaves next: what an event decided to send, then what the window allows
     /// (`send_much()`).
     pub(super) fn transmit(
@@ -373,12 +378,7 @@ impl Ns2Sender {
         self.allowed = Allowed::read(governor, self.packet);
     }
 
-    pub(super) fn on_deadline(
-        &mut self,
-        now: Time,
-        governor: &mut Governor,
-        _supply: &mut Supply,
-    ) {
+    pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, _supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
             self.allowed = Allowed::read(governor, self.packet);

@@ -385,6 +385,8 @@ impl SackSender {
         let slow_start = self.allowed.cwnd < self.allowed.ssthresh;
         let limited = una_before <= self.blocked_at
             || (slow_start && self.allowed.cwnd < 2 * inflight_before);
+        // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
+        let in_disorder = self.board.una() == una_before;
         let ce_marked = Bytes(u64::from(ack.ce_bytes).min(delivered.bytes));
         self.stats.ce_marked_bytes += ce_marked.0;
         let record = Ack {
@@ -400,7 +402,7 @@ impl SackSender {
             delivered: self.rate.delivered(),
             delivery_rate: self.delivery_rate,
             app_limited: u64::from(delivered.sent.app_limited),
-            recovering: u64::from(matches!(self.episode, Episode::Fast(_))),
+            recovering: u64::from(matches!(self.episode, Episode::Fast(_)) || in_disorder),
             cwnd_limited: u64::from(limited),
         };
         governor.coupled.on_ack(governor.id, &record);
@@ -471,12 +473,7 @@ impl SackSender {
     }
 
     /// Expires what is due.
-    pub(super) fn on_deadline(
-        &mut self,
-        now: Time,
-        governor: &mut Governor,
-        supply: &mut Supply,
-    ) {
+    pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
             self.allowed = Allowed::read(governor, self.packet);
@@ -514,7 +511,8 @@ impl SackSender {
         self.stats.timeouts += 1;
         self.rtt.back_off();
         let patience = self.rack.rtt + self.rack.window;
-        let sent_before = if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
+        let sent_before =
+            if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
         let lost = self.board.declare_after_timeout(sent_before);
         self.episode = Episode::Timeout(self.board.nxt());
         self.probe = None;

@@ -3,7 +3,7 @@
 //! Where the queue decides on arrival, a packet's departure is known the moment it arrives: the link
 //! keeps a busy-until time and the departures still to come, and needs no event of its own. Where it
 //! decides on departure (`CoDel`, FQ-CoDel), the link asks for an event per transmission.
-use super::delay::Delay;
+use super::delay::{Delay, Jitter};
 use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
 use super::packet::Packet;
 use super::queues::codel::{self, Codel};
@@ -19,6 +19,9 @@ use crate::scenario::network::{DelayPlan, LinkPlan, RatePlan};
 use crate::scenario::spec::{LossSpec, QueueSpec};
 use crate::units::{Bytes, Span, Time};
 use std::collections::VecDeque;
+
+/// A typical full packet.
+const FULL_PACKET: Bytes = Bytes(1500);
 
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +91,6 @@ enum Discipline {
 pub struct Link {
     service: Service,
     delay: Delay,
-    jitter: Option<(Span, Rng)>,
     keep_order: bool,
     discipline: Discipline,
     rng: Rng,
@@ -119,9 +121,8 @@ impl Link {
         Self {
             service: service(plan, sub("rate")),
             delay: delay(plan, sub("delay")),
-            jitter: (plan.jitter > Span::ZERO).then(|| (plan.jitter, rng("jitter"))),
             keep_order: plan.keep_order,
-            discipline: discipline(&plan.queue, sub("hash").0),
+            discipline: discipline(plan, sub("hash").0),
             rng: rng("queue"),
             loss: plan.loss.as_ref().map(|spec| loss(spec, rng("loss"))),
             duplicate: (plan.duplicate_ratio > 0.0)
@@ -269,9 +270,6 @@ impl Link {
         self.stats.delivered_packets += 1;
         self.stats.delivered_bytes += u64::from(packet.size);
         let mut at = departs + self.delay.delay(departs);
-        if let Some((sd, rng)) = &mut self.jitter {
-            at += sd.mul_f64(rng.normal().max(0.0));
-        }
         let mut loose = false;
         if let Some(reorder) = &mut self.reorder {
             let extra = reorder.extra();
@@ -335,6 +333,12 @@ fn service(plan: &LinkPlan, seed: Seed) -> Service {
 
 fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
     match &plan.delay {
+        DelayPlan::Constant(span) if plan.jitter > Span::ZERO => Delay::Jitter(Jitter {
+            mean: *span,
+            sd: plan.jitter,
+            least: Span::ZERO,
+            rng: seed.stream("jitter", 0),
+        }),
         DelayPlan::Constant(span) => Delay::Constant(*span),
         DelayPlan::Schedule(steps) => {
             Delay::Schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
@@ -364,7 +368,7 @@ fn loss(spec: &LossSpec, rng: Rng) -> Loss {
     }
 }
 
-fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
+fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
     let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
     let limit = |packets: u64| DropTail { packets, bytes: u64::MAX };
     let codel = |target_ms: f64, interval_ms: f64, packets: u64, ecn: bool| codel::Config {
@@ -374,7 +378,12 @@ fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
         limit: limit(packets),
         ..codel::Config::default()
     };
-    match *spec {
+    // RED ages its average by what an idle link could have sent: full packets at its mean rate.
+    let packet_time = match plan.rate {
+        RatePlan::Constant(rate) => rate.time_for(FULL_PACKET),
+        _ => red::Config::default().packet_time,
+    };
+    match plan.queue {
         QueueSpec::DropTail { packets: None, bytes: None, .. } => Discipline::Unlimited,
         QueueSpec::DropTail { packets, bytes, .. } => Discipline::DropTail(DropTail {
             packets: packets.unwrap_or(u64::MAX),
@@ -387,8 +396,8 @@ fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
                 max_probability: max_ratio,
                 weight,
                 ecn,
+                packet_time,
                 limit: limit(packets),
-                ..red::Config::default()
             })))
         }
         QueueSpec::Pie { target_ms, update_ms, packets, ecn } => {

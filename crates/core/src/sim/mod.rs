@@ -594,6 +594,7 @@ impl Sim {
                     self.wake(flow);
                 }
             } else {
+                self.flows[flow as usize].sender.on_supply();
                 self.pump(flow);
             }
         }
