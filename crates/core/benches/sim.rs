@@ -86,7 +86,8 @@ fn measure(case: &Case) {
     let mut runs: Vec<(f64, u64, u64)> = (0..RUNS)
         .map(|_| {
             let before = cpu_s();
-            let outcome = ackademy::sim::run(&scenario.network, Seed(1)).expect("CUBIC is built in");
+            let outcome =
+                ackademy::sim::run(&scenario.network, Seed(1)).expect("CUBIC is built in");
             (cpu_s() - before, delivered(&outcome), outcome.events)
         })
         .collect();
@@ -123,7 +124,8 @@ fn idle_flow_bytes() {
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     if wanted.is_empty() || wanted.iter().any(|name| name == "idle") {
         idle_flow_bytes();
     }
