@@ -171,7 +171,8 @@ impl Receiver {
         for seq in [trigger, self.recent[0], self.recent[1]] {
             let index = self.beyond.partition_point(|block| block.1 <= seq);
             let Some(&(start, end)) = self.beyond.get(index) else { continue };
-            let known = ack.sack[..used].iter().any(|block| self.next + u64::from(block.0) == start);
+            let known =
+                ack.sack[..used].iter().any(|block| self.next + u64::from(block.0) == start);
             if start > seq || known || start == last_start {
                 continue;
             }

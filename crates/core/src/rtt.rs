@@ -102,26 +102,15 @@ impl TickRtt {
     /// Without samples; `rttvar_init_` is 12 s.
     pub fn new(limits: RtoLimits, timestamps: bool) -> Self {
         let rttvar4 = (12_000_000_000 / limits.tick.0.max(1) * 4) as i64;
-        Self {
-            limits,
-            timestamps,
-            latest: 0,
-            srtt8: 0,
-            rttvar4,
-            rto: limits.initial.0,
-            backoff: 1,
-        }
+        Self { limits, timestamps, latest: 0, srtt8: 0, rttvar4, rto: limits.initial.0, backoff: 1 }
     }
 
     /// Takes a sample of a packet sent at `sent` ns: rounded to ticks with timestamps, else counted
     /// in clock edges passed.
     pub fn sample(&mut self, rtt: Span, sent: u64) {
         let tick = self.limits.tick.0;
-        let ticks = if self.timestamps {
-            (rtt.0 + tick / 2) / tick
-        } else {
-            (rtt.0 + sent % tick) / tick
-        };
+        let ticks =
+            if self.timestamps { (rtt.0 + tick / 2) / tick } else { (rtt.0 + sent % tick) / tick };
         self.latest = (ticks as i64).max(1);
         if self.srtt8 == 0 {
             self.srtt8 = self.latest << 3;

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 mod check;
+mod flows;
+mod links;
 pub mod network;
 pub mod spec;
 
@@ -94,15 +96,13 @@ impl Scenario {
             if let Some((_, trace)) = traces.iter().find(|(known, _)| known == name) {
                 return Ok(Arc::clone(trace));
             }
-            let trace = Arc::new(
-                Trace::parse(&load(name)?, name).map_err(|error| error.to_string())?,
-            );
+            let trace =
+                Arc::new(Trace::parse(&load(name)?, name).map_err(|error| error.to_string())?);
             traces.push((name.to_owned(), Arc::clone(&trace)));
             Ok(trace)
         };
-        let network = network::resolve(&spec, &mut get).map_err(|fault| {
-            fail(check::line_of_path(text, &fault.path), fault.to_string())
-        })?;
+        let network = network::resolve(&spec, &mut get)
+            .map_err(|fault| fail(check::line_of_path(text, &fault.path), fault.to_string()))?;
         Ok(Self { spec, network, origin: origin.to_owned(), text: text.to_owned(), traces })
     }
 

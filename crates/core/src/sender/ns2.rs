@@ -373,12 +373,7 @@ impl Ns2Sender {
         self.allowed = Allowed::read(governor, self.packet);
     }
 
-    pub(super) fn on_deadline(
-        &mut self,
-        now: Time,
-        governor: &mut Governor,
-        _supply: &mut Supply,
-    ) {
+    pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, _supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
             self.allowed = Allowed::read(governor, self.packet);

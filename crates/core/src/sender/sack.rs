@@ -471,12 +471,7 @@ impl SackSender {
     }
 
     /// Expires what is due.
-    pub(super) fn on_deadline(
-        &mut self,
-        now: Time,
-        governor: &mut Governor,
-        supply: &mut Supply,
-    ) {
+    pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
             self.allowed = Allowed::read(governor, self.packet);
@@ -514,7 +509,8 @@ impl SackSender {
         self.stats.timeouts += 1;
         self.rtt.back_off();
         let patience = self.rack.rtt + self.rack.window;
-        let sent_before = if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
+        let sent_before =
+            if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
         let lost = self.board.declare_after_timeout(sent_before);
         self.episode = Episode::Timeout(self.board.nxt());
         self.probe = None;

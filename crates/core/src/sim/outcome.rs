@@ -71,10 +71,7 @@ impl Sim {
             rtt_mean_ms: mean_ms(sent.rtt_sum, sent.rtt_samples),
             rtt_min_ms: if no_rtt { f64::NAN } else { Span(sent.rtt_min).as_millis_f64() },
             rtt_max_ms: if no_rtt { f64::NAN } else { Span(sent.rtt_max).as_millis_f64() },
-            rtt_at_delivery_ms: mean_ms(
-                arrived.rtt_at_delivery_sum,
-                arrived.rtt_at_delivery_count,
-            ),
+            rtt_at_delivery_ms: mean_ms(arrived.rtt_at_delivery_sum, arrived.rtt_at_delivery_count),
             base_rtt_ms: flow.base_rtt.as_millis_f64(),
             owd_mean_ms: mean_ms(arrived.owd_sum, arrived.packets),
             timeouts: sent.timeouts,

@@ -136,10 +136,12 @@ impl Trace {
 
     /// Names the content: FNV-1a over the timestamps.
     pub fn digest(&self) -> u64 {
-        self.millis.iter().flat_map(|millis| millis.to_le_bytes()).fold(
-            0xcbf2_9ce4_8422_2325,
-            |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3),
-        )
+        self.millis
+            .iter()
+            .flat_map(|millis| millis.to_le_bytes())
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
     }
 
     /// Milliseconds of all delivery opportunities, non-decreasing.
