@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 mod check;
+mod flows;
+mod links;
 pub mod network;
 pub mod spec;
 
