@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 from ackademy.intervals import (
     bootstrap_interval,
     confidence_ellipse,

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from ackademy import metrics
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ackademy import metrics
 
 ONE = np.array([1.0])
 

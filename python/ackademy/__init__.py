@@ -1,9 +1,9 @@
 """Ackademy: learned congestion control, from one simulator to real paths.
 
-    import ackademy
+import ackademy
 
-    result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
-    print(result.metrics().flows)
+result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
+print(result.metrics().flows)
 """
 
 from __future__ import annotations

@@ -120,14 +120,19 @@ class Scenario:
     """A checked scenario file, every default filled in."""
 
     @staticmethod
-    def parse(text: str, origin: str) -> Scenario:
-        """Check the text of a scenario; `origin` is the file it came from, for errors and traces.
+    def parse(text: str, origin: str, overrides: Mapping[str, str] = ...) -> Scenario:
+        """Check the text of a scenario.
+
+        Args:
+            text: TOML.
+            origin: the file it came from, for errors; traces are read relative to its folder.
+            overrides: TOML values by dotted path, such as `flow.0.start_s`.
 
         Raises:
             ScenarioError: one line with file, line, field, value and what is allowed.
         """
     def canonical(self) -> str:
-        """The resolved scenario as TOML, traces included: equal text, equal results."""
+        """The resolved scenario as TOML, with a digest of each trace: equal text, equal results."""
     def with_controller(self, cc: str, params: Mapping[str, float | str]) -> Scenario:
         """The same network with every flow under this controller.
 
@@ -137,6 +142,9 @@ class Scenario:
     @property
     def name(self) -> str:
         """File name without folder and suffix."""
+    @property
+    def origin(self) -> str:
+        """The file it came from."""
     @property
     def duration_s(self) -> float:
         """Simulated time."""

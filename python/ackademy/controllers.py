@@ -1,14 +1,14 @@
 """Python controllers: one class in a file of the user's, named as `mine.py:Mine`.
 
-    class Mine:
-        def __init__(self, flow):
-            self.cwnd_bytes = float(flow.initial_cwnd_bytes)
+class Mine:
+def __init__(self, flow):
+self.cwnd_bytes = float(flow.initial_cwnd_bytes)
 
-        def on_ack(self, ack):
-            self.cwnd_bytes += 1250 * ack.acked_bytes / self.cwnd_bytes
+def on_ack(self, ack):
+self.cwnd_bytes += 1250 * ack.acked_bytes / self.cwnd_bytes
 
-        def on_loss(self, loss):
-            self.cwnd_bytes /= 2
+def on_loss(self, loss):
+self.cwnd_bytes /= 2
 """
 
 from __future__ import annotations
@@ -44,14 +44,18 @@ def is_python(cc: str) -> bool:
     return cc.rpartition(":")[0].endswith(".py")
 
 
-def load(cc: str) -> ControllerClass:
+def load(cc: str, beside: Path) -> ControllerClass:
     """The class that `file.py:Class` names; the file is executed, as `import` would.
+
+    Args:
+        cc: the name.
+        beside: the scenario's folder, where the file is looked for after the current one.
 
     Raises:
         ControllerError: if the file or the class is missing or lacks a method.
         Exception: whatever the file itself raises.
     """
-    path, name = _split(cc)
+    path, name = _split(cc, beside)
     module_name = f"ackademy_controller_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     module = sys.modules.get(module_name)
     if module is None:
@@ -77,28 +81,20 @@ def load(cc: str) -> ControllerClass:
     return cast("ControllerClass", found)
 
 
-def fingerprint(cc: str) -> str:
+def fingerprint(cc: str, beside: Path) -> str:
     """Hash of the file behind `file.py:Class`, for the names of results; empty for the table's.
 
     What the file imports is not part of it.
     """
     if not is_python(cc):
         return ""
-    path, _ = _split(cc)
+    path, _ = _split(cc, beside)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def absolute(cc: str) -> str:
-    """The same name with the file's absolute path, for a worker with another current folder."""
-    if not is_python(cc):
-        return cc
-    path, name = _split(cc)
-    return f"{path}:{name}"
-
-
-def _split(cc: str) -> tuple[Path, str]:
+def _split(cc: str, beside: Path) -> tuple[Path, str]:
     file, _, name = cc.rpartition(":")
-    path = Path(file).expanduser().resolve()
-    if not path.is_file():
-        raise ControllerError(f"controller {cc}: no file {file}")
-    return path, name
+    for path in (Path(file).expanduser(), beside / file):
+        if path.is_file():
+            return path.resolve(), name
+    raise ControllerError(f"controller {cc}: no file {file}, neither here nor in {beside}")

@@ -1,9 +1,9 @@
 """One simulation: `run(scenario, seed=...)` and what it returns.
 
-    import ackademy
+import ackademy
 
-    result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
-    print(result.metrics().flows)
+result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
+print(result.metrics().flows)
 """
 
 from __future__ import annotations
@@ -96,17 +96,23 @@ def run(
         Exception: whatever a Python controller raises.
     """
     parsed = read_scenario(scenario, cc=cc, params=params)
-    classes = {name: controllers.load(name) for name in sorted(python_controllers(parsed))}
-    tables = _core.simulate(
-        parsed, seed, sample_interval_ms=sample_interval_ms, python_controllers=classes or None
-    )
-    frames = Tables.from_core(tables)
+    frames = simulate(parsed, seed, sample_interval_ms)
     return Run(
         **{field.name: getattr(frames, field.name) for field in fields(Tables)},
         scenario=parsed,
         seed=seed,
         code_hash=_core.CODE_HASH,
     )
+
+
+def simulate(scenario: _core.Scenario, seed: int, sample_interval_ms: float) -> Tables:
+    """Simulate a parsed scenario, its Python controllers loaded from their files."""
+    beside = Path(scenario.origin).parent
+    classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
+    tables = _core.simulate(
+        scenario, seed, sample_interval_ms=sample_interval_ms, python_controllers=classes or None
+    )
+    return Tables.from_core(tables)
 
 
 def read_scenario(
@@ -141,9 +147,9 @@ def read_text(path: Path) -> str:
         raise ScenarioError(f"{path}: byte {error.start} is not UTF-8; allowed: text") from error
 
 
-def python_controllers(scenario: _core.Scenario) -> set[str]:
-    """The `file.py:Class` controllers among a scenario's."""
-    return {name for name in scenario.controllers if controllers.is_python(name)}
+def python_controllers(scenario: _core.Scenario) -> list[str]:
+    """The `file.py:Class` controllers among a scenario's, each once, in order."""
+    return sorted({name for name in scenario.controllers if controllers.is_python(name)})
 
 
 def measure(tables: Tables) -> Metrics:
