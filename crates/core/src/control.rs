@@ -26,7 +26,8 @@ pub struct Ack {
     pub rtt_max: Span,
     /// Newly delivered. A sender that counts ACKs instead of bytes credits one packet per ACK.
     pub acked: Bytes,
-    /// Part of `acked` that carried a congestion mark (RFC 3168).
+    /// Part of `acked` that carried a congestion mark, for controllers that weigh marks; zero when
+    /// the sender answers marks itself with one [`LossKind::Gap`] per round trip (RFC 3168).
     pub ce_marked: Bytes,
     /// Sent, neither delivered nor declared lost, after this acknowledgement.
     pub inflight: Bytes,
@@ -36,7 +37,8 @@ pub struct Ack {
     pub delivery_rate: Rate,
     /// 1 when the application, not the controller, limited what the sample measures; else 0.
     pub app_limited: u64,
-    /// 1 while the sender repairs a loss; window-based controllers do not grow then. Else 0.
+    /// 1 while the sender repairs a loss or suspects one; window-based controllers do not grow then.
+    /// Else 0.
     pub recovering: u64,
     /// 1 when the sender filled its window before this acknowledgement; else 0 (RFC 9438
     /// section 5.8: a window that was not used must not grow).
@@ -53,7 +55,8 @@ pub struct Loss {
     pub sent_at: Time,
     /// Newly declared lost.
     pub lost: Bytes,
-    /// FlightSize (RFC 5681) before the loss was declared: sent and not cumulatively acknowledged.
+    /// FlightSize (RFC 5681) when the loss was declared: sent and not cumulatively acknowledged, at
+    /// most the window.
     pub inflight: Bytes,
     /// What the sender made of it.
     pub kind: LossKind,
@@ -70,6 +73,12 @@ pub enum LossKind {
     More = 1,
     /// The retransmission timer expired: start over.
     Timeout = 2,
+    /// A partial acknowledgement without SACK: the window shrinks by `lost`, not below one packet
+    /// (RFC 6582 section 3.2 step 3). Nothing more was lost.
+    Deflate = 3,
+    /// The flow idled longer than its time-out: the window restarts, the threshold stays (RFC 5681
+    /// section 4.1). Nothing was lost.
+    Idle = 4,
 }
 
 /// A packet is about to leave. Only controllers that ask for it are told ([`Controller::gates`]).

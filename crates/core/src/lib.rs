@@ -5,9 +5,17 @@
 pub mod control;
 pub mod controllers;
 pub mod coupled;
+pub mod delivery_rate;
+pub mod learners;
 pub mod params;
+pub mod receiver;
+pub mod record;
 pub mod reno_window;
 pub mod rng;
+pub mod rtt;
+pub mod scenario;
+pub mod sender;
+pub mod sensing;
 pub mod sim;
 pub mod units;
 

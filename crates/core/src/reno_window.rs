@@ -2,6 +2,9 @@
 use crate::control::{Control, FlowInfo, Loss, LossKind, Recovery};
 use crate::units::{Bytes, Rate};
 
+/// Largest window, in bytes: a terabyte, beyond every path, keeps the arithmetic finite.
+pub const CWND_MAX: f64 = (1_u64 << 40) as f64;
+
 /// The window of RFC 5681, shared by the controllers that are NewReno underneath.
 #[derive(Clone, Debug)]
 pub struct Window {
@@ -10,6 +13,8 @@ pub struct Window {
     pub cwnd: f64,
     /// Packets.
     pub ssthresh: f64,
+    /// Window after idling (RFC 5681 section 4.1: the initial one; ns-2: one packet).
+    restart: f64,
     /// Whether a loss halves the window (ns-2) or FlightSize (RFC 5681).
     pub half_of_window: bool,
 }
@@ -17,11 +22,15 @@ pub struct Window {
 impl Window {
     /// Starts in slow start with the flow's initial window.
     pub fn new(flow: &FlowInfo) -> Self {
-        let mss = flow.mss.0 as f64;
+        let mss = flow.mss.0.max(1) as f64;
         Self {
             mss,
-            cwnd: flow.initial_cwnd.0 as f64 / mss,
+            cwnd: (flow.initial_cwnd.0 as f64 / mss).clamp(1.0, CWND_MAX / mss),
             ssthresh: flow.initial_ssthresh.0 as f64 / mss,
+            restart: match flow.recovery {
+                Recovery::Sack => flow.initial_cwnd.0 as f64 / mss,
+                Recovery::Ns2 => 1.0,
+            },
             half_of_window: flow.recovery == Recovery::Ns2,
         }
     }
@@ -44,20 +53,34 @@ impl Window {
         // An increment that reaches past ssthresh keeps its whole step, as in RFC 5681 and ns-2,
         // where one ACK is one step; only a batch is cut at the threshold.
         let step = acked.min((self.ssthresh - self.cwnd).max(1.0).ceil());
-        self.cwnd += step;
+        self.grow(step);
         acked - step
     }
 
     /// Congestion avoidance: `per_rtt` packets per round trip, spread over it.
     pub fn avoid(&mut self, acked: f64, per_rtt: f64) {
-        self.cwnd += per_rtt * acked / self.cwnd;
+        self.grow(per_rtt * acked / self.cwnd);
+    }
+
+    /// Adds `packets`, which may be negative; at least one packet stays.
+    pub fn grow(&mut self, packets: f64) {
+        self.cwnd = (self.cwnd + packets).clamp(1.0, CWND_MAX / self.mss);
     }
 
     /// Multiplicative decrease, once per loss episode (RFC 5681 section 3.2 step 2; ns-2 halves the
-    /// window, keeps its fraction in `cwnd` and drops it in `ssthresh`).
+    /// window, keeps its fraction in `cwnd` and drops it in `ssthresh`). FlightSize can exceed the
+    /// window after a timeout; `cwnd` does not rise to its half.
     pub fn reduce(&mut self, loss: &Loss) {
         match loss.kind {
             LossKind::More => return,
+            LossKind::Deflate => {
+                self.cwnd = (self.cwnd - self.packets(loss.lost)).max(1.0);
+                return;
+            }
+            LossKind::Idle => {
+                self.cwnd = self.cwnd.min(self.restart);
+                return;
+            }
             LossKind::Gap | LossKind::Timeout => {}
         }
         if self.half_of_window {
@@ -66,7 +89,7 @@ impl Window {
             self.cwnd = half.max(1.0);
         } else {
             self.ssthresh = (self.packets(loss.inflight) / 2.0).max(2.0);
-            self.cwnd = self.ssthresh;
+            self.cwnd = self.cwnd.min(self.ssthresh);
         }
         if loss.kind == LossKind::Timeout {
             self.cwnd = 1.0;
@@ -80,5 +103,62 @@ impl Window {
             pacing_rate: Rate::UNLIMITED,
             ssthresh: Bytes((self.ssthresh * self.mss) as u64),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Time;
+
+    fn window(recovery: Recovery) -> Window {
+        Window::new(&FlowInfo {
+            mss: Bytes(1000),
+            initial_cwnd: Bytes(25_000),
+            initial_ssthresh: Bytes(20_000),
+            recovery,
+            start: Time(0),
+            seed: 1,
+        })
+    }
+
+    #[test]
+    fn a_batch_leaves_slow_start_at_the_threshold_and_hands_on_the_rest() {
+        let mut window = window(Recovery::Sack);
+        window.cwnd = 17.5;
+        assert!((window.slow_start(8.0) - 5.0).abs() < 1e-12);
+        assert!((window.cwnd - 20.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn ns2_halves_the_window_and_floors_only_the_threshold() {
+        let mut window = window(Recovery::Ns2);
+        window.reduce(&Loss { inflight: Bytes(90_000), ..Loss::default() });
+        assert!((window.cwnd - 12.5).abs() < 1e-12);
+        assert!((window.ssthresh - 12.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn flight_size_beyond_the_window_does_not_raise_it() {
+        let mut window = window(Recovery::Sack);
+        window.cwnd = 3.0;
+        window.reduce(&Loss { inflight: Bytes(90_000), ..Loss::default() });
+        assert!((window.cwnd - 3.0).abs() < 1e-12);
+        assert!((window.ssthresh - 45.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn further_losses_of_an_episode_change_nothing() {
+        let mut window = window(Recovery::Sack);
+        let before = window.control();
+        window.reduce(&Loss { kind: LossKind::More, ..Loss::default() });
+        assert_eq!(window.control(), before);
+    }
+
+    #[test]
+    fn negative_growth_stops_at_one_packet() {
+        let mut window = window(Recovery::Sack);
+        window.avoid(1e12, -1.0);
+        assert_eq!(window.control().cwnd, Bytes(1000));
     }
 }

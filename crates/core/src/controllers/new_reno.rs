@@ -56,3 +56,60 @@ impl Controller for NewReno {
         self.window.control()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Recovery;
+    use crate::params::ParamValue;
+    use crate::units::{Bytes, Time};
+
+    /// A flow of 20 packets in congestion avoidance.
+    fn new_reno(recovery: Recovery, half_of: &str) -> NewReno {
+        let flow = FlowInfo {
+            mss: Bytes(1000),
+            initial_cwnd: Bytes(20_000),
+            initial_ssthresh: Bytes(20_000),
+            recovery,
+            start: Time(0),
+            seed: 1,
+        };
+        let given = [("half_of".to_owned(), ParamValue::Word(half_of.to_owned()))];
+        NewReno::new(&flow, &Params::resolve(SPEC.params, &given).unwrap())
+    }
+
+    fn ack() -> Ack {
+        Ack { acked: Bytes(1000), cwnd_limited: 1, ..Ack::default() }
+    }
+
+    #[test]
+    fn a_window_of_acks_adds_one_packet() {
+        let mut new_reno = new_reno(Recovery::Sack, "auto");
+        (0..20).for_each(|_| new_reno.on_ack(&ack()));
+        let cwnd = new_reno.control().cwnd;
+        assert!((20_950..=21_000).contains(&cwnd.0), "{cwnd:?}");
+    }
+
+    #[test]
+    fn nothing_grows_in_recovery_or_while_the_window_is_not_used() {
+        let mut new_reno = new_reno(Recovery::Sack, "auto");
+        new_reno.on_ack(&Ack { recovering: 1, ..ack() });
+        new_reno.on_ack(&Ack { cwnd_limited: 0, ..ack() });
+        assert_eq!(new_reno.control().cwnd, Bytes(20_000));
+    }
+
+    #[test]
+    fn what_is_halved_follows_the_recovery_unless_it_is_set() {
+        let loss = Loss { inflight: Bytes(16_000), ..Loss::default() };
+        for (recovery, half_of, cwnd) in [
+            (Recovery::Sack, "auto", 8_000),
+            (Recovery::Ns2, "auto", 10_000),
+            (Recovery::Sack, "window", 10_000),
+            (Recovery::Ns2, "flight", 8_000),
+        ] {
+            let mut new_reno = new_reno(recovery, half_of);
+            new_reno.on_loss(&loss);
+            assert_eq!(new_reno.control().cwnd, Bytes(cwnd), "{recovery:?}, {half_of}");
+        }
+    }
+}

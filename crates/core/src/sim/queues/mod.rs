@@ -7,7 +7,11 @@ use super::packet::Packet;
 use crate::rng::Rng;
 use crate::units::{Span, Time};
 
+pub mod codel;
 pub mod drop_tail;
+pub mod fq_codel;
+pub mod pie;
+pub mod red;
 
 /// What an [`Admission`] sees of the queue that a packet is about to join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,114 @@
+//! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation-02, section 3).
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// What a packet remembers of the moment it was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SentState {
+    /// `P.delivered`.
+    pub delivered: u64,
+    /// `P.delivered_time`.
+    pub delivered_time: Time,
+    /// `P.first_sent_time`.
+    pub first_sent_time: Time,
+    /// `P.is_app_limited`.
+    pub app_limited: bool,
+}
+
+/// The connection's side of the estimator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeliveryRate {
+    delivered: u64,
+    delivered_time: Time,
+    first_sent_time: Time,
+    /// `C.app_limited`: samples are app-limited until this much is delivered; 0 for not limited.
+    app_limited_until: u64,
+}
+
+impl DeliveryRate {
+    /// Delivered since the connection began.
+    pub fn delivered(&self) -> Bytes {
+        Bytes(self.delivered)
+    }
+
+    /// A packet leaves at `now`; `idle` if nothing is in flight.
+    pub fn on_sent(&mut self, now: Time, idle: bool) -> SentState {
+        if idle {
+            self.first_sent_time = now;
+            self.delivered_time = now;
+        }
+        SentState {
+            delivered: self.delivered,
+            delivered_time: self.delivered_time,
+            first_sent_time: self.first_sent_time,
+            app_limited: self.app_limited_until != 0,
+        }
+    }
+
+    /// The application ran out of data with `inflight` bytes on the way.
+    pub fn on_app_limited(&mut self, inflight: u64) {
+        self.app_limited_until = (self.delivered + inflight).max(1);
+    }
+
+    /// Bytes were delivered at `now`.
+    pub fn on_delivered(&mut self, now: Time, bytes: u64) {
+        self.delivered += bytes;
+        self.delivered_time = now;
+        if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+    }
+
+    /// The sample of an acknowledgement whose newest packet was sent at `sent_at` with `state`;
+    /// zero if it spans less than `min_rtt`, which only compressed ACKs or retransmissions do.
+    pub fn sample(&mut self, sent_at: Time, state: &SentState, min_rtt: Span) -> Rate {
+        self.first_sent_time = sent_at;
+        let send_elapsed = sent_at.since(state.first_sent_time);
+        let ack_elapsed = self.delivered_time.since(state.delivered_time);
+        let interval = send_elapsed.max(ack_elapsed);
+        if interval < min_rtt || interval == Span::ZERO {
+            return Rate(0);
+        }
+        Rate::of(Bytes(self.delivered - state.delivered), interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time(0) + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn a_window_delivered_in_one_round_trip_samples_window_over_round_trip() {
+        let mut rate = DeliveryRate::default();
+        let first = rate.on_sent(at(0), true);
+        rate.on_delivered(at(100), 1000);
+        rate.sample(at(0), &first, Span::ZERO);
+        let second = rate.on_sent(at(100), false);
+        rate.on_delivered(at(150), 4000);
+        rate.on_delivered(at(200), 1000);
+        let sample = rate.sample(at(100), &second, Span::from_millis(100));
+        assert_eq!(sample, Rate(5000 * 8 * 10));
+    }
+
+    #[test]
+    fn an_interval_below_min_rtt_gives_no_sample() {
+        let mut rate = DeliveryRate::default();
+        let sent = rate.on_sent(at(0), true);
+        rate.on_delivered(at(10), 1000);
+        assert_eq!(rate.sample(at(0), &sent, Span::from_millis(50)), Rate(0));
+    }
+
+    #[test]
+    fn app_limited_ends_when_the_limited_flight_is_delivered() {
+        let mut rate = DeliveryRate::default();
+        rate.on_app_limited(1000);
+        assert!(rate.on_sent(at(0), true).app_limited);
+        rate.on_delivered(at(1), 1000);
+        assert!(rate.on_sent(at(1), false).app_limited);
+        rate.on_delivered(at(2), 1);
+        assert!(!rate.on_sent(at(2), false).app_limited);
+    }
+}

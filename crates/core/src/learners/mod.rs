@@ -1,0 +1,3 @@
+//! What several learned controllers share, and nothing else.
+pub mod kong;
+pub mod tabular;

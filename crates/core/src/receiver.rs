@@ -1,0 +1,260 @@
+//! The receiving end of a flow: what arrived, and when to acknowledge it.
+use crate::sim::packet::{Kind, Packet, SACK_BLOCKS};
+use crate::units::{Span, Time};
+use std::collections::VecDeque;
+
+/// Tracks segments and makes acknowledgements.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    ack_every: u32,
+    ack_delay: Span,
+    ack_size: u32,
+    selective: bool,
+    next: u64,
+    /// Received beyond `next`, as disjoint, sorted, non-touching [start, end).
+    beyond: VecDeque<(u64, u64)>,
+    /// Segments that started the two blocks reported before the newest (RFC 2018 section 4).
+    recent: [u64; SACK_BLOCKS - 1],
+    pending: u32,
+    /// Send time to echo: of the earliest segment not yet acknowledged (RFC 7323 section 4.3).
+    echo: Time,
+    ce_bytes: u32,
+    /// When a delayed acknowledgement falls due.
+    deadline: Time,
+}
+
+/// What the arrival of a data packet did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Segments that became deliverable in order, this one included.
+    pub delivered: u64,
+    /// The segment had arrived before.
+    pub duplicate: bool,
+    /// An acknowledgement to send now.
+    pub ack: Option<Packet>,
+}
+
+impl Receiver {
+    /// A receiver that acknowledges each `ack_every`-th segment, others after `ack_delay`, and
+    /// anything out of order at once (RFC 5681 section 4.2); with SACK blocks if `selective`.
+    pub fn new(ack_every: u32, ack_delay: Span, ack_size: u32, selective: bool) -> Self {
+        Self {
+            ack_every,
+            ack_delay,
+            ack_size,
+            selective,
+            next: 0,
+            beyond: VecDeque::new(),
+            recent: [u64::MAX; SACK_BLOCKS - 1],
+            pending: 0,
+            echo: Time(0),
+            ce_bytes: 0,
+            deadline: Time::NEVER,
+        }
+    }
+
+    /// When `on_deadline` is to be called.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Whether nothing waits behind a gap.
+    pub fn holds_nothing(&self) -> bool {
+        self.beyond.is_empty()
+    }
+
+    /// The next segment expected.
+    pub fn next_expected(&self) -> u64 {
+        self.next
+    }
+
+    /// A data packet arrived.
+    pub fn on_data(&mut self, now: Time, packet: &Packet) -> Arrival {
+        if self.pending == 0 {
+            self.echo = packet.sent_at;
+        }
+        if packet.ce {
+            self.ce_bytes = self.ce_bytes.saturating_add(packet.size);
+        }
+        let before = self.next;
+        let in_order = packet.seq == self.next;
+        let duplicate = !in_order && (packet.seq < self.next || self.holds(packet.seq));
+        let filled_gap = in_order && !self.beyond.is_empty();
+        if in_order {
+            self.advance();
+        } else if !duplicate {
+            self.keep(packet.seq);
+        }
+        self.pending += 1;
+        let ack_now = !in_order || filled_gap || packet.ce || self.pending >= self.ack_every;
+        let ack = if ack_now {
+            if !in_order {
+                self.echo = packet.sent_at;
+            }
+            Some(self.acknowledge(packet.flow, packet.seq, duplicate))
+        } else {
+            if self.deadline == Time::NEVER {
+                self.deadline = now + self.ack_delay;
+            }
+            None
+        };
+        Arrival { delivered: self.next - before, duplicate, ack }
+    }
+
+    /// The delayed acknowledgement that fell due.
+    pub fn on_deadline(&mut self, flow: u32) -> Packet {
+        self.acknowledge(flow, u64::MAX, false)
+    }
+
+    fn advance(&mut self) {
+        self.next += 1;
+        if let Some(&(start, end)) = self.beyond.front()
+            && start == self.next
+        {
+            self.next = end;
+            self.beyond.pop_front();
+        }
+    }
+
+    fn holds(&self, seq: u64) -> bool {
+        let index = self.beyond.partition_point(|block| block.1 <= seq);
+        self.beyond.get(index).is_some_and(|block| block.0 <= seq)
+    }
+
+    fn keep(&mut self, seq: u64) {
+        if let Some(last) = self.beyond.back_mut()
+            && last.1 == seq
+        {
+            last.1 += 1;
+            return;
+        }
+        let index = self.beyond.partition_point(|block| block.1 < seq);
+        let touches_left = self.beyond.get(index).is_some_and(|block| block.1 == seq);
+        let right = if touches_left { index + 1 } else { index };
+        let touches_right = self.beyond.get(right).is_some_and(|block| block.0 == seq + 1);
+        match (touches_left, touches_right) {
+            (true, true) => {
+                self.beyond[index].1 = self.beyond[right].1;
+                self.beyond.remove(right);
+            }
+            (true, false) => self.beyond[index].1 = seq + 1,
+            (false, true) => self.beyond[right].0 = seq,
+            (false, false) => self.beyond.insert(index, (seq, seq + 1)),
+        }
+    }
+
+    fn acknowledge(&mut self, flow: u32, trigger: u64, duplicate: bool) -> Packet {
+        let mut ack = Packet {
+            flow,
+            size: self.ack_size,
+            kind: Kind::Ack,
+            seq: self.next,
+            sent_at: self.echo,
+            ce: self.ce_bytes > 0,
+            ce_bytes: self.ce_bytes,
+            again: duplicate,
+            ..Packet::default()
+        };
+        if self.selective && !self.beyond.is_empty() {
+            self.report(trigger, &mut ack);
+        }
+        self.pending = 0;
+        self.ce_bytes = 0;
+        self.deadline = Time::NEVER;
+        ack
+    }
+
+    /// SACK blocks, the one of the newest segment first (RFC 2018 section 4).
+    fn report(&mut self, trigger: u64, ack: &mut Packet) {
+        let mut used = 0;
+        let mut last_start = u64::MAX;
+        for seq in [trigger, self.recent[0], self.recent[1]] {
+            let index = self.beyond.partition_point(|block| block.1 <= seq);
+            let Some(&(start, end)) = self.beyond.get(index) else { continue };
+            let known =
+                ack.sack[..used].iter().any(|block| self.next + u64::from(block.0) == start);
+            if start > seq || known || start == last_start {
+                continue;
+            }
+            last_start = start;
+            ack.sack[used] = ((start - self.next) as u32, (end - start) as u32);
+            used += 1;
+        }
+        if trigger != u64::MAX && ack.sack[0].1 > 0 {
+            let same = self.recent[0] != u64::MAX
+                && self.next + u64::from(ack.sack[0].0) <= self.recent[0]
+                && self.recent[0] < self.next + u64::from(ack.sack[0].0 + ack.sack[0].1);
+            if !same {
+                self.recent[1] = self.recent[0];
+            }
+            self.recent[0] = trigger;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(ack_every: u32) -> Receiver {
+        Receiver::new(ack_every, Span::from_millis(40), 52, true)
+    }
+
+    fn arrive(receiver: &mut Receiver, seq: u64) -> Arrival {
+        receiver.on_data(Time(0), &Packet { seq, size: 1500, ..Packet::default() })
+    }
+
+    #[test]
+    fn every_second_segment_in_order_is_acknowledged() {
+        let mut receiver = receiver(2);
+        assert_eq!(arrive(&mut receiver, 0).ack, None);
+        assert_eq!(receiver.deadline(), Time(0) + Span::from_millis(40));
+        assert_eq!(arrive(&mut receiver, 1).ack.unwrap().seq, 2);
+        assert_eq!(receiver.deadline(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_gap_is_reported_at_once_with_the_newest_block_first() {
+        let mut receiver = receiver(2);
+        arrive(&mut receiver, 0);
+        assert_eq!(arrive(&mut receiver, 2).ack.unwrap().sack[0], (1, 1));
+        let ack = arrive(&mut receiver, 5).ack.unwrap();
+        assert_eq!((ack.seq, ack.sack[0], ack.sack[1]), (1, (4, 1), (1, 1)));
+        let ack = arrive(&mut receiver, 3).ack.unwrap();
+        assert_eq!((ack.sack[0], ack.sack[1]), ((1, 2), (4, 1)));
+    }
+
+    #[test]
+    fn filling_the_gap_delivers_all_that_waited() {
+        let mut receiver = receiver(1);
+        arrive(&mut receiver, 1);
+        arrive(&mut receiver, 2);
+        let arrival = arrive(&mut receiver, 0);
+        assert_eq!(arrival.delivered, 3);
+        assert_eq!(arrival.ack.unwrap().seq, 3);
+    }
+
+    #[test]
+    fn a_segment_seen_before_is_reported_as_duplicate() {
+        let mut receiver = receiver(1);
+        arrive(&mut receiver, 0);
+        arrive(&mut receiver, 2);
+        assert!(arrive(&mut receiver, 0).duplicate);
+        let arrival = arrive(&mut receiver, 2);
+        assert!(arrival.duplicate && arrival.ack.unwrap().again);
+    }
+
+    #[test]
+    fn any_order_of_arrival_ends_with_everything_delivered() {
+        let mut rng = crate::rng::Rng::new(1);
+        for _ in 0..200 {
+            let mut order: Vec<u64> = (0..40).collect();
+            for index in (1..order.len()).rev() {
+                order.swap(index, rng.below(index as u64 + 1) as usize);
+            }
+            let mut receiver = receiver(1);
+            let total: u64 = order.iter().map(|&seq| arrive(&mut receiver, seq).delivered).sum();
+            assert_eq!((total, receiver.next_expected(), receiver.beyond.len()), (40, 40, 0));
+        }
+    }
+}

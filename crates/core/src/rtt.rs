@@ -1,0 +1,224 @@
+//! Round-trip time and the retransmission time-out.
+use crate::units::Span;
+
+/// Bounds and granularity of a retransmission time-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoLimits {
+    /// Smallest.
+    pub min: Span,
+    /// Largest.
+    pub max: Span,
+    /// Before the first sample.
+    pub initial: Span,
+    /// Clock granularity G.
+    pub tick: Span,
+}
+
+/// RFC 6298 in nanoseconds. The floor bounds the variance term, as in Linux: the time-out stays at
+/// least `min` above the smoothed round trip, so that a floor below the path's round trip does not
+/// fire on every queue that builds.
+#[derive(Clone, Copy, Debug)]
+pub struct RttEstimator {
+    limits: RtoLimits,
+    srtt: u64,
+    rttvar: u64,
+    min_rtt: u64,
+    latest: u64,
+    backoff: u32,
+}
+
+impl RttEstimator {
+    /// Without samples.
+    pub fn new(limits: RtoLimits) -> Self {
+        Self { limits, srtt: 0, rttvar: 0, min_rtt: u64::MAX, latest: 0, backoff: 0 }
+    }
+
+    /// Takes a sample (RFC 6298 equations 2.2 and 2.3); ends the back-off.
+    pub fn sample(&mut self, rtt: Span) {
+        let rtt = rtt.0.max(1);
+        self.latest = rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.backoff = 0;
+        if self.srtt == 0 {
+            self.srtt = rtt;
+            self.rttvar = rtt / 2;
+        } else {
+            let error = self.srtt.abs_diff(rtt);
+            self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
+            self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
+        }
+    }
+
+    /// Smoothed round trip; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        Span(self.srtt)
+    }
+
+    /// Smallest sample; zero before the first.
+    pub fn min_rtt(&self) -> Span {
+        Span(if self.min_rtt == u64::MAX { 0 } else { self.min_rtt })
+    }
+
+    /// Latest sample; zero before the first.
+    pub fn latest(&self) -> Span {
+        Span(self.latest)
+    }
+
+    /// The time-out with its back-off (RFC 6298 equations 2.3 and 5.5).
+    pub fn rto(&self) -> Span {
+        let base = if self.srtt == 0 {
+            self.limits.initial.0
+        } else {
+            self.srtt + (4 * self.rttvar).max(self.limits.tick.0).max(self.limits.min.0)
+        };
+        Span(base.saturating_mul(1 << self.backoff.min(16)).min(self.limits.max.0))
+    }
+
+    /// Whether the time-out was doubled more than once since the last sample.
+    pub fn backed_off_again(&self) -> bool {
+        self.backoff > 1
+    }
+
+    /// Doubles the time-out (RFC 6298 section 5.5).
+    pub fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+}
+
+/// ns-2.35's estimator: integer ticks, srtt kept times eight, rttvar times four (source: ns-2.35
+/// tcp.cc, `rtt_update`, `rtt_timeout`, `rtt_backoff`).
+#[derive(Clone, Copy, Debug)]
+pub struct TickRtt {
+    limits: RtoLimits,
+    timestamps: bool,
+    latest: i64,
+    srtt8: i64,
+    rttvar4: i64,
+    rto: u64,
+    backoff: u64,
+}
+
+impl TickRtt {
+    /// Without samples; `rttvar_init_` is 12 s.
+    pub fn new(limits: RtoLimits, timestamps: bool) -> Self {
+        let rttvar4 = (12_000_000_000 / limits.tick.0.max(1) * 4) as i64;
+        Self { limits, timestamps, latest: 0, srtt8: 0, rttvar4, rto: limits.initial.0, backoff: 1 }
+    }
+
+    /// Takes a sample of a packet sent at `sent` ns: rounded to ticks with timestamps, else counted
+    /// in clock edges passed.
+    pub fn sample(&mut self, rtt: Span, sent: u64) {
+        let tick = self.limits.tick.0;
+        let ticks =
+            if self.timestamps { (rtt.0 + tick / 2) / tick } else { (rtt.0 + sent % tick) / tick };
+        self.latest = (ticks as i64).max(1);
+        if self.srtt8 == 0 {
+            self.srtt8 = self.latest << 3;
+            self.rttvar4 = self.latest << 1;
+        } else {
+            let error = self.latest - (self.srtt8 >> 3);
+            self.srtt8 = (self.srtt8 + error).max(1);
+            let change = error.abs() - (self.rttvar4 >> 2);
+            self.rttvar4 = (self.rttvar4 + change).max(1);
+        }
+        self.rto = (((self.rttvar4 << 3) + self.srtt8) >> 3) as u64 * tick;
+    }
+
+    /// A valid sample ends the back-off; which one is valid is the sender's rule.
+    pub fn end_back_off(&mut self) {
+        self.backoff = 1;
+    }
+
+    /// Doubles the time-out; far backed off, srtt moves into the variance.
+    pub fn back_off(&mut self) {
+        if self.backoff < 64 || self.rto() < self.limits.max {
+            self.backoff <<= 1;
+        }
+        if self.backoff > 8 {
+            self.rttvar4 += self.srtt8 >> 3;
+            self.srtt8 = 0;
+        }
+    }
+
+    /// The time-out with its back-off.
+    pub fn rto(&self) -> Span {
+        let base = self.rto.max(self.limits.min.0).saturating_mul(self.backoff);
+        Span(base.min(self.limits.max.0).max(2 * self.limits.tick.0))
+    }
+
+    /// Smoothed round trip, in whole ticks; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        Span((self.srtt8 >> 3) as u64 * self.limits.tick.0)
+    }
+
+    /// Latest sample, in whole ticks.
+    pub fn latest(&self) -> Span {
+        Span(self.latest as u64 * self.limits.tick.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: RtoLimits = RtoLimits {
+        min: Span::from_millis(200),
+        max: Span::from_millis(60_000),
+        initial: Span::from_millis(1000),
+        tick: Span::from_millis(10),
+    };
+
+    #[test]
+    fn the_first_sample_sets_srtt_and_half_of_it_the_variance() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        assert_eq!(rtt.rto(), Span::from_millis(1000));
+        rtt.sample(Span::from_millis(400));
+        assert_eq!(rtt.srtt(), Span::from_millis(400));
+        assert_eq!(rtt.rto(), Span::from_millis(400 + 4 * 200));
+    }
+
+    #[test]
+    fn the_second_sample_moves_srtt_by_an_eighth() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.sample(Span::from_millis(400));
+        rtt.sample(Span::from_millis(480));
+        assert_eq!(rtt.srtt(), Span::from_millis(410));
+        assert_eq!(rtt.rto(), Span::from_millis(410 + 4 * 170));
+    }
+
+    #[test]
+    fn a_steady_path_keeps_the_floor_above_srtt() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        for _ in 0..100 {
+            rtt.sample(Span::from_millis(400));
+        }
+        assert_eq!(rtt.rto(), Span::from_millis(600));
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_the_maximum_and_a_sample_ends_it() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Span::from_millis(2000));
+        for _ in 0..30 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.rto(), Span::from_millis(60_000));
+        rtt.sample(Span::from_millis(100));
+        assert_eq!(rtt.rto(), Span::from_millis(300));
+    }
+
+    #[test]
+    fn ns2_counts_ticks_and_floors_at_minrto() {
+        let mut rtt = TickRtt::new(LIMITS, false);
+        rtt.sample(Span::from_millis(151), 5_000_000);
+        assert_eq!(rtt.latest(), Span::from_millis(150));
+        assert_eq!(rtt.rto(), Span::from_millis(450));
+        for _ in 0..200 {
+            rtt.sample(Span::from_millis(151), 5_000_000);
+        }
+        assert_eq!(rtt.rto(), Span::from_millis(200));
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Span::from_millis(400));
+    }
+}

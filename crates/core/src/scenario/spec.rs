@@ -1,0 +1,553 @@
+//! The fields of a scenario file, with their units in their names. `docs/scenarios.md` shows them by
+//! example; `ackademy schema` prints them as JSON Schema.
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A scenario file.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioSpec {
+    /// Name in tables and plots; the file's name if absent.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// How long to simulate, in seconds of simulated time; (0, 10^8].
+    pub duration_s: f64,
+    /// Time series: one row per flow and link each so many milliseconds; 0 for none.
+    #[serde(default)]
+    pub sample_interval_ms: f64,
+    /// Preset: one shared bottleneck.
+    #[serde(default)]
+    pub dumbbell: Option<DumbbellSpec>,
+    /// Preset: several bottlenecks in a row.
+    #[serde(default)]
+    pub parking_lot: Option<ParkingLotSpec>,
+    /// Preset: two disjoint paths between two hosts.
+    #[serde(default)]
+    pub two_path: Option<TwoPathSpec>,
+    /// Links of a free topology; flows then name their `path` and `reverse`.
+    #[serde(default)]
+    pub link: Vec<LinkSpec>,
+    /// Defaults of every flow's sender and receiver.
+    #[serde(default)]
+    pub sender: SenderSpec,
+    /// The flows; at least one.
+    #[serde(default)]
+    pub flow: Vec<FlowSpec>,
+}
+
+/// One bottleneck, with an access link per flow on both sides if asked for.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DumbbellSpec {
+    /// Propagation there and back, split evenly over the bottleneck's two directions. Absent: the
+    /// bottleneck's own `delay` counts for the data direction and `reverse_delay_ms` back.
+    #[serde(default)]
+    pub rtt_ms: Option<f64>,
+    /// The data direction; the reverse direction has the same rate and no other property.
+    pub bottleneck: LinkSpec,
+    /// Propagation of the reverse direction when `rtt_ms` is absent.
+    #[serde(default)]
+    pub reverse_delay_ms: f64,
+    /// Rate of each flow's access links (both sides, both directions); absent: no access links.
+    #[serde(default)]
+    pub access_mbps: Option<f64>,
+    /// Propagation of each access link, one way.
+    #[serde(default)]
+    pub access_delay_ms: f64,
+}
+
+/// `hops` equal bottlenecks in a row; a flow takes `route = [first, last]`, by default all.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ParkingLotSpec {
+    /// Number of bottlenecks; 1 to 100.
+    pub hops: u32,
+    /// Each of them, in the data direction.
+    pub bottleneck: LinkSpec,
+    /// Propagation of each hop back; absent: `bottleneck.delay_ms`.
+    #[serde(default)]
+    pub reverse_delay_ms: Option<f64>,
+}
+
+/// Two disjoint paths; a flow takes `route = [index]`, or one subflow on each.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TwoPathSpec {
+    /// Path 0, in the data direction.
+    pub first: LinkSpec,
+    /// Path 1, in the data direction.
+    pub second: LinkSpec,
+}
+
+/// One direction of a link. Exactly one of the four rates must be given.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Unique; presets name their own.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Constant rate; (0, 10^6].
+    #[serde(default)]
+    pub rate_mbps: Option<f64>,
+    /// Pairs (from second, Mb/s), the first from 0; a rate of 0 is an outage.
+    #[serde(default)]
+    pub rate_schedule: Option<Vec<(f64, f64)>>,
+    /// Uniform redraw at a frequency.
+    #[serde(default)]
+    pub rate_random: Option<RateRandomSpec>,
+    /// A mahimahi trace file, relative to the scenario.
+    #[serde(default)]
+    pub trace: Option<String>,
+    /// Constant propagation delay, one way.
+    #[serde(default)]
+    pub delay_ms: f64,
+    /// Pairs (from second, ms), instead of `delay_ms`.
+    #[serde(default)]
+    pub delay_schedule: Option<Vec<(f64, f64)>>,
+    /// Uniform redraw at a frequency, instead of `delay_ms`.
+    #[serde(default)]
+    pub delay_random: Option<DelayRandomSpec>,
+    /// Standard deviation of a normal delay per packet around `delay_ms`, cut to [0, 2 delay_ms].
+    #[serde(default)]
+    pub jitter_ms: f64,
+    /// Whether a falling delay may not let a packet overtake an earlier one.
+    #[serde(default = "yes")]
+    pub keep_order: bool,
+    /// Queue discipline; absent: drop-tail without a limit.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// Random loss after transmission.
+    #[serde(default)]
+    pub loss: Option<LossSpec>,
+    /// Part of packets delivered twice; [0, 1].
+    #[serde(default)]
+    pub duplicate_ratio: f64,
+    /// Some packets take longer and are overtaken.
+    #[serde(default)]
+    pub reorder: Option<ReorderSpec>,
+    /// Pairs (from second, to second) during which the link serves nothing.
+    #[serde(default)]
+    pub outages: Vec<(f64, f64)>,
+}
+
+/// Rate uniform in [low, high], redrawn `hz` times a second.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RateRandomSpec {
+    /// Smallest, at least 0.01.
+    pub low_mbps: f64,
+    /// Largest.
+    pub high_mbps: f64,
+    /// Draws per second; (0, 1000].
+    pub hz: f64,
+}
+
+/// Delay uniform in [low, high], redrawn `hz` times a second.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DelayRandomSpec {
+    /// Smallest.
+    pub low_ms: f64,
+    /// Largest.
+    pub high_ms: f64,
+    /// Draws per second; (0, 1000].
+    pub hz: f64,
+}
+
+/// Part `ratio` of packets takes between `low_ms` and `high_ms` longer.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ReorderSpec {
+    /// [0, 1].
+    pub ratio: f64,
+    /// Least extra delay.
+    pub low_ms: f64,
+    /// Most extra delay.
+    pub high_ms: f64,
+}
+
+/// Queue discipline of a link. Limits count the packet in transmission (ns-2's `limit_`), except
+/// those of `codel` and `fq_codel`, which count what waits.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum QueueSpec {
+    /// Keeps what fits; an absent limit is none.
+    DropTail {
+        /// Most packets in the system.
+        #[serde(default)]
+        packets: Option<u64>,
+        /// Most bytes in the system.
+        #[serde(default)]
+        bytes: Option<u64>,
+        /// Most bytes, as a multiple of `rate_mbps` times `rtt_ms`.
+        #[serde(default)]
+        bdp: Option<f64>,
+    },
+    /// Random early detection (Floyd and Jacobson 1993), gentle.
+    Red {
+        /// Average queue below which nothing is dropped.
+        min_packets: u64,
+        /// Average queue at which `max_ratio` is dropped.
+        max_packets: u64,
+        /// Drop ratio at `max_packets`.
+        #[serde(default = "tenth")]
+        max_ratio: f64,
+        /// Weight of the moving average.
+        #[serde(default = "red_weight")]
+        weight: f64,
+        /// Hard limit.
+        packets: u64,
+        /// Mark instead of dropping where possible.
+        #[serde(default)]
+        ecn: bool,
+    },
+    /// Controlled delay (RFC 8289).
+    Codel {
+        /// Acceptable standing queue delay.
+        #[serde(default = "five")]
+        target_ms: f64,
+        /// Worst-case round-trip time.
+        #[serde(default = "hundred")]
+        interval_ms: f64,
+        /// Hard limit.
+        packets: u64,
+        /// Mark instead of dropping where possible.
+        #[serde(default)]
+        ecn: bool,
+    },
+    /// Flow queues with CoDel (RFC 8290).
+    FqCodel {
+        /// Acceptable standing queue delay.
+        #[serde(default = "five")]
+        target_ms: f64,
+        /// Worst-case round-trip time.
+        #[serde(default = "hundred")]
+        interval_ms: f64,
+        /// Hard limit over all queues.
+        packets: u64,
+        /// Number of queues.
+        #[serde(default = "queues")]
+        queues: u32,
+        /// Bytes a queue may send per turn.
+        #[serde(default = "quantum")]
+        quantum_bytes: u32,
+        /// Mark instead of dropping where possible.
+        #[serde(default)]
+        ecn: bool,
+    },
+    /// Proportional integral controller enhanced (RFC 8033).
+    Pie {
+        /// Reference queue delay.
+        #[serde(default = "fifteen")]
+        target_ms: f64,
+        /// Update interval.
+        #[serde(default = "fifteen")]
+        update_ms: f64,
+        /// Hard limit.
+        packets: u64,
+        /// Mark instead of dropping where possible.
+        #[serde(default)]
+        ecn: bool,
+    },
+}
+
+impl Default for QueueSpec {
+    fn default() -> Self {
+        Self::DropTail { packets: None, bytes: None, bdp: None }
+    }
+}
+
+/// Random loss.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LossSpec {
+    /// Each packet independently.
+    Bernoulli {
+        /// [0, 1].
+        ratio: f64,
+        /// Nothing is lost before.
+        #[serde(default)]
+        from_s: f64,
+    },
+    /// Two states, good and bad, changing per packet (Gilbert 1960, Elliott 1963).
+    GilbertElliott {
+        /// Good to bad, per packet; [0, 1].
+        good_to_bad: f64,
+        /// Bad to good, per packet; [0, 1].
+        bad_to_good: f64,
+        /// Loss ratio in the good state.
+        #[serde(default)]
+        good_loss: f64,
+        /// Loss ratio in the bad state.
+        #[serde(default = "one")]
+        bad_loss: f64,
+        /// Nothing is lost before.
+        #[serde(default)]
+        from_s: f64,
+    },
+}
+
+/// One flow, or `count` equal ones.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FlowSpec {
+    /// Name in tables; numbered if `count` > 1.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// How many; all flows of a scenario together at most 100 000.
+    #[serde(default = "one_flow")]
+    pub count: u32,
+    /// A name from `ackademy list`, or `file.py:Class`.
+    #[serde(default = "default_controller")]
+    pub controller: String,
+    /// Settings of the controller; `ackademy list NAME` shows them.
+    #[serde(default)]
+    pub params: BTreeMap<String, ParamSpec>,
+    /// Links of the data direction, in order (free topology).
+    #[serde(default)]
+    pub path: Option<Vec<String>>,
+    /// Links of the reverse direction, in order; absent: no link, ACKs arrive at once.
+    #[serde(default)]
+    pub reverse: Option<Vec<String>>,
+    /// Preset topologies: `[first, last]` hop of a parking lot, `[index]` of a two-path net.
+    #[serde(default)]
+    pub route: Option<Vec<u32>>,
+    /// Two-path preset: one subflow on each path instead of one route.
+    #[serde(default)]
+    pub multipath: bool,
+    /// Start of the first flow.
+    #[serde(default)]
+    pub start_s: f64,
+    /// Each flow starts later by a uniform draw from [0, this].
+    #[serde(default)]
+    pub start_spread_s: f64,
+    /// Each flow of `count` starts this much after the one before.
+    #[serde(default)]
+    pub start_step_s: f64,
+    /// No new data after this; absent: never.
+    #[serde(default)]
+    pub stop_s: Option<f64>,
+    /// What the application sends.
+    #[serde(default)]
+    pub traffic: TrafficSpec,
+    /// Overrides of the scenario's `[sender]`.
+    #[serde(default)]
+    pub sender: SenderSpec,
+}
+
+/// A setting in a scenario file.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum ParamSpec {
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// A switch: true is 1.
+    Switch(bool),
+    /// One of a few words.
+    Word(String),
+}
+
+/// What the application sends.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TrafficSpec {
+    /// Always more.
+    Bulk {},
+    /// Exponential amounts, then, when all is acknowledged, exponential pauses.
+    OnOff {
+        /// Mean amount.
+        mean_bytes: f64,
+        /// Mean pause.
+        mean_off_s: f64,
+    },
+    /// One transfer.
+    Fixed {
+        /// Its size.
+        bytes: u64,
+    },
+    /// Data appears at a constant rate; what the window refuses waits.
+    AppLimited {
+        /// Rate of the application.
+        rate_mbps: f64,
+        /// Written at a time.
+        write_bytes: u32,
+    },
+    /// New connections arrive as a Poisson process, each with an exponential transfer.
+    Poisson {
+        /// Arrivals per second.
+        per_s: f64,
+        /// Mean transfer.
+        mean_bytes: f64,
+    },
+    /// Transfers of a fixed size with an exponential pause after each.
+    RequestResponse {
+        /// Size of a response.
+        response_bytes: u64,
+        /// Mean pause.
+        mean_think_s: f64,
+    },
+    /// Datagrams at a constant rate, unresponsive.
+    Cbr {
+        /// Rate on the wire.
+        rate_mbps: f64,
+        /// Size on the wire.
+        packet_bytes: u32,
+    },
+}
+
+impl Default for TrafficSpec {
+    fn default() -> Self {
+        Self::Bulk {}
+    }
+}
+
+/// Sender and receiver. What is absent comes from the scenario's `[sender]`, then from the
+/// defaults of the `recovery` chosen.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SenderSpec {
+    /// `sack` (default) or `ns2`.
+    #[serde(default)]
+    pub recovery: Option<RecoverySpec>,
+    /// Full packet on the wire; the unit of `cwnd`. Default 1500 (`ns2`: 1260).
+    #[serde(default)]
+    pub packet_bytes: Option<u32>,
+    /// Headers within `packet_bytes`. Default 52 (`ns2`: 50).
+    #[serde(default)]
+    pub header_bytes: Option<u32>,
+    /// Acknowledgement on the wire. Default 52 (`ns2`: 40).
+    #[serde(default)]
+    pub ack_bytes: Option<u32>,
+    /// Full packets per acknowledgement. Default 2 (`ns2`: 1).
+    #[serde(default)]
+    pub ack_every: Option<u32>,
+    /// Longest wait for the next packet before acknowledging. Default 40 (`ns2`: 100).
+    #[serde(default)]
+    pub ack_delay_ms: Option<f64>,
+    /// Initial window. Default 10 (RFC 6928; `ns2`: 2).
+    #[serde(default)]
+    pub initial_cwnd_packets: Option<f64>,
+    /// Initial slow-start threshold. Default none (`ns2`: 100 000, its `window_`).
+    #[serde(default)]
+    pub initial_ssthresh_packets: Option<f64>,
+    /// Receiver window. Default none (`ns2`: 100 000).
+    #[serde(default)]
+    pub receiver_window_packets: Option<u64>,
+    /// Smallest retransmission time-out. Default 200.
+    #[serde(default)]
+    pub rto_min_ms: Option<f64>,
+    /// Largest. Default 60 000.
+    #[serde(default)]
+    pub rto_max_ms: Option<f64>,
+    /// Before the first sample. Default 1000 (RFC 6298; `ns2`: 3000).
+    #[serde(default)]
+    pub rto_initial_ms: Option<f64>,
+    /// Clock granularity G of RFC 6298. Default 1 (`ns2`: 0.1, Remy's `tcpTick_`).
+    #[serde(default)]
+    pub rto_tick_ms: Option<f64>,
+    /// `sack`: RACK loss detection (RFC 8985); off: RFC 6675's counting rule. Default true.
+    #[serde(default)]
+    pub rack: Option<bool>,
+    /// `sack`: tail loss probes (RFC 8985). Default true.
+    #[serde(default)]
+    pub tlp: Option<bool>,
+    /// `sack`: proportional rate reduction (RFC 6937). Default true.
+    #[serde(default)]
+    pub prr: Option<bool>,
+    /// Reaction to congestion marks. Default `off`.
+    #[serde(default)]
+    pub ecn: Option<EcnSpec>,
+    /// Pace a window-based controller at 2 (slow start) or 1.2 times cwnd/srtt. Default false.
+    #[serde(default)]
+    pub pacing: Option<bool>,
+    /// Restart from the initial window after idling longer than the RTO (RFC 5681 section 4.1).
+    /// Default false.
+    #[serde(default)]
+    pub idle_restart: Option<bool>,
+    /// `ns2`: RFC 1323 timestamps: every ACK gives a sample. Default true (Remy's setting).
+    #[serde(default)]
+    pub timestamps: Option<bool>,
+    /// `ns2`: `partial_window_deflation_`. Default true (ns-2.35's).
+    #[serde(default)]
+    pub deflation: Option<bool>,
+    /// `ns2`: `newreno_changes1_`: the first partial ACK alone restarts the timer. Default true.
+    #[serde(default)]
+    pub impatient: Option<bool>,
+    /// `ns2`: the first segment is a 40-byte SYN. Default true.
+    #[serde(default)]
+    pub handshake: Option<bool>,
+}
+
+/// See [`crate::control::Recovery`].
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RecoverySpec {
+    /// RFC 6675, RFC 8985, RFC 6937.
+    Sack,
+    /// NewReno without SACK by ns-2.35's rules.
+    Ns2,
+}
+
+/// What a sender does with congestion marks.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EcnSpec {
+    /// Not ECN-capable.
+    Off,
+    /// One reduction per round trip with marks (RFC 3168).
+    Classic,
+    /// Marks are passed to the controller in `Ack::ce_marked` and mean nothing else.
+    Accurate,
+}
+
+fn yes() -> bool {
+    true
+}
+fn one() -> f64 {
+    1.0
+}
+fn tenth() -> f64 {
+    0.1
+}
+fn red_weight() -> f64 {
+    0.002
+}
+fn five() -> f64 {
+    5.0
+}
+fn fifteen() -> f64 {
+    15.0
+}
+fn hundred() -> f64 {
+    100.0
+}
+fn queues() -> u32 {
+    1024
+}
+fn quantum() -> u32 {
+    1514
+}
+fn one_flow() -> u32 {
+    1
+}
+fn default_controller() -> String {
+    "new_reno".to_owned()
+}

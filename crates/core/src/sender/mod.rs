@@ -1,0 +1,247 @@
+//! The sending end of a flow, without I/O: packets, loss recovery, timers, pacing. Used by the
+//! simulator and by every transport of our own; it drives a [`Coupled`] and obeys its [`Control`].
+use crate::control::{Control, Coupled, FlowInfo, Recovery, SubflowId};
+use crate::rtt::RtoLimits;
+use crate::scenario::SenderConfig;
+use crate::sim::packet::Packet;
+use crate::units::{Bytes, Rate, Span, Time};
+
+mod ns2;
+mod sack;
+mod scoreboard;
+
+pub use ns2::Ns2Sender;
+pub use sack::SackSender;
+
+/// More than any path holds; a controller that asks for more gets this (2^40 bytes).
+const CWND_MAX: u64 = 1 << 40;
+
+/// What the application has handed over and the sender has not yet sent, shared by the subflows of
+/// a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Supply {
+    /// Bytes left; `u64::MAX` for no end.
+    pub unsent: u64,
+}
+
+impl Supply {
+    /// Takes up to `most` bytes; 0 if there are none.
+    pub fn take(&mut self, most: u64) -> u64 {
+        if self.unsent == u64::MAX {
+            return most;
+        }
+        let taken = self.unsent.min(most);
+        self.unsent -= taken;
+        taken
+    }
+}
+
+/// A packet to put on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Segment number.
+    pub seq: u64,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// Whether it was sent before.
+    pub again: bool,
+}
+
+/// Counters of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Bytes sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Packets sent again.
+    pub retransmitted_packets: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Loss episodes answered without a time-out.
+    pub recoveries: u64,
+    /// Bytes declared lost, rightly or not.
+    pub declared_lost_bytes: u64,
+    /// Bytes acknowledged as carrying a congestion mark.
+    pub ce_marked_bytes: u64,
+    /// Round-trip samples.
+    pub rtt_samples: u64,
+    /// Their sum, in nanoseconds.
+    pub rtt_sum: u64,
+    /// The smallest; `u64::MAX` if there is none.
+    pub rtt_min: u64,
+    /// The largest.
+    pub rtt_max: u64,
+}
+
+impl SenderStats {
+    fn new() -> Self {
+        Self { rtt_min: u64::MAX, ..Self::default() }
+    }
+
+    fn sample(&mut self, rtt: Span) {
+        self.rtt_samples += 1;
+        self.rtt_sum += rtt.0;
+        self.rtt_min = self.rtt_min.min(rtt.0);
+        self.rtt_max = self.rtt_max.max(rtt.0);
+    }
+
+    fn sent(&mut self, packet: Outgoing) {
+        self.sent_packets += 1;
+        self.sent_bytes += u64::from(packet.size);
+        self.retransmitted_packets += u64::from(packet.again);
+    }
+}
+
+/// A subflow's place among those its controller governs.
+pub struct Governor<'a> {
+    /// The controller.
+    pub coupled: &'a mut dyn Coupled,
+    /// Which of its subflows.
+    pub id: SubflowId,
+}
+
+/// The controller's latest word, bounded to what a sender can obey.
+#[derive(Clone, Copy, Debug)]
+struct Allowed {
+    cwnd: u64,
+    ssthresh: u64,
+    pacing_rate: Rate,
+    timer: Time,
+}
+
+impl Allowed {
+    fn read(governor: &Governor, packet: u64) -> Self {
+        let Control { cwnd, pacing_rate, ssthresh } = governor.coupled.control(governor.id);
+        Self {
+            cwnd: cwnd.0.clamp(packet, CWND_MAX),
+            ssthresh: ssthresh.0,
+            pacing_rate: Rate(pacing_rate.0.max(1000)),
+            timer: governor.coupled.next_timer(governor.id).unwrap_or(Time::NEVER),
+        }
+    }
+}
+
+/// A sender of either kind.
+pub enum Sender {
+    /// RFC 6675, RFC 8985, RFC 6937.
+    Sack(Box<SackSender>),
+    /// NewReno without SACK by ns-2.35's rules.
+    Ns2(Box<Ns2Sender>),
+}
+
+macro_rules! either {
+    ($self:ident, $sender:ident => $call:expr) => {
+        match $self {
+            Sender::Sack($sender) => $call,
+            Sender::Ns2($sender) => $call,
+        }
+    };
+}
+
+impl Sender {
+    /// A sender of the kind that `config` names. The subflow must have joined the controller.
+    pub fn new(config: &SenderConfig, governor: &Governor) -> Self {
+        match config.recovery {
+            Recovery::Sack => Self::Sack(Box::new(SackSender::new(config, governor))),
+            Recovery::Ns2 => Self::Ns2(Box::new(Ns2Sender::new(config, governor))),
+        }
+    }
+
+    /// What the controller is told when the subflow joins.
+    pub fn flow_info(config: &SenderConfig, start: Time, seed: u64) -> FlowInfo {
+        FlowInfo {
+            mss: config.packet,
+            initial_cwnd: config.initial_cwnd,
+            initial_ssthresh: config.initial_ssthresh,
+            recovery: config.recovery,
+            start,
+            seed,
+        }
+    }
+
+    /// An acknowledgement arrived.
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Packet,
+        governor: &mut Governor,
+        supply: &mut Supply,
+    ) {
+        either!(self, sender => sender.on_ack(now, ack, governor, supply));
+    }
+
+    /// The application handed over more.
+    pub fn on_supply(&mut self) {
+        if let Self::Ns2(sender) = self {
+            sender.on_supply();
+        }
+    }
+
+    /// The next packet that may leave now.
+    pub fn transmit(
+        &mut self,
+        now: Time,
+        governor: &mut Governor,
+        supply: &mut Supply,
+    ) -> Option<Outgoing> {
+        either!(self, sender => sender.transmit(now, governor, supply))
+    }
+
+    /// When `on_deadline` is to be called; [`Time::NEVER`] for not at all.
+    pub fn deadline(&self) -> Time {
+        either!(self, sender => sender.deadline())
+    }
+
+    /// A deadline has come: expires what is due.
+    pub fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
+        either!(self, sender => sender.on_deadline(now, governor, supply));
+    }
+
+    /// Whether everything sent is acknowledged.
+    pub fn all_acknowledged(&self) -> bool {
+        either!(self, sender => sender.all_acknowledged())
+    }
+
+    /// Whether its packets announce ECN.
+    pub fn ecn_capable(&self) -> bool {
+        match self {
+            Self::Sack(sender) => sender.ecn_capable(),
+            Self::Ns2(_) => false,
+        }
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &SenderStats {
+        either!(self, sender => &sender.stats)
+    }
+
+    /// Sent, neither delivered nor declared lost.
+    pub fn inflight(&self) -> Bytes {
+        either!(self, sender => sender.inflight())
+    }
+
+    /// The latest round-trip sample as the sender's clock sees it; zero before the first.
+    pub fn latest_rtt(&self) -> Span {
+        either!(self, sender => sender.rtt.latest())
+    }
+
+    /// Smoothed round-trip time; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        either!(self, sender => sender.rtt.srtt())
+    }
+
+    /// The latest delivery-rate sample; zero before the first.
+    pub fn delivery_rate(&self) -> Rate {
+        either!(self, sender => sender.delivery_rate)
+    }
+}
+
+fn limits(config: &SenderConfig) -> RtoLimits {
+    RtoLimits {
+        min: config.rto_min,
+        max: config.rto_max,
+        initial: config.rto_initial,
+        tick: config.rto_tick,
+    }
+}

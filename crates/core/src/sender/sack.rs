@@ -1,0 +1,540 @@
+//! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
+//! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
+use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
+use super::{Allowed, Governor, Outgoing, SenderStats, Supply, limits};
+use crate::control::{Ack, Loss, LossKind, Send, Verdict};
+use crate::delivery_rate::DeliveryRate;
+use crate::rtt::RttEstimator;
+use crate::scenario::{EcnSpec, SenderConfig};
+use crate::sim::packet::Packet;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Recoveries after which RACK's window shrinks back (RFC 8985 section 6.2 step 4).
+const RACK_PERSISTENCE: u32 = 16;
+/// Worst delayed acknowledgement a probe waits for (RFC 8985 section 7.2).
+const ACK_DELAY_MAX: Span = Span::from_millis(200);
+/// Probe time-out before the first sample (RFC 8985 section 7.2).
+const PROBE_INITIAL: Span = Span::from_millis(1000);
+
+/// From the declaration of a loss until everything sent before it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Episode {
+    None,
+    /// Fast recovery, up to this segment.
+    Fast(u64),
+    /// After a time-out, up to this segment.
+    Timeout(u64),
+}
+
+/// A probe on its way (RFC 8985 section 7.3).
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    end: u64,
+    again: bool,
+}
+
+/// RFC 6937's state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prr {
+    recover_fs: u64,
+    delivered: u64,
+    out: u64,
+    /// `sndcnt`: may still be sent for this acknowledgement.
+    budget: u64,
+}
+
+/// A sender with selective acknowledgements.
+#[derive(Debug)]
+pub struct SackSender {
+    config: SenderConfig,
+    packet: u64,
+    allowed: Allowed,
+    gates: bool,
+    board: Scoreboard,
+    pub(super) rtt: RttEstimator,
+    rate: DeliveryRate,
+    pub(super) delivery_rate: Rate,
+    pub(super) stats: SenderStats,
+    episode: Episode,
+    /// `FlightSize` of the last loss.
+    flight: u64,
+    prr: Prr,
+    rack: Rack,
+    rack_multiplier: u64,
+    rack_recoveries: u32,
+    reordering_seen: bool,
+    probe: Option<Probe>,
+    rto_deadline: Time,
+    probe_deadline: Time,
+    reorder_deadline: Time,
+    /// Pacing: nothing leaves before; zero when something else than pacing holds packets back.
+    release: Time,
+    last_sent: Time,
+    /// The window was full when this was the next segment.
+    blocked_at: u64,
+    /// RFC 3168: no second reduction for marks before this segment is acknowledged.
+    marked_until: u64,
+}
+
+impl SackSender {
+    /// Nothing sent yet.
+    pub fn new(config: &SenderConfig, governor: &Governor) -> Self {
+        Self {
+            config: *config,
+            packet: config.packet.0,
+            allowed: Allowed::read(governor, config.packet.0),
+            gates: governor.coupled.gates(),
+            board: Scoreboard::default(),
+            rtt: RttEstimator::new(limits(config)),
+            rate: DeliveryRate::default(),
+            delivery_rate: Rate(0),
+            stats: SenderStats::new(),
+            episode: Episode::None,
+            flight: 0,
+            prr: Prr::default(),
+            rack: Rack::default(),
+            rack_multiplier: 1,
+            rack_recoveries: 0,
+            reordering_seen: false,
+            probe: None,
+            rto_deadline: Time::NEVER,
+            probe_deadline: Time::NEVER,
+            reorder_deadline: Time::NEVER,
+            release: Time(0),
+            last_sent: Time(0),
+            blocked_at: 0,
+            marked_until: 0,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        let pacing = if self.release > Time(0) { self.release } else { Time::NEVER };
+        self.rto_deadline
+            .min(self.probe_deadline)
+            .min(self.reorder_deadline)
+            .min(self.allowed.timer)
+            .min(pacing)
+    }
+
+    pub(super) fn all_acknowledged(&self) -> bool {
+        self.board.outstanding() == 0
+    }
+
+    pub(super) fn inflight(&self) -> Bytes {
+        Bytes(self.board.inflight())
+    }
+
+    pub(super) fn ecn_capable(&self) -> bool {
+        self.config.ecn != EcnSpec::Off
+    }
+
+    /// The next packet that pacing, the window and the data at hand allow.
+    pub(super) fn transmit(
+        &mut self,
+        now: Time,
+        governor: &mut Governor,
+        supply: &mut Supply,
+    ) -> Option<Outgoing> {
+        if now < self.release {
+            return None;
+        }
+        let lost = self.board.peek_lost();
+        let size = match lost {
+            Some(size) => u64::from(size),
+            None if supply.unsent == 0 || self.receiver_full() => {
+                if self.board.inflight() < self.allowed.cwnd {
+                    self.rate.on_app_limited(self.board.inflight());
+                }
+                self.release = Time(0);
+                return None;
+            }
+            None => self.packet.min(supply.unsent.saturating_add(self.config.header.0)),
+        };
+        if lost.is_none() && self.config.idle_restart {
+            self.restart_if_idle(now, governor);
+        }
+        if !self.window_allows(size) {
+            self.blocked_at = self.board.nxt();
+            self.release = Time(0);
+            return None;
+        }
+        if self.gates && !self.passes_gate(now, size, lost.is_some(), governor) {
+            return None;
+        }
+        let sent = self.rate.on_sent(now, self.board.inflight() == 0);
+        let outgoing = if lost.is_some() {
+            let (seq, size) = self.board.send_lost(now, sent)?;
+            Outgoing { seq, size, again: true }
+        } else {
+            supply.take(size - self.config.header.0);
+            let seq = self.board.send_new(now, size as u32, sent);
+            Outgoing { seq, size: size as u32, again: false }
+        };
+        self.on_sent(now, outgoing);
+        Some(outgoing)
+    }
+
+    fn receiver_full(&self) -> bool {
+        self.board.nxt() - self.board.una() >= self.config.receiver_window_packets
+    }
+
+    fn window_allows(&self, size: u64) -> bool {
+        if matches!(self.episode, Episode::Fast(_)) && self.config.prr {
+            return self.prr.budget >= size;
+        }
+        let inflight = self.board.inflight();
+        inflight == 0 || inflight + size <= self.allowed.cwnd
+    }
+
+    fn passes_gate(&mut self, now: Time, size: u64, again: bool, governor: &mut Governor) -> bool {
+        let send = Send {
+            now,
+            size: Bytes(size),
+            inflight: self.inflight(),
+            retransmission: u64::from(again),
+        };
+        let verdict = governor.coupled.on_send(governor.id, &send);
+        self.allowed = Allowed::read(governor, self.packet);
+        verdict == Verdict::Send
+    }
+
+    /// RFC 5681 section 4.1.
+    fn restart_if_idle(&mut self, now: Time, governor: &mut Governor) {
+        let idle = self.board.outstanding() == 0 && self.stats.sent_packets > 0;
+        if idle && now.since(self.last_sent) > self.rtt.rto() {
+            self.tell_loss(now, LossKind::Idle, Lost::default(), governor);
+            self.last_sent = now;
+        }
+    }
+
+    fn on_sent(&mut self, now: Time, outgoing: Outgoing) {
+        let size = u64::from(outgoing.size);
+        self.stats.sent(outgoing);
+        self.prr.out += size;
+        self.prr.budget = self.prr.budget.saturating_sub(size);
+        self.last_sent = now;
+        let rate = self.pacing_rate();
+        if rate != Rate::UNLIMITED {
+            self.release = self.release.max(now) + rate.time_for(Bytes(size));
+        }
+        if self.rto_deadline == Time::NEVER {
+            self.rto_deadline = now + self.rtt.rto();
+        }
+        if !outgoing.again {
+            self.arm_probe(now);
+        }
+    }
+
+    /// The controller's rate; for a window-based one, if asked for, what Linux paces at.
+    fn pacing_rate(&self) -> Rate {
+        let srtt = self.rtt.srtt();
+        if self.allowed.pacing_rate != Rate::UNLIMITED || !self.config.pacing || srtt == Span::ZERO
+        {
+            return self.allowed.pacing_rate;
+        }
+        let percent = if self.allowed.cwnd < self.allowed.ssthresh { 200 } else { 120 };
+        Rate::of(Bytes(self.allowed.cwnd * percent / 100), srtt)
+    }
+
+    /// RFC 8985 section 7.2.
+    fn arm_probe(&mut self, now: Time) {
+        self.probe_deadline = Time::NEVER;
+        let quiet = self.episode == Episode::None && self.board.sacked_count() == 0;
+        if !self.config.tlp || !quiet || self.probe.is_some() || self.board.inflight() == 0 {
+            return;
+        }
+        let srtt = self.rtt.srtt();
+        let mut wait = if srtt == Span::ZERO { PROBE_INITIAL } else { srtt * 2 };
+        if self.board.inflight() <= self.packet {
+            wait += ACK_DELAY_MAX;
+        }
+        let at = now + wait;
+        if at < self.rto_deadline {
+            self.probe_deadline = at;
+        }
+    }
+
+    /// An acknowledgement arrived.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Packet,
+        governor: &mut Governor,
+        _supply: &mut Supply,
+    ) {
+        let una_before = self.board.una();
+        let inflight_before = self.board.inflight();
+        let delivered = self.board.on_ack(ack);
+        let advanced = self.board.una() > una_before;
+        if delivered.bytes > 0 {
+            self.rate.on_delivered(now, delivered.bytes);
+        }
+        let rtt = self.take_samples(now, &delivered);
+        if advanced {
+            let done = self.board.outstanding() == 0;
+            self.rto_deadline = if done { Time::NEVER } else { now + self.rtt.rto() };
+            self.close_episode();
+        }
+        self.note_duplicate(ack.again);
+        let lost = self.detect(now);
+        let opened = lost.bytes > 0 && self.episode == Episode::None;
+        if opened {
+            self.open_episode();
+        }
+        if delivered.bytes > 0 {
+            self.tell_ack(now, ack, &delivered, (rtt, una_before, inflight_before), governor);
+        }
+        if lost.bytes > 0 {
+            let kind = if opened { LossKind::Gap } else { LossKind::More };
+            self.tell_loss(now, kind, lost, governor);
+        }
+        self.answer_marks(now, ack, governor);
+        self.finish_probe(now, ack.again, governor);
+        if matches!(self.episode, Episode::Fast(_)) && self.config.prr {
+            self.reduce_proportionally(delivered.bytes, opened);
+        }
+        if advanced {
+            self.arm_probe(now);
+        } else if self.board.sacked_count() > 0 {
+            self.probe_deadline = Time::NEVER;
+        }
+    }
+
+    /// Round trip, delivery rate, RACK; returns the sample and the largest of the batch.
+    fn take_samples(&mut self, now: Time, delivered: &Delivered) -> (Span, Span) {
+        let mut sample = (Span::ZERO, Span::ZERO);
+        if delivered.bytes == 0 {
+            return sample;
+        }
+        if delivered.timed != Time::NEVER {
+            sample = (now.since(delivered.timed), now.since(delivered.timed_first));
+            self.rtt.sample(sample.0);
+            self.stats.sample(sample.0);
+        }
+        let min_rtt = self.rtt.min_rtt();
+        let newest_sent = delivered.newest.0;
+        self.delivery_rate = match self.rate.sample(newest_sent, &delivered.sent, min_rtt) {
+            Rate(0) => self.delivery_rate,
+            rate => rate,
+        };
+        // RFC 8985 section 6.2 step 2: a round trip below the minimum after a retransmission is
+        // the original's acknowledgement.
+        let round_trip = now.since(newest_sent);
+        if !delivered.newest_again || round_trip >= min_rtt {
+            self.rack.rtt = round_trip;
+            self.rack.newest = self.rack.newest.max(delivered.newest);
+        }
+        self.reordering_seen |= delivered.reordered;
+        sample
+    }
+
+    fn close_episode(&mut self) {
+        if let Episode::Fast(end) | Episode::Timeout(end) = self.episode
+            && self.board.una() >= end
+        {
+            self.episode = Episode::None;
+            self.rack_recoveries += 1;
+            if self.rack_recoveries >= RACK_PERSISTENCE {
+                self.rack_multiplier = 1;
+            }
+        }
+    }
+
+    /// RFC 8985 section 6.2 step 4: a duplicate report widens RACK's window.
+    fn note_duplicate(&mut self, duplicate: bool) {
+        if duplicate && self.reordering_seen {
+            self.rack_multiplier = (self.rack_multiplier + 1).min(16);
+            self.rack_recoveries = 0;
+        }
+    }
+
+    fn detect(&mut self, now: Time) -> Lost {
+        if !self.board.has_gaps() && self.reorder_deadline == Time::NEVER {
+            return Lost::default();
+        }
+        if !self.config.rack {
+            return self.board.detect_by_count();
+        }
+        let certain = self.episode != Episode::None || self.board.sacked_count() >= DUP_THRESH;
+        self.rack.window = if !self.reordering_seen && certain {
+            Span::ZERO
+        } else {
+            (self.rtt.min_rtt() * self.rack_multiplier / 4).min(self.rtt.srtt())
+        };
+        let (lost, next) = self.board.detect_by_time(now, &self.rack);
+        self.reorder_deadline = next;
+        lost
+    }
+
+    fn open_episode(&mut self) {
+        self.episode = Episode::Fast(self.board.nxt());
+        self.stats.recoveries += 1;
+        self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
+    }
+
+    fn tell_ack(
+        &mut self,
+        now: Time,
+        ack: &Packet,
+        delivered: &Delivered,
+        ((rtt, rtt_max), una_before, inflight_before): ((Span, Span), u64, u64),
+        governor: &mut Governor,
+    ) {
+        // The window counts as used for a round trip after it was full; in slow start also if more
+        // than half of it was in flight (as in Linux).
+        let slow_start = self.allowed.cwnd < self.allowed.ssthresh;
+        let limited = una_before <= self.blocked_at
+            || (slow_start && self.allowed.cwnd < 2 * inflight_before);
+        // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
+        let in_disorder = self.board.una() == una_before;
+        let ce_marked = Bytes(u64::from(ack.ce_bytes).min(delivered.bytes));
+        self.stats.ce_marked_bytes += ce_marked.0;
+        let record = Ack {
+            now,
+            sent_at: delivered.newest.0,
+            rtt,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            rtt_max,
+            acked: Bytes(delivered.bytes),
+            ce_marked: if self.config.ecn == EcnSpec::Accurate { ce_marked } else { Bytes::ZERO },
+            inflight: self.inflight(),
+            delivered: self.rate.delivered(),
+            delivery_rate: self.delivery_rate,
+            app_limited: u64::from(delivered.sent.app_limited),
+            recovering: u64::from(matches!(self.episode, Episode::Fast(_)) || in_disorder),
+            cwnd_limited: u64::from(limited),
+        };
+        governor.coupled.on_ack(governor.id, &record);
+        self.allowed = Allowed::read(governor, self.packet);
+    }
+
+    fn tell_loss(&mut self, now: Time, kind: LossKind, lost: Lost, governor: &mut Governor) {
+        self.stats.declared_lost_bytes += lost.bytes;
+        let loss = Loss {
+            now,
+            sent_at: lost.newest,
+            lost: Bytes(lost.bytes),
+            inflight: Bytes(self.flight_size(kind)),
+            kind,
+        };
+        governor.coupled.on_loss(governor.id, &loss);
+        self.allowed = Allowed::read(governor, self.packet);
+    }
+
+    /// `FlightSize` (RFC 5681 section 2), without what recovery sent beyond the window: holes that
+    /// await repair would count as in flight. A packet that times out again does not change the
+    /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's.
+    fn flight_size(&mut self, kind: LossKind) -> u64 {
+        if kind != LossKind::Timeout || !self.rtt.backed_off_again() {
+            self.flight = self.board.outstanding().min(self.allowed.cwnd);
+        }
+        self.flight
+    }
+
+    /// RFC 3168 section 6.1.2: one reduction per round trip with marks.
+    fn answer_marks(&mut self, now: Time, ack: &Packet, governor: &mut Governor) {
+        let marked = ack.ce_bytes > 0 && self.config.ecn == EcnSpec::Classic;
+        if marked && self.episode == Episode::None && self.board.una() >= self.marked_until {
+            self.marked_until = self.board.nxt();
+            self.tell_loss(now, LossKind::Gap, Lost::default(), governor);
+        }
+    }
+
+    /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
+    fn finish_probe(&mut self, now: Time, duplicate: bool, governor: &mut Governor) {
+        let Some(probe) = self.probe else { return };
+        if probe.again && duplicate {
+            self.probe = None;
+        } else if self.board.una() >= probe.end {
+            self.probe = None;
+            if probe.again && self.episode == Episode::None {
+                self.stats.recoveries += 1;
+                let lost = Lost { bytes: self.packet, newest: self.last_sent };
+                self.tell_loss(now, LossKind::Gap, lost, governor);
+            }
+        }
+    }
+
+    /// RFC 6937 section 3.1, slow start reduction bound.
+    fn reduce_proportionally(&mut self, delivered: u64, opened: bool) {
+        let prr = &mut self.prr;
+        prr.delivered += delivered;
+        let pipe = self.board.inflight();
+        let ssthresh = self.allowed.cwnd;
+        let sndcnt = if pipe > ssthresh {
+            (prr.delivered * ssthresh).div_ceil(prr.recover_fs).saturating_sub(prr.out)
+        } else {
+            let limit = prr.delivered.saturating_sub(prr.out).max(delivered) + self.packet;
+            (ssthresh - pipe).min(limit)
+        };
+        // The first retransmission is not subject to the bound (RFC 6937 section 3).
+        prr.budget = if opened { sndcnt.max(self.packet) } else { sndcnt };
+    }
+
+    /// Expires what is due.
+    pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
+        if now >= self.allowed.timer {
+            governor.coupled.on_timer(governor.id, now);
+            self.allowed = Allowed::read(governor, self.packet);
+        }
+        if now >= self.rto_deadline {
+            self.timeout(now, governor);
+        } else if now >= self.probe_deadline {
+            self.probe(now, supply);
+        }
+        if now >= self.reorder_deadline {
+            self.reorder_deadline = Time::NEVER;
+            let lost = self.detect_due(now);
+            if lost.bytes > 0 {
+                let opened = self.episode == Episode::None;
+                if opened {
+                    self.open_episode();
+                }
+                let kind = if opened { LossKind::Gap } else { LossKind::More };
+                self.tell_loss(now, kind, lost, governor);
+                if matches!(self.episode, Episode::Fast(_)) && self.config.prr {
+                    self.reduce_proportionally(0, opened);
+                }
+            }
+        }
+    }
+
+    fn detect_due(&mut self, now: Time) -> Lost {
+        let (lost, next) = self.board.detect_by_time(now, &self.rack);
+        self.reorder_deadline = next;
+        lost
+    }
+
+    /// RFC 6298 sections 5.4 to 5.7, RFC 8985 section 6.3.
+    fn timeout(&mut self, now: Time, governor: &mut Governor) {
+        self.stats.timeouts += 1;
+        self.rtt.back_off();
+        let patience = self.rack.rtt + self.rack.window;
+        let sent_before =
+            if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
+        let lost = self.board.declare_after_timeout(sent_before);
+        self.episode = Episode::Timeout(self.board.nxt());
+        self.probe = None;
+        self.probe_deadline = Time::NEVER;
+        self.reorder_deadline = Time::NEVER;
+        self.release = Time(0);
+        self.rto_deadline = now + self.rtt.rto();
+        self.tell_loss(now, LossKind::Timeout, lost, governor);
+    }
+
+    /// RFC 8985 section 7.3. The packet leaves through the queue of lost ones, or as new data with
+    /// the window widened by one packet; both are seen by the next `transmit`.
+    fn probe(&mut self, now: Time, supply: &mut Supply) {
+        self.probe_deadline = Time::NEVER;
+        let fresh = supply.unsent > 0 && !self.receiver_full();
+        self.probe = Some(Probe { end: self.board.nxt() + u64::from(fresh), again: !fresh });
+        if fresh {
+            self.allowed.cwnd = self.allowed.cwnd.max(self.board.inflight() + self.packet);
+        } else {
+            self.board.declare_last_for_probe();
+        }
+        self.release = Time(0);
+        self.rto_deadline = now + self.rtt.rto();
+    }
+}

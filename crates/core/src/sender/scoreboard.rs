@@ -1,0 +1,370 @@
+//! What a SACK sender knows of every packet it has in flight.
+use crate::delivery_rate::SentState;
+use crate::sim::packet::Packet;
+use crate::units::{Span, Time};
+use std::collections::VecDeque;
+
+/// Selectively acknowledged.
+const SACKED: u8 = 1;
+/// Declared lost and not sent again since.
+const LOST: u8 = 2;
+/// Sent more than once.
+const AGAIN: u8 = 4;
+/// Counted in `inflight`.
+const IN_PIPE: u8 = 8;
+/// Duplicate acknowledgements that mean loss (RFC 6675 `DupThresh`).
+pub const DUP_THRESH: u64 = 3;
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    sent_at: Time,
+    sent: SentState,
+    size: u32,
+    flags: u8,
+}
+
+/// What an acknowledgement newly delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delivered {
+    /// Bytes.
+    pub bytes: u64,
+    /// Send time and sequence number of the packet sent last.
+    pub newest: (Time, u64),
+    /// Its state at sending.
+    pub sent: SentState,
+    /// Whether it was sent more than once.
+    pub newest_again: bool,
+    /// Send time of the packet sent last among those sent once; `Time::NEVER` if none.
+    pub timed: Time,
+    /// Send time of the packet sent first among those sent once.
+    pub timed_first: Time,
+    /// A packet sent once arrived after one sent later (RFC 8985 section 6.2 step 3).
+    pub reordered: bool,
+}
+
+/// What a pass of loss detection found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lost {
+    /// Bytes newly declared lost.
+    pub bytes: u64,
+    /// Send time of the newest of them.
+    pub newest: Time,
+}
+
+/// RACK's view of the packet delivered that was sent last (RFC 8985 section 5.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rack {
+    /// Send time and number of that packet.
+    pub newest: (Time, u64),
+    /// Its round trip.
+    pub rtt: Span,
+    /// How long a packet may be overtaken.
+    pub window: Span,
+}
+
+/// Segments `una..nxt`.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    segments: VecDeque<Segment>,
+    una: u64,
+    /// Selectively acknowledged, as disjoint, sorted, non-touching [start, end).
+    sacked: VecDeque<(u64, u64)>,
+    sacked_count: u64,
+    highest_delivered: u64,
+    /// Below this, every packet sent once was judged by loss detection.
+    judged: u64,
+    /// To be sent again, lowest first.
+    lost: VecDeque<u64>,
+    /// Sent again and not yet judged, in sending order.
+    again: VecDeque<(u64, Time)>,
+    inflight: u64,
+    outstanding: u64,
+}
+
+impl Scoreboard {
+    /// First segment not cumulatively acknowledged.
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// The next new segment.
+    pub fn nxt(&self) -> u64 {
+        self.una + self.segments.len() as u64
+    }
+
+    /// Bytes sent, neither delivered nor declared lost (RFC 6675 `pipe`).
+    pub fn inflight(&self) -> u64 {
+        self.inflight
+    }
+
+    /// Bytes sent and not cumulatively acknowledged (RFC 5681 `FlightSize`).
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    /// Segments selectively acknowledged.
+    pub fn sacked_count(&self) -> u64 {
+        self.sacked_count
+    }
+
+    /// Whether loss detection has anything to look at.
+    pub fn has_gaps(&self) -> bool {
+        self.sacked_count > 0 || !self.again.is_empty()
+    }
+
+    /// A new segment leaves.
+    pub fn send_new(&mut self, now: Time, size: u32, sent: SentState) -> u64 {
+        let seq = self.nxt();
+        self.segments.push_back(Segment { sent_at: now, sent, size, flags: IN_PIPE });
+        self.inflight += u64::from(size);
+        self.outstanding += u64::from(size);
+        seq
+    }
+
+    /// Size of the first segment to be sent again.
+    pub fn peek_lost(&mut self) -> Option<u32> {
+        while let Some(&seq) = self.lost.front() {
+            if let Some(segment) = self.get(seq)
+                && segment.flags & LOST != 0
+            {
+                return Some(segment.size);
+            }
+            self.lost.pop_front();
+        }
+        None
+    }
+
+    /// The segment that `peek_lost` announced leaves again.
+    pub fn send_lost(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
+        let seq = self.lost.pop_front()?;
+        Some((seq, self.resend(seq, now, sent)?))
+    }
+
+    /// Queues the last segment not delivered to leave again as a probe (RFC 8985 section 7.3). It
+    /// changes places in `inflight` with its first copy.
+    pub fn declare_last_for_probe(&mut self) {
+        let last = (self.una..self.nxt())
+            .rev()
+            .find(|&seq| self.get(seq).is_some_and(|segment| segment.flags & (SACKED | LOST) == 0));
+        if let Some(seq) = last {
+            let segment = &mut self.segments[(seq - self.una) as usize];
+            if segment.flags & IN_PIPE != 0 {
+                self.inflight -= u64::from(segment.size);
+            }
+            segment.flags = (segment.flags & !IN_PIPE) | LOST;
+            self.lost.push_back(seq);
+        }
+    }
+
+    fn resend(&mut self, seq: u64, now: Time, sent: SentState) -> Option<u32> {
+        let index = seq.checked_sub(self.una)? as usize;
+        let segment = self.segments.get_mut(index)?;
+        if segment.flags & IN_PIPE == 0 {
+            self.inflight += u64::from(segment.size);
+        }
+        segment.flags = (segment.flags & !LOST) | IN_PIPE | AGAIN;
+        segment.sent_at = now;
+        segment.sent = sent;
+        self.again.push_back((seq, now));
+        Some(segment.size)
+    }
+
+    /// Takes an acknowledgement; one that is not of this flow's making changes nothing.
+    pub fn on_ack(&mut self, ack: &Packet) -> Delivered {
+        let mut delivered = Delivered { timed: Time::NEVER, ..Delivered::default() };
+        if ack.seq > self.nxt() {
+            return delivered;
+        }
+        while self.una < ack.seq {
+            let Some(segment) = self.segments.pop_front() else { break };
+            self.outstanding -= u64::from(segment.size);
+            if segment.flags & SACKED == 0 {
+                self.count(&segment, self.una, &mut delivered);
+            }
+            self.una += 1;
+        }
+        while let Some(&(start, end)) = self.sacked.front()
+            && start < self.una
+        {
+            self.sacked.pop_front();
+            self.sacked_count -= self.una.min(end) - start;
+            if end > self.una {
+                self.sacked.push_front((self.una, end));
+            }
+        }
+        for &(offset, length) in &ack.sack {
+            if length > 0 {
+                let start = (ack.seq + u64::from(offset)).max(self.una);
+                let end = (ack.seq + u64::from(offset) + u64::from(length)).min(self.nxt());
+                self.sack(start, end, &mut delivered);
+            }
+        }
+        delivered
+    }
+
+    fn sack(&mut self, start: u64, end: u64, delivered: &mut Delivered) {
+        if start >= end {
+            return;
+        }
+        let first = self.sacked.partition_point(|block| block.1 < start);
+        let mut merged = (start, end);
+        let mut fresh_from = start;
+        let mut last = first;
+        while let Some(&(block_start, block_end)) = self.sacked.get(last)
+            && block_start <= end
+        {
+            self.deliver_range(fresh_from, block_start.min(end), delivered);
+            fresh_from = fresh_from.max(block_end);
+            merged = (merged.0.min(block_start), merged.1.max(block_end));
+            last += 1;
+        }
+        self.deliver_range(fresh_from, end, delivered);
+        if last == first {
+            self.sacked.insert(first, merged);
+        } else {
+            self.sacked[first] = merged;
+            self.sacked.drain(first + 1..last);
+        }
+    }
+
+    fn deliver_range(&mut self, start: u64, end: u64, delivered: &mut Delivered) {
+        for seq in start..end {
+            let index = (seq - self.una) as usize;
+            let segment = self.segments[index];
+            self.count(&segment, seq, delivered);
+            let flags = &mut self.segments[index].flags;
+            *flags = (*flags | SACKED) & !(IN_PIPE | LOST);
+            self.sacked_count += 1;
+        }
+    }
+
+    fn count(&mut self, segment: &Segment, seq: u64, delivered: &mut Delivered) {
+        if segment.flags & IN_PIPE != 0 {
+            self.inflight -= u64::from(segment.size);
+        }
+        delivered.bytes += u64::from(segment.size);
+        let again = segment.flags & AGAIN != 0;
+        if (segment.sent_at, seq) >= delivered.newest {
+            delivered.newest = (segment.sent_at, seq);
+            delivered.sent = segment.sent;
+            delivered.newest_again = again;
+        }
+        if !again {
+            if delivered.timed == Time::NEVER {
+                delivered.timed = segment.sent_at;
+                delivered.timed_first = segment.sent_at;
+            } else {
+                delivered.timed = delivered.timed.max(segment.sent_at);
+                delivered.timed_first = delivered.timed_first.min(segment.sent_at);
+            }
+            delivered.reordered |= seq < self.highest_delivered;
+        }
+        self.highest_delivered = self.highest_delivered.max(seq);
+    }
+
+    /// RFC 6675 `IsLost`: packets sent once with `DUP_THRESH` delivered above them.
+    pub fn detect_by_count(&mut self) -> Lost {
+        let mut lost = Lost::default();
+        if self.sacked_count < DUP_THRESH {
+            return lost;
+        }
+        let mut above = 0;
+        let mut threshold = 0;
+        for &(start, end) in self.sacked.iter().rev() {
+            if above + (end - start) >= DUP_THRESH {
+                threshold = end - (DUP_THRESH - above);
+                break;
+            }
+            above += end - start;
+        }
+        self.judged = self.judged.max(self.una);
+        while self.judged < threshold {
+            self.judge(self.judged, &mut lost);
+            self.judged += 1;
+        }
+        lost
+    }
+
+    /// RFC 8985 section 6.2 step 5: what was sent before the newest delivered packet, and long
+    /// enough ago, is lost. Returns also when the next packet may become so.
+    pub fn detect_by_time(&mut self, now: Time, rack: &Rack) -> (Lost, Time) {
+        let mut lost = Lost::default();
+        let mut next = Time::NEVER;
+        self.judged = self.judged.max(self.una);
+        while let Some(segment) = self.get(self.judged) {
+            if segment.flags & (SACKED | LOST | AGAIN) == 0 {
+                if (segment.sent_at, self.judged) >= rack.newest {
+                    break;
+                }
+                let due = segment.sent_at + rack.rtt + rack.window;
+                if now < due {
+                    next = due;
+                    break;
+                }
+                self.judge(self.judged, &mut lost);
+            }
+            self.judged += 1;
+        }
+        while let Some(&(seq, sent_at)) = self.again.front() {
+            if let Some(segment) = self.get(seq)
+                && segment.flags & (SACKED | LOST) == 0
+                && segment.sent_at == sent_at
+            {
+                if (sent_at, seq) >= rack.newest {
+                    break;
+                }
+                let due = sent_at + rack.rtt + rack.window;
+                if now < due {
+                    next = next.min(due);
+                    break;
+                }
+                self.declare(seq, &mut lost);
+                self.lost.push_front(seq);
+            }
+            self.again.pop_front();
+        }
+        (lost, next)
+    }
+
+    fn judge(&mut self, seq: u64, lost: &mut Lost) {
+        if self.get(seq).is_some_and(|segment| segment.flags & (SACKED | LOST | AGAIN) == 0) {
+            self.declare(seq, lost);
+            self.lost.push_back(seq);
+        }
+    }
+
+    fn declare(&mut self, seq: u64, lost: &mut Lost) {
+        let segment = &mut self.segments[(seq - self.una) as usize];
+        if segment.flags & IN_PIPE != 0 {
+            self.inflight -= u64::from(segment.size);
+        }
+        segment.flags = (segment.flags & !IN_PIPE) | LOST;
+        lost.bytes += u64::from(segment.size);
+        lost.newest = lost.newest.max(segment.sent_at);
+    }
+
+    /// After a time-out: the first packet and, of the others, those sent at `sent_before` or earlier
+    /// are lost (RFC 8985 section 6.3).
+    pub fn declare_after_timeout(&mut self, sent_before: Time) -> Lost {
+        let mut lost = Lost::default();
+        self.lost.clear();
+        for seq in self.una..self.nxt() {
+            let segment = self.segments[(seq - self.una) as usize];
+            if segment.flags & SACKED != 0 {
+                continue;
+            }
+            if segment.flags & LOST == 0 && (seq == self.una || segment.sent_at <= sent_before) {
+                self.declare(seq, &mut lost);
+            }
+            if self.segments[(seq - self.una) as usize].flags & LOST != 0 {
+                self.lost.push_back(seq);
+            }
+        }
+        self.judged = self.una;
+        lost
+    }
+
+    fn get(&self, seq: u64) -> Option<&Segment> {
+        self.segments.get(seq.checked_sub(self.una)? as usize)
+    }
+}

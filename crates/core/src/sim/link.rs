@@ -1,0 +1,425 @@
+//! One direction of a link: a queue, a transmitter, the wire.
+//!
+//! Where the queue decides on arrival, a packet's departure is known the moment it arrives: the link
+//! keeps a busy-until time and the departures still to come, and needs no event of its own. Where it
+//! decides on departure (`CoDel`, FQ-CoDel), the link asks for an event per transmission.
+use super::delay::{Delay, Jitter};
+use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
+use super::packet::Packet;
+use super::queues::codel::{self, Codel};
+use super::queues::drop_tail::DropTail;
+use super::queues::fq_codel::{self, FqCodel};
+use super::queues::pie::{self, Pie};
+use super::queues::red::{self, Red};
+use super::queues::{Admission, Backlog, Fate, Scheduler};
+use super::service::{Outages, Service};
+use super::steps::Steps;
+use crate::rng::{Rng, Seed};
+use crate::scenario::network::{DelayPlan, LinkPlan, RatePlan};
+use crate::scenario::spec::{LossSpec, QueueSpec};
+use crate::units::{Bytes, Span, Time};
+use std::collections::VecDeque;
+
+/// A typical full packet.
+const FULL_PACKET: Bytes = Bytes(1500);
+
+/// A packet on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct InPipe {
+    /// When it arrives at the other end.
+    pub at: Time,
+    /// Breaks ties between events of one instant.
+    pub order: u64,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// What became of a packet offered to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// It will arrive at this time, marked if the queue marked it.
+    Arrives {
+        /// When.
+        at: Time,
+        /// The packet, possibly marked.
+        packet: Packet,
+        /// It may be overtaken or overtakes: it needs an event of its own.
+        loose: bool,
+        /// A second copy arrives with it.
+        twice: bool,
+    },
+    /// Dropped by the queue.
+    Dropped,
+    /// Lost on the wire.
+    Lost,
+    /// Held by a scheduler; the link is to be asked for its next transmission if it was idle.
+    Held {
+        /// Whether nothing is being transmitted.
+        idle: bool,
+    },
+}
+
+/// Counters of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets offered.
+    pub arrived_packets: u64,
+    /// Dropped by the queue.
+    pub queue_drops: u64,
+    /// Lost on the wire.
+    pub random_losses: u64,
+    /// Marked by the queue.
+    pub marked_packets: u64,
+    /// Put on the wire and not lost.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Transmissions begun.
+    pub transmitted_packets: u64,
+    /// Sum of the waits before them, in nanoseconds.
+    pub wait_sum: u64,
+}
+
+enum Discipline {
+    Unlimited,
+    DropTail(DropTail),
+    Admission(Box<dyn Admission>),
+    Scheduler(Box<dyn Scheduler>),
+}
+
+/// One direction of a link.
+pub struct Link {
+    service: Service,
+    delay: Delay,
+    keep_order: bool,
+    discipline: Discipline,
+    rng: Rng,
+    loss: Option<Loss>,
+    duplicate: Option<Duplicate>,
+    reorder: Option<Reorder>,
+    busy_until: Time,
+    /// Departures to come: when, and how large.
+    departures: VecDeque<(Time, u32)>,
+    bytes: u64,
+    last_arrival: Time,
+    /// Packets on the wire, in order of arrival.
+    pub pipe: VecDeque<InPipe>,
+    /// Counters.
+    pub stats: LinkStats,
+    sample_interval: Span,
+    next_sample: Time,
+    /// Packets and bytes in the system at each sample.
+    pub samples: Vec<(u64, u64)>,
+}
+
+impl Link {
+    /// A link as planned; `index` separates its random streams from other links'.
+    pub fn new(plan: &LinkPlan, index: u64, seed: Seed, sample_interval: Span) -> Self {
+        let sub = |label: &str| Seed(seed.derive(label, index));
+        let rng = |label: &str| seed.stream(label, index);
+        let every = if plan.sampled { sample_interval } else { Span::ZERO };
+        Self {
+            service: service(plan, sub("rate")),
+            delay: delay(plan, sub("delay")),
+            keep_order: plan.keep_order,
+            discipline: discipline(plan, sub("hash").0),
+            rng: rng("queue"),
+            loss: plan.loss.as_ref().map(|spec| loss(spec, rng("loss"))),
+            duplicate: (plan.duplicate_ratio > 0.0)
+                .then(|| Duplicate { ratio: plan.duplicate_ratio, rng: rng("duplicate") }),
+            reorder: plan.reorder.as_ref().map(|spec| Reorder {
+                ratio: spec.ratio,
+                low: Span::from_secs_f64(spec.low_ms / 1e3),
+                high: Span::from_secs_f64(spec.high_ms / 1e3),
+                rng: rng("reorder"),
+            }),
+            busy_until: Time(0),
+            departures: VecDeque::new(),
+            bytes: 0,
+            last_arrival: Time(0),
+            pipe: VecDeque::new(),
+            stats: LinkStats::default(),
+            sample_interval: every,
+            next_sample: if every > Span::ZERO { Time(0) } else { Time::NEVER },
+            samples: Vec::new(),
+        }
+    }
+
+    /// Whether the fate of a packet is known when it arrives.
+    pub fn decides_on_arrival(&self) -> bool {
+        !matches!(self.discipline, Discipline::Scheduler(_))
+    }
+
+    /// Whether what leaves keeps its order and its number.
+    pub fn keeps_order(&self) -> bool {
+        self.keep_order && self.duplicate.is_none() && self.reorder.is_none()
+    }
+
+    /// What the link could have carried.
+    pub fn capacity(&self, from: Time, to: Time) -> Bytes {
+        self.service.capacity(from, to)
+    }
+
+    /// Packets held by a scheduler.
+    pub fn held(&self) -> u64 {
+        match &self.discipline {
+            Discipline::Scheduler(queue) => queue.packets(),
+            _ => 0,
+        }
+    }
+
+    /// A packet arrives at the link. Calls must not go back in time. Packets that a scheduler
+    /// drops, this one or others, go to `dropped`.
+    #[inline]
+    pub fn offer(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
+        if now >= self.next_sample {
+            self.sample_until(now);
+        }
+        self.stats.arrived_packets += 1;
+        let fate = match &mut self.discipline {
+            Discipline::Unlimited => Fate::Keep,
+            Discipline::DropTail(queue) => {
+                while let Some(&(at, size)) = self.departures.front()
+                    && at <= now
+                {
+                    self.departures.pop_front();
+                    self.bytes -= u64::from(size);
+                }
+                let room = (self.departures.len() as u64) < queue.packets
+                    && self.bytes + u64::from(packet.size) <= queue.bytes;
+                if room { Fate::Keep } else { Fate::Drop }
+            }
+            Discipline::Admission(_) => self.admit(now, &packet),
+            Discipline::Scheduler(_) => return self.hold(now, packet, dropped),
+        };
+        match fate {
+            Fate::Keep => {}
+            Fate::Mark => {
+                packet.ce = true;
+                self.stats.marked_packets += 1;
+            }
+            Fate::Drop => {
+                self.stats.queue_drops += 1;
+                return Offer::Dropped;
+            }
+        }
+        let start = now.max(self.busy_until);
+        let departs = self.service.finish(start, packet.size);
+        self.busy_until = departs;
+        let sampled = self.sample_interval > Span::ZERO;
+        if sampled || !matches!(self.discipline, Discipline::Unlimited) {
+            self.departures.push_back((departs, packet.size));
+            self.bytes += u64::from(packet.size);
+        }
+        self.stats.wait_sum += start.since(now).0;
+        self.launch(departs, packet)
+    }
+
+    fn admit(&mut self, now: Time, packet: &Packet) -> Fate {
+        self.expire(now);
+        let backlog = Backlog {
+            packets: self.departures.len() as u64,
+            bytes: self.bytes,
+            wait: self.busy_until.since(now),
+        };
+        match &mut self.discipline {
+            Discipline::Admission(queue) => queue.admit(now, packet, &backlog, &mut self.rng),
+            _ => Fate::Keep,
+        }
+    }
+
+    fn hold(&mut self, now: Time, packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
+        let before = dropped.len();
+        if let Discipline::Scheduler(queue) = &mut self.discipline {
+            queue.enqueue(now, packet, &mut self.rng, dropped);
+        }
+        self.stats.queue_drops += (dropped.len() - before) as u64;
+        Offer::Held { idle: now >= self.busy_until }
+    }
+
+    /// The next transmission of a link with a scheduler, which is free at `now`: what becomes of
+    /// the packet, the packet, and when the link is free again.
+    pub fn transmit(
+        &mut self,
+        now: Time,
+        dropped: &mut Vec<Packet>,
+    ) -> Option<(Offer, Packet, Time)> {
+        if now >= self.next_sample {
+            self.sample_until(now);
+        }
+        let Discipline::Scheduler(queue) = &mut self.discipline else { return None };
+        let before = dropped.len();
+        let packet = queue.dequeue(now, dropped);
+        self.stats.queue_drops += (dropped.len() - before) as u64;
+        let packet = packet?;
+        let departs = self.service.finish(now.max(self.busy_until), packet.size);
+        self.busy_until = departs;
+        Some((self.launch(departs, packet), packet, departs))
+    }
+
+    /// The packet is on the wire from `departs` on.
+    #[inline]
+    fn launch(&mut self, departs: Time, packet: Packet) -> Offer {
+        self.stats.transmitted_packets += 1;
+        if let Some(loss) = &mut self.loss
+            && loss.lost(departs)
+        {
+            self.stats.random_losses += 1;
+            return Offer::Lost;
+        }
+        self.stats.delivered_packets += 1;
+        self.stats.delivered_bytes += u64::from(packet.size);
+        let mut at = departs + self.delay.delay(departs);
+        let mut loose = false;
+        if let Some(reorder) = &mut self.reorder {
+            let extra = reorder.extra();
+            loose = extra > Span::ZERO;
+            at += extra;
+        }
+        if !loose && at < self.last_arrival {
+            if self.keep_order {
+                at = self.last_arrival;
+            } else {
+                loose = true;
+            }
+        }
+        if !loose {
+            self.last_arrival = at;
+        }
+        let twice = self.duplicate.as_mut().is_some_and(Duplicate::duplicated);
+        Offer::Arrives { at, packet, loose, twice }
+    }
+
+    fn expire(&mut self, now: Time) {
+        while let Some(&(at, size)) = self.departures.front()
+            && at <= now
+        {
+            self.departures.pop_front();
+            self.bytes -= u64::from(size);
+        }
+    }
+
+    /// Takes the samples due up to `now`; whatever arrives later cannot change them.
+    pub fn sample_until(&mut self, now: Time) {
+        while self.next_sample <= now {
+            self.expire(self.next_sample);
+            let sample = match &self.discipline {
+                Discipline::Scheduler(queue) => (queue.packets(), queue.bytes()),
+                _ => (self.departures.len() as u64, self.bytes),
+            };
+            self.samples.push(sample);
+            self.next_sample += self.sample_interval;
+        }
+    }
+}
+
+fn service(plan: &LinkPlan, seed: Seed) -> Service {
+    let service = match &plan.rate {
+        RatePlan::Constant(rate) => Service::constant(*rate),
+        RatePlan::Schedule(steps) => {
+            Service::schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
+        }
+        RatePlan::Random { low, high, every } => {
+            Service::random(*low, *high, *every, seed).expect("the scenario's range is checked")
+        }
+        RatePlan::Trace(trace) => Service::trace(std::sync::Arc::clone(trace)),
+    };
+    if plan.outages.is_empty() {
+        return service;
+    }
+    let periods = plan.outages.iter().copied().filter(|(from, to)| from < to).collect();
+    service.with_outages(Outages::new(periods).expect("the scenario's outages are checked"))
+}
+
+fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
+    match &plan.delay {
+        DelayPlan::Constant(span) if plan.jitter > Span::ZERO => Delay::Jitter(Jitter {
+            mean: *span,
+            sd: plan.jitter,
+            least: Span::ZERO,
+            rng: seed.stream("jitter", 0),
+        }),
+        DelayPlan::Constant(span) => Delay::Constant(*span),
+        DelayPlan::Schedule(steps) => {
+            Delay::Schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
+        }
+        DelayPlan::Random { low, high, every } => {
+            Delay::random(*low, *high, *every, seed).expect("the scenario's range is checked")
+        }
+    }
+}
+
+fn loss(spec: &LossSpec, rng: Rng) -> Loss {
+    match *spec {
+        LossSpec::Bernoulli { ratio, from_s } => {
+            Loss { process: Process::Bernoulli { ratio }, from: Time::from_secs_f64(from_s), rng }
+        }
+        LossSpec::GilbertElliott { good_to_bad, bad_to_good, good_loss, bad_loss, from_s } => {
+            let model = GilbertElliott {
+                p_good_to_bad: good_to_bad,
+                p_bad_to_good: bad_to_good,
+                loss_good: good_loss,
+                loss_bad: bad_loss,
+                bad: false,
+            };
+            let process = Process::GilbertElliott(model);
+            Loss { process, from: Time::from_secs_f64(from_s), rng }
+        }
+    }
+}
+
+fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
+    let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
+    let limit = |packets: u64| DropTail { packets, bytes: u64::MAX };
+    let codel = |target_ms: f64, interval_ms: f64, packets: u64, ecn: bool| codel::Config {
+        target: millis(target_ms),
+        interval: millis(interval_ms),
+        ecn,
+        limit: limit(packets),
+        ..codel::Config::default()
+    };
+    // RED ages its average by what an idle link could have sent: full packets at its mean rate.
+    let packet_time = match plan.rate {
+        RatePlan::Constant(rate) => rate.time_for(FULL_PACKET),
+        _ => red::Config::default().packet_time,
+    };
+    match plan.queue {
+        QueueSpec::DropTail { packets: None, bytes: None, .. } => Discipline::Unlimited,
+        QueueSpec::DropTail { packets, bytes, .. } => Discipline::DropTail(DropTail {
+            packets: packets.unwrap_or(u64::MAX),
+            bytes: bytes.unwrap_or(u64::MAX),
+        }),
+        QueueSpec::Red { min_packets, max_packets, max_ratio, weight, packets, ecn } => {
+            Discipline::Admission(Box::new(Red::new(red::Config {
+                min_packets,
+                max_packets,
+                max_probability: max_ratio,
+                weight,
+                ecn,
+                packet_time,
+                limit: limit(packets),
+            })))
+        }
+        QueueSpec::Pie { target_ms, update_ms, packets, ecn } => {
+            Discipline::Admission(Box::new(Pie::new(pie::Config {
+                target: millis(target_ms),
+                t_update: millis(update_ms),
+                ecn,
+                limit: limit(packets),
+                ..pie::Config::default()
+            })))
+        }
+        QueueSpec::Codel { target_ms, interval_ms, packets, ecn } => {
+            let config = codel(target_ms, interval_ms, packets, ecn);
+            Discipline::Scheduler(Box::new(Codel::new(config)))
+        }
+        QueueSpec::FqCodel { target_ms, interval_ms, packets, queues, quantum_bytes, ecn } => {
+            Discipline::Scheduler(Box::new(FqCodel::new(fq_codel::Config {
+                queues,
+                quantum_bytes,
+                perturbation: hash_seed,
+                codel: codel(target_ms, interval_ms, packets, ecn),
+            })))
+        }
+    }
+}

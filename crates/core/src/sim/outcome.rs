@@ -1,0 +1,89 @@
+//! From counters to rows.
+use super::{Flow, Sim};
+use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome};
+use crate::units::{Span, Time};
+
+impl Sim {
+    /// Ends the run where it is and hands over what it measured.
+    pub fn finish(mut self) -> Outcome {
+        let end = self.now;
+        let mut link_series = LinkSeries::default();
+        let mut links = Vec::with_capacity(self.links.len());
+        for (index, link) in self.links.iter_mut().enumerate() {
+            if self.sample_interval > Span::ZERO {
+                link.sample_until(end);
+            }
+            for (step, &(packets, bytes)) in link.samples.iter().enumerate() {
+                link_series.time_s.push((self.sample_interval * step as u64).as_secs_f64());
+                link_series.link.push(index as u32);
+                link_series.queue_packets.push(packets);
+                link_series.queue_bytes.push(bytes);
+            }
+            let stats = link.stats;
+            debug_assert_eq!(
+                stats.arrived_packets,
+                stats.queue_drops + stats.random_losses + stats.delivered_packets + link.held(),
+                "packets are conserved on link {}",
+                self.link_names[index]
+            );
+            links.push(LinkRow {
+                link: std::mem::take(&mut self.link_names[index]),
+                arrived_packets: stats.arrived_packets,
+                queue_drops: stats.queue_drops,
+                random_losses: stats.random_losses,
+                marked_packets: stats.marked_packets,
+                delivered_packets: stats.delivered_packets,
+                delivered_bytes: stats.delivered_bytes,
+                wait_mean_ms: mean_ms(stats.wait_sum, stats.transmitted_packets),
+                capacity_bytes: link.capacity(Time(0), end).0,
+            });
+        }
+        let flows = self.flows.iter().map(|flow| self.flow_row(flow, end)).collect();
+        Outcome { flows, links, flow_series: self.flow_series, link_series, events: self.events }
+    }
+
+    fn flow_row(&self, flow: &Flow, end: Time) -> FlowRow {
+        let connection = &self.connections[flow.connection as usize];
+        let sent = flow.sender.stats();
+        let arrived = &flow.arrived;
+        let app = &connection.app;
+        let is_datagrams = flow.datagrams.is_some();
+        let no_rtt = sent.rtt_samples == 0;
+        let headers = arrived.segments * flow.header_bytes;
+        FlowRow {
+            flow: flow.name.clone(),
+            controller: if is_datagrams { "none".into() } else { connection.controller.clone() },
+            start_s: flow.start.as_secs_f64(),
+            active_s: app.active(end).as_secs_f64(),
+            mss_bytes: flow.packet_bytes,
+            sent_packets: sent.sent_packets + arrived.datagrams,
+            sent_bytes: sent.sent_bytes + arrived.datagram_bytes,
+            retransmitted_packets: sent.retransmitted_packets,
+            dropped_packets: arrived.queue_drops + arrived.random_losses,
+            queue_drops: arrived.queue_drops,
+            random_losses: arrived.random_losses,
+            received_packets: arrived.packets,
+            delivered_bytes: arrived.delivered_bytes,
+            goodput_bytes: arrived.delivered_bytes.saturating_sub(headers),
+            ce_marked_bytes: sent.ce_marked_bytes,
+            declared_lost_bytes: sent.declared_lost_bytes,
+            rtt_samples: sent.rtt_samples,
+            rtt_mean_ms: mean_ms(sent.rtt_sum, sent.rtt_samples),
+            rtt_min_ms: if no_rtt { f64::NAN } else { Span(sent.rtt_min).as_millis_f64() },
+            rtt_max_ms: if no_rtt { f64::NAN } else { Span(sent.rtt_max).as_millis_f64() },
+            rtt_at_delivery_ms: mean_ms(arrived.rtt_at_delivery_sum, arrived.rtt_at_delivery_count),
+            base_rtt_ms: flow.base_rtt.as_millis_f64(),
+            owd_mean_ms: mean_ms(arrived.owd_sum, arrived.packets),
+            timeouts: sent.timeouts,
+            recoveries: sent.recoveries,
+            transfers: app.transfers,
+            fct_mean_ms: mean_ms(app.transfer_time.0, app.transfers),
+            counters: connection.governor.counters(flow.id),
+        }
+    }
+}
+
+/// Mean of nanoseconds, in milliseconds; NaN of nothing.
+fn mean_ms(sum_ns: u64, count: u64) -> f64 {
+    if count == 0 { f64::NAN } else { sum_ns as f64 / count as f64 / 1e6 }
+}

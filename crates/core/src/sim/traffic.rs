@@ -1,0 +1,109 @@
+//! What applications hand to their senders, and when.
+use crate::rng::Rng;
+use crate::scenario::TrafficSpec;
+use crate::sender::Supply;
+use crate::units::{Rate, Span, Time};
+
+/// One connection's application.
+#[derive(Clone, Debug)]
+pub struct App {
+    traffic: TrafficSpec,
+    rng: Rng,
+    stop: Time,
+    /// When it acts next of its own accord.
+    pub next: Time,
+    /// What the sender may take.
+    pub supply: Supply,
+    /// Since when it has had something to send or to be acknowledged; `Time::NEVER` if it has not.
+    active_since: Time,
+    active: Span,
+    /// Transfers fully acknowledged.
+    pub transfers: u64,
+    /// Sum of their durations.
+    pub transfer_time: Span,
+}
+
+impl App {
+    /// Starts at `start`; hands over nothing from `stop` on.
+    pub fn new(traffic: TrafficSpec, start: Time, stop: Time, rng: Rng) -> Self {
+        Self {
+            traffic,
+            rng,
+            stop,
+            next: start,
+            supply: Supply::default(),
+            active_since: Time::NEVER,
+            active: Span::ZERO,
+            transfers: 0,
+            transfer_time: Span::ZERO,
+        }
+    }
+
+    /// Acts at `next`.
+    pub fn on_time(&mut self, now: Time) {
+        self.next = Time::NEVER;
+        if now >= self.stop {
+            self.supply.unsent = 0;
+            return;
+        }
+        let bytes = match self.traffic {
+            TrafficSpec::Bulk {} => u64::MAX,
+            TrafficSpec::OnOff { mean_bytes, .. } | TrafficSpec::Poisson { mean_bytes, .. } => {
+                (self.rng.exponential(mean_bytes) as u64).max(1)
+            }
+            TrafficSpec::Fixed { bytes } => bytes,
+            TrafficSpec::RequestResponse { response_bytes, .. } => response_bytes,
+            TrafficSpec::AppLimited { rate_mbps, write_bytes } => {
+                let write = u64::from(write_bytes);
+                self.next = now + Rate::from_mbps(rate_mbps).time_for(crate::units::Bytes(write));
+                write
+            }
+            TrafficSpec::Cbr { .. } => 0,
+        };
+        self.supply.unsent = self.supply.unsent.saturating_add(bytes);
+        if self.stop < Time::NEVER {
+            self.next = self.next.min(self.stop);
+        }
+        if self.active_since == Time::NEVER {
+            self.active_since = now;
+        }
+    }
+
+    /// When it stops.
+    pub fn stop(&self) -> Time {
+        self.stop
+    }
+
+    /// Whether a transfer is under way, so that its end is worth looking for.
+    #[inline]
+    pub fn may_finish(&self) -> bool {
+        self.supply.unsent == 0 && self.active_since != Time::NEVER
+    }
+
+    /// Everything handed over is acknowledged.
+    pub fn on_all_acknowledged(&mut self, now: Time) {
+        let pause_s = match self.traffic {
+            TrafficSpec::OnOff { mean_off_s, .. } => Some(mean_off_s),
+            TrafficSpec::RequestResponse { mean_think_s, .. } => Some(mean_think_s),
+            TrafficSpec::AppLimited { .. } if now < self.stop => return,
+            _ => None,
+        };
+        let took = now.since(self.active_since);
+        self.active += took;
+        self.active_since = Time::NEVER;
+        self.transfers += 1;
+        self.transfer_time += took;
+        if let Some(mean_s) = pause_s {
+            let resume = now + Span::from_secs_f64(self.rng.exponential(mean_s));
+            self.next = if resume < self.stop { resume } else { Time::NEVER };
+        }
+    }
+
+    /// How long it was active until `end` (from the first byte offered to the last acknowledged).
+    pub fn active(&self, end: Time) -> Span {
+        if self.active_since == Time::NEVER {
+            return self.active;
+        }
+        self.active + end.since(self.active_since)
+    }
+}

@@ -1,0 +1,610 @@
+//! What every controller must hold, whatever its rules. The tests loop over the table and know no
+//! names: a new file is tested without an edit here.
+//!
+//! Where a rule applies to some controllers only, a property that can be observed decides: a
+//! controller whose pacing rate stays unlimited governs by its window, and a window must answer
+//! losses.
+use ackademy::control::{
+    Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, Spec, Verdict,
+};
+use ackademy::controllers::ALL;
+use ackademy::params::{ParamKind, ParamValue, Params};
+use ackademy::rng::Rng;
+use ackademy::units::{Bytes, Rate, Span, Time};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const MSS: u64 = 1250;
+/// Largest window allowed, in bytes.
+const CWND_MAX: u64 = 1 << 40;
+/// Most packets that the test's sender keeps in flight, so that a large window costs no memory.
+const INFLIGHT_MAX: usize = 2000;
+
+/// A controller whose answers are checked after every call.
+struct Checked {
+    spec: &'static Spec,
+    inner: Box<dyn Controller>,
+    /// Windows after each call, in bytes.
+    windows: Vec<u64>,
+}
+
+impl Checked {
+    fn new(spec: &'static Spec, params: &Params, seed: u64) -> Self {
+        let flow = FlowInfo {
+            mss: Bytes(MSS),
+            initial_cwnd: Bytes(10 * MSS),
+            initial_ssthresh: Bytes(u64::MAX),
+            recovery: if seed.is_multiple_of(2) { Recovery::Ns2 } else { Recovery::Sack },
+            start: Time(0),
+            seed,
+        };
+        Self::with_flow(spec, params, &flow)
+    }
+
+    fn with_flow(spec: &'static Spec, params: &Params, flow: &FlowInfo) -> Self {
+        let checked = Self { spec, inner: (spec.build)(flow, params), windows: Vec::new() };
+        checked.check();
+        checked
+    }
+
+    fn defaults(spec: &'static Spec, seed: u64) -> Self {
+        Self::new(spec, &Params::defaults(spec.params), seed)
+    }
+
+    fn check(&self) -> Control {
+        let control = self.inner.control();
+        let (name, cwnd) = (self.spec.name, control.cwnd.0);
+        assert!(cwnd >= MSS, "{name}: a window of {cwnd} bytes stops the flow for ever");
+        assert!(cwnd <= CWND_MAX, "{name}: a window of {cwnd} bytes");
+        assert!(control.pacing_rate > Rate(0), "{name}: a pacing rate of zero stops the flow");
+        control
+    }
+
+    fn on_ack(&mut self, ack: &Ack) -> Control {
+        self.inner.on_ack(ack);
+        self.after_call()
+    }
+
+    fn on_loss(&mut self, loss: &Loss) -> Control {
+        self.inner.on_loss(loss);
+        self.after_call()
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if self.inner.next_timer().is_some_and(|timer| timer <= now) {
+            self.inner.on_timer(now);
+            self.after_call();
+        }
+    }
+
+    fn after_call(&mut self) -> Control {
+        let control = self.check();
+        self.windows.push(control.cwnd.0);
+        control
+    }
+
+    fn governs_by_window(&self) -> bool {
+        self.inner.control().pacing_rate == Rate::UNLIMITED
+    }
+}
+
+/// One link with a queue and a sender that fills the window.
+#[derive(Clone)]
+struct Path {
+    rate: Rate,
+    base_rtt: Span,
+    /// Packets.
+    buffer: u64,
+    loss_ratio: f64,
+    /// Deliveries in one record.
+    batch: usize,
+    /// Whether round trips are measured at all.
+    samples: bool,
+    duration: Span,
+}
+
+const PATH: Path = Path {
+    rate: Rate(10_000_000),
+    base_rtt: Span::from_millis(50),
+    buffer: 50,
+    loss_ratio: 0.0,
+    batch: 1,
+    samples: true,
+    duration: Span::from_millis(10_000),
+};
+
+struct Packet {
+    sent_at: Time,
+    /// `None` if it is lost.
+    acked_at: Option<Time>,
+}
+
+/// A run of a [`Path`].
+struct Run<'a> {
+    path: &'a Path,
+    controller: &'a mut Checked,
+    rng: Rng,
+    now: Time,
+    link_free: Time,
+    may_send: Time,
+    flight: VecDeque<Packet>,
+    /// Rtt of the latest delivery, smoothed, and smallest so far.
+    rtt: [Span; 3],
+    delivered: Bytes,
+    /// Losses of packets sent before this belong to an episode already told.
+    recovery_start: Option<Time>,
+}
+
+impl<'a> Run<'a> {
+    fn new(path: &'a Path, controller: &'a mut Checked, start: Time) -> Self {
+        Self {
+            path,
+            controller,
+            rng: Rng::new(1),
+            now: start,
+            link_free: start,
+            may_send: start,
+            flight: VecDeque::new(),
+            rtt: [Span::ZERO, Span::ZERO, Span::MAX],
+            delivered: Bytes(0),
+            recovery_start: None,
+        }
+    }
+
+    /// Bytes delivered by the end.
+    fn finish(mut self) -> Bytes {
+        let end = self.now + self.path.duration;
+        while self.now < end {
+            self.controller.on_timer(self.now);
+            let paced = self.send_all();
+            let delivery = self.flight.iter().find_map(|packet| packet.acked_at);
+            match delivery {
+                Some(at) if !paced || at <= self.may_send => self.deliver(),
+                _ if paced => self.now = self.may_send,
+                _ => self.time_out(),
+            }
+        }
+        self.delivered
+    }
+
+    fn window(&self) -> usize {
+        ((self.controller.check().cwnd.0 / MSS) as usize).min(INFLIGHT_MAX)
+    }
+
+    /// Sends what may be sent; whether only the pace keeps the next packet back.
+    fn send_all(&mut self) -> bool {
+        while self.flight.len() < self.window() {
+            if self.now < self.may_send {
+                return true;
+            }
+            let send = Send { now: self.now, size: Bytes(MSS), ..Send::default() };
+            let inner = &mut self.controller.inner;
+            if inner.gates() && inner.on_send(&send) == Verdict::Hold {
+                return false;
+            }
+            let packet = self.packet();
+            self.flight.push_back(packet);
+            let control = self.controller.check();
+            if control.pacing_rate != Rate::UNLIMITED {
+                self.may_send = self.now + control.pacing_rate.time_for(Bytes(MSS)).max(Span(1));
+            }
+        }
+        false
+    }
+
+    fn packet(&mut self) -> Packet {
+        let time_on_link = self.path.rate.time_for(Bytes(MSS));
+        let queue_full = self.link_free.since(self.now) > time_on_link * self.path.buffer;
+        if queue_full || self.rng.chance(self.path.loss_ratio) {
+            return Packet { sent_at: self.now, acked_at: None };
+        }
+        self.link_free = self.link_free.max(self.now) + time_on_link;
+        Packet { sent_at: self.now, acked_at: Some(self.link_free + self.path.base_rtt) }
+    }
+
+    /// Declares what is missing before the first deliveries lost, then tells of these.
+    fn deliver(&mut self) {
+        let flight_size = Bytes(self.flight.len() as u64 * MSS);
+        let mut lost = Vec::new();
+        let mut got: Vec<Packet> = Vec::new();
+        while got.len() < self.path.batch {
+            match self.flight.pop_front() {
+                Some(packet) if packet.acked_at.is_some() => got.push(packet),
+                Some(packet) if got.is_empty() => lost.push(packet.sent_at),
+                Some(packet) => {
+                    self.flight.push_front(packet);
+                    break;
+                }
+                None => break,
+            }
+        }
+        let last = got.last().expect("something was delivered");
+        self.now = last.acked_at.expect("it was").max(self.now);
+        self.sample(self.now.since(last.sent_at));
+        if let Some(&sent_at) = lost.last() {
+            self.lose(sent_at, lost.len() as u64, flight_size);
+        }
+        self.acknowledge(last.sent_at, got.len() as u64);
+    }
+
+    fn sample(&mut self, rtt: Span) {
+        if self.path.samples {
+            let [_, smoothed, smallest] = self.rtt;
+            let smoothed = if smoothed == Span::ZERO { rtt } else { (smoothed * 7 + rtt) / 8 };
+            self.rtt = [rtt, smoothed, smallest.min(rtt)];
+        }
+    }
+
+    fn lose(&mut self, sent_at: Time, packets: u64, flight_size: Bytes) {
+        let told = self.recovery_start.is_some_and(|start| sent_at <= start);
+        self.controller.on_loss(&Loss {
+            now: self.now,
+            sent_at,
+            lost: Bytes(packets * MSS),
+            inflight: flight_size,
+            kind: if told { LossKind::More } else { LossKind::Gap },
+        });
+        if !told {
+            self.recovery_start = Some(self.now);
+        }
+    }
+
+    fn acknowledge(&mut self, sent_at: Time, packets: u64) {
+        let [rtt, srtt, min_rtt] = self.rtt;
+        self.delivered += Bytes(packets * MSS);
+        let inflight = Bytes(self.flight.len() as u64 * MSS);
+        self.controller.on_ack(&Ack {
+            now: self.now,
+            sent_at,
+            rtt,
+            srtt,
+            min_rtt: if self.path.samples { min_rtt } else { Span::ZERO },
+            rtt_max: rtt,
+            acked: Bytes(packets * MSS),
+            ce_marked: Bytes(0),
+            inflight,
+            delivered: self.delivered,
+            delivery_rate: Rate::of(inflight + Bytes(packets * MSS), rtt.max(Span(1))),
+            app_limited: 0,
+            recovering: u64::from(self.recovery_start.is_some_and(|start| sent_at <= start)),
+            cwnd_limited: 1,
+        });
+    }
+
+    fn time_out(&mut self) {
+        let wait = Span::from_millis(1000).max(self.rtt[1] * 2);
+        let inflight = Bytes(self.flight.len() as u64 * MSS);
+        let sent_at = self.now;
+        self.now += wait;
+        self.flight.clear();
+        self.recovery_start = None;
+        let (now, kind) = (self.now, LossKind::Timeout);
+        self.controller.on_loss(&Loss { now, sent_at, lost: inflight, inflight, kind });
+    }
+}
+
+fn run(path: &Path, controller: &mut Checked) -> Bytes {
+    Run::new(path, controller, Time(0)).finish()
+}
+
+#[test]
+fn names_are_file_names() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/controllers");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
+        .filter(|name| name != "mod")
+        .collect();
+    files.sort();
+    assert_eq!(files, ALL.iter().map(|spec| spec.name).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_controller_and_every_setting_says_what_it_is() {
+    for spec in ALL {
+        let name = spec.name;
+        assert!(!spec.about.is_empty() && !spec.source.is_empty(), "{name}");
+        for (index, param) in spec.params.iter().enumerate() {
+            assert!(!param.about.is_empty(), "{name}: {}", param.name);
+            let again = spec.params[..index].iter().any(|other| other.name == param.name);
+            assert!(!again, "{name}: {} is listed twice", param.name);
+        }
+        let defaults: Vec<_> =
+            spec.params.iter().map(|param| (param.name.to_owned(), param.kind.default())).collect();
+        Params::resolve(spec.params, &defaults).expect("defaults are in range");
+    }
+}
+
+#[test]
+fn the_same_seed_repeats_every_window() {
+    for spec in ALL {
+        let path = Path { loss_ratio: 0.001, ..PATH };
+        let (mut first, mut second) = (Checked::defaults(spec, 6), Checked::defaults(spec, 6));
+        assert_eq!(run(&path, &mut first), run(&path, &mut second), "{}", spec.name);
+        assert_eq!(first.windows, second.windows, "{}", spec.name);
+        assert_eq!(first.inner.counters(), second.inner.counters(), "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_clean_path_is_used() {
+    for spec in ALL {
+        let delivered = run(&PATH, &mut Checked::defaults(spec, 1));
+        let share = delivered.0 as f64 / PATH.rate.bytes_in(PATH.duration).0 as f64;
+        assert!(share > 0.3, "{} uses {share} of the link", spec.name);
+    }
+}
+
+#[test]
+fn every_setting_at_every_end_survives() {
+    let path = Path { loss_ratio: 0.02, duration: Span::from_millis(2000), buffer: 20, ..PATH };
+    for spec in ALL {
+        for param in spec.params {
+            let values = match param.kind {
+                ParamKind::Number { min, max, .. } => {
+                    vec![ParamValue::Number(min), ParamValue::Number(max)]
+                }
+                ParamKind::Choice(words) => {
+                    words.iter().map(|word| ParamValue::Word((*word).to_owned())).collect()
+                }
+            };
+            for value in values {
+                let given = [(param.name.to_owned(), value)];
+                let params = Params::resolve(spec.params, &given).unwrap();
+                run(&path, &mut Checked::new(spec, &params, 2));
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_paths_are_survived() {
+    let paths = [
+        (
+            "1 us",
+            Path {
+                rate: Rate(10_000_000_000),
+                base_rtt: Span::from_micros(1),
+                duration: Span::from_millis(20),
+                ..PATH
+            },
+        ),
+        (
+            "10 s",
+            Path {
+                base_rtt: Span::from_millis(10_000),
+                duration: Span::from_millis(200_000),
+                ..PATH
+            },
+        ),
+        ("30 % loss", Path { loss_ratio: 0.3, duration: Span::from_millis(60_000), ..PATH }),
+        ("no samples", Path { samples: false, loss_ratio: 0.01, ..PATH }),
+        ("no buffer", Path { buffer: 0, ..PATH }),
+        ("64 in a record", Path { batch: 64, ..PATH }),
+    ];
+    for spec in ALL {
+        for (what, path) in &paths {
+            for seed in [1, 2] {
+                let delivered = run(path, &mut Checked::defaults(spec, seed));
+                assert!(delivered > Bytes(0), "{} delivers nothing on {what}", spec.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_idle_hour_does_not_more_than_double_the_window() {
+    for spec in ALL {
+        let mut controller = Checked::defaults(spec, 1);
+        run(&Path { loss_ratio: 0.0005, ..PATH }, &mut controller);
+        let before = controller.check().cwnd;
+        let rtt = PATH.base_rtt;
+        let now = Time::from_secs_f64(3610.0);
+        let sent_at = Time(now.0 - rtt.0);
+        let ack = Ack { now, sent_at, rtt, srtt: rtt, min_rtt: rtt, rtt_max: rtt, ..STREAM };
+        let after = controller.on_ack(&ack).cwnd;
+        assert!(after <= before * 2, "{}: {before:?} to {after:?}", spec.name);
+        Run::new(&PATH, &mut controller, now).finish();
+    }
+}
+
+/// What all ACKs of an open-loop stream share.
+const STREAM: Ack = Ack {
+    now: Time(0),
+    sent_at: Time(0),
+    rtt: Span::from_millis(100),
+    srtt: Span::from_millis(100),
+    min_rtt: Span::from_millis(95),
+    rtt_max: Span::from_millis(100),
+    acked: Bytes(MSS),
+    ce_marked: Bytes(0),
+    inflight: Bytes(100 * MSS),
+    delivered: Bytes(0),
+    delivery_rate: Rate(10_000_000),
+    app_limited: 0,
+    recovering: 0,
+    cwnd_limited: 1,
+};
+
+/// The window after 20 s of a thousand packets a second with one loss, told `batch` packets at a
+/// time.
+fn window_after_stream(spec: &'static Spec, seed: u64, batch: u64) -> f64 {
+    let flow = FlowInfo {
+        mss: Bytes(MSS),
+        initial_cwnd: Bytes(10 * MSS),
+        initial_ssthresh: Bytes(60 * MSS),
+        recovery: Recovery::Sack,
+        start: Time(0),
+        seed,
+    };
+    let mut controller = Checked::with_flow(spec, &Params::defaults(spec.params), &flow);
+    let loss_ms = 4000;
+    for now_ms in (1..=20_000_u64).filter(|now_ms| now_ms % batch == 0) {
+        let now = Time(0) + Span::from_millis(100 + now_ms);
+        let sent_at = Time(0) + Span::from_millis(now_ms);
+        controller.on_timer(now);
+        if now_ms == loss_ms {
+            let (lost, inflight) = (Bytes(MSS), Bytes(100 * MSS));
+            controller.on_loss(&Loss { now, sent_at, lost, inflight, kind: LossKind::Gap });
+        }
+        controller.on_ack(&Ack {
+            now,
+            sent_at,
+            acked: Bytes(batch * MSS),
+            delivered: Bytes(now_ms * MSS),
+            recovering: u64::from((loss_ms..=loss_ms + 100).contains(&now_ms)),
+            ..STREAM
+        });
+    }
+    controller.check().cwnd.0 as f64
+}
+
+#[test]
+fn batched_acks_give_the_same_window() {
+    // Within 5 % of the windows that single ACKs give. A controller that draws random numbers takes
+    // other draws when its calls shift by a packet; for it the mean over the seeds must lie among
+    // those that single ACKs give.
+    for spec in ALL {
+        let single: Vec<f64> = (1..=8).map(|seed| window_after_stream(spec, seed, 1)).collect();
+        let low = single.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = single.iter().copied().fold(0.0, f64::max);
+        for batch in [2, 8] {
+            let sum: f64 = (1..=8).map(|seed| window_after_stream(spec, seed, batch)).sum();
+            let mean = sum / 8.0;
+            assert!(
+                mean >= 0.95 * low && mean <= 1.05 * high,
+                "{}: {mean} bytes with {batch} ACKs a call, {low} to {high} with one",
+                spec.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_window_does_not_grow_on_a_loss_and_nearly_closes_on_a_timeout() {
+    for spec in ALL {
+        let mut controller = Checked::defaults(spec, 1);
+        run(&PATH, &mut controller);
+        if !controller.governs_by_window() {
+            continue;
+        }
+        let before = controller.check().cwnd;
+        let mut loss = Loss {
+            now: Time::from_secs_f64(11.0),
+            sent_at: Time::from_secs_f64(10.9),
+            lost: Bytes(MSS),
+            inflight: before,
+            kind: LossKind::Gap,
+        };
+        let after = controller.on_loss(&loss).cwnd;
+        assert!(after <= before, "{}: {before:?} to {after:?}", spec.name);
+        loss.kind = LossKind::Timeout;
+        loss.now = Time::from_secs_f64(12.0);
+        let after = controller.on_loss(&loss).cwnd;
+        assert!(after <= Bytes(2 * MSS), "{}: {after:?} after a timeout", spec.name);
+    }
+}
+
+/// Anything a transport could say, and more.
+#[derive(Clone, Debug)]
+enum Event {
+    Ack(Ack),
+    Loss(Loss),
+    Timer(Time),
+}
+
+/// Ordinary numbers and the borders of the type.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0_u64..2_000_000_000,
+        1 => prop_oneof![Just(0), Just(1), Just(MSS), Just(u64::MAX), Just(u64::MAX / 2)],
+        1 => any::<u64>(),
+    ]
+}
+
+fn ack() -> impl Strategy<Value = Event> {
+    let times = (number(), number(), number(), number(), number(), number());
+    let amounts = (number(), number(), number(), number(), number());
+    (times, amounts, any::<[bool; 3]>()).prop_map(|(times, amounts, flags)| {
+        let flags = flags.map(u64::from);
+        Event::Ack(Ack {
+            now: Time(times.0),
+            sent_at: Time(times.1),
+            rtt: Span(times.2),
+            srtt: Span(times.3),
+            min_rtt: Span(times.4),
+            rtt_max: Span(times.5),
+            acked: Bytes(amounts.0),
+            ce_marked: Bytes(amounts.1),
+            inflight: Bytes(amounts.2),
+            delivered: Bytes(amounts.3),
+            delivery_rate: Rate(amounts.4),
+            app_limited: flags[0],
+            recovering: flags[1],
+            cwnd_limited: flags[2],
+        })
+    })
+}
+
+fn loss() -> impl Strategy<Value = Event> {
+    let kind = prop_oneof![Just(LossKind::Gap), Just(LossKind::More), Just(LossKind::Timeout)];
+    (number(), number(), number(), number(), kind).prop_map(|(now, sent_at, lost, flight, kind)| {
+        Event::Loss(Loss {
+            now: Time(now),
+            sent_at: Time(sent_at),
+            lost: Bytes(lost),
+            inflight: Bytes(flight),
+            kind,
+        })
+    })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![8 => ack(), 2 => loss(), 1 => number().prop_map(|now| Event::Timer(Time(now)))]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_sequence_of_events_breaks_a_controller(
+        events in prop::collection::vec(event(), 1..200),
+        seed in any::<u64>(),
+    ) {
+        for spec in ALL {
+            let mut controller = Checked::defaults(spec, seed);
+            for event in &events {
+                match event {
+                    Event::Ack(ack) => { controller.on_ack(ack); }
+                    Event::Loss(loss) => { controller.on_loss(loss); }
+                    Event::Timer(now) => controller.on_timer(*now),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_flow_breaks_a_controller(
+        [cwnd, ssthresh, start, seed] in [number(), number(), number(), number()],
+        events in prop::collection::vec(ack(), 1..50),
+    ) {
+        for spec in ALL {
+            let flow = FlowInfo {
+                mss: Bytes(MSS),
+                initial_cwnd: Bytes(cwnd),
+                initial_ssthresh: Bytes(ssthresh),
+                recovery: Recovery::Ns2,
+                start: Time(start),
+                seed,
+            };
+            let mut controller =
+                Checked::with_flow(spec, &Params::defaults(spec.params), &flow);
+            for event in &events {
+                if let Event::Ack(ack) = event {
+                    controller.on_ack(ack);
+                }
+            }
+        }
+    }
+}
