@@ -1,7 +1,7 @@
 """The compiled core: scenario files, the simulator, the table of controllers."""
 
 from collections.abc import Mapping
-from typing import Protocol, TypedDict, final
+from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 CODE_HASH: str
 """Hash of the core's sources; part of every result's name."""
 
+@type_check_only
 class ParamInfo(TypedDict):
     """One setting of a controller."""
 
@@ -17,6 +18,7 @@ class ParamInfo(TypedDict):
     default: float | str
     allowed: str
 
+@type_check_only
 class ControllerInfo(TypedDict):
     """One entry of the controller table."""
 
@@ -25,9 +27,10 @@ class ControllerInfo(TypedDict):
     source: str
     params: list[ParamInfo]
 
-Column = npt.NDArray[np.float64] | list[str]
-Tables = dict[str, dict[str, Column]]
+_Column: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
+_Tables: TypeAlias = dict[str, dict[str, _Column]]
 
+@type_check_only
 class ControllerClass(Protocol):
     """What makes a Python controller for a flow: usually its class."""
 
@@ -113,7 +116,7 @@ class Loss:
         """Sent and not cumulatively acknowledged, before the loss was declared."""
     @property
     def kind(self) -> str:
-        """`gap`: reduce once; `more`: of the same episode; `timeout`: start over."""
+        """`gap`, `more`, `timeout`, `deflate` or `idle`: see docs/python.md."""
 
 @final
 class Scenario:
@@ -167,7 +170,7 @@ def simulate(
     *,
     sample_interval_ms: float = 0.0,
     python_controllers: Mapping[str, ControllerClass] | None = None,
-) -> Tables:
+) -> _Tables:
     """Run one simulation; the other threads of Python go on unless a controller is Python's.
 
     Args:

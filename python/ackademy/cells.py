@@ -105,7 +105,7 @@ def compute(cell: Cell) -> Files:
         "links": tables.links.with_columns(measured.links["utilisation"]),
         "counters": tables.counters,
     }
-    if cell.sample_interval_ms > 0.0:
+    if not tables.flow_series.is_empty():
         frames |= {"flow_series": tables.flow_series, "link_series": tables.link_series}
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
     return files | {"cell.json": _description(cell, scenario)}

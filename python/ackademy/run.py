@@ -13,11 +13,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ackademy import _core, controllers, metrics
-from ackademy.errors import ScenarioError
+from ackademy.errors import AckademyError, ScenarioError
 
+Column = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
 Params = Mapping[str, float | str]
 NO_PARAMS: Params = {}
 
@@ -38,9 +40,9 @@ class Tables:
     """one row per link and sampling time; empty unless sampling was asked for"""
 
     @classmethod
-    def from_core(cls, tables: _core.Tables) -> Tables:
+    def from_core(cls, tables: Mapping[str, Mapping[str, Column]]) -> Tables:
         """From the columns the core returns."""
-        return cls(**{field.name: pl.DataFrame(tables[field.name]) for field in fields(cls)})
+        return cls(**{field.name: _frame(tables[field.name]) for field in fields(Tables)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,21 @@ class Run(Tables):
     def metrics(self) -> Metrics:
         """The numbers of a report."""
         return measure(self)
+
+    def write_parquet(self, folder: Path) -> None:
+        """Write every table that has rows to `folder`, as `flows.parquet` and so on.
+
+        Raises:
+            AckademyError: if the folder cannot be written.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for field in fields(Tables):
+                frame: pl.DataFrame = getattr(self, field.name)
+                if not frame.is_empty():
+                    frame.write_parquet(folder / f"{field.name}.parquet")
+        except OSError as error:
+            raise AckademyError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
 def run(
@@ -184,6 +201,16 @@ def measure(tables: Tables) -> Metrics:
         links=per_link,
         jain_throughput=metrics.jain_index(throughput) if throughput.size else float("nan"),
         jain_delay=metrics.jain_index(delay) if has_delay else float("nan"),
+    )
+
+
+def _frame(columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Columns of text stay text where there are no rows."""
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, values, dtype=pl.String if isinstance(values, list) else None)
+            for name, values in columns.items()
+        }
     )
 
 
