@@ -1,6 +1,6 @@
 """Speed of the simulator beside ns-2 and ns-3, measured in one run.
 
-Builds and runs `crates/core/benches/sim.rs`, times the peers that are installed on S1 to S3, prints a
+Builds and runs `crates/core/benches/sim.rs`, times the installed peers on S1 to S3, prints a
 table and writes rows {name, value, unit, peer, peer_value, ratio} to bench/results.json.
 """
 
