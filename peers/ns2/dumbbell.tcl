@@ -40,7 +40,8 @@ array set defaults {
 # buffer      packets in the bottleneck, the one in service included
 # ack         bytes of an ACK before SACK options
 # patient     1 restarts the timer on every partial ACK (newreno_changes1_ 0)
-# traffic     always, or onoff: exponential bytes, exponential pause, the window is kept
+# traffic     always, or onoff: exponential bytes, exponential pause, the agent is kept; its timer runs
+#             on in a pause, and expiring it sets the window to 1 and leaves ssthresh
 # starts      start times, comma separated; otherwise uniform in [0, spread) from the seed
 # sample      1 averages the sender's last RTT over in-order deliveries (costs CPU)
 # monitor     1 counts drops and waiting time per flow (costs CPU)
@@ -298,6 +299,7 @@ proc total_result {} {
 #   drop TIME SEQ             refused by the bottleneck queue
 #   rto TIME STATE            the timer fired; comes before the packet it sends
 #   fast TIME STATE           fast retransmit; comes before the packet it sends
+#   idle TIME STATE           the timer fired while nothing was outstanding; told with the next packet
 # STATE is cwnd ssthresh dupacks rtt_ticks srtt_ticks_times_8 rttvar_ticks_times_4 backoff rto_s
 # next_seq max_seq.
 proc start_trace {} {
@@ -337,7 +339,8 @@ proc write_cuts {tcp} {
     if {$rto > $seen_rto} {
         write_event "rto [now_text] [sender_state $tcp]"
     } elseif {$cuts > $seen_cuts} {
-        write_event "fast [now_text] [sender_state $tcp]"
+        set name [expr {[$tcp set dupacks_] > 0 ? "fast" : "idle"}]
+        write_event "$name [now_text] [sender_state $tcp]"
     }
     set seen_rto $rto
     set seen_cuts $cuts

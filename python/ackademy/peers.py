@@ -31,15 +31,7 @@ Traffic: TypeAlias = Literal["always", "onoff"]
 
 PEERS: tuple[Peer, ...] = ("ns-2", "ns-3")
 CPU_ROW = "CPU, us/packet"
-ROWS = (
-    "throughput, Mb/s",
-    "d, ms",
-    "queue wait, ms",
-    "p",
-    "time-outs",
-    "Jain index",
-    CPU_ROW,
-)
+ROWS = ("throughput, Mb/s", "d, ms", "queue wait, ms", "p", "time-outs", "Jain index", CPU_ROW)
 """what the table shows of a case, in this order"""
 
 
@@ -67,7 +59,7 @@ class Case:
     loss: float = 0.0
     """probability that the link loses a data packet behind its queue"""
     traffic: Traffic = "always"
-    """`onoff`: exponential transfers, mean 10 MB, and pauses, mean 0.5 s; the window is kept"""
+    """`onoff`: exponential transfers, mean 10 MB, and pauses, mean 0.5 s, on one connection"""
     spread_s: float = 0.0
     """flows start uniformly in [0, spread_s)"""
     duration_s: float = 400.0
@@ -407,11 +399,17 @@ def _sender_lines(case: Case) -> list[str]:
     return ['recovery = "ns2"', *sizes, "timestamps = false", "rto_tick_ms = 10"]
 
 
-class _Outcome(Protocol):
-    """What a run of ours leaves: rows by name of the quantity."""
+class _Frame(Protocol):
+    """The part of a data frame that is used here."""
 
-    flows: Sequence[Mapping[str, Any]]
-    links: Sequence[Mapping[str, Any]]
+    def to_dicts(self) -> list[dict[str, Any]]: ...
+
+
+class _Outcome(Protocol):
+    """What a run of ours leaves: a row per flow and per link."""
+
+    flows: _Frame
+    links: _Frame
 
 
 class _Runner(Protocol):
@@ -427,8 +425,8 @@ def ours(case: Case) -> PeerResult:
     before = time.process_time()
     outcome = runner.run(scenario, seed=case.seed)
     cpu_s = time.process_time() - before
-    (bottleneck,) = (link for link in outcome.links if link["link"] == "bottleneck")
-    return result_of_rows(case, outcome.flows, bottleneck, cpu_s)
+    (bottleneck,) = (row for row in outcome.links.to_dicts() if row["link"] == "bottleneck")
+    return result_of_rows(case, outcome.flows.to_dicts(), bottleneck, cpu_s)
 
 
 def result_of_rows(

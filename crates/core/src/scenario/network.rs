@@ -43,7 +43,7 @@ pub struct LinkPlan {
     pub outages: Vec<(Time, Time)>,
     /// Propagation.
     pub delay: DelayPlan,
-    /// Standard deviation of an extra delay per packet.
+    /// Standard deviation of a constant delay.
     pub jitter: Span,
     /// Whether packets may not overtake each other.
     pub keep_order: bool,

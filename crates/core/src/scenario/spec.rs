@@ -112,7 +112,7 @@ pub struct LinkSpec {
     /// Uniform redraw at a frequency, instead of `delay_ms`.
     #[serde(default)]
     pub delay_random: Option<DelayRandomSpec>,
-    /// Standard deviation of a normal delay added to every packet (never negative).
+    /// Standard deviation of a normal delay per packet around `delay_ms`, cut to [0, 2 delay_ms].
     #[serde(default)]
     pub jitter_ms: f64,
     /// Whether a falling delay may not let a packet overtake an earlier one.
@@ -140,11 +140,11 @@ pub struct LinkSpec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RateRandomSpec {
-    /// Smallest, > 0.
+    /// Smallest, at least 0.01.
     pub low_mbps: f64,
     /// Largest.
     pub high_mbps: f64,
-    /// Draws per second; (0, 10^6].
+    /// Draws per second; (0, 1000].
     pub hz: f64,
 }
 
@@ -157,7 +157,7 @@ pub struct DelayRandomSpec {
     pub low_ms: f64,
     /// Largest.
     pub high_ms: f64,
-    /// Draws per second; (0, 10^6].
+    /// Draws per second; (0, 1000].
     pub hz: f64,
 }
 
@@ -174,12 +174,13 @@ pub struct ReorderSpec {
     pub high_ms: f64,
 }
 
-/// Queue discipline of a link.
+/// Queue discipline of a link. Limits count the packet in transmission (ns-2's `limit_`), except
+/// those of `codel` and `fq_codel`, which count what waits.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueSpec {
-    /// Keeps what fits. All limits count the packet in transmission (ns-2's `limit_`); absent: none.
+    /// Keeps what fits; an absent limit is none.
     DropTail {
         /// Most packets in the system.
         #[serde(default)]

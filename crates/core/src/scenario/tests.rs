@@ -415,14 +415,9 @@ fn redraws_are_few_enough_to_be_added_up() {
         format!("rate_random = {{ low_mbps = {low}, high_mbps = 10, hz = {hz} }}")
     };
     assert_eq!(
-        refused("rate_mbps = 10", &random("1", "2e6")),
-        "s.toml:5: dumbbell.bottleneck.rate_random.hz = 2000000: allowed is a number in \
-         [0.000001, 1000000]"
-    );
-    assert_eq!(
-        refused("rate_mbps = 10", &random("1e-6", "1000")),
-        "s.toml:5: dumbbell.bottleneck.rate_random.low_mbps = 0.000001: allowed is at least \
-         0.001, one bit per draw"
+        refused("rate_mbps = 10", &random("1", "2e3")),
+        "s.toml:5: dumbbell.bottleneck.rate_random.hz = 2000: allowed is a number in \
+         [0.000001, 1000]"
     );
     assert_eq!(
         error(&DUMBBELL.replace("10.0", "1e7").replace("rate_mbps = 10", &random("1", "100"))),
@@ -601,11 +596,11 @@ reorder = { ratio = 0.01, low_ms = 1, high_ms = 5 }
 duplicate_ratio = 0.01
 outages = [[0.5, 0.6]]
 keep_order = false
-jitter_ms = 0.5
 [[link]]
 name = "c"
 trace = "lte \"1\".down"
 delay_ms = 10
+jitter_ms = 0.5
 queue = { kind = "pie", packets = 100 }
 [sender]
 ecn = "classic"

@@ -171,6 +171,13 @@ impl Sender {
         either!(self, sender => sender.on_ack(now, ack, governor, supply));
     }
 
+    /// The application handed over more.
+    pub fn on_supply(&mut self) {
+        if let Self::Ns2(sender) = self {
+            sender.on_supply();
+        }
+    }
+
     /// The next packet that may leave now.
     pub fn transmit(
         &mut self,

@@ -123,6 +123,11 @@ impl Ns2Sender {
         ((self.allowed.cwnd / self.packet) as i64 + self.dupwnd).min(self.receiver_window)
     }
 
+    /// `advanceby()`: the application hands over more.
+    pub(super) fn on_supply(&mut self) {
+        self.burst = u32::MAX;
+    }
+
     /// What leaves next: what an event decided to send, then what the window allows
     /// (`send_much()`).
     pub(super) fn transmit(

@@ -385,6 +385,8 @@ impl SackSender {
         let slow_start = self.allowed.cwnd < self.allowed.ssthresh;
         let limited = una_before <= self.blocked_at
             || (slow_start && self.allowed.cwnd < 2 * inflight_before);
+        // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
+        let in_disorder = self.board.una() == una_before;
         let ce_marked = Bytes(u64::from(ack.ce_bytes).min(delivered.bytes));
         self.stats.ce_marked_bytes += ce_marked.0;
         let record = Ack {
@@ -400,7 +402,7 @@ impl SackSender {
             delivered: self.rate.delivered(),
             delivery_rate: self.delivery_rate,
             app_limited: u64::from(delivered.sent.app_limited),
-            recovering: u64::from(matches!(self.episode, Episode::Fast(_))),
+            recovering: u64::from(matches!(self.episode, Episode::Fast(_)) || in_disorder),
             cwnd_limited: u64::from(limited),
         };
         governor.coupled.on_ack(governor.id, &record);

@@ -3,7 +3,7 @@
 //! Where the queue decides on arrival, a packet's departure is known the moment it arrives: the link
 //! keeps a busy-until time and the departures still to come, and needs no event of its own. Where it
 //! decides on departure (`CoDel`, FQ-CoDel), the link asks for an event per transmission.
-use super::delay::Delay;
+use super::delay::{Delay, Jitter};
 use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
 use super::packet::Packet;
 use super::queues::codel::{self, Codel};
@@ -20,6 +20,9 @@ use crate::scenario::spec::{LossSpec, QueueSpec};
 use crate::units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
+/// A typical full packet.
+const FULL_PACKET: Bytes = Bytes(1500);
+
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct InPipe {
@@ -34,12 +37,10 @@ pub struct InPipe {
 /// What became of a packet offered to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// It will arrive at this time, marked if the queue marked it.
+    /// It will arrive at this time.
     Arrives {
         /// When.
         at: Time,
-        /// The packet, possibly marked.
-        packet: Packet,
         /// It may be overtaken or overtakes: it needs an event of its own.
         loose: bool,
         /// A second copy arrives with it.
@@ -88,7 +89,6 @@ enum Discipline {
 pub struct Link {
     service: Service,
     delay: Delay,
-    jitter: Option<(Span, Rng)>,
     keep_order: bool,
     discipline: Discipline,
     rng: Rng,
@@ -119,9 +119,8 @@ impl Link {
         Self {
             service: service(plan, sub("rate")),
             delay: delay(plan, sub("delay")),
-            jitter: (plan.jitter > Span::ZERO).then(|| (plan.jitter, rng("jitter"))),
             keep_order: plan.keep_order,
-            discipline: discipline(&plan.queue, sub("hash").0),
+            discipline: discipline(plan, sub("hash").0),
             rng: rng("queue"),
             loss: plan.loss.as_ref().map(|spec| loss(spec, rng("loss"))),
             duplicate: (plan.duplicate_ratio > 0.0)
@@ -167,10 +166,10 @@ impl Link {
         }
     }
 
-    /// A packet arrives at the link. Calls must not go back in time. Packets that a scheduler
+    /// A packet arrives at the link, whose queue may mark it. Calls must not go back in time. Packets that a scheduler
     /// drops, this one or others, go to `dropped`.
     #[inline]
-    pub fn offer(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
+    pub fn offer(&mut self, now: Time, packet: &mut Packet, dropped: &mut Vec<Packet>) -> Offer {
         if now >= self.next_sample {
             self.sample_until(now);
         }
@@ -188,8 +187,8 @@ impl Link {
                     && self.bytes + u64::from(packet.size) <= queue.bytes;
                 if room { Fate::Keep } else { Fate::Drop }
             }
-            Discipline::Admission(_) => self.admit(now, &packet),
-            Discipline::Scheduler(_) => return self.hold(now, packet, dropped),
+            Discipline::Admission(_) => self.admit(now, packet),
+            Discipline::Scheduler(_) => return self.hold(now, *packet, dropped),
         };
         match fate {
             Fate::Keep => {}
@@ -211,7 +210,7 @@ impl Link {
             self.bytes += u64::from(packet.size);
         }
         self.stats.wait_sum += start.since(now).0;
-        self.launch(departs, packet)
+        self.launch(departs, packet.size)
     }
 
     fn admit(&mut self, now: Time, packet: &Packet) -> Fate {
@@ -253,12 +252,12 @@ impl Link {
         let packet = packet?;
         let departs = self.service.finish(now.max(self.busy_until), packet.size);
         self.busy_until = departs;
-        Some((self.launch(departs, packet), packet, departs))
+        Some((self.launch(departs, packet.size), packet, departs))
     }
 
-    /// The packet is on the wire from `departs` on.
+    /// A packet of this size is on the wire from `departs` on.
     #[inline]
-    fn launch(&mut self, departs: Time, packet: Packet) -> Offer {
+    fn launch(&mut self, departs: Time, size: u32) -> Offer {
         self.stats.transmitted_packets += 1;
         if let Some(loss) = &mut self.loss
             && loss.lost(departs)
@@ -267,11 +266,8 @@ impl Link {
             return Offer::Lost;
         }
         self.stats.delivered_packets += 1;
-        self.stats.delivered_bytes += u64::from(packet.size);
+        self.stats.delivered_bytes += u64::from(size);
         let mut at = departs + self.delay.delay(departs);
-        if let Some((sd, rng)) = &mut self.jitter {
-            at += sd.mul_f64(rng.normal().max(0.0));
-        }
         let mut loose = false;
         if let Some(reorder) = &mut self.reorder {
             let extra = reorder.extra();
@@ -289,7 +285,7 @@ impl Link {
             self.last_arrival = at;
         }
         let twice = self.duplicate.as_mut().is_some_and(Duplicate::duplicated);
-        Offer::Arrives { at, packet, loose, twice }
+        Offer::Arrives { at, loose, twice }
     }
 
     fn expire(&mut self, now: Time) {
@@ -335,6 +331,12 @@ fn service(plan: &LinkPlan, seed: Seed) -> Service {
 
 fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
     match &plan.delay {
+        DelayPlan::Constant(span) if plan.jitter > Span::ZERO => Delay::Jitter(Jitter {
+            mean: *span,
+            sd: plan.jitter,
+            least: Span::ZERO,
+            rng: seed.stream("jitter", 0),
+        }),
         DelayPlan::Constant(span) => Delay::Constant(*span),
         DelayPlan::Schedule(steps) => {
             Delay::Schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
@@ -364,7 +366,7 @@ fn loss(spec: &LossSpec, rng: Rng) -> Loss {
     }
 }
 
-fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
+fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
     let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
     let limit = |packets: u64| DropTail { packets, bytes: u64::MAX };
     let codel = |target_ms: f64, interval_ms: f64, packets: u64, ecn: bool| codel::Config {
@@ -374,7 +376,12 @@ fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
         limit: limit(packets),
         ..codel::Config::default()
     };
-    match *spec {
+    // RED ages its average by what an idle link could have sent: full packets at its mean rate.
+    let packet_time = match plan.rate {
+        RatePlan::Constant(rate) => rate.time_for(FULL_PACKET),
+        _ => red::Config::default().packet_time,
+    };
+    match plan.queue {
         QueueSpec::DropTail { packets: None, bytes: None, .. } => Discipline::Unlimited,
         QueueSpec::DropTail { packets, bytes, .. } => Discipline::DropTail(DropTail {
             packets: packets.unwrap_or(u64::MAX),
@@ -387,8 +394,8 @@ fn discipline(spec: &QueueSpec, hash_seed: u64) -> Discipline {
                 max_probability: max_ratio,
                 weight,
                 ecn,
+                packet_time,
                 limit: limit(packets),
-                ..red::Config::default()
             })))
         }
         QueueSpec::Pie { target_ms, update_ms, packets, ecn } => {

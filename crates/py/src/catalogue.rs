@@ -1,0 +1,53 @@
+//! The table of controllers and the schema of scenario files.
+use ackademy::params::{Param, ParamKind, ParamValue};
+use ackademy::scenario::ScenarioSpec;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Every controller in the table, by name.
+#[pyfunction]
+pub fn controllers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let plain = ackademy::controllers::ALL;
+    let coupled = ackademy::coupled::ALL;
+    let mut entries: Vec<(&str, &str, &str, &[Param])> = plain
+        .iter()
+        .map(|spec| (spec.name, spec.about, spec.source, spec.params))
+        .chain(coupled.iter().map(|spec| (spec.name, spec.about, spec.source, spec.params)))
+        .collect();
+    entries.sort_by_key(|entry| entry.0);
+    entries
+        .into_iter()
+        .map(|(name, about, source, params)| {
+            let entry = PyDict::new(py);
+            entry.set_item("name", name)?;
+            entry.set_item("about", about)?;
+            entry.set_item("source", source)?;
+            let params: PyResult<Vec<_>> = params.iter().map(|param| describe(py, param)).collect();
+            entry.set_item("params", params?)?;
+            Ok(entry)
+        })
+        .collect()
+}
+
+/// JSON Schema of scenario files.
+#[pyfunction]
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(ScenarioSpec);
+    serde_json::to_string_pretty(&schema).expect("a schema has no map with keys other than text")
+}
+
+fn describe<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
+    let entry = PyDict::new(py);
+    entry.set_item("name", param.name)?;
+    entry.set_item("about", param.about)?;
+    match param.kind.default() {
+        ParamValue::Number(number) => entry.set_item("default", number)?,
+        ParamValue::Word(word) => entry.set_item("default", word)?,
+    }
+    let allowed = match param.kind {
+        ParamKind::Number { min, max, .. } => format!("a number in [{min}, {max}]"),
+        ParamKind::Choice(words) => words.join(" | "),
+    };
+    entry.set_item("allowed", allowed)?;
+    Ok(entry)
+}

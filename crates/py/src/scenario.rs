@@ -1,0 +1,118 @@
+//! Class `Scenario`: the core's, with files read beside it.
+use crate::errors;
+use ackademy::params::{ParamValue, Params};
+use ackademy::scenario::Scenario as CoreScenario;
+use ackademy::{controllers, coupled};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// A checked scenario file, every default filled in.
+#[pyclass(frozen, module = "ackademy._core")]
+pub struct Scenario {
+    pub core: CoreScenario,
+    origin: String,
+}
+
+/// A setting of a controller as Python gives it.
+#[derive(FromPyObject)]
+pub enum Setting {
+    Number(f64),
+    Word(String),
+}
+
+#[pymethods]
+impl Scenario {
+    #[staticmethod]
+    #[pyo3(signature = (text, origin, overrides=BTreeMap::new()))]
+    fn parse(text: &str, origin: &str, overrides: BTreeMap<String, String>) -> PyResult<Self> {
+        let folder = Path::new(origin).parent().map(Path::to_path_buf).unwrap_or_default();
+        let overrides: Vec<_> = overrides.into_iter().collect();
+        let core = CoreScenario::parse_with(text, origin, &overrides, &mut |name| {
+            read_trace(&folder.join(name))
+        });
+        Ok(Self { core: core.map_err(errors::scenario)?, origin: origin.to_owned() })
+    }
+
+    fn canonical(&self) -> String {
+        self.core.canonical()
+    }
+
+    fn with_controller(&self, cc: &str, params: BTreeMap<String, Setting>) -> PyResult<Self> {
+        let params: Vec<(String, ParamValue)> =
+            params.into_iter().map(|(name, setting)| (name, setting.into())).collect();
+        check(cc, &params)?;
+        let core = self.core.with_controller(cc, &params).map_err(errors::scenario)?;
+        Ok(Self { core, origin: self.origin.clone() })
+    }
+
+    #[getter]
+    fn name(&self) -> String {
+        self.core.name()
+    }
+
+    #[getter]
+    fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.core.network.duration.as_secs_f64()
+    }
+
+    #[getter]
+    fn flows(&self) -> Vec<&str> {
+        self.core.network.connections.iter().map(|plan| plan.name.as_str()).collect()
+    }
+
+    #[getter]
+    fn controllers(&self) -> Vec<&str> {
+        self.core.network.connections.iter().map(|plan| plan.controller.as_str()).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Scenario({}, {} s)", self.name(), self.duration_s())
+    }
+}
+
+impl From<Setting> for ParamValue {
+    fn from(setting: Setting) -> Self {
+        match setting {
+            Setting::Number(number) => Self::Number(number),
+            Setting::Word(word) => Self::Word(word),
+        }
+    }
+}
+
+/// Says what is wrong with a controller without blaming a line of the scenario file for it.
+fn check(cc: &str, params: &[(String, ParamValue)]) -> PyResult<()> {
+    let list = match (controllers::find(cc), coupled::find(cc)) {
+        (Some(spec), _) => spec.params,
+        (None, Some(spec)) => spec.params,
+        (None, None) if cc.contains(':') => return Ok(()),
+        (None, None) => {
+            let known = controllers::names();
+            return Err(errors::controller(cc, format!("allowed is {known}, or file.py:Class")));
+        }
+    };
+    Params::resolve(list, params).map(drop).map_err(|error| errors::controller(cc, error))
+}
+
+/// Largest trace file that is read: an hour of 10 Gb/s.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
+
+/// The content of a trace file; devices and pipes, which may never end, are refused.
+fn read_trace(path: &PathBuf) -> Result<Vec<u8>, String> {
+    let fail = |error: std::io::Error| format!("a file that can be read ({error})");
+    let about = std::fs::metadata(path).map_err(fail)?;
+    if !about.is_file() || about.len() > TRACE_BYTES_MAX {
+        return Err(format!("a file of at most {TRACE_BYTES_MAX} bytes"));
+    }
+    let mut content = Vec::new();
+    let file = File::open(path).map_err(fail)?;
+    file.take(TRACE_BYTES_MAX).read_to_end(&mut content).map_err(fail)?;
+    Ok(content)
+}

@@ -1,0 +1,82 @@
+//! Function `simulate`.
+use crate::controller::{Failure, PyController};
+use crate::errors;
+use crate::scenario::Scenario;
+use crate::tables;
+use ackademy::control::{Coupled, PerFlow};
+use ackademy::rng::Seed;
+use ackademy::scenario::{ConnectionPlan, Network};
+use ackademy::sim::{self, Sim};
+use ackademy::units::{Span, Time};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::BTreeMap;
+
+type Classes = BTreeMap<String, Py<PyAny>>;
+
+/// Runs one simulation; other Python threads go on unless a controller is Python's.
+#[pyfunction]
+#[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None))]
+pub fn simulate<'py>(
+    py: Python<'py>,
+    scenario: &Bound<'py, Scenario>,
+    seed: u64,
+    sample_interval_ms: f64,
+    python_controllers: Option<Classes>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut network = scenario.get().core.network.clone();
+    if !(0.0..=MILLIS_MAX).contains(&sample_interval_ms) {
+        return Err(PyValueError::new_err(format!(
+            "sample_interval_ms = {sample_interval_ms}: allowed is a number in [0, {MILLIS_MAX}]"
+        )));
+    }
+    if sample_interval_ms > 0.0 {
+        network.sample_interval = Span::from_secs_f64(sample_interval_ms / 1e3);
+    }
+    let outcome = match python_controllers {
+        Some(classes) => run(&network, Seed(seed), &classes)?,
+        None => py.detach(|| run(&network, Seed(seed), &Classes::new()))?,
+    };
+    tables::to_python(py, outcome)
+}
+
+const MILLIS_MAX: f64 = 1e9;
+
+/// How often a run looks whether it must stop: for Ctrl-C, or for an exception of a controller.
+const CHECKS: u64 = 256;
+
+fn run(network: &Network, seed: Seed, classes: &Classes) -> PyResult<ackademy::record::Outcome> {
+    let failure = Failure::default();
+    let mut build = |plan: &ConnectionPlan| controller(plan, classes, &failure);
+    let mut sim = Sim::new(network, seed, &mut build)?;
+    for step in 1..=CHECKS {
+        let until = u128::from(network.duration.0) * u128::from(step) / u128::from(CHECKS);
+        sim.run_until(Time(until as u64));
+        if let Some(error) = failure.take() {
+            return Err(error);
+        }
+        Python::attach(stop_on_signal)?;
+    }
+    Ok(sim.finish())
+}
+
+/// Raises what Ctrl-C raises, if it was pressed.
+fn stop_on_signal(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
+}
+
+fn controller(
+    plan: &ConnectionPlan,
+    classes: &Classes,
+    failure: &Failure,
+) -> PyResult<Box<dyn Coupled>> {
+    let Some(class) = classes.get(&plan.controller) else {
+        return sim::builtin(plan).map_err(|error| errors::controller(&plan.controller, error));
+    };
+    let class = Python::attach(|py| class.clone_ref(py));
+    let failure = failure.clone();
+    Ok(Box::new(PerFlow::new(move |flow| {
+        Box::new(PyController::new(&class, flow, failure.clone()))
+    })))
+}

@@ -1,0 +1,184 @@
+"""The compiled core: scenario files, the simulator, the table of controllers."""
+
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
+
+import numpy as np
+import numpy.typing as npt
+
+CODE_HASH: str
+"""Hash of the core's sources; part of every result's name."""
+
+@type_check_only
+class ParamInfo(TypedDict):
+    """One setting of a controller."""
+
+    name: str
+    about: str
+    default: float | str
+    allowed: str
+
+@type_check_only
+class ControllerInfo(TypedDict):
+    """One entry of the controller table."""
+
+    name: str
+    about: str
+    source: str
+    params: list[ParamInfo]
+
+_Column: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
+_Tables: TypeAlias = dict[str, dict[str, _Column]]
+
+@type_check_only
+class ControllerClass(Protocol):
+    """What makes a Python controller for a flow: usually its class."""
+
+    def __call__(self, flow: Flow, /) -> object:
+        """Make one."""
+
+@final
+class Flow:
+    """What a controller is told about its flow before the first packet."""
+
+    @property
+    def mss_bytes(self) -> int:
+        """Size of a full packet, headers included where the scenario counts them."""
+    @property
+    def initial_cwnd_bytes(self) -> int:
+        """Window to start with."""
+    @property
+    def seed(self) -> int:
+        """Seed of the controller's own randomness."""
+
+@final
+class Ack:
+    """One or more acknowledgements that delivered something new."""
+
+    @property
+    def now_ns(self) -> int:
+        """When the acknowledgement arrived at the sender."""
+    @property
+    def sent_at_ns(self) -> int:
+        """When the newest packet it delivers was sent."""
+    @property
+    def rtt_ns(self) -> int:
+        """Round-trip sample of that packet; 0 when there is none."""
+    @property
+    def srtt_ns(self) -> int:
+        """Smoothed round-trip time (RFC 6298)."""
+    @property
+    def min_rtt_ns(self) -> int:
+        """Smallest sample of the flow so far."""
+    @property
+    def rtt_max_ns(self) -> int:
+        """Largest sample of the batch."""
+    @property
+    def acked_bytes(self) -> int:
+        """Newly delivered."""
+    @property
+    def ce_marked_bytes(self) -> int:
+        """Part of `acked_bytes` that carried a congestion mark."""
+    @property
+    def inflight_bytes(self) -> int:
+        """Sent, neither delivered nor declared lost."""
+    @property
+    def delivered_bytes(self) -> int:
+        """Delivered since the connection began."""
+    @property
+    def delivery_rate_bps(self) -> int:
+        """Delivery-rate sample; 0 when there is none."""
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application limited what the sample measures."""
+    @property
+    def recovering(self) -> bool:
+        """Whether the sender repairs a loss."""
+    @property
+    def cwnd_limited(self) -> bool:
+        """Whether the sender filled its window before this acknowledgement."""
+
+@final
+class Loss:
+    """Packets were declared lost."""
+
+    @property
+    def now_ns(self) -> int:
+        """When the loss was declared."""
+    @property
+    def sent_at_ns(self) -> int:
+        """When the newest of the lost packets was sent."""
+    @property
+    def lost_bytes(self) -> int:
+        """Newly declared lost."""
+    @property
+    def inflight_bytes(self) -> int:
+        """Sent and not cumulatively acknowledged, before the loss was declared."""
+    @property
+    def kind(self) -> str:
+        """`gap`, `more`, `timeout`, `deflate` or `idle`: see docs/python.md."""
+
+@final
+class Scenario:
+    """A checked scenario file, every default filled in."""
+
+    @staticmethod
+    def parse(text: str, origin: str, overrides: Mapping[str, str] = ...) -> Scenario:
+        """Check the text of a scenario.
+
+        Args:
+            text: TOML.
+            origin: the file it came from, for errors; traces are read relative to its folder.
+            overrides: TOML values by dotted path, such as `flow.0.start_s`.
+
+        Raises:
+            ScenarioError: one line with file, line, field, value and what is allowed.
+        """
+    def canonical(self) -> str:
+        """The resolved scenario as TOML, with a digest of each trace: equal text, equal results."""
+    def with_controller(self, cc: str, params: Mapping[str, float | str]) -> Scenario:
+        """The same network with every flow under this controller.
+
+        Raises:
+            ControllerError: if the controller or a setting is unknown or out of range.
+        """
+    @property
+    def name(self) -> str:
+        """File name without folder and suffix."""
+    @property
+    def origin(self) -> str:
+        """The file it came from."""
+    @property
+    def duration_s(self) -> float:
+        """Simulated time."""
+    @property
+    def flows(self) -> list[str]:
+        """Names of the flows."""
+    @property
+    def controllers(self) -> list[str]:
+        """The controller of each flow."""
+
+def controllers() -> list[ControllerInfo]:
+    """Every controller in the table, by name."""
+
+def schema() -> str:
+    """JSON Schema of scenario files."""
+
+def simulate(
+    scenario: Scenario,
+    seed: int,
+    *,
+    sample_interval_ms: float = 0.0,
+    python_controllers: Mapping[str, ControllerClass] | None = None,
+) -> _Tables:
+    """Run one simulation; the other threads of Python go on unless a controller is Python's.
+
+    Args:
+        scenario: what to simulate.
+        seed: of every random choice; the same seed gives the same bytes.
+        sample_interval_ms: between rows of the time series; 0 for no series.
+        python_controllers: classes for the scenario's `file.py:Class` controllers.
+
+    Returns:
+        Columns by table: flows, counters, links, flow_series, link_series.
+    """

@@ -1,0 +1,162 @@
+"""A cell: one scenario, controller, settings and seed; what is computed once and kept.
+
+A cell's folder is named by the hash of everything its result depends on, so an unchanged cell is
+never run twice and a changed one never reused. Its files are Parquet and JSON:
+
+    summary.parquet      one row per flow: raw totals and the numbers of a report
+    links.parquet        one row per link
+    counters.parquet     what the controllers counted
+    flow_series.parquet  cwnd, RTT, throughput over time, if sampling was asked for
+    link_series.parquet  queues over time, if sampling was asked for
+    cell.json            what was run
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+from ackademy import _core, controllers
+from ackademy.run import measure, python_controllers, simulate
+
+Files = Mapping[str, bytes]
+KEY_LENGTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What to run, in terms that another process or machine understands."""
+
+    text: str
+    """the scenario file's content"""
+    origin: str
+    """its path, for errors and for traces beside it"""
+    controller: str | None
+    """for every flow; `None` leaves the scenario's own"""
+    seed: int
+    """of every random choice"""
+    overrides: tuple[tuple[str, str], ...] = ()
+    """TOML values by dotted path"""
+    params: tuple[tuple[str, float | str], ...] = ()
+    """settings of the controller"""
+    sample_interval_ms: float = 0.0
+    """between rows of the time series; 0 for none"""
+
+    def scenario(self) -> _core.Scenario:
+        """The scenario, checked.
+
+        Raises:
+            ScenarioError: if it is wrong.
+            ControllerError: if the controller is unknown or its settings are wrong.
+        """
+        parsed = _core.Scenario.parse(self.text, self.origin, dict(self.overrides))
+        if self.controller is None:
+            return parsed
+        return parsed.with_controller(self.controller, dict(self.params))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a cell: its files, or why there are none."""
+
+    index: int
+    files: Files | None
+    error: str = ""
+
+
+def key(cell: Cell) -> str:
+    """Name of the cell's folder: hash of all that its result depends on.
+
+    Raises:
+        AckademyError: if the cell's scenario or controller is wrong.
+    """
+    scenario = cell.scenario()
+    beside = Path(scenario.origin).parent
+    files = [controllers.fingerprint(name, beside) for name in python_controllers(scenario)]
+    parts = [
+        scenario.canonical(),
+        str(cell.seed),
+        repr(cell.sample_interval_ms),
+        _core.CODE_HASH,
+        measuring_hash(),
+        *files,
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_LENGTH]
+
+
+def compute(cell: Cell) -> Files:
+    """Run the cell; the same cell gives the same bytes in every process and on every machine."""
+    scenario = cell.scenario()
+    tables = simulate(scenario, cell.seed, cell.sample_interval_ms)
+    measured = measure(tables)
+    numbers = measured.flows.drop("flow", "controller", "timeouts")
+    frames = {
+        "summary": pl.concat([tables.flows, numbers], how="horizontal"),
+        "links": tables.links.with_columns(measured.links["utilisation"]),
+        "counters": tables.counters,
+    }
+    if not tables.flow_series.is_empty():
+        frames |= {"flow_series": tables.flow_series, "link_series": tables.link_series}
+    files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
+    return files | {"cell.json": _description(cell, scenario)}
+
+
+def attempt(index: int, cell: Cell) -> Outcome:
+    """Run the cell and report what happened, a panic of the core included."""
+    try:
+        return Outcome(index, compute(cell))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Outcome(index, None, "".join(traceback.format_exception(error)).rstrip())
+
+
+def store(folder: Path, files: Files, scratch: Path) -> None:
+    """Write the files so that the folder is there with all of them or not at all."""
+    scratch.mkdir(parents=True)
+    for name, content in files.items():
+        (scratch / name).write_bytes(content)
+    try:
+        os.rename(scratch, folder)
+    except OSError:
+        shutil.rmtree(scratch)
+        if not folder.is_dir():
+            raise
+
+
+@cache
+def measuring_hash() -> str:
+    """Hash of the Python sources between the core and the files of a cell."""
+    here = Path(__file__).parent
+    sources = [(here / name).read_bytes() for name in ("cells.py", "metrics.py", "run.py")]
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", compression_level=3, statistics=False)
+    return buffer.getvalue()
+
+
+def _description(cell: Cell, scenario: _core.Scenario) -> bytes:
+    fields = {
+        "scenario": scenario.name,
+        "controller": cell.controller,
+        "params": dict(cell.params),
+        "seed": cell.seed,
+        "sample_interval_ms": cell.sample_interval_ms,
+        "code": _core.CODE_HASH,
+        "measuring": measuring_hash(),
+        "resolved": scenario.canonical(),
+    }
+    return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()

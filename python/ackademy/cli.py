@@ -1,0 +1,356 @@
+"""The command `ackademy`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import ackademy
+from ackademy import _core, compare, engines, experiments, papers, reproduce, terminal
+from ackademy import peers as peers_module
+from ackademy.cells import Cell
+from ackademy.errors import AckademyError, ControllerError
+from ackademy.report import comparison as comparison_report
+from ackademy.report import paper as paper_report
+from ackademy.report.page import write
+from ackademy.run import read_scenario
+
+EngineName = Literal["local", "ray"]
+
+INTERRUPTED = 130
+BAD_INPUT = 2
+SAMPLES_PER_RUN = 2000
+"""rows of a time series that is drawn and nothing else"""
+
+app = typer.Typer(
+    name="ackademy",
+    help="Learned congestion control: run, compare, and reproduce what papers printed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the controllers."),
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+]
+Engine = Annotated[EngineName, typer.Option(help="Processes here, or a Ray cluster.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
+]
+RunsFolder = Annotated[Path, typer.Option(help="Where cells are kept.")]
+ReportsFolder = Annotated[Path, typer.Option(help="Where reports go.")]
+RUNS, REPORTS = Path("runs"), Path("reports")
+
+
+def main() -> NoReturn:
+    """Entry point: what the user can mend is one line and exit status 2."""
+    try:
+        app()
+    except AckademyError as error:
+        _fail(str(error))
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    sys.exit(0)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print versions and exit.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"ackademy {ackademy.__version__}, core {_core.CODE_HASH}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
+    cc: Annotated[
+        str | None,
+        typer.Option(help="Controller of every flow: a name from `list`, or file.py:Class."),
+    ] = None,
+    param: Params = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 1,
+    sample_ms: Annotated[
+        float, typer.Option(min=0.0, help="Between rows of the time series.")
+    ] = 0.0,
+    html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
+) -> None:
+    """Simulate a scenario once and print its flows and links.
+
+    Examples:
+        ackademy run scenarios/kong2018_one_sender.toml
+
+        ackademy run scenarios/kong2018_one_sender.toml --cc cubic --seed 3 --html run.html
+
+        ackademy run scenarios/kong2018_one_sender.toml --cc mine.py:Mine --parquet out/
+    """
+    console = Console()
+    settings = _settings(param)
+    if settings and cc is None:
+        raise ControllerError("--param needs --cc: it sets what that controller has")
+    parsed = read_scenario(scenario, cc=cc, params=settings)
+    if html and not sample_ms:
+        sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
+    try:
+        result = ackademy.run(parsed, seed=seed, sample_interval_ms=sample_ms)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written")
+        raise typer.Exit(INTERRUPTED) from None
+    console.print(terminal.run_tables(result))
+    if parquet:
+        result.write_parquet(parquet)
+        console.print(f"tables: {parquet}", highlight=False)
+    if html:
+        write(html, comparison_report.run_page(result, _command()))
+        console.print(f"report: {html}", highlight=False)
+
+
+@app.command("compare")
+def compare_command(
+    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE...")],
+    cc: Annotated[
+        str, typer.Option(help="Controllers, separated by commas; the files' own by default.")
+    ] = "",
+    param: Params = None,
+    runs: Annotated[int, typer.Option(min=1, help="Seeds 1, 2, ... of each.")] = 5,
+    html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "compare.html",
+    jobs: Jobs = None,
+    engine: Engine = "local",
+    address: Address = None,
+    out: RunsFolder = RUNS,
+) -> None:
+    """Set controllers side by side on the same scenarios, with 95 % intervals.
+
+    Examples:
+        ackademy compare scenarios/kong2018_*.toml --cc new_reno,cubic
+
+        ackademy compare scenarios/kong2018_one_sender.toml --cc cubic,mine.py:Mine --runs 20
+    """
+    console = Console()
+    names = [name.strip() for name in cc.split(",") if name.strip()]
+    sample_ms = 200.0
+    found = compare.contenders(scenarios, names, _settings(param), runs, sample_ms)
+    folder = out / "compare"
+    cells = [cell for contender in found for cell in contender.cells]
+    batch = _run_cells(cells, folder, _engine(engine, address, jobs), console, "comparing")
+    standings = compare.standings(found, folder)
+    console.print(terminal.comparison(standings))
+    write(html, comparison_report.page(standings, folder, _command()))
+    console.print(f"report: {html}", highlight=False)
+    _report_failures(batch)
+
+
+@app.command("reproduce")
+def reproduce_command(
+    name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM")],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Simulations per row; the paper's number by default.")
+    ] = None,
+    jobs: Jobs = None,
+    engine: Engine = "local",
+    address: Address = None,
+    out: RunsFolder = RUNS,
+    reports: ReportsFolder = REPORTS,
+) -> None:
+    """Run a table or figure of a paper and print it beside the published numbers.
+
+    Finished simulations are kept: an interrupted command goes on where it was.
+
+    Examples:
+        ackademy reproduce kong2018/table5
+
+        ackademy reproduce kong2018/table5 --runs 10 --jobs 2
+
+        ackademy reproduce kong2018/table6 --engine ray --address auto
+    """
+    console = Console()
+    experiment = papers.load(name)
+    n_runs = runs or experiment.runs
+    cells = reproduce.all_cells(experiment, n_runs)
+    folder = out / experiment.name
+    label = f"{experiment.item} of {Path(experiment.name).parent}"
+    batch = _run_cells(cells, folder, _engine(engine, address, jobs), console, label)
+    result = reproduce.collect(experiment, n_runs, folder)
+    console.print(terminal.reproduction(result, console))
+    _write_reports(result, reports, console)
+    _report_failures(batch)
+
+
+@app.command()
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM...")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Simulations per row.")] = None,
+    out: RunsFolder = RUNS,
+    reports: ReportsFolder = REPORTS,
+) -> None:
+    """Write the reports of what has been run, without running anything.
+
+    Examples:
+        ackademy report
+
+        ackademy report kong2018/table5 kong2018/table4
+    """
+    console = Console()
+    for name in names or papers.available():
+        experiment = papers.load(name)
+        result = reproduce.collect(experiment, runs or experiment.runs, out / experiment.name)
+        if any(measured.n_runs for measured in result.rows):
+            _write_reports(result, reports, console)
+        else:
+            console.print(f"{name}: nothing has been run yet", style="dim", highlight=False)
+
+
+@app.command("list")
+def list_command(
+    controller: Annotated[
+        str | None, typer.Argument(help="Show the settings of this controller.")
+    ] = None,
+) -> None:
+    """List controllers, scenarios and papers, or the settings of one controller.
+
+    Examples:
+        ackademy list
+
+        ackademy list rl_tcp
+    """
+    console = Console()
+    if controller is not None:
+        console.print(_controller_table(controller))
+        return
+    table = Table(title="controllers", title_justify="left", title_style="bold")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it does")
+    table.add_column("source")
+    for entry in _core.controllers():
+        table.add_row(entry["name"], entry["about"], entry["source"])
+    console.print(table)
+    scenarios = Table(title="scenarios", title_justify="left", title_style="bold")
+    scenarios.add_column("file", no_wrap=True)
+    scenarios.add_column("question")
+    for path in sorted(Path("scenarios").glob("*.toml")):
+        scenarios.add_row(str(path), _first_sentence(path))
+    console.print(scenarios)
+    console.print("papers:", ", ".join(papers.available()) or "none here", highlight=False)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors and generators.
+
+    Examples:
+        ackademy schema > scenario.schema.json
+    """
+    typer.echo(_core.schema())
+
+
+app.command("peers")(peers_module.peers)
+
+
+def _run_cells(
+    cells: Sequence[Cell], folder: Path, engine: engines.Engine, console: Console, label: str
+) -> experiments.Batch:
+    try:
+        with terminal.progress_bar(console, label) as progress:
+            return experiments.run_cells(cells, folder, engine, progress)
+    except experiments.Interrupted as stop:
+        _fail(f"interrupted: {stop}; run the same command again to go on:\n  {_command()}")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _report_failures(batch: experiments.Batch) -> None:
+    """Say which cells failed, the first with its traceback; exit status 1 if there is one."""
+    if not batch.failures:
+        return
+    _fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")
+    for failure in batch.failures[:10]:
+        cell = failure.cell
+        cc = cell.controller or compare.AS_WRITTEN
+        last = failure.error.splitlines()[-1] if failure.error else "no reason given"
+        _fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
+    _fail(batch.failures[0].error)
+    raise typer.Exit(1)
+
+
+def _write_reports(result: reproduce.Reproduction, folder: Path, console: Console) -> None:
+    stem = folder / result.experiment.name.replace("/", "-")
+    table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")
+    write(table, reproduce.to_csv(result))
+    write(page, paper_report.page(result))
+    console.print(f"numbers: {table}", highlight=False, soft_wrap=True)
+    console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+
+
+def _engine(name: EngineName, address: str | None, jobs: int | None) -> engines.Engine:
+    if name == "ray":
+        return engines.ray_cluster(address)
+    return engines.local(jobs or engines.core_count())
+
+
+def _settings(param: Sequence[str] | None) -> dict[str, float | str]:
+    """`NAME=VALUE` words; what looks like a number is one."""
+    settings: dict[str, float | str] = {}
+    for word in param or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise ControllerError(f"--param {word}: allowed: NAME=VALUE")
+        try:
+            settings[name] = float(value)
+        except ValueError:
+            settings[name] = value
+    return settings
+
+
+def _controller_table(name: str) -> Table:
+    entries = {entry["name"]: entry for entry in _core.controllers()}
+    if name not in entries:
+        raise ControllerError(f"controller {name}: allowed is {', '.join(entries)}")
+    entry = entries[name]
+    table = Table(
+        title=f"{name}: {entry['about']}\n{entry['source']}",
+        title_justify="left",
+        title_style="bold",
+    )
+    for head in ("setting", "default", "allowed", "what it does"):
+        table.add_column(head, no_wrap=head == "setting")
+    for param in entry["params"]:
+        table.add_row(param["name"], str(param["default"]), param["allowed"], param["about"])
+    return table
+
+
+def _first_sentence(path: Path) -> str:
+    """The comment that opens a scenario file: why the path is worth testing."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    comment: list[str] = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        comment.append(line.lstrip("# "))
+    return " ".join(comment)
+
+
+def _command() -> str:
+    """What the user typed."""
+    return shlex.join(["ackademy", *sys.argv[1:]])
+
+
+def _fail(message: str) -> None:
+    Console(stderr=True).print(message, style="red", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,138 @@
+"""Sets controllers side by side: every scenario under every controller, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ackademy import experiments
+from ackademy.cells import Cell
+from ackademy.intervals import Interval, t_interval
+from ackademy.metrics import FloatArray, jain_index
+from ackademy.run import Params, read_text
+
+AS_WRITTEN = "as written"
+"""stands for the controllers that a scenario itself names"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A number of the comparison, of one run."""
+
+    key: str
+    label: str
+    unit: str
+    about: str
+
+
+COLUMNS = (
+    Column("throughput_mbps", "throughput", "Mb/s", "mean over flows, headers included"),
+    Column("goodput_mbps", "goodput", "Mb/s", "mean over flows, new payload only"),
+    Column("delay_ms", "delay", "ms", "mean over flows of RTT above the empty path"),
+    Column("loss_ratio", "loss", "", "packets dropped over packets sent, all flows together"),
+    Column("utilisation", "utilisation", "", "of the busiest link"),
+    Column("jain", "Jain", "", "fairness of the flows' throughputs"),
+    Column("m_e", "M_e", "", "ln throughput − 0.1 ln delay (Kong 2018, equation 5)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One scenario under one controller, over all its seeds."""
+
+    scenario: str
+    controller: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A contender with what was measured."""
+
+    contender: Contender
+    estimates: Mapping[str, Interval]
+    """by column; empty if every run failed"""
+    delay_ms: FloatArray
+    """per run and flow"""
+    throughput_mbps: FloatArray
+    """per run and flow"""
+    n_runs: int
+    drawn: Cell | None
+    """the cell with a time series"""
+
+
+def contenders(
+    scenarios: Sequence[Path], ccs: Sequence[str], params: Params, runs: int, sample_ms: float
+) -> list[Contender]:
+    """Every scenario under every controller, or under its own if none is given; seeds from 1.
+
+    Raises:
+        AckademyError: if a scenario cannot be read.
+    """
+    found = []
+    for scenario in scenarios:
+        text = read_text(scenario)
+        for cc in ccs or (None,):
+            cells = tuple(
+                Cell(
+                    text=text,
+                    origin=str(scenario),
+                    controller=cc,
+                    seed=seed,
+                    params=tuple(params.items()),
+                    sample_interval_ms=sample_ms if seed == 1 else 0.0,
+                )
+                for seed in range(1, runs + 1)
+            )
+            found.append(Contender(scenario.stem, cc or AS_WRITTEN, cells))
+    return found
+
+
+def standings(found: Sequence[Contender], folder: Path) -> list[Standing]:
+    """Measure what is on disk."""
+    return [_standing(contender, folder) for contender in found]
+
+
+def _standing(contender: Contender, folder: Path) -> Standing:
+    finished = [cell for cell in contender.cells if experiments.is_finished(folder, cell)]
+    flows = [experiments.read(folder, cell, "summary") for cell in finished]
+    links = [experiments.read(folder, cell, "links") for cell in finished]
+    rows = [_one_run(flow, link) for flow, link in zip(flows, links, strict=True)]
+    estimates = {}
+    for column in COLUMNS:
+        values = np.array([row[column.key] for row in rows])
+        if values.size:
+            estimates[column.key] = t_interval(values)
+    pooled = pl.concat(flows) if flows else pl.DataFrame({"delay_ms": [], "throughput_mbps": []})
+    return Standing(
+        contender=contender,
+        estimates=estimates,
+        delay_ms=pooled["delay_ms"].cast(pl.Float64).to_numpy(),
+        throughput_mbps=pooled["throughput_mbps"].cast(pl.Float64).to_numpy(),
+        n_runs=len(finished),
+        drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
+    )
+
+
+def _one_run(flows: pl.DataFrame, links: pl.DataFrame) -> dict[str, float]:
+    throughput = flows["throughput_mbps"].to_numpy()
+    delay = flows["delay_ms"].drop_nans().mean()
+    mean_delay = float(delay) if isinstance(delay, float) else math.nan
+    mean_throughput = float(throughput.mean()) if throughput.size else math.nan
+    sent = float(flows["sent_packets"].sum())
+    busiest = links["utilisation"].max()
+    positive = mean_throughput > 0.0 and mean_delay > 0.0
+    return {
+        "throughput_mbps": mean_throughput,
+        "goodput_mbps": float(flows["goodput_mbps"].to_numpy().mean()) if flows.height else 0.0,
+        "delay_ms": mean_delay,
+        "loss_ratio": float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
+        "utilisation": float(busiest) if isinstance(busiest, float) else math.nan,
+        "jain": jain_index(throughput) if throughput.size else math.nan,
+        "m_e": math.log(mean_throughput) - 0.1 * math.log(mean_delay) if positive else math.nan,
+    }

@@ -1,0 +1,100 @@
+"""Python controllers: one class in a file of the user's, named as `mine.py:Mine`.
+
+class Mine:
+def __init__(self, flow):
+self.cwnd_bytes = float(flow.initial_cwnd_bytes)
+
+def on_ack(self, ack):
+self.cwnd_bytes += 1250 * ack.acked_bytes / self.cwnd_bytes
+
+def on_loss(self, loss):
+self.cwnd_bytes /= 2
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+
+from ackademy.errors import ControllerError
+
+if TYPE_CHECKING:
+    from ackademy._core import Ack, ControllerClass, Loss
+
+
+@runtime_checkable
+class Controller(Protocol):
+    """What the simulator calls and reads. Optional: `pacing_bps: float`, bits per second."""
+
+    cwnd_bytes: float
+    """most bytes in flight; read after every call, lifted to one packet if smaller"""
+
+    def on_ack(self, ack: Ack) -> None:
+        """Something was delivered."""
+
+    def on_loss(self, loss: Loss) -> None:
+        """Something was lost."""
+
+
+def is_python(cc: str) -> bool:
+    """Whether a controller's name is of the form `file.py:Class`."""
+    return cc.rpartition(":")[0].endswith(".py")
+
+
+def load(cc: str, beside: Path) -> ControllerClass:
+    """The class that `file.py:Class` names; the file is executed, as `import` would.
+
+    Args:
+        cc: the name.
+        beside: the scenario's folder, where the file is looked for after the current one.
+
+    Raises:
+        ControllerError: if the file or the class is missing or lacks a method.
+        Exception: whatever the file itself raises.
+    """
+    path, name = _split(cc, beside)
+    module_name = f"ackademy_controller_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    module = sys.modules.get(module_name)
+    if module is None:
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        if spec is None or spec.loader is None:
+            raise ControllerError(f"controller {cc}: {path} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module  # dataclasses look their module up while it loads
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[module_name]
+            raise
+    found = getattr(module, name, None)
+    if not isinstance(found, type):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        raise ControllerError(
+            f"controller {cc}: no class {name} in {path}; it has: {', '.join(classes) or 'none'}"
+        )
+    missing = [method for method in ("on_ack", "on_loss") if not hasattr(found, method)]
+    if missing:
+        raise ControllerError(f"controller {cc}: {name} lacks {' and '.join(missing)}")
+    return cast("ControllerClass", found)
+
+
+def fingerprint(cc: str, beside: Path) -> str:
+    """Hash of the file behind `file.py:Class`, for the names of results; empty for the table's.
+
+    What the file imports is not part of it.
+    """
+    if not is_python(cc):
+        return ""
+    path, _ = _split(cc, beside)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _split(cc: str, beside: Path) -> tuple[Path, str]:
+    file, _, name = cc.rpartition(":")
+    for path in (Path(file).expanduser(), beside / file):
+        if path.is_file():
+            return path.resolve(), name
+    raise ControllerError(f"controller {cc}: no file {file}, neither here nor in {beside}")

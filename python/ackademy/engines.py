@@ -1,0 +1,178 @@
+"""Where cells run: processes of this machine, or a Ray cluster. Same cells, same bytes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from ackademy.cells import Cell, Outcome, attempt
+from ackademy.errors import EngineError
+
+Engine = Callable[[Sequence[Cell]], Iterator[Outcome]]
+"""Yields one outcome per cell, in any order; closing it early ends what is running."""
+
+
+def core_count() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def local(jobs: int) -> Engine:
+    """Processes of this machine; with one job, this process itself.
+
+    A worker that dies takes one cell with it, and another takes its place.
+    """
+    if jobs < 1:
+        raise EngineError(f"--jobs {jobs}: allowed is a whole number from 1")
+
+    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
+        if jobs == 1 or len(cells) <= 1:
+            return (attempt(index, cell) for index, cell in enumerate(cells))
+        return _run_in_workers(cells, min(jobs, len(cells)))
+
+    return run
+
+
+def ray_cluster(address: str | None) -> Engine:
+    """A Ray cluster at `address`, or one of this machine's cores if there is no address.
+
+    Every node needs the same version of this package, and traces at the same paths.
+
+    Raises:
+        EngineError: if Ray is not installed or the cluster cannot be reached.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise EngineError(
+            "--engine ray needs Ray: install the extra with `pip install 'ackademy[ray]'`"
+        ) from error
+
+    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
+        started = not ray.is_initialized()
+        if started:
+            try:
+                ray.init(address=address, log_to_driver=False, include_dashboard=False)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                raise EngineError(f"--address {address}: no Ray cluster there: {error}") from error
+        try:
+            yield from _run_on_ray(cells)
+        finally:
+            if started:
+                ray.shutdown()
+
+    return run
+
+
+def _run_on_ray(cells: Sequence[Cell]) -> Iterator[Outcome]:
+    import ray
+
+    remote = ray.remote(num_cpus=1, max_retries=2)(attempt)
+    indices = {remote.remote(index, cell): index for index, cell in enumerate(cells)}
+    try:
+        while indices:
+            done, _ = ray.wait(list(indices), num_returns=1)
+            index = indices.pop(done[0])
+            try:
+                outcome: Outcome = ray.get(done[0])
+            except ray.exceptions.RayError as error:
+                outcome = Outcome(index, None, f"the worker was lost: {error}")
+            yield outcome
+    finally:
+        for reference in indices:
+            ray.cancel(reference, force=True)
+
+
+class _Worker:
+    """A process that computes one cell at a time, and the pipe to it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.index = -1
+        with _worker_environment():
+            self.process.start()
+        theirs.close()
+
+    def give(self, index: int, cell: Cell) -> None:
+        self.index = index
+        self.connection.send((index, cell))
+
+    def take(self) -> Outcome | None:
+        """The outcome of the cell given last; `None` if the process is dead."""
+        try:
+            outcome: Outcome = self.connection.recv()
+        except (EOFError, OSError):
+            return None
+        return outcome
+
+    def end(self) -> None:
+        self.connection.close()
+        self.process.kill()
+        self.process.join()
+
+
+def _run_in_workers(cells: Sequence[Cell], jobs: int) -> Iterator[Outcome]:
+    todo = iter(enumerate(cells))
+    workers: list[_Worker] = []
+    try:
+        for _ in range(jobs):
+            workers.append(_Worker())
+            workers[-1].give(*next(todo))
+        while workers:
+            ready = wait([worker.connection for worker in workers])
+            for worker in [worker for worker in workers if worker.connection in ready]:
+                outcome = worker.take()
+                workers.remove(worker)
+                following = next(todo, None)
+                if outcome is None:
+                    worker.end()
+                    code = worker.process.exitcode
+                    outcome = Outcome(worker.index, None, f"the worker process died ({code})")
+                    worker = _Worker() if following else worker
+                if following:
+                    worker.give(*following)
+                    workers.append(worker)
+                else:
+                    worker.end()
+                yield outcome
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _serve(connection: Connection) -> None:
+    """A worker's life: take cells until the pipe closes."""
+    while True:
+        try:
+            index, cell = connection.recv()
+        except EOFError:
+            return
+        connection.send(attempt(index, cell))
+
+
+@contextmanager
+def _worker_environment() -> Iterator[None]:
+    """While a worker starts: Ctrl-C is for the parent alone, and one core is for one worker."""
+    threads = os.environ.get("POLARS_MAX_THREADS")
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, handler)
+        if threads is None:
+            del os.environ["POLARS_MAX_THREADS"]
+        else:
+            os.environ["POLARS_MAX_THREADS"] = threads

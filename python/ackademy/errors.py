@@ -1,0 +1,26 @@
+"""Everything that Ackademy raises on purpose. Each message says what to do next.
+
+A Python controller that raises is not in this list: its own exception surfaces as it is.
+"""
+
+from __future__ import annotations
+
+
+class AckademyError(Exception):
+    """Base of all: `except AckademyError` catches what the user can mend."""
+
+
+class ScenarioError(AckademyError):
+    """A scenario or trace file is wrong; one line names file, line, field, value and allowed."""
+
+
+class ControllerError(AckademyError):
+    """A controller is unknown, its file cannot be loaded, or a setting of it is out of range."""
+
+
+class ExperimentError(AckademyError):
+    """A paper's experiment file is wrong or cannot be found."""
+
+
+class EngineError(AckademyError):
+    """The cells cannot be run where they were asked to run."""

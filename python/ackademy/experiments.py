@@ -1,0 +1,118 @@
+"""Runs the cells of an experiment that are not there yet, and reads them back.
+
+    folder = Path("runs/compare")
+    run_cells(cells, folder, local(jobs=8), quiet)
+    summaries = [read(folder, cell, "summary") for cell in cells]
+
+Call it below `if __name__ == "__main__":`, as every program that starts processes must.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ackademy.cells import Cell, Files, key, store
+from ackademy.engines import Engine
+from ackademy.errors import ExperimentError
+
+Progress = Callable[[int, int], None]
+"""Called with the number of cells done and their total, first before any is run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A cell without a result."""
+
+    cell: Cell
+    error: str
+    """the exception with its traceback, or what ended the worker"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What became of the cells of an experiment."""
+
+    n_cells: int
+    n_reused: int
+    failures: list[Failure]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while cells ran; what was finished is kept."""
+
+    def __init__(self, n_done: int, n_cells: int) -> None:
+        super().__init__(f"{n_done} of {n_cells} cells are done and kept")
+
+
+def quiet(n_done: int, n_cells: int) -> None:
+    """Progress that nobody watches."""
+
+
+def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> Batch:
+    """Run every cell that has no folder yet.
+
+    Args:
+        cells: the experiment; equal cells are run once.
+        folder: holds one folder per cell.
+        engine: where to run them.
+        progress: told after every cell.
+
+    Returns:
+        Counts, and the cells that failed; the others are on disk.
+
+    Raises:
+        AckademyError: before anything runs, if a scenario or a controller is wrong.
+        Interrupted: on Ctrl-C; the finished cells are kept.
+    """
+    folders = {folder / key(cell): cell for cell in cells}
+    todo = [(path, cell) for path, cell in folders.items() if not path.is_dir()]
+    done = len(folders) - len(todo)
+    failures: list[Failure] = []
+    scratch = folder / f".unfinished-{uuid.uuid4().hex[:12]}"
+    progress(done, len(folders))
+    outcomes = engine([cell for _, cell in todo])
+    try:
+        for outcome in outcomes:
+            path, cell = todo[outcome.index]
+            if outcome.files is None:
+                failures.append(Failure(cell, outcome.error))
+            else:
+                _store(path, outcome.files, scratch)
+            done += 1
+            progress(done, len(folders))
+    except KeyboardInterrupt:
+        raise Interrupted(done - len(failures), len(folders)) from None
+    finally:
+        outcomes.close() if hasattr(outcomes, "close") else None
+        shutil.rmtree(scratch, ignore_errors=True)
+    return Batch(len(folders), len(folders) - len(todo), failures)
+
+
+def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
+    """One table of a finished cell: summary, links, counters, flow_series or link_series.
+
+    Raises:
+        ExperimentError: if the cell has not been run.
+    """
+    path = folder / key(cell) / f"{table}.parquet"
+    if not path.is_file():
+        raise ExperimentError(f"{path} is not there: run the experiment first")
+    return pl.read_parquet(path)
+
+
+def is_finished(folder: Path, cell: Cell) -> bool:
+    """Whether the cell's results are on disk."""
+    return (folder / key(cell)).is_dir()
+
+
+def _store(path: Path, files: Files, scratch: Path) -> None:
+    try:
+        store(path, files, scratch / path.name)
+    except OSError as error:
+        raise ExperimentError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,245 @@
+"""What repeated runs say: mean, variance, 95 % intervals, confidence ellipses.
+
+Student's quantiles are computed here from the closed form for whole degrees of freedom, so that
+thirty megabytes of SciPy are not needed for one function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from ackademy.metrics import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and the range that holds the true value with the stated confidence."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the range; what follows a plus-minus sign."""
+        return (self.high - self.low) / 2.0
+
+    def contains(self, other: float) -> bool:
+        """Whether `other` is inside, ends included."""
+        return self.low <= other <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Ellipse:
+    """An ellipse in a plane: centre, the two half axes, and the turn of the first of them."""
+
+    centre: tuple[float, float]
+    half_axes: tuple[float, float]
+    angle_rad: float
+
+    def outline(self, n_points: int = 72) -> FloatArray:
+        """Points on the ellipse, shape (n_points, 2), closed by the caller."""
+        turn = np.linspace(0.0, 2.0 * math.pi, n_points, endpoint=False)
+        along, across = self.half_axes[0] * np.cos(turn), self.half_axes[1] * np.sin(turn)
+        cosine, sine = math.cos(self.angle_rad), math.sin(self.angle_rad)
+        x = self.centre[0] + along * cosine - across * sine
+        y = self.centre[1] + along * sine + across * cosine
+        return np.column_stack([x, y])
+
+
+def mean(values: FloatArray) -> float:
+    """Arithmetic mean: E(.) of Kong 2018's tables.
+
+    Args:
+        values: any shape, flattened; one value per run, or per run and flow.
+
+    Returns:
+        `nan` when there are no values.
+    """
+    array = np.asarray(values, np.float64)
+    return float(array.mean()) if array.size else math.nan
+
+
+def variance(values: FloatArray) -> float:
+    """Unbiased sample variance: V(.) of Kong 2018's tables.
+
+    Args:
+        values: any shape, flattened; one value per run, or per run and flow.
+
+    Returns:
+        >= 0; 0.0 for one value, which cannot vary; `nan` when there are none.
+    """
+    array = np.asarray(values, np.float64)
+    if array.size == 0:
+        return math.nan
+    return float(array.var(ddof=1)) if array.size > 1 else 0.0
+
+
+def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
+    """Student's interval of the mean of independent values (Student 1908).
+
+    Args:
+        values: shape (n_runs,); independent, so average the flows of one run first.
+        confidence: in (0, 1).
+
+    Returns:
+        The mean and its interval; of no width for one value, which the caller must say is one run.
+
+    Raises:
+        ValueError: if there are no values.
+    """
+    array = np.asarray(values, np.float64).ravel()
+    if array.size == 0:
+        raise ValueError("t_interval needs at least one value")
+    centre = float(array.mean())
+    if array.size == 1:
+        return Interval(centre, centre, centre)
+    quantile = student_t_quantile(0.5 + confidence / 2.0, array.size - 1)
+    half = quantile * float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Interval(centre, centre - half, centre + half)
+
+
+def student_t_quantile(probability: float, degrees: int) -> float:
+    """The value below which Student's t lies with this probability.
+
+    Args:
+        probability: in (0, 1).
+        degrees: of freedom, >= 1.
+
+    Returns:
+        Accurate to about 1e-10 of its size.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+    if not 0.0 < probability < 1.0 or degrees < 1:
+        raise ValueError(f"no Student quantile for p = {probability}, {degrees} degrees")
+    if probability < 0.5:
+        return -student_t_quantile(1.0 - probability, degrees)
+    low, high = 0.0, 1.0
+    while _student_t_cdf(high, degrees) < probability:
+        low, high = high, 2.0 * high
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if _student_t_cdf(middle, degrees) < probability:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+def bootstrap_interval(
+    samples: FloatArray,
+    statistic: Callable[[FloatArray], float],
+    rng: np.random.Generator,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 2000,
+) -> Interval:
+    """Bias-corrected and accelerated bootstrap interval (Efron 1987).
+
+    Args:
+        samples: shape (n_runs, ...); whole runs are drawn, so the flows of a run stay together.
+        statistic: from such an array to the number in question.
+        rng: draws the resamples; the same generator state gives the same interval.
+        confidence: in (0, 1).
+        n_resamples: of the bootstrap; >= 1.
+
+    Returns:
+        The statistic of `samples` and its interval; of no width for one run. Falls back to the
+        percentile interval where the jackknife does not vary or the statistic is not finite.
+
+    Raises:
+        ValueError: if there are no runs.
+    """
+    n_runs = len(samples)
+    if n_runs == 0:
+        raise ValueError("bootstrap_interval needs at least one run")
+    value = statistic(samples)
+    if n_runs == 1:
+        return Interval(value, value, value)
+    draws = rng.integers(0, n_runs, size=(n_resamples, n_runs))
+    resampled = np.array([statistic(samples[draw]) for draw in draws])
+    finite = resampled[np.isfinite(resampled)]
+    if finite.size == 0 or not math.isfinite(value):
+        return Interval(value, math.nan, math.nan)
+    tails = _bca_tails(samples, statistic, value, finite, confidence)
+    low, high = np.quantile(finite, tails)
+    return Interval(value, float(low), float(high))
+
+
+def confidence_ellipse(points: FloatArray, confidence: float = 0.95) -> Ellipse:
+    """The ellipse that holds this part of normally distributed runs (Hotelling 1931).
+
+    Drawn from the covariance and the chi-square quantile with two degrees of freedom, which is
+    -2 ln(1 - confidence). It shows the spread of single runs, not the error of their mean.
+
+    Args:
+        points: shape (n_runs, 2); finite.
+        confidence: in (0, 1).
+
+    Returns:
+        Of no size for one point; flat where the runs lie on a line.
+
+    Raises:
+        ValueError: if the shape is not (n_runs, 2) with at least one run.
+    """
+    array = np.asarray(points, np.float64)
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
+        raise ValueError(f"confidence_ellipse needs shape (n_runs, 2), not {array.shape}")
+    centre = (float(array[:, 0].mean()), float(array[:, 1].mean()))
+    if len(array) == 1:
+        return Ellipse(centre, (0.0, 0.0), 0.0)
+    eigenvalues, eigenvectors = np.linalg.eigh(np.cov(array, rowvar=False))
+    scale = math.sqrt(-2.0 * math.log(1.0 - confidence))
+    minor, major = (scale * math.sqrt(max(float(value), 0.0)) for value in eigenvalues)
+    axis = eigenvectors[:, 1]
+    angle = math.atan2(float(axis[1]), float(axis[0])) % math.pi
+    return Ellipse(centre, (major, minor), angle)
+
+
+def _student_t_cdf(t: float, degrees: int) -> float:
+    """P(T <= t) for t >= 0 (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    theta = math.atan2(t, math.sqrt(degrees))
+    cosine_squared = math.cos(theta) ** 2
+    odd = degrees % 2 == 1
+    term = math.cos(theta) if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for k in range(3 if odd else 2, degrees - 1, 2):
+        term *= cosine_squared * (k - 1) / k
+        total += term
+    if odd:
+        return 0.5 + (theta + math.sin(theta) * total) / math.pi
+    return 0.5 + 0.5 * math.sin(theta) * total
+
+
+def _bca_tails(
+    samples: FloatArray,
+    statistic: Callable[[FloatArray], float],
+    value: float,
+    resampled: FloatArray,
+    confidence: float,
+) -> tuple[float, float]:
+    """Which quantiles of the resampled statistics bound the interval."""
+    plain = ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0)
+    below = float(np.mean(resampled < value) + 0.5 * np.mean(resampled == value))
+    keep = ~np.eye(len(samples), dtype=np.bool_)
+    jackknife = np.array([statistic(samples[rows]) for rows in keep])
+    deviation = jackknife.mean() - jackknife
+    spread = float(np.sum(np.square(deviation)))
+    if not 0.0 < below < 1.0 or not math.isfinite(spread) or spread <= 1e-24 * value * value:
+        return plain
+    acceleration = float(np.sum(deviation**3)) / (6.0 * spread**1.5)
+    normal = NormalDist()
+    bias = normal.inv_cdf(below)
+
+    def corrected(tail: float) -> float:
+        shifted = bias + normal.inv_cdf(tail)
+        return normal.cdf(bias + shifted / (1.0 - acceleration * shifted))
+
+    return corrected(plain[0]), corrected(plain[1])

@@ -1,0 +1,178 @@
+"""The report of a comparison or of a single run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ackademy import experiments
+from ackademy.compare import COLUMNS, Standing
+from ackademy.report.markup import Markup, element, join, math_label
+from ackademy.report.numbers import significant, with_interval
+from ackademy.report.page import Head, Section, document, tabs
+from ackademy.report.plane import Cloud, legend, plane
+from ackademy.report.series import Strip, strips
+from ackademy.run import Run
+
+
+def page(standings: Sequence[Standing], folder: Path, command: str) -> str:
+    """The HTML file of a comparison."""
+    names = list(dict.fromkeys(standing.contender.controller for standing in standings))
+    colour = {name: index % 8 for index, name in enumerate(names)}
+    groups: dict[str, list[Standing]] = {}
+    for standing in standings:
+        if standing.n_runs:
+            groups.setdefault(standing.contender.scenario, []).append(standing)
+    runs = max((standing.n_runs for standing in standings), default=0)
+    head = Head(
+        kicker="Comparison",
+        title=" · ".join(names),
+        about=f"{_count(len(groups), 'scenario')}, {_count(runs, 'run')} each.",
+        cite="",
+        facts={},
+    )
+    lead = "A small dot is one flow of one run; the ellipse holds 95 % of them."
+    sections = [
+        Section("plane", "Throughput against delay", lead, _planes(groups, colour)),
+        Section(
+            "table",
+            "Number by number",
+            "Mean ± half the 95 % interval over runs.",
+            _table(standings, colour),
+        ),
+    ]
+    if any(standing.drawn for standing in standings):
+        sections.append(
+            Section(
+                "time",
+                "One run over time",
+                "The run with seed 1. All charts of a view have the same axes.",
+                _series(groups, colour, folder),
+            )
+        )
+    code = element("pre", element("code", command))
+    sections.append(Section("repeat", "How to repeat it", "", code))
+    return document(head, sections)
+
+
+def run_page(run: Run, command: str) -> str:
+    """The HTML file of one run."""
+    measured = run.metrics()
+    names = list(dict.fromkeys(measured.flows["controller"]))
+    strip = Strip(" · ".join(names), run.scenario.name, 1, run.flow_series, run.link_series)
+    head = Head(
+        kicker="One run",
+        title=run.scenario.name,
+        about=f"{run.scenario.duration_s:g} s, seed {run.seed}: {', '.join(names)}.",
+        cite="",
+        facts={"Jain's index of throughput": significant(measured.jain_throughput)},
+    )
+    flows = measured.flows.rename(
+        {
+            "throughput_mbps": "Mb/s",
+            "goodput_mbps": "goodput Mb/s",
+            "delay_ms": "delay ms",
+            "owd_ms": "one-way ms",
+            "loss_ratio": "loss",
+            "m_e": "M_e",
+            "timeouts": "time-outs",
+        }
+    )
+    links = measured.links.rename({"loss_ratio": "loss", "wait_ms": "wait ms"})
+    sections = [
+        Section("time", "Over time", "", strips([strip])),
+        Section("flows", "Flows", "", _frame(flows.columns, flows.rows())),
+        Section("links", "Links", "", _frame(links.columns, links.rows())),
+        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+    ]
+    return document(head, sections)
+
+
+def _planes(groups: dict[str, list[Standing]], colour: dict[str, int]) -> Markup:
+    panels = []
+    for scenario, standings in groups.items():
+        clouds = [
+            Cloud(
+                s.contender.controller,
+                colour[s.contender.controller],
+                s.delay_ms,
+                s.throughput_mbps,
+            )
+            for s in standings
+        ]
+        panels.append(plane(scenario, clouds))
+    keys = legend(list(colour.items()), published=False)
+    return join((keys, element("div", join(panels), class_="panels")))
+
+
+def _series(groups: dict[str, list[Standing]], colour: dict[str, int], folder: Path) -> Markup:
+    views = {}
+    for scenario, standings in groups.items():
+        views[scenario] = strips(
+            [
+                Strip(
+                    name=standing.contender.controller,
+                    note="",
+                    colour=colour[standing.contender.controller],
+                    flows=experiments.read(folder, standing.drawn, "flow_series"),
+                    links=experiments.read(folder, standing.drawn, "link_series"),
+                )
+                for standing in standings
+                if standing.drawn
+            ]
+        )
+    return tabs("time", views)
+
+
+def _table(standings: Sequence[Standing], colour: dict[str, int]) -> Markup:
+    heads = [
+        element("th", math_label(column.label), element("small", column.unit), title=column.about)
+        for column in COLUMNS
+    ]
+    body: list[Markup] = []
+    scenario = ""
+    for standing in standings:
+        contender = standing.contender
+        if contender.scenario != scenario:
+            scenario = contender.scenario
+            cell = element("th", scenario, colspan=len(COLUMNS) + 1)
+            body.append(element("tr", cell, class_="group"))
+        key = element("i", class_=f"key s{colour[contender.controller]}")
+        name = element("span", key, contender.controller, class_="name")
+        numbers = [
+            element(
+                "td",
+                with_interval(standing.estimates[column.key]) if standing.estimates else "failed",
+            )
+            for column in COLUMNS
+        ]
+        note = element("small", _count(standing.n_runs, "run"))
+        body.append(element("tr", element("td", name, note), join(numbers)))
+    head = element("thead", element("tr", element("th", "controller"), join(heads)))
+    return element("div", element("table", head, element("tbody", join(body))), class_="scroll")
+
+
+def _frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Markup:
+    """A data frame as it is."""
+    heads = join([element("th", math_label(column)) for column in columns])
+    body = [
+        element(
+            "tr",
+            join(
+                [
+                    element(
+                        "td",
+                        significant(float(value)) if isinstance(value, int | float) else str(value),
+                    )
+                    for value in row
+                ]
+            ),
+        )
+        for row in rows
+    ]
+    table = element("table", element("thead", element("tr", heads)), element("tbody", join(body)))
+    return element("div", table, class_="scroll")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

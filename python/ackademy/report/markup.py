@@ -1,0 +1,47 @@
+"""HTML and SVG elements as text; whatever is not `Markup` is escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TypeAlias
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "Markup | str | float | None"
+Attribute: TypeAlias = "str | float | bool | None"
+
+VOID = frozenset({"br", "hr", "input", "line", "meta", "path", "rect"})
+
+
+def element(tag: str, /, *children: Child, **attributes: Attribute) -> Markup:
+    """An element: `class_` gives `class`, `data_tip` gives `data-tip`; None leaves out."""
+    text = "".join(
+        f" {key.strip('_').replace('_', '-')}"
+        + ("" if value is True else f'="{escape(str(value))}"')
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if tag in VOID and not children:
+        return Markup(f"<{tag}{text}/>")
+    return Markup(f"<{tag}{text}>{join(children)}</{tag}>")
+
+
+def join(children: tuple[Child, ...] | list[Markup]) -> Markup:
+    """Children one after the other, escaped where they are plain text."""
+    parts = [
+        child if isinstance(child, Markup) else escape(str(child), quote=False)
+        for child in children
+        if child is not None
+    ]
+    return Markup("".join(parts))
+
+
+def math_label(text: str) -> Markup:
+    """A metric's name with its index set low: `M_e`."""
+    base, mark, index = text.partition("_")
+    return join((base, element("sub", index))) if mark else join((text,))

@@ -1,0 +1,75 @@
+"""Numbers as text, the same in the terminal and in the report."""
+
+from __future__ import annotations
+
+import math
+
+from ackademy.intervals import Interval
+
+NONE = "–"
+"""what stands where there is no number"""
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits; a power of ten where zeros would pile up."""
+    if math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0.0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if exponent < -3 or exponent > 6:
+        mantissa, power = f"{value:.{max(digits - 2, 0)}e}".split("e")
+        text = f"{mantissa}e{int(power)}"
+    else:
+        text = f"{value:.{max(digits - 1 - exponent, 0)}f}"
+    return text.replace("-", "−")
+
+
+def with_interval(interval: Interval) -> str:
+    """A value and half its interval, which is left out where there is one run only."""
+    value = significant(interval.value)
+    if math.isnan(interval.low) or interval.low == interval.high:
+        return value
+    return f"{value} ± {significant(interval.half_width, 2)}"
+
+
+def percent(ratio: float, digits: int = 1) -> str:
+    """A signed part in per cent."""
+    if math.isnan(ratio):
+        return NONE
+    if abs(ratio) >= 9.995:
+        return f"× {significant(ratio + 1.0, 3)}"
+    return f"{100.0 * ratio:+.{digits}f} %".replace("-", "−")
+
+
+def plain(value: float) -> str:
+    """A tick label: no digit that is not needed."""
+    return f"{value:g}".replace("-", "−")
+
+
+def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
+    """Round numbers inside a range, about as many as wanted; 1, 2 or 5 times a power of ten."""
+    if not high > low:
+        return [low]
+    raw = (high - low) / wanted
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= raw)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [round(index * step, 12) for index in range(first, last + 1)]
+
+
+def even_ticks(reach: float) -> list[float]:
+    """Zero and a round number on both sides of it, near the ends of the axis."""
+    power = 10.0 ** math.floor(math.log10(reach))
+    factors = (0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    step = max(factor * power for factor in factors if factor * power <= 0.92 * reach)
+    return [-step, 0.0, step]
+
+
+def padded(low: float, high: float, part: float = 0.08) -> tuple[float, float]:
+    """A range with some room on both sides; around a single value, a tenth of it."""
+    room = part * (high - low) if high > low else 0.1 * abs(low) or 1.0
+    return low - room, high + room

@@ -1,0 +1,350 @@
+"""The report of a reproduction: claims, plane, differences, table, time series, assumptions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from ackademy import experiments
+from ackademy.intervals import Interval
+from ackademy.report.forest import Mark, Scale, forest, reach
+from ackademy.report.markup import Markup, element, join, math_label
+from ackademy.report.numbers import percent, significant, with_interval
+from ackademy.report.page import Head, Section, document, tabs
+from ackademy.report.plane import Cloud, legend, plane
+from ackademy.report.series import Strip, strips
+from ackademy.reproduce import METRICS, Checked, Measured, Reproduction, difference_ratio
+
+VERDICTS = {
+    "holds": "holds",
+    "does not hold": "fails",
+    "undecided": "undecided",
+    "not run": "absent",
+}
+
+
+def page(reproduction: Reproduction) -> str:
+    """The HTML file of a reproduction."""
+    experiment = reproduction.experiment
+    paper = experiment.paper
+    cite = join(
+        (
+            f"{paper.authors}: “{paper.title}”. {paper.venue}. ",
+            element("a", f"doi:{paper.doi}", href=f"https://doi.org/{paper.doi}"),
+        )
+    )
+    head = Head(
+        kicker=f"Reproduction · {experiment.item}",
+        title=experiment.title,
+        about=experiment.about,
+        cite=cite,
+        facts=_facts(reproduction),
+    )
+    return document(head, _sections(reproduction))
+
+
+def _sections(reproduction: Reproduction) -> list[Section]:
+    run = [measured for measured in reproduction.rows if measured.n_runs]
+    sections = []
+    if reproduction.claims:
+        sections.append(
+            Section(
+                "claims",
+                "What the paper says",
+                "Each sentence is held against the 95 % bootstrap interval of what we observed.",
+                _claims(reproduction.claims),
+            )
+        )
+    if run:
+        sections.append(
+            Section(
+                "plane",
+                "Throughput against delay",
+                "A small dot is one sender of one run; "
+                "the ellipse holds 95 % of them if they are normally distributed.",
+                _planes(reproduction),
+            )
+        )
+    if run and reproduction.experiment.metrics:
+        sections.append(
+            Section(
+                "differences",
+                "How far from the published numbers",
+                "Zero is the published value. Bars are 95 % intervals of ours.",
+                _differences(reproduction),
+            )
+        )
+        sections.append(
+            Section(
+                "table",
+                f"{reproduction.experiment.item}, number by number",
+                "Published, ours ± half the 95 % interval, difference. Variances are compared "
+                "as standard deviations. Green: the published number is inside our interval.",
+                _table(reproduction),
+            )
+        )
+    if any(measured.drawn for measured in run):
+        sections.append(
+            Section(
+                "time",
+                "One run over time",
+                "The run with seed 1. All charts of a view have the same axes.",
+                _series(reproduction),
+            )
+        )
+    sections.append(
+        Section(
+            "assumptions",
+            "What this rests on",
+            "Every choice behind these numbers, and who made it.",
+            _assumptions(reproduction),
+        )
+    )
+    sections.append(Section("repeat", "How to repeat it", "", _repeat(reproduction)))
+    return sections
+
+
+def _facts(reproduction: Reproduction) -> Mapping[str, str]:
+    rows = reproduction.rows
+    run = [measured for measured in rows if measured.n_runs]
+    inside = [
+        measured.estimates[metric].contains(value)
+        for measured in run
+        for metric, value in measured.row.published.items()
+    ]
+    facts = {
+        "rows of the table run": f"{len(run)} of {len(rows)}",
+        "simulations": str(sum(measured.n_runs for measured in run)),
+    }
+    if inside:
+        facts["published numbers inside our 95 % interval"] = f"{sum(inside)} of {len(inside)}"
+    if reproduction.claims:
+        holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
+        facts["claims that hold"] = f"{holding} of {len(reproduction.claims)}"
+    return facts
+
+
+def _claims(claims: tuple[Checked, ...]) -> Markup:
+    return element("ul", join([_claim(checked) for checked in claims]), class_="claims")
+
+
+def _claim(checked: Checked) -> Markup:
+    return element(
+        "li",
+        element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
+        element("p", checked.claim.text),
+        element("span", f"{describe(checked)} ({checked.claim.where})", class_="hint"),
+    )
+
+
+def describe(checked: Checked) -> str:
+    """What was observed and what the claim asks for, in a few words."""
+    claim = checked.claim
+    label = METRICS[claim.metric].label
+    pair = f"{' '.join(claim.row)} against {' '.join(claim.against)}"
+    if claim.min_difference is not None:
+        what, bound = f"difference of {label}", f"at least {significant(claim.min_difference)}"
+    elif claim.min_ratio is not None:
+        what, bound = f"ratio of {label}", f"at least {significant(claim.min_ratio)}"
+    else:
+        what, bound = f"ratio of {label}", f"at most {significant(claim.max_ratio or 0.0)}"
+    if checked.observed is None:
+        return f"{pair}: {what}, claimed {bound}"
+    seen = checked.observed
+    interval = f"{significant(seen.low)} to {significant(seen.high)}"
+    return f"{pair}: {what} {significant(seen.value)}, 95 % {interval}; claimed {bound}"
+
+
+def colours(reproduction: Reproduction) -> dict[str, int]:
+    """A colour per scheme, in the order of the table."""
+    schemes = dict.fromkeys(measured.row.scheme for measured in reproduction.rows)
+    return {scheme: index % 8 for index, scheme in enumerate(schemes)}
+
+
+def _groups(reproduction: Reproduction) -> dict[str, list[Measured]]:
+    """Rows with runs, by group."""
+    groups: dict[str, list[Measured]] = {}
+    for measured in reproduction.rows:
+        if measured.n_runs:
+            groups.setdefault(measured.row.group, []).append(measured)
+    return groups
+
+
+def _planes(reproduction: Reproduction) -> Markup:
+    colour = colours(reproduction)
+    panels = [
+        plane(group, [_cloud(measured, colour[measured.row.scheme]) for measured in rows])
+        for group, rows in _groups(reproduction).items()
+    ]
+    present = dict.fromkeys(m.row.scheme for m in reproduction.rows if m.n_runs)
+    published = bool(reproduction.experiment.metrics)
+    keys = legend([(scheme, colour[scheme]) for scheme in present], published=published)
+    return join((keys, element("div", join(panels), class_="panels")))
+
+
+def _cloud(measured: Measured, colour: int) -> Cloud:
+    published = measured.row.published
+    printed = (
+        (published["delay_mean_ms"], published["throughput_mean_mbps"])
+        if {"delay_mean_ms", "throughput_mean_mbps"} <= published.keys()
+        else None
+    )
+    return Cloud(
+        name=measured.row.scheme,
+        colour=colour,
+        delay_ms=measured.samples[..., 1].ravel(),
+        throughput_mbps=measured.samples[..., 0].ravel(),
+        published=printed,
+    )
+
+
+def _differences(reproduction: Reproduction) -> Markup:
+    columns = []
+    limits = {"throughput_mean_mbps": (2.0, 100.0), "delay_mean_ms": (5.0, 100.0), "m_e": (0.05, 1)}
+    for metric, (floor, ceiling) in limits.items():
+        marks = _marks(reproduction, metric)
+        if marks:
+            unit = "ours − published" if metric == "m_e" else "ours / published − 1, %"
+            size = reach([mark.value for mark in marks], floor, ceiling)
+            columns.append((Scale(METRICS[metric].label, unit, size), marks))
+    return forest(columns)
+
+
+def _marks(reproduction: Reproduction, metric: str) -> list[Mark]:
+    colour = colours(reproduction)
+    marks = []
+    for measured in reproduction.rows:
+        published, ours = measured.row.published.get(metric), measured.estimates.get(metric)
+        if published is None or ours is None or published == 0.0 or math.isnan(ours.value):
+            continue
+        values = np.array([ours.value, ours.low, ours.high])
+        shown = values - published if metric == "m_e" else 100.0 * (values / published - 1.0)
+        tip = (
+            f"{' '.join(measured.row.name)}\npublished {significant(published)}\n"
+            f"ours {with_interval(ours)}\n{_difference(metric, published, ours)}"
+        )
+        scheme, group = measured.row.name
+        value, low, high = (float(number) for number in shown)
+        marks.append(Mark(scheme, group, colour[scheme], value, low, high, tip))
+    return marks
+
+
+def _table(reproduction: Reproduction) -> Markup:
+    metrics = reproduction.experiment.metrics
+    heads = [
+        element("th", math_label(METRICS[metric].label), element("small", METRICS[metric].unit))
+        for metric in metrics
+    ]
+    colour = colours(reproduction)
+    body: list[Markup] = []
+    group = ""
+    for measured in reproduction.rows:
+        if measured.row.group != group:
+            group = measured.row.group
+            body.append(
+                element("tr", element("th", group, colspan=len(metrics) + 1), class_="group")
+            )
+        body.append(_table_row(measured, metrics, colour[measured.row.scheme]))
+    head = element("thead", element("tr", element("th", "scheme"), join(heads)))
+    return element("div", element("table", head, element("tbody", join(body))), class_="scroll")
+
+
+def _table_row(measured: Measured, metrics: tuple[str, ...], colour: int) -> Markup:
+    name = element(
+        "span", element("i", class_=f"key s{colour}"), measured.row.scheme, class_="name"
+    )
+    if measured.row.missing:
+        note = "not in this table yet"
+    elif measured.row.deterministic:
+        note = "1 run: deterministic"
+    else:
+        note = f"{measured.n_runs} runs"
+    cells = [
+        _table_cell(metric, measured.row.published[metric], measured.estimates.get(metric))
+        for metric in metrics
+    ]
+    return element("tr", element("td", name, element("small", note)), join(cells))
+
+
+def _table_cell(metric: str, published: float, ours: Interval | None) -> Markup:
+    was = element("span", significant(published), class_="was")
+    if ours is None:
+        return element("td", was)
+    inside = ours.contains(published)
+    difference = element(
+        "span", _difference(metric, published, ours), class_="inside" if inside else None
+    )
+    return element(
+        "td", was, element("small", element("b", with_interval(ours))), element("small", difference)
+    )
+
+
+def _difference(metric: str, published: float, ours: Interval) -> str:
+    if metric == "m_e":
+        difference = ours.value - published
+        return f"{'+' if difference >= 0 else ''}{significant(difference, 3)}"
+    return percent(difference_ratio(metric, published, ours.value))
+
+
+def _series(reproduction: Reproduction) -> Markup:
+    colour = colours(reproduction)
+    views = {}
+    for group, rows in _groups(reproduction).items():
+        runs = [
+            _strip(reproduction, measured, colour[measured.row.scheme])
+            for measured in rows
+            if measured.drawn
+        ]
+        if runs:
+            views[group] = strips(runs)
+    return tabs("time", views)
+
+
+def _strip(reproduction: Reproduction, measured: Measured, colour: int) -> Strip:
+    cell = measured.drawn
+    if cell is None:
+        raise ValueError("only a row with a time series can be drawn")
+    first = measured.samples[0]
+    note = (
+        f"{significant(float(first[:, 0].mean()), 3)} Mb/s, "
+        f"{significant(float(first[:, 1].mean()), 3)} ms, "
+        f"{first[:, 3].sum():.0f} time-outs"
+    )
+    return Strip(
+        name=measured.row.scheme,
+        note=note,
+        colour=colour,
+        flows=experiments.read(reproduction.folder, cell, "flow_series"),
+        links=experiments.read(reproduction.folder, cell, "link_series"),
+    )
+
+
+def _assumptions(reproduction: Reproduction) -> Markup:
+    entries = [
+        join(
+            (
+                element("dt", assumption.origin, class_=assumption.origin),
+                element("dd", assumption.text),
+            )
+        )
+        for assumption in reproduction.experiment.assumptions
+    ]
+    for measured in reproduction.rows:
+        if measured.row.deterministic:
+            text = f"{' '.join(measured.row.name)} is run once: {measured.row.deterministic}."
+            entries.append(join((element("dt", "derived"), element("dd", text))))
+    missing = {m.row.scheme: m.row.missing for m in reproduction.rows if m.row.missing}
+    absent = [
+        element("p", f"{scheme} is not in this table yet: {reason}.")
+        for scheme, reason in missing.items()
+    ]
+    return join((element("dl", join(entries), class_="assumptions"), *absent))
+
+
+def _repeat(reproduction: Reproduction) -> Markup:
+    name = reproduction.experiment.name
+    command = f"ackademy reproduce {name}"
+    cells = f"Each simulation has a folder of Parquet files below runs/{name}."
+    return join((element("pre", element("code", command)), element("p", cells)))

@@ -1,0 +1,141 @@
+"""One run over time: congestion window, queue and throughput, one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ackademy.metrics import FloatArray
+from ackademy.report.markup import Markup, element, join
+from ackademy.report.plot import Axis, Frame, thin
+
+N_BUCKETS = 350
+"""pairs of points per line: about one per pixel of a wide chart"""
+N_RATES = 160
+"""intervals over which throughput is averaged"""
+MAX_LINES = 8
+"""flows drawn in one chart"""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One run to draw."""
+
+    name: str
+    note: str
+    colour: int
+    flows: pl.DataFrame
+    links: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    title: str
+    unit: str
+    lines: list[tuple[str, FloatArray, FloatArray]]
+
+
+def strips(runs: Sequence[Strip]) -> Markup:
+    """Cards side by side, with equal axes so that they can be compared."""
+    drawn = [(run, (_windows(run), _queue(run), _throughput(run))) for run in runs]
+    tops = [max(_top(charts[i]) for _, charts in drawn) for i in range(3)]
+    end = max(_end(charts[0]) for _, charts in drawn)
+    cards = [_card(run, charts, tops, end) for run, charts in drawn]
+    return element("div", join(cards), class_="strips")
+
+
+def _card(run: Strip, charts: Sequence[_Lines], tops: Sequence[float], end: float) -> Markup:
+    head = element(
+        "header",
+        element("i", class_=f"key s{run.colour}"),
+        element("b", run.name),
+        element("span", run.note, class_="hint"),
+    )
+    last = len(charts) - 1
+    plots = [
+        _chart(chart, run, top, end, x_label="time, s" if index == last else "")
+        for index, (chart, top) in enumerate(zip(charts, tops, strict=True))
+    ]
+    return element("article", head, join(plots), class_=f"strip s{run.colour}")
+
+
+def _chart(chart: _Lines, run: Strip, top: float, end: float, *, x_label: str) -> Markup:
+    frame = Frame(Axis(0.0, end, x_label, n_ticks=4), Axis(0.0, 1.08 * top or 1.0, n_ticks=3))
+    lines = [
+        element(
+            "path",
+            class_=f"line l{index}",
+            d=frame.line(*thin(time, values, N_BUCKETS)),
+            data_name=name if len(chart.lines) > 1 else chart.title,
+            data_unit=chart.unit,
+        )
+        for index, (name, time, values) in enumerate(chart.lines)
+    ]
+    title = element("div", element("b", chart.title), f" {chart.unit}", class_="strip-title")
+    drawing = frame.draw(
+        lines,
+        label=f"{chart.title} of {run.name} over time",
+        class_="wide" if x_label else "wide bare",
+        data_x=f"{frame.x.low:g},{frame.x.high:g}",
+        data_y=f"{frame.y.low:g},{frame.y.high:g}",
+    )
+    return join((title, drawing))
+
+
+def _windows(run: Strip) -> _Lines:
+    lines = [
+        (name, _floats(part, "time_s"), _floats(part, "cwnd_packets"))
+        for name, part in _by_flow(run)
+    ]
+    return _Lines("cwnd", "packets", lines)
+
+
+def _queue(run: Strip) -> _Lines:
+    """The link that queues most."""
+    if run.links.is_empty():
+        return _Lines("queue", "packets", [])
+    mean = pl.col("queue_packets").cast(pl.Float64).mean()
+    longest = (
+        run.links.group_by("link", maintain_order=True)
+        .agg(mean)
+        .sort("queue_packets", descending=True, maintain_order=True)
+    )
+    link = str(longest["link"][0])
+    part = run.links.filter(pl.col("link") == link)
+    return _Lines(
+        "queue", "packets", [(link, _floats(part, "time_s"), _floats(part, "queue_packets"))]
+    )
+
+
+def _throughput(run: Strip) -> _Lines:
+    """Delivered bytes over short intervals; of all flows together where they are many."""
+    lines = []
+    for name, part in _by_flow(run):
+        time, delivered = _floats(part, "time_s"), _floats(part, "delivered_bytes")
+        if time.size > 2:
+            edges = np.linspace(time[0], time[-1], min(N_RATES, time.size - 1) + 1)
+            rate = 8e-6 * np.diff(np.interp(edges, time, delivered)) / np.diff(edges)
+            lines.append((name, 0.5 * (edges[1:] + edges[:-1]), rate))
+    return _Lines("throughput", "Mb/s", lines)
+
+
+def _by_flow(run: Strip) -> list[tuple[str, pl.DataFrame]]:
+    parts = run.flows.partition_by("flow", maintain_order=True)
+    return [(str(part["flow"][0]), part) for part in parts[:MAX_LINES]]
+
+
+def _floats(table: pl.DataFrame, column: str) -> FloatArray:
+    return table[column].cast(pl.Float64).to_numpy()
+
+
+def _top(chart: _Lines) -> float:
+    """The largest value, a rare spike at the start aside."""
+    values = [np.nanquantile(line, 0.998) for _, _, line in chart.lines if np.isfinite(line).any()]
+    return float(max(values, default=1.0))
+
+
+def _end(chart: _Lines) -> float:
+    return max((float(time[-1]) for _, time, _ in chart.lines if time.size), default=1.0)

@@ -1,0 +1,222 @@
+"""One simulation: `run(scenario, seed=...)` and what it returns.
+
+import ackademy
+
+result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
+print(result.metrics().flows)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ackademy import _core, controllers, metrics
+from ackademy.errors import AckademyError, ScenarioError
+
+Column = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
+Params = Mapping[str, float | str]
+NO_PARAMS: Params = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What one simulation measured, one data frame per kind of thing."""
+
+    flows: pl.DataFrame
+    """one row per flow: totals over the run"""
+    counters: pl.DataFrame
+    """what the controllers counted: flow, name, value"""
+    links: pl.DataFrame
+    """one row per link: totals over the run"""
+    flow_series: pl.DataFrame
+    """one row per flow and sampling time; empty unless sampling was asked for"""
+    link_series: pl.DataFrame
+    """one row per link and sampling time; empty unless sampling was asked for"""
+
+    @classmethod
+    def from_core(cls, tables: Mapping[str, Mapping[str, Column]]) -> Tables:
+        """From the columns the core returns."""
+        return cls(**{field.name: _frame(tables[field.name]) for field in fields(Tables)})
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The numbers of a report, from `Tables`."""
+
+    flows: pl.DataFrame
+    """one row per flow: throughput_mbps, goodput_mbps, delay_ms, owd_ms, loss_ratio, m_e, ..."""
+    links: pl.DataFrame
+    """one row per link: utilisation, loss_ratio, wait_ms, ..."""
+    jain_throughput: float
+    """fairness of the flows' throughputs"""
+    jain_delay: float
+    """fairness of the flows' delays; `nan` if a flow has no sample"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Tables):
+    """One finished simulation, and what it takes to repeat it."""
+
+    scenario: _core.Scenario
+    seed: int
+    code_hash: str
+
+    def metrics(self) -> Metrics:
+        """The numbers of a report."""
+        return measure(self)
+
+    def write_parquet(self, folder: Path) -> None:
+        """Write every table that has rows to `folder`, as `flows.parquet` and so on.
+
+        Raises:
+            AckademyError: if the folder cannot be written.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for field in fields(Tables):
+                frame: pl.DataFrame = getattr(self, field.name)
+                if not frame.is_empty():
+                    frame.write_parquet(folder / f"{field.name}.parquet")
+        except OSError as error:
+            raise AckademyError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def run(
+    scenario: Path | str | _core.Scenario,
+    *,
+    seed: int = 1,
+    cc: str | None = None,
+    params: Params = NO_PARAMS,
+    sample_interval_ms: float = 0.0,
+) -> Run:
+    """Simulate once.
+
+    Args:
+        scenario: a file, the text of one (anything with a line break), or a parsed scenario.
+        seed: of every random choice; the same seed gives the same bytes on every machine.
+        cc: puts every flow under this controller: a name from `ackademy list` or `file.py:Class`.
+        params: settings of `cc`.
+        sample_interval_ms: between rows of the time series; 0 records none.
+
+    Returns:
+        Tables of flows, links and series, with `.metrics()`.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+        ControllerError: if a controller is unknown or its settings are wrong.
+        Exception: whatever a Python controller raises.
+    """
+    parsed = read_scenario(scenario, cc=cc, params=params)
+    frames = simulate(parsed, seed, sample_interval_ms)
+    return Run(
+        **{field.name: getattr(frames, field.name) for field in fields(Tables)},
+        scenario=parsed,
+        seed=seed,
+        code_hash=_core.CODE_HASH,
+    )
+
+
+def simulate(scenario: _core.Scenario, seed: int, sample_interval_ms: float) -> Tables:
+    """Simulate a parsed scenario, its Python controllers loaded from their files."""
+    beside = Path(scenario.origin).parent
+    classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
+    tables = _core.simulate(
+        scenario, seed, sample_interval_ms=sample_interval_ms, python_controllers=classes or None
+    )
+    return Tables.from_core(tables)
+
+
+def read_scenario(
+    scenario: Path | str | _core.Scenario, *, cc: str | None = None, params: Params = NO_PARAMS
+) -> _core.Scenario:
+    """Parse a scenario, if it is not parsed yet, and put its flows under `cc`, if one is given.
+
+    Raises:
+        ScenarioError: if the file cannot be read or is wrong.
+        ControllerError: if the controller is unknown or its settings are wrong.
+    """
+    if isinstance(scenario, str) and "\n" in scenario:
+        parsed = _core.Scenario.parse(scenario, "scenario")
+    elif isinstance(scenario, str | Path):
+        parsed = _core.Scenario.parse(read_text(Path(scenario)), str(scenario))
+    else:
+        parsed = scenario
+    return parsed if cc is None else parsed.with_controller(cc, params)
+
+
+def read_text(path: Path) -> str:
+    """The text of a scenario file.
+
+    Raises:
+        ScenarioError: if it cannot be read or is not text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}: byte {error.start} is not UTF-8; allowed: text") from error
+
+
+def python_controllers(scenario: _core.Scenario) -> list[str]:
+    """The `file.py:Class` controllers among a scenario's, each once, in order."""
+    return sorted({name for name in scenario.controllers if controllers.is_python(name)})
+
+
+def measure(tables: Tables) -> Metrics:
+    """The numbers of a report, by the definitions in `metrics`."""
+    flows, links = tables.flows, tables.links
+    throughput = metrics.throughput_mbps(_column(flows, "delivered_bytes"), _active(flows))
+    delay = metrics.delay_ms(_column(flows, "rtt_at_delivery_ms"), _column(flows, "base_rtt_ms"))
+    per_flow = flows.select("flow", "controller").with_columns(
+        throughput_mbps=throughput,
+        goodput_mbps=metrics.goodput_mbps(_column(flows, "goodput_bytes"), _active(flows)),
+        delay_ms=delay,
+        owd_ms=_column(flows, "owd_mean_ms"),
+        loss_ratio=metrics.loss_ratio(
+            _column(flows, "dropped_packets"), _column(flows, "sent_packets")
+        ),
+        m_e=metrics.m_e(throughput, delay),
+        timeouts=_column(flows, "timeouts"),
+    )
+    per_link = links.select("link").with_columns(
+        utilisation=metrics.utilisation(
+            _column(links, "delivered_bytes"), _column(links, "capacity_bytes")
+        ),
+        loss_ratio=metrics.loss_ratio(
+            _column(links, "queue_drops") + _column(links, "random_losses"),
+            _column(links, "arrived_packets"),
+        ),
+        wait_ms=_column(links, "wait_mean_ms"),
+    )
+    has_delay = bool(delay.size) and bool(np.all(delay >= 0.0))
+    return Metrics(
+        flows=per_flow,
+        links=per_link,
+        jain_throughput=metrics.jain_index(throughput) if throughput.size else float("nan"),
+        jain_delay=metrics.jain_index(delay) if has_delay else float("nan"),
+    )
+
+
+def _frame(columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Columns of text stay text where there are no rows."""
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, values, dtype=pl.String if isinstance(values, list) else None)
+            for name, values in columns.items()
+        }
+    )
+
+
+def _active(flows: pl.DataFrame) -> metrics.FloatArray:
+    return _column(flows, "active_s")
+
+
+def _column(table: pl.DataFrame, name: str) -> metrics.FloatArray:
+    return table[name].cast(pl.Float64).to_numpy()
