@@ -12,6 +12,8 @@ pub struct App {
     stop: Time,
     /// When it acts next of its own accord.
     pub next: Time,
+    /// There is an event at `stop` already.
+    stop_scheduled: bool,
     /// What the sender may take.
     pub supply: Supply,
     /// Since when it has had something to send or to be acknowledged; `Time::NEVER` if it has not.
@@ -31,6 +33,7 @@ impl App {
             rng,
             stop,
             next: start,
+            stop_scheduled: false,
             supply: Supply::default(),
             active_since: Time::NEVER,
             active: Span::ZERO,
@@ -69,6 +72,17 @@ impl App {
         }
     }
 
+    /// When an event is to be made for `next`, if it has none: one at `stop` is enough, however
+    /// many transfers come before.
+    pub fn to_schedule(&mut self) -> Option<Time> {
+        let stops = self.next == self.stop;
+        if self.next == Time::NEVER || (stops && self.stop_scheduled) {
+            return None;
+        }
+        self.stop_scheduled |= stops;
+        Some(self.next)
+    }
+
     /// When it stops.
     pub fn stop(&self) -> Time {
         self.stop
@@ -85,7 +99,7 @@ impl App {
         let pause_s = match self.traffic {
             TrafficSpec::OnOff { mean_off_s, .. } => Some(mean_off_s),
             TrafficSpec::RequestResponse { mean_think_s, .. } => Some(mean_think_s),
-            TrafficSpec::AppLimited { .. } if now < self.stop => return,
+            TrafficSpec::AppLimited { .. } | TrafficSpec::Cbr { .. } if now < self.stop => return,
             _ => None,
         };
         let took = now.since(self.active_since);
