@@ -222,7 +222,9 @@ type BuildController = Box<dyn Fn(&FlowInfo) -> Box<dyn Controller> + std::marke
 /// Gives every subflow a controller of its own.
 pub struct PerFlow {
     build: BuildController,
-    flows: Vec<Option<Box<dyn Controller>>>,
+    /// The only one of most connections, kept here to spare a look-up per acknowledgement.
+    first: Option<Box<dyn Controller>>,
+    others: Vec<Option<Box<dyn Controller>>>,
     gates: bool,
 }
 
@@ -231,15 +233,27 @@ impl PerFlow {
     pub fn new(
         build: impl Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send + 'static,
     ) -> Self {
-        Self { build: Box::new(build), flows: Vec::new(), gates: false }
+        Self { build: Box::new(build), first: None, others: Vec::new(), gates: false }
     }
 
+    #[inline]
     fn get(&self, id: SubflowId) -> &dyn Controller {
-        self.flows[id.0 as usize].as_deref().expect("the subflow was added and not removed")
+        let slot = match id.0 {
+            0 => &self.first,
+            index => &self.others[index as usize - 1],
+        };
+        slot.as_deref().expect("the subflow was added and not removed")
+    }
+
+    fn slot_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
+        match id.0 {
+            0 => &mut self.first,
+            index => &mut self.others[index as usize - 1],
+        }
     }
 
     fn get_mut(&mut self, id: SubflowId) -> &mut Box<dyn Controller> {
-        self.flows[id.0 as usize].as_mut().expect("the subflow was added and not removed")
+        self.slot_mut(id).as_mut().expect("the subflow was added and not removed")
     }
 }
 
@@ -247,14 +261,13 @@ impl Coupled for PerFlow {
     fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
         let controller = (self.build)(flow);
         self.gates |= controller.gates();
-        let index = id.0 as usize;
-        if self.flows.len() <= index {
-            self.flows.resize_with(index + 1, || None);
+        if self.others.len() < id.0 as usize {
+            self.others.resize_with(id.0 as usize, || None);
         }
-        self.flows[index] = Some(controller);
+        *self.slot_mut(id) = Some(controller);
     }
     fn subflow_removed(&mut self, id: SubflowId) {
-        self.flows[id.0 as usize] = None;
+        *self.slot_mut(id) = None;
     }
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         self.get_mut(id).on_ack(ack);

@@ -30,8 +30,8 @@ pub struct Arrival {
     pub delivered: u64,
     /// The segment had arrived before.
     pub duplicate: bool,
-    /// An acknowledgement to send now.
-    pub ack: Option<Packet>,
+    /// Whether the acknowledgement is to be sent now.
+    pub ack_now: bool,
 }
 
 impl Receiver {
@@ -68,8 +68,8 @@ impl Receiver {
         self.next
     }
 
-    /// A data packet arrived.
-    pub fn on_data(&mut self, now: Time, packet: &Packet) -> Arrival {
+    /// A data packet arrived; if it is to be acknowledged now, `ack` becomes the acknowledgement.
+    pub fn on_data(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
         if self.pending == 0 {
             self.echo = packet.sent_at;
         }
@@ -87,23 +87,22 @@ impl Receiver {
         }
         self.pending += 1;
         let ack_now = !in_order || filled_gap || packet.ce || self.pending >= self.ack_every;
-        let ack = if ack_now {
+        if ack_now {
             if !in_order {
                 self.echo = packet.sent_at;
             }
-            Some(self.acknowledge(packet.flow, packet.seq, duplicate))
-        } else {
-            if self.deadline == Time::NEVER {
-                self.deadline = now + self.ack_delay;
-            }
-            None
-        };
-        Arrival { delivered: self.next - before, duplicate, ack }
+            self.acknowledge((packet.flow, packet.seq), duplicate, ack);
+        } else if self.deadline == Time::NEVER {
+            self.deadline = now + self.ack_delay;
+        }
+        Arrival { delivered: self.next - before, duplicate, ack_now }
     }
 
     /// The delayed acknowledgement that fell due.
     pub fn on_deadline(&mut self, flow: u32) -> Packet {
-        self.acknowledge(flow, u64::MAX, false)
+        let mut ack = Packet::default();
+        self.acknowledge((flow, u64::MAX), false, &mut ack);
+        ack
     }
 
     fn advance(&mut self) {
@@ -143,8 +142,9 @@ impl Receiver {
         }
     }
 
-    fn acknowledge(&mut self, flow: u32, trigger: u64, duplicate: bool) -> Packet {
-        let mut ack = Packet {
+    /// Acknowledges what has come, `trigger` last.
+    fn acknowledge(&mut self, (flow, trigger): (u32, u64), duplicate: bool, ack: &mut Packet) {
+        *ack = Packet {
             flow,
             size: self.ack_size,
             kind: Kind::Ack,
@@ -156,12 +156,11 @@ impl Receiver {
             ..Packet::default()
         };
         if self.selective && !self.beyond.is_empty() {
-            self.report(trigger, &mut ack);
+            self.report(trigger, ack);
         }
         self.pending = 0;
         self.ce_bytes = 0;
         self.deadline = Time::NEVER;
-        ack
     }
 
     /// SACK blocks, the one of the newest segment first (RFC 2018 section 4).
@@ -200,8 +199,18 @@ mod tests {
         Receiver::new(ack_every, Span::from_millis(40), 52, true)
     }
 
-    fn arrive(receiver: &mut Receiver, seq: u64) -> Arrival {
-        receiver.on_data(Time(0), &Packet { seq, size: 1500, ..Packet::default() })
+    struct Outcome {
+        delivered: u64,
+        duplicate: bool,
+        ack: Option<Packet>,
+    }
+
+    fn arrive(receiver: &mut Receiver, seq: u64) -> Outcome {
+        let mut ack = Packet::default();
+        let packet = Packet { seq, size: 1500, ..Packet::default() };
+        let Arrival { delivered, duplicate, ack_now } =
+            receiver.on_data(Time(0), &packet, &mut ack);
+        Outcome { delivered, duplicate, ack: ack_now.then_some(ack) }
     }
 
     #[test]

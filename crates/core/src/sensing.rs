@@ -120,6 +120,15 @@ impl StepMeter {
         self.lost += loss.lost.0 as f64;
     }
 
+    /// The step so far as a clock of `f64` seconds sees it, such as ns-2's: rates of equal steps then
+    /// differ in their last bits, one way or the other.
+    pub fn outcome_in_seconds(&self, now: Time, delivered: Bytes) -> Outcome {
+        let exact = self.outcome(now, delivered);
+        let delivered = delivered.saturating_sub(self.delivered_before).0 as f64;
+        let seconds = (now.as_secs_f64() - self.started.as_secs_f64()).max(1e-9);
+        Outcome { throughput_bps: delivered.max(self.mss) * 8.0 / seconds, ..exact }
+    }
+
     /// The step so far.
     pub fn outcome(&self, now: Time, delivered: Bytes) -> Outcome {
         let nanos = now.since(self.started).0.max(1) as f64;

@@ -53,12 +53,14 @@ pub struct Kong<O> {
 
 /// The paper's open choices, as chosen.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is one open choice of the paper
 struct Rules {
     step: StepLength,
     spread: bool,
     learn_below_ssthresh: bool,
     recovery: InRecovery,
     restart_after_timeout: bool,
+    exact_clock: bool,
     cwnd_floor: f64,
 }
 
@@ -219,7 +221,11 @@ impl<O: Objective> Kong<O> {
 
     /// S7 to S10: judges the step that ends, learns from it, begins the next.
     fn next_step(&mut self, ack: &Ack) {
-        let outcome = self.meter.outcome(ack.now, ack.delivered);
+        let outcome = if self.rules.exact_clock {
+            self.meter.outcome(ack.now, ack.delivered)
+        } else {
+            self.meter.outcome_in_seconds(ack.now, ack.delivered)
+        };
         let utility = self.objective.utility(&outcome, ack.min_rtt);
         let reward = self.utility.map(|before| self.objective.reward(utility - before));
         let alpha = self.learning_rate.at(ack.now.since(self.flow_start).as_secs_f64());
@@ -310,6 +316,7 @@ impl Rules {
                 _ => InRecovery::Extend,
             },
             restart_after_timeout: params.choice("after_timeout") == "restart",
+            exact_clock: params.choice("clock") == "exact",
             cwnd_floor: params.number("cwnd_floor_packets"),
         }
     }
@@ -409,6 +416,13 @@ const PARAMS: &[Param] = &[
         "step",
         "length of a time step (paper: one RTT; the latest sample is proposed)",
         &["rtt", "srtt", "min_rtt"],
+    ),
+    choice(
+        "clock",
+        "equation 4 turns on the sign of a difference of utilities. `double`: time in 64-bit floating \
+         seconds, as ns-2's clock gives it (the authors worked in ns-2; source: ns-2.35 scheduler.h), \
+         so that equal steps earn +2 or -2 by rounding; `exact`: equal steps are equal and earn +2",
+        &["double", "exact"],
     ),
     choice(
         "apply",

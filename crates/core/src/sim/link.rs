@@ -37,12 +37,10 @@ pub struct InPipe {
 /// What became of a packet offered to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// It will arrive at this time, marked if the queue marked it.
+    /// It will arrive at this time.
     Arrives {
         /// When.
         at: Time,
-        /// The packet, possibly marked.
-        packet: Packet,
         /// It may be overtaken or overtakes: it needs an event of its own.
         loose: bool,
         /// A second copy arrives with it.
@@ -168,10 +166,10 @@ impl Link {
         }
     }
 
-    /// A packet arrives at the link. Calls must not go back in time. Packets that a scheduler
+    /// A packet arrives at the link, whose queue may mark it. Calls must not go back in time. Packets that a scheduler
     /// drops, this one or others, go to `dropped`.
     #[inline]
-    pub fn offer(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
+    pub fn offer(&mut self, now: Time, packet: &mut Packet, dropped: &mut Vec<Packet>) -> Offer {
         if now >= self.next_sample {
             self.sample_until(now);
         }
@@ -189,8 +187,8 @@ impl Link {
                     && self.bytes + u64::from(packet.size) <= queue.bytes;
                 if room { Fate::Keep } else { Fate::Drop }
             }
-            Discipline::Admission(_) => self.admit(now, &packet),
-            Discipline::Scheduler(_) => return self.hold(now, packet, dropped),
+            Discipline::Admission(_) => self.admit(now, packet),
+            Discipline::Scheduler(_) => return self.hold(now, *packet, dropped),
         };
         match fate {
             Fate::Keep => {}
@@ -212,7 +210,7 @@ impl Link {
             self.bytes += u64::from(packet.size);
         }
         self.stats.wait_sum += start.since(now).0;
-        self.launch(departs, packet)
+        self.launch(departs, packet.size)
     }
 
     fn admit(&mut self, now: Time, packet: &Packet) -> Fate {
@@ -254,12 +252,12 @@ impl Link {
         let packet = packet?;
         let departs = self.service.finish(now.max(self.busy_until), packet.size);
         self.busy_until = departs;
-        Some((self.launch(departs, packet), packet, departs))
+        Some((self.launch(departs, packet.size), packet, departs))
     }
 
-    /// The packet is on the wire from `departs` on.
+    /// A packet of this size is on the wire from `departs` on.
     #[inline]
-    fn launch(&mut self, departs: Time, packet: Packet) -> Offer {
+    fn launch(&mut self, departs: Time, size: u32) -> Offer {
         self.stats.transmitted_packets += 1;
         if let Some(loss) = &mut self.loss
             && loss.lost(departs)
@@ -268,7 +266,7 @@ impl Link {
             return Offer::Lost;
         }
         self.stats.delivered_packets += 1;
-        self.stats.delivered_bytes += u64::from(packet.size);
+        self.stats.delivered_bytes += u64::from(size);
         let mut at = departs + self.delay.delay(departs);
         let mut loose = false;
         if let Some(reorder) = &mut self.reorder {
@@ -287,7 +285,7 @@ impl Link {
             self.last_arrival = at;
         }
         let twice = self.duplicate.as_mut().is_some_and(Duplicate::duplicated);
-        Offer::Arrives { at, packet, loose, twice }
+        Offer::Arrives { at, loose, twice }
     }
 
     fn expire(&mut self, now: Time) {

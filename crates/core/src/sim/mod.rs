@@ -49,14 +49,6 @@ enum Event {
     Sample,
 }
 
-/// What the heap hands out.
-enum Due {
-    /// This packet arrives at the end of a link.
-    Packet(Packet),
-    /// Anything else.
-    Event(Event),
-}
-
 /// Time, then order of scheduling.
 type Entry = Reverse<(Time, u64, Event)>;
 
@@ -85,10 +77,19 @@ struct Arrived {
     datagram_bytes: u64,
 }
 
+/// A path's place in the list of all paths' links.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    start: u32,
+    hops: u32,
+}
+
 struct Flow {
     connection: u32,
     id: SubflowId,
-    route: Route,
+    /// Where its two paths lie in `Sim::paths`.
+    forward: Path,
+    reverse: Path,
     sender: Sender,
     receiver: Receiver,
     /// The earliest wake-up in the heap.
@@ -110,6 +111,8 @@ pub struct Sim {
     heap: BinaryHeap<Entry>,
     order: u64,
     links: Vec<Link>,
+    /// The links of all paths; flows with equal paths share them.
+    paths: Vec<u32>,
     link_names: Vec<String>,
     /// Whether a packet that leaves for this link may be handed on without an event.
     passes: Vec<bool>,
@@ -174,6 +177,7 @@ impl Sim {
             heap: BinaryHeap::new(),
             order: 0,
             links: plans.map(|(index, plan)| Link::new(plan, index as u64, seed, every)).collect(),
+            paths: Vec::new(),
             link_names: network.links.iter().map(|plan| plan.name.clone()).collect(),
             passes: Vec::new(),
             flows: Vec::new(),
@@ -188,7 +192,7 @@ impl Sim {
         for (index, plan) in network.connections.iter().enumerate() {
             sim.add_plan(network, plan, (index as u64, seed), build)?;
         }
-        sim.passes = passes(&sim.links, &sim.flows);
+        sim.passes = sim.passes();
         if every > Span::ZERO {
             sim.schedule(Time(0), Event::Sample);
         }
@@ -240,7 +244,9 @@ impl Sim {
             let sender = Sender::new(&plan.sender, &Governor { coupled: governor.as_mut(), id });
             let many = plan.subflows.len() > 1;
             let name = if many { format!("{}.{index}", plan.name) } else { plan.name.clone() };
-            self.flows.push(flow(network, plan, route, (connection, id, start, name, sender)));
+            let paths = (self.add_path(&route.forward), self.add_path(&route.reverse));
+            let flow = flow(network, plan, route, (connection, id, start, name, sender), paths);
+            self.flows.push(flow);
         }
         let rng = seed.stream("traffic", stream);
         let app = App::new(plan.traffic.clone(), start, plan.stop, rng);
@@ -255,6 +261,44 @@ impl Sim {
         Ok(())
     }
 
+    /// The place of a path, which is that of the flow before if they are equal.
+    fn add_path(&mut self, links: &[u32]) -> Path {
+        let hops = links.len() as u32;
+        let before = self.flows.last().into_iter().flat_map(|flow| [flow.forward, flow.reverse]);
+        for path in before {
+            let start = path.start as usize;
+            if path.hops == hops && self.paths[start..start + links.len()] == *links {
+                return path;
+            }
+        }
+        let start = self.paths.len() as u32;
+        self.paths.extend_from_slice(links);
+        Path { start, hops }
+    }
+
+    /// A link may be passed without an event if everything that enters it comes from one other link,
+    /// in order, and its fate is known on arrival: then arrivals at it are as ordered as at that link.
+    fn passes(&self) -> Vec<bool> {
+        const NOBODY: u32 = u32::MAX;
+        const SENDERS: u32 = u32::MAX - 1;
+        const SEVERAL: u32 = u32::MAX - 2;
+        let mut feeder = vec![NOBODY; self.links.len()];
+        for path in self.flows.iter().flat_map(|flow| [flow.forward, flow.reverse]) {
+            let mut before = SENDERS;
+            for &link in &self.paths[path.start as usize..(path.start + path.hops) as usize] {
+                let known = &mut feeder[link as usize];
+                *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
+                before = link;
+            }
+        }
+        let passed = |(&feeder, link): (&u32, &Link)| {
+            feeder < SEVERAL
+                && link.decides_on_arrival()
+                && self.links[feeder as usize].keeps_order()
+        };
+        feeder.iter().zip(&self.links).map(passed).collect()
+    }
+
     /// The time reached.
     pub fn now(&self) -> Time {
         self.now
@@ -263,27 +307,29 @@ impl Sim {
     /// Handles every event up to and including `until`, which is cut at the network's duration.
     pub fn run_until(&mut self, until: Time) {
         let until = until.min(self.end);
-        while let Some(due) = self.next_due(until) {
-            match due {
-                Due::Packet(packet) => self.arrive(packet),
-                Due::Event(Event::Pipe(_)) => {}
-                Due::Event(Event::Free(link)) => self.transmit(link),
-                Due::Event(Event::Loose(slot)) => {
-                    let packet = self.loose[slot as usize].take().expect("a filled slot");
+        let mut packet = Packet::default();
+        while let Some(event) = self.next_event(until, &mut packet) {
+            match event {
+                Event::Pipe(_) => self.arrive(&mut packet),
+                Event::Free(link) => self.transmit(link),
+                Event::Loose(slot) => {
+                    packet = self.loose[slot as usize].take().expect("a filled slot");
                     self.loose_free.push(slot);
-                    self.arrive(packet);
+                    self.arrive(&mut packet);
                 }
-                Due::Event(Event::Flow(flow)) => self.wake(flow),
-                Due::Event(Event::App(connection)) => self.act(connection),
-                Due::Event(Event::Sample) => self.sample(),
+                Event::Flow(flow) => self.wake(flow),
+                Event::App(connection) => self.act(connection),
+                Event::Sample => self.sample(),
             }
         }
         self.now = self.now.max(until);
     }
 
-    /// Takes the next event up to `until` off the heap and moves the clock to it.
+    /// Takes the next event up to `until` off the heap and moves the clock to it; an arrival's packet
+    /// goes to `packet`. (Packets are handed on by reference: moved through enums, their small fields
+    /// stall on store forwarding, which cost a third of the run.)
     #[inline]
-    fn next_due(&mut self, until: Time) -> Option<Due> {
+    fn next_event(&mut self, until: Time, packet: &mut Packet) -> Option<Event> {
         let mut top = self.heap.peek_mut()?;
         let Reverse((at, _, event)) = *top;
         if at > until {
@@ -294,17 +340,17 @@ impl Sim {
         self.events += 1;
         let Event::Pipe(index) = event else {
             PeekMut::pop(top);
-            return Some(Due::Event(event));
+            return Some(event);
         };
         let pipe = &mut self.links[index as usize].pipe;
-        let packet = pipe.pop_front().expect("a scheduled pipe is not empty").packet;
+        *packet = pipe.pop_front().expect("a scheduled pipe is not empty").packet;
         // The next arrival takes this one's place in the heap: one sift instead of two.
         if let Some(next) = pipe.front() {
             *top = Reverse((next.at, next.order, event));
         } else {
             PeekMut::pop(top);
         }
-        Some(Due::Packet(packet))
+        Some(event)
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
@@ -314,15 +360,13 @@ impl Sim {
 
     /// A packet reaches the end of a link: the next link, or its receiver or sender.
     #[inline]
-    fn arrive(&mut self, packet: Packet) {
-        let flow = &self.flows[packet.flow as usize];
-        let path = if packet.kind == Kind::Ack { &flow.route.reverse } else { &flow.route.forward };
-        if (packet.hop as usize) < path.len() {
+    fn arrive(&mut self, packet: &mut Packet) {
+        if u32::from(packet.hop) < self.path(packet).hops {
             self.forward(packet, self.now);
         } else {
             match packet.kind {
                 Kind::Data => self.receive(packet),
-                Kind::Ack => self.acknowledge(&packet),
+                Kind::Ack => self.acknowledge(packet),
                 Kind::Datagram => {
                     let arrived = &mut self.flows[packet.flow as usize].arrived;
                     arrived.packets += 1;
@@ -333,23 +377,29 @@ impl Sim {
         }
     }
 
+    #[inline]
+    fn path(&self, packet: &Packet) -> Path {
+        let flow = &self.flows[packet.flow as usize];
+        if packet.kind == Kind::Ack { flow.reverse } else { flow.forward }
+    }
+
     /// Takes a packet over its next link, and over those behind it that need no event.
-    fn forward(&mut self, mut packet: Packet, mut at: Time) {
+    fn forward(&mut self, packet: &mut Packet, mut at: Time) {
         loop {
-            let flow = &self.flows[packet.flow as usize];
-            let path =
-                if packet.kind == Kind::Ack { &flow.route.reverse } else { &flow.route.forward };
-            let Some(&index) = path.get(packet.hop as usize) else {
+            let path = self.path(packet);
+            let hop = u32::from(packet.hop);
+            if hop >= path.hops {
                 // A path without links: the packet is there.
-                self.put_loose(at, packet);
+                self.put_loose(at, *packet);
                 return;
-            };
-            let next = path.get(packet.hop as usize + 1).copied();
+            }
+            let index = self.paths[(path.start + hop) as usize];
+            let last = hop + 1 == path.hops;
+            let next = (!last).then(|| self.paths[(path.start + hop + 1) as usize]);
             let link = &mut self.links[index as usize];
             let offer = link.offer(at, packet, &mut self.dropped);
             match offer {
-                Offer::Arrives { at: there, packet: sent, loose: false, twice: false } => {
-                    packet = sent;
+                Offer::Arrives { at: there, loose: false, twice: false } => {
                     packet.hop += 1;
                     if let Some(next) = next
                         && self.passes[next as usize]
@@ -372,20 +422,20 @@ impl Sim {
     }
 
     /// The less common ends of an offer.
-    fn settle(&mut self, link: u32, offer: Offer, packet: Packet) {
+    fn settle(&mut self, link: u32, offer: Offer, packet: &mut Packet) {
         let arrived = &mut self.flows[packet.flow as usize].arrived;
         let is_data = u64::from(packet.kind != Kind::Ack);
         match offer {
             Offer::Dropped => arrived.queue_drops += is_data,
             Offer::Lost => arrived.random_losses += is_data,
             Offer::Held { .. } => {}
-            Offer::Arrives { at, packet: mut sent, loose, twice } => {
-                sent.hop += 1;
+            Offer::Arrives { at, loose, twice } => {
+                packet.hop += 1;
                 for _ in 0..=u8::from(twice) {
                     if loose {
-                        self.put_loose(at, sent);
+                        self.put_loose(at, *packet);
                     } else {
-                        self.put_in_pipe(link, at, sent);
+                        self.put_in_pipe(link, at, packet);
                     }
                 }
             }
@@ -393,12 +443,12 @@ impl Sim {
     }
 
     #[inline]
-    fn put_in_pipe(&mut self, link: u32, at: Time, packet: Packet) {
+    fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet) {
         self.order += 1;
         let order = self.order;
         let pipe = &mut self.links[link as usize].pipe;
         debug_assert!(pipe.back().is_none_or(|last| last.at <= at), "FIFO broken");
-        pipe.push_back(InPipe { at, order, packet });
+        pipe.push_back(InPipe { at, order, packet: *packet });
         if pipe.len() == 1 {
             self.heap.push(Reverse((at, order, Event::Pipe(link))));
         }
@@ -417,11 +467,11 @@ impl Sim {
     fn transmit(&mut self, index: u32) {
         let next = self.links[index as usize].transmit(self.now, &mut self.dropped);
         self.account_drops();
-        let Some((offer, packet, free_at)) = next else { return };
+        let Some((offer, mut packet, free_at)) = next else { return };
         if free_at < Time::NEVER {
             self.schedule(free_at, Event::Free(index));
         }
-        self.settle(index, offer, packet);
+        self.settle(index, offer, &mut packet);
     }
 
     fn account_drops(&mut self) {
@@ -433,9 +483,10 @@ impl Sim {
     }
 
     /// A data packet reaches its receiver.
-    fn receive(&mut self, packet: Packet) {
+    fn receive(&mut self, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
-        let arrival = flow.receiver.on_data(self.now, &packet);
+        let mut ack = Packet::default();
+        let arrival = flow.receiver.on_data(self.now, packet, &mut ack);
         let counts = &mut flow.arrived;
         let size = u64::from(packet.size);
         counts.packets += 1;
@@ -458,8 +509,8 @@ impl Sim {
         } else if !arrival.duplicate {
             counts.buffered_bytes += size;
         }
-        if let Some(ack) = arrival.ack {
-            self.forward(ack, self.now);
+        if arrival.ack_now {
+            self.forward(&mut ack, self.now);
         } else {
             self.set_wake(packet.flow);
         }
@@ -498,7 +549,7 @@ impl Sim {
             let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
             let supply = &mut connection.app.supply;
             let Some(out) = flow.sender.transmit(self.now, &mut governor, supply) else { break };
-            let packet = Packet {
+            let mut packet = Packet {
                 flow: index,
                 size: out.size,
                 kind: Kind::Data,
@@ -508,7 +559,7 @@ impl Sim {
                 sent_at: self.now,
                 ..Packet::default()
             };
-            self.forward(packet, self.now);
+            self.forward(&mut packet, self.now);
         }
         self.set_wake(index);
     }
@@ -543,8 +594,8 @@ impl Sim {
             let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
             flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
         }
-        if let Some(ack) = ack {
-            self.forward(ack, now);
+        if let Some(mut ack) = ack {
+            self.forward(&mut ack, now);
         }
         if due {
             self.pump(index);
@@ -561,7 +612,7 @@ impl Sim {
         let counts = &mut self.flows[index as usize].arrived;
         counts.datagrams += 1;
         counts.datagram_bytes += u64::from(size);
-        let packet = Packet {
+        let mut packet = Packet {
             flow: index,
             size,
             kind: Kind::Datagram,
@@ -569,7 +620,7 @@ impl Sim {
             sent_at: self.now,
             ..Packet::default()
         };
-        self.forward(packet, self.now);
+        self.forward(&mut packet, self.now);
         let next = self.now + every;
         self.flows[index as usize].wake = next;
         self.schedule(next, Event::Flow(index));
@@ -639,6 +690,7 @@ fn flow(
     plan: &ConnectionPlan,
     route: &Route,
     (connection, id, start, name, sender): (u32, SubflowId, Time, String, Sender),
+    (forward, reverse): (Path, Path),
 ) -> Flow {
     let config = &plan.sender;
     let hops = route.forward.iter().chain(&route.reverse);
@@ -655,7 +707,8 @@ fn flow(
     Flow {
         connection,
         id,
-        route: route.clone(),
+        forward,
+        reverse,
         sender,
         receiver,
         wake: Time::NEVER,
@@ -667,30 +720,4 @@ fn flow(
         datagrams,
         base_rtt: hops.map(|&link| network.links[link as usize].delay.least()).sum(),
     }
-}
-
-/// A link may be passed without an event if everything that enters it comes from one other link, in
-/// order, and its fate is known on arrival: then arrivals at it are as ordered as at that link.
-fn passes(links: &[Link], flows: &[Flow]) -> Vec<bool> {
-    const NOBODY: u32 = u32::MAX;
-    const SENDERS: u32 = u32::MAX - 1;
-    const SEVERAL: u32 = u32::MAX - 2;
-    let mut feeder = vec![NOBODY; links.len()];
-    for flow in flows {
-        for path in [&flow.route.forward, &flow.route.reverse] {
-            let mut before = SENDERS;
-            for &link in path {
-                let known = &mut feeder[link as usize];
-                *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
-                before = link;
-            }
-        }
-    }
-    feeder
-        .iter()
-        .zip(links)
-        .map(|(&feeder, link)| {
-            feeder < SEVERAL && link.decides_on_arrival() && links[feeder as usize].keeps_order()
-        })
-        .collect()
 }

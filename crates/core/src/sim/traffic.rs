@@ -85,7 +85,7 @@ impl App {
         let pause_s = match self.traffic {
             TrafficSpec::OnOff { mean_off_s, .. } => Some(mean_off_s),
             TrafficSpec::RequestResponse { mean_think_s, .. } => Some(mean_think_s),
-            TrafficSpec::AppLimited { .. } if now < self.stop => return,
+            TrafficSpec::AppLimited { .. } | TrafficSpec::Cbr { .. } if now < self.stop => return,
             _ => None,
         };
         let took = now.since(self.active_since);

@@ -1,0 +1,255 @@
+//! From the file's flows to planned connections: routes, traffic, controller, sender.
+use super::check::{Fault, integer, number};
+use super::links::{Builder, Topology, plain};
+use super::network::{
+    ConnectionPlan, MBPS_MAX, MILLIS_MAX, RatePlan, Route, SECONDS_MAX, SenderConfig, millis,
+};
+use super::spec::{EcnSpec, FlowSpec, ParamSpec, RecoverySpec, SenderSpec, TrafficSpec};
+use crate::control::Recovery;
+use crate::params::{ParamValue, Params};
+use crate::units::{Bytes, Rate, Span, Time};
+use crate::{controllers, coupled};
+
+const LINKS_MAX: usize = 250_000;
+
+impl Builder {
+    /// The routes of a flow's subflows; makes its access links.
+    fn routes(&mut self, path: &str, flow: &FlowSpec, name: &str) -> Result<Vec<Route>, Fault> {
+        let free = matches!(self.topology, Topology::Free);
+        if free != flow.path.is_some() || (!free && flow.reverse.is_some()) {
+            let allowed = "links with [[link]], none with a preset";
+            return Err(Fault::new(&format!("{path}.path"), format!("{:?}", flow.path), allowed));
+        }
+        let fault = |value: String, allowed: &str| {
+            Err(Fault::new(&format!("{path}.route"), value, allowed))
+        };
+        let given = flow.route.as_deref();
+        match self.topology {
+            Topology::Free => {
+                let forward = self.named(&format!("{path}.path"), flow.path.as_deref())?;
+                let reverse = self.named(&format!("{path}.reverse"), flow.reverse.as_deref())?;
+                Ok(vec![Route { forward, reverse }])
+            }
+            Topology::Dumbbell { access } => {
+                if given.is_some() || flow.multipath {
+                    return fault(format!("{given:?}"), "none with [dumbbell]");
+                }
+                Ok(vec![self.dumbbell_route(name, access)])
+            }
+            Topology::ParkingLot { hops } => {
+                let (first, last) = match given {
+                    None => (0, hops - 1),
+                    Some(&[first, last]) if first <= last && last < hops => (first, last),
+                    Some(other) => {
+                        let allowed = format!("[first, last] with last < {hops}");
+                        return fault(format!("{other:?}"), &allowed);
+                    }
+                };
+                let forward = (first..=last).map(|hop| 2 * hop).collect();
+                let reverse = (first..=last).rev().map(|hop| 2 * hop + 1).collect();
+                Ok(vec![Route { forward, reverse }])
+            }
+            Topology::TwoPath => {
+                let one =
+                    |index: u32| Route { forward: vec![2 * index], reverse: vec![2 * index + 1] };
+                match given {
+                    _ if flow.multipath => Ok(vec![one(0), one(1)]),
+                    None => Ok(vec![one(0)]),
+                    Some(&[index]) if index < 2 => Ok(vec![one(index)]),
+                    Some(other) => fault(format!("{other:?}"), "[0] or [1]"),
+                }
+            }
+        }
+    }
+
+    fn dumbbell_route(&mut self, name: &str, access: Option<(Rate, Span)>) -> Route {
+        let Some((rate, delay)) = access else {
+            return Route { forward: vec![0], reverse: vec![1] };
+        };
+        let first = self.links.len() as u32;
+        for end in ["out", "in", "ack_out", "ack_in"] {
+            let mut link = plain(format!("{name}_{end}"), RatePlan::Constant(rate), delay);
+            link.sampled = false;
+            self.links.push(link);
+        }
+        Route { forward: vec![first, 0, first + 1], reverse: vec![first + 2, 1, first + 3] }
+    }
+
+    fn named(&self, path: &str, names: Option<&[String]>) -> Result<Vec<u32>, Fault> {
+        let find = |(index, name): (usize, &String)| {
+            let found = self.links.iter().position(|link| link.name == *name);
+            found.map(|link| link as u32).ok_or_else(|| {
+                let known: Vec<&str> =
+                    self.links.iter().take(20).map(|link| link.name.as_str()).collect();
+                Fault::new(&format!("{path}[{index}]"), format!("{name:?}"), known.join(", "))
+            })
+        };
+        let links: Vec<u32> =
+            names.unwrap_or_default().iter().enumerate().map(find).collect::<Result<_, _>>()?;
+        if links.len() > 200 {
+            return Err(Fault::new(path, format!("{} links", links.len()), "at most 200 links"));
+        }
+        Ok(links)
+    }
+}
+
+/// Appends the connections that one `[[flow]]` stands for.
+pub(super) fn flow_plans(
+    path: &str,
+    flow: &FlowSpec,
+    common: &SenderSpec,
+    builder: &mut Builder,
+    plans: &mut Vec<ConnectionPlan>,
+) -> Result<(), Fault> {
+    number(&format!("{path}.start_s"), flow.start_s, 0.0..=SECONDS_MAX)?;
+    number(&format!("{path}.start_spread_s"), flow.start_spread_s, 0.0..=SECONDS_MAX)?;
+    number(&format!("{path}.start_step_s"), flow.start_step_s, 0.0..=SECONDS_MAX)?;
+    if let Some(stop_s) = flow.stop_s {
+        number(&format!("{path}.stop_s"), stop_s, flow.start_s..=SECONDS_MAX)?;
+    }
+    traffic(&format!("{path}.traffic"), &flow.traffic)?;
+    let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
+    let params = params(path, flow)?;
+    for copy in 0..flow.count {
+        let base = flow.name.clone().unwrap_or_else(|| format!("flow{}", path_index(path)));
+        let name = if flow.count == 1 { base } else { format!("{base}_{copy}") };
+        let subflows = builder.routes(path, flow, &name)?;
+        if builder.links.len() > LINKS_MAX {
+            let allowed = format!("at most {LINKS_MAX} links with the access links");
+            return Err(Fault::new(path, format!("{} links", builder.links.len()), allowed));
+        }
+        plans.push(ConnectionPlan {
+            name,
+            controller: flow.controller.clone(),
+            params: params.clone(),
+            subflows,
+            start: Time::from_secs_f64(flow.start_s + f64::from(copy) * flow.start_step_s),
+            start_spread: Span::from_secs_f64(flow.start_spread_s),
+            stop: flow.stop_s.map_or(Time::NEVER, Time::from_secs_f64),
+            traffic: flow.traffic.clone(),
+            sender,
+        });
+    }
+    Ok(())
+}
+
+fn path_index(path: &str) -> &str {
+    path.trim_start_matches("flow[").trim_end_matches(']')
+}
+
+/// The settings of a flow's controller, checked against the controller's own list if it is ours;
+/// one that the caller supplies (`file.py:Class`) checks its own.
+fn params(path: &str, flow: &FlowSpec) -> Result<Vec<(String, ParamValue)>, Fault> {
+    let given: Vec<(String, ParamValue)> = flow
+        .params
+        .iter()
+        .map(|(name, value)| {
+            let value = match value {
+                ParamSpec::Integer(integer) => ParamValue::Number(*integer as f64),
+                ParamSpec::Number(number) => ParamValue::Number(*number),
+                ParamSpec::Switch(on) => ParamValue::Number(f64::from(u8::from(*on))),
+                ParamSpec::Word(word) => ParamValue::Word(word.clone()),
+            };
+            (name.clone(), value)
+        })
+        .collect();
+    let list = match (controllers::find(&flow.controller), coupled::find(&flow.controller)) {
+        (Some(spec), _) => spec.params,
+        (None, Some(spec)) => spec.params,
+        (None, None) if flow.controller.contains(':') => return Ok(given),
+        (None, None) => {
+            let field = format!("{path}.controller");
+            let allowed = format!("{}, or file.py:Class", controllers::names());
+            return Err(Fault::new(&field, format!("{:?}", flow.controller), allowed));
+        }
+    };
+    Params::resolve(list, &given).map_err(|error| {
+        Fault::new(&format!("{path}.params.{}", error.name), error.value, error.allowed)
+    })?;
+    Ok(given)
+}
+
+fn traffic(path: &str, traffic: &TrafficSpec) -> Result<(), Fault> {
+    let field = |name: &str| format!("{path}.{name}");
+    match *traffic {
+        TrafficSpec::Bulk {} => {}
+        TrafficSpec::OnOff { mean_bytes, mean_off_s } => {
+            number(&field("mean_bytes"), mean_bytes, 1.0..=1e15)?;
+            number(&field("mean_off_s"), mean_off_s, 0.0..=SECONDS_MAX)?;
+        }
+        TrafficSpec::Fixed { bytes } => {
+            integer(&field("bytes"), bytes, 1..=1_000_000_000_000_000)?;
+        }
+        TrafficSpec::AppLimited { rate_mbps, write_bytes } => {
+            number(&field("rate_mbps"), rate_mbps, 1e-6..=MBPS_MAX)?;
+            integer(&field("write_bytes"), u64::from(write_bytes), 1..=1_000_000_000)?;
+        }
+        TrafficSpec::Poisson { per_s, mean_bytes } => {
+            number(&field("per_s"), per_s, 1e-6..=1e6)?;
+            number(&field("mean_bytes"), mean_bytes, 1.0..=1e15)?;
+        }
+        TrafficSpec::RequestResponse { response_bytes, mean_think_s } => {
+            integer(&field("response_bytes"), response_bytes, 1..=1_000_000_000_000_000)?;
+            number(&field("mean_think_s"), mean_think_s, 0.0..=SECONDS_MAX)?;
+        }
+        TrafficSpec::Cbr { rate_mbps, packet_bytes } => {
+            number(&field("rate_mbps"), rate_mbps, 1e-6..=MBPS_MAX)?;
+            integer(&field("packet_bytes"), u64::from(packet_bytes), 1..=65_535)?;
+        }
+    }
+    Ok(())
+}
+
+fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<SenderConfig, Fault> {
+    let recovery = own.recovery.or(common.recovery).unwrap_or(RecoverySpec::Sack);
+    let ns2 = recovery == RecoverySpec::Ns2;
+    macro_rules! pick {
+        ($field:ident, $sack:expr, $ns2:expr) => {
+            own.$field.or(common.$field).unwrap_or(if ns2 { $ns2 } else { $sack })
+        };
+    }
+    let field = |name: &str| format!("{path}.{name}");
+    let packet = u64::from(pick!(packet_bytes, 1500, 1260));
+    integer(&field("packet_bytes"), packet, 1..=65_535)?;
+    let header = u64::from(pick!(header_bytes, 52, 50));
+    integer(&field("header_bytes"), header, 0..=packet - 1)?;
+    let ack = u64::from(pick!(ack_bytes, 52, 40));
+    integer(&field("ack_bytes"), ack, 1..=65_535)?;
+    let ack_every = pick!(ack_every, 2, 1);
+    integer(&field("ack_every"), u64::from(ack_every), 1..=1000)?;
+    let packets = |name: &str, value: f64| {
+        number(&field(name), value, 1.0..=1e9).map(|value| Bytes((value * packet as f64) as u64))
+    };
+    let span = |name: &str, value: f64| number(&field(name), value, 0.0..=MILLIS_MAX).map(millis);
+    let receiver_window_packets = pick!(receiver_window_packets, u64::MAX >> 1, 100_000);
+    integer(&field("receiver_window_packets"), receiver_window_packets, 1..=u64::MAX >> 1)?;
+    let ssthresh = own.initial_ssthresh_packets.or(common.initial_ssthresh_packets);
+    Ok(SenderConfig {
+        recovery: if ns2 { Recovery::Ns2 } else { Recovery::Sack },
+        packet: Bytes(packet),
+        header: Bytes(header),
+        ack: Bytes(ack),
+        ack_every,
+        ack_delay: span("ack_delay_ms", pick!(ack_delay_ms, 40.0, 100.0))?,
+        initial_cwnd: packets("initial_cwnd_packets", pick!(initial_cwnd_packets, 10.0, 2.0))?,
+        initial_ssthresh: match ssthresh.or(ns2.then_some(100_000.0)) {
+            Some(value) => packets("initial_ssthresh_packets", value)?,
+            None => Bytes(u64::MAX),
+        },
+        receiver_window_packets,
+        rto_min: span("rto_min_ms", pick!(rto_min_ms, 200.0, 200.0))?,
+        rto_max: span("rto_max_ms", pick!(rto_max_ms, 60_000.0, 60_000.0))?,
+        rto_initial: span("rto_initial_ms", pick!(rto_initial_ms, 1000.0, 3000.0))?,
+        rto_tick: span("rto_tick_ms", pick!(rto_tick_ms, 1.0, 0.1))?.max(Span(1)),
+        rack: pick!(rack, true, false),
+        tlp: pick!(tlp, true, false),
+        prr: pick!(prr, true, false),
+        ecn: pick!(ecn, EcnSpec::Off, EcnSpec::Off),
+        pacing: pick!(pacing, false, false),
+        idle_restart: pick!(idle_restart, false, false),
+        timestamps: pick!(timestamps, true, true),
+        deflation: pick!(deflation, true, true),
+        impatient: pick!(impatient, true, true),
+        handshake: pick!(handshake, false, true),
+    })
+}

@@ -1,0 +1,335 @@
+//! From the file's links to planned ones: every direction of every link of a topology.
+use super::check::{Fault, integer, number};
+use super::network::{
+    DelayPlan, LinkPlan, MBPS_MAX, MILLIS_MAX, RatePlan, SECONDS_MAX, TraceGetter, duplicate,
+    millis,
+};
+use super::spec::{
+    DelayRandomSpec, DumbbellSpec, LinkSpec, LossSpec, QueueSpec, RateRandomSpec, ScenarioSpec,
+};
+use crate::units::{Rate, Span, Time};
+
+/// How flows find their links.
+pub(super) enum Topology {
+    Free,
+    Dumbbell { access: Option<(Rate, Span)> },
+    ParkingLot { hops: u32 },
+    TwoPath,
+}
+
+/// Links made so far: a topology's own, then access links with each flow.
+pub(super) struct Builder {
+    pub(super) links: Vec<LinkPlan>,
+    pub(super) topology: Topology,
+}
+
+impl Builder {
+    /// Makes the links that the scenario names or its preset stands for.
+    pub(super) fn topology(
+        &mut self,
+        spec: &ScenarioSpec,
+        get: &mut TraceGetter,
+    ) -> Result<(), Fault> {
+        let presets = usize::from(spec.dumbbell.is_some())
+            + usize::from(spec.parking_lot.is_some())
+            + usize::from(spec.two_path.is_some());
+        if presets + usize::from(!spec.link.is_empty()) != 1 {
+            let allowed = "exactly one of [dumbbell], [parking_lot], [two_path], [[link]]";
+            return Err(Fault::new("topology", format!("{presets} presets"), allowed));
+        }
+        if let Some(dumbbell) = &spec.dumbbell {
+            return self.dumbbell(dumbbell, get);
+        }
+        if let Some(lot) = &spec.parking_lot {
+            integer("parking_lot.hops", u64::from(lot.hops), 1..=100)?;
+            for hop in 0..lot.hops {
+                let path = "parking_lot.bottleneck";
+                let link = link_plan(path, &lot.bottleneck, &format!("hop{hop}"), None, get)?;
+                let back = lot.reverse_delay_ms.map_or(link.delay.least(), millis);
+                let reverse = reverse_of(&link, &format!("hop{hop}_reverse"), back);
+                self.links.extend([link, reverse]);
+            }
+            self.topology = Topology::ParkingLot { hops: lot.hops };
+        } else if let Some(two) = &spec.two_path {
+            for (index, (field, link)) in
+                [("first", &two.first), ("second", &two.second)].into_iter().enumerate()
+            {
+                let path = format!("two_path.{field}");
+                let link = link_plan(&path, link, &format!("path{index}"), None, get)?;
+                let least = link.delay.least();
+                let reverse = reverse_of(&link, &format!("path{index}_reverse"), least);
+                self.links.extend([link, reverse]);
+            }
+            self.topology = Topology::TwoPath;
+        } else {
+            for (index, link) in spec.link.iter().enumerate() {
+                let path = format!("link[{index}]");
+                let plan = link_plan(&path, link, &format!("link{index}"), None, get)?;
+                self.links.push(plan);
+            }
+        }
+        if let Some(name) = duplicate(self.links.iter().map(|link| link.name.as_str())) {
+            return Err(Fault::new("link", name, "a name of its own for every link"));
+        }
+        Ok(())
+    }
+
+    fn dumbbell(&mut self, spec: &DumbbellSpec, get: &mut TraceGetter) -> Result<(), Fault> {
+        let path = "dumbbell.bottleneck";
+        let mut link = link_plan(path, &spec.bottleneck, "bottleneck", spec.rtt_ms, get)?;
+        number("dumbbell.reverse_delay_ms", spec.reverse_delay_ms, 0.0..=MILLIS_MAX)?;
+        let mut back = millis(spec.reverse_delay_ms);
+        if let Some(rtt_ms) = spec.rtt_ms {
+            number("dumbbell.rtt_ms", rtt_ms, 0.0..=MILLIS_MAX)?;
+            if spec.bottleneck.delay_ms != 0.0 || spec.reverse_delay_ms != 0.0 {
+                let allowed = "no delay_ms and reverse_delay_ms beside it";
+                return Err(Fault::new("dumbbell.rtt_ms", rtt_ms, allowed));
+            }
+            back = Span(millis(rtt_ms).0 / 2);
+            if matches!(link.delay, DelayPlan::Constant(_)) {
+                link.delay = DelayPlan::Constant(millis(rtt_ms) - back);
+            }
+        }
+        let reverse = reverse_of(&link, "reverse", back);
+        self.links.extend([link, reverse]);
+        let access = match spec.access_mbps {
+            None => None,
+            Some(mbps) => {
+                number("dumbbell.access_mbps", mbps, 1e-6..=MBPS_MAX)?;
+                number("dumbbell.access_delay_ms", spec.access_delay_ms, 0.0..=MILLIS_MAX)?;
+                Some((Rate::from_mbps(mbps), millis(spec.access_delay_ms)))
+            }
+        };
+        self.topology = Topology::Dumbbell { access };
+        Ok(())
+    }
+}
+
+fn link_plan(
+    path: &str,
+    spec: &LinkSpec,
+    default_name: &str,
+    rtt_ms: Option<f64>,
+    get: &mut TraceGetter,
+) -> Result<LinkPlan, Fault> {
+    let field = |name: &str| format!("{path}.{name}");
+    for (name, value) in [("delay_ms", spec.delay_ms), ("jitter_ms", spec.jitter_ms)] {
+        number(&field(name), value, 0.0..=MILLIS_MAX)?;
+    }
+    let varies = spec.delay_schedule.is_some() || spec.delay_random.is_some();
+    if spec.jitter_ms > 0.0 && varies {
+        let allowed = "0 with delay_schedule or delay_random";
+        return Err(Fault::new(&field("jitter_ms"), spec.jitter_ms, allowed));
+    }
+    number(&field("duplicate_ratio"), spec.duplicate_ratio, 0.0..=1.0)?;
+    if let Some(reorder) = &spec.reorder {
+        number(&field("reorder.ratio"), reorder.ratio, 0.0..=1.0)?;
+        number(&field("reorder.low_ms"), reorder.low_ms, 0.0..=MILLIS_MAX)?;
+        number(&field("reorder.high_ms"), reorder.high_ms, reorder.low_ms..=MILLIS_MAX)?;
+    }
+    let mut outages: Vec<(Time, Time)> = Vec::new();
+    for (index, &(from, to)) in spec.outages.iter().enumerate() {
+        let here = field(&format!("outages[{index}]"));
+        let earliest = outages.last().map_or(0.0, |last| last.1.as_secs_f64());
+        number(&here, from, earliest..=SECONDS_MAX)?;
+        number(&here, to, from..=SECONDS_MAX)?;
+        outages.push((Time::from_secs_f64(from), Time::from_secs_f64(to)));
+    }
+    if let Some(loss) = &spec.loss {
+        check_loss(&field("loss"), loss)?;
+    }
+    let rtt = rtt_ms.unwrap_or(2.0 * spec.delay_ms);
+    Ok(LinkPlan {
+        name: spec.name.clone().unwrap_or_else(|| default_name.to_owned()),
+        sampled: true,
+        rate: rate_plan(path, spec, get)?,
+        outages,
+        delay: delay_plan(path, spec)?,
+        jitter: millis(spec.jitter_ms),
+        keep_order: spec.keep_order,
+        queue: queue_plan(&field("queue"), &spec.queue, spec.rate_mbps, rtt)?,
+        loss: spec.loss.clone(),
+        duplicate_ratio: spec.duplicate_ratio,
+        reorder: spec.reorder.clone(),
+    })
+}
+
+fn rate_plan(path: &str, spec: &LinkSpec, get: &mut TraceGetter) -> Result<RatePlan, Fault> {
+    let field = |name: &str| format!("{path}.{name}");
+    let count = usize::from(spec.rate_mbps.is_some())
+        + usize::from(spec.rate_schedule.is_some())
+        + usize::from(spec.rate_random.is_some())
+        + usize::from(spec.trace.is_some());
+    if count != 1 {
+        let allowed = "exactly one of rate_mbps, rate_schedule, rate_random, trace";
+        return Err(Fault::new(path, format!("{count} rates"), allowed));
+    }
+    if let Some(mbps) = spec.rate_mbps {
+        number(&field("rate_mbps"), mbps, 1e-6..=MBPS_MAX)?;
+        return Ok(RatePlan::Constant(Rate::from_mbps(mbps)));
+    }
+    if let Some(steps) = &spec.rate_schedule {
+        let here = field("rate_schedule");
+        let steps = schedule(&here, steps, MBPS_MAX)?;
+        if steps.iter().all(|step| step.1 <= 0.0) {
+            return Err(Fault::new(&here, "only zeros", "at least one rate above 0"));
+        }
+        return Ok(RatePlan::Schedule(
+            steps.into_iter().map(|(at, mbps)| (at, Rate::from_mbps(mbps))).collect(),
+        ));
+    }
+    if let Some(RateRandomSpec { low_mbps, high_mbps, hz }) = spec.rate_random {
+        number(&field("rate_random.low_mbps"), low_mbps, 1e-2..=MBPS_MAX)?;
+        number(&field("rate_random.high_mbps"), high_mbps, low_mbps..=MBPS_MAX)?;
+        number(&field("rate_random.hz"), hz, 1e-6..=1e3)?;
+        let every = Span::from_secs_f64(1.0 / hz);
+        let (low, high) = (Rate::from_mbps(low_mbps), Rate::from_mbps(high_mbps));
+        return Ok(RatePlan::Random { low, high, every });
+    }
+    let name = spec.trace.as_deref().expect("one of four rates is given");
+    let trace = get(name).map_err(|message| {
+        Fault::new(&field("trace"), format!("{name:?}"), format!("a mahimahi trace ({message})"))
+    })?;
+    Ok(RatePlan::Trace(trace))
+}
+
+fn delay_plan(path: &str, spec: &LinkSpec) -> Result<DelayPlan, Fault> {
+    let field = |name: &str| format!("{path}.{name}");
+    match (&spec.delay_schedule, &spec.delay_random) {
+        (None, None) => Ok(DelayPlan::Constant(millis(spec.delay_ms))),
+        (Some(steps), None) => {
+            let steps = schedule(&field("delay_schedule"), steps, MILLIS_MAX)?;
+            Ok(DelayPlan::Schedule(steps.into_iter().map(|(at, ms)| (at, millis(ms))).collect()))
+        }
+        (None, Some(DelayRandomSpec { low_ms, high_ms, hz })) => {
+            number(&field("delay_random.low_ms"), *low_ms, 0.0..=MILLIS_MAX)?;
+            number(&field("delay_random.high_ms"), *high_ms, *low_ms..=MILLIS_MAX)?;
+            number(&field("delay_random.hz"), *hz, 1e-6..=1e3)?;
+            let every = Span::from_secs_f64(1.0 / hz);
+            Ok(DelayPlan::Random { low: millis(*low_ms), high: millis(*high_ms), every })
+        }
+        (Some(_), Some(_)) => {
+            let allowed = "delay_schedule or delay_random, not both";
+            Err(Fault::new(&field("delay_random"), "given", allowed))
+        }
+    }
+}
+
+fn schedule(path: &str, steps: &[(f64, f64)], high: f64) -> Result<Vec<(Time, f64)>, Fault> {
+    let mut checked: Vec<(Time, f64)> = Vec::with_capacity(steps.len());
+    for (index, &(at_s, value)) in steps.iter().enumerate() {
+        let here = format!("{path}[{index}]");
+        let at = Time::from_secs_f64(number(&here, at_s, 0.0..=SECONDS_MAX)?);
+        number(&here, value, 0.0..=high)?;
+        let follows = checked.last().is_none_or(|last| last.0 < at);
+        if !follows || (index == 0 && at > Time(0)) {
+            return Err(Fault::new(&here, at_s, "seconds from 0, each larger than the one before"));
+        }
+        checked.push((at, value));
+    }
+    if checked.is_empty() {
+        return Err(Fault::new(path, "[]", "at least one pair"));
+    }
+    Ok(checked)
+}
+
+fn check_loss(path: &str, loss: &LossSpec) -> Result<(), Fault> {
+    let check = |name: &str, value: f64| number(&format!("{path}.{name}"), value, 0.0..=1.0);
+    let from_s = match *loss {
+        LossSpec::Bernoulli { ratio, from_s } => {
+            check("ratio", ratio)?;
+            from_s
+        }
+        LossSpec::GilbertElliott { good_to_bad, bad_to_good, good_loss, bad_loss, from_s } => {
+            check("good_to_bad", good_to_bad)?;
+            check("bad_to_good", bad_to_good)?;
+            check("good_loss", good_loss)?;
+            check("bad_loss", bad_loss)?;
+            from_s
+        }
+    };
+    number(&format!("{path}.from_s"), from_s, 0.0..=SECONDS_MAX)?;
+    Ok(())
+}
+
+fn queue_plan(
+    path: &str,
+    queue: &QueueSpec,
+    rate_mbps: Option<f64>,
+    rtt_ms: f64,
+) -> Result<QueueSpec, Fault> {
+    let field = |name: &str| format!("{path}.{name}");
+    let at_least_one = |name: &str, value: u64| integer(&field(name), value, 1..=u64::MAX >> 1);
+    match queue {
+        QueueSpec::DropTail { packets, bytes, bdp } => {
+            if let Some(packets) = packets {
+                at_least_one("packets", *packets)?;
+            }
+            if let Some(bytes) = bytes {
+                at_least_one("bytes", *bytes)?;
+            }
+            let mut limit = *bytes;
+            if let Some(bdp) = bdp {
+                number(&field("bdp"), *bdp, 1e-6..=1e6)?;
+                let Some(mbps) = rate_mbps else {
+                    return Err(Fault::new(&field("bdp"), bdp, "absent without rate_mbps"));
+                };
+                let bytes = Rate::from_mbps(mbps).bytes_in(millis(rtt_ms)).0 as f64 * bdp;
+                limit = Some(limit.unwrap_or(u64::MAX).min(at_least_one("bdp", bytes as u64)?));
+            }
+            return Ok(QueueSpec::DropTail { packets: *packets, bytes: limit, bdp: None });
+        }
+        QueueSpec::Red { min_packets, max_packets, max_ratio, weight, packets, .. } => {
+            integer(&field("min_packets"), *min_packets, 0..=1_000_000_000)?;
+            integer(&field("max_packets"), *max_packets, *min_packets + 1..=1_000_000_001)?;
+            number(&field("max_ratio"), *max_ratio, 1e-9..=1.0)?;
+            number(&field("weight"), *weight, 1e-9..=1.0)?;
+            at_least_one("packets", *packets)?;
+        }
+        QueueSpec::Codel { target_ms, interval_ms, packets, .. }
+        | QueueSpec::FqCodel { target_ms, interval_ms, packets, .. } => {
+            number(&field("target_ms"), *target_ms, 1e-3..=MILLIS_MAX)?;
+            number(&field("interval_ms"), *interval_ms, 1e-3..=MILLIS_MAX)?;
+            at_least_one("packets", *packets)?;
+        }
+        QueueSpec::Pie { target_ms, update_ms, packets, .. } => {
+            number(&field("target_ms"), *target_ms, 1e-3..=MILLIS_MAX)?;
+            number(&field("update_ms"), *update_ms, 1e-3..=MILLIS_MAX)?;
+            at_least_one("packets", *packets)?;
+        }
+    }
+    if let QueueSpec::FqCodel { queues, quantum_bytes, .. } = queue {
+        integer(&field("queues"), u64::from(*queues), 1..=65_536)?;
+        integer(&field("quantum_bytes"), u64::from(*quantum_bytes), 1..=1_000_000)?;
+    }
+    Ok(queue.clone())
+}
+
+/// A link without queue limit, loss or any other property.
+pub(super) fn plain(name: String, rate: RatePlan, delay: Span) -> LinkPlan {
+    LinkPlan {
+        name,
+        sampled: true,
+        rate,
+        outages: Vec::new(),
+        delay: DelayPlan::Constant(delay),
+        jitter: Span::ZERO,
+        keep_order: true,
+        queue: QueueSpec::default(),
+        loss: None,
+        duplicate_ratio: 0.0,
+        reorder: None,
+    }
+}
+
+/// The reverse direction of a preset's link: as fast, unlimited queue; where the rate varies, as
+/// fast as the format allows, so that ACKs never queue.
+fn reverse_of(link: &LinkPlan, name: &str, delay: Span) -> LinkPlan {
+    let rate = match link.rate {
+        RatePlan::Constant(rate) => rate,
+        _ => Rate::from_mbps(MBPS_MAX),
+    };
+    let mut reverse = plain(name.to_owned(), RatePlan::Constant(rate), delay);
+    reverse.sampled = false;
+    reverse
+}
