@@ -6,6 +6,17 @@ from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "CODE_HASH",
+    "Ack",
+    "Flow",
+    "Loss",
+    "Scenario",
+    "controllers",
+    "schema",
+    "simulate",
+]
+
 CODE_HASH: str
 """Hash of the core's sources; part of every result's name."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ def ray_cluster(address: str | None) -> Engine:
     def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
         started = not ray.is_initialized()
         if started:
+            if address is not None:
+                _check_reachable(address)
             try:
                 ray.init(address=address, log_to_driver=False, include_dashboard=False)
             except (ConnectionError, ValueError, RuntimeError) as error:
@@ -70,6 +73,21 @@ def ray_cluster(address: str | None) -> Engine:
                 ray.shutdown()
 
     return run
+
+
+def _check_reachable(address: str) -> None:
+    """Refuse a host that does not answer; Ray itself would try for minutes.
+
+    Raises:
+        EngineError: if nothing listens at `host:port`.
+    """
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:
+        return  # `auto` and the like: Ray looks for itself
+    try:
+        socket.create_connection((host, int(port)), timeout=5.0).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise EngineError(f"--address {address}: no Ray cluster there: {error}") from error
 
 
 def _run_on_ray(cells: Sequence[Cell]) -> Iterator[Outcome]:

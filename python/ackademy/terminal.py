@@ -127,7 +127,9 @@ def _published_tables(result: Reproduction, console: Console) -> list[Table]:
         size = math.ceil(len(metrics) / n_tables)
         parts = [metrics[start : start + size] for start in range(0, len(metrics), size)]
         tables = [_published_table(result, part) for part in parts]
-        if max(console.measure(table).maximum for table in tables) <= console.width:
+        unbounded = console.options.update(max_width=1000)
+        widths = [console.measure(table, options=unbounded).maximum for table in tables]
+        if max(widths, default=0) <= console.width:
             return tables
     return [_published_table(result, [metric]) for metric in metrics]
 

@@ -310,7 +310,7 @@ def _strip(reproduction: Reproduction, measured: Measured, colour: int) -> Strip
     note = (
         f"{significant(float(first[:, 0].mean()), 3)} Mb/s, "
         f"{significant(float(first[:, 1].mean()), 3)} ms, "
-        f"{first[:, 3].sum():.0f} time-outs"
+        f"{first[:, 3].sum():.0f} time-out{'' if first[:, 3].sum() == 1 else 's'}"
     )
     return Strip(
         name=measured.row.scheme,

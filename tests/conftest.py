@@ -1,0 +1,147 @@
+"""A small network that every test can afford, and a place for files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ackademy import papers, reproduce
+from ackademy.engines import local
+from ackademy.experiments import quiet, run_cells
+from ackademy.papers import Experiment
+from ackademy.reproduce import Reproduction
+
+DUMBBELL = """\
+# Two senders and a short buffer.
+duration_s = 4
+
+[dumbbell]
+rtt_ms = 20
+
+[dumbbell.bottleneck]
+rate_mbps = 4
+queue = { kind = "drop_tail", packets = 10 }
+
+[[flow]]
+name = "sender"
+count = 2
+start_spread_s = 0.2
+"""
+
+MINE = '''\
+class Mine:
+    """One packet more per round trip; half as many after a loss."""
+
+    def __init__(self, flow):
+        self.mss_bytes = flow.mss_bytes
+        self.cwnd_bytes = float(flow.initial_cwnd_bytes)
+
+    def on_ack(self, ack):
+        self.cwnd_bytes += self.mss_bytes * ack.acked_bytes / self.cwnd_bytes
+
+    def on_loss(self, loss):
+        if loss.kind != "more":
+            self.cwnd_bytes = max(self.cwnd_bytes / 2, self.mss_bytes)
+'''
+
+
+@pytest.fixture
+def dumbbell(tmp_path: Path) -> Path:
+    """A scenario file."""
+    path = tmp_path / "dumbbell.toml"
+    path.write_text(DUMBBELL)
+    return path
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Callable[[str], str]:
+    """Writes a Python controller `Mine` and returns its name for `cc`."""
+
+    def write(source: str) -> str:
+        path = tmp_path / "mine.py"
+        path.write_text(source)
+        return f"{path}:Mine"
+
+    return write
+
+
+@pytest.fixture
+def mine(controller: Callable[[str], str]) -> str:
+    """A Python controller that works."""
+    return controller(MINE)
+
+
+ITEM = """\
+title = "A small table"
+item = "Table 1"
+about = "Two senders."
+scenario = "../../dumbbell.toml"
+runs = 4
+sample_interval_ms = 100
+columns = ["throughput_mean_mbps", "throughput_variance", "delay_mean_ms", "loss_ratio", "m_e"]
+published = [
+  ["NewReno", "short", 1.9, 0.01, 10.0, 0.01, 0.4],
+  ["RL-TCP", "short", 1.9, 0.01, 10.0, 0.01, 0.4],
+  ["Steady", "short", 1.9, 0.0, 10.0, 0.01, 0.4],
+  ["LP-TCP", "short", 1.9, 0.01, 10.0, 0.01, 0.4],
+]
+
+[group.short]
+set = { "dumbbell.bottleneck.queue.packets" = 8 }
+learner_params = { buffer_packets = 8 }
+
+[scheme.Steady]
+deterministic = "nothing is random in it"
+
+[[claim]]
+text = "RL-TCP gets a throughput at all."
+where = "nowhere"
+metric = "throughput_mean_mbps"
+row = ["RL-TCP", "short"]
+against = ["NewReno", "short"]
+min_ratio = 0.01
+
+[[claim]]
+text = "LP-TCP is better."
+where = "nowhere"
+metric = "m_e"
+row = ["LP-TCP", "short"]
+against = ["NewReno", "short"]
+min_difference = 0.0
+"""
+
+PAPER = """\
+title = "A paper"
+authors = "Nobody & <Sons>"
+venue = "Nowhere, 2018"
+doi = "10.0/0"
+scheme.NewReno.controller = "new_reno"
+scheme.Steady.controller = "new_reno"
+scheme.RL-TCP.controller = "rl_tcp"
+scheme.RL-TCP.learns = true
+scheme.LP-TCP.missing = "it is not written"
+
+[[assumption]]
+origin = "proposed"
+text = "All of it."
+"""
+
+
+@pytest.fixture
+def experiment(dumbbell: Path) -> Experiment:
+    """A small paper with one table."""
+    folder = dumbbell.parent / "papers" / "small"
+    folder.mkdir(parents=True)
+    (folder / "paper.toml").write_text(PAPER)
+    (folder / "table1.toml").write_text(ITEM)
+    return papers.load(str(folder / "table1.toml"))
+
+
+@pytest.fixture
+def result(experiment: Experiment, tmp_path: Path) -> Reproduction:
+    """The small paper, reproduced."""
+    folder = tmp_path / "runs"
+    run_cells(reproduce.all_cells(experiment, 4), folder, local(1), quiet)
+    return reproduce.collect(experiment, 4, folder)

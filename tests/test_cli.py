@@ -1,0 +1,177 @@
+"""The command line as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ackademy
+
+COMMANDS = ("run", "compare", "reproduce", "report", "list", "schema", "peers")
+
+
+def start(*words: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    code = "from ackademy.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ackademy_command(*words: str | Path, cwd: Path) -> tuple[int, str, str]:
+    process = start(*words, cwd=cwd)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_shows_examples(command: str, tmp_path: Path) -> None:
+    code, out, _ = ackademy_command(command, "--help", cwd=tmp_path)
+    assert code == 0
+    assert f"ackademy {command}" in out.split("Usage:", 1)[1].split("\n", 1)[1]
+
+
+def test_version_names_the_core(tmp_path: Path) -> None:
+    code, out, _ = ackademy_command("--version", cwd=tmp_path)
+    assert (code, out) == (0, f"ackademy {ackademy.__version__}, core {ackademy.CODE_HASH}\n")
+
+
+def test_run_prints_flows_and_links_and_writes_what_was_asked(dumbbell: Path) -> None:
+    folder = dumbbell.parent
+    words = ("--cc", "cubic", "--seed", "3", "--html", "run.html", "--parquet", "out")
+    code, out, err = ackademy_command("run", dumbbell.name, *words, cwd=folder)
+    assert (code, err) == (0, "")
+    for word in ("sender0", "cubic", "bottleneck", "seed 3", "run.html"):
+        assert word in out
+    assert (folder / "run.html").read_text().startswith("<!doctype html>")
+    assert (folder / "out" / "flows.parquet").is_file()
+
+
+def test_compare_prints_a_line_per_controller(dumbbell: Path, mine: str) -> None:
+    folder = dumbbell.parent
+    words = ("--cc", f"new_reno,{Path(mine).name}", "--runs", "3", "--jobs", "1")
+    code, out, err = ackademy_command("compare", dumbbell.name, *words, cwd=folder)
+    assert (code, err) == (0, "")
+    assert "new_reno" in out
+    assert "mine.py:Mine" in out
+    assert "±" in out
+    assert (folder / "reports" / "compare.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("duration_s = 0\n", "duration_s"), ("speed = 3\n", "speed"), ("duration_s = [\n", "")],
+)
+def test_bad_scenario_is_exit_2_and_one_line(tmp_path: Path, line: str, named: str) -> None:
+    (tmp_path / "bad.toml").write_text(line)
+    code, out, err = ackademy_command("run", "bad.toml", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith("bad.toml")
+    assert named in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "nowhere.toml"), "nowhere.toml: No such file"),
+        (("run", "dumbbell.toml", "--cc", "cubik"), "controller cubik: allowed is"),
+        (("run", "dumbbell.toml", "--cc", "cubic", "-p", "beta"), "--param beta: allowed"),
+        (("run", "dumbbell.toml", "-p", "beta=1"), "--param needs --cc"),
+        (("run", "dumbbell.toml", "--cc", "cubic", "-p", "beta=7"), "beta"),
+        (("compare", "dumbbell.toml", "--cc", "cubik"), "controller cubik"),
+        (("reproduce", "nobody/table1"), "no experiment nobody/table1"),
+        (("list", "cubik"), "controller cubik: allowed is"),
+    ],
+    ids=" ".join,
+)
+def test_what_the_user_can_mend_is_exit_2_and_one_line(
+    dumbbell: Path, words: tuple[str, ...], message: str
+) -> None:
+    code, _, err = ackademy_command(*words, cwd=dumbbell.parent)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_unknown_option_is_exit_2(tmp_path: Path) -> None:
+    assert ackademy_command("run", "--sede", "3", cwd=tmp_path)[0] == 2
+
+
+def test_python_controller_that_raises_shows_its_own_traceback(dumbbell: Path) -> None:
+    source = "class Mine:\n    on_ack = on_loss = print\n    def __init__(self, flow): 1 / 0\n"
+    (dumbbell.parent / "mine.py").write_text(source)
+    words = ("run", "dumbbell.toml", "--cc", "mine.py:Mine")
+    code, _, err = ackademy_command(*words, cwd=dumbbell.parent)
+    assert code == 1
+    assert "mine.py" in err
+    assert err.strip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_failing_cells_are_exit_1_after_the_table(dumbbell: Path) -> None:
+    source = "class Mine:\n    on_ack = on_loss = print\n    def __init__(self, flow): 1 / 0\n"
+    (dumbbell.parent / "mine.py").write_text(source)
+    words = ("compare", "dumbbell.toml", "--cc", "cubic,mine.py:Mine", "--runs", "2", "--jobs", "2")
+    code, out, err = ackademy_command(*words, cwd=dumbbell.parent)
+    assert code == 1
+    assert "cubic" in out
+    assert "2 of 4 cells failed" in err
+    assert "ZeroDivisionError" in err
+
+
+def test_interrupted_comparison_keeps_its_cells_and_says_how_to_go_on(dumbbell: Path) -> None:
+    """Ctrl-C once the first cell is on disk: exit 130, and the next call reuses what is there."""
+    text = dumbbell.read_text().replace("duration_s = 4", "duration_s = 2000")
+    dumbbell.write_text(text)
+    words = ("compare", "dumbbell.toml", "--cc", "cubic", "--runs", "500", "--jobs", "2")
+    process = start(*words, cwd=dumbbell.parent)
+    cells = dumbbell.parent / "runs" / "compare"
+    deadline = time.monotonic() + 60.0
+    while not (cells.is_dir() and [c for c in cells.iterdir() if not c.name.startswith(".")]):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "of 500 cells are done and kept; run the same command again to go on" in err
+    assert "Traceback" not in err
+    assert all((cell / "summary.parquet").is_file() for cell in cells.iterdir())
+
+
+def test_schema_is_json_that_knows_the_fields(tmp_path: Path) -> None:
+    code, out, _ = ackademy_command("schema", cwd=tmp_path)
+    assert code == 0
+    assert "duration_s" in json.loads(out)["properties"]
+
+
+def test_list_shows_every_controller_and_its_settings(tmp_path: Path) -> None:
+    code, out, _ = ackademy_command("list", cwd=tmp_path)
+    assert code == 0
+    for entry in ackademy._core.controllers():
+        assert entry["name"] in out
+    code, out, _ = ackademy_command("list", "rl_tcp", cwd=tmp_path)
+    assert code == 0
+    assert "epsilon" in out
+
+
+def test_report_without_runs_says_so(tmp_path: Path) -> None:
+    root = Path(__file__).parents[1]
+    code, out, _ = ackademy_command("report", "kong2018/table4", "--out", tmp_path, cwd=root)
+    assert (code, out) == (0, "kong2018/table4: nothing has been run yet\n")
+
+
+def test_completion_is_on(tmp_path: Path) -> None:
+    assert "--install-completion" in ackademy_command("--help", cwd=tmp_path)[1]

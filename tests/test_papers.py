@@ -1,0 +1,104 @@
+"""The experiment files: complete, consistent with themselves, and refused when they are not."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from ackademy import ExperimentError, papers, reproduce
+
+ROOT = Path(__file__).parents[1]
+NAMES = [
+    f"{path.parent.name}/{path.stem}"
+    for path in sorted((ROOT / "papers").glob("*/*.toml"))
+    if path.name != "paper.toml"
+]
+
+
+@pytest.fixture(autouse=True)
+def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A paper of our own to spoil."""
+    folder = tmp_path / "papers" / "kong2018"
+    folder.mkdir(parents=True)
+    for path in (ROOT / "papers" / "kong2018").glob("*.toml"):
+        (folder / path.name).write_text(path.read_text())
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_names_scenarios_and_controllers_that_exist(name: str) -> None:
+    experiment = papers.load(name)
+    for cell in reproduce.all_cells(experiment, 1):
+        assert cell.scenario().duration_s == 400.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_m_e_follows_from_the_published_means(name: str) -> None:
+    """The paper truncates or rounds to three decimals (its equation 5 holds in every row)."""
+    for row in papers.load(name).rows:
+        if "m_e" in row.published:
+            tp, d = row.published["throughput_mean_mbps"], row.published["delay_mean_ms"]
+            expected = math.log(tp) - 0.1 * math.log(d)
+            assert row.published["m_e"] == pytest.approx(expected, abs=1.01e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_assumption_says_who_made_it(name: str) -> None:
+    experiment = papers.load(name)
+    assert len(experiment.assumptions) >= 12
+    assert {assumption.origin for assumption in experiment.assumptions} >= {"paper", "proposed"}
+
+
+def test_table_5_has_fifteen_rows_of_which_three_are_still_missing() -> None:
+    rows = papers.load("kong2018/table5").rows
+    assert len(rows) == 15
+    assert {row.scheme for row in rows if row.missing} == {"LP-TCP"}
+
+
+def test_learners_know_the_buffer_of_their_group() -> None:
+    rows = {row.name: row for row in papers.load("kong2018/table5").rows}
+    assert rows["RL-TCP", "L = 5"].params["buffer_packets"] == 5
+    assert rows["RL-TCP", "L = 5"].overrides == {"dumbbell.bottleneck.queue.packets": "5"}
+    assert rows["NewReno", "L = 5"].params == {}
+
+
+def test_unknown_experiment_lists_the_known_ones() -> None:
+    with pytest.raises(ExperimentError, match=r"table9; known: .*kong2018/table5"):
+        papers.find("kong2018/table9")
+
+
+def test_paper_itself_is_not_an_experiment() -> None:
+    assert "kong2018/paper" not in papers.available()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("runs = 100", "runs = -1", r"runs = -1.*a number from 0"),
+        ("runs = 100", "", r"runs = None"),
+        ('["NewReno", "L = 5", 7.490, ', '["NewReno", "L = 5", ', r"scheme, group and 6 numbers"),
+        ('["NewReno", "L = 5"', '["OldReno", "L = 5"', r"OldReno.*NewReno, Q-TCP"),
+        ('origin = "paper"', 'origin = "guess"', r"guess.*paper, source, derived, proposed"),
+        ("min_ratio = 1.09", "", r"exactly one of min_ratio"),
+        ('row = ["RL-TCP", "L = 50"]', 'row = ["RL-TCP", "L = 9"]', r"no such row"),
+        ('metric = "rtt_mean_ms"', 'metric = "rtt"', r"rtt.*throughput_mean_mbps"),
+        ('"loss_ratio", "m_e"]', '"loss", "m_e"]', r"loss.*loss_ratio"),
+        ('title = "One', "title = One", r"table5\.toml"),
+    ],
+)
+def test_wrong_experiment_names_file_and_field(
+    copy: Path, old: str, new: str, message: str
+) -> None:
+    path = copy / "table5.toml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(ExperimentError, match=message) as caught:
+        papers.load(str(path))
+    assert "table5.toml" in str(caught.value)

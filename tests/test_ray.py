@@ -1,0 +1,66 @@
+"""The same cells on a Ray cluster of two nodes in this process group: the same bytes."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ackademy import EngineError
+from ackademy.cells import Cell
+from ackademy.engines import local, ray_cluster
+from ackademy.experiments import quiet, run_cells
+
+has_ray = importlib.util.find_spec("ray") is not None
+needs_ray = pytest.mark.skipif(not has_ray, reason="Ray is not installed (extra `ray`)")
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
+    cluster.add_node(num_cpus=1)
+    try:
+        yield cluster.address
+    finally:
+        cluster.shutdown()  # type: ignore[no-untyped-call]
+
+
+@needs_ray
+@pytest.mark.filterwarnings("ignore")
+def test_ray_cluster_leaves_the_same_bytes(dumbbell: Path, tmp_path: Path, address: str) -> None:
+    cell = Cell(dumbbell.read_text(), str(dumbbell), "rl_tcp", seed=1, sample_interval_ms=100.0)
+    cells = [cell, *(replace(cell, seed=seed) for seed in range(2, 7))]
+    bad = replace(cell, controller=f"{tmp_path}/bad.py:Bad")
+    (tmp_path / "bad.py").write_text("class Bad:\n    on_ack = on_loss = print\n")
+    run_cells(cells, tmp_path / "here", local(1), quiet)
+    batch = run_cells([*cells, bad], tmp_path / "ray", ray_cluster(address), quiet)
+    assert [failure.cell for failure in batch.failures] == [bad]
+    assert "TypeError" in batch.failures[0].error
+    here, there = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in (tmp_path / "here", tmp_path / "ray")
+    )
+    assert here == there
+    assert len(here) == 6 * 6
+
+
+@needs_ray
+@pytest.mark.filterwarnings("ignore")
+def test_address_without_a_cluster_is_one_line(dumbbell: Path, tmp_path: Path) -> None:
+    cell = Cell(dumbbell.read_text(), str(dumbbell), None, seed=1)
+    with pytest.raises(EngineError, match="no Ray cluster there"):
+        run_cells([cell], tmp_path, ray_cluster("127.0.0.1:1"), quiet)
+
+
+def test_missing_ray_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(EngineError, match=r"pip install 'ackademy\[ray\]'"):
+        ray_cluster(None)

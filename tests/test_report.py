@@ -1,0 +1,154 @@
+"""The HTML files: whole, self-contained, well-formed; the numbers in them."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ackademy
+from ackademy.compare import contenders, standings
+from ackademy.engines import local
+from ackademy.experiments import quiet, run_cells
+from ackademy.intervals import Interval
+from ackademy.report import comparison, paper
+from ackademy.report.markup import Markup, element, math_label
+from ackademy.report.numbers import even_ticks, percent, significant, ticks, with_interval
+from ackademy.report.plot import Axis, Frame, thin
+from ackademy.reproduce import Reproduction
+
+VOID = {"meta", "input", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """Checks nesting and collects what a page would load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.words = ""
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """See what it loads."""
+        self.loads += [str(v) for k, v in attrs if k in ("src", "srcset", "data", "xlink:href")]
+        self.loads += [str(v) for k, v in attrs if k == "href" and tag != "a"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Nothing to close."""
+
+    def handle_endtag(self, tag: str) -> None:
+        """Must close what was opened last."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Collect what a reader sees."""
+        self.words += data
+
+
+def test_reproduction_page_is_whole_and_loads_nothing(result: Reproduction) -> None:
+    text = paper.page(result)
+    page = Page(text)
+    assert page.loads == []
+    assert "@import" not in text
+    assert "url(" not in text
+    for word in (
+        "All of it.",
+        "proposed",
+        "not in this table yet",
+        "1 run: deterministic",
+        "RL-TCP gets a throughput at all.",
+        "Nobody & <Sons>",
+    ):
+        assert word in page.words
+
+
+def test_reproduction_page_is_the_same_bytes_each_time(result: Reproduction) -> None:
+    assert paper.page(result) == paper.page(result)
+
+
+def test_page_fits_a_phone_and_follows_the_reader_into_the_dark(
+    result: Reproduction,
+) -> None:
+    text = paper.page(result)
+    assert "width=device-width" in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_comparison_page_shows_every_controller(dumbbell: Path, tmp_path: Path) -> None:
+    found = contenders([dumbbell], ["new_reno", "cubic"], {}, 2, 100.0)
+    run_cells([cell for one in found for cell in one.cells], tmp_path / "r", local(1), quiet)
+    page = Page(comparison.page(standings(found, tmp_path / "r"), tmp_path / "r", "ackademy x"))
+    assert page.loads == []
+    assert "new_reno · cubic" in page.words
+    assert "2 runs" in page.words
+
+
+def test_page_of_one_run_shows_its_flows(dumbbell: Path) -> None:
+    page = Page(comparison.run_page(ackademy.run(dumbbell, sample_interval_ms=50), "ackademy run"))
+    assert "bottleneck" in page.words
+    assert page.loads == []
+
+
+def test_text_is_escaped_and_markup_is_not() -> None:
+    assert element("p", "a < b & c", Markup("<br/>")) == "<p>a &lt; b &amp; c<br/></p>"
+    assert element("i", title='"x"') == '<i title="&quot;x&quot;"></i>'
+    assert element("input", checked=True, disabled=False) == "<input checked/>"
+    assert math_label("M_e") == "M<sub>e</sub>"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (9.7623, "9.762"),
+        (0.0, "0"),
+        (2.6e-4, "2.60e−4"),
+        (-0.541, "−0.5410"),
+        (1234.5, "1234"),
+        (float("nan"), "–"),
+        (float("inf"), "∞"),
+        (0.001430, "0.001430"),
+        (3e7, "3.00e7"),
+    ],
+)
+def test_numbers_have_four_digits_that_count(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+def test_interval_is_left_out_where_there_is_one_run() -> None:
+    assert with_interval(Interval(7.5, 7.5, 7.5)) == "7.500"
+    assert with_interval(Interval(7.5, 7.4, 7.6)) == "7.500 ± 0.10"
+
+
+def test_large_differences_are_factors() -> None:
+    assert percent(0.018) == "+1.8 %"
+    assert percent(-0.5) == "−50.0 %"
+    assert percent(84.4) == "× 85.4"
+
+
+def test_ticks_are_round_and_inside() -> None:
+    assert ticks(0.3, 10.2) == [2.0, 4.0, 6.0, 8.0, 10.0]
+    assert even_ticks(43.0) == pytest.approx([-30.0, 0.0, 30.0])
+
+
+def test_thinned_line_keeps_its_extremes() -> None:
+    time = np.arange(10_000.0)
+    values = np.sin(time / 700.0)
+    values[1234] = 9.0
+    thin_time, thin_values = thin(time, values, 100)
+    assert thin_time.size <= 200
+    assert thin_values.max() == 9.0
+    assert np.all(np.diff(thin_time) > 0.0)
+
+
+def test_line_breaks_where_there_is_no_value() -> None:
+    frame = Frame(Axis(0.0, 2.0), Axis(0.0, 1.0))
+    path = frame.line(np.array([0.0, 1.0, 2.0]), np.array([0.0, np.nan, 1.0]))
+    assert re.findall("[ML]", path) == ["M", "M"]
