@@ -14,9 +14,10 @@ from rich.text import Text
 
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
+from ackademy.measures import METRICS
 from ackademy.report.numbers import percent, significant, with_interval
 from ackademy.report.paper import VERDICTS, describe
-from ackademy.reproduce import METRICS, Measured, Reproduction, difference_ratio
+from ackademy.reproduce import Measured, Reproduction, difference_ratio
 from ackademy.run import Run
 
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}

@@ -18,7 +18,7 @@ def significant(value: float, digits: int = 4) -> str:
         return "∞" if value > 0 else "−∞"
     if value == 0.0:
         return "0"
-    exponent = math.floor(math.log10(abs(value)))
+    exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # after rounding
     if exponent < -3 or exponent > 6:
         mantissa, power = f"{value:.{max(digits - 2, 0)}e}".split("e")
         text = f"{mantissa}e{int(power)}"

@@ -9,13 +9,14 @@ import numpy as np
 
 from ackademy import experiments
 from ackademy.intervals import Interval
+from ackademy.measures import METRICS
 from ackademy.report.forest import Mark, Scale, forest, reach
 from ackademy.report.markup import Markup, element, join, math_label
 from ackademy.report.numbers import percent, significant, with_interval
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.series import Strip, strips
-from ackademy.reproduce import METRICS, Checked, Measured, Reproduction, difference_ratio
+from ackademy.reproduce import Checked, Measured, Reproduction, difference_ratio
 
 VERDICTS = {
     "holds": "holds",
