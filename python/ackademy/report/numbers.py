@@ -30,7 +30,8 @@ def significant(value: float, digits: int = 4) -> str:
 def with_interval(interval: Interval) -> str:
     """A value and half its interval, which is left out where there is one run only."""
     value = significant(interval.value)
-    if math.isnan(interval.low) or interval.low == interval.high:
+    rounding = 1e-9 * abs(interval.value)
+    if math.isnan(interval.low) or interval.half_width <= rounding:
         return value
     return f"{value} ± {significant(interval.half_width, 2)}"
 
