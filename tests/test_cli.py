@@ -52,7 +52,7 @@ def test_run_prints_flows_and_links_and_writes_what_was_asked(dumbbell: Path) ->
     words = ("--cc", "cubic", "--seed", "3", "--html", "run.html", "--parquet", "out")
     code, out, err = ackademy_command("run", dumbbell.name, *words, cwd=folder)
     assert (code, err) == (0, "")
-    for word in ("sender0", "cubic", "bottleneck", "seed 3", "run.html"):
+    for word in ("sender", "cubic", "bottleneck", "seed 3", "run.html"):
         assert word in out
     assert (folder / "run.html").read_text().startswith("<!doctype html>")
     assert (folder / "out" / "flows.parquet").is_file()

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackademy import papers, reproduce
-from ackademy.engines import local
-from ackademy.experiments import quiet, run_cells
+from ackademy import reproduce
+from ackademy.measures import COLUMNS
 from ackademy.papers import Claim, Experiment, Row
-from ackademy.reproduce import COLUMNS, Measured, Reproduction, check, difference_ratio
+from ackademy.reproduce import Measured, Reproduction, check, difference_ratio
+
 
 
 def test_deterministic_row_is_run_once_and_missing_rows_never(result: Reproduction) -> None:

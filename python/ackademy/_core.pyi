@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "BINDING_HASH",
     "CODE_HASH",
     "Ack",
     "Flow",
@@ -20,6 +21,8 @@ __all__ = [
 
 CODE_HASH: str
 """Hash of the core's sources; part of every result's name."""
+BINDING_HASH: str
+"""Hash of the sources between the core and Python; part of it too."""
 
 @type_check_only
 class ParamInfo(TypedDict):
@@ -128,7 +131,7 @@ class Loss:
         """Sent and not cumulatively acknowledged, before the loss was declared."""
     @property
     def kind(self) -> str:
-        """`gap`, `more`, `timeout`, `deflate` or `idle`: see docs/python.md."""
+        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate` or `idle`."""
 
 @final
 class Scenario:

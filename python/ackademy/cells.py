@@ -136,9 +136,10 @@ def store(folder: Path, files: Files, scratch: Path) -> None:
 
 @cache
 def measuring_hash() -> str:
-    """Hash of the Python sources between the core and the files of a cell."""
+    """Hash of the sources between the core and the files of a cell."""
     here = Path(__file__).parent
     sources = [(here / name).read_bytes() for name in ("cells.py", "metrics.py", "run.py")]
+    sources.append(_core.BINDING_HASH.encode())
     return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
 
 

@@ -102,10 +102,7 @@ def run(
         ackademy run scenarios/kong2018_one_sender.toml --cc mine.py:Mine --parquet out/
     """
     console = Console()
-    settings = _settings(param)
-    if settings and cc is None:
-        raise ControllerError("--param needs --cc: it sets what that controller has")
-    parsed = read_scenario(scenario, cc=cc, params=settings)
+    parsed = read_scenario(scenario, cc=cc, params=_settings(param, cc))
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
@@ -113,7 +110,7 @@ def run(
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written")
         raise typer.Exit(INTERRUPTED) from None
-    console.print(terminal.run_tables(result))
+    console.print(terminal.run_tables(result, console))
     if parquet:
         result.write_parquet(parquet)
         console.print(f"tables: {parquet}", highlight=False)
@@ -146,12 +143,12 @@ def compare_command(
     console = Console()
     names = [name.strip() for name in cc.split(",") if name.strip()]
     sample_ms = 200.0
-    found = compare.contenders(scenarios, names, _settings(param), runs, sample_ms)
+    found = compare.contenders(scenarios, names, _settings(param, cc), runs, sample_ms)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
     batch = _run_cells(cells, folder, _engine(engine, address, jobs), console, "comparing")
     standings = compare.standings(found, folder)
-    console.print(terminal.comparison(standings))
+    console.print(terminal.comparison(standings, console))
     write(html, comparison_report.page(standings, folder, _command()))
     console.print(f"report: {html}", highlight=False)
     _report_failures(batch)
@@ -327,8 +324,10 @@ def _engine(name: EngineName, address: str | None, jobs: int | None) -> engines.
     return engines.local(jobs or engines.core_count())
 
 
-def _settings(param: Sequence[str] | None) -> dict[str, float | str]:
+def _settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | str]:
     """`NAME=VALUE` words; what looks like a number is one."""
+    if param and not cc:
+        raise ControllerError("--param needs --cc: it sets what that controller has")
     settings: dict[str, float | str] = {}
     for word in param or ():
         name, equals, value = word.partition("=")

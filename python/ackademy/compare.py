@@ -58,9 +58,9 @@ class Standing:
     estimates: Mapping[str, Interval]
     """by column; empty if every run failed"""
     delay_ms: FloatArray
-    """per run and flow"""
+    """per run, mean over flows"""
     throughput_mbps: FloatArray
-    """per run and flow"""
+    """per run, mean over flows"""
     n_runs: int
     drawn: Cell | None
     """the cell with a time series"""
@@ -103,17 +103,12 @@ def _standing(contender: Contender, folder: Path) -> Standing:
     flows = [experiments.read(folder, cell, "summary") for cell in finished]
     links = [experiments.read(folder, cell, "links") for cell in finished]
     rows = [_one_run(flow, link) for flow, link in zip(flows, links, strict=True)]
-    estimates = {}
-    for column in COLUMNS:
-        values = np.array([row[column.key] for row in rows])
-        if values.size:
-            estimates[column.key] = t_interval(values)
-    pooled = pl.concat(flows) if flows else pl.DataFrame({"delay_ms": [], "throughput_mbps": []})
+    values = {column.key: np.array([row[column.key] for row in rows]) for column in COLUMNS}
     return Standing(
         contender=contender,
-        estimates=estimates,
-        delay_ms=pooled["delay_ms"].cast(pl.Float64).to_numpy(),
-        throughput_mbps=pooled["throughput_mbps"].cast(pl.Float64).to_numpy(),
+        estimates={key: t_interval(array) for key, array in values.items() if array.size},
+        delay_ms=values["delay_ms"],
+        throughput_mbps=values["throughput_mbps"],
         n_runs=len(finished),
         drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
     )

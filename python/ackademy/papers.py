@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ackademy.errors import ExperimentError
+from ackademy.measures import METRICS
 
 Origin = Literal["paper", "source", "derived", "proposed"]
 """paper: printed there; source: from code or notes; derived: follows from these; proposed: ours"""
@@ -150,6 +151,7 @@ def load(name: str) -> Experiment:
         assumptions=(*_assumptions(item), *_assumptions(common)),
         claims=tuple(_claim(entry) for entry in item.tables("claim")),
     )
+    _check_metrics(experiment)
     _check_claims(experiment)
     return experiment
 
@@ -279,6 +281,14 @@ def _claim(entry: _Table) -> Claim:
         against=(against[0], against[1]),
         **bounds,
     )
+
+
+def _check_metrics(experiment: Experiment) -> None:
+    for metric in (*experiment.metrics, *(claim.metric for claim in experiment.claims)):
+        if metric not in METRICS:
+            raise ExperimentError(
+                f"{experiment.path}: metric = {metric!r}: allowed: {', '.join(METRICS)}"
+            )
 
 
 def _check_claims(experiment: Experiment) -> None:

@@ -672,7 +672,13 @@ def peers(
         "reports/peers.json"
     ),
 ) -> None:
-    """Run ns-2, ns-3 and this simulator on the same scenarios and print them side by side."""
+    """Run ns-2, ns-3 and this simulator on the same scenarios and print them side by side.
+
+    Examples:
+        ackademy peers --quick
+
+        ackademy peers --runs 10 --out peers.json
+    """
     console = Console()
     try:
         rows = compare(cases(quick=quick), PEERS, runs, ours, console)

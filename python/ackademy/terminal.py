@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import polars as pl
@@ -14,11 +14,23 @@ from rich.text import Text
 
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
+from ackademy.measures import METRICS
 from ackademy.report.numbers import percent, significant, with_interval
 from ackademy.report.paper import VERDICTS, describe
-from ackademy.reproduce import METRICS, Measured, Reproduction, difference_ratio
+from ackademy.reproduce import Measured, Reproduction, difference_ratio
 from ackademy.run import Run
 
+FLOWS_MAX = 40
+"""rows of a run's table of flows"""
+FLOW_COLUMNS = {
+    "throughput_mbps": "throughput\nMb/s",
+    "goodput_mbps": "goodput\nMb/s",
+    "delay_ms": "delay\nms",
+    "owd_ms": "one-way\nms",
+    "loss_ratio": "loss",
+    "m_e": "M_e",
+}
+LINK_COLUMNS = {"utilisation": "utilisation", "wait_ms": "wait\nms", "loss_ratio": "loss"}
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}
 
 
@@ -54,67 +66,88 @@ def reproduction(result: Reproduction, console: Console) -> Group:
     return Group(*parts)
 
 
-def run_tables(result: Run) -> Group:
+def run_tables(result: Run, console: Console) -> Group:
     """One run: its flows and its links."""
     measured = result.metrics()
-    flows = _table(
-        f"{result.scenario.name}, seed {result.seed}, {result.scenario.duration_s:g} s",
-        ["flow", "controller"],
-        ["Mb/s", "goodput", "delay ms", "one-way ms", "loss", "time-outs", "M_e"],
-    )
-    for row in measured.flows.iter_rows(named=True):
-        keys = ["throughput_mbps", "goodput_mbps", "delay_ms", "owd_ms", "loss_ratio"]
-        numbers = [significant(row[key]) for key in keys]
-        flows.add_row(
-            row["flow"],
-            row["controller"],
-            *numbers,
-            str(int(row["timeouts"])),
-            significant(row["m_e"]),
-        )
-    links = _table("links", ["link"], ["utilisation", "wait ms", "loss", "queue drops", "marked"])
+    title = f"{result.scenario.name}, seed {result.seed}, {result.scenario.duration_s:g} s"
+    flows = measured.flows.head(FLOWS_MAX)
+    numbers = {
+        label: [significant(value) for value in flows[key]] for key, label in FLOW_COLUMNS.items()
+    } | {"time-\nouts": [f"{value:.0f}" for value in flows["timeouts"]]}
+    names = {"flow": flows["flow"].to_list(), "controller": flows["controller"].to_list()}
+    hidden = measured.flows.height - FLOWS_MAX
+    more = f"{hidden} more flows are in the tables (--parquet). " if hidden > 0 else ""
+    jain = f"Jain's index of throughput {significant(measured.jain_throughput)}"
     busy = result.links.filter(pl.col("arrived_packets") > 0)
-    for row, totals in zip(
-        measured.links.join(busy.select("link"), on="link", maintain_order="left").iter_rows(
-            named=True
-        ),
-        busy.iter_rows(named=True),
-        strict=True,
-    ):
-        links.add_row(
-            row["link"],
-            *(significant(row[key]) for key in ("utilisation", "wait_ms", "loss_ratio")),
-            str(totals["queue_drops"]),
-            str(totals["marked_packets"]),
-        )
-    jain = Text(f"Jain's index of throughput {significant(measured.jain_throughput)}", style="dim")
-    return Group(flows, jain, links)
-
-
-def comparison(standings: Sequence[Standing]) -> Table:
-    """One row per scenario and controller, means with half their 95 % interval."""
-    heads = [f"{column.label}\n{column.unit}".rstrip() for column in COLUMNS]
-    table = _table(
-        "mean ± half the 95 % interval over runs", ["scenario", "controller"], [*heads, "runs"]
+    links = measured.links.filter(pl.col("link").is_in(busy["link"].to_list()))
+    of_links = {
+        label: [significant(value) for value in links[key]] for key, label in LINK_COLUMNS.items()
+    } | {
+        "queue\ndrops": [str(value) for value in busy["queue_drops"]],
+        "marked": [str(value) for value in busy["marked_packets"]],
+    }
+    return Group(
+        *_fitting(title, names, numbers, console),
+        Text(more + jain, style="dim"),
+        *_fitting("links", {"link": links["link"].to_list()}, of_links, console),
     )
-    last = ""
-    for standing in standings:
-        contender = standing.contender
-        if last and contender.scenario != last:
-            table.add_section()
-        last = contender.scenario
-        numbers = [
+
+
+def comparison(standings: Sequence[Standing], console: Console) -> Group:
+    """One row per scenario and controller, means with half their 95 % interval."""
+    names = {
+        "scenario": [standing.contender.scenario for standing in standings],
+        "controller": [standing.contender.controller for standing in standings],
+    }
+    numbers = {
+        f"{column.label}\n{column.unit}".rstrip(): [
             with_interval(standing.estimates[column.key]) if standing.estimates else "failed"
-            for column in COLUMNS
+            for standing in standings
         ]
-        table.add_row(contender.scenario, contender.controller, *numbers, str(standing.n_runs))
+        for column in COLUMNS
+    } | {"runs": [str(standing.n_runs) for standing in standings]}
+    title = "mean ± half the 95 % interval over runs"
+    return Group(*_fitting(title, names, numbers, console))
+
+
+Columns = Mapping[str, Sequence[str]]
+"""cells by heading, all of one length"""
+
+
+def _fitting(title: str, names: Columns, numbers: Columns, console: Console) -> list[Table]:
+    """As few tables as the width of the terminal allows, each with the names on the left."""
+    headings = list(numbers)
+    for n_tables in range(1, len(headings) + 1):
+        size = math.ceil(len(headings) / n_tables)
+        parts = [headings[start : start + size] for start in range(0, len(headings), size)]
+        tables = [
+            _filled(title, names, {heading: numbers[heading] for heading in part}) for part in parts
+        ]
+        if n_tables == len(headings) or _widest(tables, console) <= console.width:
+            return tables
+    return []
+
+
+def _filled(title: str, names: Columns, numbers: Columns) -> Table:
+    table = _table(title, list(names), list(numbers))
+    columns = [*names.values(), *numbers.values()]
+    groups = next(iter(names.values()))
+    for index, cells in enumerate(zip(*columns, strict=True)):
+        if len(names) > 1 and index and "scenario" in names and groups[index - 1] != groups[index]:
+            table.add_section()
+        table.add_row(*cells)
     return table
+
+
+def _widest(tables: Sequence[Table], console: Console) -> int:
+    unbounded = console.options.update(max_width=1000)
+    return max(console.measure(table, options=unbounded).maximum for table in tables)
 
 
 def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for label in left:
-        table.add_column(label)
+        table.add_column(label, no_wrap=True)
     for label in right:
         table.add_column(label, justify="right")
     return table
@@ -127,9 +160,7 @@ def _published_tables(result: Reproduction, console: Console) -> list[Table]:
         size = math.ceil(len(metrics) / n_tables)
         parts = [metrics[start : start + size] for start in range(0, len(metrics), size)]
         tables = [_published_table(result, part) for part in parts]
-        unbounded = console.options.update(max_width=1000)
-        widths = [console.measure(table, options=unbounded).maximum for table in tables]
-        if max(widths, default=0) <= console.width:
+        if _widest(tables, console) <= console.width:
             return tables
     return [_published_table(result, [metric]) for metric in metrics]
 
@@ -170,7 +201,9 @@ def _cell(measured: Measured, metric: str) -> Text:
 
 
 def _claims(result: Reproduction) -> Table:
-    table = _table("claims of the paper", ["", "claim", "observed"], [])
+    table = _table("claims of the paper", [""], [])
+    table.add_column("claim")
+    table.add_column("observed")
     for checked in result.claims:
         style = STYLES[VERDICTS[checked.verdict]]
         table.add_row(Text(checked.verdict, style=style), checked.claim.text, describe(checked))
@@ -178,7 +211,8 @@ def _claims(result: Reproduction) -> Table:
 
 
 def _assumptions(result: Reproduction) -> Table:
-    table = _table("assumptions", ["origin", "what"], [])
+    table = _table("assumptions", ["origin"], [])
+    table.add_column("what")
     for assumption in result.experiment.assumptions:
         table.add_row(assumption.origin, assumption.text)
     return table

@@ -13,10 +13,27 @@ mod simulate;
 mod tables;
 mod trace;
 
+/// The sources between the core and Python, for their hash.
+const SOURCES: [&str; 5] = [
+    include_str!("controller.rs"),
+    include_str!("records.rs"),
+    include_str!("scenario.rs"),
+    include_str!("simulate.rs"),
+    include_str!("tables.rs"),
+];
+
+/// FNV-1a over the sources of this crate, as the core's build script hashes its own.
+fn binding_hash() -> String {
+    let bytes = SOURCES.iter().flat_map(|source| source.bytes());
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
+}
+
 /// Ackademy's compiled core.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CODE_HASH", ackademy::CODE_HASH)?;
+    module.add("BINDING_HASH", binding_hash())?;
     module.add_class::<records::Ack>()?;
     module.add_class::<records::Flow>()?;
     module.add_class::<records::Loss>()?;

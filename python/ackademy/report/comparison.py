@@ -14,6 +14,9 @@ from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.series import Strip, strips
 from ackademy.run import Run
 
+ROWS_MAX = 200
+"""flows in the table of one run"""
+
 
 def page(standings: Sequence[Standing], folder: Path, command: str) -> str:
     """The HTML file of a comparison."""
@@ -31,7 +34,7 @@ def page(standings: Sequence[Standing], folder: Path, command: str) -> str:
         cite="",
         facts={},
     )
-    lead = "A small dot is one flow of one run; the ellipse holds 95 % of them."
+    lead = "A small dot is one run, the mean over its flows; the ellipse holds 95 % of the runs."
     sections = [
         Section("plane", "Throughput against delay", lead, _planes(groups, colour)),
         Section(
@@ -79,9 +82,16 @@ def run_page(run: Run, command: str) -> str:
         }
     )
     links = measured.links.rename({"loss_ratio": "loss", "wait_ms": "wait ms"})
+    hidden = flows.height - ROWS_MAX
+    more = f"The first {ROWS_MAX}; {hidden} more are in the tables (--parquet)."
     sections = [
         Section("time", "Over time", "", strips([strip])),
-        Section("flows", "Flows", "", _frame(flows.columns, flows.rows())),
+        Section(
+            "flows",
+            "Flows",
+            more if hidden > 0 else "",
+            _frame(flows.columns, flows.head(ROWS_MAX).rows()),
+        ),
         Section("links", "Links", "", _frame(links.columns, links.rows())),
         Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]

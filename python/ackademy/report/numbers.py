@@ -18,7 +18,7 @@ def significant(value: float, digits: int = 4) -> str:
         return "∞" if value > 0 else "−∞"
     if value == 0.0:
         return "0"
-    exponent = math.floor(math.log10(abs(value)))
+    exponent = int(f"{value:.{digits - 1}e}".split("e")[1])  # after rounding
     if exponent < -3 or exponent > 6:
         mantissa, power = f"{value:.{max(digits - 2, 0)}e}".split("e")
         text = f"{mantissa}e{int(power)}"
@@ -30,7 +30,8 @@ def significant(value: float, digits: int = 4) -> str:
 def with_interval(interval: Interval) -> str:
     """A value and half its interval, which is left out where there is one run only."""
     value = significant(interval.value)
-    if math.isnan(interval.low) or interval.low == interval.high:
+    rounding = 1e-9 * abs(interval.value)
+    if math.isnan(interval.low) or interval.half_width <= rounding:
         return value
     return f"{value} ± {significant(interval.half_width, 2)}"
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from ackademy import experiments
 from ackademy.intervals import Interval
+from ackademy.measures import METRICS
 from ackademy.report.forest import Mark, Scale, forest, reach
 from ackademy.report.markup import Markup, element, join, math_label
 from ackademy.report.numbers import percent, significant, with_interval
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.series import Strip, strips
-from ackademy.reproduce import METRICS, Checked, Measured, Reproduction, difference_ratio
+from ackademy.reproduce import Checked, Measured, Reproduction, difference_ratio
 
 VERDICTS = {
     "holds": "holds",
@@ -46,64 +47,59 @@ def page(reproduction: Reproduction) -> str:
 
 
 def _sections(reproduction: Reproduction) -> list[Section]:
-    run = [measured for measured in reproduction.rows if measured.n_runs]
-    sections = []
-    if reproduction.claims:
-        sections.append(
-            Section(
-                "claims",
-                "What the paper says",
-                "Each sentence is held against the 95 % bootstrap interval of what we observed.",
-                _claims(reproduction.claims),
-            )
-        )
-    if run:
-        sections.append(
-            Section(
-                "plane",
-                "Throughput against delay",
-                "A small dot is one sender of one run; "
-                "the ellipse holds 95 % of them if they are normally distributed.",
-                _planes(reproduction),
-            )
-        )
-    if run and reproduction.experiment.metrics:
-        sections.append(
-            Section(
-                "differences",
-                "How far from the published numbers",
-                "Zero is the published value. Bars are 95 % intervals of ours.",
-                _differences(reproduction),
-            )
-        )
-        sections.append(
-            Section(
-                "table",
-                f"{reproduction.experiment.item}, number by number",
-                "Published, ours ± half the 95 % interval, difference. Variances are compared "
-                "as standard deviations. Green: the published number is inside our interval.",
-                _table(reproduction),
-            )
-        )
-    if any(measured.drawn for measured in run):
-        sections.append(
-            Section(
-                "time",
-                "One run over time",
-                "The run with seed 1. All charts of a view have the same axes.",
-                _series(reproduction),
-            )
-        )
-    sections.append(
+    """What there is something to say in."""
+    run = any(measured.n_runs for measured in reproduction.rows)
+    numbers = run and bool(reproduction.experiment.metrics)
+    drawn = any(measured.drawn for measured in reproduction.rows)
+    return [
+        *([_claims_section(reproduction)] if reproduction.claims else []),
+        *([_plane_section(reproduction)] if run else []),
+        *(_number_sections(reproduction) if numbers else []),
+        *([_time_section(reproduction)] if drawn else []),
         Section(
-            "assumptions",
-            "What this rests on",
-            "Every choice behind these numbers, and who made it.",
-            _assumptions(reproduction),
-        )
+            anchor="assumptions",
+            title="What this rests on",
+            lead="Every choice behind these numbers, and who made it.",
+            body=_assumptions(reproduction),
+        ),
+        Section("repeat", "How to repeat it", "", _repeat(reproduction)),
+    ]
+
+
+def _claims_section(reproduction: Reproduction) -> Section:
+    lead = "Each sentence is held against the 95 % bootstrap interval of what we observed."
+    return Section("claims", "What the paper says", lead, _claims(reproduction.claims))
+
+
+def _plane_section(reproduction: Reproduction) -> Section:
+    lead = (
+        "A small dot is one sender of one run; the ellipse holds 95 % of them if they are "
+        "normally distributed."
     )
-    sections.append(Section("repeat", "How to repeat it", "", _repeat(reproduction)))
-    return sections
+    return Section("plane", "Throughput against delay", lead, _planes(reproduction))
+
+
+def _number_sections(reproduction: Reproduction) -> list[Section]:
+    lead = (
+        "Published, ours ± half the 95 % interval, difference. Variances are compared as "
+        "standard deviations. Green: the published number is inside our interval."
+    )
+    return [
+        Section(
+            anchor="differences",
+            title="How far from the published numbers",
+            lead="Zero is the published value. Bars are 95 % intervals of ours.",
+            body=_differences(reproduction),
+        ),
+        Section(
+            "table", f"{reproduction.experiment.item}, number by number", lead, _table(reproduction)
+        ),
+    ]
+
+
+def _time_section(reproduction: Reproduction) -> Section:
+    lead = "The run with seed 1. All charts of a view have the same axes."
+    return Section("time", "One run over time", lead, _series(reproduction))
 
 
 def _facts(reproduction: Reproduction) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ N_BUCKETS = 350
 N_RATES = 160
 """intervals over which throughput is averaged"""
 MAX_LINES = 8
-"""flows drawn in one chart"""
+"""flows drawn in one chart: those that delivered most"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,14 @@ def strips(runs: Sequence[Strip]) -> Markup:
 
 
 def _card(run: Strip, charts: Sequence[_Lines], tops: Sequence[float], end: float) -> Markup:
+    n_flows = run.flows["flow"].n_unique() if run.flows.height else 0
+    more = f"the {MAX_LINES} largest of {n_flows} flows" if n_flows > MAX_LINES else None
     head = element(
         "header",
         element("i", class_=f"key s{run.colour}"),
         element("b", run.name),
         element("span", run.note, class_="hint"),
+        element("span", more, class_="hint") if more else None,
     )
     last = len(charts) - 1
     plots = [
@@ -111,7 +114,7 @@ def _queue(run: Strip) -> _Lines:
 
 
 def _throughput(run: Strip) -> _Lines:
-    """Delivered bytes over short intervals; of all flows together where they are many."""
+    """Delivered bytes over short intervals."""
     lines = []
     for name, part in _by_flow(run):
         time, delivered = _floats(part, "time_s"), _floats(part, "delivered_bytes")
@@ -123,8 +126,13 @@ def _throughput(run: Strip) -> _Lines:
 
 
 def _by_flow(run: Strip) -> list[tuple[str, pl.DataFrame]]:
-    parts = run.flows.partition_by("flow", maintain_order=True)
-    return [(str(part["flow"][0]), part) for part in parts[:MAX_LINES]]
+    """The flows, or those that delivered most where there are many."""
+    delivered = pl.col("delivered_bytes").cast(pl.Float64).max()
+    totals = run.flows.group_by("flow", maintain_order=True).agg(delivered)
+    largest = totals.sort("delivered_bytes", descending=True, maintain_order=True)
+    chosen = run.flows.filter(pl.col("flow").is_in(largest["flow"].head(MAX_LINES).to_list()))
+    parts = chosen.partition_by("flow", maintain_order=True)
+    return [(str(part["flow"][0]), part) for part in parts]
 
 
 def _floats(table: pl.DataFrame, column: str) -> FloatArray:
