@@ -233,6 +233,10 @@ def _row(
         key: float(cast("float", value)) for key, value in zip(metrics, cells[2:], strict=True)
     }
     common, own = schemes[scheme]
+    like = own.string("like", scheme)
+    if like not in schemes:
+        raise own.error("like", like, ", ".join(schemes))
+    common = schemes[like][0]
     settings = item.table("group", group)
     missing = common.string("missing", "")
     if missing:

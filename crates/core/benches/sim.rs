@@ -1,6 +1,6 @@
 //! Speed of the simulator in data packets per core-second, and its memory.
 //!
-//! `cargo bench --bench sim -- [CASE ...]` prints one JSON row per case: `case`, `packets` delivered,
+//! `cargo bench --bench sim -- [list | CASE ...]` prints one JSON row per case: `case`, `packets` delivered,
 //! `cpu_s` of this process, `packets_per_s`, `events_per_packet`, medians over the runs. CUBIC, SACK,
 //! RACK-TLP, PRR, delayed acknowledgements and delivery-rate samples are on.
 #![allow(missing_docs, reason = "a program, not an interface")]
@@ -126,12 +126,19 @@ fn idle_flow_bytes() {
 fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    if wanted.is_empty() || wanted.iter().any(|name| name == "idle") {
-        idle_flow_bytes();
+    if wanted.iter().any(|name| name == "list") {
+        for case in cases() {
+            println!("{}", case.name);
+        }
+        println!("idle");
+        return;
     }
     for case in cases() {
         if wanted.is_empty() || wanted.contains(&case.name) {
             measure(&case);
         }
+    }
+    if wanted.is_empty() || wanted.iter().any(|name| name == "idle") {
+        idle_flow_bytes();
     }
 }

@@ -237,11 +237,12 @@ impl PerFlow {
     }
 
     #[inline]
-    fn slot(&self, id: SubflowId) -> &Option<Box<dyn Controller>> {
-        match id.0 {
+    fn get(&self, id: SubflowId) -> &dyn Controller {
+        let slot = match id.0 {
             0 => &self.first,
             index => &self.others[index as usize - 1],
-        }
+        };
+        slot.as_deref().expect("the subflow was added and not removed")
     }
 
     fn slot_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
@@ -249,10 +250,6 @@ impl PerFlow {
             0 => &mut self.first,
             index => &mut self.others[index as usize - 1],
         }
-    }
-
-    fn get(&self, id: SubflowId) -> &dyn Controller {
-        self.slot(id).as_deref().expect("the subflow was added and not removed")
     }
 
     fn get_mut(&mut self, id: SubflowId) -> &mut Box<dyn Controller> {

@@ -53,6 +53,7 @@ pub struct Kong<O> {
 
 /// The paper's open choices, as chosen.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is one open choice of the paper
 struct Rules {
     step: StepLength,
     spread: bool,

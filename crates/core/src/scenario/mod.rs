@@ -2,7 +2,7 @@
 //! file, line, field, value and what is allowed.
 use crate::params::ParamValue;
 use crate::sim::trace::Trace;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 mod check;
@@ -163,7 +163,7 @@ impl Scenario {
     pub fn canonical(&self) -> String {
         let mut text = toml::to_string(&self.spec).expect("a parsed scenario can be written");
         for (name, trace) in &self.traces {
-            text += &format!("# trace {name:?} {:016x}\n", trace.digest());
+            let _ = writeln!(text, "# trace {name:?} {:016x}", trace.digest());
         }
         text
     }

@@ -112,7 +112,7 @@ pub struct LinkSpec {
     /// Uniform redraw at a frequency, instead of `delay_ms`.
     #[serde(default)]
     pub delay_random: Option<DelayRandomSpec>,
-    /// Standard deviation of a normal delay per packet around `delay_ms`, cut to [0, 2 delay_ms].
+    /// Standard deviation of a normal delay per packet around `delay_ms`, cut to 0 and twice that.
     #[serde(default)]
     pub jitter_ms: f64,
     /// Whether a falling delay may not let a packet overtake an earlier one.

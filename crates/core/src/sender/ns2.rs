@@ -28,6 +28,7 @@ enum Cut {
 
 /// ns-2's NewReno.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // ns-2's own switches and flags
 pub struct Ns2Sender {
     packet: u64,
     payload: u64,
@@ -227,7 +228,7 @@ impl Ns2Sender {
                     }
                 }
                 self.first_partial = false;
-                self.new_ack(now, number, ack, governor, supply.unsent == 0);
+                self.new_ack(now, ack, governor, supply.unsent == 0);
             } else {
                 self.partial_ack(now, number, ack, governor);
             }
@@ -242,14 +243,8 @@ impl Ns2Sender {
     }
 
     /// `newack()` and `opencwnd()`.
-    fn new_ack(
-        &mut self,
-        now: Time,
-        number: i64,
-        ack: &Packet,
-        governor: &mut Governor,
-        app_limited: bool,
-    ) {
+    fn new_ack(&mut self, now: Time, ack: &Packet, governor: &mut Governor, app_limited: bool) {
+        let number = ack.seq as i64 - 1;
         self.dupacks = 0;
         let syn = self.handshake && self.acked < 0;
         let sent_at = self.advance(number);

@@ -33,6 +33,17 @@ struct Probe {
     again: bool,
 }
 
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    delivered: Delivered,
+    /// The sample, and the largest of the batch.
+    rtt: (Span, Span),
+    una_before: u64,
+    inflight_before: u64,
+    ce_bytes: u64,
+}
+
 /// RFC 6937's state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Prr {
@@ -283,7 +294,9 @@ impl SackSender {
             self.open_episode();
         }
         if delivered.bytes > 0 {
-            self.tell_ack(now, ack, &delivered, (rtt, una_before, inflight_before), governor);
+            let ce_bytes = u64::from(ack.ce_bytes);
+            let progress = Progress { delivered, rtt, una_before, inflight_before, ce_bytes };
+            self.tell_ack(now, &progress, governor);
         }
         if lost.bytes > 0 {
             let kind = if opened { LossKind::Gap } else { LossKind::More };
@@ -374,14 +387,9 @@ impl SackSender {
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
-    fn tell_ack(
-        &mut self,
-        now: Time,
-        ack: &Packet,
-        delivered: &Delivered,
-        ((rtt, rtt_max), una_before, inflight_before): ((Span, Span), u64, u64),
-        governor: &mut Governor,
-    ) {
+    fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
+        let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =
+            *progress;
         // The window counts as used for a round trip after it was full; in slow start also if more
         // than half of it was in flight (as in Linux).
         let slow_start = self.allowed.cwnd < self.allowed.ssthresh;
@@ -389,7 +397,7 @@ impl SackSender {
             || (slow_start && self.allowed.cwnd < 2 * inflight_before);
         // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
         let in_disorder = self.board.una() == una_before;
-        let ce_marked = Bytes(u64::from(ack.ce_bytes).min(delivered.bytes));
+        let ce_marked = Bytes(ce_bytes.min(delivered.bytes));
         self.stats.ce_marked_bytes += ce_marked.0;
         let record = Ack {
             now,
