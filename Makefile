@@ -32,7 +32,8 @@ test: test-rust test-python ## all tests
 test-rust:
 	cargo test --workspace --quiet
 
-test-python: build
+test-python: $(UV)
+	$(UV) sync --locked --quiet --extra ray
 	$(RUN) pytest -q
 
 bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/results.json
