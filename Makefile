@@ -22,7 +22,7 @@ build/uv/bin/uv:
 	build/uv/bin/pip install --quiet uv==$(UV_VERSION)
 
 build: $(UV) ## the extension module and the Python environment in .venv
-	$(UV) sync --locked --quiet
+	$(UV) sync --locked --quiet --inexact
 
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
 	$(RUN) ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
@@ -33,7 +33,7 @@ test-rust:
 	cargo test --workspace --quiet
 
 test-python: $(UV)
-	$(UV) sync --locked --quiet --extra ray
+	$(UV) sync --locked --quiet --inexact --extra ray
 	$(RUN) pytest -q
 
 bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/results.json

@@ -14,6 +14,7 @@ __all__ = [
     "Loss",
     "Scenario",
     "controllers",
+    "generate_trace",
     "schema",
     "simulate",
 ]
@@ -195,4 +196,17 @@ def simulate(
 
     Returns:
         Columns by table: flows, counters, links, flow_series, link_series.
+    """
+
+def generate_trace(seconds: float, mean_mbps: float, volatility: float, seed: int) -> str:
+    """A cellular-like trace in mahimahi's text format.
+
+    The rate wanders as a bounded Brownian motion pulled towards its mean and vanishes now and then
+    (after Sprout's model, Winstein, Sivaraman and Balakrishnan, NSDI 2013, section 3.1).
+
+    Args:
+        seconds: length, after which the trace repeats.
+        mean_mbps: mean over the whole trace, outages included.
+        volatility: standard deviation that the rate gains in a second, relative to the mean.
+        seed: of every draw.
     """

@@ -259,6 +259,28 @@ def schema() -> None:
     typer.echo(_core.schema())
 
 
+@app.command()
+def trace(
+    mbps: Annotated[float, typer.Option(min=0.01, max=10_000, help="Mean rate.")] = 10.0,
+    seconds: Annotated[
+        float, typer.Option(min=1.0, max=86_400, help="Length; the trace then repeats.")
+    ] = 60.0,
+    volatility: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=10.0, help="Change of the rate in a second, relative to its mean."
+        ),
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 1,
+) -> None:
+    """Print a cellular-like trace in mahimahi's format, for a link's `trace`.
+
+    Examples:
+        ackademy trace --mbps 5 --seconds 30 > scenarios/cellular.trace
+    """
+    typer.echo(_core.generate_trace(seconds, mbps, volatility, seed), nl=False)
+
+
 app.command("peers")(peers_module.peers)
 
 

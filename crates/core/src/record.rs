@@ -75,10 +75,12 @@ pub struct LinkRow {
     pub random_losses: u64,
     /// Marked by the queue.
     pub marked_packets: u64,
-    /// Put on the wire and not lost.
+    /// Put on the wire by the end of the run, and not lost.
     pub delivered_packets: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
+    /// Still in the queue, or in transmission, at the end of the run.
+    pub queued_packets: u64,
     /// Mean wait before transmission; NaN if there was none.
     pub wait_mean_ms: f64,
     /// What it could have carried in the run.

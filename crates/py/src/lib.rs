@@ -11,6 +11,7 @@ mod records;
 mod scenario;
 mod simulate;
 mod tables;
+mod trace;
 
 /// The sources between the core and Python, for their hash.
 const SOURCES: [&str; 5] = [
@@ -39,5 +40,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate::simulate, module)?)
+    module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)
 }

@@ -1,7 +1,7 @@
-//! From faults to lines: where in the text a fault is, and how to say it on one line.
+//! What is wrong with a scenario, and how to say it on one line.
+use super::explain::one_line;
 use std::fmt;
 use std::ops::RangeInclusive;
-use toml::de::{DeTable, DeValue};
 
 /// A value that a scenario may not have.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,20 +24,25 @@ impl Fault {
     /// A fault at `path`.
     pub fn new(path: &str, value: impl fmt::Display, allowed: impl fmt::Display) -> Self {
         Self {
-            path: printable(path),
-            value: printable(&value.to_string()),
-            allowed: allowed.to_string(),
+            path: cut(&one_line(path)),
+            value: cut(&one_line(&value.to_string())),
+            allowed: one_line(&allowed.to_string()),
         }
+    }
+
+    /// Whether the fault is at, or below, the dotted path of an override.
+    pub fn lies_in(&self, path: &str) -> bool {
+        let own = self.path.replace('[', ".").replace(']', "");
+        own == path || own.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
     }
 }
 
-/// On one line, at most 80 characters, without control characters.
-fn printable(text: &str) -> String {
-    let clean = text.chars().map(|char| if char.is_control() { ' ' } else { char });
+/// At most 80 characters.
+fn cut(text: &str) -> String {
     if text.chars().count() <= 80 {
-        return clean.collect();
+        return text.to_owned();
     }
-    clean.take(77).chain("...".chars()).collect()
+    text.chars().take(77).chain("...".chars()).collect()
 }
 
 /// `value` if it lies in `range` (NaN lies in none).
@@ -53,75 +58,46 @@ pub fn integer(path: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64
     if range.contains(&value) {
         return Ok(value);
     }
-    Err(Fault::new(path, value, format!("an integer in [{}, {}]", range.start(), range.end())))
-}
-
-/// The line of a syntax or type error, from 1.
-pub fn line_of(text: &str, error: &toml::de::Error) -> usize {
-    error.span().map_or(0, |span| line_at(text, span.start))
-}
-
-/// A syntax or type error on one line, with the key of its line and the value found there.
-pub fn one_line(text: &str, error: &toml::de::Error) -> String {
-    let message: String = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    let message: String = message.chars().filter(|char| !char.is_control()).collect();
-    let Some(span) = error.span() else { return message };
-    let line = text.lines().nth(line_at(text, span.start) - 1).unwrap_or_default();
-    match line.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => {
-            let fault = Fault::new(key.trim(), value.trim(), message);
-            format!("{} = {}: {}", fault.path, fault.value, fault.allowed)
-        }
-        _ => message,
-    }
-}
-
-fn line_at(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
-}
-
-/// The line of the field at `path`, or of its nearest enclosing table; 0 if there is none.
-pub fn line_of_path(text: &str, path: &str) -> usize {
-    let Ok(root) = DeTable::parse(text) else { return 0 };
-    let mut offset = None;
-    let mut value: Option<&DeValue> = None;
-    for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
-        let next = match (value, step.parse::<usize>()) {
-            (None, _) => root.get_ref().get(step),
-            (Some(DeValue::Array(items)), Ok(index)) => items.get(index),
-            (Some(DeValue::Table(table)), _) => table.get(step),
-            _ => None,
-        };
-        let Some(next) = next else { break };
-        offset = Some(next.span().start);
-        value = Some(next.get_ref());
-    }
-    offset.map_or(0, |offset| line_at(text, offset))
+    Err(Fault::new(path, value, format!("a whole number in [{}, {}]", range.start(), range.end())))
 }
 
 /// Sets the value at a dotted path such as `dumbbell.bottleneck.queue.packets` or `flow.0.params`;
 /// missing tables are made.
-pub fn set(table: &mut toml::Table, path: &str, value: &str) -> Result<(), String> {
-    let parsed: toml::Table = toml::from_str(&format!("value = {value}"))
-        .map_err(|_| format!("override {path} = {value}: allowed is a TOML value"))?;
+pub fn set(table: &mut toml::Table, path: &str, value: &str) -> Result<(), Fault> {
+    let fault = |allowed: String| Err(Fault::new(path, value, allowed));
+    let parsed: Option<toml::Value> = toml::from_str(&format!("value = {value}"))
+        .ok()
+        .filter(|table: &toml::Table| table.len() == 1)
+        .and_then(|mut table| table.remove("value"));
+    let Some(parsed) = parsed else {
+        return fault("a TOML value (words in quotes)".to_owned());
+    };
     let steps: Vec<&str> = path.split('.').collect();
+    if steps.len() > DEPTH_MAX || steps.iter().any(|step| step.is_empty()) {
+        return fault("a path like dumbbell.bottleneck.rate_mbps or flow.0.controller".to_owned());
+    }
     let (last, parents) = steps.split_last().expect("split yields at least one part");
     let mut here: &mut toml::Table = table;
-    for (depth, step) in parents.iter().enumerate() {
-        if step.parse::<usize>().is_ok() {
-            continue;
-        }
+    let mut parents = parents.iter().peekable();
+    while let Some(step) = parents.next() {
         let next = here.entry(*step).or_insert_with(|| toml::Table::new().into());
-        let index = parents.get(depth + 1).and_then(|index| index.parse::<usize>().ok());
-        here = match (next, index) {
-            (toml::Value::Table(table), None) => table,
-            (toml::Value::Array(items), Some(index)) => items
-                .get_mut(index)
-                .and_then(toml::Value::as_table_mut)
-                .ok_or_else(|| format!("override {path}: there is no element {index}"))?,
-            _ => return Err(format!("override {path}: `{step}` has no such field")),
+        here = match next {
+            toml::Value::Table(table) => table,
+            toml::Value::Array(items) => {
+                let count = items.len();
+                let item =
+                    parents.next().and_then(|index| items.get_mut(index.parse::<usize>().ok()?));
+                match item {
+                    Some(toml::Value::Table(table)) => table,
+                    _ => return fault(format!("{step}.N.FIELD with N below {count}")),
+                }
+            }
+            _ => return fault(format!("no more steps: `{step}` is not a table")),
         };
     }
-    here.insert((*last).to_owned(), parsed["value"].clone());
+    here.insert((*last).to_owned(), parsed);
     Ok(())
 }
+
+/// Deepest path of an override.
+const DEPTH_MAX: usize = 16;

@@ -13,13 +13,36 @@ use crate::{controllers, coupled};
 const LINKS_MAX: usize = 250_000;
 
 impl Builder {
+    /// What a flow says of its route fits the topology.
+    fn check_route(&self, path: &str, flow: &FlowSpec) -> Result<(), Fault> {
+        let (links, route, multipath, topology) = match self.topology {
+            Topology::Free => (true, false, false, "[[link]]"),
+            Topology::Dumbbell { .. } => (false, false, false, "[dumbbell]"),
+            Topology::ParkingLot { .. } => (false, true, false, "[parking_lot]"),
+            Topology::TwoPath => (false, true, true, "[two_path]"),
+        };
+        let given = [
+            ("path", links, flow.path.is_some()),
+            ("reverse", links, flow.reverse.is_some()),
+            ("route", route, flow.route.is_some()),
+            ("multipath", multipath, flow.multipath),
+        ];
+        if let Some((field, ..)) = given.iter().find(|(_, may, given)| *given && !may) {
+            let allowed = format!("nothing here with {topology}");
+            return Err(Fault::new(&format!("{path}.{field}"), "given", allowed));
+        }
+        if links && flow.path.as_ref().is_none_or(Vec::is_empty) {
+            let value = if flow.path.is_some() { "[]" } else { "absent" };
+            return Err(Fault::new(&format!("{path}.path"), value, "names of one link or more"));
+        }
+        if flow.multipath && flow.route.is_some() {
+            return Err(Fault::new(&format!("{path}.route"), "given", "nothing beside multipath"));
+        }
+        Ok(())
+    }
+
     /// The routes of a flow's subflows; makes its access links.
     fn routes(&mut self, path: &str, flow: &FlowSpec, name: &str) -> Result<Vec<Route>, Fault> {
-        let free = matches!(self.topology, Topology::Free);
-        if free != flow.path.is_some() || (!free && flow.reverse.is_some()) {
-            let allowed = "links with [[link]], none with a preset";
-            return Err(Fault::new(&format!("{path}.path"), format!("{:?}", flow.path), allowed));
-        }
         let fault = |value: String, allowed: &str| {
             Err(Fault::new(&format!("{path}.route"), value, allowed))
         };
@@ -30,12 +53,7 @@ impl Builder {
                 let reverse = self.named(&format!("{path}.reverse"), flow.reverse.as_deref())?;
                 Ok(vec![Route { forward, reverse }])
             }
-            Topology::Dumbbell { access } => {
-                if given.is_some() || flow.multipath {
-                    return fault(format!("{given:?}"), "none with [dumbbell]");
-                }
-                Ok(vec![self.dumbbell_route(name, access)])
-            }
+            Topology::Dumbbell { access } => Ok(vec![self.dumbbell_route(name, access)]),
             Topology::ParkingLot { hops } => {
                 let (first, last) = match given {
                     None => (0, hops - 1),
@@ -62,6 +80,10 @@ impl Builder {
         }
     }
 
+    fn has_access_links(&self) -> bool {
+        matches!(self.topology, Topology::Dumbbell { access: Some(_) })
+    }
+
     fn dumbbell_route(&mut self, name: &str, access: Option<(Rate, Span)>) -> Route {
         let Some((rate, delay)) = access else {
             return Route { forward: vec![0], reverse: vec![1] };
@@ -81,7 +103,9 @@ impl Builder {
             found.map(|link| link as u32).ok_or_else(|| {
                 let known: Vec<&str> =
                     self.links.iter().take(20).map(|link| link.name.as_str()).collect();
-                Fault::new(&format!("{path}[{index}]"), format!("{name:?}"), known.join(", "))
+                let more = if self.links.len() > 20 { ", ..." } else { "" };
+                let allowed = format!("{}{more}", known.join(", "));
+                Fault::new(&format!("{path}[{index}]"), format!("{name:?}"), allowed)
             })
         };
         let links: Vec<u32> =
@@ -110,20 +134,28 @@ pub(super) fn flow_plans(
     traffic(&format!("{path}.traffic"), &flow.traffic)?;
     let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
     let params = params(path, flow)?;
+    builder.check_route(path, flow)?;
+    let base = flow.name.clone().unwrap_or_else(|| format!("flow{}", path_index(path)));
+    let mut shared = None;
     for copy in 0..flow.count {
-        let base = flow.name.clone().unwrap_or_else(|| format!("flow{}", path_index(path)));
-        let name = if flow.count == 1 { base } else { format!("{base}_{copy}") };
-        let subflows = builder.routes(path, flow, &name)?;
+        let name = if flow.count == 1 { base.clone() } else { format!("{base}_{copy}") };
+        let subflows = match &shared {
+            Some(routes) => Vec::clone(routes),
+            None => builder.routes(path, flow, &name)?,
+        };
+        if !builder.has_access_links() {
+            shared = Some(subflows.clone());
+        }
         if builder.links.len() > LINKS_MAX {
-            let allowed = format!("at most {LINKS_MAX} links with the access links");
-            return Err(Fault::new(path, format!("{} links", builder.links.len()), allowed));
+            let allowed = format!("so few that all have at most {LINKS_MAX} links together");
+            return Err(Fault::new(&format!("{path}.count"), flow.count, allowed));
         }
         plans.push(ConnectionPlan {
             name,
             controller: flow.controller.clone(),
             params: params.clone(),
             subflows,
-            start: Time::from_secs_f64(flow.start_s + f64::from(copy) * flow.start_step_s),
+            start: Time::from_secs_f64(flow.start_s + copy as f64 * flow.start_step_s),
             start_spread: Span::from_secs_f64(flow.start_spread_s),
             stop: flow.stop_s.map_or(Time::NEVER, Time::from_secs_f64),
             traffic: flow.traffic.clone(),
@@ -208,21 +240,32 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
             own.$field.or(common.$field).unwrap_or(if ns2 { $ns2 } else { $sack })
         };
     }
-    let field = |name: &str| format!("{path}.{name}");
+    // A value from the scenario's [sender] is that table's fault.
+    macro_rules! field {
+        ($field:ident) => {
+            if own.$field.is_none() && common.$field.is_some() {
+                concat!("sender.", stringify!($field)).to_owned()
+            } else {
+                format!("{path}.{}", stringify!($field))
+            }
+        };
+    }
     let packet = u64::from(pick!(packet_bytes, 1500, 1260));
-    integer(&field("packet_bytes"), packet, 1..=65_535)?;
+    integer(&field!(packet_bytes), packet, 1..=65_535)?;
     let header = u64::from(pick!(header_bytes, 52, 50));
-    integer(&field("header_bytes"), header, 0..=packet - 1)?;
+    integer(&field!(header_bytes), header, 0..=packet - 1)?;
     let ack = u64::from(pick!(ack_bytes, 52, 40));
-    integer(&field("ack_bytes"), ack, 1..=65_535)?;
+    integer(&field!(ack_bytes), ack, 1..=65_535)?;
     let ack_every = pick!(ack_every, 2, 1);
-    integer(&field("ack_every"), u64::from(ack_every), 1..=1000)?;
-    let packets = |name: &str, value: f64| {
-        number(&field(name), value, 1.0..=1e9).map(|value| Bytes((value * packet as f64) as u64))
+    integer(&field!(ack_every), u64::from(ack_every), 1..=1000)?;
+    let packets = |path: &str, value: f64| {
+        number(path, value, 1.0..=1e9).map(|value| Bytes((value * packet as f64) as u64))
     };
-    let span = |name: &str, value: f64| number(&field(name), value, 0.0..=MILLIS_MAX).map(millis);
+    let span =
+        |path: &str, least: f64, value: f64| number(path, value, least..=MILLIS_MAX).map(millis);
+    let rto_min_ms = pick!(rto_min_ms, 200.0, 200.0);
     let receiver_window_packets = pick!(receiver_window_packets, u64::MAX >> 1, 100_000);
-    integer(&field("receiver_window_packets"), receiver_window_packets, 1..=u64::MAX >> 1)?;
+    integer(&field!(receiver_window_packets), receiver_window_packets, 1..=u64::MAX >> 1)?;
     let ssthresh = own.initial_ssthresh_packets.or(common.initial_ssthresh_packets);
     Ok(SenderConfig {
         recovery: if ns2 { Recovery::Ns2 } else { Recovery::Sack },
@@ -230,17 +273,24 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         header: Bytes(header),
         ack: Bytes(ack),
         ack_every,
-        ack_delay: span("ack_delay_ms", pick!(ack_delay_ms, 40.0, 100.0))?,
-        initial_cwnd: packets("initial_cwnd_packets", pick!(initial_cwnd_packets, 10.0, 2.0))?,
+        ack_delay: span(&field!(ack_delay_ms), 0.0, pick!(ack_delay_ms, 40.0, 100.0))?,
+        initial_cwnd: packets(
+            &field!(initial_cwnd_packets),
+            pick!(initial_cwnd_packets, 10.0, 2.0),
+        )?,
         initial_ssthresh: match ssthresh.or(ns2.then_some(100_000.0)) {
-            Some(value) => packets("initial_ssthresh_packets", value)?,
+            Some(value) => packets(&field!(initial_ssthresh_packets), value)?,
             None => Bytes(u64::MAX),
         },
         receiver_window_packets,
-        rto_min: span("rto_min_ms", pick!(rto_min_ms, 200.0, 200.0))?,
-        rto_max: span("rto_max_ms", pick!(rto_max_ms, 60_000.0, 60_000.0))?,
-        rto_initial: span("rto_initial_ms", pick!(rto_initial_ms, 1000.0, 3000.0))?,
-        rto_tick: span("rto_tick_ms", pick!(rto_tick_ms, 1.0, 0.1))?.max(Span(1)),
+        rto_min: span(&field!(rto_min_ms), 0.0, rto_min_ms)?,
+        rto_max: span(
+            &field!(rto_max_ms),
+            rto_min_ms.max(1.0),
+            pick!(rto_max_ms, 60_000.0, 60_000.0),
+        )?,
+        rto_initial: span(&field!(rto_initial_ms), 1e-3, pick!(rto_initial_ms, 1000.0, 3000.0))?,
+        rto_tick: span(&field!(rto_tick_ms), 1e-6, pick!(rto_tick_ms, 1.0, 0.1))?,
         rack: pick!(rack, true, false),
         tlp: pick!(tlp, true, false),
         prr: pick!(prr, true, false),

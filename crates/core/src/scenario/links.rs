@@ -1,13 +1,16 @@
 //! From the file's links to planned ones: every direction of every link of a topology.
 use super::check::{Fault, integer, number};
 use super::network::{
-    DelayPlan, LinkPlan, MBPS_MAX, MILLIS_MAX, RatePlan, SECONDS_MAX, TraceGetter, duplicate,
-    millis,
+    DelayPlan, LinkPlan, MBPS_MAX, MILLIS_MAX, RatePlan, Reader, SECONDS_MAX, duplicate, millis,
+    one_of,
 };
 use super::spec::{
     DelayRandomSpec, DumbbellSpec, LinkSpec, LossSpec, QueueSpec, RateRandomSpec, ScenarioSpec,
 };
 use crate::units::{Rate, Span, Time};
+
+/// Most redraws of a rate or delay in a run.
+const DRAWS_MAX: f64 = 1e8;
 
 /// How flows find their links.
 pub(super) enum Topology {
@@ -28,25 +31,33 @@ impl Builder {
     pub(super) fn topology(
         &mut self,
         spec: &ScenarioSpec,
-        get: &mut TraceGetter,
+        reader: &mut Reader,
     ) -> Result<(), Fault> {
-        let presets = usize::from(spec.dumbbell.is_some())
-            + usize::from(spec.parking_lot.is_some())
-            + usize::from(spec.two_path.is_some());
-        if presets + usize::from(!spec.link.is_empty()) != 1 {
+        let given = one_of(&[
+            ("dumbbell", spec.dumbbell.is_some()),
+            ("parking_lot", spec.parking_lot.is_some()),
+            ("two_path", spec.two_path.is_some()),
+            ("link", !spec.link.is_empty()),
+        ]);
+        if let Err(given) = given {
+            let path = given.last().unwrap_or(&"topology");
+            let value = if given.is_empty() { "absent".into() } else { given.join(" and ") };
             let allowed = "exactly one of [dumbbell], [parking_lot], [two_path], [[link]]";
-            return Err(Fault::new("topology", format!("{presets} presets"), allowed));
+            return Err(Fault::new(path, value, allowed));
         }
         if let Some(dumbbell) = &spec.dumbbell {
-            return self.dumbbell(dumbbell, get);
+            return self.dumbbell(dumbbell, reader);
         }
         if let Some(lot) = &spec.parking_lot {
             integer("parking_lot.hops", u64::from(lot.hops), 1..=100)?;
+            if let Some(back_ms) = lot.reverse_delay_ms {
+                number("parking_lot.reverse_delay_ms", back_ms, 0.0..=MILLIS_MAX)?;
+            }
+            let plan = link_plan("parking_lot.bottleneck", &lot.bottleneck, "hop", None, reader)?;
+            let back = lot.reverse_delay_ms.map_or(plan.delay.least(), millis);
             for hop in 0..lot.hops {
-                let path = "parking_lot.bottleneck";
-                let link = link_plan(path, &lot.bottleneck, &format!("hop{hop}"), None, get)?;
-                let back = lot.reverse_delay_ms.map_or(link.delay.least(), millis);
-                let reverse = reverse_of(&link, &format!("hop{hop}_reverse"), back);
+                let link = LinkPlan { name: format!("{}{hop}", plan.name), ..plan.clone() };
+                let reverse = reverse_of(&link, &format!("{}_reverse", link.name), back);
                 self.links.extend([link, reverse]);
             }
             self.topology = Topology::ParkingLot { hops: lot.hops };
@@ -55,7 +66,7 @@ impl Builder {
                 [("first", &two.first), ("second", &two.second)].into_iter().enumerate()
             {
                 let path = format!("two_path.{field}");
-                let link = link_plan(&path, link, &format!("path{index}"), None, get)?;
+                let link = link_plan(&path, link, &format!("path{index}"), None, reader)?;
                 let least = link.delay.least();
                 let reverse = reverse_of(&link, &format!("path{index}_reverse"), least);
                 self.links.extend([link, reverse]);
@@ -64,23 +75,30 @@ impl Builder {
         } else {
             for (index, link) in spec.link.iter().enumerate() {
                 let path = format!("link[{index}]");
-                let plan = link_plan(&path, link, &format!("link{index}"), None, get)?;
+                let plan = link_plan(&path, link, &format!("link{index}"), None, reader)?;
                 self.links.push(plan);
             }
         }
-        if let Some(name) = duplicate(self.links.iter().map(|link| link.name.as_str())) {
-            return Err(Fault::new("link", name, "a name of its own for every link"));
+        if let Some((index, name)) = duplicate(self.links.iter().map(|link| link.name.as_str())) {
+            let path = match self.topology {
+                Topology::TwoPath => "two_path.second.name".to_owned(),
+                _ => format!("link[{index}].name"),
+            };
+            let allowed = "a name of its own for every link";
+            return Err(Fault::new(&path, format!("{name:?}"), allowed));
         }
         Ok(())
     }
 
-    fn dumbbell(&mut self, spec: &DumbbellSpec, get: &mut TraceGetter) -> Result<(), Fault> {
+    fn dumbbell(&mut self, spec: &DumbbellSpec, reader: &mut Reader) -> Result<(), Fault> {
         let path = "dumbbell.bottleneck";
-        let mut link = link_plan(path, &spec.bottleneck, "bottleneck", spec.rtt_ms, get)?;
+        if let Some(rtt_ms) = spec.rtt_ms {
+            number("dumbbell.rtt_ms", rtt_ms, 0.0..=MILLIS_MAX)?;
+        }
+        let mut link = link_plan(path, &spec.bottleneck, "bottleneck", spec.rtt_ms, reader)?;
         number("dumbbell.reverse_delay_ms", spec.reverse_delay_ms, 0.0..=MILLIS_MAX)?;
         let mut back = millis(spec.reverse_delay_ms);
         if let Some(rtt_ms) = spec.rtt_ms {
-            number("dumbbell.rtt_ms", rtt_ms, 0.0..=MILLIS_MAX)?;
             if spec.bottleneck.delay_ms != 0.0 || spec.reverse_delay_ms != 0.0 {
                 let allowed = "no delay_ms and reverse_delay_ms beside it";
                 return Err(Fault::new("dumbbell.rtt_ms", rtt_ms, allowed));
@@ -110,7 +128,7 @@ fn link_plan(
     spec: &LinkSpec,
     default_name: &str,
     rtt_ms: Option<f64>,
-    get: &mut TraceGetter,
+    reader: &mut Reader,
 ) -> Result<LinkPlan, Fault> {
     let field = |name: &str| format!("{path}.{name}");
     for (name, value) in [("delay_ms", spec.delay_ms), ("jitter_ms", spec.jitter_ms)] {
@@ -142,9 +160,9 @@ fn link_plan(
     Ok(LinkPlan {
         name: spec.name.clone().unwrap_or_else(|| default_name.to_owned()),
         sampled: true,
-        rate: rate_plan(path, spec, get)?,
+        rate: rate_plan(path, spec, reader)?,
         outages,
-        delay: delay_plan(path, spec)?,
+        delay: delay_plan(path, spec, reader)?,
         jitter: millis(spec.jitter_ms),
         keep_order: spec.keep_order,
         queue: queue_plan(&field("queue"), &spec.queue, spec.rate_mbps, rtt)?,
@@ -154,15 +172,20 @@ fn link_plan(
     })
 }
 
-fn rate_plan(path: &str, spec: &LinkSpec, get: &mut TraceGetter) -> Result<RatePlan, Fault> {
+fn rate_plan(path: &str, spec: &LinkSpec, reader: &mut Reader) -> Result<RatePlan, Fault> {
     let field = |name: &str| format!("{path}.{name}");
-    let count = usize::from(spec.rate_mbps.is_some())
-        + usize::from(spec.rate_schedule.is_some())
-        + usize::from(spec.rate_random.is_some())
-        + usize::from(spec.trace.is_some());
-    if count != 1 {
+    let given = one_of(&[
+        ("rate_mbps", spec.rate_mbps.is_some()),
+        ("rate_schedule", spec.rate_schedule.is_some()),
+        ("rate_random", spec.rate_random.is_some()),
+        ("trace", spec.trace.is_some()),
+    ]);
+    if let Err(given) = given {
         let allowed = "exactly one of rate_mbps, rate_schedule, rate_random, trace";
-        return Err(Fault::new(path, format!("{count} rates"), allowed));
+        return Err(match given.last() {
+            Some(last) => Fault::new(&field(last), given.join(" and "), allowed),
+            None => Fault::new(&field("rate_mbps"), "absent", allowed),
+        });
     }
     if let Some(mbps) = spec.rate_mbps {
         number(&field("rate_mbps"), mbps, 1e-6..=MBPS_MAX)?;
@@ -181,20 +204,31 @@ fn rate_plan(path: &str, spec: &LinkSpec, get: &mut TraceGetter) -> Result<RateP
     if let Some(RateRandomSpec { low_mbps, high_mbps, hz }) = spec.rate_random {
         number(&field("rate_random.low_mbps"), low_mbps, 1e-2..=MBPS_MAX)?;
         number(&field("rate_random.high_mbps"), high_mbps, low_mbps..=MBPS_MAX)?;
-        number(&field("rate_random.hz"), hz, 1e-6..=1e3)?;
+        check_hz(&field("rate_random.hz"), hz, reader)?;
         let every = Span::from_secs_f64(1.0 / hz);
         let (low, high) = (Rate::from_mbps(low_mbps), Rate::from_mbps(high_mbps));
         return Ok(RatePlan::Random { low, high, every });
     }
     let name = spec.trace.as_deref().expect("one of four rates is given");
-    let trace = get(name).map_err(|message| {
+    let trace = (reader.get)(name).map_err(|message| {
         Fault::new(&field("trace"), format!("{name:?}"), format!("a mahimahi trace ({message})"))
     })?;
     Ok(RatePlan::Trace(trace))
 }
 
-fn delay_plan(path: &str, spec: &LinkSpec) -> Result<DelayPlan, Fault> {
+fn delay_plan(path: &str, spec: &LinkSpec, reader: &Reader) -> Result<DelayPlan, Fault> {
     let field = |name: &str| format!("{path}.{name}");
+    let given = one_of(&[
+        ("delay_ms", spec.delay_ms != 0.0),
+        ("delay_schedule", spec.delay_schedule.is_some()),
+        ("delay_random", spec.delay_random.is_some()),
+    ]);
+    if let Err(given) = given
+        && let Some(last) = given.last()
+    {
+        let allowed = "at most one of delay_ms, delay_schedule, delay_random";
+        return Err(Fault::new(&field(last), given.join(" and "), allowed));
+    }
     match (&spec.delay_schedule, &spec.delay_random) {
         (None, None) => Ok(DelayPlan::Constant(millis(spec.delay_ms))),
         (Some(steps), None) => {
@@ -204,15 +238,17 @@ fn delay_plan(path: &str, spec: &LinkSpec) -> Result<DelayPlan, Fault> {
         (None, Some(DelayRandomSpec { low_ms, high_ms, hz })) => {
             number(&field("delay_random.low_ms"), *low_ms, 0.0..=MILLIS_MAX)?;
             number(&field("delay_random.high_ms"), *high_ms, *low_ms..=MILLIS_MAX)?;
-            number(&field("delay_random.hz"), *hz, 1e-6..=1e3)?;
+            check_hz(&field("delay_random.hz"), *hz, reader)?;
             let every = Span::from_secs_f64(1.0 / hz);
             Ok(DelayPlan::Random { low: millis(*low_ms), high: millis(*high_ms), every })
         }
-        (Some(_), Some(_)) => {
-            let allowed = "delay_schedule or delay_random, not both";
-            Err(Fault::new(&field("delay_random"), "given", allowed))
-        }
+        (Some(_), Some(_)) => unreachable!("at most one of them is given"),
     }
+}
+
+/// A frequency of redraws, few enough in a run to be added up at its end.
+fn check_hz(path: &str, hz: f64, reader: &Reader) -> Result<(), Fault> {
+    number(path, hz, 1e-6..=(DRAWS_MAX / reader.duration_s).min(1e3)).map(|_| ())
 }
 
 fn schedule(path: &str, steps: &[(f64, f64)], high: f64) -> Result<Vec<(Time, f64)>, Fault> {
@@ -223,12 +259,13 @@ fn schedule(path: &str, steps: &[(f64, f64)], high: f64) -> Result<Vec<(Time, f6
         number(&here, value, 0.0..=high)?;
         let follows = checked.last().is_none_or(|last| last.0 < at);
         if !follows || (index == 0 && at > Time(0)) {
-            return Err(Fault::new(&here, at_s, "seconds from 0, each larger than the one before"));
+            let allowed = "pairs (from second, value) that begin at 0 and increase";
+            return Err(Fault::new(&here, format!("[{at_s}, {value}]"), allowed));
         }
         checked.push((at, value));
     }
     if checked.is_empty() {
-        return Err(Fault::new(path, "[]", "at least one pair"));
+        return Err(Fault::new(path, "[]", "at least one pair (from second, value)"));
     }
     Ok(checked)
 }
@@ -275,7 +312,11 @@ fn queue_plan(
                     return Err(Fault::new(&field("bdp"), bdp, "absent without rate_mbps"));
                 };
                 let bytes = Rate::from_mbps(mbps).bytes_in(millis(rtt_ms)).0 as f64 * bdp;
-                limit = Some(limit.unwrap_or(u64::MAX).min(at_least_one("bdp", bytes as u64)?));
+                if bytes < 1.0 {
+                    let allowed = "a multiple of rate_mbps times round trip that is a byte or more";
+                    return Err(Fault::new(&field("bdp"), bdp, allowed));
+                }
+                limit = Some(limit.unwrap_or(u64::MAX).min(bytes as u64));
             }
             return Ok(QueueSpec::DropTail { packets: *packets, bytes: limit, bdp: None });
         }

@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 mod check;
+mod explain;
 mod flows;
 mod links;
 pub mod network;
@@ -77,19 +78,21 @@ impl Scenario {
         overrides: &[(String, String)],
         load: &mut TraceLoader,
     ) -> Result<Self, ScenarioError> {
-        let fail = |line, message| ScenarioError { origin: origin.to_owned(), line, message };
-        let mut table: toml::Table = toml::from_str(text)
-            .map_err(|error| fail(check::line_of(text, &error), check::one_line(text, &error)))?;
+        let fail = |(line, message)| ScenarioError { origin: origin.to_owned(), line, message };
+        let mut table: toml::Table =
+            toml::from_str(text).map_err(|error| fail(explain::explain(text, &error)))?;
         for (path, value) in overrides {
-            check::set(&mut table, path, value).map_err(|message| fail(0, message))?;
+            check::set(&mut table, path, value)
+                .map_err(|fault| fail((0, format!("override {fault}"))))?;
         }
         let spec: ScenarioSpec = if overrides.is_empty() {
-            toml::from_str(text).map_err(|error| {
-                fail(check::line_of(text, &error), check::one_line(text, &error))
-            })?
+            toml::from_str(text).map_err(|error| fail(explain::explain(text, &error)))?
         } else {
             let changed = table.to_string();
-            toml::from_str(&changed).map_err(|error| fail(0, check::one_line(&changed, &error)))?
+            toml::from_str(&changed).map_err(|error| {
+                let (_, message) = explain::explain(&changed, &error);
+                fail((0, format!("with overrides: {message}")))
+            })?
         };
         let mut traces = Vec::new();
         let mut get = |name: &str| -> Result<Arc<Trace>, String> {
@@ -101,8 +104,12 @@ impl Scenario {
             traces.push((name.to_owned(), Arc::clone(&trace)));
             Ok(trace)
         };
-        let network = network::resolve(&spec, &mut get)
-            .map_err(|fault| fail(check::line_of_path(text, &fault.path), fault.to_string()))?;
+        let network = network::resolve(&spec, &mut get).map_err(|fault| {
+            if overrides.iter().any(|(path, _)| fault.lies_in(path)) {
+                return fail((0, format!("override {fault}")));
+            }
+            fail((explain::line_of_path(text, &fault.path), fault.to_string()))
+        })?;
         Ok(Self { spec, network, origin: origin.to_owned(), text: text.to_owned(), traces })
     }
 
@@ -137,7 +144,7 @@ impl Scenario {
         };
         let network = network::resolve(&spec, &mut get).map_err(|fault| ScenarioError {
             origin: self.origin.clone(),
-            line: check::line_of_path(&self.text, &fault.path),
+            line: explain::line_of_path(&self.text, &fault.path),
             message: fault.to_string(),
         })?;
         Ok(Self { spec, network, ..self.clone() })
@@ -156,7 +163,7 @@ impl Scenario {
     pub fn canonical(&self) -> String {
         let mut text = toml::to_string(&self.spec).expect("a parsed scenario can be written");
         for (name, trace) in &self.traces {
-            let _ = writeln!(text, "# trace {name} {:016x}", trace.digest());
+            let _ = writeln!(text, "# trace {name:?} {:016x}", trace.digest());
         }
         text
     }

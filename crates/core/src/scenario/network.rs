@@ -3,16 +3,19 @@
 use super::check::{Fault, number};
 use super::flows::flow_plans;
 use super::links::{Builder, Topology};
-use super::spec::{EcnSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec};
+use super::spec::{EcnSpec, FlowSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec};
 use super::{FLOWS_MAX, ParamValue};
 use crate::control::Recovery;
 use crate::sim::trace::Trace;
 use crate::units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) const SECONDS_MAX: f64 = 1e8;
 pub(super) const MILLIS_MAX: f64 = 1e7;
 pub(super) const MBPS_MAX: f64 = 1e6;
+/// Most rows of all time series together.
+const ROWS_MAX: f64 = 1e7;
 
 /// Links, and the connections over them.
 #[derive(Clone, Debug)]
@@ -187,6 +190,13 @@ pub struct SenderConfig {
     pub handshake: bool,
 }
 
+/// What links need beyond their own fields.
+pub(super) struct Reader<'a, 'b> {
+    /// Bounds how often a link may change.
+    pub(super) duration_s: f64,
+    pub(super) get: &'a mut TraceGetter<'b>,
+}
+
 pub(super) type TraceGetter<'a> = dyn FnMut(&str) -> Result<Arc<Trace>, String> + 'a;
 
 /// Checks and resolves a scenario.
@@ -195,37 +205,83 @@ pub(super) fn resolve(spec: &ScenarioSpec, get: &mut TraceGetter) -> Result<Netw
     number("sample_interval_ms", spec.sample_interval_ms, 0.0..=MILLIS_MAX)?;
     let sample_interval = millis(spec.sample_interval_ms);
     let duration = Time::from_secs_f64(spec.duration_s);
-    if sample_interval > Span::ZERO && duration.0 / sample_interval.0 > 10_000_000 {
-        let least = spec.duration_s / 1e4;
-        return Err(Fault::new(
-            "sample_interval_ms",
-            spec.sample_interval_ms,
-            format!("0 or at least {least}, which gives 10^7 samples"),
-        ));
-    }
     let mut builder = Builder { links: Vec::new(), topology: Topology::Free };
-    builder.topology(spec, get)?;
+    builder.topology(spec, &mut Reader { duration_s: spec.duration_s, get })?;
     let mut connections = Vec::new();
-    let total: u64 = spec.flow.iter().map(|flow| u64::from(flow.count)).sum();
-    if total == 0 || total > FLOWS_MAX {
-        let path = if spec.flow.is_empty() { "flow" } else { "flow[0].count" };
-        let allowed = format!("1 to {FLOWS_MAX} flows in all");
-        return Err(Fault::new(path, format!("{total} flows"), allowed));
-    }
+    count_flows(spec)?;
     for (index, flow) in spec.flow.iter().enumerate() {
         let path = format!("flow[{index}]");
         flow_plans(&path, flow, &spec.sender, &mut builder, &mut connections)?;
     }
-    if let Some(name) = duplicate(connections.iter().map(|plan| plan.name.as_str())) {
-        return Err(Fault::new("flow", name, "a name of its own for every flow"));
+    let plans = connections.iter().map(|plan| plan.name.as_str());
+    if let Some((second, name)) = duplicate(plans) {
+        let path = format!("flow[{}].name", owner_of(&spec.flow, second));
+        return Err(Fault::new(&path, format!("{name:?}"), "a name of its own for every flow"));
     }
+    if let Some((_, name)) = duplicate(builder.links.iter().map(|link| link.name.as_str())) {
+        let allowed = "a name that no other link has, access links included";
+        return Err(Fault::new("dumbbell.bottleneck.name", format!("{name:?}"), allowed));
+    }
+    let sampled = builder.links.iter().filter(|link| link.sampled).count() + connections.len();
+    check_samples(spec, sampled as f64)?;
     Ok(Network { duration, sample_interval, links: builder.links, connections })
 }
 
-pub(super) fn duplicate<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut sorted: Vec<&str> = names.collect();
-    sorted.sort_unstable();
-    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+/// Connections of a scenario, the mean number of a Poisson source's arrivals included, within
+/// bounds.
+fn count_flows(spec: &ScenarioSpec) -> Result<(), Fault> {
+    let allowed = format!("1 to {FLOWS_MAX} flows in all");
+    if spec.flow.is_empty() {
+        return Err(Fault::new("flow", "absent", allowed));
+    }
+    let mut total = 0.0;
+    for (index, flow) in spec.flow.iter().enumerate() {
+        total += flow.count as f64;
+        if total > FLOWS_MAX as f64 || flow.count == 0 {
+            return Err(Fault::new(&format!("flow[{index}].count"), flow.count, allowed));
+        }
+        if let TrafficSpec::Poisson { per_s, .. } = flow.traffic {
+            let until = flow.stop_s.unwrap_or(SECONDS_MAX).min(spec.duration_s);
+            total += per_s * (until - flow.start_s).max(0.0) * flow.count as f64;
+            if total > FLOWS_MAX as f64 {
+                let path = format!("flow[{index}].traffic.per_s");
+                let allowed = format!("a rate that gives at most {FLOWS_MAX} flows in all");
+                return Err(Fault::new(&path, per_s, allowed));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which `[[flow]]` the connection of this index comes from.
+fn owner_of(flows: &[FlowSpec], connection: usize) -> usize {
+    let ends = flows.iter().scan(0, |end, flow| {
+        *end += flow.count;
+        Some(*end)
+    });
+    ends.take_while(|&end| end <= connection as u64).count()
+}
+
+/// Time series within bounds: so many rows fill a gigabyte.
+fn check_samples(spec: &ScenarioSpec, sampled: f64) -> Result<(), Fault> {
+    let least = spec.duration_s * 1e3 / ROWS_MAX * sampled;
+    if spec.sample_interval_ms > 0.0 && spec.sample_interval_ms < least {
+        let allowed = format!("0 or at least {least}, which gives {ROWS_MAX} rows");
+        return Err(Fault::new("sample_interval_ms", spec.sample_interval_ms, allowed));
+    }
+    Ok(())
+}
+
+/// The first name that was there before, and its index.
+pub(super) fn duplicate<'a>(names: impl Iterator<Item = &'a str>) -> Option<(usize, &'a str)> {
+    let mut known = BTreeSet::new();
+    names.enumerate().find(|(_, name)| !known.insert(*name))
+}
+
+/// `Ok` if exactly one is given; else the names of those that are.
+pub(super) fn one_of<'a>(fields: &[(&'a str, bool)]) -> Result<(), Vec<&'a str>> {
+    let given: Vec<&str> = fields.iter().filter(|(_, given)| *given).map(|field| field.0).collect();
+    if given.len() == 1 { Ok(()) } else { Err(given) }
 }
 
 pub(super) fn millis(ms: f64) -> Span {

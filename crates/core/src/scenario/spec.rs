@@ -307,7 +307,7 @@ pub struct FlowSpec {
     pub name: Option<String>,
     /// How many; all flows of a scenario together at most 100 000.
     #[serde(default = "one_flow")]
-    pub count: u32,
+    pub count: u64,
     /// A name from `ackademy list`, or `file.py:Class`.
     #[serde(default = "default_controller")]
     pub controller: String,
@@ -545,7 +545,7 @@ fn queues() -> u32 {
 fn quantum() -> u32 {
     1514
 }
-fn one_flow() -> u32 {
+fn one_flow() -> u64 {
     1
 }
 fn default_controller() -> String {

@@ -15,6 +15,11 @@ pub use sack::SackSender;
 
 /// More than any path holds; a controller that asks for more gets this (2^40 bytes).
 const CWND_MAX: u64 = 1 << 40;
+/// Slowest pacing: a packet at least every quarter of an hour.
+const PACING_MIN: Rate = Rate(1000);
+/// Most segments in flight, whatever window a scenario or controller asks for: they cost memory,
+/// and SACK blocks count them in 32 bits. A terabit per second over 190 ms fits.
+const SEGMENTS_MAX: u64 = 1 << 24;
 
 /// What the application has handed over and the sender has not yet sent, shared by the subflows of
 /// a connection.
@@ -67,7 +72,7 @@ pub struct SenderStats {
     /// Round-trip samples.
     pub rtt_samples: u64,
     /// Their sum, in nanoseconds.
-    pub rtt_sum: u64,
+    pub rtt_sum: u128,
     /// The smallest; `u64::MAX` if there is none.
     pub rtt_min: u64,
     /// The largest.
@@ -81,7 +86,7 @@ impl SenderStats {
 
     fn sample(&mut self, rtt: Span) {
         self.rtt_samples += 1;
-        self.rtt_sum += rtt.0;
+        self.rtt_sum += u128::from(rtt.0);
         self.rtt_min = self.rtt_min.min(rtt.0);
         self.rtt_max = self.rtt_max.max(rtt.0);
     }
@@ -116,7 +121,7 @@ impl Allowed {
         Self {
             cwnd: cwnd.0.clamp(packet, CWND_MAX),
             ssthresh: ssthresh.0,
-            pacing_rate: Rate(pacing_rate.0.max(1000)),
+            pacing_rate: pacing_rate.max(PACING_MIN),
             timer: governor.coupled.next_timer(governor.id).unwrap_or(Time::NEVER),
         }
     }
@@ -234,6 +239,16 @@ impl Sender {
     /// The latest delivery-rate sample; zero before the first.
     pub fn delivery_rate(&self) -> Rate {
         either!(self, sender => sender.delivery_rate)
+    }
+}
+
+impl Allowed {
+    /// After `on_timer`: a controller that asks for a time already past is not called again and
+    /// again at one instant.
+    fn read_after_timer(now: Time, governor: &Governor, packet: u64) -> Self {
+        let allowed = Self::read(governor, packet);
+        let timer = if allowed.timer <= now { Time::NEVER } else { allowed.timer };
+        Self { timer, ..allowed }
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Sequence numbers count packets from 0; -1 means "none yet". The window lives in the controller;
 //! what ns-2 adds to it in recovery (`dupwnd_`) lives here.
-use super::{Allowed, Governor, Outgoing, SenderStats, Supply, limits};
+use super::{Allowed, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
 use crate::control::{Ack, Loss, LossKind, Send, Verdict};
 use crate::rtt::TickRtt;
 use crate::scenario::SenderConfig;
@@ -74,7 +74,7 @@ impl Ns2Sender {
         Self {
             packet: config.packet.0,
             payload: config.packet.0 - config.header.0,
-            receiver_window: config.receiver_window_packets.min(i64::MAX as u64) as i64,
+            receiver_window: config.receiver_window_packets.min(SEGMENTS_MAX) as i64,
             timestamps: config.timestamps,
             deflation: config.deflation,
             impatient: config.impatient,
@@ -165,7 +165,7 @@ impl Ns2Sender {
                 return false;
             }
         }
-        if fresh {
+        if fresh && !self.is_syn(self.next) {
             supply.take(self.payload);
         }
         self.output(now, self.next);
@@ -173,9 +173,14 @@ impl Ns2Sender {
         true
     }
 
+    /// Whether this is the SYN, which carries nothing.
+    fn is_syn(&self, seq: i64) -> bool {
+        self.handshake && seq == 0
+    }
+
     /// `output()`.
     fn output(&mut self, now: Time, seq: i64) {
-        let syn = self.handshake && seq == 0;
+        let syn = self.is_syn(seq);
         let idle = self.acked == self.highest_sent;
         let outgoing = Outgoing {
             seq: seq as u64,
@@ -376,7 +381,7 @@ impl Ns2Sender {
     pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, _supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
-            self.allowed = Allowed::read(governor, self.packet);
+            self.allowed = Allowed::read_after_timer(now, governor, self.packet);
         }
         if now >= self.deadline {
             self.timeout(now, governor);

@@ -1,7 +1,7 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
 //! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
-use super::{Allowed, Governor, Outgoing, SenderStats, Supply, limits};
+use super::{Allowed, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits};
 use crate::control::{Ack, Loss, LossKind, Send, Verdict};
 use crate::delivery_rate::DeliveryRate;
 use crate::rtt::RttEstimator;
@@ -186,7 +186,8 @@ impl SackSender {
     }
 
     fn receiver_full(&self) -> bool {
-        self.board.nxt() - self.board.una() >= self.config.receiver_window_packets
+        let window = self.config.receiver_window_packets.min(SEGMENTS_MAX);
+        self.board.nxt() - self.board.una() >= window
     }
 
     fn window_allows(&self, size: u64) -> bool {
@@ -244,7 +245,7 @@ impl SackSender {
             return self.allowed.pacing_rate;
         }
         let percent = if self.allowed.cwnd < self.allowed.ssthresh { 200 } else { 120 };
-        Rate::of(Bytes(self.allowed.cwnd * percent / 100), srtt)
+        Rate::of(Bytes(self.allowed.cwnd * percent / 100), srtt).max(PACING_MIN)
     }
 
     /// RFC 8985 section 7.2.
@@ -381,6 +382,7 @@ impl SackSender {
 
     fn open_episode(&mut self) {
         self.episode = Episode::Fast(self.board.nxt());
+        self.marked_until = self.board.nxt();
         self.stats.recoveries += 1;
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
@@ -471,7 +473,8 @@ impl SackSender {
         let pipe = self.board.inflight();
         let ssthresh = self.allowed.cwnd;
         let sndcnt = if pipe > ssthresh {
-            (prr.delivered * ssthresh).div_ceil(prr.recover_fs).saturating_sub(prr.out)
+            let share = u128::from(prr.delivered) * u128::from(ssthresh);
+            (share.div_ceil(u128::from(prr.recover_fs)) as u64).saturating_sub(prr.out)
         } else {
             let limit = prr.delivered.saturating_sub(prr.out).max(delivered) + self.packet;
             (ssthresh - pipe).min(limit)
@@ -484,7 +487,7 @@ impl SackSender {
     pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
-            self.allowed = Allowed::read(governor, self.packet);
+            self.allowed = Allowed::read_after_timer(now, governor, self.packet);
         }
         if now >= self.rto_deadline {
             self.timeout(now, governor);
@@ -523,12 +526,16 @@ impl SackSender {
             if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
         let lost = self.board.declare_after_timeout(sent_before);
         self.episode = Episode::Timeout(self.board.nxt());
+        self.marked_until = self.board.nxt();
         self.probe = None;
         self.probe_deadline = Time::NEVER;
         self.reorder_deadline = Time::NEVER;
         self.release = Time(0);
         self.rto_deadline = now + self.rtt.rto();
         self.tell_loss(now, LossKind::Timeout, lost, governor);
+        // The earliest segment leaves now (RFC 6298 section 5.4), even where RACK leaves more than a
+        // window of later ones in flight.
+        self.allowed.cwnd = self.allowed.cwnd.max(self.board.inflight() + self.packet);
     }
 
     /// RFC 8985 section 7.3. The packet leaves through the queue of lost ones, or as new data with

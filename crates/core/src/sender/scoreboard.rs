@@ -265,6 +265,7 @@ impl Scoreboard {
     /// RFC 6675 `IsLost`: packets sent once with `DUP_THRESH` delivered above them.
     pub fn detect_by_count(&mut self) -> Lost {
         let mut lost = Lost::default();
+        self.again.clear(); // Only RACK finds losses among them.
         if self.sacked_count < DUP_THRESH {
             return lost;
         }

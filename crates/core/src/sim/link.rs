@@ -72,10 +72,18 @@ pub struct LinkStats {
     pub delivered_packets: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
-    /// Transmissions begun.
+    /// Transmissions that begin, if not yet.
     pub transmitted_packets: u64,
     /// Sum of the waits before them, in nanoseconds.
-    pub wait_sum: u64,
+    pub wait_sum: u128,
+}
+
+/// A packet that leaves the queue.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    at: Time,
+    size: u32,
+    lost: bool,
 }
 
 enum Discipline {
@@ -96,9 +104,14 @@ pub struct Link {
     duplicate: Option<Duplicate>,
     reorder: Option<Reorder>,
     busy_until: Time,
-    /// Departures to come: when, and how large.
-    departures: VecDeque<(Time, u32)>,
+    /// Departures to come; a link without limit, loss or samples does not need them.
+    departures: VecDeque<Departure>,
+    records: bool,
     bytes: u64,
+    /// When the number of packets in a scheduler last changed.
+    last_change: Time,
+    /// Packets that came into a scheduler with a mark and have not left: the others' are its own.
+    ce_held: u64,
     last_arrival: Time,
     /// Packets on the wire, in order of arrival.
     pub pipe: VecDeque<InPipe>,
@@ -116,11 +129,13 @@ impl Link {
         let sub = |label: &str| Seed(seed.derive(label, index));
         let rng = |label: &str| seed.stream(label, index);
         let every = if plan.sampled { sample_interval } else { Span::ZERO };
+        let discipline = discipline(plan, sub("hash").0);
+        let unlimited = matches!(discipline, Discipline::Unlimited);
         Self {
             service: service(plan, sub("rate")),
             delay: delay(plan, sub("delay")),
             keep_order: plan.keep_order,
-            discipline: discipline(plan, sub("hash").0),
+            discipline,
             rng: rng("queue"),
             loss: plan.loss.as_ref().map(|spec| loss(spec, rng("loss"))),
             duplicate: (plan.duplicate_ratio > 0.0)
@@ -133,7 +148,10 @@ impl Link {
             }),
             busy_until: Time(0),
             departures: VecDeque::new(),
+            records: !unlimited || plan.loss.is_some() || every > Span::ZERO,
             bytes: 0,
+            last_change: Time(0),
+            ce_held: 0,
             last_arrival: Time(0),
             pipe: VecDeque::new(),
             stats: LinkStats::default(),
@@ -158,6 +176,27 @@ impl Link {
         self.service.capacity(from, to)
     }
 
+    /// Ends the counting at `end`: what has not left by then is not delivered. Returns how many
+    /// packets that is.
+    pub fn close(&mut self, end: Time) -> u64 {
+        self.expire(end);
+        self.count_waiting(end);
+        if !self.records && self.busy_until > end && self.stats.delivered_packets > 0 {
+            // Departures were not kept, but the rate tells what is left, and a mean packet how many.
+            let left = self.capacity(end, self.busy_until).0.min(self.stats.delivered_bytes);
+            let packets = (u128::from(left) * u128::from(self.stats.delivered_packets))
+                .div_ceil(u128::from(self.stats.delivered_bytes)) as u64;
+            self.stats.delivered_bytes -= left;
+            self.stats.delivered_packets -= packets;
+            return packets;
+        }
+        let held = match &self.discipline {
+            Discipline::Scheduler(queue) => queue.packets(),
+            _ => 0,
+        };
+        held + self.departures.iter().filter(|departure| !departure.lost).count() as u64
+    }
+
     /// Packets held by a scheduler.
     pub fn held(&self) -> u64 {
         match &self.discipline {
@@ -175,14 +214,14 @@ impl Link {
         }
         self.stats.arrived_packets += 1;
         let fate = match &mut self.discipline {
-            Discipline::Unlimited => Fate::Keep,
-            Discipline::DropTail(queue) => {
-                while let Some(&(at, size)) = self.departures.front()
-                    && at <= now
-                {
-                    self.departures.pop_front();
-                    self.bytes -= u64::from(size);
+            Discipline::Unlimited => {
+                if self.records {
+                    self.expire(now);
                 }
+                Fate::Keep
+            }
+            &mut Discipline::DropTail(queue) => {
+                self.expire(now);
                 let room = (self.departures.len() as u64) < queue.packets
                     && self.bytes + u64::from(packet.size) <= queue.bytes;
                 if room { Fate::Keep } else { Fate::Drop }
@@ -204,13 +243,39 @@ impl Link {
         let start = now.max(self.busy_until);
         let departs = self.service.finish(start, packet.size);
         self.busy_until = departs;
-        let sampled = self.sample_interval > Span::ZERO;
-        if sampled || !matches!(self.discipline, Discipline::Unlimited) {
-            self.departures.push_back((departs, packet.size));
-            self.bytes += u64::from(packet.size);
+        if departs < Time::NEVER {
+            self.stats.transmitted_packets += 1;
+            self.stats.wait_sum += u128::from(start.since(now).0);
         }
-        self.stats.wait_sum += start.since(now).0;
-        self.launch(departs, packet.size)
+        self.depart(departs, packet.size)
+    }
+
+    /// Adds up what a scheduler's packets have waited since the last change of their number.
+    fn count_waiting(&mut self, now: Time) {
+        let waited = now.since(self.last_change).0;
+        self.stats.wait_sum += u128::from(waited) * u128::from(self.held());
+        self.last_change = now;
+    }
+
+    fn count_drops(&mut self, dropped: &[Packet]) {
+        self.stats.queue_drops += dropped.len() as u64;
+        let marked = dropped.iter().filter(|packet| packet.ce).count() as u64;
+        self.ce_held = self.ce_held.saturating_sub(marked);
+    }
+
+    /// Books a departure and launches the packet.
+    #[inline]
+    fn depart(&mut self, departs: Time, size: u32) -> Offer {
+        let offer = self.launch(departs);
+        let lost = offer == Offer::Lost;
+        if self.records {
+            self.departures.push_back(Departure { at: departs, size, lost });
+            self.bytes += u64::from(size);
+        } else {
+            self.stats.delivered_packets += 1;
+            self.stats.delivered_bytes += u64::from(size);
+        }
+        offer
     }
 
     fn admit(&mut self, now: Time, packet: &Packet) -> Fate {
@@ -227,11 +292,13 @@ impl Link {
     }
 
     fn hold(&mut self, now: Time, packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
+        self.count_waiting(now);
+        self.ce_held += u64::from(packet.ce);
         let before = dropped.len();
         if let Discipline::Scheduler(queue) = &mut self.discipline {
             queue.enqueue(now, packet, &mut self.rng, dropped);
         }
-        self.stats.queue_drops += (dropped.len() - before) as u64;
+        self.count_drops(&dropped[before..]);
         Offer::Held { idle: now >= self.busy_until }
     }
 
@@ -245,28 +312,37 @@ impl Link {
         if now >= self.next_sample {
             self.sample_until(now);
         }
+        if now < self.busy_until {
+            return None; // Another event of this instant has begun the next transmission.
+        }
+        self.expire(now);
+        self.count_waiting(now);
         let Discipline::Scheduler(queue) = &mut self.discipline else { return None };
         let before = dropped.len();
         let packet = queue.dequeue(now, dropped);
-        self.stats.queue_drops += (dropped.len() - before) as u64;
+        self.count_drops(&dropped[before..]);
         let packet = packet?;
-        let departs = self.service.finish(now.max(self.busy_until), packet.size);
+        self.stats.transmitted_packets += 1;
+        if packet.ce {
+            match self.ce_held.checked_sub(1) {
+                Some(held) => self.ce_held = held,
+                None => self.stats.marked_packets += 1,
+            }
+        }
+        let departs = self.service.finish(now, packet.size);
         self.busy_until = departs;
-        Some((self.launch(departs, packet.size), packet, departs))
+        Some((self.depart(departs, packet.size), packet, departs))
     }
 
-    /// A packet of this size is on the wire from `departs` on.
+    /// A packet is on the wire from `departs` on.
     #[inline]
-    fn launch(&mut self, departs: Time, size: u32) -> Offer {
-        self.stats.transmitted_packets += 1;
+    fn launch(&mut self, departs: Time) -> Offer {
         if let Some(loss) = &mut self.loss
             && loss.lost(departs)
         {
             self.stats.random_losses += 1;
             return Offer::Lost;
         }
-        self.stats.delivered_packets += 1;
-        self.stats.delivered_bytes += u64::from(size);
         let mut at = departs + self.delay.delay(departs);
         let mut loose = false;
         if let Some(reorder) = &mut self.reorder {
@@ -288,12 +364,18 @@ impl Link {
         Offer::Arrives { at, loose, twice }
     }
 
+    /// What has left by `now` is no longer in the queue; what was not lost is delivered.
+    #[inline]
     fn expire(&mut self, now: Time) {
-        while let Some(&(at, size)) = self.departures.front()
+        while let Some(&Departure { at, size, lost }) = self.departures.front()
             && at <= now
         {
             self.departures.pop_front();
             self.bytes -= u64::from(size);
+            if !lost {
+                self.stats.delivered_packets += 1;
+                self.stats.delivered_bytes += u64::from(size);
+            }
         }
     }
 

@@ -10,8 +10,8 @@ use crate::params::{ParamError, Params};
 use crate::receiver::Receiver;
 use crate::record::{FlowSeries, Outcome};
 use crate::rng::Seed;
+use crate::scenario::TrafficSpec;
 use crate::scenario::network::{ConnectionPlan, Network, Route};
-use crate::scenario::{FLOWS_MAX, TrafficSpec};
 use crate::sender::{Governor, Sender};
 use crate::units::{Bytes, Rate, Span, Time};
 use link::{InPipe, Link, Offer};
@@ -67,14 +67,16 @@ struct Arrived {
     segments: u64,
     delivered_bytes: u64,
     buffered_bytes: u64,
-    owd_sum: u64,
-    rtt_at_delivery_sum: u64,
+    owd_sum: u128,
+    rtt_at_delivery_sum: u128,
     rtt_at_delivery_count: u64,
     queue_drops: u64,
     random_losses: u64,
     /// Sent by a source without a sender.
     datagrams: u64,
     datagram_bytes: u64,
+    /// Copies that links made of its packets.
+    copies: u64,
 }
 
 /// A path's place in the list of all paths' links.
@@ -92,8 +94,8 @@ struct Flow {
     reverse: Path,
     sender: Sender,
     receiver: Receiver,
-    /// The earliest wake-up in the heap.
-    wake: Time,
+    /// Its wake-ups in the heap that something may be due at, the earliest last.
+    wakes: Vec<Time>,
     arrived: Arrived,
     name: String,
     start: Time,
@@ -217,7 +219,7 @@ impl Sim {
         let mut arrival = 0;
         loop {
             at += Span::from_secs_f64(rng.exponential(1.0 / per_s));
-            if at >= plan.stop.min(network.duration) || self.flows.len() as u64 >= FLOWS_MAX {
+            if at >= plan.stop.min(network.duration) {
                 return Ok(());
             }
             let one = ConnectionPlan { name: format!("{}_{arrival}", plan.name), ..plan.clone() };
@@ -370,8 +372,10 @@ impl Sim {
                 Kind::Datagram => {
                     let arrived = &mut self.flows[packet.flow as usize].arrived;
                     arrived.packets += 1;
-                    arrived.delivered_bytes += u64::from(packet.size);
-                    arrived.owd_sum += self.now.since(packet.sent_at).0;
+                    if !packet.again {
+                        arrived.delivered_bytes += u64::from(packet.size);
+                    }
+                    arrived.owd_sum += u128::from(self.now.since(packet.sent_at).0);
                 }
             }
         }
@@ -403,6 +407,7 @@ impl Sim {
                     packet.hop += 1;
                     if let Some(next) = next
                         && self.passes[next as usize]
+                        && there <= self.end
                     {
                         at = there;
                         continue;
@@ -431,12 +436,15 @@ impl Sim {
             Offer::Held { .. } => {}
             Offer::Arrives { at, loose, twice } => {
                 packet.hop += 1;
+                arrived.copies += is_data * u64::from(twice);
                 for _ in 0..=u8::from(twice) {
                     if loose {
                         self.put_loose(at, *packet);
                     } else {
                         self.put_in_pipe(link, at, packet);
                     }
+                    // A receiver knows segments again by their numbers, datagrams by this.
+                    packet.again |= packet.kind == Kind::Datagram;
                 }
             }
         }
@@ -490,20 +498,20 @@ impl Sim {
         let counts = &mut flow.arrived;
         let size = u64::from(packet.size);
         counts.packets += 1;
-        counts.owd_sum += self.now.since(packet.sent_at).0;
+        counts.owd_sum += u128::from(self.now.since(packet.sent_at).0);
         if arrival.delivered > 0 {
             // What waited behind a gap is counted in full packets, except when nothing waits on.
             let waited = if arrival.delivered > 1 && flow.receiver.holds_nothing() {
                 counts.buffered_bytes
             } else {
-                (arrival.delivered - 1) * flow.packet_bytes
+                counts.buffered_bytes.min((arrival.delivered - 1) * flow.packet_bytes)
             };
-            counts.buffered_bytes = counts.buffered_bytes.saturating_sub(waited);
+            counts.buffered_bytes -= waited;
             counts.segments += arrival.delivered;
             counts.delivered_bytes += size + waited;
             let latest = flow.sender.latest_rtt();
             if latest > Span::ZERO {
-                counts.rtt_at_delivery_sum += latest.0;
+                counts.rtt_at_delivery_sum += u128::from(latest.0);
                 counts.rtt_at_delivery_count += 1;
             }
         } else if !arrival.duplicate {
@@ -533,9 +541,11 @@ impl Sim {
         let first = connection.first_flow as usize;
         let flows = &self.flows[first..first + connection.flow_count as usize];
         if flows.iter().all(|flow| flow.sender.all_acknowledged()) {
+            let before = connection.app.next;
             connection.app.on_all_acknowledged(self.now);
-            let next = connection.app.next;
-            if next < Time::NEVER {
+            if connection.app.next != before
+                && let Some(next) = connection.app.to_schedule()
+            {
                 self.schedule(next, Event::App(index));
             }
         }
@@ -565,14 +575,14 @@ impl Sim {
     }
 
     /// A timer that moves later leaves its old wake-up in the heap, which then finds nothing due:
-    /// cheaper than moving it with every acknowledgement.
+    /// cheaper than moving it with every acknowledgement. A later wake-up than the earliest is kept
+    /// in mind, so that a timer that comes and goes before it does not fill the heap.
     #[inline]
     fn set_wake(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        let due = flow.sender.deadline().min(flow.receiver.deadline());
-        if due < flow.wake {
-            let due = due.max(self.now);
-            flow.wake = due;
+        let due = flow.sender.deadline().min(flow.receiver.deadline()).max(self.now);
+        if flow.wakes.last().is_none_or(|&earliest| due < earliest) && due < Time::NEVER {
+            flow.wakes.push(due);
             self.schedule(due, Event::Flow(index));
         }
     }
@@ -580,10 +590,8 @@ impl Sim {
     fn wake(&mut self, index: u32) {
         let now = self.now;
         let flow = &mut self.flows[index as usize];
-        if flow.wake != now {
-            return;
-        }
-        flow.wake = Time::NEVER;
+        debug_assert_eq!(flow.wakes.last(), Some(&now), "a wake-up that nobody asked for");
+        flow.wakes.pop();
         if let Some((every, size)) = flow.datagrams {
             return self.send_datagram(index, every, size);
         }
@@ -622,7 +630,7 @@ impl Sim {
         };
         self.forward(&mut packet, self.now);
         let next = self.now + every;
-        self.flows[index as usize].wake = next;
+        self.flows[index as usize].wakes.push(next);
         self.schedule(next, Event::Flow(index));
     }
 
@@ -633,15 +641,15 @@ impl Sim {
             return;
         }
         connection.app.on_time(self.now);
-        let next = connection.app.next;
+        let next = connection.app.to_schedule();
         let (first, count) = (connection.first_flow, connection.flow_count);
-        if next < Time::NEVER {
+        if let Some(next) = next {
             self.schedule(next, Event::App(index));
         }
         for flow in first..first + count {
             if self.flows[flow as usize].datagrams.is_some() {
                 if self.flows[flow as usize].arrived.datagrams == 0 {
-                    self.flows[flow as usize].wake = self.now;
+                    self.flows[flow as usize].wakes.push(self.now);
                     self.wake(flow);
                 }
             } else {
@@ -711,7 +719,7 @@ fn flow(
         reverse,
         sender,
         receiver,
-        wake: Time::NEVER,
+        wakes: Vec::new(),
         arrived: Arrived::default(),
         name,
         start,

@@ -1,4 +1,5 @@
 //! From counters to rows.
+use super::packet::Kind;
 use super::{Flow, Sim};
 use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome};
 use crate::units::{Span, Time};
@@ -7,6 +8,7 @@ impl Sim {
     /// Ends the run where it is and hands over what it measured.
     pub fn finish(mut self) -> Outcome {
         let end = self.now;
+        debug_assert!(self.conserves_packets(), "packets are conserved from end to end");
         let mut link_series = LinkSeries::default();
         let mut links = Vec::with_capacity(self.links.len());
         for (index, link) in self.links.iter_mut().enumerate() {
@@ -19,10 +21,11 @@ impl Sim {
                 link_series.queue_packets.push(packets);
                 link_series.queue_bytes.push(bytes);
             }
+            let queued_packets = link.close(end);
             let stats = link.stats;
             debug_assert_eq!(
                 stats.arrived_packets,
-                stats.queue_drops + stats.random_losses + stats.delivered_packets + link.held(),
+                stats.queue_drops + stats.random_losses + stats.delivered_packets + queued_packets,
                 "packets are conserved on link {}",
                 self.link_names[index]
             );
@@ -34,12 +37,31 @@ impl Sim {
                 marked_packets: stats.marked_packets,
                 delivered_packets: stats.delivered_packets,
                 delivered_bytes: stats.delivered_bytes,
+                queued_packets,
                 wait_mean_ms: mean_ms(stats.wait_sum, stats.transmitted_packets),
-                capacity_bytes: link.capacity(Time(0), end).0,
+                capacity_bytes: link.capacity(Time(0), end + Span(1)).0,
             });
         }
         let flows = self.flows.iter().map(|flow| self.flow_row(flow, end)).collect();
         Outcome { flows, links, flow_series: self.flow_series, link_series, events: self.events }
+    }
+
+    /// Whether every data packet sent, or copied on the way, was received, dropped, or is still on a
+    /// wire or in a scheduler's queue.
+    fn conserves_packets(&self) -> bool {
+        let mut missing: Vec<i64> = vec![0; self.flows.len()];
+        for (missing, flow) in missing.iter_mut().zip(&self.flows) {
+            let arrived = &flow.arrived;
+            let made = flow.sender.stats().sent_packets + arrived.datagrams + arrived.copies;
+            let ended = arrived.packets + arrived.queue_drops + arrived.random_losses;
+            *missing = made as i64 - ended as i64;
+        }
+        let pipes = self.links.iter().flat_map(|link| &link.pipe).map(|in_pipe| &in_pipe.packet);
+        for packet in pipes.chain(self.loose.iter().flatten()) {
+            missing[packet.flow as usize] -= i64::from(packet.kind != Kind::Ack);
+        }
+        let held: u64 = self.links.iter().map(super::link::Link::held).sum();
+        missing.iter().all(|&count| count >= 0) && missing.iter().sum::<i64>() <= held as i64
     }
 
     fn flow_row(&self, flow: &Flow, end: Time) -> FlowRow {
@@ -77,13 +99,13 @@ impl Sim {
             timeouts: sent.timeouts,
             recoveries: sent.recoveries,
             transfers: app.transfers,
-            fct_mean_ms: mean_ms(app.transfer_time.0, app.transfers),
+            fct_mean_ms: mean_ms(u128::from(app.transfer_time.0), app.transfers),
             counters: connection.governor.counters(flow.id),
         }
     }
 }
 
 /// Mean of nanoseconds, in milliseconds; NaN of nothing.
-fn mean_ms(sum_ns: u64, count: u64) -> f64 {
+fn mean_ms(sum_ns: u128, count: u64) -> f64 {
     if count == 0 { f64::NAN } else { sum_ns as f64 / count as f64 / 1e6 }
 }

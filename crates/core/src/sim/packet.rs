@@ -31,7 +31,7 @@ pub struct Packet {
     pub ect: bool,
     /// Congestion experienced (data), or echoed (ACK).
     pub ce: bool,
-    /// A retransmission (data), or a report of a duplicate (ACK, RFC 2883).
+    /// A retransmission (data), a report of a duplicate (ACK, RFC 2883), or a copy (datagram).
     pub again: bool,
     /// Segment number (data), or the next segment expected (ACK).
     pub seq: u64,

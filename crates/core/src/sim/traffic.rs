@@ -12,6 +12,8 @@ pub struct App {
     stop: Time,
     /// When it acts next of its own accord.
     pub next: Time,
+    /// There is an event at `stop` already.
+    stop_scheduled: bool,
     /// What the sender may take.
     pub supply: Supply,
     /// Since when it has had something to send or to be acknowledged; `Time::NEVER` if it has not.
@@ -31,6 +33,7 @@ impl App {
             rng,
             stop,
             next: start,
+            stop_scheduled: false,
             supply: Supply::default(),
             active_since: Time::NEVER,
             active: Span::ZERO,
@@ -67,6 +70,17 @@ impl App {
         if self.active_since == Time::NEVER {
             self.active_since = now;
         }
+    }
+
+    /// When an event is to be made for `next`, if it has none: one at `stop` is enough, however
+    /// many transfers come before.
+    pub fn to_schedule(&mut self) -> Option<Time> {
+        let stops = self.next == self.stop;
+        if self.next == Time::NEVER || (stops && self.stop_scheduled) {
+            return None;
+        }
+        self.stop_scheduled |= stops;
+        Some(self.next)
     }
 
     /// When it stops.
