@@ -18,6 +18,7 @@ from rich.table import Table
 
 from ackademy import peer_speed
 from ackademy.errors import AckademyError
+from ackademy.peers import Peer
 
 RESULTS = Path("bench/results.json")
 PEER_RUNS = 3
@@ -75,7 +76,7 @@ def _program(argument: str) -> str:
 def _theirs(case: str, peer: str, console: Console) -> float | None:
     """Packets per CPU second, the median of a few runs; None if the peer is not installed."""
     try:
-        name: peer_speed.Peer = "ns-2" if peer == "ns-2" else "ns-3"
+        name: Peer = "ns-2" if peer == "ns-2" else "ns-3"
         runs = PEER_RUNS if peer == "ns-2" else 1  # ns-3 takes minutes, and its spread is 4 %
         timed = [peer_speed.speed(case, name) for _ in range(runs)]
     except AckademyError as error:
