@@ -16,8 +16,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ackademy import peers
+from ackademy import peer_speed
 from ackademy.errors import AckademyError
+from ackademy.peers import Peer
 
 RESULTS = Path("bench/results.json")
 PEER_RUNS = 3
@@ -56,7 +57,7 @@ def main() -> None:
         "Ours: CUBIC, SACK, RACK-TLP, PRR, delayed ACKs, delivery-rate samples; medians of 5 runs."
     )
     for case in TARGETS:
-        console.print(f"Peers: {peers.SPEED_CASES[case].name}", highlight=False)
+        console.print(f"Peers: {peer_speed.SPEED_CASES[case].name}", highlight=False)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     console.print(f"rows: {RESULTS}", highlight=False)
@@ -75,15 +76,13 @@ def _program(argument: str) -> str:
 def _theirs(case: str, peer: str, console: Console) -> float | None:
     """Packets per CPU second, the median of a few runs; None if the peer is not installed."""
     try:
-        name: peers.Peer = "ns-2" if peer == "ns-2" else "ns-3"
+        name: Peer = "ns-2" if peer == "ns-2" else "ns-3"
         runs = PEER_RUNS if peer == "ns-2" else 1  # ns-3 takes minutes, and its spread is 4 %
-        speeds = [
-            packets / cpu_s for packets, cpu_s in (peers.speed(case, name) for _ in range(runs))
-        ]
+        timed = [peer_speed.speed(case, name) for _ in range(runs)]
     except AckademyError as error:
         console.print(f"{case} without {peer}: {error}", highlight=False)
         return None
-    return statistics.median(speeds)
+    return statistics.median(packets / cpu_s for packets, cpu_s in timed)
 
 
 def _rows(

@@ -16,7 +16,6 @@ from ackademy.papers import Claim, Experiment, Row
 from ackademy.reproduce import Measured, Reproduction, check, difference_ratio
 
 
-
 def test_deterministic_row_is_run_once_and_missing_rows_never(result: Reproduction) -> None:
     assert [measured.n_runs for measured in result.rows] == [4, 4, 1, 0]
 

@@ -205,3 +205,20 @@ def test_ack_shows_what_happened(dumbbell: Path, controller: Write, tmp_path: Pa
     result = ackademy.run(dumbbell, cc=cc)
     assert (tmp_path / "seen").exists()
     assert result.metrics().flows["throughput_mbps"].to_numpy().max() < 1.2
+
+
+def test_python_controller_is_told_its_settings(tmp_path: Path) -> None:
+    file = tmp_path / "told.py"
+    file.write_text(
+        "class Told:\n"
+        "    def __init__(self, flow):\n"
+        "        self.cwnd_bytes = flow.params['packets'] * flow.mss_bytes\n"
+        "    def on_ack(self, ack): pass\n"
+        "    def on_loss(self, loss): pass\n"
+    )
+    scenario = (
+        "duration_s = 2\nsample_interval_ms = 1000\n"
+        "[dumbbell]\nrtt_ms = 10\nbottleneck = { rate_mbps = 10 }\n[[flow]]\n"
+    )
+    run = ackademy.run(scenario, cc=f"{file}:Told", params={"packets": 7}, sample_interval_ms=1000)
+    assert set(run.flow_series["cwnd_packets"]) == {7.0}

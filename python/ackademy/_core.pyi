@@ -65,6 +65,9 @@ class Flow:
     @property
     def seed(self) -> int:
         """Seed of the controller's own randomness."""
+    @property
+    def params(self) -> dict[str, float | str]:
+        """Settings from the scenario's `params` or from `--param`, as given."""
 
 @final
 class Ack:

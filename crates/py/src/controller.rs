@@ -1,6 +1,7 @@
 //! A Python object as a controller of the core.
 use crate::records::{Ack, Flow, Loss};
 use ackademy::control::{self, Control, Controller, FlowInfo};
+use ackademy::params::ParamValue;
 use ackademy::units::{Bytes, Rate};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
@@ -31,11 +32,16 @@ pub struct PyController {
 }
 
 impl PyController {
-    /// Calls `class(flow)`.
-    pub fn new(class: &Py<PyAny>, flow: &FlowInfo, failure: Failure) -> Self {
+    /// Calls `class(flow)`; `params` are what the scenario sets, unchecked: the class knows its own.
+    pub fn new(
+        class: &Py<PyAny>,
+        flow: &FlowInfo,
+        params: &[(String, ParamValue)],
+        failure: Failure,
+    ) -> Self {
         let control = Control::window(flow.initial_cwnd);
         let mut controller = Self { object: None, control, mss: flow.mss, failure };
-        Python::attach(|py| match class.call1(py, (Flow(*flow),)) {
+        Python::attach(|py| match class.call1(py, (Flow(*flow, params.to_vec()),)) {
             Ok(object) => controller.read(object.bind(py)),
             Err(error) => controller.failure.keep(error),
         });

@@ -1,6 +1,8 @@
 //! What a Python controller is told: read-only views of the core's records.
 use ackademy::control::{Ack as CoreAck, FlowInfo, Loss as CoreLoss, LossKind};
+use ackademy::params::ParamValue;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// One or more acknowledgements that delivered something new.
 #[pyclass(frozen, module = "ackademy._core")]
@@ -108,7 +110,7 @@ impl Loss {
 
 /// What a controller is told about its flow before the first packet.
 #[pyclass(frozen, module = "ackademy._core")]
-pub struct Flow(pub FlowInfo);
+pub struct Flow(pub FlowInfo, pub Vec<(String, ParamValue)>);
 
 #[pymethods]
 impl Flow {
@@ -123,6 +125,17 @@ impl Flow {
     #[getter]
     fn seed(&self) -> u64 {
         self.0.seed
+    }
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let params = PyDict::new(py);
+        for (name, value) in &self.1 {
+            match value {
+                ParamValue::Number(number) => params.set_item(name, number)?,
+                ParamValue::Word(word) => params.set_item(name, word)?,
+            }
+        }
+        Ok(params)
     }
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)

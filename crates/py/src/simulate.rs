@@ -76,7 +76,8 @@ fn controller(
     };
     let class = Python::attach(|py| class.clone_ref(py));
     let failure = failure.clone();
+    let params = plan.params.clone();
     Ok(Box::new(PerFlow::new(move |flow| {
-        Box::new(PyController::new(&class, flow, failure.clone()))
+        Box::new(PyController::new(&class, flow, &params, failure.clone()))
     })))
 }

@@ -70,7 +70,11 @@ def even_ticks(reach: float) -> list[float]:
     return [-step, 0.0, step]
 
 
-def padded(low: float, high: float, part: float = 0.08) -> tuple[float, float]:
-    """A range with some room on both sides; around a single value, a tenth of it."""
-    room = part * (high - low) if high > low else 0.1 * abs(low) or 1.0
-    return low - room, high + room
+def padded(low: float, high: float) -> tuple[float, float]:
+    """A range with some room on both sides, and no narrower than a twentieth of its middle.
+
+    Without that floor, differences that mean nothing would fill the chart.
+    """
+    middle = 0.5 * (low + high)
+    half = max(0.58 * (high - low), 0.025 * abs(middle)) or 1.0
+    return middle - half, middle + half

@@ -132,7 +132,7 @@ def _by_flow(run: Strip) -> list[tuple[str, pl.DataFrame]]:
     largest = totals.sort("delivered_bytes", descending=True, maintain_order=True)
     chosen = run.flows.filter(pl.col("flow").is_in(largest["flow"].head(MAX_LINES).to_list()))
     parts = chosen.partition_by("flow", maintain_order=True)
-    return [(str(part["flow"][0]), part) for part in parts]
+    return sorted(((str(part["flow"][0]), part) for part in parts), key=lambda pair: pair[0])
 
 
 def _floats(table: pl.DataFrame, column: str) -> FloatArray:
