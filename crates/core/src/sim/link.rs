@@ -104,7 +104,7 @@ pub struct Link {
     duplicate: Option<Duplicate>,
     reorder: Option<Reorder>,
     busy_until: Time,
-    /// Departures to come; a link without limit, loss or samples does not need them.
+    /// Departures to come; a link of one rate without limit, loss or samples does not need them.
     departures: VecDeque<Departure>,
     records: bool,
     bytes: u64,
@@ -130,6 +130,7 @@ impl Link {
         let rng = |label: &str| seed.stream(label, index);
         let every = if plan.sampled { sample_interval } else { Span::ZERO };
         let discipline = discipline(plan, sub("hash").0);
+        let steady = matches!(plan.rate, RatePlan::Constant(_)) && plan.outages.is_empty();
         let unlimited = matches!(discipline, Discipline::Unlimited);
         Self {
             service: service(plan, sub("rate")),
@@ -148,7 +149,7 @@ impl Link {
             }),
             busy_until: Time(0),
             departures: VecDeque::new(),
-            records: !unlimited || plan.loss.is_some() || every > Span::ZERO,
+            records: !unlimited || !steady || plan.loss.is_some() || every > Span::ZERO,
             bytes: 0,
             last_change: Time(0),
             ce_held: 0,

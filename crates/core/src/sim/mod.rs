@@ -729,3 +729,6 @@ fn flow(
         base_rtt: hops.map(|&link| network.links[link as usize].delay.least()).sum(),
     }
 }
+
+#[cfg(test)]
+mod tests;
