@@ -25,8 +25,11 @@ controller = \"new_reno\"
     )
 }
 
+/// A field of `[sender]` and its value.
+type Setting = (&'static str, &'static str);
+
 /// Remy's settings, which are the defaults of our `ns2` sender, and ns-2's own.
-const BASES: [(&str, u32, &[(&str, &str)]); 2] = [
+const BASES: [(&str, u32, &[Setting]); 2] = [
     (
         "Remy's settings",
         100,
@@ -45,7 +48,7 @@ const BASES: [(&str, u32, &[(&str, &str)]); 2] = [
     ),
 ];
 
-const CHANGES: &[(&str, &str)] = &[
+const CHANGES: &[Setting] = &[
     ("recovery", "\"ns2\""),
     ("impatient", "false"),
     ("deflation", "false"),
@@ -65,7 +68,7 @@ const CHANGES: &[(&str, &str)] = &[
     ("ack_every", "2"),
 ];
 
-fn run(access_mbps: u32, base: &[(&str, &str)], change: (&str, &str)) -> Outcome {
+fn run(access_mbps: u32, base: &[Setting], change: Setting) -> Outcome {
     let kept = base.iter().filter(|setting| setting.0 != change.0).chain([&change]);
     let sender: Vec<String> = kept.map(|(name, value)| format!("{name} = {value}")).collect();
     let text = scenario(access_mbps, &sender.join("\n"));

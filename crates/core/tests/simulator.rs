@@ -323,7 +323,9 @@ fn check(scenario: &Scenario, outcome: &Outcome) {
             let mut links = route.forward.clone();
             links.sort_unstable();
             links.dedup();
-            links.iter().for_each(|&link| carried[link as usize] += flow.delivered_bytes);
+            for link in links {
+                carried[link as usize] += flow.delivered_bytes;
+            }
         }
     }
     for (link, carried) in outcome.links.iter().zip(carried) {
@@ -351,7 +353,7 @@ fn check(scenario: &Scenario, outcome: &Outcome) {
         assert!(flow.received_packets < 2 || flow.active_s > 0.0, "{flow:?}");
     }
     let series = &outcome.flow_series;
-    assert!(series.time_s.is_sorted() && outcome.link_series.time_s.len() % 1 == 0);
+    assert!(series.time_s.is_sorted());
     assert!(series.cwnd_packets.iter().all(|cwnd| *cwnd >= 1.0 - 1e-9 && cwnd.is_finite()));
     for (flow, row) in outcome.flows.iter().enumerate() {
         let delivered = series.flow.iter().zip(&series.delivered_bytes);

@@ -115,6 +115,7 @@ fn links<'py>(
     counts("queue_drops", |row| row.queue_drops)?;
     counts("random_losses", |row| row.random_losses)?;
     counts("marked_packets", |row| row.marked_packets)?;
+    counts("queued_packets", |row| row.queued_packets)?;
     counts("delivered_packets", |row| row.delivered_packets)?;
     counts("delivered_bytes", |row| row.delivered_bytes)?;
     table.numbers("wait_mean_ms", rows.iter().map(|row| row.wait_mean_ms).collect())?;

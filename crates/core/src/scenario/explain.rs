@@ -153,7 +153,7 @@ fn type_fault(place: Place, message: &str) -> Fault {
     Fault::new(&path, show(value), in_words(expected))
 }
 
-fn step_into<'a, 'b>(path: &mut String, value: &mut &'a DeValue<'b>, step: &str) {
+fn step_into(path: &mut String, value: &mut &DeValue, step: &str) {
     if let Some(table) = value.as_table() {
         if !path.is_empty() {
             path.push('.');

@@ -544,7 +544,7 @@ fn an_override_with_a_bad_path_or_value_names_it() {
         "s.toml: with overrides: dumbbell.rt_ms = 1: allowed is a field named rtt_ms, bottleneck, \
          reverse_delay_ms, access_mbps, access_delay_ms"
     );
-    let deep = ["a"; 100_000].join(".");
+    let deep = vec!["a"; 100_000].join(".");
     assert!(overridden(&deep, "1").is_err());
 }
 

@@ -260,3 +260,6 @@ fn limits(config: &SenderConfig) -> RtoLimits {
         tick: config.rto_tick,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -411,3 +411,7 @@ impl Ns2Sender {
         self.burst = u32::MAX;
     }
 }
+
+#[cfg(test)]
+#[path = "tests/ns2.rs"]
+mod tests;

@@ -83,7 +83,8 @@ pub struct SackSender {
     last_sent: Time,
     /// The window was full when this was the next segment.
     blocked_at: u64,
-    /// RFC 3168: no second reduction for marks before this segment is acknowledged.
+    /// RFC 3168: no second reduction for marks before this segment, the first that was sent after
+    /// the last one, is acknowledged.
     marked_until: u64,
 }
 
@@ -304,9 +305,7 @@ impl SackSender {
         }
         self.answer_marks(now, ack, governor);
         self.finish_probe(now, ack.again, governor);
-        if matches!(self.episode, Episode::Fast(_)) && self.config.prr {
-            self.reduce_proportionally(delivered.bytes, opened);
-        }
+        self.reduce(delivered.bytes, opened);
         if advanced {
             self.arm_probe(now);
         } else if self.board.sacked_count() > 0 {
@@ -393,8 +392,8 @@ impl SackSender {
         // The window counts as used for a round trip after it was full; in slow start also if more
         // than half of it was in flight (as in Linux).
         let slow_start = self.allowed.cwnd < self.allowed.ssthresh;
-        let limited = una_before <= self.blocked_at
-            || (slow_start && self.allowed.cwnd < 2 * inflight_before);
+        let limited =
+            una_before < self.blocked_at || (slow_start && self.allowed.cwnd < 2 * inflight_before);
         // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
         let in_disorder = self.board.una() == una_before;
         let ce_marked = Bytes(ce_bytes.min(delivered.bytes));
@@ -445,7 +444,7 @@ impl SackSender {
     /// RFC 3168 section 6.1.2: one reduction per round trip with marks.
     fn answer_marks(&mut self, now: Time, ack: &Packet, governor: &mut Governor) {
         let marked = ack.ce_bytes > 0 && self.config.ecn == EcnSpec::Classic;
-        if marked && self.episode == Episode::None && self.board.una() >= self.marked_until {
+        if marked && self.episode == Episode::None && self.board.una() > self.marked_until {
             self.marked_until = self.board.nxt();
             self.tell_loss(now, LossKind::Gap, Lost::default(), governor);
         }
@@ -463,6 +462,19 @@ impl SackSender {
                 let lost = Lost { bytes: self.packet, newest: self.last_sent };
                 self.tell_loss(now, LossKind::Gap, lost, governor);
             }
+        }
+    }
+
+    /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
+    /// (RFC 6675 section 5 step 4.3).
+    fn reduce(&mut self, delivered: u64, opened: bool) {
+        if !matches!(self.episode, Episode::Fast(_)) {
+            return;
+        }
+        if self.config.prr {
+            self.reduce_proportionally(delivered, opened);
+        } else if opened {
+            self.allow_one();
         }
     }
 
@@ -504,9 +516,7 @@ impl SackSender {
                 }
                 let kind = if opened { LossKind::Gap } else { LossKind::More };
                 self.tell_loss(now, kind, lost, governor);
-                if matches!(self.episode, Episode::Fast(_)) && self.config.prr {
-                    self.reduce_proportionally(0, opened);
-                }
+                self.reduce(0, opened);
             }
         }
     }
@@ -535,6 +545,11 @@ impl SackSender {
         self.tell_loss(now, LossKind::Timeout, lost, governor);
         // The earliest segment leaves now (RFC 6298 section 5.4), even where RACK leaves more than a
         // window of later ones in flight.
+        self.allow_one();
+    }
+
+    /// Widens the window for one packet, until the controller is next asked.
+    fn allow_one(&mut self) {
         self.allowed.cwnd = self.allowed.cwnd.max(self.board.inflight() + self.packet);
     }
 
@@ -545,7 +560,7 @@ impl SackSender {
         let fresh = supply.unsent > 0 && !self.receiver_full();
         self.probe = Some(Probe { end: self.board.nxt() + u64::from(fresh), again: !fresh });
         if fresh {
-            self.allowed.cwnd = self.allowed.cwnd.max(self.board.inflight() + self.packet);
+            self.allow_one();
         } else {
             self.board.declare_last_for_probe();
         }
@@ -553,3 +568,7 @@ impl SackSender {
         self.rto_deadline = now + self.rtt.rto();
     }
 }
+
+#[cfg(test)]
+#[path = "tests/sack.rs"]
+mod tests;

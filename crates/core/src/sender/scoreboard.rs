@@ -369,3 +369,7 @@ impl Scoreboard {
         self.segments.get(seq.checked_sub(self.una)? as usize)
     }
 }
+
+#[cfg(test)]
+#[path = "tests/scoreboard.rs"]
+mod tests;

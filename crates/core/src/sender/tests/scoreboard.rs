@@ -1,0 +1,139 @@
+//! The scoreboard by itself: random ACKs against a list that is searched from end to end.
+use super::super::tests::ack;
+use super::*;
+use crate::rng::Rng;
+
+fn board(count: u64) -> Scoreboard {
+    let mut board = Scoreboard::default();
+    for seq in 0..count {
+        assert_eq!(board.send_new(Time(seq), 100, SentState::default()), seq);
+    }
+    board
+}
+
+#[test]
+fn a_packet_is_delivered_once_however_often_it_is_reported() {
+    let mut board = board(10);
+    assert_eq!(board.on_ack(&ack(0, &[(2, 5)])).bytes, 300);
+    assert_eq!(board.on_ack(&ack(0, &[(2, 5), (1, 6)])).bytes, 200);
+    assert_eq!(board.on_ack(&ack(4, &[(4, 6)])).bytes, 100);
+    assert_eq!(board.on_ack(&ack(10, &[])).bytes, 400);
+    assert_eq!((board.inflight(), board.outstanding(), board.sacked_count()), (0, 0, 0));
+}
+
+#[test]
+fn the_newest_delivered_packet_is_the_one_sent_last_by_time_then_number() {
+    let mut board = board(3);
+    let delivered = board.on_ack(&ack(0, &[(1, 3)]));
+    assert_eq!(delivered.newest, (Time(2), 2));
+    assert_eq!((delivered.timed, delivered.timed_first), (Time(2), Time(1)));
+    board.declare_after_timeout(Time(10));
+    board.peek_lost();
+    board.send_lost(Time(50), SentState::default());
+    let delivered = board.on_ack(&ack(3, &[]));
+    assert!(delivered.newest_again && delivered.timed == Time::NEVER);
+    assert_eq!(delivered.newest, (Time(50), 0));
+}
+
+#[test]
+fn a_first_copy_after_a_later_one_is_reordering_and_a_second_copy_is_not() {
+    let mut board = board(6);
+    assert!(!board.on_ack(&ack(0, &[(3, 4)])).reordered);
+    assert!(board.on_ack(&ack(0, &[(2, 4)])).reordered);
+    board.declare_after_timeout(Time(100));
+    board.peek_lost();
+    board.send_lost(Time(200), SentState::default());
+    assert!(!board.on_ack(&ack(1, &[(2, 4)])).reordered);
+}
+
+#[test]
+fn nothing_is_lost_by_time_before_something_sent_later_is_delivered() {
+    let mut board = board(10);
+    let rack = Rack { newest: (Time(4), 4), rtt: Span(100), window: Span(10) };
+    board.on_ack(&ack(0, &[(4, 5)]));
+    // Due at 0 + 110, 1 + 110, ...; packets 5 to 9 are newer than what was delivered.
+    let (lost, next) = board.detect_by_time(Time(111), &rack);
+    assert_eq!((lost.bytes, next), (200, Time(112)));
+    let (lost, next) = board.detect_by_time(Time(1000), &rack);
+    assert_eq!((lost.bytes, lost.newest, next), (200, Time(3), Time::NEVER));
+}
+
+#[test]
+fn a_probe_takes_the_last_packet_and_changes_places_with_it() {
+    let mut board = board(3);
+    board.declare_last_for_probe();
+    assert_eq!((board.inflight(), board.peek_lost()), (200, Some(100)));
+    assert_eq!(board.send_lost(Time(9), SentState::default()), Some((2, 100)));
+    assert_eq!((board.inflight(), board.peek_lost()), (300, None));
+}
+
+#[test]
+fn what_arrives_after_it_was_declared_lost_is_not_sent_again() {
+    let mut board = board(6);
+    board.on_ack(&ack(0, &[(3, 6)]));
+    assert_eq!(board.detect_by_count().bytes, 300);
+    board.on_ack(&ack(2, &[(3, 6)]));
+    assert_eq!(board.send_lost(Time(9), SentState::default()), None);
+    board.on_ack(&ack(2, &[(2, 6)]));
+    assert_eq!(board.peek_lost(), None);
+}
+
+/// Any ACKs and losses: the counters are those of a naive list.
+#[test]
+fn counters_are_those_of_a_list() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Fate {
+        Out,
+        Lost,
+        Delivered,
+    }
+    let mut rng = Rng::new(1);
+    for _ in 0..300 {
+        let mut board = board(60);
+        let mut list = [Fate::Out; 60];
+        let mut una = 0;
+        for step in 0..60 {
+            let first = rng.below(60);
+            let blocks: Vec<(u64, u64)> = (0..rng.below(4))
+                .map(|_| {
+                    let start = una.max(first) + rng.below(10);
+                    (start, start + 1 + rng.below(5))
+                })
+                .collect();
+            if rng.chance(0.3) {
+                una = (una + rng.below(4)).min(60);
+            }
+            let before = list.iter().filter(|fate| **fate == Fate::Delivered).count();
+            list[..una as usize].fill(Fate::Delivered);
+            for &(start, end) in blocks.iter().filter(|block| block.0 >= una) {
+                let (start, end) = (start.min(60) as usize, end.min(60) as usize);
+                list[start..end].fill(Fate::Delivered);
+            }
+            let kept: Vec<_> = blocks.into_iter().filter(|block| block.0 >= una).collect();
+            let delivered = board.on_ack(&ack(una, &kept));
+            let after = list.iter().filter(|fate| **fate == Fate::Delivered).count();
+            assert_eq!(delivered.bytes, 100 * (after - before) as u64);
+            if rng.chance(0.3) {
+                board.detect_by_count();
+                for seq in 0..60 {
+                    let above = list[seq + 1..].iter().filter(|fate| **fate == Fate::Delivered);
+                    if list[seq] == Fate::Out && above.count() as u64 >= DUP_THRESH {
+                        list[seq] = Fate::Lost;
+                    }
+                }
+            }
+            if board.peek_lost().is_some() {
+                let (seq, _) = board.send_lost(Time(1000 + step), SentState::default()).unwrap();
+                assert!(list[seq as usize] == Fate::Lost, "only what is lost is sent again");
+                // It arrives: counting judges a packet once, which the list does not know.
+                board.on_ack(&ack(una, &[(seq, seq + 1)]));
+                list[seq as usize] = Fate::Delivered;
+            }
+            let out = list.iter().filter(|fate| **fate == Fate::Out).count() as u64;
+            assert_eq!(board.inflight(), 100 * out);
+            let sacked =
+                list[una as usize..].iter().filter(|fate| **fate == Fate::Delivered).count();
+            assert_eq!(board.sacked_count(), sacked as u64);
+        }
+    }
+}
