@@ -144,9 +144,10 @@ fn a_poisson_source_has_all_its_arrivals() {
 
 #[test]
 fn delays_of_days_do_not_overflow_any_sum() {
-    let links: String = (0..20)
+    let links: Vec<String> = (0..20)
         .map(|link| format!("[[link]]\nname = \"l{link}\"\nrate_mbps = 1000\ndelay_ms = 1e7\n"))
         .collect();
+    let links = links.concat();
     let path: Vec<String> = (0..20).map(|link| format!("\"l{link}\"")).collect();
     let outcome = outcome(&format!(
         "duration_s = 2e6\n{links}[[flow]]\npath = [{}]\n\

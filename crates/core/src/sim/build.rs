@@ -1,0 +1,188 @@
+//! From a network to a simulation at time 0.
+use super::{Arrived, Builder, Connection, Event, Flow, Path, Sim};
+use crate::control::SubflowId;
+use crate::receiver::Receiver;
+use crate::record::FlowSeries;
+use crate::rng::Seed;
+use crate::scenario::TrafficSpec;
+use crate::scenario::network::{ConnectionPlan, Network, Route};
+use crate::sender::{Governor, Sender};
+use crate::sim::link::Link;
+use crate::sim::traffic::App;
+use crate::units::{Bytes, Rate, Span, Time};
+use std::collections::BinaryHeap;
+
+impl Sim {
+    /// A simulation at time 0.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `build` returns.
+    pub fn new<E>(network: &Network, seed: Seed, build: &mut Builder<E>) -> Result<Self, E> {
+        let every = network.sample_interval;
+        let plans = network.links.iter().enumerate();
+        let mut sim = Self {
+            now: Time(0),
+            end: network.duration,
+            heap: BinaryHeap::new(),
+            order: 0,
+            links: plans.map(|(index, plan)| Link::new(plan, index as u64, seed, every)).collect(),
+            paths: Vec::new(),
+            link_names: network.links.iter().map(|plan| plan.name.clone()).collect(),
+            passes: Vec::new(),
+            flows: Vec::new(),
+            connections: Vec::new(),
+            loose: Vec::new(),
+            loose_free: Vec::new(),
+            dropped: Vec::new(),
+            sample_interval: every,
+            flow_series: FlowSeries::default(),
+            events: 0,
+        };
+        for (index, plan) in network.connections.iter().enumerate() {
+            sim.add_plan(network, plan, (index as u64, seed), build)?;
+        }
+        sim.passes = sim.passes();
+        if every > Span::ZERO {
+            sim.schedule(Time(0), Event::Sample);
+        }
+        Ok(sim)
+    }
+
+    /// A planned connection, or all arrivals of a Poisson source.
+    fn add_plan<E>(
+        &mut self,
+        network: &Network,
+        plan: &ConnectionPlan,
+        (index, seed): (u64, Seed),
+        build: &mut Builder<E>,
+    ) -> Result<(), E> {
+        let mut rng = seed.stream("start", index);
+        let spread = plan.start_spread.as_secs_f64();
+        let start = plan.start + Span::from_secs_f64(rng.uniform() * spread);
+        let TrafficSpec::Poisson { per_s, .. } = plan.traffic else {
+            return self.add_connection(network, plan, (start, index, seed), build);
+        };
+        let mut at = start;
+        let mut arrival = 0;
+        loop {
+            at += Span::from_secs_f64(rng.exponential(1.0 / per_s));
+            if at >= plan.stop.min(network.duration) {
+                return Ok(());
+            }
+            let one = ConnectionPlan { name: format!("{}_{arrival}", plan.name), ..plan.clone() };
+            let stream = (index << 32) | (1 + arrival);
+            self.add_connection(network, &one, (at, stream, seed), build)?;
+            arrival += 1;
+        }
+    }
+
+    fn add_connection<E>(
+        &mut self,
+        network: &Network,
+        plan: &ConnectionPlan,
+        (start, stream, seed): (Time, u64, Seed),
+        build: &mut Builder<E>,
+    ) -> Result<(), E> {
+        let connection = self.connections.len() as u32;
+        let first_flow = self.flows.len() as u32;
+        let mut governor = build(plan)?;
+        for (index, route) in plan.subflows.iter().enumerate() {
+            let id = SubflowId(index as u32);
+            let own_seed = seed.derive("controller", (stream << 8) | index as u64);
+            governor.subflow_added(id, &Sender::flow_info(&plan.sender, start, own_seed));
+            let sender = Sender::new(&plan.sender, &Governor { coupled: governor.as_mut(), id });
+            let many = plan.subflows.len() > 1;
+            let name = if many { format!("{}.{index}", plan.name) } else { plan.name.clone() };
+            let paths = (self.add_path(&route.forward), self.add_path(&route.reverse));
+            let flow = flow(network, plan, route, (connection, id, start, name, sender), paths);
+            self.flows.push(flow);
+        }
+        let rng = seed.stream("traffic", stream);
+        let app = App::new(plan.traffic.clone(), start, plan.stop, rng);
+        self.schedule(start, Event::App(connection));
+        self.connections.push(Connection {
+            governor,
+            app,
+            first_flow,
+            flow_count: plan.subflows.len() as u32,
+            controller: plan.controller.clone(),
+        });
+        Ok(())
+    }
+
+    /// The place of a path, which is that of the flow before if they are equal.
+    fn add_path(&mut self, links: &[u32]) -> Path {
+        let hops = links.len() as u32;
+        let before = self.flows.last().into_iter().flat_map(|flow| [flow.forward, flow.reverse]);
+        for path in before {
+            let start = path.start as usize;
+            if path.hops == hops && self.paths[start..start + links.len()] == *links {
+                return path;
+            }
+        }
+        let start = self.paths.len() as u32;
+        self.paths.extend_from_slice(links);
+        Path { start, hops }
+    }
+
+    /// A link may be passed without an event if everything that enters it comes from one other link,
+    /// in order, and its fate is known on arrival: then arrivals at it are as ordered as at that link.
+    fn passes(&self) -> Vec<bool> {
+        const NOBODY: u32 = u32::MAX;
+        const SENDERS: u32 = u32::MAX - 1;
+        const SEVERAL: u32 = u32::MAX - 2;
+        let mut feeder = vec![NOBODY; self.links.len()];
+        for path in self.flows.iter().flat_map(|flow| [flow.forward, flow.reverse]) {
+            let mut before = SENDERS;
+            for &link in &self.paths[path.start as usize..(path.start + path.hops) as usize] {
+                let known = &mut feeder[link as usize];
+                *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
+                before = link;
+            }
+        }
+        let passed = |(&feeder, link): (&u32, &Link)| {
+            feeder < SEVERAL
+                && link.decides_on_arrival()
+                && self.links[feeder as usize].keeps_order()
+        };
+        feeder.iter().zip(&self.links).map(passed).collect()
+    }
+}
+
+fn flow(
+    network: &Network,
+    plan: &ConnectionPlan,
+    route: &Route,
+    (connection, id, start, name, sender): (u32, SubflowId, Time, String, Sender),
+    (forward, reverse): (Path, Path),
+) -> Flow {
+    let config = &plan.sender;
+    let hops = route.forward.iter().chain(&route.reverse);
+    let datagrams = match plan.traffic {
+        TrafficSpec::Cbr { rate_mbps, packet_bytes } => {
+            let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
+            Some((every.max(Span(1)), packet_bytes))
+        }
+        _ => None,
+    };
+    let selective = config.recovery == crate::control::Recovery::Sack;
+    let receiver =
+        Receiver::new(config.ack_every, config.ack_delay, config.ack.0 as u32, selective);
+    Flow {
+        connection,
+        id,
+        forward,
+        reverse,
+        sender,
+        receiver,
+        wakes: Vec::new(),
+        arrived: Arrived::default(),
+        name,
+        start,
+        packet_bytes: config.packet.0,
+        header_bytes: config.header.0,
+        datagrams,
+        base_rtt: hops.map(|&link| network.links[link as usize].delay.least()).sum(),
+    }
+}

@@ -1,0 +1,179 @@
+//! What happens at the ends of a path: receivers, senders and applications.
+use super::{Event, Sim};
+use crate::sender::Governor;
+use crate::sim::packet::{Kind, Packet};
+use crate::units::{Span, Time};
+
+impl Sim {
+    /// A data packet reaches its receiver.
+    pub(super) fn receive(&mut self, packet: &Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let mut ack = Packet::default();
+        let arrival = flow.receiver.on_data(self.now, packet, &mut ack);
+        let counts = &mut flow.arrived;
+        let size = u64::from(packet.size);
+        counts.packets += 1;
+        counts.owd_sum += u128::from(self.now.since(packet.sent_at).0);
+        if arrival.delivered > 0 {
+            // What waited behind a gap is counted in full packets, except when nothing waits on.
+            let waited = if arrival.delivered > 1 && flow.receiver.holds_nothing() {
+                counts.buffered_bytes
+            } else {
+                counts.buffered_bytes.min((arrival.delivered - 1) * flow.packet_bytes)
+            };
+            counts.buffered_bytes -= waited;
+            counts.segments += arrival.delivered;
+            counts.delivered_bytes += size + waited;
+            let latest = flow.sender.latest_rtt();
+            if latest > Span::ZERO {
+                counts.rtt_at_delivery_sum += u128::from(latest.0);
+                counts.rtt_at_delivery_count += 1;
+            }
+        } else if !arrival.duplicate {
+            counts.buffered_bytes += size;
+        }
+        if arrival.ack_now {
+            self.forward(&mut ack, self.now);
+        } else {
+            self.set_wake(packet.flow);
+        }
+    }
+
+    /// An acknowledgement reaches its sender.
+    pub(super) fn acknowledge(&mut self, ack: &Packet) {
+        let flow = &mut self.flows[ack.flow as usize];
+        let connection = &mut self.connections[flow.connection as usize];
+        let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
+        flow.sender.on_ack(self.now, ack, &mut governor, &mut connection.app.supply);
+        if connection.app.may_finish() {
+            self.finish_transfer(self.flows[ack.flow as usize].connection);
+        }
+        self.pump(ack.flow);
+    }
+
+    fn finish_transfer(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        let first = connection.first_flow as usize;
+        let flows = &self.flows[first..first + connection.flow_count as usize];
+        if flows.iter().all(|flow| flow.sender.all_acknowledged()) {
+            let before = connection.app.next;
+            connection.app.on_all_acknowledged(self.now);
+            if connection.app.next != before
+                && let Some(next) = connection.app.to_schedule()
+            {
+                self.schedule(next, Event::App(index));
+            }
+        }
+    }
+
+    /// Sends what may be sent, and sets the flow's next wake-up.
+    fn pump(&mut self, index: u32) {
+        loop {
+            let flow = &mut self.flows[index as usize];
+            let connection = &mut self.connections[flow.connection as usize];
+            let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
+            let supply = &mut connection.app.supply;
+            let Some(out) = flow.sender.transmit(self.now, &mut governor, supply) else { break };
+            let mut packet = Packet {
+                flow: index,
+                size: out.size,
+                kind: Kind::Data,
+                ect: flow.sender.ecn_capable(),
+                again: out.again,
+                seq: out.seq,
+                sent_at: self.now,
+                ..Packet::default()
+            };
+            self.forward(&mut packet, self.now);
+        }
+        self.set_wake(index);
+    }
+
+    /// A timer that moves later leaves its old wake-up in the heap, which then finds nothing due:
+    /// cheaper than moving it with every acknowledgement. A later wake-up than the earliest is kept
+    /// in mind, so that a timer that comes and goes before it does not fill the heap.
+    #[inline]
+    fn set_wake(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let due = flow.sender.deadline().min(flow.receiver.deadline()).max(self.now);
+        if flow.wakes.last().is_none_or(|&earliest| due < earliest) && due < Time::NEVER {
+            flow.wakes.push(due);
+            self.schedule(due, Event::Flow(index));
+        }
+    }
+
+    pub(super) fn wake(&mut self, index: u32) {
+        let now = self.now;
+        let flow = &mut self.flows[index as usize];
+        debug_assert_eq!(flow.wakes.last(), Some(&now), "a wake-up that nobody asked for");
+        flow.wakes.pop();
+        if let Some((every, size)) = flow.datagrams {
+            return self.send_datagram(index, every, size);
+        }
+        let ack = (flow.receiver.deadline() <= now).then(|| flow.receiver.on_deadline(index));
+        let due = flow.sender.deadline() <= now;
+        if due {
+            let connection = &mut self.connections[flow.connection as usize];
+            let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
+            flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
+        }
+        if let Some(mut ack) = ack {
+            self.forward(&mut ack, now);
+        }
+        if due {
+            self.pump(index);
+        } else {
+            self.set_wake(index);
+        }
+    }
+
+    fn send_datagram(&mut self, index: u32, every: Span, size: u32) {
+        let connection = self.flows[index as usize].connection as usize;
+        if self.now >= self.connections[connection].app.stop() {
+            return;
+        }
+        let counts = &mut self.flows[index as usize].arrived;
+        counts.datagrams += 1;
+        counts.datagram_bytes += u64::from(size);
+        let mut packet = Packet {
+            flow: index,
+            size,
+            kind: Kind::Datagram,
+            seq: counts.datagrams,
+            sent_at: self.now,
+            ..Packet::default()
+        };
+        self.forward(&mut packet, self.now);
+        let next = self.now + every;
+        self.flows[index as usize].wakes.push(next);
+        self.schedule(next, Event::Flow(index));
+    }
+
+    /// The application of a connection acts.
+    pub(super) fn act(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if connection.app.next != self.now {
+            return;
+        }
+        connection.app.on_time(self.now);
+        let next = connection.app.to_schedule();
+        let (first, count) = (connection.first_flow, connection.flow_count);
+        if let Some(next) = next {
+            self.schedule(next, Event::App(index));
+        }
+        for flow in first..first + count {
+            if self.flows[flow as usize].datagrams.is_some() {
+                if self.flows[flow as usize].arrived.datagrams == 0 {
+                    self.flows[flow as usize].wakes.push(self.now);
+                    self.wake(flow);
+                }
+            } else {
+                self.flows[flow as usize].sender.on_supply();
+                self.pump(flow);
+            }
+        }
+        if self.connections[index as usize].app.may_finish() {
+            self.finish_transfer(index);
+        }
+    }
+}
