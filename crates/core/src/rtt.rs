@@ -71,7 +71,7 @@ impl RttEstimator {
         } else {
             self.srtt + (4 * self.rttvar).max(self.limits.tick.0).max(self.limits.min.0)
         };
-        Span(base.saturating_mul(1 << self.backoff.min(16)).min(self.limits.max.0))
+        Span(base.saturating_mul(1 << self.backoff.min(63)).min(self.limits.max.0))
     }
 
     /// Whether the time-out was doubled more than once since the last sample.
@@ -81,7 +81,7 @@ impl RttEstimator {
 
     /// Doubles the time-out (RFC 6298 section 5.5).
     pub fn back_off(&mut self) {
-        self.backoff += 1;
+        self.backoff = self.backoff.saturating_add(1);
     }
 }
 
@@ -206,6 +206,13 @@ mod tests {
         assert_eq!(rtt.rto(), Span::from_millis(60_000));
         rtt.sample(Span::from_millis(100));
         assert_eq!(rtt.rto(), Span::from_millis(300));
+    }
+
+    #[test]
+    fn the_smallest_time_out_backs_off_up_to_the_maximum_too() {
+        let mut rtt = RttEstimator::new(RtoLimits { initial: Span(1000), ..LIMITS });
+        (0..100).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(), LIMITS.max);
     }
 
     #[test]

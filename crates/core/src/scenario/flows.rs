@@ -258,8 +258,8 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
     integer(&field!(ack_bytes), ack, 1..=65_535)?;
     let ack_every = pick!(ack_every, 2, 1);
     integer(&field!(ack_every), u64::from(ack_every), 1..=1000)?;
-    let packets = |path: &str, value: f64| {
-        number(path, value, 1.0..=1e9).map(|value| Bytes((value * packet as f64) as u64))
+    let packets = |path: &str, value: f64, most: f64| {
+        number(path, value, 1.0..=most).map(|value| Bytes((value * packet as f64) as u64))
     };
     let span =
         |path: &str, least: f64, value: f64| number(path, value, least..=MILLIS_MAX).map(millis);
@@ -277,9 +277,10 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         initial_cwnd: packets(
             &field!(initial_cwnd_packets),
             pick!(initial_cwnd_packets, 10.0, 2.0),
+            1e6, // all leave at once
         )?,
         initial_ssthresh: match ssthresh.or(ns2.then_some(100_000.0)) {
-            Some(value) => packets(&field!(initial_ssthresh_packets), value)?,
+            Some(value) => packets(&field!(initial_ssthresh_packets), value, 1e9)?,
             None => Bytes(u64::MAX),
         },
         receiver_window_packets,

@@ -9,7 +9,7 @@ use super::spec::{
 };
 use crate::units::{Rate, Span, Time};
 
-/// Most redraws of a rate or delay in a run.
+/// Most redraws of a rate or delay, and updates of PIE, in a run.
 const DRAWS_MAX: f64 = 1e8;
 
 /// How flows find their links.
@@ -165,7 +165,7 @@ fn link_plan(
         delay: delay_plan(path, spec, reader)?,
         jitter: millis(spec.jitter_ms),
         keep_order: spec.keep_order,
-        queue: queue_plan(&field("queue"), &spec.queue, spec.rate_mbps, rtt)?,
+        queue: queue_plan(&field("queue"), &spec.queue, (spec.rate_mbps, rtt), reader)?,
         loss: spec.loss.clone(),
         duplicate_ratio: spec.duplicate_ratio,
         reorder: spec.reorder.clone(),
@@ -292,8 +292,8 @@ fn check_loss(path: &str, loss: &LossSpec) -> Result<(), Fault> {
 fn queue_plan(
     path: &str,
     queue: &QueueSpec,
-    rate_mbps: Option<f64>,
-    rtt_ms: f64,
+    (rate_mbps, rtt_ms): (Option<f64>, f64),
+    reader: &Reader,
 ) -> Result<QueueSpec, Fault> {
     let field = |name: &str| format!("{path}.{name}");
     let at_least_one = |name: &str, value: u64| integer(&field(name), value, 1..=u64::MAX >> 1);
@@ -335,13 +335,15 @@ fn queue_plan(
         }
         QueueSpec::Pie { target_ms, update_ms, packets, .. } => {
             number(&field("target_ms"), *target_ms, 1e-3..=MILLIS_MAX)?;
-            number(&field("update_ms"), *update_ms, 1e-3..=MILLIS_MAX)?;
+            let least = (reader.duration_s * 1e3 / DRAWS_MAX).max(1e-3);
+            number(&field("update_ms"), *update_ms, least..=MILLIS_MAX)?;
             at_least_one("packets", *packets)?;
         }
     }
     if let QueueSpec::FqCodel { queues, quantum_bytes, .. } = queue {
         integer(&field("queues"), u64::from(*queues), 1..=65_536)?;
-        integer(&field("quantum_bytes"), u64::from(*quantum_bytes), 1..=1_000_000)?;
+        // A packet waits for as many turns as it has quanta.
+        integer(&field("quantum_bytes"), u64::from(*quantum_bytes), 64..=1_000_000)?;
     }
     Ok(queue.clone())
 }

@@ -431,6 +431,24 @@ fn redraws_are_few_enough_to_be_added_up() {
 }
 
 #[test]
+fn a_queue_may_not_work_for_ever() {
+    let queue = "kind = \"drop_tail\", packets = 50";
+    assert_eq!(
+        error(
+            &DUMBBELL
+                .replace("10.0", "1e7")
+                .replace(queue, "kind = \"pie\", packets = 50, update_ms = 1")
+        ),
+        "s.toml:6: dumbbell.bottleneck.queue.update_ms = 1: allowed is a number in [100, 10000000]"
+    );
+    assert_eq!(
+        refused(queue, "kind = \"fq_codel\", packets = 50, quantum_bytes = 1"),
+        "s.toml:6: dumbbell.bottleneck.queue.quantum_bytes = 1: allowed is a whole number in \
+         [64, 1000000]"
+    );
+}
+
+#[test]
 fn a_trace_that_cannot_be_read_is_refused_with_the_reason() {
     let traced = |bytes: Result<&[u8], &str>| {
         let text = DUMBBELL.replace("rate_mbps = 10", "trace = \"lte.down\"");
