@@ -367,7 +367,7 @@ fn check(scenario: &Scenario, outcome: &Outcome) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8000, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4000, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_scenario_keeps_the_books(seed: u64) {
