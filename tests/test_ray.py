@@ -30,7 +30,7 @@ def address() -> Iterator[str]:
     try:
         yield cluster.address
     finally:
-        cluster.shutdown()  # type: ignore[no-untyped-call]
+        cluster.shutdown()
 
 
 @needs_ray
