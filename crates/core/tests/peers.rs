@@ -178,6 +178,9 @@ fn newreno_with_sack_lies_between_ns2_and_ns3() {
 }
 
 /// ns-2 Linux CUBIC, then ns-3 CUBIC.
+/// ns-3.37's CUBIC has no Reno-friendly region, which the reference lists as a fault: it is the low end
+/// of the interval at L = 5 and under random loss. Against ns-2 alone ours would be 21 % low at 1e-3;
+/// docs/peers.md takes that difference apart (ns-2's beta is 0.8).
 #[test]
 fn cubic_lies_between_ns2_and_ns3() {
     inside("cubic", 5, 0.0, &[8.580, 7.734]);
