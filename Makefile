@@ -59,6 +59,7 @@ wasm: ## core builds without an operating system
 	cargo build --quiet --package ackademy --lib --target wasm32-unknown-unknown
 
 fuzz: ## scenario and trace parsers, FUZZ_SECONDS=20 each
+	rustup toolchain list | grep nightly >/dev/null || rustup toolchain install nightly --profile minimal
 	command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
 	cd fuzz && for target in scenario trace; do \
 		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0; done
