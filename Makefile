@@ -10,7 +10,8 @@ UV_VERSION := 0.13.8
 
 # uv from the PATH, or one of our own in build/.
 UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
-RUN := $(UV) run --no-sync
+# Not `uv run`: Ray would start each of its workers with it, in a copy of the project to be built.
+BIN := .venv/bin/
 
 .PHONY: help build demo test test-rust test-python bench lint peers fuzz wasm clean
 
@@ -25,7 +26,7 @@ build: $(UV) ## the extension module and the Python environment in .venv
 	$(UV) sync --locked --quiet --inexact
 
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
-	$(RUN) ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
+	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
 
 test: test-rust test-python ## all tests
 
@@ -34,25 +35,25 @@ test-rust:
 
 test-python: $(UV)
 	$(UV) sync --locked --quiet --inexact --extra ray
-	$(RUN) pytest -q
+	$(BIN)pytest -q
 
 bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/results.json
 	cargo bench --quiet --bench sim --no-run
-	$(RUN) python benches/bench.py
+	$(BIN)python benches/bench.py
 
 lint: build ## format, clippy, ruff, mypy --strict, stubtest
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-	$(RUN) ruff format --check .
-	$(RUN) ruff check .
-	$(RUN) mypy
-	$(RUN) python -m mypy.stubtest ackademy._core
+	$(BIN)ruff format --check .
+	$(BIN)ruff check .
+	$(BIN)mypy
+	$(BIN)python -m mypy.stubtest ackademy._core
 
 peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libns3-dev)
 	command -v ns >/dev/null && test -f /usr/include/ns3/core-module.h || \
 		{ apt-get update -qq && apt-get install -y -qq ns2 libns3-dev g++; }
-	$(RUN) ackademy peers
+	$(BIN)ackademy peers
 
 wasm: ## core builds without an operating system
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
