@@ -51,6 +51,8 @@ def ray_cluster(address: str | None) -> Engine:
         EngineError: if Ray is not installed or the cluster cannot be reached.
     """
     try:
+        # Started by `uv run`, Ray would build a copy of the project for each worker.
+        os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
         import ray
     except ImportError as error:
         raise EngineError(
