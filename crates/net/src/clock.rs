@@ -1,0 +1,9 @@
+//! The clock that the kernel's BPF programs and this process share.
+use ackademy::units::Time;
+use nix::time::{ClockId, clock_gettime};
+
+/// `CLOCK_MONOTONIC`, which is also `bpf_ktime_get_ns`.
+pub fn now() -> Time {
+    let at = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    Time(at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64)
+}

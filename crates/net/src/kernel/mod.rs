@@ -1,0 +1,81 @@
+//! The kernel's TCP under this project's controllers.
+//!
+//! ```text
+//! ACK ─► ackademy.bpf.c ── sample (ring buffer) ─► Agent ─► Ack, Loss ─► Coupled
+//!              ▲                                                            │
+//!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
+//! ```
+use ackademy::control::{Coupled, FlowInfo};
+use ackademy::units::Span;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub mod cli;
+
+#[allow(missing_docs, unused_imports, clippy::all, clippy::pedantic, clippy::unwrap_used)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/ackademy.skel.rs"));
+}
+
+/// One TCP connection, as its sender names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FlowKey {
+    /// Sender's address and port.
+    pub local: SocketAddr,
+    /// Receiver's address and port.
+    pub remote: SocketAddr,
+    /// Inode of the sender's network namespace.
+    pub namespace: u64,
+}
+
+/// Chooses what governs a flow that has just been opened.
+pub trait Assign: Send {
+    /// The governor of the flow, which is its subflow 0; `None` leaves the flow to CUBIC (counted).
+    fn governor(&mut self, key: &FlowKey, info: &FlowInfo) -> Option<Box<dyn Coupled>>;
+    /// The flow was closed; `governor` is what it was under, for its counters.
+    fn closed(&mut self, _key: &FlowKey, _governor: Box<dyn Coupled>, _totals: &FlowTotals) {}
+}
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Name that programs give to `TCP_CONGESTION`; at most 15 bytes. Names are global over all
+    /// namespaces of the machine.
+    pub name: String,
+    /// Where link and maps are pinned, so that flows can be taken over by the next daemon; `None`:
+    /// nowhere, the name goes with the process and open flows go on under CUBIC.
+    pub pins: Option<PathBuf>,
+    /// Longest time between samples of a flow; the shorter of this and half a round trip counts.
+    pub interval: Span,
+    /// A sample unanswered for longer than this, or four intervals, sends its flow to CUBIC.
+    pub watchdog: Span,
+    /// Most flows at a time; others stay under CUBIC (counted).
+    pub slots: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            name: "ackademy".to_owned(),
+            pins: Some(PathBuf::from("/sys/fs/bpf/ackademy")),
+            interval: Span::from_millis(10),
+            watchdog: Span::from_millis(200),
+            slots: 4096,
+        }
+    }
+}
+
+/// What was counted of one flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowTotals {
+    /// Samples that reached the controller.
+    pub samples: u64,
+    /// Decisions that the kernel applied.
+    pub decisions: u64,
+    /// Times that the flow fell back to CUBIC.
+    pub fallbacks: u64,
+    /// Samples that the full ring refused.
+    pub refused: u64,
+    /// Decisions that no sender can obey: a window of nothing or beyond any path.
+    pub invalid: u64,
+}

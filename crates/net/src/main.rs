@@ -1,0 +1,37 @@
+//! `ackademyd`: Ackademy's controllers on the kernel's TCP, a link emulator, and a lab of network
+//! namespaces.
+use ackademy_net::{kernel, lab, link};
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "ackademyd", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a congestion control to the kernel's TCP; look at its flows; hand them back
+    Kernel(kernel::cli::Arguments),
+    /// Emulate a link between two network namespaces
+    Link(link::cli::Arguments),
+    /// Network namespaces with an emulated network between them; run scenario files in them
+    Lab(lab::cli::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Kernel(arguments) => kernel::cli::run(arguments),
+        Command::Link(arguments) => link::cli::run(arguments),
+        Command::Lab(arguments) => lab::cli::run(arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ackademyd: {error}");
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
