@@ -1,5 +1,5 @@
 //! One file per controller that governs several subflows together.
-use crate::control::{Coupled, SubflowId};
+use crate::control::Coupled;
 use crate::params::{Param, Params};
 
 /// Entry of the table of coupled controllers.
@@ -22,9 +22,4 @@ include!(concat!(env!("OUT_DIR"), "/coupled.rs"));
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Spec> {
     ALL.iter().copied().find(|spec| spec.name == name)
-}
-
-/// The subflows of a connection, in order.
-pub fn subflows(count: u32) -> impl Iterator<Item = SubflowId> {
-    (0..count).map(SubflowId)
 }

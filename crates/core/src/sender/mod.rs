@@ -1,6 +1,6 @@
 //! The sending end of a flow, without I/O: packets, loss recovery, timers, pacing. Used by the
 //! simulator and by every transport of our own; it drives a [`Coupled`] and obeys its [`Control`].
-use crate::control::{Control, Coupled, FlowInfo, Recovery, SubflowId};
+use crate::control::{Control, Coupled, FlowInfo, Recovery, Send, SubflowId, Verdict};
 use crate::rtt::RtoLimits;
 use crate::scenario::SenderConfig;
 use crate::sim::packet::Packet;
@@ -104,6 +104,14 @@ pub struct Governor<'a> {
     pub coupled: &'a mut dyn Coupled,
     /// Which of its subflows.
     pub id: SubflowId,
+}
+
+impl Governor<'_> {
+    /// Whether a controller that gates lets the packet go, and what it allows from then on.
+    fn ask(&mut self, send: &Send, packet: u64) -> (bool, Allowed) {
+        let verdict = self.coupled.on_send(self.id, send);
+        (verdict == Verdict::Send, Allowed::read(self, packet))
+    }
 }
 
 /// The controller's latest word, bounded to what a sender can obey.

@@ -4,7 +4,7 @@
 //! Sequence numbers count packets from 0; -1 means "none yet". The window lives in the controller;
 //! what ns-2 adds to it in recovery (`dupwnd_`) lives here.
 use super::{Allowed, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
-use crate::control::{Ack, Loss, LossKind, Send, Verdict};
+use crate::control::{Ack, Loss, LossKind, Send};
 use crate::rtt::TickRtt;
 use crate::scenario::SenderConfig;
 use crate::sim::packet::Packet;
@@ -159,9 +159,9 @@ impl Ns2Sender {
                 inflight: self.inflight(),
                 retransmission: u64::from(!fresh),
             };
-            let verdict = governor.coupled.on_send(governor.id, &send);
-            self.allowed = Allowed::read(governor, self.packet);
-            if verdict == Verdict::Hold {
+            let passes;
+            (passes, self.allowed) = governor.ask(&send, self.packet);
+            if !passes {
                 return false;
             }
         }

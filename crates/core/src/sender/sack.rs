@@ -2,7 +2,7 @@
 //! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
 use super::{Allowed, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits};
-use crate::control::{Ack, Loss, LossKind, Send, Verdict};
+use crate::control::{Ack, Loss, LossKind, Send};
 use crate::delivery_rate::DeliveryRate;
 use crate::rtt::RttEstimator;
 use crate::scenario::{EcnSpec, SenderConfig};
@@ -206,9 +206,9 @@ impl SackSender {
             inflight: self.inflight(),
             retransmission: u64::from(again),
         };
-        let verdict = governor.coupled.on_send(governor.id, &send);
-        self.allowed = Allowed::read(governor, self.packet);
-        verdict == Verdict::Send
+        let passes;
+        (passes, self.allowed) = governor.ask(&send, self.packet);
+        passes
     }
 
     /// RFC 5681 section 4.1.

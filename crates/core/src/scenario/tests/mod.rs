@@ -1,9 +1,11 @@
 //! One test per kind of bad input, each with the whole message: it must name line, field, value and
-//! what is allowed. Then what a scenario promises once it is accepted.
+//! what is allowed.
 use super::*;
 use crate::controllers;
 use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
+
+mod accepted;
 
 const DUMBBELL: &str = "duration_s = 10.0
 [dumbbell]
@@ -592,133 +594,4 @@ fn no_message_has_more_than_one_line_whatever_names_hold() {
         let message = error(&text);
         assert!(!message.contains(|char: char| char.is_control()), "{message:?}");
     }
-}
-
-/// Every kind of thing that a file can say.
-const RICH: &str = r#"
-name = "rich"
-duration_s = 3
-sample_interval_ms = 100
-[[link]]
-name = "a"
-rate_random = { low_mbps = 1, high_mbps = 20, hz = 10 }
-delay_random = { low_ms = 5, high_ms = 10, hz = 5 }
-queue = { kind = "fq_codel", packets = 100, ecn = true }
-[[link]]
-name = "b"
-rate_schedule = [[0, 5], [1.5, 0.25]]
-delay_schedule = [[0, 5], [1, 10]]
-queue = { kind = "red", min_packets = 5, max_packets = 15, packets = 60 }
-loss = { kind = "gilbert_elliott", good_to_bad = 0.01, bad_to_good = 0.3 }
-reorder = { ratio = 0.01, low_ms = 1, high_ms = 5 }
-duplicate_ratio = 0.01
-outages = [[0.5, 0.6]]
-keep_order = false
-[[link]]
-name = "c"
-trace = "lte \"1\".down"
-delay_ms = 10
-jitter_ms = 0.5
-queue = { kind = "pie", packets = 100 }
-[sender]
-ecn = "classic"
-pacing = true
-[[flow]]
-count = 2
-start_step_s = 0.1
-path = ["a", "b"]
-reverse = ["c"]
-traffic = { kind = "on_off", mean_bytes = 1e5, mean_off_s = 0.1 }
-params = { beta = 0.5 }
-controller = "cubic"
-[[flow]]
-path = ["c"]
-sender = { recovery = "ns2" }
-traffic = { kind = "request_response", response_bytes = 20000, mean_think_s = 0.01 }
-stop_s = 2.5
-"#;
-
-fn rich() -> Scenario {
-    parse_rich(RICH)
-}
-
-fn parse_rich(text: &str) -> Scenario {
-    Scenario::parse_with(text, "dir/rich.toml", &[], &mut |_| Ok(b"1\n2\n7\n".to_vec())).unwrap()
-}
-
-#[test]
-fn the_canonical_text_is_a_scenario_of_the_same_meaning() {
-    let scenario = rich();
-    let canonical = scenario.canonical();
-    let again = parse_rich(&canonical);
-    assert_eq!(again.spec, scenario.spec);
-    assert_eq!(again.canonical(), canonical);
-}
-
-#[test]
-fn equal_canonical_texts_give_equal_outcomes() {
-    let scenario = rich();
-    // Another order, other spacing, other comments: the same scenario.
-    let moved = RICH.replace("name = \"rich\"\n", "").replace("duration_s = 3", "duration_s=3.0");
-    let other = parse_rich(&format!("name = 'rich' # moved\n{moved}"));
-    assert_eq!(other.canonical(), scenario.canonical());
-    let run = |scenario: &Scenario| crate::sim::run(&scenario.network, Seed(5)).unwrap();
-    let (first, second) = (run(&scenario), run(&other));
-    assert_eq!(format!("{first:?}"), format!("{second:?}"));
-    assert!(first.flows.iter().all(|flow| flow.received_packets > 0));
-}
-
-#[test]
-fn the_canonical_text_tells_traces_apart_by_content() {
-    let other = Scenario::parse_with(RICH, "r", &[], &mut |_| Ok(b"1\n2\n8\n".to_vec())).unwrap();
-    assert_ne!(other.canonical(), rich().canonical());
-}
-
-#[test]
-fn with_controller_changes_every_flow_and_nothing_else() {
-    let scenario = rich();
-    let other = scenario.with_controller("new_reno", &[]).unwrap();
-    assert!(other.network.connections.iter().all(|plan| plan.controller == "new_reno"));
-    assert!(other.network.connections.iter().all(|plan| plan.params.is_empty()));
-    assert_ne!(other.canonical(), scenario.canonical());
-    let mut spec = other.spec.clone();
-    for (flow, old) in spec.flow.iter_mut().zip(&scenario.spec.flow) {
-        flow.controller.clone_from(&old.controller);
-        flow.params.clone_from(&old.params);
-    }
-    assert_eq!(spec, scenario.spec);
-    let error = scenario.with_controller("vega", &[]).unwrap_err();
-    assert!(error.to_string().starts_with("dir/rich.toml:36: flow[0].controller = \"vega\": "));
-    let beta = [("beta".to_owned(), ParamValue::Number(7.0))];
-    assert!(scenario.with_controller("cubic", &beta).is_err());
-    let own = scenario.with_controller("mine.py:Mine", &beta).unwrap();
-    assert_eq!(own.network.connections[0].params, beta);
-}
-
-#[test]
-fn a_scenario_without_a_name_has_its_files() {
-    assert_eq!(rich().name(), "rich");
-    assert_eq!(Scenario::parse(DUMBBELL, "dir/two words.toml").unwrap().name(), "two words");
-}
-
-#[test]
-fn a_dumbbell_splits_its_round_trip_and_limits_one_direction() {
-    let network = Scenario::parse(DUMBBELL, "s").unwrap().network;
-    assert_eq!(network.links.len(), 2);
-    let delays: Vec<Span> = network.links.iter().map(|link| link.delay.least()).collect();
-    assert_eq!(delays, [Span::from_millis(50); 2]);
-    assert_eq!(network.links[1].queue, QueueSpec::default());
-    assert_eq!(network.connections[0].subflows[0].reverse, [1]);
-    assert_eq!(network.duration, Time(0) + Span::from_millis(10_000));
-}
-
-#[test]
-fn defaults_follow_the_recovery_and_the_flow_goes_before_the_scenario() {
-    let text = DUMBBELL.replace("[[flow]]", "[sender]\npacket_bytes = 1000\n[[flow]]");
-    let text = text + "[[flow]]\nsender = { recovery = \"ns2\", packet_bytes = 1250 }\n";
-    let network = Scenario::parse(&text, "s").unwrap().network;
-    let [sack, ns2] = [0, 1].map(|index| network.connections[index].sender);
-    assert_eq!((sack.packet, sack.initial_cwnd, sack.ack_every), (Bytes(1000), Bytes(10_000), 2));
-    assert_eq!((ns2.packet, ns2.initial_cwnd, ns2.ack_every), (Bytes(1250), Bytes(2500), 1));
-    assert!(sack.rack && !ns2.rack && ns2.handshake && !sack.handshake);
 }
