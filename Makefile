@@ -1,4 +1,4 @@
-# Ackademy. Assumes cargo, Python >= 3.11 and, for `make peers`, root's apt; installs the rest.
+# Ackademy. Assumes cargo, Python >= 3.11 and root's apt; installs the rest.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -13,7 +13,10 @@ UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
 # Not `uv run`: Ray would start each of its workers with it, in a copy of the project to be built.
 BIN := .venv/bin/
 
-.PHONY: help build demo test test-rust test-python bench lint peers fuzz wasm clean
+HOST := $(shell rustc --print host-tuple)
+ACKADEMYD := target/$(HOST)/release/ackademyd
+
+.PHONY: help system build ackademyd demo test test-rust test-python bench bench-kernel gap lint peers fuzz wasm clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +24,18 @@ help: ## this list
 build/uv/bin/uv:
 	python3 -m venv build/uv || { apt-get install -y python3-venv && python3 -m venv build/uv; }
 	build/uv/bin/pip install --quiet uv==$(UV_VERSION)
+
+system: ## what ackademyd and its tests need of the system: clang, libelf, zlib; ip, iperf3
+	for need in clang:clang pkg-config:pkg-config ip:iproute2 iperf3:iperf3; do \
+		command -v $${need%%:*} >/dev/null || missing="$${missing:-} $${need##*:}"; done; \
+	for need in libelf.h:libelf-dev zlib.h:zlib1g-dev; do \
+		test -f /usr/include/$${need%%:*} || missing="$${missing:-} $${need##*:}"; done; \
+	test -z "$${missing:-}" || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; }
+
+ackademyd: system ## the daemon, emulator and lab: one static program
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --package ackademy-net --target $(HOST)
+	@echo $(ACKADEMYD)
 
 build: $(UV) ## the extension module and the Python environment in .venv
 	$(UV) sync --locked --quiet --inexact
@@ -30,10 +45,10 @@ demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
 
 test: test-rust test-python ## all tests
 
-test-rust:
+test-rust: system
 	cargo test --workspace --quiet
 
-test-python: $(UV)
+test-python: $(UV) ackademyd
 	$(UV) sync --locked --quiet --inexact --extra ray
 	$(BIN)pytest -q
 
@@ -41,7 +56,13 @@ bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/resul
 	cargo bench --quiet --bench sim --no-run
 	$(BIN)python benches/bench.py
 
-lint: build ## format, clippy, ruff, mypy --strict, stubtest
+bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, cost per ACK, decision latency
+	$(ACKADEMYD) lab bench
+
+gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
+	$(BIN)ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp --baselines kernel:cubic
+
+lint: build system ## format, clippy, ruff, mypy --strict, stubtest
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
