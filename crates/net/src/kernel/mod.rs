@@ -10,7 +10,17 @@ use ackademy::units::Span;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+mod adapter;
+mod agent;
 pub mod cli;
+mod program;
+pub mod record;
+mod table;
+
+pub use agent::Agent;
+
+/// Longest name of a congestion control (`TCP_CA_NAME_MAX` less the final zero).
+const NAME_MAX: usize = 15;
 
 #[allow(missing_docs, unused_imports, clippy::all, clippy::pedantic, clippy::unwrap_used)]
 mod skeleton {

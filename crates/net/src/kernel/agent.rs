@@ -1,0 +1,269 @@
+//! The loop that hears of flows and answers: one thread, asleep while nothing happens.
+use super::adapter::{Adapter, flow_info};
+use super::program::Program;
+use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, kind, verdict};
+use super::{Assign, FlowKey, FlowTotals, Options};
+use crate::clock;
+use crate::error::Error;
+use ackademy::units::Time;
+use libbpf_rs::RingBufferBuilder;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often a loop without work looks whether it is to stop.
+const NAP: Duration = Duration::from_millis(100);
+
+/// A flow and what has been heard and said of it.
+struct Served {
+    key: FlowKey,
+    generation: u32,
+    /// `None`: abandoned to CUBIC, its controller panicked or it never had one.
+    adapter: Option<Adapter>,
+    totals: FlowTotals,
+    /// Newest record, and when it was made.
+    number: u64,
+    sampled_at: u64,
+    /// Already among the timers.
+    timer: Time,
+}
+
+/// Serves a congestion control to the kernel's TCP.
+pub struct Agent {
+    program: Program,
+    assign: Box<dyn Assign>,
+    /// By slot.
+    served: Vec<Option<Served>>,
+    /// Time, slot, generation. Entries outlive their flows and their reasons.
+    timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
+}
+
+impl Agent {
+    /// Registers the congestion control.
+    ///
+    /// # Errors
+    ///
+    /// If an option is out of range, the kernel cannot, or the caller may not.
+    pub fn start(options: &Options, assign: Box<dyn Assign>) -> Result<Self, Error> {
+        let program = Program::start(options)?;
+        let served = (0..options.slots).map(|_| None).collect();
+        Ok(Self { program, assign, served, timers: BinaryHeap::new() })
+    }
+
+    /// Serves until `stop`.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the ring buffer.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        let arrived = RefCell::new(Vec::new());
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::System(format!("cannot read the ring of samples: {error}"))
+        };
+        let records = libbpf_rs::MapHandle::try_from(&self.program.records)
+            .map_err(|error| failed(&error))?;
+        let mut ring = RingBufferBuilder::new();
+        ring.add(&records, |bytes| {
+            arrived.borrow_mut().extend(Record::from_bytes(bytes));
+            0
+        })
+        .map_err(|error| failed(&error))?;
+        let ring = ring.build().map_err(|error| failed(&error))?;
+        // SAFETY: `ring` outlives it.
+        let ready = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
+        while !stop.load(Ordering::Relaxed) {
+            let mut waiting = [PollFd::new(ready, PollFlags::POLLIN)];
+            // A signal ends the wait early; the flag says whether it meant us.
+            let _ = ppoll(&mut waiting, Some(TimeSpec::from_duration(self.patience())), None);
+            ring.consume().map_err(|error| failed(&error))?;
+            for record in arrived.borrow_mut().drain(..) {
+                self.on_record(&record);
+            }
+            self.expire(clock::now());
+        }
+        Ok(())
+    }
+
+    /// Counts over all flows.
+    pub fn totals(&self) -> record::Totals {
+        self.program.totals.read(0)
+    }
+
+    /// Until the next timer, at most a nap.
+    fn patience(&self) -> Duration {
+        match self.timers.peek() {
+            Some(Reverse((at, ..))) => Duration::from_nanos(at.since(clock::now()).0).min(NAP),
+            None => NAP,
+        }
+    }
+
+    fn on_record(&mut self, record: &Record) {
+        if record.slot as usize >= self.served.len() {
+            return;
+        }
+        let known = self.served[record.slot as usize]
+            .as_ref()
+            .is_some_and(|served| served.generation == record.generation);
+        if !known {
+            self.close(record.slot);
+            if record.kind == kind::CLOSE || !self.open(record) {
+                return;
+            }
+        }
+        let Some(served) = &mut self.served[record.slot as usize] else { return };
+        served.heard(record);
+        if record.kind == kind::CLOSE {
+            self.close(record.slot);
+        } else {
+            let told = record.kind != kind::OPEN;
+            self.decide(record.slot, |adapter| {
+                if told {
+                    adapter.on_record(record);
+                }
+            });
+        }
+    }
+
+    /// A flow seen for the first time, opened now or while nobody listened; false if it is closed
+    /// already.
+    fn open(&mut self, record: &Record) -> bool {
+        let flow = self.program.flows.read(record.slot);
+        if flow.generation != record.generation || flow.state == record::state::FREE {
+            return false;
+        }
+        let key = flow_key(&flow);
+        let assign = &mut self.assign;
+        let adapter = catch_unwind(AssertUnwindSafe(|| {
+            let governor = assign.governor(&key, &flow_info(&flow))?;
+            Some(Adapter::new(&flow, governor))
+        }));
+        self.served[record.slot as usize] = Some(Served {
+            key,
+            generation: flow.generation,
+            adapter: adapter.unwrap_or(None),
+            totals: FlowTotals::default(),
+            number: 0,
+            sampled_at: 0,
+            timer: Time::NEVER,
+        });
+        true
+    }
+
+    fn close(&mut self, slot: u32) {
+        if let Some(served) = self.served[slot as usize].take()
+            && let Some(adapter) = served.adapter
+        {
+            self.assign.closed(&served.key, adapter.into_governor(), &served.totals);
+        }
+    }
+
+    /// Lets the flow's controller hear of something, and writes down what it wants.
+    fn decide(&mut self, slot: u32, hear: impl FnOnce(&mut Adapter)) {
+        let Some(served) = &mut self.served[slot as usize] else { return };
+        let mut decision = Decision {
+            generation: served.generation,
+            verdict: verdict::ABANDON,
+            number: served.number,
+            sampled_at: served.sampled_at,
+            pacing: PACING_NONE,
+            cwnd: 1,
+            ssthresh: 1,
+            ..Decision::default()
+        };
+        if let Some(mut adapter) = served.adapter.take() {
+            let heard = catch_unwind(AssertUnwindSafe(|| {
+                hear(&mut adapter);
+                let allowed = adapter.allowed();
+                let timer = adapter.next_timer();
+                (adapter, allowed, timer)
+            }));
+            if let Ok((adapter, allowed, timer)) = heard {
+                served.adapter = Some(adapter);
+                decision.verdict = verdict::INVALID;
+                if let Some(allowed) = allowed {
+                    decision.verdict = verdict::OBEY;
+                    decision.cwnd = allowed.cwnd;
+                    decision.ssthresh = allowed.ssthresh;
+                    decision.pacing = allowed.pacing;
+                }
+                if let Some(at) = timer
+                    && at < served.timer
+                {
+                    served.timer = at;
+                    self.timers.push(Reverse((at, slot, served.generation)));
+                }
+            }
+        }
+        decision.written_at = clock::now().0;
+        self.program.decisions.write(slot, &decision);
+    }
+
+    /// Calls the controllers whose time has come.
+    fn expire(&mut self, now: Time) {
+        while let Some(&Reverse((at, slot, generation))) = self.timers.peek() {
+            if at > now {
+                return;
+            }
+            self.timers.pop();
+            let Some(served) = &mut self.served[slot as usize] else { continue };
+            if served.generation != generation || served.timer != at {
+                continue;
+            }
+            served.timer = Time::NEVER;
+            let due = served
+                .adapter
+                .as_ref()
+                .and_then(Adapter::next_timer)
+                .is_some_and(|wanted| wanted <= now);
+            if due {
+                self.decide(slot, |adapter| adapter.on_timer(now));
+            }
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        for slot in 0..self.served.len() {
+            self.close(slot as u32);
+        }
+    }
+}
+
+impl Served {
+    fn heard(&mut self, record: &Record) {
+        self.number = record.number;
+        self.sampled_at = record.now;
+        self.totals = FlowTotals {
+            samples: self.totals.samples + 1,
+            decisions: u64::from(record.decisions),
+            fallbacks: u64::from(record.fallbacks),
+            refused: u64::from(record.refused),
+            invalid: u64::from(record.invalid),
+        };
+    }
+}
+
+fn flow_key(flow: &Flow) -> FlowKey {
+    let address = |bytes: [u8; 16], port| {
+        let [a, b, c, d, ..] = bytes;
+        let ip = if i32::from(flow.family) == libc::AF_INET6 {
+            IpAddr::from(Ipv6Addr::from(bytes)).to_canonical()
+        } else {
+            IpAddr::from(Ipv4Addr::new(a, b, c, d))
+        };
+        SocketAddr::new(ip, port)
+    };
+    FlowKey {
+        local: address(flow.local, flow.local_port),
+        remote: address(flow.remote, flow.remote_port),
+        namespace: flow.netns,
+    }
+}

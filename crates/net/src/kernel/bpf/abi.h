@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What crosses between this program and user space; record.rs holds the same layouts. */
+#pragma once
+
+#include <linux/types.h>
+
+/* Changes with every change of a layout or of a meaning below. */
+#define ABI_VERSION 1
+
+#define LATENCY_BUCKETS 256
+
+enum record_kind {
+	RECORD_OPEN = 1,
+	RECORD_SAMPLE,
+	RECORD_GAP,
+	RECORD_TIMEOUT,
+	RECORD_IDLE,
+	RECORD_CLOSE,
+};
+
+enum record_flag {
+	/* The newest delivery-rate sample was limited by the application. */
+	FLAG_APP_LIMITED = 1,
+	/* The window was full during the batch. */
+	FLAG_CWND_LIMITED = 2,
+};
+
+/* Up: what happened to a flow. Counts of packets never reset, so a record that the full ring refuses
+ * loses nothing but time. */
+struct record {
+	__u32 kind;
+	__u32 slot;
+	__u32 generation; /* of the slot */
+	__u32 flags;
+	__u64 number; /* of the record within its flow, from 1 */
+	__u64 now; /* bpf_ktime_get_ns */
+	__u64 sent_at; /* the newest delivered packet left; same clock */
+	__u32 rtt_us; /* newest round-trip sample since the last record; 0: none */
+	__u32 rtt_max_us;
+	__u32 srtt_us;
+	__u32 min_rtt_us;
+	__u32 delivered; /* packets since the connection began */
+	__u32 delivered_ce;
+	__u32 held; /* part of delivered during which no window grows */
+	__u32 lost; /* packets declared lost since the connection began */
+	__u32 inflight; /* packets */
+	__u32 flight; /* packets outstanding when the loss was declared */
+	__u32 rate_delivered; /* newest delivery-rate sample: packets ... */
+	__u32 rate_interval_us; /* ... in this time */
+	__u32 decisions; /* totals of the flow */
+	__u32 fallbacks;
+	__u32 refused;
+	__u32 invalid;
+};
+
+enum verdict {
+	VERDICT_OBEY,
+	/* No sender can obey what the controller wants: CUBIC until it wants something else. */
+	VERDICT_INVALID,
+	/* CUBIC until the flow ends. */
+	VERDICT_ABANDON,
+};
+
+/* Down: what a flow may do. */
+struct decision {
+	__u64 sequence; /* odd while it is being written */
+	__u32 generation; /* of the slot */
+	__u32 verdict;
+	__u64 number; /* of the newest record it answers */
+	__u64 sampled_at; /* when that record was made */
+	__u64 written_at;
+	__u64 pacing; /* payload bytes per second; all ones: none */
+	__u32 cwnd; /* packets */
+	__u32 ssthresh; /* packets */
+	__u64 reserved;
+};
+
+enum flow_state {
+	FLOW_FREE,
+	FLOW_AGENT, /* obeys decisions */
+	FLOW_CUBIC, /* waits for a decision */
+	FLOW_ABANDONED, /* CUBIC for good */
+};
+
+/* What anyone may read of the flow in a slot. */
+struct flow {
+	__u32 state;
+	__u32 generation; /* counts the flows that this slot has had */
+	__u64 opened_at;
+	__u64 updated_at;
+	__u64 netns; /* inode */
+	__u8 local[16]; /* IPv4 in the first four */
+	__u8 remote[16];
+	__u16 family;
+	__u16 local_port;
+	__u16 remote_port;
+	__u16 header; /* bytes of IP and TCP header with the options of every packet */
+	__u32 mss; /* payload bytes of a full packet at the opening */
+	__u32 initial_cwnd; /* packets */
+	__u32 initial_ssthresh; /* packets */
+	__u32 srtt_us;
+	__u32 min_rtt_us;
+	__u32 cwnd; /* packets */
+	__u32 ssthresh; /* packets */
+	__u32 inflight; /* packets */
+	__u64 pacing; /* payload bytes per second */
+	__u64 samples;
+	__u64 decisions;
+	__u64 fallbacks;
+	__u64 refused;
+	__u64 invalid;
+	__u32 delivered; /* as in the newest record */
+	__u32 delivered_ce;
+	__u32 held;
+	__u32 lost;
+};
+
+/* How to serve; written once, before the first flow. */
+struct settings {
+	__u32 abi;
+	__u32 slots;
+	__u64 interval; /* ns */
+	__u64 watchdog; /* ns */
+};
+
+/* Counts over all flows. */
+struct totals {
+	__u64 opened;
+	__u64 closed;
+	__u64 without_slot;
+	__u64 samples;
+	__u64 decisions;
+	__u64 fallbacks;
+	__u64 refused;
+	__u64 invalid;
+	/* Record made until decision applied: four buckets per power of two of nanoseconds. */
+	__u64 latency[LATENCY_BUCKETS];
+};
+
+_Static_assert(sizeof(struct record) == 104, "record.rs");
+_Static_assert(sizeof(struct decision) == 64, "record.rs");
+_Static_assert(sizeof(struct flow) == 168, "record.rs");
+_Static_assert(sizeof(struct settings) == 24, "record.rs");
+_Static_assert(sizeof(struct totals) == 64 + 8 * LATENCY_BUCKETS, "record.rs");

@@ -1,0 +1,102 @@
+//! Loads the BPF program and registers it under a name.
+use super::record::{ABI_VERSION, Decision, Flow, Plain, Settings, Totals};
+use super::skeleton::{AckademySkelBuilder, OpenAckademySkel};
+use super::table::Table;
+use super::{NAME_MAX, Options};
+use crate::error::Error;
+use libbpf_rs::btf::{Btf, BtfType, types};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use std::mem::MaybeUninit;
+
+/// The registered congestion control and its maps.
+pub(super) struct Program {
+    /// Holds the name; gone with it.
+    pub link: Link,
+    pub records: MapHandle,
+    pub decisions: Table<Decision>,
+    pub flows: Table<Flow>,
+    pub totals: Table<Totals>,
+}
+
+impl Program {
+    /// Loads and registers.
+    pub fn start(options: &Options) -> Result<Self, Error> {
+        let two_arguments = cong_control_parameters()? == 2;
+        let mut storage = MaybeUninit::uninit();
+        let mut open = AckademySkelBuilder::default()
+            .open(&mut storage)
+            .map_err(|error| Error::System(format!("cannot open the BPF program: {error}")))?;
+        prepare(&mut open, options, two_arguments)
+            .map_err(|error| Error::System(format!("cannot prepare the BPF program: {error}")))?;
+        let mut loaded = open.load().map_err(|error| refused(&error))?;
+        let maps = &mut loaded.maps;
+        let handle = |map| MapHandle::try_from(map).map_err(|error| refused(&error));
+        let settings = Settings {
+            abi: ABI_VERSION,
+            slots: options.slots,
+            interval: options.interval.0,
+            watchdog: options.watchdog.0,
+        };
+        handle(&maps.settings)?
+            .update(&0_u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)
+            .map_err(|error| refused(&error))?;
+        let free_slots = handle(&maps.free_slots)?;
+        for slot in 0..options.slots {
+            free_slots
+                .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|error| refused(&error))?;
+        }
+        let records = handle(&maps.records)?;
+        let decisions = Table::map(&handle(&maps.decisions)?)?;
+        let flows = Table::map(&handle(&maps.flows)?)?;
+        let totals = Table::map(&handle(&maps.totals)?)?;
+        let operations = if two_arguments { &mut maps.ackademy_v69 } else { &mut maps.ackademy };
+        let link = operations.attach_struct_ops().map_err(|error| {
+            Error::System(format!("cannot register `{}`: {error}", options.name))
+        })?;
+        Ok(Self { link, records, decisions, flows, totals })
+    }
+}
+
+/// Four since Linux 6.10, two before.
+fn cong_control_parameters() -> Result<usize, Error> {
+    let unsuitable = || {
+        Error::Input("the kernel describes no `tcp_congestion_ops` in its BTF: Linux 6.4 or newer with CONFIG_DEBUG_INFO_BTF is needed".to_owned())
+    };
+    let btf = Btf::from_vmlinux().map_err(|_| unsuitable())?;
+    let operations: types::Struct =
+        btf.type_by_name("tcp_congestion_ops").ok_or_else(unsuitable)?;
+    let member = operations
+        .iter()
+        .find(|member| member.name.is_some_and(|name| name == "cong_control"))
+        .ok_or_else(unsuitable)?;
+    let pointer: BtfType = btf.type_by_id(member.ty).ok_or_else(unsuitable)?;
+    let prototype = pointer.next_type().ok_or_else(unsuitable)?;
+    let prototype = types::FuncProto::try_from(prototype).map_err(|_| unsuitable())?;
+    Ok(prototype.len())
+}
+
+fn prepare(
+    open: &mut OpenAckademySkel,
+    options: &Options,
+    two_arguments: bool,
+) -> libbpf_rs::Result<()> {
+    let mut name = [0; NAME_MAX + 1];
+    for (to, from) in name.iter_mut().zip(options.name.bytes()) {
+        *to = from.cast_signed();
+    }
+    open.struct_ops.ackademy_mut().name = name;
+    open.struct_ops.ackademy_v69_mut().name = name;
+    open.maps.ackademy.set_autocreate(!two_arguments)?;
+    open.maps.ackademy_v69.set_autocreate(two_arguments)?;
+    open.progs.cong_control.set_autoload(!two_arguments);
+    open.progs.cong_control_v69.set_autoload(two_arguments);
+    open.maps.decisions.set_max_entries(options.slots)?;
+    open.maps.flows.set_max_entries(options.slots)?;
+    open.maps.free_slots.set_max_entries(options.slots)
+}
+
+fn refused(error: &libbpf_rs::Error) -> Error {
+    Error::System(format!("the kernel refused the BPF program: {error:#}"))
+}
