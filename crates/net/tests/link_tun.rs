@@ -7,6 +7,8 @@ use ackademy_net::link::emulator::{Emulator, Options, Report};
 use ackademy_net::link::fabric::{Fabric, Flow};
 use ackademy_net::link::namespace::{Namespace, within};
 use ackademy_net::link::tun;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::TcpCongestion;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -201,6 +203,7 @@ fn tcp_fills_the_rate_of_the_link_and_no_more() {
         arrivals
     });
     let mut stream = bench.within(0, || TcpStream::connect(address));
+    setsockopt(&stream, TcpCongestion, &"cubic".into()).expect("every Linux has it");
     let begun = ackademy_net::clock::now();
     while ackademy_net::clock::now().since(begun).as_secs_f64() < SECONDS + 0.5 {
         stream.write_all(&[0; 1 << 14]).expect("sent");

@@ -37,5 +37,6 @@ pub mod emulator;
 pub mod fabric;
 pub mod lateness;
 pub mod namespace;
+pub mod options;
 mod packet;
 pub mod tun;
