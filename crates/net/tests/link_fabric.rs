@@ -161,20 +161,21 @@ fn every_loss_delay_and_rate_decides_as_in_the_simulator() {
 
 #[test]
 fn paths_over_several_links_are_those_of_the_simulator() {
-    let cbr = |rate: f64, bytes: u32| {
-        format!("traffic = {{ kind = \"cbr\", rate_mbps = {rate}, packet_bytes = {bytes} }}\n")
+    let flow = |(rate, bytes, route): (f64, u32, &str)| {
+        format!(
+            "[[flow]]\nname = \"over {route}\"\nroute = {route}\n\
+             traffic = {{ kind = \"cbr\", rate_mbps = {rate}, packet_bytes = {bytes} }}\n"
+        )
     };
-    let lot = "[parking_lot]\nhops = 3\n[parking_lot.bottleneck]\nrate_mbps = 10\ndelay_ms = 7\n\
-               queue = { kind = \"codel\", packets = 50 }\n\
-               loss = { kind = \"bernoulli\", ratio = 0.01 }\n";
-    let mut text = format!("duration_s = 20\nsample_interval_ms = 10\n{lot}");
-    for (index, (rate, bytes, route)) in
-        [(4.1, 700, "[0, 2]"), (6.3, 1500, "[0, 0]"), (7.7, 999, "[1, 1]"), (5.9, 401, "[1, 2]")]
-            .into_iter()
-            .enumerate()
-    {
-        text += &format!("[[flow]]\nname = \"f{index}\"\nroute = {route}\n{}", cbr(rate, bytes));
-    }
+    let flows =
+        [(4.1, 700, "[0, 2]"), (6.3, 1500, "[0, 0]"), (7.7, 999, "[1, 1]"), (5.9, 401, "[1, 2]")];
+    let text = format!(
+        "duration_s = 20\nsample_interval_ms = 10\n[parking_lot]\nhops = 3\n\
+         [parking_lot.bottleneck]\nrate_mbps = 10\ndelay_ms = 7\n\
+         queue = {{ kind = \"codel\", packets = 50 }}\n\
+         loss = {{ kind = \"bernoulli\", ratio = 0.01 }}\n{}",
+        flows.map(flow).concat()
+    );
     let totals = same(&text);
     assert!(totals.flows.iter().all(|flow| flow.random_losses > 10 && flow.queue_drops > 10));
 

@@ -4,7 +4,7 @@ use super::fabric::Fabric;
 use super::lateness::Lateness;
 use super::namespace::{self, Namespace};
 use super::options::LinkOptions;
-use super::tun;
+use super::tun::{self, Port};
 use crate::error::Error;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
@@ -78,7 +78,8 @@ extern "C" fn interrupt(_: libc::c_int) {
 struct End {
     path: PathBuf,
     name: String,
-    /// Removes it, if it is ours.
+    host: u16,
+    /// Removes the namespace, if it is ours.
     _own: Option<Namespace>,
 }
 
@@ -88,39 +89,58 @@ struct End {
 ///
 /// One line for a person.
 pub fn run(arguments: Arguments) -> Result<(), Error> {
-    let network = arguments.link.network()?;
+    let Arguments { link, seed, spin_us, mtu, left, right, command } = arguments;
+    let network = link.network()?;
     catch_signals()?;
-    let left = end(arguments.left.as_deref(), LEFT)?;
-    let right = end(arguments.right.as_deref(), RIGHT)?;
-    let mut fabric = Fabric::new(&network.links, Seed(arguments.seed), Span::ZERO);
+    let ends = [End::new(left, LEFT, 1)?, End::new(right, RIGHT, 2)?];
+    let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
-    let port = |end: &End, host: u8| {
-        tun::open(&tun::Plan {
-            namespace: end.path.clone(),
-            device: DEVICE.to_owned(),
-            addresses: vec![
-                (IpAddr::from([10, 77, 0, host]), 24),
-                (IpAddr::from([0xfd77, 0, 0, 0, 0, 0, 0, u16::from(host)]), 64),
-            ],
-            mtu: arguments.mtu,
-        })
-    };
-    let ports = vec![port(&left, 1)?, port(&right, 2)?];
-    let options = Options { spin: Span::from_micros(arguments.spin_us), ..Options::default() };
+    let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
+    let options = Options { spin: Span::from_micros(spin_us), ..Options::default() };
     let emulator = Emulator::new(ports, fabric, options);
-    if arguments.command.is_empty() {
-        eprintln!("left   10.77.0.1 fd77::1   ip netns exec {} bash", left.name);
-        eprintln!("right  10.77.0.2 fd77::2   ip netns exec {} bash", right.name);
+    if command.is_empty() {
+        ends.iter().for_each(End::introduce);
         eprintln!("Ctrl-C ends the link.");
     }
-    let program = start(&arguments.command, &left.path)?;
-    let has_program = program.is_some();
+    let program = start(&command, &ends[0].path)?;
     let (report, ended) = attend(emulator, program)?;
     eprint!("{}", summary(&report));
-    if has_program && INTERRUPTED.load(Ordering::Relaxed) {
+    if !command.is_empty() && INTERRUPTED.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
     ended
+}
+
+impl End {
+    /// In the namespace of this name, or in a new one.
+    fn new(name: Option<String>, prefix: &str, host: u16) -> Result<Self, Error> {
+        if let Some(name) = name {
+            return Ok(Self { path: namespace::path_of(&name), name, host, _own: None });
+        }
+        namespace::sweep(prefix)?;
+        let own = Namespace::create(&format!("{prefix}{}", std::process::id()))?;
+        Ok(Self { path: own.path(), name: own.name().to_owned(), host, _own: Some(own) })
+    }
+
+    fn addresses(&self) -> [IpAddr; 2] {
+        [[10, 77, 0, self.host as u8].into(), [0xfd77, 0, 0, 0, 0, 0, 0, self.host].into()]
+    }
+
+    fn open(&self, mtu: u32) -> Result<Port, Error> {
+        let [v4, v6] = self.addresses();
+        tun::open(&tun::Plan {
+            namespace: self.path.clone(),
+            device: DEVICE.to_owned(),
+            addresses: vec![(v4, 24), (v6, 64)],
+            mtu,
+        })
+    }
+
+    /// Says how to get there.
+    fn introduce(&self) {
+        let [v4, v6] = self.addresses();
+        eprintln!("{v4} {v6}   ip netns exec {} bash", self.name);
+    }
 }
 
 fn catch_signals() -> Result<(), Error> {
@@ -132,16 +152,6 @@ fn catch_signals() -> Result<(), Error> {
             .map_err(|error| Error::System(format!("{signal}: {error}")))?;
     }
     Ok(())
-}
-
-/// The namespace of this name, or a new one.
-fn end(name: Option<&str>, prefix: &str) -> Result<End, Error> {
-    if let Some(name) = name {
-        return Ok(End { path: namespace::path_of(name), name: name.to_owned(), _own: None });
-    }
-    namespace::sweep(prefix)?;
-    let own = Namespace::create(&format!("{prefix}{}", std::process::id()))?;
-    Ok(End { path: own.path(), name: own.name().to_owned(), _own: Some(own) })
 }
 
 /// Starts the program, if there is one, inside a namespace.
