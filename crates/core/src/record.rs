@@ -1,4 +1,5 @@
 //! What a run leaves behind: one row per flow and link, and time series in columns.
+use crate::units::Span;
 
 /// Counters and means of one flow (subflow).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,6 +128,18 @@ pub struct LinkSeries {
     pub queue_bytes: Vec<u64>,
 }
 
+impl LinkSeries {
+    /// Adds a link's samples of (packets, bytes), `interval` apart from time 0 on.
+    pub fn append(&mut self, link: u32, interval: Span, samples: &[(u64, u64)]) {
+        for (step, &(packets, bytes)) in samples.iter().enumerate() {
+            self.time_s.push((interval * step as u64).as_secs_f64());
+            self.link.push(link);
+            self.queue_packets.push(packets);
+            self.queue_bytes.push(bytes);
+        }
+    }
+}
+
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -140,4 +153,9 @@ pub struct Outcome {
     pub link_series: LinkSeries,
     /// Events handled, for benchmarks.
     pub events: u64,
+}
+
+/// Mean of nanoseconds, in milliseconds; NaN of nothing.
+pub fn mean_ms(sum_ns: u128, count: u64) -> f64 {
+    if count == 0 { f64::NAN } else { sum_ns as f64 / count as f64 / 1e6 }
 }

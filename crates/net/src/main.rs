@@ -16,7 +16,7 @@ enum Command {
     /// Serve a congestion control to the kernel's TCP; look at its flows; hand them back
     Kernel(kernel::cli::Arguments),
     /// Emulate a link between two network namespaces
-    Link(link::cli::Arguments),
+    Link(Box<link::cli::Arguments>),
     /// Network namespaces with an emulated network between them; run scenario files in them
     Lab(lab::cli::Arguments),
 }
@@ -24,7 +24,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Kernel(arguments) => kernel::cli::run(arguments),
-        Command::Link(arguments) => link::cli::run(arguments),
+        Command::Link(arguments) => link::cli::run(*arguments),
         Command::Lab(arguments) => lab::cli::run(arguments),
     };
     match done {

@@ -182,20 +182,37 @@ impl Link {
     pub fn close(&mut self, end: Time) -> u64 {
         self.expire(end);
         self.count_waiting(end);
-        if !self.records && self.busy_until > end && self.stats.delivered_packets > 0 {
-            // Departures were not kept, but the rate tells what is left, and a mean packet how many.
-            let left = self.capacity(end, self.busy_until).0.min(self.stats.delivered_bytes);
-            let packets = (u128::from(left) * u128::from(self.stats.delivered_packets))
-                .div_ceil(u128::from(self.stats.delivered_bytes)) as u64;
-            self.stats.delivered_bytes -= left;
+        if !self.records {
+            let (packets, bytes) = self.unrecorded(end);
+            self.stats.delivered_bytes -= bytes;
             self.stats.delivered_packets -= packets;
             return packets;
         }
-        let held = match &self.discipline {
-            Discipline::Scheduler(queue) => queue.packets(),
-            _ => 0,
-        };
-        held + self.departures.iter().filter(|departure| !departure.lost).count() as u64
+        self.held() + self.departures.iter().filter(|departure| !departure.lost).count() as u64
+    }
+
+    /// Packets and bytes that have not left by `end`, where departures were not kept: the rate tells
+    /// what is left, and a mean packet how many.
+    fn unrecorded(&self, end: Time) -> (u64, u64) {
+        let LinkStats { delivered_packets, delivered_bytes, .. } = self.stats;
+        if self.busy_until <= end || delivered_packets == 0 {
+            return (0, 0);
+        }
+        let bytes = self.capacity(end, self.busy_until).0.min(delivered_bytes);
+        let packets = (u128::from(bytes) * u128::from(delivered_packets))
+            .div_ceil(u128::from(delivered_bytes)) as u64;
+        (packets, bytes)
+    }
+
+    /// Packets and bytes in the system at `now`, the packet in transmission included except where a
+    /// scheduler serves it.
+    pub fn backlog(&mut self, now: Time) -> (u64, u64) {
+        self.expire(now);
+        match &self.discipline {
+            Discipline::Scheduler(queue) => (queue.packets(), queue.bytes()),
+            _ if self.records => (self.departures.len() as u64, self.bytes),
+            _ => self.unrecorded(now),
+        }
     }
 
     /// Packets held by a scheduler.
@@ -223,9 +240,8 @@ impl Link {
             }
             &mut Discipline::DropTail(queue) => {
                 self.expire(now);
-                let room = (self.departures.len() as u64) < queue.packets
-                    && self.bytes + u64::from(packet.size) <= queue.bytes;
-                if room { Fate::Keep } else { Fate::Drop }
+                let fits = queue.fits(self.departures.len() as u64, self.bytes, packet.size);
+                if fits { Fate::Keep } else { Fate::Drop }
             }
             Discipline::Admission(_) => self.admit(now, packet),
             Discipline::Scheduler(_) => return self.hold(now, *packet, dropped),
@@ -383,11 +399,7 @@ impl Link {
     /// Takes the samples due up to `now`; whatever arrives later cannot change them.
     pub fn sample_until(&mut self, now: Time) {
         while self.next_sample <= now {
-            self.expire(self.next_sample);
-            let sample = match &self.discipline {
-                Discipline::Scheduler(queue) => (queue.packets(), queue.bytes()),
-                _ => (self.departures.len() as u64, self.bytes),
-            };
+            let sample = self.backlog(self.next_sample);
             self.samples.push(sample);
             self.next_sample += self.sample_interval;
         }

@@ -1,7 +1,8 @@
 //! From counters to rows.
+use super::link::Link;
 use super::packet::Kind;
 use super::{Flow, Sim};
-use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome};
+use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms};
 use crate::units::{Span, Time};
 
 impl Sim {
@@ -12,35 +13,9 @@ impl Sim {
         let mut link_series = LinkSeries::default();
         let mut links = Vec::with_capacity(self.links.len());
         for (index, link) in self.links.iter_mut().enumerate() {
-            if self.sample_interval > Span::ZERO {
-                link.sample_until(end);
-            }
-            for (step, &(packets, bytes)) in link.samples.iter().enumerate() {
-                link_series.time_s.push((self.sample_interval * step as u64).as_secs_f64());
-                link_series.link.push(index as u32);
-                link_series.queue_packets.push(packets);
-                link_series.queue_bytes.push(bytes);
-            }
-            let queued_packets = link.close(end);
-            let stats = link.stats;
-            debug_assert_eq!(
-                stats.arrived_packets,
-                stats.queue_drops + stats.random_losses + stats.delivered_packets + queued_packets,
-                "packets are conserved on link {}",
-                self.link_names[index]
-            );
-            links.push(LinkRow {
-                link: std::mem::take(&mut self.link_names[index]),
-                arrived_packets: stats.arrived_packets,
-                queue_drops: stats.queue_drops,
-                random_losses: stats.random_losses,
-                marked_packets: stats.marked_packets,
-                delivered_packets: stats.delivered_packets,
-                delivered_bytes: stats.delivered_bytes,
-                queued_packets,
-                wait_mean_ms: mean_ms(stats.wait_sum, stats.transmitted_packets),
-                capacity_bytes: link.capacity(Time(0), end + Span(1)).0,
-            });
+            let name = std::mem::take(&mut self.link_names[index]);
+            links.push(link.finish(name, end));
+            link_series.append(index as u32, self.sample_interval, &link.samples);
         }
         let flows = self.flows.iter().map(|flow| self.flow_row(flow, end)).collect();
         Outcome { flows, links, flow_series: self.flow_series, link_series, events: self.events }
@@ -105,7 +80,28 @@ impl Sim {
     }
 }
 
-/// Mean of nanoseconds, in milliseconds; NaN of nothing.
-fn mean_ms(sum_ns: u128, count: u64) -> f64 {
-    if count == 0 { f64::NAN } else { sum_ns as f64 / count as f64 / 1e6 }
+impl Link {
+    /// Ends the counting at `end`, takes the samples due until then, and sums up.
+    pub fn finish(&mut self, name: String, end: Time) -> LinkRow {
+        self.sample_until(end);
+        let queued_packets = self.close(end);
+        let stats = self.stats;
+        debug_assert_eq!(
+            stats.arrived_packets,
+            stats.queue_drops + stats.random_losses + stats.delivered_packets + queued_packets,
+            "packets are conserved on link {name}"
+        );
+        LinkRow {
+            link: name,
+            arrived_packets: stats.arrived_packets,
+            queue_drops: stats.queue_drops,
+            random_losses: stats.random_losses,
+            marked_packets: stats.marked_packets,
+            delivered_packets: stats.delivered_packets,
+            delivered_bytes: stats.delivered_bytes,
+            queued_packets,
+            wait_mean_ms: mean_ms(stats.wait_sum, stats.transmitted_packets),
+            capacity_bytes: self.capacity(Time(0), end + Span(1)).0,
+        }
+    }
 }

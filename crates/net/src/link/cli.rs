@@ -1,16 +1,290 @@
-//! The command line.
+//! The command line: two namespaces, a link between them, and perhaps a program.
+use super::emulator::{Emulator, Options, Progress, Report};
+use super::fabric::Fabric;
+use super::lateness::Lateness;
+use super::namespace::{self, Namespace};
+use super::options::LinkOptions;
+use super::tun::{self, Port};
 use crate::error::Error;
+use ackademy::rng::Seed;
+use ackademy::units::Span;
 use clap::Args;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::unistd::Pid;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _, stderr};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 /// Arguments of the command.
 #[derive(Args, Debug)]
-pub struct Arguments {}
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    link: LinkOptions,
+    /// Of every random draw: equal seeds, equal draws
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Busy-wait for the last so many microseconds before a packet is due: less lateness, more CPU
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    spin_us: u64,
+    /// Largest IP packet, in bytes
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
+    mtu: u32,
+    /// Existing network namespace at the left end [default: a new one, removed at the end]
+    #[arg(long, value_name = "NAMESPACE")]
+    left: Option<String>,
+    /// Existing network namespace at the right end [default: a new one, removed at the end]
+    #[arg(long, value_name = "NAMESPACE")]
+    right: Option<String>,
+    /// Program to run in the left namespace; the link ends with it
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ackademyd link --rate 12mbit --delay 40ms --queue 50p --loss 1%
+  ackademyd link --rate 12mbit --rtt 80ms --queue 1bdp -- bash
+  ackademyd link --trace down.trace --back-rate 2mbit --delay 20ms --queue codel
+  ackademyd link --rate 50mbit --field 'reorder = { ratio = 0.01, low_ms = 1, high_ms = 5 }'
+
+The ends are 10.77.0.1 and fd77::1 (left), 10.77.0.2 and fd77::2 (right), on device ackademy0.
+Options without --back- say how packets go from left to right. docs/link.md has more.";
+
+const DEVICE: &str = "ackademy0";
+const LEFT: &str = "ackademy-left-";
+const RIGHT: &str = "ackademy-right-";
+/// Between two status lines.
+const STATUS_EVERY: Span = Span::from_millis(1000);
+/// How often the program and the signals are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What a program has to end after a signal.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Set by SIGINT, SIGTERM and SIGHUP.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_: libc::c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// One end of the link.
+struct End {
+    path: PathBuf,
+    name: String,
+    host: u16,
+    /// Removes the namespace, if it is ours.
+    _own: Option<Namespace>,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 ///
 /// One line for a person.
-pub fn run(_arguments: Arguments) -> Result<(), Error> {
-    Err(Error::System("not built yet".to_owned()))
+pub fn run(arguments: Arguments) -> Result<(), Error> {
+    let Arguments { link, seed, spin_us, mtu, left, right, command } = arguments;
+    let network = link.network()?;
+    catch_signals()?;
+    let ends = [End::new(left, LEFT, 1)?, End::new(right, RIGHT, 2)?];
+    let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
+    fabric.add_default(&network.connections[0].subflows[0]);
+    let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
+    let options = Options { spin: Span::from_micros(spin_us), ..Options::default() };
+    let emulator = Emulator::new(ports, fabric, options);
+    if command.is_empty() {
+        ends.iter().for_each(End::introduce);
+        eprintln!("Ctrl-C ends the link.");
+    }
+    let program = start(&command, &ends[0].path)?;
+    let (report, ended) = attend(emulator, program)?;
+    eprint!("{}", summary(&report));
+    if !command.is_empty() && INTERRUPTED.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    ended
+}
+
+impl End {
+    /// In the namespace of this name, or in a new one.
+    fn new(name: Option<String>, prefix: &str, host: u16) -> Result<Self, Error> {
+        if let Some(name) = name {
+            return Ok(Self { path: namespace::path_of(&name), name, host, _own: None });
+        }
+        namespace::sweep(prefix)?;
+        let own = Namespace::create(&format!("{prefix}{}", std::process::id()))?;
+        Ok(Self { path: own.path(), name: own.name().to_owned(), host, _own: Some(own) })
+    }
+
+    fn addresses(&self) -> [IpAddr; 2] {
+        [[10, 77, 0, self.host as u8].into(), [0xfd77, 0, 0, 0, 0, 0, 0, self.host].into()]
+    }
+
+    fn open(&self, mtu: u32) -> Result<Port, Error> {
+        let [v4, v6] = self.addresses();
+        tun::open(&tun::Plan {
+            namespace: self.path.clone(),
+            device: DEVICE.to_owned(),
+            addresses: vec![(v4, 24), (v6, 64)],
+            mtu,
+        })
+    }
+
+    /// Says how to get there.
+    fn introduce(&self) {
+        let [v4, v6] = self.addresses();
+        eprintln!("{v4} {v6}   ip netns exec {} bash", self.name);
+    }
+}
+
+fn catch_signals() -> Result<(), Error> {
+    let action =
+        SigAction::new(SigHandler::Handler(interrupt), SaFlags::SA_RESTART, SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { sigaction(signal, &action) }
+            .map_err(|error| Error::System(format!("{signal}: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Starts the program, if there is one, inside a namespace.
+fn start(command: &[String], namespace: &Path) -> Result<Option<Child>, Error> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
+    namespace::within(namespace, || {
+        let child = Command::new(program).args(arguments).spawn();
+        let child = child.map_err(|error| Error::Input(format!("{program}: {error}")))?;
+        Ok(Some(child))
+    })
+}
+
+/// Runs the emulator until a signal, the end of the program, or its own; returns how the program
+/// ended too.
+fn attend(
+    emulator: Emulator,
+    mut program: Option<Child>,
+) -> Result<(Report, Result<(), Error>), Error> {
+    let stop = AtomicBool::new(false);
+    let shows = program.is_none() && stderr().is_terminal();
+    let every = if shows { STATUS_EVERY } else { Span::MAX };
+    let (send, lines) = channel();
+    thread::scope(|scope| {
+        let stop = &stop;
+        let emulator = scope.spawn(move || {
+            let mut before = [0; 2];
+            emulator.run_observed(stop, every, &mut |progress| {
+                let _ = send.send(status(progress, &mut before));
+            })
+        });
+        let mut ended = Ok(());
+        while !INTERRUPTED.load(Ordering::Relaxed) {
+            match lines.recv_timeout(LOOK_EVERY) {
+                Ok(line) => show(&line),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break, // the emulator gave up
+            }
+            if let Some(status) = program.as_mut().and_then(|child| child.try_wait().transpose()) {
+                ended = success(status);
+                program = None;
+                break;
+            }
+        }
+        if let Some(child) = program {
+            end_program(child);
+        }
+        stop.store(true, Ordering::Relaxed);
+        if shows {
+            eprintln!();
+        }
+        let report = emulator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((report, ended))
+    })
+}
+
+fn success(status: std::io::Result<std::process::ExitStatus>) -> Result<(), Error> {
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Error::System(format!("the command ended with {status}"))),
+        Err(error) => Err(Error::System(format!("the command: {error}"))),
+    }
+}
+
+/// Ends a program: kindly, then not.
+fn end_program(mut child: Child) {
+    let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+    let looks = GRACE.as_millis() / LOOK_EVERY.as_millis();
+    for _ in 0..looks {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Rate, queue and drops of both directions, and lateness.
+fn status(progress: &mut Progress, before: &mut [u64; 2]) -> String {
+    let mut line = String::new();
+    for (link, arrow, port) in [(0, "->", 1), (1, "<-", 0)] {
+        let bytes = progress.delivered[port] - before[link];
+        before[link] = progress.delivered[port];
+        let mbps = bytes as f64 * 8e-6 / STATUS_EVERY.as_secs_f64();
+        let (stats, (packets, _)) = progress.fabric.link(link);
+        let lost = stats.queue_drops + stats.random_losses;
+        let _ = write!(line, "{arrow} {mbps:7.2} Mb/s, queue {packets:4} p, lost {lost:5}   ");
+    }
+    let _ = write!(line, "late p99 {:.0} us", micros(progress.lateness.quantile(0.99)));
+    line
+}
+
+/// Overwrites the line before.
+fn show(line: &str) {
+    let mut out = stderr().lock();
+    let _ = write!(out, "\r{line}\x1b[K");
+    let _ = out.flush();
+}
+
+/// What the links did and how late it happened.
+fn summary(report: &Report) -> String {
+    let mut text = String::new();
+    for link in &report.network.links {
+        let mbps = |bytes: u64| bytes as f64 * 8e-6 / report.elapsed.as_secs_f64();
+        let _ = writeln!(
+            text,
+            "{:6} {} packets in, {} out ({:.3} Mb/s, {:.1} % of what it could carry), {} dropped, \
+             {} lost, {} marked, {:.3} ms mean wait",
+            link.link,
+            link.arrived_packets,
+            link.delivered_packets,
+            mbps(link.delivered_bytes),
+            link.delivered_bytes as f64 * 100.0 / link.capacity_bytes.max(1) as f64,
+            link.queue_drops,
+            link.random_losses,
+            link.marked_packets,
+            if link.wait_mean_ms.is_nan() { 0.0 } else { link.wait_mean_ms },
+        );
+    }
+    let priority = if report.realtime { "real-time priority" } else { "no real-time priority" };
+    let _ = writeln!(text, "late   {} ({priority})", quantiles(&report.lateness));
+    if report.missed > 0 {
+        let _ = writeln!(text, "       {} packets lost: the machine was too slow", report.missed);
+    }
+    text
+}
+
+fn quantiles(lateness: &Lateness) -> String {
+    let at = |ratio| micros(lateness.quantile(ratio));
+    let max = micros(lateness.max());
+    format!("p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {max:.1} us", at(0.5), at(0.99), at(0.999))
+}
+
+fn micros(span: Span) -> f64 {
+    span.0 as f64 / 1e3
 }

@@ -1,0 +1,242 @@
+//! The emulator on real TUN devices, between namespaces of its own. Needs root and TUN.
+use ackademy::rng::Seed;
+use ackademy::scenario::Scenario;
+use ackademy::units::Span;
+use ackademy_net::error::Error;
+use ackademy_net::link::emulator::{Emulator, Options, Report};
+use ackademy_net::link::fabric::{Fabric, Flow};
+use ackademy_net::link::namespace::{Namespace, within};
+use ackademy_net::link::tun;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::TcpCongestion;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Whether the machine can run these tests; says why not.
+fn possible() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    let tun = Path::new("/dev/net/tun").exists();
+    if !(root && tun) {
+        println!("skipped: needs root ({root}) and /dev/net/tun ({tun})");
+    }
+    root && tun
+}
+
+/// Two namespaces with an emulated link between them; all gone when dropped.
+struct Bench {
+    sides: [Namespace; 2],
+    addresses: [IpAddr; 2],
+    stop: Arc<AtomicBool>,
+    emulator: Option<JoinHandle<Result<Report, Error>>>,
+}
+
+impl Bench {
+    /// `label` is unique among the tests; `link` are the fields of the link from left to right; the
+    /// link back has 5 ms of delay and nothing else.
+    fn new(label: &str, link: &str, addresses: [IpAddr; 2]) -> Self {
+        let scenario = format!(
+            "duration_s = 1000\n[[link]]\nname = \"there\"\n{link}\n\
+             [[link]]\nname = \"back\"\nrate_mbps = 1000\ndelay_ms = 5\n\
+             [[flow]]\npath = [\"there\"]\nreverse = [\"back\"]\n"
+        );
+        let network = Scenario::parse(&scenario, "test").expect("a scenario").network;
+        let mut fabric = Fabric::new(&network.links, Seed(1), Span::ZERO);
+        let hosts = [(0, addresses[0]), (1, addresses[1])];
+        let route = network.connections[0].subflows[0].clone();
+        fabric.add_flow(&Flow { hosts, route }).expect("one flow");
+        let pid = std::process::id();
+        let sides = ["l", "r"].map(|side| {
+            Namespace::create(&format!("ackademy-linktest-{label}{side}-{pid}")).expect("root")
+        });
+        let port = |side: usize| {
+            tun::open(&tun::Plan {
+                namespace: sides[side].path(),
+                device: "link0".to_owned(),
+                addresses: vec![(addresses[side], if addresses[side].is_ipv4() { 24 } else { 64 })],
+                mtu: 1500,
+            })
+        };
+        let ports = vec![port(0).expect("TUN"), port(1).expect("TUN")];
+        let emulator = Emulator::new(ports, fabric, Options::default());
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let emulator = Some(thread::spawn(move || emulator.run(&flag)));
+        Self { sides, addresses, stop, emulator }
+    }
+
+    fn v4(label: &str, link: &str) -> Self {
+        Self::new(label, link, [IpAddr::from([10, 77, 0, 1]), IpAddr::from([10, 77, 0, 2])])
+    }
+
+    /// A UDP socket on a side, with a time limit for receiving.
+    fn udp(&self, side: usize) -> UdpSocket {
+        let address = SocketAddr::new(self.addresses[side], 7000);
+        let socket = self.within(side, || UdpSocket::bind(address));
+        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time limit");
+        socket
+    }
+
+    fn within<T: Send>(&self, side: usize, work: impl FnOnce() -> std::io::Result<T> + Send) -> T {
+        let work = || work().map_err(|error| Error::System(error.to_string()));
+        within(&self.sides[side].path(), work).expect("the namespace is there")
+    }
+
+    fn finish(mut self) -> Report {
+        self.stop.store(true, Ordering::Relaxed);
+        let emulator = self.emulator.take().expect("not yet finished");
+        emulator.join().expect("no panic").expect("no error")
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(emulator) = self.emulator.take() {
+            let _ = emulator.join();
+        }
+    }
+}
+
+/// Round trips of small datagrams, one after the other, in ascending order.
+fn round_trips(bench: &Bench, count: usize) -> Vec<Duration> {
+    let (near, far) = (bench.udp(0), bench.udp(1));
+    let mut buffer = [0; 100];
+    let mut times: Vec<Duration> = (0..count)
+        .map(|_| {
+            let sent = ackademy_net::clock::now();
+            near.send_to(&[1; 100], far.local_addr().expect("bound")).expect("sent");
+            let (length, from) = far.recv_from(&mut buffer).expect("there");
+            far.send_to(&buffer[..length], from).expect("sent");
+            near.recv_from(&mut buffer).expect("back");
+            Duration::from_nanos(ackademy_net::clock::now().since(sent).0)
+        })
+        .collect();
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn a_round_trip_takes_the_delays_of_both_directions() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::v4("rtt", "rate_mbps = 100\ndelay_ms = 15");
+    let times = round_trips(&bench, 30);
+    assert!(times[0] >= Duration::from_millis(20), "{times:?}");
+    assert!(times[15] < Duration::from_millis(25), "{times:?}");
+    let report = bench.finish();
+    assert_eq!(report.network.flows[0].received_packets, 30);
+    assert_eq!((report.network.strays, report.missed), (0, 0));
+}
+
+#[test]
+fn ipv6_takes_the_same_way() {
+    if !possible() {
+        return;
+    }
+    let addresses = ["fd77::1", "fd77::2"].map(|address| address.parse().expect("an address"));
+    let bench = Bench::new("v6", "rate_mbps = 100\ndelay_ms = 15", addresses);
+    let times = round_trips(&bench, 10);
+    assert!(times[0] >= Duration::from_millis(20), "{times:?}");
+    assert_eq!(bench.finish().network.flows[0].received_packets, 10);
+}
+
+#[test]
+fn five_percent_of_datagrams_are_lost_and_no_other() {
+    const SENT: u64 = 4000;
+    if !possible() {
+        return;
+    }
+    let loss = "rate_mbps = 100\ndelay_ms = 5\nloss = { kind = \"bernoulli\", ratio = 0.05 }";
+    let bench = Bench::v4("loss", loss);
+    let (near, far) = (bench.udp(0), bench.udp(1));
+    let to = far.local_addr().expect("bound");
+    let receiver = thread::spawn(move || {
+        let mut received = 0;
+        while far.recv(&mut [0; 100]).is_ok() {
+            received += 1;
+        }
+        received
+    });
+    for packet in 0..SENT {
+        near.send_to(&[0; 100], to).expect("sent");
+        if packet % 20 == 19 {
+            thread::sleep(Duration::from_millis(1)); // within the buffers of device and socket
+        }
+    }
+    let received: u64 = receiver.join().expect("no panic");
+    let report = bench.finish();
+    let flow = report.network.flows[0];
+    let lost = flow.random_losses as f64;
+    let (mean, sd) = (0.05 * SENT as f64, (SENT as f64 * 0.05 * 0.95).sqrt());
+    assert!((lost - mean).abs() < 4.0 * sd, "{flow:?}");
+    assert_eq!((flow.sent_packets, report.missed), (SENT, 0));
+    assert_eq!(received, SENT - flow.random_losses, "{flow:?}");
+}
+
+#[test]
+fn tcp_fills_the_rate_of_the_link_and_no_more() {
+    const SECONDS: f64 = 4.0;
+    if !possible() {
+        return;
+    }
+    let queue = "queue = { kind = \"drop_tail\", packets = 50 }";
+    let bench = Bench::v4("rate", &format!("rate_mbps = 20\ndelay_ms = 5\n{queue}"));
+    let address = SocketAddr::new(bench.addresses[1], 7001);
+    let listener = bench.within(1, || TcpListener::bind(address));
+    let stop = Arc::clone(&bench.stop);
+    let receiver = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut buffer = vec![0; 1 << 16];
+        let mut arrivals = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            match stream.read(&mut buffer).expect("data") {
+                0 => break,
+                length => arrivals.push((ackademy_net::clock::now(), length)),
+            }
+        }
+        arrivals
+    });
+    let mut stream = bench.within(0, || TcpStream::connect(address));
+    setsockopt(&stream, TcpCongestion, &"cubic".into()).expect("every Linux has it");
+    let begun = ackademy_net::clock::now();
+    while ackademy_net::clock::now().since(begun).as_secs_f64() < SECONDS + 0.5 {
+        stream.write_all(&[0; 1 << 14]).expect("sent");
+    }
+    drop(stream);
+    let arrivals = receiver.join().expect("no panic");
+    // After the first half second slow start is over.
+    let from = begun + Span::from_millis(500);
+    let to = from + Span::from_secs_f64(SECONDS);
+    let inside = arrivals.iter().filter(|(at, _)| (from..to).contains(at));
+    let bytes: usize = inside.map(|(_, length)| length).sum();
+    let mbps = bytes as f64 * 8.0 / SECONDS / 1e6;
+    let most = 20.0 * 1448.0 / 1500.0; // headers with timestamps
+    assert!(mbps < most * 1.01 && mbps > most * 0.97, "{mbps} Mb/s of {most}");
+    let report = bench.finish();
+    assert!(report.network.links[0].delivered_bytes <= report.network.links[0].capacity_bytes);
+    assert!(report.network.flows[0].queue_drops > 0, "{:?}", report.network.flows[0]);
+}
+
+#[test]
+fn a_panic_leaves_no_namespace_and_no_device() {
+    if !possible() {
+        return;
+    }
+    let names = |bench: &Bench| [0, 1].map(|side| bench.sides[side].path());
+    let (send, receive) = std::sync::mpsc::channel();
+    let died = thread::spawn(move || {
+        let bench = Bench::v4("panic", "rate_mbps = 10");
+        send.send(names(&bench)).expect("a listener");
+        assert!(bench.sides.is_empty(), "on purpose");
+    });
+    let paths = receive.recv().expect("a bench");
+    assert!(died.join().is_err());
+    // The devices live in the namespaces: gone with them.
+    assert!(paths.iter().all(|path| !path.exists()), "{paths:?}");
+}
