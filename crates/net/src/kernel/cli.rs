@@ -1,29 +1,61 @@
 //! The command line.
-use super::{Agent, Assign, FlowKey, Options};
+use super::{Agent, Assign, FlowKey, NAME_MAX, Options};
 use crate::error::Error;
 use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
-use ackademy::params::Params;
+use ackademy::params::{ParamValue, Params};
+use ackademy::units::Span;
 use clap::Args;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Arguments of the command.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Controller of every flow
+    /// Controller of every flow; `-` and `_` are equal in its name
     #[arg(long, default_value = "new_reno")]
     cc: String,
-    /// Name that programs give to `TCP_CONGESTION`
-    #[arg(long, default_value = "ackademy")]
+    /// Setting of the controller; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    param: Vec<(String, ParamValue)>,
+    /// Longest time between samples of a flow; half its round trip if that is shorter
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "10ms")]
+    interval: Span,
+    /// A flow whose sample waits longer for its answer, and longer than four intervals, falls back
+    /// to CUBIC
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "200ms")]
+    watchdog: Span,
+    /// Name that programs give to `TCP_CONGESTION`, the same in all network namespaces
+    #[arg(long, value_parser = name, default_value = "ackademy")]
     name: String,
+    /// Pin nothing: the name goes with this process, open flows go on under CUBIC
+    #[arg(long)]
+    ephemeral: bool,
+    /// Most flows at a time; others stay under CUBIC
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20), default_value_t = 4096)]
+    slots: u32,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  ackademyd kernel --cc rl-tcp                      serve RL-TCP as `ackademy`
+  ackademyd kernel --cc new-reno --param half_of=window --name reno2 --ephemeral
+  iperf3 -c HOST -C ackademy                        a program that asks for it
+  ip route change default via GATEWAY congctl ackademy
+  sysctl -w net.ipv4.tcp_congestion_control=ackademy
+
+CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/kernel.md has more.";
+
+/// Set by SIGINT and SIGTERM.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn stop(_signal: libc::c_int) {
+extern "C" fn stop(_: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
 }
 
+/// The same controller for every flow.
 struct OneForAll {
     spec: &'static Spec,
     params: Params,
@@ -42,22 +74,99 @@ impl Assign for OneForAll {
 /// One line for a person.
 pub fn run(arguments: Arguments) -> Result<(), Error> {
     let spec = controllers::find(&arguments.cc.replace('-', "_")).ok_or_else(|| {
-        Error::Input(format!(
-            "unknown controller `{}`; known: {}",
-            arguments.cc,
-            controllers::names()
-        ))
+        let (given, known) = (&arguments.cc, controllers::names());
+        Error::Input(format!("--cc {given}: no such controller; known: {known}"))
     })?;
-    let options = Options { name: arguments.name, pins: None, ..Options::default() };
-    let params = Params::defaults(spec.params);
-    // SAFETY: the handler stores a flag.
-    unsafe {
-        libc::signal(libc::SIGINT, stop as *const () as libc::sighandler_t);
-        libc::signal(libc::SIGTERM, stop as *const () as libc::sighandler_t);
+    let params = Params::resolve(spec.params, &arguments.param)
+        .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
+    let pins = (!arguments.ephemeral).then(|| PathBuf::from("/sys/fs/bpf").join(&arguments.name));
+    let options = Options {
+        name: arguments.name,
+        pins,
+        interval: arguments.interval,
+        watchdog: arguments.watchdog,
+        slots: arguments.slots,
+    };
+    let action = SigAction::new(SigHandler::Handler(stop), SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        // SAFETY: the handler only stores a flag.
+        unsafe { sigaction(signal, &action) }
+            .map_err(|error| Error::System(format!("cannot catch {signal}: {error}")))?;
     }
     let mut agent = Agent::start(&options, Box::new(OneForAll { spec, params }))?;
-    eprintln!("ackademyd: `{}` is {}", options.name, spec.name);
-    agent.run(&STOP)?;
-    eprintln!("{:?}", agent.totals());
-    Ok(())
+    eprintln!(
+        "ackademyd: congestion control `{}` is {}; samples at most every {} ms, CUBIC after {} ms \
+         without an answer, {} flows at most",
+        options.name,
+        spec.name,
+        options.interval.as_millis_f64(),
+        options.watchdog.as_millis_f64(),
+        options.slots
+    );
+    agent.run(&STOP)
+}
+
+fn setting(text: &str) -> Result<(String, ParamValue), String> {
+    let (name, value) = text.split_once('=').ok_or("wanted is NAME=VALUE")?;
+    let value = match value {
+        "true" => ParamValue::Number(1.0),
+        "false" => ParamValue::Number(0.0),
+        _ => value.parse().map_or_else(|_| ParamValue::Word(value.to_owned()), ParamValue::Number),
+    };
+    Ok((name.to_owned(), value))
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    let refused = || "wanted is a time from 0 to 60 s, such as 500us, 10ms or 1s".to_owned();
+    let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(refused)?;
+    let (number, unit) = text.split_at(unit);
+    let unit_s = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err(refused()),
+    };
+    let secs = number.parse::<f64>().map_err(|_| refused())? * unit_s;
+    if (0.0..=60.0).contains(&secs) { Ok(Span::from_secs_f64(secs)) } else { Err(refused()) }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    if letters && (1..=NAME_MAX).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("wanted are 1 to {NAME_MAX} letters, digits, `_`, `-` or `.`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(span("10ms"), Ok(Span::from_millis(10)));
+        assert_eq!(span("0.5s"), Ok(Span::from_millis(500)));
+        assert_eq!(span("0us"), Ok(Span::ZERO));
+        for wrong in ["10", "ms", "-1ms", "61s", "1h", "nanms"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_are_numbers_truths_or_words() {
+        let value = |text| setting(text).map(|(_, value)| value);
+        assert_eq!(value("x=1e3"), Ok(ParamValue::Number(1000.0)));
+        assert_eq!(value("x=true"), Ok(ParamValue::Number(1.0)));
+        assert_eq!(value("x=flight"), Ok(ParamValue::Word("flight".to_owned())));
+        assert!(setting("x").is_err());
+    }
+
+    #[test]
+    fn names_fit_into_the_kernel() {
+        assert!(name("a-23456789_.345").is_ok());
+        for wrong in ["", "a234567890123456", "a/b", "a b"] {
+            assert!(name(wrong).is_err(), "{wrong}");
+        }
+    }
 }

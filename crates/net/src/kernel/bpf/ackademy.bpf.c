@@ -19,8 +19,8 @@ char _license[] SEC("license") = "GPL";
 /* Samples per smoothed round trip, as a shift: while the window doubles in one, and later. */
 #define SLOW_START_SHIFT 4
 #define AVOIDANCE_SHIFT 1
-/* Fewest nanoseconds between the samples of a flow in slow start. */
-#define SLOW_START_INTERVAL_MIN NSEC_PER_MSEC
+/* Shortest time between the samples of a flow, unless the settings ask for less. */
+#define INTERVAL_MIN NSEC_PER_MSEC
 /* RFC 6928: what an idle flow starts again with until its controller answers. */
 #define RESTART_WINDOW 10
 #define NO_SLOT 0xffffffff
@@ -235,13 +235,11 @@ static __always_inline void take_samples(struct tcp_sock *tp, struct state *st,
 static __always_inline __u64 sample_interval(const struct tcp_sock *tp, const struct settings *set)
 {
 	__u64 srtt = (tp->srtt_us >> 3) * NSEC_PER_USEC;
-	__u64 interval = srtt >> AVOIDANCE_SHIFT;
+	bool slow_start = tp->snd_cwnd < tp->snd_ssthresh;
+	__u64 interval = srtt >> (slow_start ? SLOW_START_SHIFT : AVOIDANCE_SHIFT);
 
-	if (tp->snd_cwnd < tp->snd_ssthresh) {
-		interval = srtt >> SLOW_START_SHIFT;
-		if (interval < SLOW_START_INTERVAL_MIN)
-			interval = SLOW_START_INTERVAL_MIN;
-	}
+	if (interval < INTERVAL_MIN)
+		interval = INTERVAL_MIN;
 	return interval < set->interval ? interval : set->interval;
 }
 
