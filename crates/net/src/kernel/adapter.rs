@@ -17,6 +17,11 @@ pub struct Allowed {
     pub ssthresh: u32,
     /// Payload bytes per second, or [`PACING_NONE`].
     pub pacing: u64,
+    /// The window grew by what was delivered: slow start, which the kernel continues by itself
+    /// until the next decision.
+    pub growing: bool,
+    /// Packets delivered for growth when this was decided.
+    pub base: u32,
 }
 
 /// Counts of the newest record: the next one's differences are what happened since.
@@ -39,6 +44,7 @@ pub struct Adapter {
     delivered: Bytes,
     delivery_rate: Rate,
     sent_at: Time,
+    growing: bool,
     /// Time does not run back, though a timer may overtake a record.
     now: Time,
 }
@@ -72,6 +78,7 @@ impl Adapter {
             delivered: Bytes::ZERO,
             delivery_rate: Rate(0),
             sent_at: info.start,
+            growing: false,
             now: info.start,
         }
     }
@@ -91,6 +98,7 @@ impl Adapter {
         let lost = counts.lost.wrapping_sub(self.seen.lost);
         self.seen = counts;
         self.take_rate(record);
+        let before = self.governor.control(SUBFLOW).cwnd;
         // Duplicate acknowledgements come before a gap is known, and the end of a recovery after
         // what was delivered in it.
         let parts = [(held, 1), (delivered - held, 0)];
@@ -107,6 +115,11 @@ impl Adapter {
         }
         if last.0 > 0 {
             self.tell_ack(record, last.0, last.1);
+        }
+        let grew = self.governor.control(SUBFLOW).cwnd.saturating_sub(before);
+        let fed = u64::from(delivered - held) * self.packet;
+        if fed > 0 {
+            self.growing = grew.0.abs_diff(fed) * 10 <= fed;
         }
         match record.kind {
             kind::GAP => self.tell_loss(record, lost, LossKind::Gap),
@@ -149,6 +162,7 @@ impl Adapter {
     }
 
     fn tell_loss(&mut self, record: &Record, lost: u32, kind: LossKind) {
+        self.growing = false;
         let outstanding = u64::from(record.flight) * self.packet;
         let loss = Loss {
             now: self.now,
@@ -185,6 +199,12 @@ impl Adapter {
             let wire = u128::from(pacing_rate.0) * u128::from(self.payload);
             (wire / u128::from(8 * self.packet)).max(1) as u64
         };
-        Some(Allowed { cwnd: packets(cwnd), ssthresh: packets(ssthresh), pacing })
+        Some(Allowed {
+            cwnd: packets(cwnd),
+            ssthresh: packets(ssthresh),
+            pacing,
+            growing: self.growing,
+            base: self.seen.delivered.wrapping_sub(self.seen.held),
+        })
     }
 }

@@ -188,7 +188,8 @@ impl Agent {
                 served.adapter = Some(adapter);
                 decision.verdict = verdict::INVALID;
                 if let Some(allowed) = allowed {
-                    decision.verdict = verdict::OBEY;
+                    decision.verdict = if allowed.growing { verdict::GROW } else { verdict::OBEY };
+                    decision.base = allowed.base;
                     decision.cwnd = allowed.cwnd;
                     decision.ssthresh = allowed.ssthresh;
                     decision.pacing = allowed.pacing;

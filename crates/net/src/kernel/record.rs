@@ -39,10 +39,13 @@ pub mod flag {
 pub mod verdict {
     /// The decision holds.
     pub const OBEY: u32 = 0;
+    /// The decision holds, and until the next one the window grows by what is delivered: the
+    /// controller is in slow start.
+    pub const GROW: u32 = 1;
     /// No sender can obey what the controller wants: CUBIC until it wants something else.
-    pub const INVALID: u32 = 1;
+    pub const INVALID: u32 = 2;
     /// CUBIC until the flow ends.
-    pub const ABANDON: u32 = 2;
+    pub const ABANDON: u32 = 3;
 }
 
 /// Values of [`Flow::state`].
@@ -131,8 +134,10 @@ pub struct Decision {
     pub cwnd: u32,
     /// In packets, or [`SSTHRESH_INFINITE`].
     pub ssthresh: u32,
+    /// `delivered` less `held` of that record.
+    pub base: u32,
     /// The BPF program's.
-    pub reserved: u64,
+    pub barrier: u32,
 }
 
 /// What anyone may read of the flow in a slot, without the daemon.

@@ -86,6 +86,7 @@ impl Table<Decision> {
             (&raw mut (*entry).pacing).write_volatile(decision.pacing);
             (&raw mut (*entry).cwnd).write_volatile(decision.cwnd);
             (&raw mut (*entry).ssthresh).write_volatile(decision.ssthresh);
+            (&raw mut (*entry).base).write_volatile(decision.base);
             sequence.store(before + 2, Ordering::Release);
         }
     }

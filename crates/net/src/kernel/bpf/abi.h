@@ -55,6 +55,9 @@ struct record {
 
 enum verdict {
 	VERDICT_OBEY,
+	/* Obey, and until the next decision let the window grow by what is delivered, up to ssthresh:
+	 * the controller is in slow start. */
+	VERDICT_GROW,
 	/* No sender can obey what the controller wants: CUBIC until it wants something else. */
 	VERDICT_INVALID,
 	/* CUBIC until the flow ends. */
@@ -72,7 +75,8 @@ struct decision {
 	__u64 pacing; /* payload bytes per second; all ones: none */
 	__u32 cwnd; /* packets */
 	__u32 ssthresh; /* packets */
-	__u64 reserved;
+	__u32 base; /* delivered less held of that record */
+	__u32 barrier; /* the BPF program's */
 };
 
 enum flow_state {

@@ -57,6 +57,8 @@ struct state {
 	__u64 answered;
 	__u64 pacing;
 	__u32 cwnd;
+	__u32 growing;
+	__u32 base;
 	__u32 samples;
 	__u32 decisions;
 	__u32 fallbacks;
@@ -386,9 +388,9 @@ static __always_inline void take_decision(struct sock *sk, struct state *st, __u
 	if (sequence == st->sequence || sequence & 1)
 		return;
 	/* An atomic operation that returns a value is a full barrier. */
-	__sync_fetch_and_add(&slot->reserved, 0);
+	__sync_fetch_and_add(&slot->barrier, 0);
 	taken = *(volatile struct decision *)slot;
-	__sync_fetch_and_add(&slot->reserved, 0);
+	__sync_fetch_and_add(&slot->barrier, 0);
 	if (*(volatile __u64 *)&slot->sequence != sequence)
 		return; /* being written: the next acknowledgement reads it */
 	st->sequence = sequence;
@@ -401,7 +403,7 @@ static __always_inline void take_decision(struct sock *sk, struct state *st, __u
 	if (taken.number > st->answered)
 		note_latency(taken.sampled_at, now);
 	st->answered = taken.number;
-	if (taken.verdict != VERDICT_OBEY) {
+	if (taken.verdict > VERDICT_GROW) {
 		st->invalid++;
 		count(invalid);
 		if (st->mode == FLOW_AGENT)
@@ -416,6 +418,8 @@ static __always_inline void take_decision(struct sock *sk, struct state *st, __u
 	count(decisions);
 	st->mode = FLOW_AGENT;
 	st->cwnd = max_u32(taken.cwnd, 1);
+	st->growing = taken.verdict == VERDICT_GROW;
+	st->base = taken.base;
 	st->pacing = taken.pacing;
 	tp->snd_ssthresh = max_u32(taken.ssthresh, 2);
 }
@@ -447,6 +451,17 @@ static __always_inline void reduce(struct tcp_sock *tp, struct state *st, __u32 
 	set_cwnd(tp, inflight + send);
 }
 
+/* What the controller decided or, while it is in slow start, would decide by now. Else a flow whose
+ * acknowledgements come in a bunch would hear of the first one's effect a round trip later. */
+static __always_inline __u32 allowed(struct tcp_sock *tp, const struct state *st)
+{
+	__u32 since = st->delivered - st->held - st->base;
+
+	if (!st->growing || !cwnd_limited(tp))
+		return st->cwnd;
+	return max_u32(st->cwnd, min_u32(st->cwnd + since, tp->snd_ssthresh));
+}
+
 static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -460,7 +475,7 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
 	} else {
 		/* Up no faster than three packets for one delivered, so that a decision for many
 		 * acknowledgements does not leave as one burst. */
-		set_cwnd(tp, min_u32(st->cwnd, cwnd + 2 * acked));
+		set_cwnd(tp, min_u32(allowed(tp, st), cwnd + 2 * acked));
 	}
 	set_pacing(sk, st->pacing);
 }
