@@ -81,6 +81,7 @@ fn a_full_ring_refuses_samples_and_flows_go_on_under_cubic() {
     daemon.signal(Signal::SIGSTOP);
     wait_for("the ring overflows", Span(30 * SECOND.0), || bed.status().counts.refused > 0);
     wait_for("every flow is under CUBIC", SOON, || bed.all_are(FLOWS, "cubic"));
+    wait_for("the table goes on", SOON, || bed.status().flows.iter().all(|flow| flow.refused > 0));
     daemon.signal(Signal::SIGCONT);
     wait_for("every flow obeys the daemon again", SOON, || bed.all_are(FLOWS, "agent"));
     assert!(traffic.finish() < SECOND);
