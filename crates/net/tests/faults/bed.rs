@@ -168,7 +168,7 @@ impl Bed {
         for end in ['a', 'b'] {
             let _ = run("ip", &["netns", "delete", &self.namespace(end)]);
         }
-        let _ = run("umount", &[self.folder.to_str().unwrap()]);
+        let _ = run("umount", &["--lazy", self.folder.to_str().unwrap()]);
         let _ = fs::remove_dir(&self.folder);
     }
 }
@@ -193,7 +193,9 @@ impl Daemon {
         said.read_line(&mut first).unwrap();
         assert!(first.contains("congestion control"), "not serving: {first}");
         thread::spawn(move || {
-            said.lines().map_while(Result::ok).for_each(|line| eprintln!("{line}"))
+            for line in said.lines().map_while(Result::ok) {
+                eprintln!("{line}");
+            }
         });
         daemon
     }
