@@ -128,10 +128,14 @@ fn a_round_trip_takes_the_delays_of_both_directions() {
     let bench = Bench::v4("rtt", "rate_mbps = 100\ndelay_ms = 15");
     let times = round_trips(&bench, 30);
     assert!(times[0] >= Duration::from_millis(20), "{times:?}");
-    assert!(times[15] < Duration::from_millis(25), "{times:?}");
     let report = bench.finish();
-    assert_eq!(report.network.flows[0].received_packets, 30);
-    assert_eq!((report.network.strays, report.missed), (0, 0));
+    // The most that a machine with other work to do can promise: one of them was on time.
+    assert!(times[0] < Duration::from_millis(25), "{times:?} {:?}", report.lateness);
+    let flow = report.network.flows[0];
+    assert_eq!((flow.received_packets, report.network.strays, report.missed), (30, 0, 0));
+    let transmission = Span(128 * 80); // at 100 Mb/s; IP and UDP add 28 bytes
+    let one_way = Span::from_millis(15) + transmission;
+    assert_eq!(flow.owd_sum, u128::from(one_way.0) * 30);
 }
 
 #[test]
@@ -221,6 +225,36 @@ fn tcp_fills_the_rate_of_the_link_and_no_more() {
     let report = bench.finish();
     assert!(report.network.links[0].delivered_bytes <= report.network.links[0].capacity_bytes);
     assert!(report.network.flows[0].queue_drops > 0, "{:?}", report.network.flows[0]);
+}
+
+#[test]
+fn what_the_emulator_does_not_read_in_time_is_counted() {
+    if !possible() {
+        return;
+    }
+    let namespace = format!("ackademy-linktest-missed-{}", std::process::id());
+    let namespace = Namespace::create(&namespace).expect("root");
+    let port = tun::open(&tun::Plan {
+        namespace: namespace.path(),
+        device: "link0".to_owned(),
+        addresses: vec![(IpAddr::from([10, 77, 0, 1]), 24)],
+        mtu: 1500,
+    });
+    let port = port.expect("TUN");
+    let socket = within(&namespace.path(), || {
+        UdpSocket::bind("10.77.0.1:7000").map_err(|error| Error::System(error.to_string()))
+    });
+    let socket = socket.expect("an address");
+    for _ in 0..1500 {
+        socket.send_to(&[0; 100], "10.77.0.2:7000").expect("sent");
+    }
+    let mut buffer = [0; 1500];
+    let mut read = 0;
+    while port.read(&mut buffer).expect("a device").is_some() {
+        read += 1;
+    }
+    assert!((500..1500).contains(&read), "{read}");
+    assert_eq!(port.dropped().expect("a device"), 1500 - read);
 }
 
 #[test]

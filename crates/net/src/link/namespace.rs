@@ -53,18 +53,20 @@ pub fn path_of(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
 }
 
-/// Removes the namespaces `PREFIX…PID` of processes that are gone: what `kill -9` left behind.
+/// Removes the namespaces `<prefix><pid>` of processes that are gone: what `kill -9` left behind.
 ///
 /// # Errors
 ///
-/// If a name cannot be removed.
+/// If one cannot be removed.
 pub fn sweep(prefix: &str) -> Result<(), Error> {
     let Ok(names) = std::fs::read_dir(NAMES) else { return Ok(()) };
     for name in names.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-        let pid = name.strip_prefix(prefix).and_then(|rest| rest.rsplit('-').next());
-        let gone = pid.and_then(|pid| pid.parse::<u32>().ok());
-        if gone.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            run("ip", &["netns", "del", &name])?;
+        let owner = name.strip_prefix(prefix).and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let removed = run("ip", &["netns", "del", &name]);
+            if path_of(&name).exists() {
+                removed?; // else another process was faster
+            }
         }
     }
     Ok(())
