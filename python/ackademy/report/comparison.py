@@ -8,7 +8,7 @@ from pathlib import Path
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
 from ackademy.report.markup import Markup, element, join, math_label
-from ackademy.report.numbers import significant, with_interval
+from ackademy.report.numbers import counted, significant, with_interval, without_runs
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.series import Strip, strips
@@ -152,11 +152,14 @@ def _table(standings: Sequence[Standing], colour: dict[str, int]) -> Markup:
         numbers = [
             element(
                 "td",
-                with_interval(standing.estimates[column.key]) if standing.estimates else "failed",
+                with_interval(standing.estimates[column.key])
+                if standing.estimates
+                else without_runs(standing.n_invalid),
             )
             for column in COLUMNS
         ]
-        note = element("small", _count(standing.n_runs, "run"))
+        runs = counted(standing.n_runs, standing.n_invalid)
+        note = element("small", f"{runs} {'run' if runs == '1' else 'runs'}")
         body.append(element("tr", element("td", name, note), join(numbers)))
     head = element("thead", element("tr", element("th", "controller"), join(heads)))
     return element("div", element("table", head, element("tbody", join(body))), class_="scroll")

@@ -36,6 +36,16 @@ def with_interval(interval: Interval) -> str:
     return f"{value} ± {significant(interval.half_width, 2)}"
 
 
+def counted(n_runs: int, n_invalid: int) -> str:
+    """How many runs a mean is of, and how many it leaves out."""
+    return f"{n_runs} + {n_invalid} invalid" if n_invalid else str(n_runs)
+
+
+def without_runs(n_invalid: int) -> str:
+    """What stands where no run counts."""
+    return "invalid" if n_invalid else "failed"
+
+
 def percent(ratio: float, digits: int = 1) -> str:
     """A signed part in per cent."""
     if math.isnan(ratio):
