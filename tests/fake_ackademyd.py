@@ -44,6 +44,8 @@ def main() -> None:
         table, _, column = detail.partition(".")
         place = cast("dict[str, object]", result["tables"][table] if column else result)
         del place[column or table]
+    if fault == "misshapen":
+        result["tables"]["flows"]["timeouts"].append(0)
     if fault == "scaled":
         scale(result["tables"]["flows"], "delivered_bytes", int(detail) / 100)
     print(json.dumps(result))

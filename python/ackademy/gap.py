@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ackademy import experiments
+from ackademy import controllers, experiments
 from ackademy.cells import Cell
 from ackademy.compare import Column
-from ackademy.controllers import KERNEL
+from ackademy.errors import ControllerError
 from ackademy.intervals import Interval, t_interval, welch_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index
@@ -159,8 +159,14 @@ def pairs(
         duration_s: instead of the scenarios' own.
 
     Raises:
-        AckademyError: if a scenario cannot be read.
+        AckademyError: if a scenario cannot be read, or a controller is on the wrong side.
     """
+    for name in ccs:
+        if controllers.is_kernel(name):
+            raise ControllerError(f"--cc {name}: the simulator has none; allowed in --baselines")
+    for name in baselines:
+        if not controllers.is_kernel(name):
+            raise ControllerError(f"--baselines {name}: allowed is kernel:NAME, as kernel:cubic")
     overrides = () if duration_s is None else (("duration_s", repr(duration_s)),)
     found = []
     for path in scenarios:
@@ -178,7 +184,7 @@ def pairs(
                 for seed in range(1, runs + 1)
             )
             emulated = tuple(replace(cell, backend="kernel") for cell in sim)
-            found.append(Pair(path.stem, cc, () if cc.startswith(KERNEL) else sim, emulated))
+            found.append(Pair(path.stem, cc, () if controllers.is_kernel(cc) else sim, emulated))
     return found
 
 

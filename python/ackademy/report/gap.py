@@ -11,7 +11,13 @@ from ackademy.compare import Column
 from ackademy.gap import COLUMNS, Claim, Difference, Gap
 from ackademy.report.forest import Mark, Scale, forest, reach
 from ackademy.report.markup import Markup, element, join
-from ackademy.report.numbers import NONE, counted, percent, significant, with_interval
+from ackademy.report.numbers import (
+    NONE,
+    counted,
+    percent_with_interval,
+    significant,
+    with_interval,
+)
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.scatter import Point, colour_keys, scatter
 from ackademy.report.series import Strip, strips
@@ -144,26 +150,30 @@ def _scatter(gaps: Sequence[Gap], colour: Mapping[str, int]) -> Markup:
 def _claims_section(claims: Sequence[Claim]) -> list[Section]:
     if not claims:
         return []
-    rows = [
-        element(
-            "li",
-            element(
-                "span",
-                "holds" if claim.holds else "does not hold",
-                class_=f"badge {'holds' if claim.holds else 'fails'}",
-            ),
-            element(
-                "p",
-                f"{claim.scenario}: {gap.label_of(claim.column)} of {claim.ours} within "
-                f"{100 * claim.bound:.0f} % of {claim.theirs}",
-            ),
-            element("span", f"observed {percent(claim.observed.value)}", class_="hint"),
+    rows: dict[tuple[str, str, str], list[Markup]] = {}
+    for claim in claims:
+        badge = element(
+            "span",
+            "holds" if claim.holds else "does not hold",
+            class_=f"badge {'holds' if claim.holds else 'fails'}",
         )
-        for claim in claims
+        observed = element("small", percent_with_interval(claim.observed))
+        cells = rows.setdefault((claim.scenario, claim.ours, claim.theirs), [])
+        cells.append(element("td", badge, observed))
+    body = [
+        element("tr", element("td", f"{scenario}: {ours} beside {theirs}"), join(cells))
+        for (scenario, ours, theirs), cells in rows.items()
     ]
+    heads = [
+        element("th", f"{gap.label_of(column)} within {100 * bound:.0f} %")
+        for column, bound in gap.CLAIMS
+    ]
+    head = element("thead", element("tr", element("th", ""), join(heads)))
+    table = element("table", head, element("tbody", join(body)))
     lead = "Our controller in user space and the kernel's own, both on the same emulated link."
-    body = element("ul", join(rows), class_="claims")
-    return [Section("claims", "Beside the kernel's own", lead, body)]
+    return [
+        Section("claims", "Beside the kernel's own", lead, element("div", table, class_="scroll"))
+    ]
 
 
 def _large_section(large: Sequence[tuple[Gap, Column, Difference]]) -> list[Section]:
@@ -294,7 +304,7 @@ def _name(one: Gap, colour: Mapping[str, int]) -> Markup:
 
 
 def _relative(difference: Difference) -> str:
-    return percent(difference.relative.value) + (" *" if difference.is_significant else "")
+    return percent_with_interval(difference.relative) + (" *" if difference.is_significant else "")
 
 
 def _anchor(one: Gap, column: Column) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ackademy import gap
 from ackademy.compare import Column
 from ackademy.gap import COLUMNS, Gap
-from ackademy.report.numbers import NONE, counted, percent, significant, with_interval
+from ackademy.report.numbers import NONE, counted, percent_with_interval, significant, with_interval
 
 
 def tables(gaps: Sequence[Gap], command: str) -> str:
@@ -20,8 +20,9 @@ def tables(gaps: Sequence[Gap], command: str) -> str:
     checked = [
         (
             claim.scenario,
-            f"{gap.label_of(claim.column)} of {claim.ours} within {100 * claim.bound:.0f} % of {claim.theirs}",
-            percent(claim.observed.value),
+            f"{gap.label_of(claim.column)} of {claim.ours} within {100 * claim.bound:.0f} % of "
+            f"{claim.theirs}",
+            percent_with_interval(claim.observed),
             "holds" if claim.holds else "does not hold",
         )
         for claim in gap.claims(gaps)
@@ -34,7 +35,7 @@ def tables(gaps: Sequence[Gap], command: str) -> str:
             one.pair.scenario,
             one.pair.controller,
             column.label,
-            percent(difference.relative.value),
+            percent_with_interval(difference.relative),
             "yes" if difference.is_significant else "no",
         )
         for one, column, difference in gap.large(gaps)
@@ -66,7 +67,9 @@ def _column(column: Column, gaps: Sequence[Gap]) -> str:
 
 
 def _emphasised(difference: gap.Difference) -> str:
-    text = percent(difference.relative.value) + (" \\*" if difference.is_significant else "")
+    text = percent_with_interval(difference.relative) + (
+        " \\*" if difference.is_significant else ""
+    )
     return f"**{text}**" if difference.is_large else text
 
 

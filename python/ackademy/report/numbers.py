@@ -55,6 +55,14 @@ def percent(ratio: float, digits: int = 1) -> str:
     return f"{100.0 * ratio:+.{digits}f} %".replace("-", "−")
 
 
+def percent_with_interval(interval: Interval) -> str:
+    """A signed part in per cent and half its interval, where it has one."""
+    half = interval.half_width
+    if not math.isfinite(half) or abs(interval.value) >= 9.995 or half <= 0.0:
+        return percent(interval.value)
+    return percent(interval.value).replace(" %", f" ± {100.0 * half:.1f} %")
+
+
 def plain(value: float) -> str:
     """A tick label: no digit that is not needed."""
     return f"{value:g}".replace("-", "−")
