@@ -28,8 +28,9 @@ def main() -> None:
         file.write(f"start {arguments.seed}\n")
     fault, _, detail = os.environ.get("FAKE", "").partition("=")
     if fault == "exit":
-        print("a notice\n<stdin>:3: no such thing", file=sys.stderr)
-        sys.exit(int(detail))
+        code, _, line = detail.partition("=")
+        print(f"a notice\nackademyd: {line}", file=sys.stderr)
+        sys.exit(int(code))
     if fault == "silent":
         sys.exit(1)
     if fault == "garbage":

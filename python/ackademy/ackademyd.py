@@ -90,11 +90,17 @@ def call(words: Sequence[str], text: str, origin: str, timeout_s: float) -> str:
     if process.returncode == INTERRUPTED:
         raise KeyboardInterrupt
     if process.returncode:
-        line = err.strip().splitlines()[-1] if err.strip() else "it says nothing"
+        line = _last_line(err)
         if process.returncode == BAD_INPUT:
-            raise ScenarioError(line)
+            # The text came by standard input, which the program calls `-`.
+            raise ScenarioError(f"{origin}{line[1:] if line.startswith('-:') else f': {line}'}")
         raise KernelError(f"{origin}: ackademyd ended with {process.returncode}: {line}")
     return out
+
+
+def _last_line(err: str) -> str:
+    lines = err.strip().splitlines()
+    return lines[-1].removeprefix("ackademyd: ") if lines else "it says nothing"
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -107,7 +113,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.communicate()
         raise KernelError(
             f"ackademyd did not clean up in {CLEAN_UP_S:.0f} s and was killed; "
-            "`ackademyd lab down` removes what it left"
+            "`ackademyd lab clean` removes what it left"
         ) from None
 
 

@@ -12,7 +12,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -50,15 +50,15 @@ class Governed:
 
     flow: str
     samples: int
-    """that the kernel sent up"""
+    """that reached the controller"""
     decisions: int
-    """that were sent down"""
+    """that the kernel applied"""
     fallbacks: int
     """times the kernel went on under CUBIC for want of a decision"""
     refused: int
-    """decisions that the kernel did not take"""
+    """samples that found the ring to the daemon full"""
     invalid: int
-    """decisions that no flow could follow, such as a window of nothing"""
+    """decisions that no sender can obey, such as a window of nothing"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,8 @@ def emulate(
         KernelError: if the program is missing, fails, or prints what is not a result.
         ScenarioError: if the scenario asks for what the emulator cannot do.
     """
-    words = ["lab", "run", "-", "--beside", str(Path(scenario.origin).parent), "--seed", str(seed)]
-    if sample_interval_ms:
-        words += ["--sample-ms", repr(sample_interval_ms)]
+    words = ["lab", "run", "-", "--beside", str(Path(scenario.origin).parent)]
+    words += ["--seed", str(seed), "--sample-ms", repr(sample_interval_ms)]
     with _machine_to_itself():
         timeout_s = scenario.duration_s + MARGIN_S
         out = ackademyd.call(words, scenario.canonical(), scenario.origin, timeout_s)
@@ -177,6 +176,28 @@ def emulate_in_time(
         attempts += 1
         tables, run = emulate(scenario, seed, sample_interval_ms)
     return tables, KernelRun.parse(run.report, attempts)
+
+
+def notes(runs: Sequence[KernelRun]) -> list[str]:
+    """For the reader of a report: how the runs went, one line each; none without runs."""
+    if not runs:
+        return []
+    late, longest = (max(run.lateness_us[name] for run in runs) for name in ("p99", "max"))
+    decided = [run.decision_us["p99"] for run in runs if run.decisions]
+    words = [
+        f"emulator late by {late:.0f} µs at p99, {longest:.0f} µs at most",
+        "scheduler " + " and ".join(sorted({run.scheduler for run in runs})),
+        f"{sum(run.decisions for run in runs)} decisions"
+        + (f" (p99 {max(decided):.0f} µs)" if decided else ""),
+        f"{sum(run.fallbacks for run in runs)} fallbacks",
+    ]
+    lines = [f"kernel {runs[0].release}: {'; '.join(words)}"]
+    invalid = [run for run in runs if not run.valid]
+    if invalid:
+        which = "this run is" if len(runs) == 1 else f"{len(invalid)} of {len(runs)} runs are"
+        lines.append(f"{which} invalid: {invalid[0].why_invalid}")
+    assumptions = dict.fromkeys(line for run in runs for line in run.assumptions)
+    return [*lines, *(f"assumed: {line}" for line in assumptions)]
 
 
 def identity() -> tuple[str, str]:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
-from ackademy.kernel import KernelRun
+from ackademy.kernel import KernelRun, notes
 from ackademy.measures import METRICS
 from ackademy.report.numbers import counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
@@ -107,25 +107,8 @@ def run_tables(result: Run, console: Console) -> Group:
 
 def kernel_notes(runs: Sequence[KernelRun]) -> Group:
     """How runs on the kernel went: clock, daemon, what differs from the scenario."""
-    if not runs:
-        return Group()
-    late, longest = (max(run.lateness_us[name] for run in runs) for name in ("p99", "max"))
-    decision = [run.decision_us["p99"] for run in runs if run.decisions]
-    words = [
-        f"emulator late by {late:.0f} µs at p99, {longest:.0f} µs at most",
-        "scheduler " + " and ".join(sorted({run.scheduler for run in runs})),
-        f"{sum(run.decisions for run in runs)} decisions"
-        + (f" (p99 {max(decision):.0f} µs)" if decision else ""),
-        f"{sum(run.fallbacks for run in runs)} fallbacks",
-    ]
-    lines = [Text(f"kernel {runs[0].release}: {'; '.join(words)}", style="dim")]
-    invalid = [run for run in runs if not run.valid]
-    if invalid:
-        which = "this run is" if len(runs) == 1 else f"{len(invalid)} of {len(runs)} runs are"
-        lines.append(Text(f"{which} invalid: {invalid[0].why_invalid}", style="red"))
-    assumptions = dict.fromkeys(line for run in runs for line in run.assumptions)
-    lines += [Text(f"assumed: {line}", style="dim") for line in assumptions]
-    return Group(*lines)
+    invalid = any(not run.valid for run in runs)
+    return Group(*(Text(line, style="red" if invalid else "dim") for line in notes(runs)))
 
 
 def comparison(standings: Sequence[Standing], console: Console) -> Group:
