@@ -1,0 +1,218 @@
+"""From the simulator to the kernel: what a difference is, and what the command does with it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ackademy import Scenario, engines, gap
+from ackademy.experiments import quiet, run_cells
+from ackademy.gap import Gap, Pair, Side, difference
+from ackademy.intervals import welch_interval
+from ackademy.report import gap_markdown
+
+GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
+
+
+def gap_command(*words: str, folder: Path, fault: str = "") -> tuple[int, str, str]:
+    process = start(*words, folder=folder, fault=fault)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def start(*words: str, folder: Path, fault: str = "") -> subprocess.Popen[str]:
+    code = "from ackademy.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "gap", *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb", "FAKE": fault},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def side(**values: list[float]) -> Side:
+    full = {column.key: np.array(next(iter(values.values()))) for column in gap.COLUMNS}
+    return Side(full | {key: np.array(value) for key, value in values.items()}, drawn=None)
+
+
+def test_welch_interval_is_that_of_equal_spreads_and_of_unequal_ones() -> None:
+    low, high = np.array([0.0, 1.0, 2.0]), np.array([10.0, 11.0, 12.0])
+    interval = welch_interval(high, low)  # s²/n = 1/3 each, 4 degrees of freedom
+    assert interval.value == pytest.approx(10.0)
+    assert interval.half_width == pytest.approx(2.776445 * math.sqrt(2 / 3), rel=1e-6)
+    wide, narrow = np.array([0.0, 2.0, 4.0]), np.arange(5.0)
+    interval = welch_interval(wide, narrow)  # s²/n = 4/3 and 1/2, 3.53 degrees: 3
+    assert interval.value == pytest.approx(0.0)
+    assert interval.half_width == pytest.approx(3.182446 * math.sqrt(11 / 6), rel=1e-6)
+
+
+def test_difference_is_kernel_less_simulator_over_the_simulator() -> None:
+    apart = difference(np.array([10.0, 10.0]), np.array([10.9, 11.1]))
+    assert apart.absolute.value == pytest.approx(1.0)
+    assert apart.relative.value == pytest.approx(0.1)
+    # One side varies: Student's quantile for 1 degree of freedom times sqrt(0.02 / 2).
+    assert apart.absolute.half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
+    assert apart.is_large
+    assert not apart.is_significant
+
+
+def test_difference_is_significant_when_its_interval_excludes_zero() -> None:
+    sim, kernel = np.full(5, 10.0), np.array([10.1, 10.11, 10.12, 10.11, 10.1])
+    apart = difference(sim, kernel)
+    assert apart.is_significant
+    assert not apart.is_large
+
+
+def test_difference_of_one_kernel_run_has_no_interval() -> None:
+    apart = difference(np.full(5, 10.0), np.array([12.0]))
+    assert math.isnan(apart.absolute.low)
+    assert apart.is_large
+    assert not apart.is_significant
+
+
+@pytest.mark.parametrize(("kernel", "relative"), [(0.0, 0.0), (0.1, math.inf)])
+def test_difference_from_nothing_is_nothing_or_infinite(kernel: float, relative: float) -> None:
+    apart = difference(np.zeros(3), np.full(3, kernel))
+    assert apart.relative.value == relative
+    assert apart.is_large == (kernel > 0.0)
+
+
+def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
+    ours = side(throughput_mbps=[9.8, 9.8], rtt_ms=[111.0, 111.0])
+    theirs = side(throughput_mbps=[10.0, 10.0], rtt_ms=[100.0, 100.0])
+    gaps = [
+        Gap(Pair("path", name, (), ()), 1, side(rtt_ms=[]), measured, {}, ())
+        for name, measured in (("cubic", ours), ("new_reno", ours), ("kernel:cubic", theirs))
+    ]
+    throughput, rtt = gap.claims(gaps)
+    assert (throughput.ours, throughput.column) == ("cubic", "throughput_mbps")
+    assert throughput.observed.value == pytest.approx(-0.02)
+    assert throughput.holds
+    assert rtt.observed.value == pytest.approx(0.11)
+    assert not rtt.holds
+    assert gap.claims(gaps[:2]) == []
+
+
+def test_gap_is_measured_from_the_tables_of_both_sides(
+    dumbbell: Path, fake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE", "scaled=90")
+    found = gap.pairs([dumbbell], ["cubic"], [], 2, None)
+    folder = dumbbell.parent / "runs"
+    cells = [cell for pair in found for cell in (*pair.sim, *pair.kernel)]
+    run_cells(cells, folder, engines.local(1), quiet)
+    (one,) = gap.measure(found, folder)
+    assert one.differences["throughput_mbps"].relative.value == pytest.approx(-0.1, abs=1e-3)
+    assert one.differences["rtt_ms"].absolute.value == 0.0
+    assert one.n_flows == 2
+    summary = pl.read_parquet(next(folder.glob("*/summary.parquet")))
+    assert summary["rtt_mean_ms"].mean() in one.sim.values["rtt_ms"]
+    delay = one.sim.values["rtt_ms"] - 20.0
+    assert one.sim.values["delay_ms"] == pytest.approx(delay)
+    assert [column.key for _, column, _ in gap.large([one])] == ["throughput_mbps"]
+
+
+def test_command_prints_both_sides_and_writes_the_report(dumbbell: Path, fake: Path) -> None:
+    folder = dumbbell.parent
+    words = ("dumbbell.toml", "--cc", "cubic,rl-tcp", "--baselines", "kernel:cubic", "--runs", "2")
+    more = ("--duration-s", "2", "--markdown", "gap.md")
+    code, out, err = gap_command(*words, *more, folder=folder, fault="scaled=90")
+    assert (code, err) == (0, "")
+    assert "6 runs on the kernel take about 18 s" in out
+    for word in ("rl_tcp", "kernel:cubic", "simulator", "difference", "−10.0 %", "holds"):
+        assert word in out
+    assert "2 differences above 5 %" in out
+    assert "emulator late by 40 µs at p99" in out
+    page = (folder / "reports" / "gap.html").read_text()
+    for link in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{link}"' in page
+    assert len(re.findall(r'<td [^>]*class="large"', page)) == 2
+    markdown = (folder / "gap.md").read_text()
+    assert "| dumbbell | cubic |" in markdown
+    assert "**−10." in markdown
+
+
+def test_command_goes_on_where_it_was(dumbbell: Path, fake: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "3")
+    process = start(*words, folder=dumbbell.parent, fault="hang=2")
+    deadline = time.monotonic() + 60.0
+    while not (fake.exists() and "waits" in fake.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "2 of 3 cells are done and kept; run the same command again to go on" in err
+    assert "Traceback" not in err
+    code, out, _ = gap_command(*words, folder=dumbbell.parent)
+    assert code == 0
+    assert "1 runs on the kernel take about 5 s" in out
+    assert fake.read_text().count("start") == 4
+
+
+def test_invalid_runs_are_shown_and_in_no_number(dumbbell: Path, fake: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "2", "--markdown", "gap.md")
+    code, out, _ = gap_command(*words, folder=dumbbell.parent, fault="late=4")
+    assert code == 0
+    assert "1 + 1 invalid" in out
+    assert "1 of 2 runs are invalid: late by 5000.0 us at p99" in out
+    assert "1 + 1 invalid" in (dumbbell.parent / "gap.md").read_text()
+    assert "invalid runs, left out" in (dumbbell.parent / "reports" / "gap.html").read_text()
+
+
+def test_report_without_a_valid_run_still_says_what_was_tried(dumbbell: Path, fake: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "1", "--markdown", "gap.md")
+    code, out, _ = gap_command(*words, folder=dumbbell.parent, fault="late=99")
+    assert code == 0
+    assert "0 + 1 invalid" in out
+    assert "this run is invalid" in out
+
+
+def test_missing_program_stops_before_anything_runs(dumbbell: Path, tmp_path: Path) -> None:
+    os_environ = {**os.environ, "ACKADEMYD": str(tmp_path / "nothing")}
+    code = "from ackademy.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "gap", "dumbbell.toml"],
+        cwd=tmp_path,
+        env=os_environ,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("ACKADEMYD = ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_markdown_of_no_gaps_is_a_table_without_rows() -> None:
+    assert "| scenario |" in gap_markdown.tables([], "ackademy gap")
+
+
+def test_scenarios_of_the_report_span_what_they_should() -> None:
+    """Rates 5 to 100 Mb/s, round trips 10 to 150 ms, buffers 0.2 to 2 BDP, loss 0 to 2 %."""
+    texts = [path.read_text() for path in GAP_SCENARIOS]
+    assert len(texts) >= 8
+    assert all(text.startswith("# ") for text in texts)
+    for path in GAP_SCENARIOS:
+        assert 20 <= Scenario.parse(path.read_text(), str(path)).duration_s <= 30
+
+    def found(field: str) -> set[float]:
+        return {float(v) for text in texts for v in re.findall(rf"\b{field} = ([\d.]+)", text)}
+
+    for field, low, high in (("rate_mbps", 5, 100), ("rtt_ms", 10, 150), ("bdp", 0.2, 2)):
+        assert (min(found(field)), max(found(field))) == (low, high)
+    assert max(found("ratio")) == 0.02
+    assert any("trace" in text for text in texts)
+    assert any("count = 4" in text for text in texts)
