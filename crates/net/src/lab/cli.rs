@@ -2,8 +2,9 @@
 use super::namespaces;
 use super::plan::Family;
 use super::run::{self, Options};
-use super::{interrupt, scenario};
+use super::scenario;
 use crate::error::Error;
+use crate::interrupt;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
 use clap::{Args, Subcommand};

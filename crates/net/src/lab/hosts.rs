@@ -1,8 +1,8 @@
 //! The hosts of a plan: a namespace each, its kernel settings, its device and its routes.
-use super::interrupt;
 use super::namespaces::{Namespace, Owner};
 use super::plan::{Family, Pair, Plan};
 use crate::error::Error;
+use crate::interrupt;
 use crate::link::namespace::run;
 use crate::link::tun::{self, Port};
 use ackademy::scenario::EcnSpec;

@@ -10,7 +10,6 @@ pub mod cli;
 pub mod content;
 pub mod governors;
 pub mod hosts;
-pub mod interrupt;
 pub mod namespaces;
 pub mod plan;
 pub mod receivers;

@@ -2,7 +2,6 @@
 use super::content::Content;
 use super::governors::{Closed, Governors, is_governed};
 use super::hosts::Hosts;
-use super::interrupt;
 use super::namespaces::Namespace;
 use super::plan::{Family, KERNEL, Pair, Plan};
 use super::receivers::{Arrived, Receivers};
@@ -12,6 +11,7 @@ use super::result::{
 use super::senders::{Senders, Sent, Setting};
 use crate::clock;
 use crate::error::Error;
+use crate::interrupt;
 use crate::kernel::record::Totals;
 use crate::kernel::{self, Agent};
 use crate::link::emulator::{self, Emulator};

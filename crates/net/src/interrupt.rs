@@ -9,13 +9,14 @@ extern "C" fn note(_signal: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// From here on these signals only set the flag.
-pub fn watch() {
-    let action = SigAction::new(SigHandler::Handler(note), SaFlags::empty(), SigSet::empty());
+/// From here on these signals only set the flag, which is returned.
+pub fn watch() -> &'static AtomicBool {
+    let action = SigAction::new(SigHandler::Handler(note), SaFlags::SA_RESTART, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the handler does nothing but store to an atomic.
-        let _ = unsafe { sigaction(signal, &action) };
+        unsafe { sigaction(signal, &action) }.expect("these signals can be caught");
     }
+    &INTERRUPTED
 }
 
 /// Whether one of them came.
