@@ -96,7 +96,7 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
     let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
-    let options = Options { spin: Span::from_micros(spin_us), ..Options::default() };
+    let options = Options { epoch: None, spin: Span::from_micros(spin_us) };
     let emulator = Emulator::new(ports, fabric, options);
     if command.is_empty() {
         ends.iter().for_each(End::introduce);
@@ -271,7 +271,7 @@ fn summary(report: &Report) -> String {
             if link.wait_mean_ms.is_nan() { 0.0 } else { link.wait_mean_ms },
         );
     }
-    let priority = if report.realtime { "real-time priority" } else { "no real-time priority" };
+    let priority = if report.realtime { "real-time priority" } else { "ordinary priority" };
     let _ = writeln!(text, "late   {} ({priority})", quantiles(&report.lateness));
     if report.missed > 0 {
         let _ = writeln!(text, "       {} packets lost: the machine was too slow", report.missed);

@@ -15,21 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How to run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// When the network's time 0 is, on [`clock::now`]; schedules, traces and samples begin there.
     /// What enters before it enters at time 0. `None`: when the emulator starts to run.
     pub epoch: Option<Time>,
     /// Busy-wait for the last part of every wait: less lateness for more CPU.
     pub spin: Span,
-    /// Real-time priority (`SCHED_FIFO`), if the process may.
-    pub realtime: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { epoch: None, spin: Span::ZERO, realtime: true }
-    }
 }
 
 /// What a run leaves behind.
@@ -42,7 +34,7 @@ pub struct Report {
     /// Packets that the kernel dropped because this process did not read them in time: losses that
     /// no link decided.
     pub missed: u64,
-    /// Whether the thread had real-time priority.
+    /// Whether the thread had real-time priority (`SCHED_FIFO`), which takes `CAP_SYS_NICE`.
     pub realtime: bool,
     /// How long it ran, from the epoch.
     pub elapsed: Span,
@@ -70,7 +62,7 @@ pub struct Emulator {
     buffer: Vec<u8>,
 }
 
-/// Packets read from a device before the others, and what is due, get their turn.
+/// Packets read from a device before the others, and what is due, have their turn.
 const BATCH: usize = 32;
 /// Longest sleep: so late `stop` is seen.
 const SLEEP_MAX: Span = Span::from_millis(20);
@@ -107,7 +99,7 @@ impl Emulator {
         every: Span,
         observe: &mut dyn FnMut(&mut Progress),
     ) -> Result<Report, Error> {
-        let realtime = self.options.realtime && raise_priority();
+        let realtime = raise_priority();
         // Ordinary timers may be 50 us late to save wake-ups; refused, they are.
         let _ = set_timerslack(1);
         let epoch = self.options.epoch.unwrap_or_else(clock::now);
@@ -165,11 +157,11 @@ impl Emulator {
         Ok(())
     }
 
+    /// Hands over what is due by now; what becomes due meanwhile waits for the devices' turn.
     fn deliver(&mut self, now: &impl Fn() -> Time) -> Result<(), Error> {
-        for _ in 0..BATCH {
-            let at = now();
-            let Some(packet) = self.fabric.pop_due(at) else { break };
-            self.lateness.record(at.since(packet.due));
+        let by = now();
+        while let Some(packet) = self.fabric.pop_due(by) {
+            self.lateness.record(now().since(packet.due));
             self.delivered[packet.port] += packet.bytes.len() as u64;
             self.ports[packet.port].write(packet.bytes)?;
         }
