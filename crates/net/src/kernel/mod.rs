@@ -10,7 +10,7 @@ use ackademy::units::Span;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-mod adapter;
+pub mod adapter;
 mod agent;
 pub mod cli;
 mod program;

@@ -58,6 +58,7 @@ struct state {
 	__u64 pacing;
 	__u32 cwnd;
 	__u32 growing;
+	__u32 paced; /* by us */
 	__u32 base;
 	__u32 samples;
 	__u32 decisions;
@@ -177,22 +178,26 @@ static __always_inline __u64 usual_pacing(const struct tcp_sock *tp)
 	return tp->srtt_us ? rate / tp->srtt_us : rate;
 }
 
-static __always_inline void set_pacing(struct sock *sk, __u64 pacing)
+/* Pacing that the application or the fq queue has turned on stays on. */
+static __always_inline void set_pacing(struct sock *sk, struct state *st, __u64 pacing)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 status = SK_PACING_NEEDED;
+	__u64 slowest = 10ULL * tp->mss_cache; /* a packet every 100 ms, should the agent be gone */
 
 	if (pacing == PACING_NONE) {
 		pacing = usual_pacing(tp);
-		status = SK_PACING_NONE;
-	} else if (pacing < 10ULL * tp->mss_cache) {
-		pacing = 10ULL * tp->mss_cache; /* a packet every 100 ms, should the agent be gone */
+		if (st->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NONE;
+		st->paced = 0;
+	} else if (sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		st->paced = 1;
 	}
+	if (pacing < slowest)
+		pacing = slowest;
 	if (pacing > sk->sk_max_pacing_rate)
 		pacing = sk->sk_max_pacing_rate;
 	sk->sk_pacing_rate = pacing;
-	if (sk->sk_pacing_status != SK_PACING_FQ && sk->sk_pacing_status != status)
-		sk->sk_pacing_status = status;
 }
 
 /* Counts what has been delivered since the last call. `ca` is the state that the acknowledgement
@@ -348,7 +353,7 @@ static __always_inline void fall_back(struct sock *sk, struct state *st)
 	/* A controller that goes by rate sets no threshold; CUBIC must not double from its window. */
 	if (tp->snd_ssthresh >= SSTHRESH_INFINITE && tp->lost)
 		tp->snd_ssthresh = max_u32(tp->snd_cwnd, 2);
-	set_pacing(sk, PACING_NONE);
+	set_pacing(sk, st, PACING_NONE);
 	show(sk, st, bpf_ktime_get_ns());
 }
 
@@ -477,7 +482,7 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
 		 * acknowledgements does not leave as one burst. */
 		set_cwnd(tp, min_u32(allowed(tp, st), cwnd + 2 * acked));
 	}
-	set_pacing(sk, st->pacing);
+	set_pacing(sk, st, st->pacing);
 }
 
 static __always_inline void cubic(struct sock *sk, struct state *st, __u32 acked, bool advanced)
@@ -490,7 +495,7 @@ static __always_inline void cubic(struct sock *sk, struct state *st, __u32 acked
 		cubictcp_cong_avoid(sk, tp->snd_una, acked);
 	if (tp->snd_cwnd < 2 && ca_state(sk) != CA_LOSS)
 		set_cwnd(tp, 2);
-	set_pacing(sk, PACING_NONE);
+	set_pacing(sk, st, PACING_NONE);
 }
 
 static __always_inline bool unanswered(const struct tcp_sock *tp, const struct state *st,

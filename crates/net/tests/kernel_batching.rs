@@ -1,0 +1,138 @@
+//! A record stands for many acknowledgements: the controllers must decide as if each had come alone.
+use ackademy::control::Spec;
+use ackademy::controllers::{self, ALL};
+use ackademy::params::Params;
+use ackademy_net::kernel::adapter::Adapter;
+use ackademy_net::kernel::record::{Flow, Record, flag, kind};
+
+const RTT_US: u32 = 100_000;
+const START_NS: u64 = 1_000_000_000;
+/// Packets that the default sampling puts in a record on a path of a thousand packets a second.
+const BATCHES: [u32; 3] = [1, 6, 10];
+
+fn flow(seed: u32) -> Flow {
+    Flow {
+        generation: seed,
+        opened_at: START_NS,
+        family: libc::AF_INET as u16,
+        header: 52,
+        mss: 1448,
+        initial_cwnd: 10,
+        initial_ssthresh: 60,
+        ..Flow::default()
+    }
+}
+
+/// The record made when `delivered` packets have arrived, one each millisecond.
+fn record(delivered: u32) -> Record {
+    let now = START_NS + u64::from(RTT_US) * 1000 + u64::from(delivered) * 1_000_000;
+    Record {
+        kind: kind::SAMPLE,
+        flags: flag::CWND_LIMITED,
+        now,
+        sent_at: now - u64::from(RTT_US) * 1000,
+        rtt_us: RTT_US,
+        rtt_max_us: RTT_US,
+        srtt_us: RTT_US,
+        min_rtt_us: RTT_US,
+        delivered,
+        inflight: 100,
+        flight: 100,
+        rate_delivered: 100,
+        rate_interval_us: RTT_US,
+        ..Record::default()
+    }
+}
+
+/// The window in packets after `packets`, with one loss among the first 4000 of them, told `batch`
+/// at a time; events are told at once, as the kernel does.
+fn window(spec: &'static Spec, seed: u32, batch: u32, packets: u32) -> f64 {
+    let (loss, recovered) = (4000, 4100);
+    let params = Params::defaults(spec.params);
+    let mut adapter = Adapter::new(&flow(seed), Box::new(controllers::per_flow(spec, params)));
+    for delivered in 1..=packets {
+        let held = delivered.clamp(loss, recovered) - loss;
+        let lost = u32::from(delivered >= loss);
+        let counted = Record { held, lost, ..record(delivered) };
+        if adapter.next_timer().is_some_and(|timer| timer.0 <= counted.now) {
+            adapter.on_timer(ackademy::units::Time(counted.now));
+        }
+        if delivered == loss {
+            adapter.on_record(&Record { kind: kind::GAP, ..counted });
+        } else if delivered % batch == 0 {
+            adapter.on_record(&counted);
+        }
+    }
+    f64::from(adapter.allowed().expect("a window that a sender obeys").cwnd)
+}
+
+/// As `batched_acks_give_the_same_window` among the core's conformance tests: a controller that
+/// draws random numbers takes other draws when its calls shift by a packet; for it the mean over the
+/// seeds must lie among those that single acknowledgements give.
+#[test]
+fn records_of_many_packets_give_the_windows_of_single_ones() {
+    for spec in ALL {
+        // Slow start, the end of slow start, congestion avoidance with a loss behind.
+        for packets in [30, 120, 12_000] {
+            let over_seeds = |batch| -> Vec<f64> {
+                (1..=8).map(|seed| window(spec, seed, batch, packets)).collect()
+            };
+            let single = over_seeds(1);
+            let low = single.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = single.iter().copied().fold(0.0, f64::max);
+            for batch in BATCHES {
+                let mean = over_seeds(batch).iter().sum::<f64>() / 8.0;
+                assert!(
+                    mean >= 0.95 * low - 0.5 && mean <= 1.05 * high + 0.5,
+                    "{} after {packets}: {mean} packets with {batch} a record, {low} to {high} \
+                     with one",
+                    spec.name
+                );
+            }
+        }
+    }
+}
+
+/// What lets the kernel continue slow start by itself between two decisions.
+#[test]
+fn slow_start_is_seen_until_the_threshold_and_not_after_it() {
+    let spec = controllers::find("new_reno").expect("in the table");
+    let params = Params::defaults(spec.params);
+    let mut adapter = Adapter::new(&flow(1), Box::new(controllers::per_flow(spec, params)));
+    let mut growing = Vec::new();
+    for delivered in (10..=100).step_by(10) {
+        adapter.on_record(&record(delivered));
+        growing.push(adapter.allowed().expect("a window").growing);
+    }
+    let (before, after) = growing.split_at(5);
+    assert!(before.iter().all(|growing| *growing), "{growing:?}");
+    assert!(after.iter().all(|growing| !growing), "{growing:?}");
+}
+
+/// A ring that was full loses no packet: the next record's counts hold what the last one's did.
+#[test]
+fn a_refused_record_changes_nothing_but_the_time() {
+    for spec in ALL.iter().filter(|spec| ["new_reno", "cubic"].contains(&spec.name)) {
+        let windows = [[10, 20, 30], [10, 10, 30]].map(|told| {
+            let params = Params::defaults(spec.params);
+            let governor = Box::new(controllers::per_flow(spec, params));
+            let mut adapter = Adapter::new(&flow(1), governor);
+            for delivered in told {
+                adapter.on_record(&record(delivered));
+            }
+            adapter.allowed().expect("a window").cwnd
+        });
+        assert_eq!(windows[0], windows[1], "{}", spec.name);
+        assert_eq!(windows[0], 40, "{}", spec.name);
+    }
+}
+
+#[test]
+fn counts_may_wrap() {
+    let spec = controllers::find("new_reno").expect("in the table");
+    let governor = controllers::per_flow(spec, Params::defaults(spec.params));
+    let near = Flow { delivered: u32::MAX - 4, lost: u32::MAX, ..flow(1) };
+    let mut adapter = Adapter::new(&near, Box::new(governor));
+    adapter.on_record(&Record { delivered: 5, lost: u32::MAX, ..record(10) });
+    assert_eq!(adapter.allowed().expect("a window").cwnd, 20);
+}

@@ -1,0 +1,229 @@
+//! Flows of the kernel's TCP under controllers of user space, over an emulated link. Needs root, BTF
+//! and TUN.
+mod common;
+
+use ackademy::control::{Control, FlowInfo, LossKind};
+use ackademy::controllers;
+use ackademy::params::Params;
+use ackademy::units::{Bytes, Rate, Span};
+use common::{Bench, Fixed, Log, Served, possible};
+use std::time::Duration;
+
+const PACKET: u64 = 1500;
+
+fn secs(secs: f64) -> Duration {
+    Duration::from_secs_f64(secs)
+}
+
+fn new_reno(info: &FlowInfo) -> Box<dyn ackademy::control::Controller> {
+    let spec = controllers::find("new_reno").expect("in the table");
+    (spec.build)(info, &Params::defaults(spec.params))
+}
+
+#[test]
+fn flows_move_their_data_under_controllers_of_user_space() {
+    if !possible() {
+        return;
+    }
+    let queue = "queue = { kind = \"drop_tail\", packets = 40 }";
+    let bench = Bench::new("move", &format!("rate_mbps = 30\ndelay_ms = 10\n{queue}"));
+    for name in ["new_reno", "cubic", "rl_tcp"] {
+        let served = Served::controller("mv", name);
+        let transfer = bench.transfer(&served.name, secs(2.0), |_, _| {});
+        transfer.check();
+        let (totals, closed) = served.finish();
+        let (key, flow) = closed[0];
+        assert!(flow.samples > 100 && flow.decisions > 100, "{name}: {flow:?}");
+        assert_eq!((flow.fallbacks, flow.refused, flow.invalid), (0, 0, 0), "{name}");
+        assert_eq!((totals.opened, totals.closed, closed.len()), (1, 1, 1), "{name}");
+        assert_eq!(key.remote.ip().to_string(), "10.77.0.2");
+        let mbps = transfer.received as f64 * 8e-6 / 2.0;
+        assert!(mbps > 10.0, "{name}: {mbps} Mb/s of 30");
+    }
+}
+
+#[test]
+fn ipv6_flows_are_known_by_their_addresses() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::between("v6", "rate_mbps = 30\ndelay_ms = 10", ["fd77::1", "fd77::2"]);
+    let (served, log) = Served::logged("v6", new_reno);
+    bench.transfer(&served.name, secs(0.5), |_, _| {}).check();
+    let (_, closed) = served.finish();
+    assert_eq!(closed[0].0.local.ip().to_string(), "fd77::1");
+    assert_eq!(closed[0].0.remote.ip().to_string(), "fd77::2");
+    let log = log.lock().expect("no panic");
+    let acked = log.acks.last().expect("acknowledgements").acked;
+    assert_eq!(acked.0 % PACKET, 0, "packets of the link's size: {acked:?}");
+}
+
+#[test]
+fn a_window_of_fifty_packets_is_kept_to() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::new("fixed", "rate_mbps = 100\ndelay_ms = 15");
+    let window = Control::window(Bytes(50 * PACKET));
+    let (served, log) = Served::logged("fx", move |_| Box::new(Fixed(window)));
+    let mut windows = Vec::new();
+    let look = |at: Duration, info: &common::TcpInfo| {
+        if at > secs(0.3) {
+            windows.push(info.cwnd);
+        }
+    };
+    bench.transfer(&served.name, secs(1.5), look).check();
+    assert!(windows.len() > 20 && windows.iter().all(|cwnd| *cwnd == 50), "{windows:?}");
+    let log = log.lock().expect("no panic");
+    let most = log.acks.iter().map(|ack| ack.inflight.0 / PACKET).max();
+    assert!(most.is_some_and(|most| (40..=50).contains(&most)), "{most:?} in flight");
+}
+
+#[test]
+fn a_pacing_rate_is_kept_to_within_five_percent() {
+    if !possible() {
+        return;
+    }
+    let rate = Rate::from_mbps(20.0);
+    let control = Control { pacing_rate: rate, ..Control::window(Bytes(1000 * PACKET)) };
+    let bench = Bench::new("pace", "rate_mbps = 100\ndelay_ms = 15");
+    let (served, _) = Served::logged("pc", move |_| Box::new(Fixed(control)));
+    let mut acked = Vec::new();
+    let look = |at: Duration, info: &common::TcpInfo| acked.push((at, info.acked));
+    bench.transfer(&served.name, secs(3.0), look).check();
+    let (first, last) = (acked[acked.len() / 3], acked[acked.len() - 1]);
+    let payload = (last.1 - first.1) as f64 * 8.0 / (last.0 - first.0).as_secs_f64();
+    let wire = payload * 1500.0 / 1448.0;
+    assert!((wire / rate.0 as f64 - 1.0).abs() < 0.05, "{wire} bit/s of {rate:?}");
+}
+
+#[test]
+fn an_episode_of_losses_is_one_gap() {
+    if !possible() {
+        return;
+    }
+    let queue = "queue = { kind = \"drop_tail\", packets = 20 }";
+    let loss = "loss = { kind = \"bernoulli\", ratio = 0.002 }";
+    let bench = Bench::new("gap", &format!("rate_mbps = 20\ndelay_ms = 15\n{queue}\n{loss}"));
+    let (served, log) = Served::logged("gp", new_reno);
+    bench.transfer(&served.name, secs(6.0), |_, _| {}).check();
+    served.finish();
+    let episodes: u64 = ["TCPSackRecovery", "TCPRenoRecovery", "TCPLossProbeRecovery"]
+        .map(|name| bench.counter(name))
+        .iter()
+        .sum();
+    let log = log.lock().expect("no panic");
+    let gaps = log.count(LossKind::Gap);
+    assert!(gaps > 3, "{gaps} gaps");
+    assert_eq!(gaps, episodes, "{log:?}", log = summary(&log));
+    assert_eq!(log.count(LossKind::Timeout), bench.counter("TCPTimeouts"));
+}
+
+#[test]
+fn an_outage_is_a_timeout_and_the_flow_goes_on_after_it() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::new("out", "rate_mbps = 20\ndelay_ms = 15");
+    let (served, log) = Served::logged("ot", new_reno);
+    let mut cut = 0;
+    let mut acked = Vec::new();
+    let look = |at: Duration, info: &common::TcpInfo| {
+        if at > secs(1.0) && cut == 0 {
+            bench.ip(1, &["route", "add", "blackhole", "10.77.0.1/32"]);
+            cut = 1;
+        }
+        if at > secs(2.0) && cut == 1 {
+            bench.ip(1, &["route", "del", "blackhole", "10.77.0.1/32"]);
+            cut = 2;
+        }
+        acked.push((at, info.acked));
+    };
+    bench.transfer(&served.name, secs(4.0), look).check();
+    let log = log.lock().expect("no panic");
+    let timeouts = log.count(LossKind::Timeout);
+    assert!((1..=5).contains(&timeouts), "{timeouts} time-outs");
+    assert_eq!(timeouts, bench.counter("TCPTimeouts"));
+    let restored = acked.iter().find(|(at, _)| *at > secs(3.0)).expect("a look").1;
+    assert!(acked[acked.len() - 1].1 > restored + 500_000, "the flow goes on");
+}
+
+#[test]
+fn an_idle_flow_is_told_and_never_falls_back() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::new("idle", "rate_mbps = 20\ndelay_ms = 15");
+    let (served, log) = Served::logged("id", new_reno);
+    bench.pause(&served.name, secs(1.0)).check();
+    let (_, closed) = served.finish();
+    assert_eq!(closed[0].1.fallbacks, 0, "{:?}", closed[0].1);
+    let log = log.lock().expect("no panic");
+    assert_eq!(log.count(LossKind::Idle), 1, "{:?}", summary(&log));
+}
+
+#[test]
+fn a_controller_that_panics_leaves_its_flow_to_cubic_and_the_others_alone() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::new("panic", "rate_mbps = 20\ndelay_ms = 15");
+    let mut first = true;
+    let served = Served::with("pn", move |_, _| {
+        let panics = std::mem::take(&mut first);
+        let build = move |info: &FlowInfo| -> Box<dyn ackademy::control::Controller> {
+            if panics { Box::new(Panics) } else { new_reno(info) }
+        };
+        Some(Box::new(ackademy::control::PerFlow::new(build)))
+    });
+    for _ in 0..2 {
+        bench.transfer(&served.name, secs(1.0), |_, _| {}).check();
+    }
+    let (totals, closed) = served.finish();
+    assert_eq!(totals.invalid, 1, "one decision to abandon");
+    assert_eq!(closed.len(), 1, "the panicked controller is gone");
+    assert_eq!(closed[0].1.fallbacks, 0);
+}
+
+struct Panics;
+
+impl ackademy::control::Controller for Panics {
+    fn on_ack(&mut self, _ack: &ackademy::control::Ack) {
+        panic!("as the test wants it");
+    }
+    fn on_loss(&mut self, _loss: &ackademy::control::Loss) {}
+    fn control(&self) -> Control {
+        Control::window(Bytes(10 * PACKET))
+    }
+}
+
+#[test]
+fn signals_are_those_of_the_path() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::new("sig", "rate_mbps = 20\ndelay_ms = 15");
+    let window = Control::window(Bytes(60 * PACKET));
+    let (served, log) = Served::logged("sg", move |_| Box::new(Fixed(window)));
+    bench.transfer(&served.name, secs(2.0), |_, _| {}).check();
+    let log = log.lock().expect("no panic");
+    let last = log.acks[log.acks.len() - 20];
+    // 60 packets at 20 Mb/s are 36 ms: 20 ms of path and 16 ms of queue.
+    let near = |span: Span, ms: f64| (span.as_millis_f64() - ms).abs() < 5.0;
+    assert!(near(last.min_rtt, 20.6) && near(last.srtt, 36.0), "{last:?}");
+    let rate = last.delivery_rate.as_mbps();
+    assert!((rate - 20.0).abs() < 2.0, "{rate} Mb/s");
+    let flight = last.now.since(last.sent_at);
+    assert!(near(flight, 36.0), "sent {flight:?} before");
+    let acked: u64 = log.acks.iter().map(|ack| ack.acked.0).sum();
+    assert_eq!(acked, log.acks[log.acks.len() - 1].delivered.0);
+    assert!(log.acks.is_sorted_by_key(|ack| ack.now), "time runs back");
+}
+
+/// What a failure wants to know.
+fn summary(log: &Log) -> Vec<(LossKind, u64, u64)> {
+    log.losses
+        .iter()
+        .map(|loss| (loss.kind, loss.now.0 / 1_000_000, loss.lost.0 / PACKET))
+        .collect()
+}
