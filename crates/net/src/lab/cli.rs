@@ -2,7 +2,7 @@
 use super::namespaces;
 use super::plan::Family;
 use super::run::{self, Options};
-use super::scenario;
+use super::{scenario, up};
 use crate::error::Error;
 use crate::interrupt;
 use ackademy::rng::Seed;
@@ -21,12 +21,16 @@ pub struct Arguments {
 enum Command {
     /// Run a scenario file on the kernel's TCP, in real time; write its records as JSON
     Run(RunArguments),
+    /// Keep the hosts and the network of a scenario up for your own programs, until Ctrl-C
+    Up(UpArguments),
+    /// End every `lab up` of this machine, and remove what killed runs left behind
+    Down,
     /// Remove what killed runs left behind
     Clean,
 }
 
 #[derive(Args, Debug)]
-struct RunArguments {
+struct UpArguments {
     #[command(flatten)]
     scenario: scenario::Arguments,
     /// Seed of everything that is drawn
@@ -35,12 +39,28 @@ struct RunArguments {
     /// IPv6 between the hosts instead of IPv4
     #[arg(long)]
     ipv6: bool,
-    /// Longest time between samples of a flow for this project's controllers
-    #[arg(long, value_name = "SPAN", default_value = "10ms", value_parser = span)]
-    backend_interval: Span,
     /// Watch so long before a packet is due instead of sleeping: less lateness for more CPU
     #[arg(long, value_name = "US", default_value_t = 0)]
     spin_us: u64,
+}
+
+impl UpArguments {
+    fn family(&self) -> Family {
+        if self.ipv6 { Family::V6 } else { Family::V4 }
+    }
+
+    fn spin(&self) -> Span {
+        Span::from_micros(self.spin_us.min(SPIN_US_MAX))
+    }
+}
+
+#[derive(Args, Debug)]
+struct RunArguments {
+    #[command(flatten)]
+    up: UpArguments,
+    /// Longest time between samples of a flow for this project's controllers
+    #[arg(long, value_name = "SPAN", default_value = "10ms", value_parser = span)]
+    backend_interval: Span,
     /// A run whose 99th percentile of lateness exceeds this is marked invalid
     #[arg(long, value_name = "MS", default_value = "2", value_parser = millis)]
     lateness_ms: Span,
@@ -58,22 +78,32 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     interrupt::watch();
     match arguments.command {
         Command::Run(arguments) => run_scenario(&arguments),
-        Command::Clean => {
-            for name in namespaces::clean()? {
-                println!("removed {name}");
-            }
-            Ok(())
+        Command::Up(arguments) => {
+            let network = arguments.scenario.network()?;
+            up::up(&network, Seed(arguments.seed), arguments.family(), arguments.spin())
         }
+        Command::Down => {
+            println!("ended {}", namespaces::end_others()?);
+            clean()
+        }
+        Command::Clean => clean(),
     }
 }
 
+fn clean() -> Result<(), Error> {
+    for name in namespaces::clean()? {
+        println!("removed {name}");
+    }
+    Ok(())
+}
+
 fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
-    let network = arguments.scenario.network()?;
+    let network = arguments.up.scenario.network()?;
     let options = Options {
-        seed: Seed(arguments.seed),
-        family: if arguments.ipv6 { Family::V6 } else { Family::V4 },
+        seed: Seed(arguments.up.seed),
+        family: arguments.up.family(),
         interval: arguments.backend_interval,
-        spin: Span::from_micros(arguments.spin_us),
+        spin: arguments.up.spin(),
         lateness_max: arguments.lateness_ms,
     };
     run::run(&network, &options)?.write(&arguments.out)
@@ -97,3 +127,6 @@ fn millis(text: &str) -> Result<Span, String> {
     let value: f64 = text.parse().map_err(|_| allowed())?;
     if value > 0.0 && value <= 1e4 { Ok(Span::from_secs_f64(value / 1e3)) } else { Err(allowed()) }
 }
+
+/// Longer than it takes a machine to wake up.
+const SPIN_US_MAX: u64 = 10_000;

@@ -17,7 +17,8 @@ pub struct Hosts {
     pub ports: Vec<Port>,
     /// Sender and receiver of each pair.
     pub pairs: Vec<(Namespace, Namespace)>,
-    _owner: Owner,
+    /// Of their names; goes last.
+    pub owner: Owner,
 }
 
 impl Hosts {
@@ -38,7 +39,7 @@ impl Hosts {
             ports.push(set_up(&receiver, pair, plan.family, [far, near])?);
             pairs.push((sender, receiver));
         }
-        Ok(Self { ports, pairs, _owner: owner })
+        Ok(Self { ports, pairs, owner })
     }
 }
 

@@ -19,4 +19,5 @@ pub mod scenario;
 pub mod senders;
 mod sockets;
 pub mod tcp_info;
+pub mod up;
 pub mod watch;

@@ -8,9 +8,13 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A network namespace, removed when dropped.
 #[derive(Debug)]
@@ -52,6 +56,19 @@ impl Owner {
     /// If the kernel refuses it.
     pub fn create(&self, suffix: &str) -> Result<Namespace, Error> {
         Namespace::create(format!("{}{suffix}", self.prefix))
+    }
+}
+
+impl Owner {
+    /// From here on [`end_others`] ends this process.
+    ///
+    /// # Errors
+    ///
+    /// If the lock cannot be written.
+    pub fn ends_on_request(&mut self) -> Result<(), Error> {
+        let lock = self.lock.as_mut().expect("it is held until the owner is dropped");
+        lock.write_all(ENDS_ON_REQUEST.as_bytes())
+            .map_err(|error| refused("write", &self.path, &error))
     }
 }
 
@@ -148,6 +165,37 @@ impl Drop for Namespace {
     }
 }
 
+/// Ends the owners that said they may be ended, and waits until they are gone; returns how many.
+///
+/// # Errors
+///
+/// If this process may not.
+pub fn end_others() -> Result<usize, Error> {
+    let mut ended = 0;
+    for entry in entries(LOCKS)? {
+        let path = Path::new(LOCKS).join(&entry);
+        let owner = entry.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(".lock"));
+        let Some(pid) = owner.and_then(|owner| owner.parse().ok()).map(Pid::from_raw) else {
+            continue;
+        };
+        if fs::read_to_string(&path).is_ok_and(|text| text == ENDS_ON_REQUEST) && is_held(&path) {
+            kill(pid, Signal::SIGTERM)
+                .map_err(|error| Error::System(format!("end process {pid}: {error}")))?;
+            while is_held(&path) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            ended += 1;
+        }
+    }
+    Ok(ended)
+}
+
+/// Whether the owner of a lock lives.
+fn is_held(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()
+}
+
 /// Removes namespaces whose owners are dead; returns their names.
 ///
 /// # Errors
@@ -222,3 +270,5 @@ fn refused(what: &str, path: &Path, error: &std::io::Error) -> Error {
 const FOLDER: &str = "/run/netns";
 const LOCKS: &str = "/run";
 const PREFIX: &str = "ackademy-";
+/// Content of a lock whose owner may be ended.
+const ENDS_ON_REQUEST: &str = "up\n";

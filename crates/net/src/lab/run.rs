@@ -106,7 +106,8 @@ fn check_kernel_controllers(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-fn fabric(network: &Network, plan: &Plan, seed: Seed) -> Result<Fabric, Error> {
+/// The emulated network of a plan; the hosts of pair `n` are its ports `2 n` and `2 n + 1`.
+pub(super) fn fabric(network: &Network, plan: &Plan, seed: Seed) -> Result<Fabric, Error> {
     let mut fabric = Fabric::new(&network.links, seed, network.sample_interval);
     for flow in &plan.flows {
         let near = 2 * flow.pair;
