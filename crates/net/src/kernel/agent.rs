@@ -76,6 +76,11 @@ impl Agent {
         })
         .map_err(|error| failed(&error))?;
         let ring = ring.build().map_err(|error| failed(&error))?;
+        if self.program.taken_over {
+            // What nobody heard is out of date: flows are taken over as they next report.
+            ring.consume().map_err(|error| failed(&error))?;
+            arrived.borrow_mut().clear();
+        }
         // SAFETY: `ring` outlives it.
         let ready = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
         while !stop.load(Ordering::Relaxed) {
@@ -134,9 +139,14 @@ impl Agent {
     /// A flow seen for the first time, opened now or while nobody listened; false if it is closed
     /// already.
     fn open(&mut self, record: &Record) -> bool {
-        let flow = self.program.flows.read(record.slot);
+        let mut flow = self.program.flows.read(record.slot);
         if flow.generation != record.generation || flow.state == record::state::FREE {
             return false;
+        }
+        if record.kind != kind::OPEN {
+            // Taken over: on from where it is.
+            flow.initial_cwnd = flow.cwnd;
+            flow.initial_ssthresh = flow.ssthresh;
         }
         let key = flow_key(&flow);
         let assign = &mut self.assign;
@@ -252,7 +262,8 @@ impl Served {
     }
 }
 
-fn flow_key(flow: &Flow) -> FlowKey {
+/// What names the flow in `flow`.
+pub(super) fn flow_key(flow: &Flow) -> FlowKey {
     let address = |bytes: [u8; 16], port| {
         let [a, b, c, d, ..] = bytes;
         let ip = if i32::from(flow.family) == libc::AF_INET6 {

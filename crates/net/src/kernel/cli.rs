@@ -1,19 +1,31 @@
 //! The command line.
+use super::release::{Released, release, remove};
+use super::status::Status;
 use super::{Agent, Assign, FlowKey, NAME_MAX, Options};
 use crate::error::Error;
 use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
 use ackademy::params::{ParamValue, Params};
 use ackademy::units::Span;
-use clap::Args;
+use clap::{Args, Subcommand};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Arguments of the command.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Serve,
+}
+
+#[derive(Args, Debug)]
+struct Serve {
     /// Controller of every flow; `-` and `_` are equal in its name
     #[arg(long, default_value = "new_reno")]
     cc: String,
@@ -27,26 +39,80 @@ pub struct Arguments {
     /// to CUBIC
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "200ms")]
     watchdog: Span,
-    /// Name that programs give to `TCP_CONGESTION`, the same in all network namespaces
-    #[arg(long, value_parser = name, default_value = "ackademy")]
-    name: String,
+    #[command(flatten)]
+    place: Place,
     /// Pin nothing: the name goes with this process, open flows go on under CUBIC
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pins")]
     ephemeral: bool,
     /// Most flows at a time; others stay under CUBIC
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20), default_value_t = 4096)]
     slots: u32,
 }
 
+/// Which congestion control.
+#[derive(Args, Debug)]
+struct Place {
+    /// Name that programs give to `TCP_CONGESTION`, the same in all network namespaces
+    #[arg(long, value_parser = name, default_value = "ackademy")]
+    name: String,
+    /// Folder of a BPF file system that link and maps are pinned in [default: /sys/fs/bpf/NAME]
+    #[arg(long, value_name = "DIR")]
+    pins: Option<PathBuf>,
+}
+
+impl Place {
+    fn folder(&self) -> PathBuf {
+        self.pins.clone().unwrap_or_else(|| Path::new("/sys/fs/bpf").join(&self.name))
+    }
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Show what is served and every flow; needs no daemon
+    Status {
+        #[command(flatten)]
+        place: Place,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Print again every second
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Hand live flows to a congestion control of the kernel's own; the name stays
+    Release {
+        #[command(flatten)]
+        heir: Heir,
+    },
+    /// Release, unpin and unregister: nothing is left
+    Remove {
+        #[command(flatten)]
+        heir: Heir,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Heir {
+    #[command(flatten)]
+    place: Place,
+    /// What the flows get, of the kernel's own
+    #[arg(long, default_value = "cubic")]
+    cc: String,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   ackademyd kernel --cc rl-tcp                      serve RL-TCP as `ackademy`
   ackademyd kernel --cc new-reno --param half_of=window --name reno2 --ephemeral
+  ackademyd kernel status --watch                   its flows
+  ackademyd kernel remove                           hand them to the kernel's CUBIC and be gone
   iperf3 -c HOST -C ackademy                        a program that asks for it
   ip route change default via GATEWAY congctl ackademy
   sysctl -w net.ipv4.tcp_congestion_control=ackademy
 
 CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/kernel.md has more.";
+
+const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// Set by SIGINT and SIGTERM.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -73,16 +139,64 @@ impl Assign for OneForAll {
 ///
 /// One line for a person.
 pub fn run(arguments: Arguments) -> Result<(), Error> {
+    match arguments.command {
+        None => serve(arguments.serve),
+        Some(Command::Status { place, json, watch }) => loop {
+            show(&place.folder(), json)?;
+            if !watch {
+                return Ok(());
+            }
+            sleep(WATCH_PERIOD);
+        },
+        Some(Command::Release { heir }) => {
+            report(&release(&heir.place.folder(), &heir.cc)?, &heir.cc);
+            Ok(())
+        }
+        Some(Command::Remove { heir }) => {
+            let folder = heir.place.folder();
+            match remove(&folder, &heir.cc)? {
+                Some(released) => report(&released, &heir.cc),
+                None => println!("nothing is pinned in `{}`", folder.display()),
+            }
+            Ok(())
+        }
+    }
+}
+
+fn show(folder: &Path, json: bool) -> Result<(), Error> {
+    let status = Status::read(folder)?;
+    if json {
+        let text = serde_json::to_string(&status).expect("numbers and words are JSON");
+        println!("{text}");
+    } else {
+        println!("{status}");
+    }
+    Ok(())
+}
+
+fn report(released: &Released, heir: &str) {
+    let Released { flows, listeners, refused, unreachable, .. } = released;
+    println!("{flows} flows and {listeners} listening sockets handed to `{heir}`");
+    if *refused > 0 {
+        println!("{refused} sockets refused it");
+    }
+    for (namespace, left) in unreachable {
+        println!(
+            "{left} flows left in network namespace {namespace}, which cannot be entered: they go on under CUBIC inside BPF until they close"
+        );
+    }
+}
+
+fn serve(arguments: Serve) -> Result<(), Error> {
     let spec = controllers::find(&arguments.cc.replace('-', "_")).ok_or_else(|| {
         let (given, known) = (&arguments.cc, controllers::names());
         Error::Input(format!("--cc {given}: no such controller; known: {known}"))
     })?;
     let params = Params::resolve(spec.params, &arguments.param)
         .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
-    let pins = (!arguments.ephemeral).then(|| PathBuf::from("/sys/fs/bpf").join(&arguments.name));
     let options = Options {
-        name: arguments.name,
-        pins,
+        pins: (!arguments.ephemeral).then(|| arguments.place.folder()),
+        name: arguments.place.name,
         interval: arguments.interval,
         watchdog: arguments.watchdog,
         slots: arguments.slots,

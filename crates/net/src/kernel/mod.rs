@@ -12,9 +12,13 @@ use std::path::PathBuf;
 
 pub mod adapter;
 mod agent;
+pub mod check;
 pub mod cli;
+mod pins;
 mod program;
 pub mod record;
+pub mod release;
+pub mod status;
 mod table;
 
 pub use agent::Agent;

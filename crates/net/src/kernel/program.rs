@@ -1,5 +1,7 @@
 //! Loads the BPF program and registers it under a name.
-use super::record::{ABI_VERSION, Decision, Flow, Plain, Settings, Totals};
+use super::check::Machine;
+use super::pins::{Maps, Pins, settings_for};
+use super::record::{Decision, Flow, Totals};
 use super::skeleton::{AckademySkelBuilder, OpenAckademySkel};
 use super::table::Table;
 use super::{NAME_MAX, Options};
@@ -7,12 +9,17 @@ use crate::error::Error;
 use libbpf_rs::btf::{Btf, BtfType, types};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use std::fs;
 use std::mem::MaybeUninit;
 
 /// The registered congestion control and its maps.
 pub(super) struct Program {
-    /// Holds the name; gone with it.
-    pub link: Link,
+    /// Holds the name, unless it is pinned.
+    _link: Link,
+    /// Keeps other daemons away.
+    _pins: Option<Pins>,
+    /// Flows may have been there before this process.
+    pub taken_over: bool,
     pub records: MapHandle,
     pub decisions: Table<Decision>,
     pub flows: Table<Flow>,
@@ -20,43 +27,80 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Loads and registers.
+    /// Takes over what is pinned, or else loads, registers and pins.
     pub fn start(options: &Options) -> Result<Self, Error> {
-        let two_arguments = cong_control_parameters()? == 2;
-        let mut storage = MaybeUninit::uninit();
-        let mut open = AckademySkelBuilder::default()
-            .open(&mut storage)
-            .map_err(|error| Error::System(format!("cannot open the BPF program: {error}")))?;
-        prepare(&mut open, options, two_arguments)
-            .map_err(|error| Error::System(format!("cannot prepare the BPF program: {error}")))?;
-        let mut loaded = open.load().map_err(|error| refused(&error))?;
-        let maps = &mut loaded.maps;
-        let handle = |map| MapHandle::try_from(map).map_err(|error| refused(&error));
-        let settings = Settings {
-            abi: ABI_VERSION,
-            slots: options.slots,
-            interval: options.interval.0,
-            watchdog: options.watchdog.0,
+        Machine::here(options.pins.as_deref()).require()?;
+        let pins = options.pins.as_deref().map(Pins::claim).transpose()?;
+        let taken_over = pins.as_ref().is_some_and(Pins::complete);
+        let (link, maps) = match &pins {
+            Some(pins) if taken_over => pins.open(options)?,
+            _ => load(options, pins.as_ref())?,
         };
-        handle(&maps.settings)?
-            .update(&0_u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)
-            .map_err(|error| refused(&error))?;
-        let free_slots = handle(&maps.free_slots)?;
-        for slot in 0..options.slots {
-            free_slots
-                .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
-                .map_err(|error| refused(&error))?;
-        }
-        let records = handle(&maps.records)?;
-        let decisions = Table::map(&handle(&maps.decisions)?)?;
-        let flows = Table::map(&handle(&maps.flows)?)?;
-        let totals = Table::map(&handle(&maps.totals)?)?;
-        let operations = if two_arguments { &mut maps.ackademy_v69 } else { &mut maps.ackademy };
-        let link = operations.attach_struct_ops().map_err(|error| {
-            Error::System(format!("cannot register `{}`: {error}", options.name))
-        })?;
-        Ok(Self { link, records, decisions, flows, totals })
+        Ok(Self {
+            decisions: Table::map(&maps.decisions)?,
+            flows: Table::map(&maps.flows)?,
+            totals: Table::map(&maps.totals)?,
+            records: maps.records,
+            taken_over,
+            _link: link,
+            _pins: pins,
+        })
     }
+}
+
+/// Loads and registers; pins.
+fn load(options: &Options, pins: Option<&Pins>) -> Result<(Link, Maps), Error> {
+    unregistered(options)?;
+    let two_arguments = cong_control_parameters()? == 2;
+    let mut storage = MaybeUninit::uninit();
+    let mut open = AckademySkelBuilder::default()
+        .open(&mut storage)
+        .map_err(|error| Error::System(format!("cannot open the BPF program: {error}")))?;
+    prepare(&mut open, options, two_arguments)
+        .map_err(|error| Error::System(format!("cannot prepare the BPF program: {error}")))?;
+    let mut loaded = open.load().map_err(|error| refused(&error))?;
+    let maps = &mut loaded.maps;
+    let handle = |map| MapHandle::try_from(map).map_err(|error| refused(&error));
+    let free_slots = handle(&maps.free_slots)?;
+    for slot in 0..options.slots {
+        free_slots
+            .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| refused(&error))?;
+    }
+    let mut shared = Maps {
+        records: handle(&maps.records)?,
+        decisions: handle(&maps.decisions)?,
+        flows: handle(&maps.flows)?,
+        totals: handle(&maps.totals)?,
+        settings: handle(&maps.settings)?,
+    };
+    shared.set(&settings_for(options))?;
+    let operations = if two_arguments { &mut maps.ackademy_v69 } else { &mut maps.ackademy };
+    let mut link = operations
+        .attach_struct_ops()
+        .map_err(|error| Error::System(format!("cannot register `{}`: {error}", options.name)))?;
+    if let Some(pins) = pins {
+        pins.clear()?;
+        pins.pin(&mut link, &mut shared)?;
+    }
+    Ok((link, shared))
+}
+
+/// The name is free.
+fn unregistered(options: &Options) -> Result<(), Error> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default();
+    if !names.split_whitespace().any(|name| name == options.name) {
+        return Ok(());
+    }
+    let pins = options
+        .pins
+        .as_ref()
+        .map_or(String::new(), |pins| format!(", and it is not pinned in `{}`", pins.display()));
+    Err(Error::Input(format!(
+        "the kernel has a congestion control `{}` already{pins}: choose another --name, or end what serves it",
+        options.name
+    )))
 }
 
 /// Four since Linux 6.10, two before.
@@ -90,6 +134,7 @@ fn prepare(
     open.struct_ops.ackademy_v69_mut().name = name;
     open.maps.ackademy.set_autocreate(!two_arguments)?;
     open.maps.ackademy_v69.set_autocreate(two_arguments)?;
+    open.progs.hand_back.set_autoload(false);
     open.progs.cong_control.set_autoload(!two_arguments);
     open.progs.cong_control_v69.set_autoload(two_arguments);
     open.maps.decisions.set_max_entries(options.slots)?;

@@ -2,6 +2,8 @@
 //!
 //! The counts of packets in them are the kernel's: 32 bits that wrap.
 
+use super::NAME_MAX;
+
 /// Changes with every change of a layout or of a meaning.
 pub const ABI_VERSION: u32 = 1;
 /// Buckets of [`Totals::latency`].
@@ -58,6 +60,16 @@ pub mod state {
     pub const CUBIC: u32 = 2;
     /// Under CUBIC until it ends.
     pub const ABANDONED: u32 = 3;
+}
+
+/// What became of a socket that was to be handed back, a byte each.
+pub mod handed {
+    /// A connection went.
+    pub const FLOW: u8 = 1;
+    /// A listening socket went.
+    pub const LISTENER: u8 = 2;
+    /// The kernel refused.
+    pub const NOTHING: u8 = 3;
 }
 
 /// Up: what happened to a flow.
@@ -204,7 +216,7 @@ pub struct Flow {
     pub lost: u32,
 }
 
-/// How to serve; written once, before the first flow.
+/// How to serve; what may change under live flows is what the daemon that took over wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Settings {
@@ -212,10 +224,31 @@ pub struct Settings {
     pub abi: u32,
     /// Entries of the tables.
     pub slots: u32,
+    /// What the congestion control is called; zeros after it.
+    pub name: [u8; NAME_MAX + 1],
     /// Longest time between samples, in nanoseconds.
     pub interval: u64,
     /// Shortest time without an answer that sends a flow to CUBIC, in nanoseconds.
     pub watchdog: u64,
+}
+
+/// What is where it is in every version of [`Settings`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Origin {
+    /// [`Settings::abi`].
+    pub abi: u32,
+    /// [`Settings::slots`], of this version.
+    pub slots: u32,
+    /// [`Settings::name`].
+    pub name: [u8; NAME_MAX + 1],
+}
+
+impl Origin {
+    /// What the congestion control is called.
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.name).trim_end_matches('\0').to_owned()
+    }
 }
 
 /// Counts over all flows since the maps were made.
@@ -246,7 +279,7 @@ const _: () = {
     assert!(size_of::<Record>() == 104);
     assert!(size_of::<Decision>() == 64);
     assert!(size_of::<Flow>() == 168);
-    assert!(size_of::<Settings>() == 24);
+    assert!(size_of::<Settings>() == 40);
     assert!(size_of::<Totals>() == 64 + 8 * LATENCY_BUCKETS);
 };
 
@@ -278,5 +311,7 @@ unsafe impl Plain for Decision {}
 unsafe impl Plain for Flow {}
 // SAFETY: as above.
 unsafe impl Plain for Settings {}
+// SAFETY: as above.
+unsafe impl Plain for Origin {}
 // SAFETY: as above.
 unsafe impl Plain for Totals {}

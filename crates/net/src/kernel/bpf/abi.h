@@ -8,6 +8,8 @@
 #define ABI_VERSION 1
 
 #define LATENCY_BUCKETS 256
+/* TCP_CA_NAME_MAX */
+#define CA_NAME_MAX 16
 
 enum record_kind {
 	RECORD_OPEN = 1,
@@ -119,10 +121,18 @@ struct flow {
 	__u32 lost;
 };
 
-/* How to serve; written once, before the first flow. */
+/* What became of a socket under this congestion control, when all were handed back. */
+enum handed {
+	HANDED_FLOW = 1,
+	HANDED_LISTENER,
+	HANDED_NOTHING, /* the kernel refused */
+};
+
+/* How to serve. */
 struct settings {
-	__u32 abi;
+	__u32 abi; /* this and the name are here in every version */
 	__u32 slots;
+	char name[CA_NAME_MAX];
 	__u64 interval; /* ns */
 	__u64 watchdog; /* ns */
 };
@@ -144,5 +154,5 @@ struct totals {
 _Static_assert(sizeof(struct record) == 104, "record.rs");
 _Static_assert(sizeof(struct decision) == 64, "record.rs");
 _Static_assert(sizeof(struct flow) == 168, "record.rs");
-_Static_assert(sizeof(struct settings) == 24, "record.rs");
+_Static_assert(sizeof(struct settings) == 40, "record.rs");
 _Static_assert(sizeof(struct totals) == 64 + 8 * LATENCY_BUCKETS, "record.rs");

@@ -753,3 +753,36 @@ struct tcp_congestion_ops___v69 ackademy_v69 = {
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "ackademy",
 };
+
+/* Whose sockets `hand_back` takes, and what they get. */
+const volatile char from_name[CA_NAME_MAX] = {};
+const volatile char to_name[CA_NAME_MAX] = {};
+
+/* Gives every socket under `from_name` of the caller's network namespace to `to_name`, and writes an
+ * enum handed for each. Listening sockets too: what they accept starts with what they have. */
+SEC("iter/tcp")
+int hand_back(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	char name[CA_NAME_MAX] = {};
+	__u8 handed;
+
+	/* Not of a connection that is still or no more a full socket. */
+	if (!common || !bpf_skc_to_tcp_sock(common))
+		return 0;
+	if (bpf_getsockopt(common, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name)))
+		return 0;
+	for (int i = 0; i < CA_NAME_MAX; i++) {
+		if (name[i] != from_name[i])
+			return 0;
+		if (!name[i])
+			break;
+	}
+	handed = common->skc_state == TCP_LISTEN ? HANDED_LISTENER : HANDED_FLOW;
+	for (int i = 0; i < CA_NAME_MAX; i++)
+		name[i] = to_name[i];
+	if (bpf_setsockopt(common, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name)))
+		handed = HANDED_NOTHING;
+	bpf_seq_write(ctx->meta->seq, &handed, sizeof(handed));
+	return 0;
+}

@@ -32,6 +32,7 @@ struct sock_common {
 	__be16 skc_dport;
 	__u16 skc_num;
 	unsigned short skc_family;
+	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
@@ -120,6 +121,17 @@ struct tcp_congestion_ops___v69 {
 	void (*release)(struct sock *);
 };
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
 #pragma clang attribute pop
 
 enum tcp_ca_state { CA_OPEN, CA_DISORDER, CA_CWR, CA_RECOVERY, CA_LOSS };
@@ -129,6 +141,10 @@ enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 enum { TCP_CONG_NON_RESTRICTED = 1 };
 
 enum { AF_INET6 = 10 };
+
+enum { TCP_LISTEN = 10 };
+
+enum { IPPROTO_TCP = 6, TCP_CONGESTION = 13 };
 
 /* TCP_INFINITE_SSTHRESH */
 #define SSTHRESH_INFINITE 0x7fffffff

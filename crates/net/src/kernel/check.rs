@@ -1,0 +1,263 @@
+//! What a machine needs before it can serve: asked first, so that what is missing is named instead of
+//! met as the kernel's refusal.
+use crate::error::Error;
+use libbpf_rs::btf::{Btf, types};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use nix::unistd::{AccessFlags, access};
+use std::fs;
+use std::path::Path;
+
+/// What matters of a machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// As `uname -r` prints it.
+    pub release: String,
+    /// What the kernel says of its types; `Err`: why it cannot be read.
+    pub types: Result<Types, String>,
+    /// Effective capabilities of this process, a bit each.
+    pub capabilities: u64,
+    /// State of the folder that pins are asked for in; `None`: none are.
+    pub pins: Option<PinFolder>,
+}
+
+/// What the kernel's BTF tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Types {
+    /// A BPF program can be a congestion control.
+    pub struct_ops: bool,
+    /// BPF programs can call the kernel's own CUBIC.
+    pub cubic: bool,
+}
+
+/// The folder to pin in, or the one to make it in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinFolder {
+    /// Where.
+    pub path: String,
+    /// It is in a BPF file system.
+    pub bpf: bool,
+    /// This process may write there.
+    pub writable: bool,
+}
+
+impl Machine {
+    /// This one. `pins`: where link and maps are to be pinned.
+    pub fn here(pins: Option<&Path>) -> Self {
+        Self {
+            release: line_of("/proc/sys/kernel/osrelease"),
+            types: read_types(),
+            capabilities: effective_capabilities(&line_of("/proc/self/status")),
+            pins: pins.map(PinFolder::at),
+        }
+    }
+
+    /// Whether it can serve.
+    ///
+    /// # Errors
+    ///
+    /// A line for each thing that is missing: what was found and what to do.
+    pub fn require(&self) -> Result<(), Error> {
+        let missing: Vec<String> = [self.kernel(), self.types(), self.capabilities(), self.pins()]
+            .into_iter()
+            .flatten()
+            .collect();
+        if missing.is_empty() { Ok(()) } else { Err(Error::Input(missing.join("\n"))) }
+    }
+
+    fn kernel(&self) -> Option<String> {
+        let mut numbers = self.release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+            return None; // an unusual name; what it lacks shows elsewhere
+        };
+        ((major, minor) < OLDEST_KERNEL).then(|| {
+            format!(
+                "Linux {} is too old: {}.{} or newer is needed, for BPF congestion controls that outlive their process",
+                self.release, OLDEST_KERNEL.0, OLDEST_KERNEL.1
+            )
+        })
+    }
+
+    fn types(&self) -> Option<String> {
+        match &self.types {
+            Err(why) => Some(format!(
+                "the kernel's BTF cannot be read ({why}): a kernel with CONFIG_DEBUG_INFO_BTF=y and a mounted /sys are needed"
+            )),
+            Ok(Types { struct_ops: false, .. }) => Some(
+                "the kernel takes no congestion control from BPF (no bpf_struct_ops_tcp_congestion_ops in its BTF): CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y are needed"
+                    .to_owned(),
+            ),
+            Ok(Types { cubic: false, .. }) => Some(
+                "the kernel lends no CUBIC to BPF (no cubictcp_* in its BTF), which flows fall back to: CONFIG_TCP_CONG_CUBIC is needed; if it is a module, `modprobe tcp_cubic`"
+                    .to_owned(),
+            ),
+            Ok(_) => None,
+        }
+    }
+
+    fn capabilities(&self) -> Option<String> {
+        let has = |bit: u32| self.capabilities >> bit & 1 == 1;
+        let missing: Vec<&str> = CAPABILITIES
+            .iter()
+            .filter(|(_, bit, covered)| !(has(*bit) || *covered && has(CAP_SYS_ADMIN)))
+            .map(|(name, ..)| *name)
+            .collect();
+        (!missing.is_empty()).then(|| {
+            format!(
+                "this process lacks {}: run it as root or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
+                missing.join(" and ")
+            )
+        })
+    }
+
+    fn pins(&self) -> Option<String> {
+        let PinFolder { path, bpf, writable } = self.pins.as_ref()?;
+        if !bpf {
+            return Some(format!(
+                "`{path}` is not in a BPF file system, so nothing can be pinned there: `mount -t bpf bpf /sys/fs/bpf`, another --pins, or --ephemeral"
+            ));
+        }
+        (!writable).then(|| {
+            format!("`{path}` cannot be written by this user: another --pins, or --ephemeral")
+        })
+    }
+}
+
+impl PinFolder {
+    fn at(pins: &Path) -> Self {
+        let parent = pins.parent().unwrap_or(pins);
+        let path = if pins.exists() { pins } else { parent };
+        Self {
+            path: path.display().to_string(),
+            bpf: statfs(path).is_ok_and(|system| system.filesystem_type() == BPF_FS_MAGIC),
+            writable: access(path, AccessFlags::W_OK | AccessFlags::X_OK).is_ok(),
+        }
+    }
+}
+
+fn line_of(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+}
+
+fn effective_capabilities(status: &str) -> u64 {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn read_types() -> Result<Types, String> {
+    // libbpf would go on to look for an image in /boot, which need not be the running kernel's.
+    fs::File::open(VMLINUX).map_err(|error| format!("{VMLINUX}: {error}"))?;
+    let btf = Btf::from_path(VMLINUX).map_err(|error| format!("{VMLINUX}: {error}"))?;
+    let cubic = CUBIC.iter().all(|name| btf.type_by_name::<types::Func>(name).is_some());
+    Ok(Types {
+        struct_ops: btf
+            .type_by_name::<types::Struct>("bpf_struct_ops_tcp_congestion_ops")
+            .is_some(),
+        cubic: cubic || Path::new(CUBIC_MODULE).exists(),
+    })
+}
+
+const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+const CUBIC_MODULE: &str = "/sys/kernel/btf/tcp_cubic";
+/// The first with `.struct_ops.link`: a congestion control that a link holds.
+const OLDEST_KERNEL: (u32, u32) = (6, 4);
+/// What the BPF program calls, in the kernel's `tcp_cubic.c`.
+const CUBIC: [&str; 6] = [
+    "cubictcp_init",
+    "cubictcp_recalc_ssthresh",
+    "cubictcp_cong_avoid",
+    "cubictcp_state",
+    "cubictcp_cwnd_event",
+    "cubictcp_acked",
+];
+const CAP_SYS_ADMIN: u32 = 21;
+/// Name, bit, and whether `CAP_SYS_ADMIN` stands for it too (capabilities(7)).
+const CAPABILITIES: [(&str, u32, bool); 3] =
+    [("CAP_BPF", 39, true), ("CAP_NET_ADMIN", 12, false), ("CAP_PERFMON", 38, true)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NET_ADMIN: u64 = 1 << 12;
+    const SYS_ADMIN: u64 = 1 << 21;
+    const PERFMON: u64 = 1 << 38;
+    const BPF: u64 = 1 << 39;
+
+    fn able() -> Machine {
+        Machine {
+            release: "6.4.0-1-amd64".to_owned(),
+            types: Ok(Types { struct_ops: true, cubic: true }),
+            capabilities: BPF | NET_ADMIN | PERFMON,
+            pins: Some(PinFolder { path: "/sys/fs/bpf".to_owned(), bpf: true, writable: true }),
+        }
+    }
+
+    fn complaints(machine: &Machine) -> Vec<String> {
+        match machine.require() {
+            Ok(()) => Vec::new(),
+            Err(error) => error.to_string().lines().map(str::to_owned).collect(),
+        }
+    }
+
+    #[test]
+    fn three_capabilities_on_linux_6_4_are_enough() {
+        assert_eq!(complaints(&able()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_older_kernel_is_named_with_the_oldest_that_will_do() {
+        for release in ["6.3.13", "5.15.0-91-generic", "4.19"] {
+            let [complaint] = &complaints(&Machine { release: release.to_owned(), ..able() })[..]
+            else {
+                panic!("one line for {release}")
+            };
+            assert!(complaint.starts_with(&format!("Linux {release} is too old: 6.4 or newer")));
+        }
+        for release in ["6.10.0", "7.0-rc1", "6.18.44-fc-v595"] {
+            assert!(complaints(&Machine { release: release.to_owned(), ..able() }).is_empty());
+        }
+    }
+
+    #[test]
+    fn each_missing_capability_is_named() {
+        let complaint = complaints(&Machine { capabilities: BPF, ..able() });
+        assert_eq!(complaint.len(), 1);
+        assert!(complaint[0].starts_with("this process lacks CAP_NET_ADMIN and CAP_PERFMON:"));
+    }
+
+    #[test]
+    fn sys_admin_stands_for_bpf_and_perfmon_but_not_for_net_admin() {
+        let root = Machine { capabilities: SYS_ADMIN | NET_ADMIN, ..able() };
+        assert!(complaints(&root).is_empty());
+        let complaint = complaints(&Machine { capabilities: SYS_ADMIN, ..able() });
+        assert!(complaint[0].starts_with("this process lacks CAP_NET_ADMIN:"));
+    }
+
+    #[test]
+    fn everything_that_is_missing_has_a_line() {
+        let machine = Machine {
+            release: "5.4.0".to_owned(),
+            types: Err("/sys/kernel/btf/vmlinux: No such file or directory".to_owned()),
+            capabilities: 0,
+            pins: Some(PinFolder { path: "/tmp".to_owned(), bpf: false, writable: true }),
+        };
+        let complaints = complaints(&machine);
+        assert_eq!(complaints.len(), 4);
+        assert!(complaints[1].contains("/sys/kernel/btf/vmlinux: No such file"));
+        assert!(complaints[3].contains("`/tmp` is not in a BPF file system"));
+    }
+
+    #[test]
+    fn without_pins_the_file_system_does_not_matter() {
+        assert!(complaints(&Machine { pins: None, ..able() }).is_empty());
+    }
+
+    #[test]
+    fn capabilities_are_read_from_the_effective_set() {
+        let status = "Name:\tx\nCapPrm:\t0000003fffffffff\nCapEff:\t000000c000001000\nCapBnd:\t0\n";
+        assert_eq!(effective_capabilities(status), BPF | PERFMON | NET_ADMIN);
+    }
+}

@@ -1,0 +1,286 @@
+//! Where link and maps outlive the daemon: a folder of a BPF file system.
+//!
+//! The link is pinned last and unpinned first: a folder without it holds nothing that works, and
+//! whoever means to serve there removes what is left. A daemon holds a lock on the folder, which the
+//! kernel lets go of however the daemon ends.
+use super::record::{ABI_VERSION, Origin, Plain, Settings};
+use super::{NAME_MAX, Options};
+use crate::error::Error;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::libc::{major, minor};
+use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+const LINK: &str = "link";
+const SETTINGS: &str = "settings";
+const MAPS: [&str; 5] = ["records", "decisions", "flows", "totals", SETTINGS];
+
+/// The maps that outlive a daemon.
+pub(super) struct Maps {
+    pub records: MapHandle,
+    pub decisions: MapHandle,
+    pub flows: MapHandle,
+    pub totals: MapHandle,
+    pub settings: MapHandle,
+}
+
+impl Maps {
+    /// In the order of [`MAPS`].
+    fn each(&mut self) -> [&mut MapHandle; MAPS.len()] {
+        let Self { records, decisions, flows, totals, settings } = self;
+        [records, decisions, flows, totals, settings]
+    }
+
+    /// Opens the pinned ones.
+    ///
+    /// # Errors
+    ///
+    /// If nothing is pinned in `folder`, or something of another version.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let abi = origin(folder)?.abi;
+        if abi != ABI_VERSION {
+            return Err(Error::Input(format!(
+                "`{}` holds maps of version {abi}, not {ABI_VERSION}: another ackademyd made them; `ackademyd kernel remove` hands its flows to CUBIC and clears the folder",
+                folder.display(),
+            )));
+        }
+        Ok(Self {
+            records: open(folder, "records")?,
+            decisions: open(folder, "decisions")?,
+            flows: open(folder, "flows")?,
+            totals: open(folder, "totals")?,
+            settings: open(folder, SETTINGS)?,
+        })
+    }
+
+    /// How the flows are served.
+    ///
+    /// # Errors
+    ///
+    /// If the map cannot be read.
+    pub fn settings(&self) -> Result<Settings, Error> {
+        read(&self.settings)
+    }
+
+    /// Sets how flows are served from now on.
+    ///
+    /// # Errors
+    ///
+    /// If the map cannot be written.
+    pub fn set(&self, settings: &Settings) -> Result<(), Error> {
+        self.settings
+            .update(&0_u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)
+            .map_err(|error| Error::System(format!("cannot write the map `settings`: {error}")))
+    }
+}
+
+/// Who pinned what is in `folder`, whatever its version.
+///
+/// # Errors
+///
+/// If nothing is pinned there.
+pub(super) fn origin(folder: &Path) -> Result<Origin, Error> {
+    if !is_complete(folder) {
+        return Err(Error::Input(format!(
+            "nothing is pinned in `{}`: no `ackademyd kernel` has served from there, or its pins were removed",
+            folder.display()
+        )));
+    }
+    read(&open(folder, SETTINGS)?)
+}
+
+fn open(folder: &Path, name: &str) -> Result<MapHandle, Error> {
+    let path = folder.join(name);
+    MapHandle::from_pinned_path(&path)
+        .map_err(|error| Error::System(format!("cannot open `{}`: {error}", path.display())))
+}
+
+fn read<T: Plain>(settings: &MapHandle) -> Result<T, Error> {
+    let value = settings
+        .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|error| Error::System(format!("cannot read the map `settings`: {error}")))?;
+    value
+        .and_then(|bytes| T::from_bytes(&bytes))
+        .ok_or_else(|| Error::System("the map `settings` is too short".to_owned()))
+}
+
+/// What settings `options` ask for.
+pub(super) fn settings_for(options: &Options) -> Settings {
+    let mut name = [0; NAME_MAX + 1];
+    for (to, from) in name.iter_mut().zip(options.name.bytes()) {
+        *to = from;
+    }
+    Settings {
+        abi: ABI_VERSION,
+        slots: options.slots,
+        interval: options.interval.0,
+        watchdog: options.watchdog.0,
+        name,
+    }
+}
+
+/// The folder, while this process alone may change it.
+pub(super) struct Pins {
+    folder: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Pins {
+    /// Makes the folder if there is none, and locks it.
+    ///
+    /// # Errors
+    ///
+    /// If a daemon holds it.
+    pub fn claim(folder: &Path) -> Result<Self, Error> {
+        let failed =
+            |error| Error::System(format!("cannot use `{}` for pins: {error}", folder.display()));
+        loop {
+            match DirBuilder::new().mode(0o700).create(folder) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(failed(error));
+                }
+                _ => {}
+            }
+            let lock = match File::open(folder) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                opened => opened.map_err(failed)?,
+            };
+            let lock = match Flock::lock(lock, FlockArg::LockExclusiveNonblock) {
+                Err((_, Errno::EWOULDBLOCK)) => return Err(busy(folder)),
+                locked => locked.map_err(|(_, error)| failed(error.into()))?,
+            };
+            // Whoever held it before may have removed it.
+            let locked = lock.metadata().map_err(failed)?;
+            if fs::metadata(folder).is_ok_and(|now| now.ino() == locked.ino()) {
+                only_pins(folder)?;
+                return Ok(Self { folder: folder.to_owned(), _lock: lock });
+            }
+        }
+    }
+
+    /// Whether a congestion control is registered here.
+    pub fn complete(&self) -> bool {
+        is_complete(&self.folder)
+    }
+
+    /// Opens what an earlier daemon pinned, to serve as `options` ask.
+    ///
+    /// # Errors
+    ///
+    /// If it was pinned by another version, or for settings that cannot change under live flows.
+    pub fn open(&self, options: &Options) -> Result<(Link, Maps), Error> {
+        let maps = Maps::open(&self.folder)?;
+        let (found, wanted) = (maps.settings()?, settings_for(options));
+        let differs = |what: &str, found: &str, wanted: &str| {
+            Err(Error::Input(format!(
+                "`{}` serves {what} {found}, not {wanted}: ask for {found}, or `ackademyd kernel remove` first",
+                self.folder.display()
+            )))
+        };
+        let name = origin(&self.folder)?.name();
+        if name != options.name {
+            return differs("the name", &name, &options.name);
+        }
+        if found.slots != wanted.slots {
+            return differs("slots", &found.slots.to_string(), &wanted.slots.to_string());
+        }
+        maps.set(&wanted)?;
+        let link = Link::open(self.folder.join(LINK)).map_err(|error| {
+            Error::System(format!("cannot open the link in `{}`: {error}", self.folder.display()))
+        })?;
+        Ok((link, maps))
+    }
+
+    /// Pins everything.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses; then nothing is pinned.
+    pub fn pin(&self, link: &mut Link, maps: &mut Maps) -> Result<(), Error> {
+        let pinned = MAPS
+            .iter()
+            .zip(maps.each())
+            .try_for_each(|(name, map)| map.pin(self.folder.join(name)))
+            .and_then(|()| link.pin(self.folder.join(LINK)));
+        pinned.map_err(|error| {
+            Error::System(format!("cannot pin in `{}`: {error}", self.folder.display()))
+        })
+    }
+
+    /// Unpins everything; the name goes with the last descriptor of the link. True if a congestion
+    /// control was registered here.
+    ///
+    /// # Errors
+    ///
+    /// If a pin cannot be removed.
+    pub fn clear(&self) -> Result<bool, Error> {
+        let complete = self.complete();
+        for name in [LINK].iter().chain(&MAPS) {
+            let path = self.folder.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    let path = path.display();
+                    return Err(Error::System(format!("cannot remove `{path}`: {error}")));
+                }
+                _ => {}
+            }
+        }
+        Ok(complete)
+    }
+}
+
+impl Drop for Pins {
+    /// Leaves no empty folder behind, nor a half-made one.
+    fn drop(&mut self) {
+        if !self.complete() {
+            let _ = self.clear();
+            let _ = fs::remove_dir(&self.folder);
+        }
+    }
+}
+
+/// Whether a congestion control is registered in `folder`.
+pub(super) fn is_complete(folder: &Path) -> bool {
+    folder.join(LINK).exists()
+}
+
+/// The process that serves `folder`.
+pub(super) fn daemon(folder: &Path) -> Option<u32> {
+    let locked = fs::metadata(folder).ok()?;
+    let file = format!("{:02x}:{:02x}:{}", major(locked.dev()), minor(locked.dev()), locked.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        // 1: FLOCK  ADVISORY  WRITE 123 00:27:456 0 EOF
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", process, at, ..] = fields[..] else { return None };
+        (at == file).then(|| process.parse().ok())?
+    })
+}
+
+/// The error that a daemon holds `folder`.
+fn busy(folder: &Path) -> Error {
+    let process = daemon(folder).map_or("a process".to_owned(), |pid| format!("process {pid}"));
+    Error::Input(format!(
+        "`{}` is already served by {process}: stop it first, or choose another --pins and --name",
+        folder.display()
+    ))
+}
+
+/// A folder with anything else in it is not ours to clear.
+fn only_pins(folder: &Path) -> Result<(), Error> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for name in entries.map(|entry| entry.file_name()) {
+        if name != LINK && !MAPS.iter().any(|map| name == *map) {
+            return Err(Error::Input(format!(
+                "`{}` holds `{}`, which is not ackademyd's: give --pins a folder of its own",
+                folder.display(),
+                name.display()
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Hands live flows to a congestion control of the kernel's own.
+//!
+//! A TCP iterator sees the sockets of its caller's network namespace, so one thread goes from
+//! namespace to namespace.
+use super::pins::{self, Maps, Pins};
+use super::record::{ABI_VERSION, Flow, handed, state};
+use super::skeleton::{AckademySkelBuilder, OpenAckademySkel};
+use super::table::Table;
+use crate::error::Error;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Iter, Link};
+use nix::sched::{CloneFlags, setns};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// What became of the flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Released {
+    /// Connections that changed hands.
+    pub flows: u64,
+    /// Listening sockets that did; what they accept from now on does not start with us.
+    pub listeners: u64,
+    /// Sockets that the kernel would not change.
+    pub refused: u64,
+    /// Network namespaces, by inode, whose sockets were looked through.
+    pub entered: BTreeSet<u64>,
+    /// Flows left in other ones, by inode: no process or name under `/run/netns` leads there, or this process
+    /// may not enter.
+    pub unreachable: BTreeMap<u64, u64>,
+}
+
+/// Hands the live flows of what is pinned in `folder` to `heir`.
+///
+/// # Errors
+///
+/// If nothing is pinned there, the kernel has no `heir`, or refuses.
+pub fn release(folder: &Path, heir: &str) -> Result<Released, Error> {
+    let origin = pins::origin(folder)?;
+    let mut released = hand_back(&origin.name(), heir)?;
+    if origin.abi == ABI_VERSION {
+        let flows = Table::<Flow>::map(&Maps::open(folder)?.flows)?;
+        for flow in (0..flows.len()).map(|slot| flows.read(slot)) {
+            if flow.state != state::FREE && !released.entered.contains(&flow.netns) {
+                *released.unreachable.entry(flow.netns).or_default() += 1;
+            }
+        }
+    }
+    Ok(released)
+}
+
+/// Releases, and unregisters what is pinned in `folder`. `None` if nothing is.
+///
+/// # Errors
+///
+/// If a daemon serves it, or the kernel refuses.
+pub fn remove(folder: &Path, heir: &str) -> Result<Option<Released>, Error> {
+    if !folder.exists() {
+        return Ok(None);
+    }
+    let pins = Pins::claim(folder)?;
+    if !pins.complete() {
+        return Ok(None);
+    }
+    let released = release(folder, heir)?;
+    pins.clear()?;
+    Ok(Some(released))
+}
+
+fn hand_back(name: &str, heir: &str) -> Result<Released, Error> {
+    known(heir)?;
+    let failed = |error: libbpf_rs::Error| {
+        Error::System(format!("cannot look through the kernel's TCP sockets: {error:#}"))
+    };
+    let mut storage = MaybeUninit::uninit();
+    let mut open = AckademySkelBuilder::default().open(&mut storage).map_err(failed)?;
+    only_hand_back(&mut open, name, heir).map_err(failed)?;
+    let loaded = open.load().map_err(failed)?;
+    let link = loaded.progs.hand_back.attach().map_err(failed)?;
+    let home = inode(Path::new("/proc/thread-self/ns/net")).unwrap_or(0);
+    let mut released = Released::default();
+    for (namespace, path) in namespaces() {
+        let path = (namespace != home).then_some(path);
+        // A thread that has moved does not come back.
+        let met = thread::scope(|scope| scope.spawn(|| sockets(&link, path.as_deref())).join());
+        // It closed meanwhile, or is another user's: what the flow table has of it is reported.
+        let Ok(Ok(met)) = met else { continue };
+        released.entered.insert(namespace);
+        let count = |what| met.iter().filter(|handed| **handed == what).count() as u64;
+        released.flows += count(handed::FLOW);
+        released.listeners += count(handed::LISTENER);
+        released.refused += count(handed::NOTHING);
+    }
+    Ok(released)
+}
+
+/// Loads nothing else of the BPF program.
+fn only_hand_back(open: &mut OpenAckademySkel, name: &str, heir: &str) -> libbpf_rs::Result<()> {
+    for mut program in open.open_object_mut().progs_mut() {
+        let wanted = program.name() == "hand_back";
+        program.set_autoload(wanted);
+    }
+    for mut map in open.open_object_mut().maps_mut() {
+        let wanted = map.name().as_encoded_bytes().ends_with(b".rodata");
+        map.set_autocreate(wanted)?;
+    }
+    let names = open.maps.rodata_data.as_mut().expect("the program has constants");
+    for (to, from) in names.from_name.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    for (to, from) in names.to_name.iter_mut().zip(heir.bytes()) {
+        *to = from.cast_signed();
+    }
+    Ok(())
+}
+
+/// Hands back the sockets of the namespace at `path`, or else of this thread's.
+fn sockets(
+    link: &Link,
+    path: Option<&Path>,
+) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+    if let Some(path) = path {
+        setns(File::open(path)?.as_fd(), CloneFlags::CLONE_NEWNET)?;
+    }
+    let mut met = Vec::new();
+    Iter::new(link)?.read_to_end(&mut met)?;
+    Ok(met)
+}
+
+/// Network namespaces by inode, each with a way into it.
+fn namespaces() -> BTreeMap<u64, PathBuf> {
+    let list = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = list("/run/netns").map(|entry| entry.path());
+    let used = list("/proc").map(|entry| entry.path().join("ns/net"));
+    named.chain(used).filter_map(|path| Some((inode(&path)?, path))).collect()
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|found| found.ino())
+}
+
+fn known(heir: &str) -> Result<(), Error> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default();
+    if names.split_whitespace().any(|name| name == heir) {
+        return Ok(());
+    }
+    Err(Error::Input(format!(
+        "--cc {heir}: the kernel has no such congestion control; it has {}",
+        names.trim_end()
+    )))
+}

@@ -1,0 +1,275 @@
+//! What is served now, read from the pinned maps alone: it needs no daemon and disturbs none.
+use super::agent::flow_key;
+use super::pins::{self, Maps};
+use super::record::{Flow, LATENCY_BUCKETS, PACING_NONE, Totals, state};
+use super::table::Table;
+use crate::clock;
+use crate::error::Error;
+use ackademy::units::{Rate, Span, Time};
+use serde::Serialize;
+use std::fmt::{self, Display, Formatter};
+use std::path::Path;
+
+/// A congestion control, its daemon and its flows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// What the congestion control is called.
+    pub name: String,
+    /// Process that serves it; `None`: nobody does, its flows are under CUBIC.
+    pub daemon: Option<u32>,
+    /// Most flows at a time.
+    pub slots: u32,
+    /// Counts since it was registered.
+    pub counts: Counts,
+    /// From a sample to the first acknowledgement that obeys the answer.
+    pub latency: Latency,
+    /// Those that are open, the oldest first.
+    pub flows: Vec<FlowStatus>,
+}
+
+/// Counts over all flows, open and closed.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Counts {
+    /// Flows that got a slot.
+    pub opened: u64,
+    /// Flows that gave it back.
+    pub closed: u64,
+    /// Flows that found no slot and are under CUBIC.
+    pub without_slot: u64,
+    /// Samples that went up.
+    pub samples: u64,
+    /// Decisions that were applied.
+    pub decisions: u64,
+    /// Falls to CUBIC.
+    pub fallbacks: u64,
+    /// Samples that the full ring refused.
+    pub refused: u64,
+    /// Decisions that no sender can obey.
+    pub invalid: u64,
+}
+
+/// Quantiles, in microseconds, each at most a quarter too large; zero before the first decision.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    /// Median.
+    pub p50_us: f64,
+    /// 90th percentile.
+    pub p90_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+}
+
+/// One flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowStatus {
+    /// Sender's address and port.
+    pub local: String,
+    /// Receiver's address and port.
+    pub remote: String,
+    /// Inode of the sender's network namespace.
+    pub namespace: u64,
+    /// `agent`: obeys the controller; `cubic`: waits for it under CUBIC; `abandoned`: stays there.
+    pub state: &'static str,
+    /// Since it was opened, or chose this congestion control.
+    pub age_s: f64,
+    /// Smoothed round trip.
+    pub srtt_ms: f64,
+    /// Smallest round trip.
+    pub min_rtt_ms: f64,
+    /// Window.
+    pub cwnd_pkts: u32,
+    /// Payload; `None`: not paced.
+    pub pacing_mbps: Option<f64>,
+    /// Samples that went up.
+    pub samples: u64,
+    /// Decisions that were applied.
+    pub decisions: u64,
+    /// Falls to CUBIC.
+    pub fallbacks: u64,
+}
+
+impl Status {
+    /// Of what is pinned in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// If nothing is, or something of another version.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        let name = pins::origin(folder)?.name();
+        let maps = Maps::open(folder)?;
+        let totals = Table::<Totals>::map(&maps.totals)?.read(0);
+        let table = Table::<Flow>::map(&maps.flows)?;
+        let now = clock::now();
+        let mut flows: Vec<Flow> = (0..table.len())
+            .map(|slot| table.read(slot))
+            .filter(|flow| flow.state != state::FREE)
+            .collect();
+        flows.sort_by_key(|flow| flow.opened_at);
+        Ok(Self {
+            name,
+            daemon: pins::daemon(folder),
+            slots: table.len(),
+            counts: Counts::of(&totals),
+            latency: Latency::of(&totals),
+            flows: flows.iter().map(|flow| FlowStatus::of(flow, now)).collect(),
+        })
+    }
+}
+
+impl Counts {
+    fn of(totals: &Totals) -> Self {
+        let Totals { opened, closed, without_slot, samples, .. } = *totals;
+        let Totals { decisions, fallbacks, refused, invalid, .. } = *totals;
+        Self { opened, closed, without_slot, samples, decisions, fallbacks, refused, invalid }
+    }
+}
+
+impl Latency {
+    fn of(totals: &Totals) -> Self {
+        let us = |quantile| latency_quantile(&totals.latency, quantile).0 as f64 / 1e3;
+        Self { p50_us: us(0.5), p90_us: us(0.9), p99_us: us(0.99) }
+    }
+}
+
+/// Upper end of the bucket that holds the quantile.
+fn latency_quantile(buckets: &[u64; LATENCY_BUCKETS], quantile: f64) -> Span {
+    let total: u64 = buckets.iter().sum();
+    let rank = ((total as f64 * quantile).ceil() as u64).max(1);
+    let mut seen = 0;
+    for (index, count) in (0..).zip(buckets) {
+        seen += count;
+        if seen >= rank {
+            return Span(bucket_end(index));
+        }
+    }
+    Span::ZERO
+}
+
+/// First nanosecond after those of a bucket: four buckets per power of two (`bucket` of the BPF
+/// program).
+fn bucket_end(index: u32) -> u64 {
+    let (log, quarter) = (index / 4, u64::from(index % 4));
+    if log < 2 { quarter + 1 } else { (4 + quarter + 1) << (log - 2) }
+}
+
+impl FlowStatus {
+    fn of(flow: &Flow, now: Time) -> Self {
+        let key = flow_key(flow);
+        let ms = |us: u32| f64::from(us) / 1e3;
+        let paced = flow.pacing != PACING_NONE;
+        Self {
+            local: key.local.to_string(),
+            remote: key.remote.to_string(),
+            namespace: key.namespace,
+            state: match flow.state {
+                state::AGENT => "agent",
+                state::CUBIC => "cubic",
+                _ => "abandoned",
+            },
+            age_s: now.since(Time(flow.opened_at)).as_secs_f64(),
+            srtt_ms: ms(flow.srtt_us),
+            min_rtt_ms: ms(flow.min_rtt_us),
+            cwnd_pkts: flow.cwnd,
+            pacing_mbps: paced.then(|| Rate(flow.pacing.saturating_mul(8)).as_mbps()),
+            samples: flow.samples,
+            decisions: flow.decisions,
+            fallbacks: flow.fallbacks,
+        }
+    }
+}
+
+impl Display for Status {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        let Counts {
+            opened,
+            closed,
+            without_slot,
+            samples,
+            decisions,
+            fallbacks,
+            refused,
+            invalid,
+        } = self.counts;
+        match self.daemon {
+            Some(process) => writeln!(f, "`{}`: process {process}", self.name)?,
+            None => writeln!(f, "`{}`: no daemon, flows are under CUBIC", self.name)?,
+        }
+        writeln!(
+            f,
+            "flows      {} of {} slots; opened {opened}, closed {closed}, without a slot {without_slot}",
+            self.flows.len(),
+            self.slots
+        )?;
+        writeln!(f, "samples    {samples}, and {refused} that the full ring refused")?;
+        writeln!(f, "decisions  {decisions}, and {invalid} that no sender can obey")?;
+        writeln!(f, "fallbacks  {fallbacks}")?;
+        let Latency { p50_us, p90_us, p99_us } = self.latency;
+        writeln!(
+            f,
+            "latency    p50 {p50_us:.0} us, p90 {p90_us:.0} us, p99 {p99_us:.0} us from sample to applied decision"
+        )?;
+        if self.flows.is_empty() {
+            return Ok(());
+        }
+        let wide = |text: fn(&FlowStatus) -> &str| {
+            self.flows.iter().map(|flow| text(flow).len()).max().unwrap_or(0).max(6)
+        };
+        let (local, remote) = (wide(|flow| &flow.local), wide(|flow| &flow.remote));
+        writeln!(
+            f,
+            "\n{:local$}  {:remote$}  {:>10}  {:9}  {:>8}  {:>9}  {:>10}  {:>6}  {:>11}  {:>8}  {:>9}  {:>9}",
+            "local",
+            "remote",
+            "namespace",
+            "state",
+            "age s",
+            "srtt ms",
+            "min_rtt ms",
+            "cwnd",
+            "pacing Mb/s",
+            "samples",
+            "decisions",
+            "fallbacks"
+        )?;
+        for flow in &self.flows {
+            let pacing = flow.pacing_mbps.map_or("-".to_owned(), |mbps| format!("{mbps:.2}"));
+            writeln!(
+                f,
+                "{:local$}  {:remote$}  {:>10}  {:9}  {:>8.1}  {:>9.3}  {:>10.3}  {:>6}  {pacing:>11}  {:>8}  {:>9}  {:>9}",
+                flow.local,
+                flow.remote,
+                flow.namespace,
+                flow.state,
+                flow.age_s,
+                flow.srtt_ms,
+                flow.min_rtt_ms,
+                flow.cwnd_pkts,
+                flow.samples,
+                flow.decisions,
+                flow.fallbacks
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_at_most_a_quarter_too_large() {
+        // 1000 ns: bits 11 1110 1000, the two below the leading one are 11.
+        let mut buckets = [0; LATENCY_BUCKETS];
+        buckets[9 << 2 | 3] = 99;
+        buckets[20 << 2] = 1;
+        assert_eq!(latency_quantile(&buckets, 0.5), Span(1024));
+        assert_eq!(latency_quantile(&buckets, 0.99), Span(1024));
+        assert_eq!(latency_quantile(&buckets, 1.0), Span((1 << 20) * 5 / 4));
+    }
+
+    #[test]
+    fn without_a_decision_the_latency_is_zero() {
+        assert_eq!(latency_quantile(&[0; LATENCY_BUCKETS], 0.5), Span::ZERO);
+    }
+}
