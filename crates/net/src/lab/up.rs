@@ -1,9 +1,10 @@
 //! The hosts and the network of a scenario for a person's own programs, until Ctrl-C.
 use super::hosts::Hosts;
 use super::plan::{Family, Plan};
-use super::{interrupt, run};
+use super::run;
 use crate::clock;
 use crate::error::Error;
+use crate::interrupt;
 use crate::link::emulator::{self, Emulator};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
@@ -23,7 +24,7 @@ pub fn up(network: &Network, seed: Seed, family: Family, spin: Span) -> Result<(
     hosts.owner.ends_on_request()?;
     let ports = std::mem::take(&mut hosts.ports);
     let fabric = run::fabric(network, &plan, seed)?;
-    let options = emulator::Options { epoch: Some(clock::now()), spin, realtime: true };
+    let options = emulator::Options { epoch: Some(clock::now()), spin };
     let emulator = Emulator::new(ports, fabric, options);
     print(&plan, &hosts);
     let stop = AtomicBool::new(false);
