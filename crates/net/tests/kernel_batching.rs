@@ -49,7 +49,8 @@ fn record(delivered: u32) -> Record {
 fn window(spec: &'static Spec, seed: u32, batch: u32, packets: u32) -> f64 {
     let (loss, recovered) = (4000, 4100);
     let params = Params::defaults(spec.params);
-    let mut adapter = Adapter::new(&flow(seed), Box::new(controllers::per_flow(spec, params)));
+    let mut adapter =
+        Adapter::new(&flow(seed), &record(0), Box::new(controllers::per_flow(spec, params)));
     for delivered in 1..=packets {
         let held = delivered.clamp(loss, recovered) - loss;
         let lost = u32::from(delivered >= loss);
@@ -98,7 +99,8 @@ fn records_of_many_packets_give_the_windows_of_single_ones() {
 fn slow_start_is_seen_until_the_threshold_and_not_after_it() {
     let spec = controllers::find("new_reno").expect("in the table");
     let params = Params::defaults(spec.params);
-    let mut adapter = Adapter::new(&flow(1), Box::new(controllers::per_flow(spec, params)));
+    let mut adapter =
+        Adapter::new(&flow(1), &record(0), Box::new(controllers::per_flow(spec, params)));
     let mut growing = Vec::new();
     for delivered in (10..=100).step_by(10) {
         adapter.on_record(&record(delivered));
@@ -116,7 +118,7 @@ fn a_refused_record_changes_nothing_but_the_time() {
         let windows = [[10, 20, 30], [10, 10, 30]].map(|told| {
             let params = Params::defaults(spec.params);
             let governor = Box::new(controllers::per_flow(spec, params));
-            let mut adapter = Adapter::new(&flow(1), governor);
+            let mut adapter = Adapter::new(&flow(1), &record(0), governor);
             for delivered in told {
                 adapter.on_record(&record(delivered));
             }
@@ -131,8 +133,8 @@ fn a_refused_record_changes_nothing_but_the_time() {
 fn counts_may_wrap() {
     let spec = controllers::find("new_reno").expect("in the table");
     let governor = controllers::per_flow(spec, Params::defaults(spec.params));
-    let near = Flow { delivered: u32::MAX - 4, lost: u32::MAX, ..flow(1) };
-    let mut adapter = Adapter::new(&near, Box::new(governor));
+    let near = Record { delivered: u32::MAX - 4, lost: u32::MAX, ..record(0) };
+    let mut adapter = Adapter::new(&flow(1), &near, Box::new(governor));
     adapter.on_record(&Record { delivered: 5, lost: u32::MAX, ..record(10) });
     assert_eq!(adapter.allowed().expect("a window").cwnd, 20);
 }

@@ -89,10 +89,10 @@ fn a_pacing_rate_is_kept_to_within_five_percent() {
     let bench = Bench::new("pace", "rate_mbps = 100\ndelay_ms = 15");
     let (served, _) = Served::logged("pc", move |_| Box::new(Fixed(control)));
     let mut acked = Vec::new();
-    let look = |at: Duration, info: &common::TcpInfo| acked.push((at, info.acked));
+    let look = |at: Duration, info: &common::TcpInfo| acked.push((at.as_secs_f64(), info.acked));
     bench.transfer(&served.name, secs(3.0), look).check();
     let (first, last) = (acked[acked.len() / 3], acked[acked.len() - 1]);
-    let payload = (last.1 - first.1) as f64 * 8.0 / (last.0 - first.0).as_secs_f64();
+    let payload = (last.1 - first.1) as f64 * 8.0 / (last.0 - first.0);
     let wire = payload * 1500.0 / 1448.0;
     assert!((wire / rate.0 as f64 - 1.0).abs() < 0.05, "{wire} bit/s of {rate:?}");
 }

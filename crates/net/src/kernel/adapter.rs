@@ -32,6 +32,12 @@ struct Counts {
     lost: u32,
 }
 
+impl Counts {
+    fn of(record: &Record) -> Self {
+        Self { delivered: record.delivered, held: record.held, lost: record.lost }
+    }
+}
+
 /// One flow and what governs it.
 pub struct Adapter {
     governor: Box<dyn Coupled>,
@@ -66,15 +72,15 @@ pub fn flow_info(flow: &Flow) -> FlowInfo {
 }
 
 impl Adapter {
-    /// Puts the flow under `governor`.
-    pub fn new(flow: &Flow, mut governor: Box<dyn Coupled>) -> Self {
+    /// Puts the flow under `governor`, which hears of what comes after the record `first`.
+    pub fn new(flow: &Flow, first: &Record, mut governor: Box<dyn Coupled>) -> Self {
         let info = flow_info(flow);
         governor.subflow_added(SUBFLOW, &info);
         Self {
             governor,
             packet: info.mss.0,
             payload: u64::from(flow.mss),
-            seen: Counts { delivered: flow.delivered, held: flow.held, lost: flow.lost },
+            seen: Counts::of(first),
             delivered: Bytes::ZERO,
             delivery_rate: Rate(0),
             sent_at: info.start,
@@ -92,7 +98,7 @@ impl Adapter {
     pub fn on_record(&mut self, record: &Record) {
         self.now = self.now.max(Time(record.now));
         self.sent_at = self.sent_at.max(Time(record.sent_at)).min(self.now);
-        let counts = Counts { delivered: record.delivered, held: record.held, lost: record.lost };
+        let counts = Counts::of(record);
         let delivered = counts.delivered.wrapping_sub(self.seen.delivered);
         let held = counts.held.wrapping_sub(self.seen.held).min(delivered);
         let lost = counts.lost.wrapping_sub(self.seen.lost);

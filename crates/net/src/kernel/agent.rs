@@ -5,6 +5,7 @@ use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, kind, verd
 use super::{Assign, FlowKey, FlowTotals, Options};
 use crate::clock;
 use crate::error::Error;
+use crate::link::lateness::Lateness;
 use ackademy::units::Time;
 use libbpf_rs::RingBufferBuilder;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -43,6 +44,8 @@ pub struct Agent {
     served: Vec<Option<Served>>,
     /// Time, slot, generation. Entries outlive their flows and their reasons.
     timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
+    /// From the making of a record to the writing of its answer.
+    answers: Lateness,
 }
 
 impl Agent {
@@ -54,7 +57,13 @@ impl Agent {
     pub fn start(options: &Options, assign: Box<dyn Assign>) -> Result<Self, Error> {
         let program = Program::start(options)?;
         let served = (0..options.slots).map(|_| None).collect();
-        Ok(Self { program, assign, served, timers: BinaryHeap::new() })
+        Ok(Self {
+            program,
+            assign,
+            served,
+            timers: BinaryHeap::new(),
+            answers: Lateness::default(),
+        })
     }
 
     /// Serves until `stop`.
@@ -101,6 +110,12 @@ impl Agent {
         self.program.totals.read(0)
     }
 
+    /// How long records took from their making to the writing of their answers. From there to the
+    /// acknowledgement that applies them: [`record::Totals::latency`].
+    pub fn answers(&self) -> &Lateness {
+        &self.answers
+    }
+
     /// Until the next timer, at most a nap.
     fn patience(&self) -> Duration {
         match self.timers.peek() {
@@ -133,6 +148,7 @@ impl Agent {
                     adapter.on_record(record);
                 }
             });
+            self.answers.record(clock::now().since(Time(record.now)));
         }
     }
 
@@ -152,7 +168,7 @@ impl Agent {
         let assign = &mut self.assign;
         let adapter = catch_unwind(AssertUnwindSafe(|| {
             let governor = assign.governor(&key, &flow_info(&flow))?;
-            Some(Adapter::new(&flow, governor))
+            Some(Adapter::new(&flow, record, governor))
         }));
         self.served[record.slot as usize] = Some(Served {
             key,

@@ -405,7 +405,8 @@ static __always_inline void take_decision(struct sock *sk, struct state *st, __u
 		st->asked = taken.number < st->number ? st->number : 0;
 		st->asked_at = st->newest_at;
 	}
-	if (taken.number > st->answered)
+	/* The first record is made a round trip before the first acknowledgement. */
+	if (taken.number > st->answered && taken.number > 1)
 		note_latency(taken.sampled_at, now);
 	st->answered = taken.number;
 	if (taken.verdict > VERDICT_GROW) {
@@ -671,6 +672,10 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 		tell(sk, RECORD_TIMEOUT);
 		return;
 	}
+	/* As tcp_end_cwnd_reduction, which leaves it to us: a loss that a probe repaired ends with the
+	 * acknowledgement that shows it. */
+	if (st->mode != FLOW_AGENT && old_state == CA_CWR && new_state < CA_CWR)
+		set_cwnd(tp, min_u32(tp->snd_cwnd, tp->snd_ssthresh));
 	if (!reducing(new_state) || reducing(old_state))
 		return;
 	st->prr_delivered = 0;
