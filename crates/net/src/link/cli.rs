@@ -1,6 +1,6 @@
 //! The command line: two namespaces, a link between them, and perhaps a program.
 use super::emulator::{Emulator, Options, Progress, Report};
-use super::fabric::Fabric;
+use super::fabric::{BYTES_MAX, Fabric};
 use super::lateness::Lateness;
 use super::namespace::{self, Namespace};
 use super::options::LinkOptions;
@@ -278,6 +278,14 @@ fn summary(report: &Report) -> String {
     let _ = writeln!(text, "late   {} ({priority})", quantiles(&report.lateness));
     if report.missed > 0 {
         let _ = writeln!(text, "       {} packets lost: the machine was too slow", report.missed);
+    }
+    if report.network.refused > 0 {
+        let most = BYTES_MAX.0 >> 20;
+        let _ = writeln!(
+            text,
+            "       {} packets lost: the link held {most} MiB",
+            report.network.refused
+        );
     }
     text
 }

@@ -1,6 +1,7 @@
 //! Network namespaces: making them, working inside them, removing them.
 use crate::error::Error;
 use nix::sched::{CloneFlags, setns};
+use nix::unistd::geteuid;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,6 +24,9 @@ impl Namespace {
     ///
     /// If the name is taken, or the process may not.
     pub fn create(name: &str) -> Result<Self, Error> {
+        if !geteuid().is_root() {
+            return Err(Error::Input(format!("network namespace {name}: only root may make it")));
+        }
         run("ip", &["netns", "add", name])?;
         let namespace = Self { name: name.to_owned() };
         run("ip", &["-n", name, "link", "set", "lo", "up"])?;
