@@ -1,6 +1,6 @@
 //! The command line: two namespaces, a link between them, and perhaps a program.
 use super::emulator::{Emulator, Options, Progress, Report};
-use super::fabric::Fabric;
+use super::fabric::{BYTES_MAX, Fabric};
 use super::lateness::Lateness;
 use super::namespace::{self, Namespace};
 use super::options::LinkOptions;
@@ -33,6 +33,9 @@ pub struct Arguments {
     /// Busy-wait for the last so many microseconds before a packet is due: less lateness, more CPU
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin_us: u64,
+    /// Leave the thread's priority as it is: kinder to other programs, later for packets
+    #[arg(long)]
+    no_realtime: bool,
     /// Largest IP packet, in bytes
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
@@ -89,14 +92,14 @@ struct End {
 ///
 /// One line for a person.
 pub fn run(arguments: Arguments) -> Result<(), Error> {
-    let Arguments { link, seed, spin_us, mtu, left, right, command } = arguments;
+    let Arguments { link, seed, spin_us, no_realtime, mtu, left, right, command } = arguments;
     let network = link.network()?;
     catch_signals()?;
     let ends = [End::new(left, LEFT, 1)?, End::new(right, RIGHT, 2)?];
     let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
     let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
-    let options = Options { epoch: None, spin: Span::from_micros(spin_us) };
+    let options = Options { epoch: None, spin: Span::from_micros(spin_us), realtime: !no_realtime };
     let emulator = Emulator::new(ports, fabric, options);
     if command.is_empty() {
         ends.iter().for_each(End::introduce);
@@ -157,7 +160,7 @@ fn catch_signals() -> Result<(), Error> {
 /// Starts the program, if there is one, inside a namespace.
 fn start(command: &[String], namespace: &Path) -> Result<Option<Child>, Error> {
     let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    namespace::within(namespace, || {
+    namespace::within(&namespace::open(namespace)?, || {
         let child = Command::new(program).args(arguments).spawn();
         let child = child.map_err(|error| Error::Input(format!("{program}: {error}")))?;
         Ok(Some(child))
@@ -275,6 +278,14 @@ fn summary(report: &Report) -> String {
     let _ = writeln!(text, "late   {} ({priority})", quantiles(&report.lateness));
     if report.missed > 0 {
         let _ = writeln!(text, "       {} packets lost: the machine was too slow", report.missed);
+    }
+    if report.network.refused > 0 {
+        let most = BYTES_MAX.0 >> 20;
+        let _ = writeln!(
+            text,
+            "       {} packets lost: the link held {most} MiB",
+            report.network.refused
+        );
     }
     text
 }

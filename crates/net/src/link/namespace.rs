@@ -1,6 +1,7 @@
 //! Network namespaces: making them, working inside them, removing them.
 use crate::error::Error;
 use nix::sched::{CloneFlags, setns};
+use nix::unistd::geteuid;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,6 +24,9 @@ impl Namespace {
     ///
     /// If the name is taken, or the process may not.
     pub fn create(name: &str) -> Result<Self, Error> {
+        if !geteuid().is_root() {
+            return Err(Error::Input(format!("network namespace {name}: only root may make it")));
+        }
         run("ip", &["netns", "add", name])?;
         let namespace = Self { name: name.to_owned() };
         run("ip", &["-n", name, "link", "set", "lo", "up"])?;
@@ -72,23 +76,29 @@ pub fn sweep(prefix: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Opens a namespace by its file: `/run/netns/NAME`, `/proc/PID/ns/net`. It lives as long as this.
+///
+/// # Errors
+///
+/// If there is no such file.
+pub fn open(path: &Path) -> Result<File, Error> {
+    File::open(path)
+        .map_err(|error| Error::Input(format!("network namespace {}: {error}", path.display())))
+}
+
 /// Does some work inside a namespace, in a thread of its own: the caller's namespace, and that of
 /// its other threads, never change. Programs that the work starts are inside too.
 ///
 /// # Errors
 ///
-/// If there is no such namespace, the process may not enter it, or the work fails.
+/// If the process may not enter it, or the work fails.
 pub fn within<T: Send>(
-    namespace: &Path,
+    namespace: &File,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    let file = File::open(namespace).map_err(|error| {
-        Error::Input(format!("network namespace {}: {error}", namespace.display()))
-    })?;
     let enter = || {
-        setns(&file, CloneFlags::CLONE_NEWNET).map_err(|error| {
-            let hint = "root or CAP_SYS_ADMIN is needed";
-            Error::Input(format!("cannot enter {}: {error} ({hint})", namespace.display()))
+        setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|error| {
+            Error::Input(format!("enter a network namespace: {error} (CAP_SYS_ADMIN is needed)"))
         })?;
         work()
     };

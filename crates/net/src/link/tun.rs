@@ -1,6 +1,6 @@
 //! TUN devices: what a program writes in their namespace, this process reads, and the other way
 //! round (the kernel's `Documentation/networking/tuntap.rst`).
-use super::namespace::{run, within};
+use super::namespace::{self, run, within};
 use crate::error::Error;
 use nix::errno::Errno;
 use std::fs::{File, OpenOptions, read_to_string};
@@ -26,6 +26,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Port {
     plan: Plan,
+    namespace: File,
     file: File,
 }
 
@@ -44,7 +45,8 @@ mod ioctl {
 ///
 /// If the namespace or TUN is missing, the name is taken, or the process may not.
 pub fn open(plan: &Plan) -> Result<Port, Error> {
-    within(&plan.namespace, || {
+    let namespace = namespace::open(&plan.namespace)?;
+    let file = within(&namespace, || {
         let file = attach(&plan.device)?;
         let device = &*plan.device;
         // No link-local addresses: their router solicitations would be packets of the experiment.
@@ -59,8 +61,9 @@ pub fn open(plan: &Plan) -> Result<Port, Error> {
             }
             run("ip", &arguments)?;
         }
-        Ok(Port { plan: plan.clone(), file })
-    })
+        Ok(file)
+    })?;
+    Ok(Port { plan: plan.clone(), namespace, file })
 }
 
 /// Makes a TUN device of this name in the namespace of the calling thread.
@@ -124,9 +127,9 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// If the namespace is gone.
+    /// If the device is gone.
     pub fn dropped(&self) -> Result<u64, Error> {
-        within(&self.plan.namespace, || {
+        within(&self.namespace, || {
             let file = "/proc/thread-self/net/dev";
             let table =
                 read_to_string(file).map_err(|error| Error::System(format!("{file}: {error}")))?;
