@@ -84,6 +84,8 @@ struct Sender {
     begun: Time,
     /// Payload written.
     written: u64,
+    /// There was something to send, or to be acknowledged, at the latest reading.
+    active: bool,
     failure: Option<String>,
 }
 
@@ -291,7 +293,12 @@ impl<'a> Senders<'a> {
         }
         for (index, sender) in self.ends.iter_mut().enumerate() {
             let flow = &self.setting.flows[index];
-            sender.read(self.setting.arrived[index].bytes.load(Ordering::Relaxed));
+            // What happens to a flow without data is what has happened; one reading sees the end.
+            let active = sender.app.supply.unsent > 0 || sender.app.may_finish();
+            if active || sender.active {
+                sender.read(self.setting.arrived[index].bytes.load(Ordering::Relaxed));
+            }
+            sender.active = active;
             if sampling && flow.start <= now {
                 sender.watch.sample(self.next_sample, index as u32, &mut self.series);
             }
@@ -369,6 +376,7 @@ impl Sender {
             watch: Watch::new(packet, paced),
             begun: flow.start,
             written: 0,
+            active: false,
             failure: None,
         }
     }
