@@ -138,7 +138,7 @@ def _scatter(gaps: Sequence[Gap], colour: Mapping[str, int]) -> Markup:
         points = []
         for one in _shown(gaps, column):
             sim, kernel = one.sim.estimate(column.key), one.kernel.estimate(column.key)
-            if sim is not None and kernel is not None:
+            if sim and kernel and math.isfinite(sim.value) and math.isfinite(kernel.value):
                 name = f"{one.pair.scenario}, {one.pair.controller}"
                 points.append(Point(name, colour[one.pair.controller], sim.value, kernel.value))
         if points:
