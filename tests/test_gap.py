@@ -17,7 +17,8 @@ import pytest
 
 from ackademy import Scenario, engines, gap
 from ackademy.experiments import quiet, run_cells
-from ackademy.gap import Difference, Gap, Pair, Side, difference
+from ackademy.gap import Claim, Difference, Gap, Pair, Side, difference
+from ackademy.intervals import Interval
 from ackademy.report import gap_markdown
 
 GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
@@ -106,10 +107,28 @@ def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
     throughput, rtt = gap.claims(gaps)
     assert (throughput.ours, throughput.column) == ("cubic", "throughput_mbps")
     assert throughput.observed.value == pytest.approx(-0.02)
-    assert throughput.holds
+    assert throughput.verdict == "holds"
     assert rtt.observed.value == pytest.approx(0.11)
-    assert not rtt.holds
+    assert rtt.verdict == "does not hold"
     assert gap.claims(gaps[:2]) == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "verdict"),
+    [
+        (Interval(0.01, -0.01, 0.029), "holds"),
+        (Interval(0.01, -0.03, 0.05), "undecided"),
+        (Interval(-0.05, -0.06, -0.02), "undecided"),
+        (Interval(-0.05, -0.06, -0.04), "does not hold"),
+        (Interval(0.01, math.nan, math.nan), "holds"),
+        (Interval(0.04, math.nan, math.nan), "does not hold"),
+    ],
+)
+def test_claim_is_undecided_where_its_interval_reaches_over_the_bound(
+    observed: Interval, verdict: str
+) -> None:
+    claim = Claim("path", "cubic", "kernel:cubic", "throughput_mbps", 0.03, observed)
+    assert claim.verdict == verdict
 
 
 def test_gap_is_measured_from_the_tables_of_both_sides(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,8 @@ from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index
 from ackademy.run import read_text
+
+Verdict = Literal["holds", "does not hold", "undecided"]
 
 LARGE_RATIO = 0.05
 """differences above this part of the simulator's value want an explanation"""
@@ -143,9 +146,18 @@ class Claim:
     """relative difference of ours from theirs"""
 
     @property
-    def holds(self) -> bool:
-        """Whether the means are that near."""
-        return abs(self.observed.value) <= self.bound
+    def verdict(self) -> Verdict:
+        """Whether the difference is inside the bound; undecided where its interval reaches over it.
+
+        Without an interval, the value decides.
+        """
+        if math.isnan(self.observed.low):
+            return "holds" if abs(self.observed.value) <= self.bound else "does not hold"
+        if -self.bound <= self.observed.low and self.observed.high <= self.bound:
+            return "holds"
+        if self.observed.high < -self.bound or self.bound < self.observed.low:
+            return "does not hold"
+        return "undecided"
 
 
 def pairs(
