@@ -17,8 +17,8 @@ import pytest
 
 from ackademy import Scenario, engines, gap
 from ackademy.experiments import quiet, run_cells
-from ackademy.gap import Gap, Pair, Side, difference
-from ackademy.intervals import welch_interval
+from ackademy.gap import Claim, Difference, Gap, Pair, Side, difference
+from ackademy.intervals import Interval
 from ackademy.report import gap_markdown
 
 GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
@@ -42,67 +42,93 @@ def start(*words: str, folder: Path, fault: str = "") -> subprocess.Popen[str]:
     )
 
 
-def side(**values: list[float]) -> Side:
-    full = {column.key: np.array(next(iter(values.values()))) for column in gap.COLUMNS}
-    return Side(full | {key: np.array(value) for key, value in values.items()}, drawn=None)
+def side(values: list[float], seeds: tuple[int, ...] = ()) -> Side:
+    everywhere = {column.key: np.array(values) for column in gap.COLUMNS}
+    return Side(seeds or tuple(range(1, len(values) + 1)), everywhere, drawn=None)
 
 
-def test_welch_interval_is_that_of_equal_spreads_and_of_unequal_ones() -> None:
-    low, high = np.array([0.0, 1.0, 2.0]), np.array([10.0, 11.0, 12.0])
-    interval = welch_interval(high, low)  # s²/n = 1/3 each, 4 degrees of freedom
-    assert interval.value == pytest.approx(10.0)
-    assert interval.half_width == pytest.approx(2.776445 * math.sqrt(2 / 3), rel=1e-6)
-    wide, narrow = np.array([0.0, 2.0, 4.0]), np.arange(5.0)
-    interval = welch_interval(wide, narrow)  # s²/n = 4/3 and 1/2, 3.53 degrees: 3
-    assert interval.value == pytest.approx(0.0)
-    assert interval.half_width == pytest.approx(3.182446 * math.sqrt(11 / 6), rel=1e-6)
+def apart(kernel: list[float], sim: list[float]) -> Difference:
+    found = difference(side(kernel), side(sim), "rtt_ms")
+    assert found is not None
+    return found
 
 
 def test_difference_is_kernel_less_simulator_over_the_simulator() -> None:
-    apart = difference(np.array([10.0, 10.0]), np.array([10.9, 11.1]))
-    assert apart.absolute.value == pytest.approx(1.0)
-    assert apart.relative.value == pytest.approx(0.1)
-    # One side varies: Student's quantile for 1 degree of freedom times sqrt(0.02 / 2).
-    assert apart.absolute.half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
-    assert apart.is_large
-    assert not apart.is_significant
+    found = apart(kernel=[10.9, 11.1], sim=[10.0, 10.0])
+    assert found.absolute.value == pytest.approx(1.0)
+    assert found.relative.value == pytest.approx(0.1)
+    # Student's quantile for 1 degree of freedom times 0.1414 / sqrt(2).
+    assert found.absolute.half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
+    assert found.relative.half_width == pytest.approx(12.7062 * 0.01, rel=1e-4)
+    assert found.is_large
+    assert not found.is_significant
 
 
-def test_difference_is_significant_when_its_interval_excludes_zero() -> None:
-    sim, kernel = np.full(5, 10.0), np.array([10.1, 10.11, 10.12, 10.11, 10.1])
-    apart = difference(sim, kernel)
-    assert apart.is_significant
-    assert not apart.is_large
+def test_difference_is_taken_seed_by_seed() -> None:
+    """What a seed does to both sides is not in the interval of their difference."""
+    found = apart(kernel=[1.1, 10.2, 100.15], sim=[1.0, 10.0, 100.0])
+    assert found.absolute.value == pytest.approx(0.15)
+    assert found.absolute.half_width == pytest.approx(4.302653 * 0.05 / math.sqrt(3), rel=1e-4)
+    assert found.is_significant
+    assert not found.is_large
+
+
+def test_difference_is_of_the_seeds_that_both_sides_have() -> None:
+    kernel, sim = side([11.0, 33.0], seeds=(1, 3)), side([10.0, 77.0, 30.0])
+    found = difference(kernel, sim, "rtt_ms")
+    assert found is not None
+    assert found.absolute.value == pytest.approx(2.0)
+    assert found.relative.value == pytest.approx(0.1)
+    assert difference(side([]), sim, "rtt_ms") is None
 
 
 def test_difference_of_one_kernel_run_has_no_interval() -> None:
-    apart = difference(np.full(5, 10.0), np.array([12.0]))
-    assert math.isnan(apart.absolute.low)
-    assert apart.is_large
-    assert not apart.is_significant
+    found = apart(kernel=[12.0], sim=[10.0, 10.0])
+    assert math.isnan(found.absolute.low)
+    assert found.is_large
+    assert not found.is_significant
 
 
 @pytest.mark.parametrize(("kernel", "relative"), [(0.0, 0.0), (0.1, math.inf)])
 def test_difference_from_nothing_is_nothing_or_infinite(kernel: float, relative: float) -> None:
-    apart = difference(np.zeros(3), np.full(3, kernel))
-    assert apart.relative.value == relative
-    assert apart.is_large == (kernel > 0.0)
+    found = apart(kernel=[kernel] * 3, sim=[0.0] * 3)
+    assert found.relative.value == relative
+    assert found.is_large == (kernel > 0.0)
 
 
 def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
-    ours = side(throughput_mbps=[9.8, 9.8], rtt_ms=[111.0, 111.0])
-    theirs = side(throughput_mbps=[10.0, 10.0], rtt_ms=[100.0, 100.0])
+    seeds, slow = (1, 2), np.array([111.0, 111.0])
+    ours = Side(seeds, {"throughput_mbps": np.array([9.8, 9.8]), "rtt_ms": slow}, None)
+    theirs = Side(seeds, {"throughput_mbps": np.array([10.0, 10.0]), "rtt_ms": slow / 1.11}, None)
     gaps = [
-        Gap(Pair("path", name, (), ()), 1, side(rtt_ms=[]), measured, {}, ())
+        Gap(Pair("path", name, (), ()), 1, side([]), measured, {}, ())
         for name, measured in (("cubic", ours), ("new_reno", ours), ("kernel:cubic", theirs))
     ]
     throughput, rtt = gap.claims(gaps)
     assert (throughput.ours, throughput.column) == ("cubic", "throughput_mbps")
     assert throughput.observed.value == pytest.approx(-0.02)
-    assert throughput.holds
+    assert throughput.verdict == "holds"
     assert rtt.observed.value == pytest.approx(0.11)
-    assert not rtt.holds
+    assert rtt.verdict == "does not hold"
     assert gap.claims(gaps[:2]) == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "verdict"),
+    [
+        (Interval(0.01, -0.01, 0.029), "holds"),
+        (Interval(0.01, -0.03, 0.05), "undecided"),
+        (Interval(-0.05, -0.06, -0.02), "undecided"),
+        (Interval(-0.05, -0.06, -0.04), "does not hold"),
+        (Interval(0.01, math.nan, math.nan), "holds"),
+        (Interval(0.04, math.nan, math.nan), "does not hold"),
+    ],
+)
+def test_claim_is_undecided_where_its_interval_reaches_over_the_bound(
+    observed: Interval, verdict: str
+) -> None:
+    claim = Claim("path", "cubic", "kernel:cubic", "throughput_mbps", 0.03, observed)
+    assert claim.verdict == verdict
 
 
 def test_gap_is_measured_from_the_tables_of_both_sides(

@@ -33,7 +33,11 @@ from ackademy.run import measure, python_controllers, simulate
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
-MEASURING = ("cells.py", "kernel.py", "metrics.py", "run.py", "tables.py")
+MEASURING: Mapping[Backend, tuple[str, ...]] = {
+    "sim": ("cells.py", "metrics.py", "run.py", "tables.py"),
+    "kernel": ("cells.py", "metrics.py", "run.py", "tables.py", "kernel.py", "ackademyd.py"),
+}
+"""the sources between a backend and the files of a cell"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def key(cell: Cell) -> str:
         str(cell.seed),
         repr(cell.sample_interval_ms),
         *(("kernel", *kernel.identity()) if cell.backend == "kernel" else (_core.CODE_HASH,)),
-        measuring_hash(),
+        measuring_hash(cell.backend),
         *files,
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_LENGTH]
@@ -147,10 +151,10 @@ def store(folder: Path, files: Files, scratch: Path) -> None:
 
 
 @cache
-def measuring_hash() -> str:
-    """Hash of the sources between the core and the files of a cell."""
+def measuring_hash(backend: Backend) -> str:
+    """Hash of the sources between a backend and the files of a cell."""
     here = Path(__file__).parent
-    sources = [(here / name).read_bytes() for name in MEASURING]
+    sources = [(here / name).read_bytes() for name in MEASURING[backend]]
     sources.append(_core.BINDING_HASH.encode())
     return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
 
@@ -169,7 +173,7 @@ def _description(cell: Cell, scenario: _core.Scenario, record: KernelRun | None)
         "seed": cell.seed,
         "sample_interval_ms": cell.sample_interval_ms,
         "code": _core.CODE_HASH,
-        "measuring": measuring_hash(),
+        "measuring": measuring_hash(cell.backend),
         "resolved": scenario.canonical(),
     }
     if record is not None:

@@ -217,7 +217,7 @@ def gap_command(
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]
     engine = engines.local(jobs or engines.core_count())
-    before = experiments.missing(emulated, folder)
+    before = experiments.missing(folder, emulated)
     batch = _run_cells(simulated, folder, engine, console, "gap, simulating")
     if before:
         console.print(terminal_gap.forecast(before), highlight=False)

@@ -106,7 +106,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
     return Batch(len(folders), len(folders) - len(todo), failures)
 
 
-def missing(cells: Sequence[Cell], folder: Path) -> list[Cell]:
+def missing(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
     """The cells that `run_cells` would run."""
     return [cell for cell in cells if not _is_kept(folder / key(cell), cell)]
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -14,10 +15,12 @@ from ackademy import controllers, experiments
 from ackademy.cells import Cell
 from ackademy.compare import Column
 from ackademy.errors import ControllerError
-from ackademy.intervals import Interval, t_interval, welch_interval
+from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index
 from ackademy.run import read_text
+
+Verdict = Literal["holds", "does not hold", "undecided"]
 
 LARGE_RATIO = 0.05
 """differences above this part of the simulator's value want an explanation"""
@@ -52,15 +55,21 @@ class Pair:
 class Side:
     """What one backend measured."""
 
+    seeds: tuple[int, ...]
+    """of the runs that count"""
     values: Mapping[str, FloatArray]
-    """by column, one value per run that counts"""
+    """by column, one value per seed"""
     drawn: Cell | None
     """the run with a time series"""
 
     @property
     def n_runs(self) -> int:
         """That count."""
-        return self.values[COLUMNS[0].key].size
+        return len(self.seeds)
+
+    def at(self, seeds: Sequence[int], column: str) -> FloatArray:
+        """The values of these seeds, in their order."""
+        return self.values[column][[self.seeds.index(seed) for seed in seeds]]
 
     def estimate(self, column: str) -> Interval | None:
         """Mean and its 95 % interval; none without runs."""
@@ -69,12 +78,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Kernel less simulator."""
+    """One side less another that it is measured by, as the kernel less the simulator."""
 
     absolute: Interval
     """in the unit of the column"""
     relative: Interval
-    """over the simulator's mean; infinite where that is 0"""
+    """over the mean of the other side; infinite where that is 0"""
 
     @property
     def is_significant(self) -> bool:
@@ -137,9 +146,18 @@ class Claim:
     """relative difference of ours from theirs"""
 
     @property
-    def holds(self) -> bool:
-        """Whether the means are that near."""
-        return abs(self.observed.value) <= self.bound
+    def verdict(self) -> Verdict:
+        """Whether the difference is inside the bound; undecided where its interval reaches over it.
+
+        Without an interval, the value decides.
+        """
+        if math.isnan(self.observed.low):
+            return "holds" if abs(self.observed.value) <= self.bound else "does not hold"
+        if -self.bound <= self.observed.low and self.observed.high <= self.bound:
+            return "holds"
+        if self.observed.high < -self.bound or self.bound < self.observed.low:
+            return "does not hold"
+        return "undecided"
 
 
 def pairs(
@@ -193,22 +211,31 @@ def measure(found: Sequence[Pair], folder: Path) -> list[Gap]:
     return [_gap(pair, folder) for pair in found]
 
 
-def difference(sim: FloatArray, kernel: FloatArray) -> Difference:
-    """How far the kernel's runs are from the simulator's.
+def difference(side: Side, other: Side, column: str) -> Difference | None:
+    """How far one side is from another, seed by seed.
+
+    A seed draws the same start times and the same fate of the n-th packet on both sides, so that
+    what it makes worse for one it makes worse for the other, and the difference varies less than
+    either.
 
     Args:
-        sim: shape (n_runs,), at least one; a value per run.
-        kernel: shape (m_runs,), at least one.
+        side: what is compared, such as the kernel.
+        other: what it is measured by, such as the simulator.
+        column: which number.
 
     Returns:
-        The difference of the means with Welch's interval, also as a part of the simulator's mean,
-        which is taken as exact there. No interval where the kernel has one run: no two of its runs
-        are alike, while the simulator's may well be.
+        The mean difference over the seeds of both sides with Student's interval, also as a part of
+        the other side's mean, which is taken as exact there. No interval for one seed; nothing for
+        none.
     """
-    absolute = welch_interval(kernel, sim)
-    if kernel.size == 1:
+    seeds = [seed for seed in side.seeds if seed in other.seeds]
+    if not seeds:
+        return None
+    ours, theirs = side.at(seeds, column), other.at(seeds, column)
+    absolute = t_interval(ours - theirs)
+    if len(seeds) == 1:
         absolute = Interval(absolute.value, math.nan, math.nan)
-    return Difference(absolute, _over(absolute, float(np.mean(sim))))
+    return Difference(absolute, _over(absolute, float(theirs.mean())))
 
 
 def claims(gaps: Sequence[Gap]) -> list[Claim]:
@@ -217,11 +244,12 @@ def claims(gaps: Sequence[Gap]) -> list[Claim]:
     found = []
     for (scenario, name), theirs in by_name.items():
         ours = by_name.get((scenario, OURS.get(name, "")))
-        if ours is None or not ours.n_runs or not theirs.n_runs:
+        if ours is None:
             continue
         for column, bound in CLAIMS:
-            apart = difference(theirs.values[column], ours.values[column])
-            found.append(Claim(scenario, OURS[name], name, column, bound, apart.relative))
+            apart = difference(ours, theirs, column)
+            if apart is not None:
+                found.append(Claim(scenario, OURS[name], name, column, bound, apart.relative))
     return found
 
 
@@ -244,11 +272,8 @@ def _gap(pair: Pair, folder: Path) -> Gap:
     sim_cells, _ = experiments.countable(folder, pair.sim)
     kernel_cells, kernel_runs = experiments.countable(folder, pair.kernel)
     sim, kernel = _side(sim_cells, folder), _side(kernel_cells, folder)
-    differences = {
-        column.key: difference(sim.values[column.key], kernel.values[column.key])
-        for column in COLUMNS
-        if sim.n_runs and kernel.n_runs
-    }
+    apart = {column.key: difference(kernel, sim, column.key) for column in COLUMNS}
+    differences = {key: value for key, value in apart.items() if value is not None}
     n_flows = len((pair.kernel or pair.sim)[0].scenario().flows)
     return Gap(pair, n_flows, sim, kernel, differences, kernel_runs)
 
@@ -256,20 +281,29 @@ def _gap(pair: Pair, folder: Path) -> Gap:
 def _side(cells: Sequence[Cell], folder: Path) -> Side:
     rows = [_one_run(experiments.read(folder, cell, "summary")) for cell in cells]
     values = {column.key: np.array([row[column.key] for row in rows]) for column in COLUMNS}
-    return Side(values, next((cell for cell in cells if cell.sample_interval_ms > 0.0), None))
+    seeds = tuple(cell.seed for cell in cells)
+    return Side(
+        seeds, values, next((cell for cell in cells if cell.sample_interval_ms > 0.0), None)
+    )
 
 
 def _one_run(flows: pl.DataFrame) -> dict[str, float]:
-    rtt = flows["rtt_mean_ms"].to_numpy()
+    rtt, base_rtt = flows["rtt_mean_ms"], flows["base_rtt_ms"]
     throughput = flows["throughput_mbps"].to_numpy()
     sent = float(flows["sent_packets"].sum())
     return {
         "throughput_mbps": float(throughput.mean()),
-        "rtt_ms": float(np.nanmean(rtt)),
-        "delay_ms": float(np.nanmean(rtt - flows["base_rtt_ms"].to_numpy())),
+        "rtt_ms": _mean_of_known(rtt),
+        "delay_ms": _mean_of_known(rtt - base_rtt),
         "loss_ratio": float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
         "jain": jain_index(throughput),
     }
+
+
+def _mean_of_known(values: pl.Series) -> float:
+    """Without the flows that never had a sample; `nan` if none had."""
+    known = values.drop_nans().to_numpy()
+    return float(known.mean()) if known.size else math.nan
 
 
 def _over(interval: Interval, mean: float) -> Interval:

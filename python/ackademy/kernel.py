@@ -6,13 +6,11 @@ simulator's tables as JSON, with how well it kept time.
 
 from __future__ import annotations
 
-import errno
+import fcntl
 import json
 import math
 import os
-import socket
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -178,28 +176,6 @@ def emulate_in_time(
     return tables, KernelRun.parse(run.report, attempts)
 
 
-def notes(runs: Sequence[KernelRun]) -> list[str]:
-    """For the reader of a report: how the runs went, one line each; none without runs."""
-    if not runs:
-        return []
-    late, longest = (max(run.lateness_us[name] for run in runs) for name in ("p99", "max"))
-    decided = [run.decision_us["p99"] for run in runs if run.decisions]
-    words = [
-        f"emulator late by {late:.0f} µs at p99, {longest:.0f} µs at most",
-        "scheduler " + " and ".join(sorted({run.scheduler for run in runs})),
-        f"{sum(run.decisions for run in runs)} decisions"
-        + (f" (p99 {max(decided):.0f} µs)" if decided else ""),
-        f"{sum(run.fallbacks for run in runs)} fallbacks",
-    ]
-    lines = [f"kernel {runs[0].release}: {'; '.join(words)}"]
-    invalid = [run for run in runs if not run.valid]
-    if invalid:
-        which = "this run is" if len(runs) == 1 else f"{len(invalid)} of {len(runs)} runs are"
-        lines.append(f"{which} invalid: {invalid[0].why_invalid}")
-    assumptions = dict.fromkeys(line for run in runs for line in run.assumptions)
-    return [*lines, *(f"assumed: {line}" for line in assumptions)]
-
-
 def identity() -> tuple[str, str]:
     """What a result depends on besides its scenario: release of the kernel, hash of the program.
 
@@ -211,19 +187,12 @@ def identity() -> tuple[str, str]:
 
 @contextmanager
 def _machine_to_itself() -> Iterator[None]:
-    """One run at a time on this machine: a second would make both late.
+    """One run of the program at a time, also of several commands: a second makes both late.
 
-    The lock is a name in the kernel and no file, so that nothing is left of it after a crash.
+    The lock is on the program's own file, so that there is nothing to leave behind.
     """
-    with socket.socket(socket.AF_UNIX) as lock:
-        while True:
-            try:
-                lock.bind("\0ackademy kernel run")
-                break
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                time.sleep(0.2)
+    with ackademyd.find().open("rb") as program:
+        fcntl.flock(program, fcntl.LOCK_EX)
         yield
 
 

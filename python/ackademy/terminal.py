@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -14,8 +15,9 @@ from rich.text import Text
 
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
-from ackademy.kernel import KernelRun, notes
+from ackademy.kernel import KernelRun
 from ackademy.measures import METRICS
+from ackademy.report.kernel_notes import notes
 from ackademy.report.numbers import counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
 from ackademy.reproduce import Measured, Reproduction, difference_ratio
@@ -42,7 +44,8 @@ def progress_bar(console: Console, label: str) -> Iterator[experiments.Progress]
         yield _lines(console, label)
         return
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    # The time left is estimated from the last ten minutes: a cell may take one of them.
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=600.0) as bar:
         task = bar.add_task(label, total=None)
 
         def update(n_done: int, n_cells: int) -> None:
@@ -240,13 +243,17 @@ def _assumptions(result: Reproduction) -> Table:
 
 
 def _lines(console: Console, label: str) -> experiments.Progress:
-    printed = -1
+    printed, begun, n_before = -1, time.monotonic(), -1
 
     def update(n_done: int, n_cells: int) -> None:
-        nonlocal printed
+        nonlocal printed, n_before
+        n_before = n_done if n_before < 0 else n_before
         tenth = 10 * n_done // n_cells if n_cells else 10
         if tenth > printed:
             printed = tenth
-            console.print(f"{label}: {n_done} of {n_cells} cells", highlight=False)
+            per_cell = (time.monotonic() - begun) / max(n_done - n_before, 1)
+            left_min = (n_cells - n_done) * per_cell / 60.0
+            more = f", about {left_min:.0f} min left" if left_min > 1.0 else ""
+            console.print(f"{label}: {n_done} of {n_cells} cells{more}", highlight=False)
 
     return update

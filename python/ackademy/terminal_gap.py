@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -17,6 +17,11 @@ from ackademy.terminal import fitting, headed_table, kernel_notes
 
 SET_UP_S = 1.0
 """of namespaces, per run"""
+VERDICT_STYLES: Mapping[gap.Verdict, str] = {
+    "holds": "green",
+    "does not hold": "red",
+    "undecided": "yellow",
+}
 SIDES = "simulator\nkernel\ndifference"
 
 
@@ -84,9 +89,8 @@ def _claims(claims: Sequence[Claim]) -> list[Table]:
     table = headed_table(title, ["scenario", "ours", "theirs"], heads)
     rows: dict[tuple[str, str, str], list[Text]] = {}
     for claim in claims:
-        verdict = "holds" if claim.holds else "does not hold"
-        text = Text(f"{percent(claim.observed.value)} {verdict}")
-        text.stylize("green" if claim.holds else "red")
+        text = Text(f"{percent(claim.observed.value)} {claim.verdict}")
+        text.stylize(VERDICT_STYLES[claim.verdict])
         rows.setdefault((claim.scenario, claim.ours, claim.theirs), []).append(text)
     for names, verdicts in rows.items():
         table.add_row(*names, *verdicts)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
-from ackademy.kernel import KernelRun, notes
+from ackademy.kernel import KernelRun
+from ackademy.report.kernel_notes import notes
 from ackademy.report.markup import Markup, element, join, math_label
 from ackademy.report.numbers import counted, significant, with_interval, without_runs
 from ackademy.report.page import Head, Section, document, tabs

@@ -24,6 +24,11 @@ from ackademy.report.series import Strip, strips
 
 FOREST_REACH = (8.0, 60.0)
 """per cent: the axis of differences ends between these"""
+BADGES: Mapping[gap.Verdict, str] = {
+    "holds": "holds",
+    "does not hold": "fails",
+    "undecided": "undecided",
+}
 RUN_HEADS = (
     "late p50 µs",
     "p99 µs",
@@ -93,7 +98,7 @@ def _head(gaps: Sequence[Gap], names: Sequence[str], checked: Sequence[Claim], l
     if n_invalid:
         facts["invalid runs, left out"] = str(n_invalid)
     if checked:
-        held = sum(claim.holds for claim in checked)
+        held = sum(claim.verdict == "holds" for claim in checked)
         facts["claims against the kernel's own that hold"] = f"{held} of {len(checked)}"
     return Head(
         kicker="From the simulator to the kernel",
@@ -138,7 +143,7 @@ def _scatter(gaps: Sequence[Gap], colour: Mapping[str, int]) -> Markup:
         points = []
         for one in _shown(gaps, column):
             sim, kernel = one.sim.estimate(column.key), one.kernel.estimate(column.key)
-            if sim is not None and kernel is not None:
+            if sim and kernel and math.isfinite(sim.value) and math.isfinite(kernel.value):
                 name = f"{one.pair.scenario}, {one.pair.controller}"
                 points.append(Point(name, colour[one.pair.controller], sim.value, kernel.value))
         if points:
@@ -152,11 +157,7 @@ def _claims_section(claims: Sequence[Claim]) -> list[Section]:
         return []
     rows: dict[tuple[str, str, str], list[Markup]] = {}
     for claim in claims:
-        badge = element(
-            "span",
-            "holds" if claim.holds else "does not hold",
-            class_=f"badge {'holds' if claim.holds else 'fails'}",
-        )
+        badge = element("span", claim.verdict, class_=f"badge {BADGES[claim.verdict]}")
         observed = element("small", percent_with_interval(claim.observed))
         cells = rows.setdefault((claim.scenario, claim.ours, claim.theirs), [])
         cells.append(element("td", badge, observed))
@@ -170,7 +171,10 @@ def _claims_section(claims: Sequence[Claim]) -> list[Section]:
     ]
     head = element("thead", element("tr", element("th", ""), join(heads)))
     table = element("table", head, element("tbody", join(body)))
-    lead = "Our controller in user space and the kernel's own, both on the same emulated link."
+    lead = (
+        "Our controller in user space and the kernel's own, both on the same emulated link. "
+        "Undecided: the 95 % interval of the difference reaches over the bound."
+    )
     return [
         Section("claims", "Beside the kernel's own", lead, element("div", table, class_="scroll"))
     ]

@@ -23,7 +23,7 @@ def tables(gaps: Sequence[Gap], command: str) -> str:
             f"{gap.label_of(claim.column)} of {claim.ours} within {100 * claim.bound:.0f} % of "
             f"{claim.theirs}",
             percent_with_interval(claim.observed),
-            "holds" if claim.holds else "does not hold",
+            claim.verdict,
         )
         for claim in gap.claims(gaps)
     ]

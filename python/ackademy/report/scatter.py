@@ -23,9 +23,9 @@ class Point:
 
 
 def scatter(title: str, unit: str, points: Sequence[Point]) -> Markup:
-    """One panel, simulator to the right and kernel upwards, on equal axes."""
+    """One panel, simulator to the right and kernel upwards, on equal axes; values are finite."""
     values = np.array([(point.sim, point.kernel) for point in points])
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    low, high = float(values.min()), float(values.max())
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     low = max(low - room, 0.0) if low >= 0.0 else low - room
     ends = np.array([low, high + room])
