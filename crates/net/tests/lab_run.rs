@@ -100,7 +100,8 @@ fn records_have_the_simulator_s_columns_and_no_other() {
     let result = run(&[], &scenario);
     let expected = layout(simulated(&scenario, 1));
     let tables = result["tables"].as_object().expect("an object");
-    let count: usize = tables.values().map(|table| table.as_object().map_or(0, serde_json::Map::len)).sum();
+    let count: usize =
+        tables.values().map(|table| table.as_object().map_or(0, serde_json::Map::len)).sum();
     assert_eq!(count, expected.len());
     for (table, name, is_text) in expected {
         let values = column(&result, &table, &name);
