@@ -5,7 +5,7 @@ use ackademy::units::Span;
 use ackademy_net::error::Error;
 use ackademy_net::link::emulator::{Emulator, Options, Report};
 use ackademy_net::link::fabric::{Fabric, Flow};
-use ackademy_net::link::namespace::{Namespace, open, within};
+use ackademy_net::link::namespace::{Namespace, within};
 use ackademy_net::link::tun;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
@@ -83,7 +83,7 @@ impl Bench {
 
     fn within<T: Send>(&self, side: usize, work: impl FnOnce() -> std::io::Result<T> + Send) -> T {
         let work = || work().map_err(|error| Error::System(error.to_string()));
-        within(&open(&self.sides[side].path()).expect("it is there"), work).expect("root")
+        within(&self.sides[side].path(), work).expect("root")
     }
 
     fn finish(mut self) -> Report {
@@ -241,7 +241,7 @@ fn what_the_emulator_does_not_read_in_time_is_counted() {
         mtu: 1500,
     });
     let port = port.expect("TUN");
-    let socket = within(&open(&namespace.path()).expect("it is there"), || {
+    let socket = within(&namespace.path(), || {
         UdpSocket::bind("10.77.0.1:7000").map_err(|error| Error::System(error.to_string()))
     });
     let socket = socket.expect("an address");
