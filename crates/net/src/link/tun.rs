@@ -119,14 +119,15 @@ impl Port {
         }
     }
 
-    /// Hands a packet to its namespace.
+    /// Hands a packet to its namespace, which loses it while the device is down.
     ///
     /// # Errors
     ///
     /// If the device is gone.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         match nix::unistd::write(&self.file, bytes) {
-            Ok(_) => Ok(()),
+            // A device that somebody has set down takes no packets, and may come up again.
+            Ok(_) | Err(Errno::EIO) => Ok(()),
             Err(error) => Err(self.fault(error)),
         }
     }
