@@ -5,10 +5,10 @@ use ackademy::units::Span;
 use ackademy_net::error::Error;
 use ackademy_net::link::emulator::{Emulator, Options, Report};
 use ackademy_net::link::fabric::{Fabric, Flow};
-use ackademy_net::link::namespace::{Namespace, open, within};
+use ackademy_net::link::namespace::{Namespace, run, within};
 use ackademy_net::link::tun;
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::sockopt::{Ipv4Tos, TcpCongestion};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -83,7 +83,7 @@ impl Bench {
 
     fn within<T: Send>(&self, side: usize, work: impl FnOnce() -> std::io::Result<T> + Send) -> T {
         let work = || work().map_err(|error| Error::System(error.to_string()));
-        within(&open(&self.sides[side].path()).expect("it is there"), work).expect("root")
+        within(&self.sides[side].path(), work).expect("root")
     }
 
     fn finish(mut self) -> Report {
@@ -228,6 +228,45 @@ fn tcp_fills_the_rate_of_the_link_and_no_more() {
 }
 
 #[test]
+fn marked_datagrams_pass_the_kernel_s_checks() {
+    const SENT: u64 = 60;
+    const ECT_0: i32 = 0b10;
+    if !possible() {
+        return;
+    }
+    let link = "rate_mbps = 2\nqueue = { kind = \"codel\", packets = 1000, ecn = true }";
+    let bench = Bench::v4("ecn", link);
+    let (near, far) = (bench.udp(0), bench.udp(1));
+    setsockopt(&near, Ipv4Tos, &ECT_0).expect("every Linux has it");
+    for _ in 0..SENT {
+        near.send_to(&[0; 1000], far.local_addr().expect("bound")).expect("sent");
+    }
+    for _ in 0..SENT {
+        far.recv(&mut [0; 1000]).expect("none is lost");
+    }
+    let marked = bench.finish().network.links[0].marked_packets;
+    assert!((1..SENT).contains(&marked), "{marked}");
+}
+
+#[test]
+fn a_device_that_is_down_for_a_while_carries_packets_again() {
+    if !possible() {
+        return;
+    }
+    let bench = Bench::v4("down", "rate_mbps = 100");
+    let right = bench.sides[1].name();
+    assert_eq!(round_trips(&bench, 1).len(), 1);
+    run("ip", &["-n", right, "link", "set", "link0", "down"]).expect("root");
+    let near = bench.udp(0);
+    near.send_to(&[0; 100], SocketAddr::new(bench.addresses[1], 7000)).expect("sent");
+    thread::sleep(Duration::from_millis(100));
+    drop(near);
+    run("ip", &["-n", right, "link", "set", "link0", "up"]).expect("root");
+    assert_eq!(round_trips(&bench, 1).len(), 1);
+    assert_eq!(bench.finish().network.flows[0].received_packets, 3);
+}
+
+#[test]
 fn what_the_emulator_does_not_read_in_time_is_counted() {
     if !possible() {
         return;
@@ -241,7 +280,7 @@ fn what_the_emulator_does_not_read_in_time_is_counted() {
         mtu: 1500,
     });
     let port = port.expect("TUN");
-    let socket = within(&open(&namespace.path()).expect("it is there"), || {
+    let socket = within(&namespace.path(), || {
         UdpSocket::bind("10.77.0.1:7000").map_err(|error| Error::System(error.to_string()))
     });
     let socket = socket.expect("an address");

@@ -6,10 +6,11 @@ use super::namespace::{self, Namespace};
 use super::options::LinkOptions;
 use super::tun::{self, Port};
 use crate::error::Error;
+use crate::interrupt;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
 use clap::Args;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _, stderr};
@@ -33,9 +34,6 @@ pub struct Arguments {
     /// Busy-wait for the last so many microseconds before a packet is due: less lateness, more CPU
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin_us: u64,
-    /// Leave the thread's priority as it is: kinder to other programs, later for packets
-    #[arg(long)]
-    no_realtime: bool,
     /// Largest IP packet, in bytes
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
@@ -70,13 +68,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What a program has to end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Set by SIGINT, SIGTERM and SIGHUP.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn interrupt(_: libc::c_int) {
-    INTERRUPTED.store(true, Ordering::Relaxed);
-}
-
 /// One end of the link.
 struct End {
     path: PathBuf,
@@ -92,14 +83,14 @@ struct End {
 ///
 /// One line for a person.
 pub fn run(arguments: Arguments) -> Result<(), Error> {
-    let Arguments { link, seed, spin_us, no_realtime, mtu, left, right, command } = arguments;
+    let Arguments { link, seed, spin_us, mtu, left, right, command } = arguments;
     let network = link.network()?;
-    catch_signals()?;
+    interrupt::watch();
     let ends = [End::new(left, LEFT, 1)?, End::new(right, RIGHT, 2)?];
     let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
     let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
-    let options = Options { epoch: None, spin: Span::from_micros(spin_us), realtime: !no_realtime };
+    let options = Options { epoch: None, spin: Span::from_micros(spin_us) };
     let emulator = Emulator::new(ports, fabric, options);
     if command.is_empty() {
         ends.iter().for_each(End::introduce);
@@ -108,8 +99,8 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     let program = start(&command, &ends[0].path)?;
     let (report, ended) = attend(emulator, program)?;
     eprint!("{}", summary(&report));
-    if !command.is_empty() && INTERRUPTED.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
+    if !command.is_empty() {
+        interrupt::check()?;
     }
     ended
 }
@@ -146,21 +137,10 @@ impl End {
     }
 }
 
-fn catch_signals() -> Result<(), Error> {
-    let action =
-        SigAction::new(SigHandler::Handler(interrupt), SaFlags::SA_RESTART, SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: the handler only stores to an atomic.
-        unsafe { sigaction(signal, &action) }
-            .map_err(|error| Error::System(format!("{signal}: {error}")))?;
-    }
-    Ok(())
-}
-
 /// Starts the program, if there is one, inside a namespace.
 fn start(command: &[String], namespace: &Path) -> Result<Option<Child>, Error> {
     let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    namespace::within(&namespace::open(namespace)?, || {
+    namespace::within(namespace, || {
         let child = Command::new(program).args(arguments).spawn();
         let child = child.map_err(|error| Error::Input(format!("{program}: {error}")))?;
         Ok(Some(child))
@@ -186,7 +166,7 @@ fn attend(
             })
         });
         let mut ended = Ok(());
-        while !INTERRUPTED.load(Ordering::Relaxed) {
+        while !interrupt::came() {
             match lines.recv_timeout(LOOK_EVERY) {
                 Ok(line) => show(&line),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -76,30 +76,23 @@ pub fn sweep(prefix: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens a namespace by its file: `/run/netns/NAME`, `/proc/PID/ns/net`. It lives as long as this.
-///
-/// # Errors
-///
-/// If there is no such file.
-pub fn open(path: &Path) -> Result<File, Error> {
-    File::open(path)
-        .map_err(|error| Error::Input(format!("network namespace {}: {error}", path.display())))
-}
-
 /// Does some work inside a namespace, in a thread of its own: the caller's namespace, and that of
 /// its other threads, never change. Programs that the work starts are inside too.
 ///
 /// # Errors
 ///
-/// If the process may not enter it, or the work fails.
+/// If there is no such file, the process may not enter it, or the work fails.
 pub fn within<T: Send>(
-    namespace: &File,
+    path: &Path,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
+    let fail = |error: &dyn std::fmt::Display| {
+        Error::Input(format!("network namespace {}: {error}", path.display()))
+    };
+    let namespace = File::open(path).map_err(|error| fail(&error))?;
     let enter = || {
-        setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|error| {
-            Error::Input(format!("enter a network namespace: {error} (CAP_SYS_ADMIN is needed)"))
-        })?;
+        setns(&namespace, CloneFlags::CLONE_NEWNET)
+            .map_err(|error| fail(&format!("{error} (CAP_SYS_ADMIN is needed)")))?;
         work()
     };
     let done = thread::scope(|scope| scope.spawn(enter).join());
