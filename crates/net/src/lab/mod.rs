@@ -10,6 +10,7 @@ pub mod cli;
 pub mod content;
 pub mod governors;
 pub mod hosts;
+pub mod iperf3;
 pub mod namespaces;
 pub mod plan;
 pub mod receivers;

@@ -1,6 +1,7 @@
 //! The sending ends: one thread opens all connections, writes what the simulator's applications
 //! would hand over, and reads what the kernel measured.
 use super::content::Content;
+use super::iperf3;
 use super::namespaces::Namespace;
 use super::plan::{Flow, Pair};
 use super::receivers::Arrived;
@@ -36,6 +37,8 @@ pub struct Setting<'a> {
     pub hosts: &'a [(&'a Pair, &'a Namespace)],
     /// What this project's controllers are registered as.
     pub agent: &'a str,
+    /// Bulk flows are somebody else's to send.
+    pub foreign: bool,
     /// What they carry.
     pub content: &'a Content,
     /// What has arrived, by flow.
@@ -52,6 +55,20 @@ pub struct Setting<'a> {
     pub sample_interval: Span,
 }
 
+impl Setting<'_> {
+    /// Whether somebody else sends this flow.
+    pub fn is_foreign(&self, flow: &Flow) -> bool {
+        self.foreign && iperf3::is_for(flow)
+    }
+
+    /// Sizes of a flow's packets: what a host refuses to be small is as large as it may be.
+    pub fn packet(&self, flow: &Flow) -> Packet {
+        let cbr = matches!(flow.plan.traffic, TrafficSpec::Cbr { .. });
+        let mtu = Bytes(u64::from(self.hosts[flow.pair].0.mtu));
+        Packet { bytes: if cbr { flow.plan.sender.packet } else { mtu }, header: self.header }
+    }
+}
+
 /// What the senders leave behind.
 #[derive(Debug)]
 pub struct Sent {
@@ -61,6 +78,19 @@ pub struct Sent {
     pub series: FlowSeries,
     /// Flows that did not go as planned, one line each.
     pub failures: Vec<String>,
+}
+
+impl Sent {
+    /// Takes over what somebody else measured of a flow.
+    pub fn adopt(&mut self, index: usize, said: Result<(FlowRow, FlowSeries), Error>) {
+        match said {
+            Ok((row, series)) => {
+                self.rows[index] = row;
+                self.series.append(series);
+            }
+            Err(error) => self.failures.push(error.to_string()),
+        }
+    }
 }
 
 /// All senders of a run.
@@ -108,9 +138,9 @@ impl<'a> Senders<'a> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(failed)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).map_err(failed)?;
-        let starts = setting.flows.iter().enumerate();
+        let own = setting.flows.iter().enumerate().filter(|(_, flow)| !setting.is_foreign(flow));
         Ok(Self {
-            due: starts.map(|(index, flow)| Reverse((flow.start, index))).collect(),
+            due: own.map(|(index, flow)| Reverse((flow.start, index))).collect(),
             ends: setting.flows.iter().map(|flow| Sender::new(flow, &setting)).collect(),
             epoll,
             timer,
@@ -299,7 +329,7 @@ impl<'a> Senders<'a> {
                 sender.read(self.setting.arrived[index].bytes.load(Ordering::Relaxed));
             }
             sender.active = active;
-            if sampling && flow.start <= now {
+            if sampling && flow.start <= now && !self.setting.is_foreign(flow) {
                 sender.watch.sample(self.next_sample, index as u32, &mut self.series);
             }
         }
@@ -365,15 +395,10 @@ impl Sender {
         let paced = plan.sender.pacing
             || !plan.controller.starts_with(super::plan::KERNEL)
             || plan.controller == "kernel:bbr";
-        // What a host refuses to be small is as large as it may be.
-        let mtu = u64::from(setting.hosts[flow.pair].0.mtu);
-        let cbr = matches!(plan.traffic, TrafficSpec::Cbr { .. });
-        let bytes = if cbr { plan.sender.packet } else { Bytes(mtu) };
-        let packet = Packet { bytes, header: setting.header };
         Self {
             app: App::new(plan.traffic.clone(), flow.start, plan.stop, rng),
             socket: Socket::None,
-            watch: Watch::new(packet, paced),
+            watch: Watch::new(setting.packet(flow), paced),
             begun: flow.start,
             written: 0,
             active: false,
