@@ -28,6 +28,13 @@ impl Hosts {
     ///
     /// If the machine refuses something; what was made by then is gone again.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
+        let made = Self::make(plan);
+        // Ctrl-C in a terminal ends the programs that set up hosts, too: no fault of theirs.
+        interrupt::check()?;
+        made
+    }
+
+    fn make(plan: &Plan) -> Result<Self, Error> {
         let owner = Owner::claim()?;
         let (mut ports, mut pairs) = (Vec::new(), Vec::new());
         for (index, pair) in plan.pairs.iter().enumerate() {

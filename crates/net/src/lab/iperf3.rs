@@ -1,7 +1,7 @@
 //! `iperf3` as a foreign client: bulk flows of a program that is not ours, measured by itself.
 use super::namespaces::Namespace;
 use super::plan::Flow;
-use super::senders::Setting;
+use super::sender::Setting;
 use super::sockets::congestion_control;
 use super::watch::Packet;
 use crate::clock;

@@ -17,6 +17,7 @@ pub mod receivers;
 pub mod result;
 pub mod run;
 pub mod scenario;
+pub mod sender;
 pub mod senders;
 mod sockets;
 pub mod tcp_info;

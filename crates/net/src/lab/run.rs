@@ -9,7 +9,8 @@ use super::receivers::{Arrived, Receivers};
 use super::result::{
     AgentReport, Decision, EmulatorReport, KernelReport, Lateness, Report, Tables,
 };
-use super::senders::{Senders, Sent, Setting};
+use super::sender::Setting;
+use super::senders::{Senders, Sent};
 use crate::clock;
 use crate::error::Error;
 use crate::interrupt;
@@ -21,6 +22,7 @@ use ackademy::record::{FlowRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
 use ackademy::units::{Span, Time};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::IsTerminal;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +67,7 @@ pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
     if options.client == Client::Iperf3 {
         iperf3::check()?;
     }
+    allow_files();
     let mut hosts = Hosts::new(&plan)?;
     let ports = std::mem::take(&mut hosts.ports);
     let fabric = fabric(network, &plan, options.seed)?;
@@ -331,6 +334,14 @@ fn faults(options: &Options, sent: &Sent, emulated: &emulator::Report) -> Vec<St
         faults.push(format!("{} packets found no memory", emulated.network.refused));
     }
     faults
+}
+
+/// Two sockets per connection and a device per host are more files than a process may open at first.
+fn allow_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Refused, the sockets that do not fit fail, and say so.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 fn release() -> String {
