@@ -115,6 +115,23 @@ pub struct FlowSeries {
     pub lost_packets: Vec<u64>,
 }
 
+impl FlowSeries {
+    /// Adds the rows of another part of the same run.
+    pub fn append(&mut self, mut other: Self) {
+        self.time_s.append(&mut other.time_s);
+        self.flow.append(&mut other.flow);
+        self.cwnd_packets.append(&mut other.cwnd_packets);
+        self.ssthresh_packets.append(&mut other.ssthresh_packets);
+        self.inflight_bytes.append(&mut other.inflight_bytes);
+        self.srtt_ms.append(&mut other.srtt_ms);
+        self.rtt_ms.append(&mut other.rtt_ms);
+        self.delivered_bytes.append(&mut other.delivered_bytes);
+        self.delivery_rate_mbps.append(&mut other.delivery_rate_mbps);
+        self.pacing_mbps.append(&mut other.pacing_mbps);
+        self.lost_packets.append(&mut other.lost_packets);
+    }
+}
+
 /// Samples of links, one column per quantity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSeries {

@@ -110,3 +110,20 @@ fn records_have_the_simulator_s_columns_and_no_other() {
     }
     assert_eq!(column(&result, "flow_series", "time_s").len(), 10);
 }
+
+#[test]
+fn iperf3_sends_bulk_flows_if_asked() {
+    let Some(_machine) = machine() else { return };
+    if std::process::Command::new("iperf3").arg("--version").output().is_err() {
+        println!("skipped: needs iperf3");
+        return;
+    }
+    let flows = "[[flow]]\ncontroller = \"cubic\"\n\
+                 [[flow]]\ntraffic = { kind = \"fixed\", bytes = 100_000 }\n";
+    let result = run(&["--client", "iperf3", "--ipv6"], &dumbbell(3, flows));
+    valid(&result);
+    assert!(share(&result, 0, 10.0) > 0.6, "{}", result["tables"]["flows"]);
+    assert!((number(&result, 1, "goodput_bytes") - 100_000.0).abs() < 0.5, "that one is ours");
+    let governed = result["agent"]["flows"].as_array().map_or(0, Vec::len);
+    assert_eq!(governed, 2, "iperf3's data connection is under our controller");
+}

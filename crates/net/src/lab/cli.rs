@@ -1,7 +1,7 @@
 //! The command line.
 use super::namespaces;
 use super::plan::Family;
-use super::run::{self, Options};
+use super::run::{self, Client, Options};
 use super::{scenario, up};
 use crate::error::Error;
 use crate::interrupt;
@@ -64,6 +64,9 @@ struct RunArguments {
     /// A run whose 99th percentile of lateness exceeds this is marked invalid
     #[arg(long, value_name = "MS", default_value = "2", value_parser = millis)]
     lateness_ms: Span,
+    /// What sends bulk flows: this program, or iperf3
+    #[arg(long, value_enum, default_value_t = Client::Own)]
+    client: Client,
     /// Where the result goes; - is standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
@@ -105,6 +108,7 @@ fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
         interval: arguments.backend_interval,
         spin: arguments.up.spin(),
         lateness_max: arguments.lateness_ms,
+        client: arguments.client,
     };
     run::run(&network, &options)?.write(&arguments.out)
 }

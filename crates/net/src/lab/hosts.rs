@@ -28,6 +28,13 @@ impl Hosts {
     ///
     /// If the machine refuses something; what was made by then is gone again.
     pub fn new(plan: &Plan) -> Result<Self, Error> {
+        let made = Self::make(plan);
+        // Ctrl-C in a terminal ends the programs that set up hosts, too: no fault of theirs.
+        interrupt::check()?;
+        made
+    }
+
+    fn make(plan: &Plan) -> Result<Self, Error> {
         let owner = Owner::claim()?;
         let (mut ports, mut pairs) = (Vec::new(), Vec::new());
         for (index, pair) in plan.pairs.iter().enumerate() {
@@ -97,6 +104,8 @@ fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
         // The receiver offers what it has from the start; the sender's buffer grows with its window.
         ("ipv4/tcp_rmem", format!("4096 {buffer} {buffer}")),
         ("ipv4/tcp_wmem", format!("4096 262144 {buffer}")),
+        // IPv6 counts as its own for a sender only what is on a device.
+        ("ipv6/ip_nonlocal_bind", "1".to_owned()),
         ("ipv4/conf/all/rp_filter", "0".to_owned()),
         ("ipv4/conf/default/rp_filter", "0".to_owned()),
     ]

@@ -2,13 +2,15 @@
 use super::content::Content;
 use super::governors::{Closed, Governors, is_governed};
 use super::hosts::Hosts;
+use super::iperf3;
 use super::namespaces::Namespace;
 use super::plan::{Family, KERNEL, Pair, Plan};
 use super::receivers::{Arrived, Receivers};
 use super::result::{
     AgentReport, Decision, EmulatorReport, KernelReport, Lateness, Report, Tables,
 };
-use super::senders::{Senders, Sent, Setting};
+use super::sender::Setting;
+use super::senders::{Senders, Sent};
 use crate::clock;
 use crate::error::Error;
 use crate::interrupt;
@@ -20,7 +22,9 @@ use ackademy::record::{FlowRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
 use ackademy::units::{Span, Time};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::IsTerminal;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -39,6 +43,17 @@ pub struct Options {
     pub spin: Span,
     /// A run whose 99th percentile of lateness exceeds it is not valid.
     pub lateness_max: Span,
+    /// What sends bulk flows.
+    pub client: Client,
+}
+
+/// What sends bulk flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Client {
+    /// This program.
+    Own,
+    /// The program of that name.
+    Iperf3,
 }
 
 /// Runs a network on the kernel's TCP, in real time.
@@ -49,6 +64,10 @@ pub struct Options {
 pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
     let plan = Plan::new(network, options.seed, options.family)?;
     check_kernel_controllers(&plan)?;
+    if options.client == Client::Iperf3 {
+        iperf3::check()?;
+    }
+    allow_files();
     let mut hosts = Hosts::new(&plan)?;
     let ports = std::mem::take(&mut hosts.ports);
     let fabric = fabric(network, &plan, options.seed)?;
@@ -64,22 +83,25 @@ pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
     let receivers = Receivers::listen(&far, &plan.flows, &content, &arrived)?;
     let epoch = clock::now() + LEAD;
     let emulated = emulator::Options { epoch: Some(epoch), spin: options.spin, realtime: true };
+    let setting = Setting {
+        flows: &plan.flows,
+        hosts: &near,
+        agent: &name,
+        foreign: options.client == Client::Iperf3,
+        content: &content,
+        arrived: &arrived,
+        header: plan.header,
+        seed: options.seed,
+        epoch,
+        duration: network.duration,
+        sample_interval: network.sample_interval,
+    };
     let threads = Threads {
         emulator: Emulator::new(ports, fabric, emulated),
         agent,
         receivers,
-        senders: Senders::new(Setting {
-            flows: &plan.flows,
-            hosts: &near,
-            agent: &name,
-            content: &content,
-            arrived: &arrived,
-            header: plan.header,
-            seed: options.seed,
-            epoch,
-            duration: network.duration,
-            sample_interval: network.sample_interval,
-        })?,
+        senders: Senders::new(setting)?,
+        foreign: iperf3::clients(setting, &hosts.pairs),
     };
     let (sent, emulated, served) = threads.run(network.duration)?;
     let closed = std::mem::take(&mut *closed.lock().expect("the agent has ended"));
@@ -150,6 +172,7 @@ struct Threads<'a> {
     agent: Option<Agent>,
     receivers: Receivers<'a>,
     senders: Senders<'a>,
+    foreign: Vec<iperf3::Client<'a>>,
 }
 
 impl Threads<'_> {
@@ -157,11 +180,21 @@ impl Threads<'_> {
     /// so that it hears of every flow's end.
     fn run(self, duration: Time) -> Result<Ended, Error> {
         let (stop, stop_agent) = (&AtomicBool::new(false), &AtomicBool::new(false));
-        let Self { emulator, agent, receivers, senders } = self;
+        let Self { emulator, agent, receivers, senders, foreign } = self;
         thread::scope(|scope| {
             let emulator = guarded(scope, "emulator", stop, || emulator.run(stop));
             let receivers = guarded(scope, "receivers", stop, || receivers.run(stop));
-            let senders = guarded(scope, "senders", stop, || senders.run(stop));
+            let senders = guarded(scope, "senders", stop, move || {
+                let run = |client: iperf3::Client<'_>| (client.index, client.run(stop));
+                let others = foreign.into_iter().map(|client| scope.spawn(move || run(client)));
+                let others: Vec<_> = others.collect();
+                let mut sent = senders.run(stop)?;
+                for other in others {
+                    let (index, said) = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                    sent.adopt(index, said);
+                }
+                Ok(sent)
+            });
             let agent = agent.map(|mut agent| {
                 guarded(scope, "agent", stop, move || {
                     agent.run(stop_agent)?;
@@ -201,7 +234,7 @@ fn guarded<'scope, T: Send + 'scope>(
 }
 
 fn joined<T>(thread: ScopedJoinHandle<Result<T, Error>>) -> Result<T, Error> {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Until somebody sets `stop`; sets it when interrupted. Shows how far the run is.
@@ -301,6 +334,14 @@ fn faults(options: &Options, sent: &Sent, emulated: &emulator::Report) -> Vec<St
         faults.push(format!("{} packets found no memory", emulated.network.refused));
     }
     faults
+}
+
+/// Two sockets per connection and a device per host are more files than a process may open at first.
+fn allow_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Refused, the sockets that do not fit fail, and say so.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 fn release() -> String {

@@ -1,56 +1,24 @@
 //! The sending ends: one thread opens all connections, writes what the simulator's applications
 //! would hand over, and reads what the kernel measured.
-use super::content::Content;
-use super::namespaces::Namespace;
-use super::plan::{Flow, Pair};
-use super::receivers::Arrived;
+use super::sender::{Sender, Setting, Socket, datagram_payload};
 use super::sockets;
-use super::tcp_info::{TcpInfo, unacknowledged};
-use super::watch::{Packet, READING, Watch};
+use super::tcp_info::unacknowledged;
+use super::watch::READING;
 use crate::clock;
 use crate::error::Error;
 use ackademy::record::{FlowRow, FlowSeries};
-use ackademy::rng::Seed;
 use ackademy::scenario::TrafficSpec;
-use ackademy::sim::traffic::App;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::ErrorKind;
-use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// What all senders of a run share.
-#[derive(Clone, Copy)]
-pub struct Setting<'a> {
-    /// Connections.
-    pub flows: &'a [Flow],
-    /// Sending hosts, by pair.
-    pub hosts: &'a [(&'a Pair, &'a Namespace)],
-    /// What this project's controllers are registered as.
-    pub agent: &'a str,
-    /// What they carry.
-    pub content: &'a Content,
-    /// What has arrived, by flow.
-    pub arrived: &'a [Arrived],
-    /// Headers of a data packet.
-    pub header: Bytes,
-    /// Of the applications' draws.
-    pub seed: Seed,
-    /// When the run begins, by this machine's clock.
-    pub epoch: Time,
-    /// When it ends, from then on.
-    pub duration: Time,
-    /// Distance of samples; zero for none.
-    pub sample_interval: Span,
-}
 
 /// What the senders leave behind.
 #[derive(Debug)]
@@ -61,6 +29,19 @@ pub struct Sent {
     pub series: FlowSeries,
     /// Flows that did not go as planned, one line each.
     pub failures: Vec<String>,
+}
+
+impl Sent {
+    /// Takes over what somebody else measured of a flow.
+    pub fn adopt(&mut self, index: usize, said: Result<(FlowRow, FlowSeries), Error>) {
+        match said {
+            Ok((row, series)) => {
+                self.rows[index] = row;
+                self.series.append(series);
+            }
+            Err(error) => self.failures.push(error.to_string()),
+        }
+    }
 }
 
 /// All senders of a run.
@@ -76,27 +57,6 @@ pub struct Senders<'a> {
     series: FlowSeries,
 }
 
-struct Sender {
-    app: App,
-    socket: Socket,
-    watch: Watch,
-    /// First byte offered.
-    begun: Time,
-    /// Payload written.
-    written: u64,
-    /// There was something to send, or to be acknowledged, at the latest reading.
-    active: bool,
-    failure: Option<String>,
-}
-
-enum Socket {
-    None,
-    Connecting(TcpStream),
-    Open(TcpStream),
-    /// Datagrams of so many bytes of payload at such a distance, the next one then.
-    Datagrams(UdpSocket, usize, Span, Time),
-}
-
 impl<'a> Senders<'a> {
     /// Senders before the run.
     ///
@@ -108,9 +68,9 @@ impl<'a> Senders<'a> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(failed)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).map_err(failed)?;
-        let starts = setting.flows.iter().enumerate();
+        let own = setting.flows.iter().enumerate().filter(|(_, flow)| !setting.is_foreign(flow));
         Ok(Self {
-            due: starts.map(|(index, flow)| Reverse((flow.start, index))).collect(),
+            due: own.map(|(index, flow)| Reverse((flow.start, index))).collect(),
             ends: setting.flows.iter().map(|flow| Sender::new(flow, &setting)).collect(),
             epoll,
             timer,
@@ -299,7 +259,7 @@ impl<'a> Senders<'a> {
                 sender.read(self.setting.arrived[index].bytes.load(Ordering::Relaxed));
             }
             sender.active = active;
-            if sampling && flow.start <= now {
+            if sampling && flow.start <= now && !self.setting.is_foreign(flow) {
                 sender.watch.sample(self.next_sample, index as u32, &mut self.series);
             }
         }
@@ -356,85 +316,6 @@ impl<'a> Senders<'a> {
         }
         Sent { rows, series: self.series, failures }
     }
-}
-
-impl Sender {
-    fn new(flow: &Flow, setting: &Setting) -> Self {
-        let plan = &flow.plan;
-        let rng = setting.seed.stream("traffic", flow.stream);
-        let paced = plan.sender.pacing
-            || !plan.controller.starts_with(super::plan::KERNEL)
-            || plan.controller == "kernel:bbr";
-        // What a host refuses to be small is as large as it may be.
-        let mtu = u64::from(setting.hosts[flow.pair].0.mtu);
-        let cbr = matches!(plan.traffic, TrafficSpec::Cbr { .. });
-        let bytes = if cbr { plan.sender.packet } else { Bytes(mtu) };
-        let packet = Packet { bytes, header: setting.header };
-        Self {
-            app: App::new(plan.traffic.clone(), flow.start, plan.stop, rng),
-            socket: Socket::None,
-            watch: Watch::new(packet, paced),
-            begun: flow.start,
-            written: 0,
-            active: false,
-            failure: None,
-        }
-    }
-
-    fn fail(&mut self, flow: &Flow, error: &impl std::fmt::Display) {
-        self.socket = Socket::None;
-        self.app.supply.unsent = 0;
-        self.failure.get_or_insert_with(|| format!("flow {:?}: {error}", flow.plan.name));
-    }
-
-    /// Closing is then the end: nothing goes on in a network that is no longer there.
-    fn reset_on_close(&self) {
-        if let Socket::Connecting(stream) | Socket::Open(stream) = &self.socket {
-            let now = libc::linger { l_onoff: 1, l_linger: 0 };
-            let _ = setsockopt(stream, sockopt::Linger, &now);
-        }
-    }
-
-    fn read(&mut self, in_order: u64) {
-        if let Socket::Open(stream) = &self.socket
-            && let Some(info) = TcpInfo::read(stream.as_fd())
-        {
-            self.watch.read(info, in_order);
-        }
-    }
-
-    fn row(&self, flow: &Flow, arrived: &Arrived, now: Time) -> FlowRow {
-        let mut row = FlowRow {
-            flow: flow.plan.name.clone(),
-            controller: flow.plan.controller.clone(),
-            start_s: self.begun.as_secs_f64(),
-            active_s: self.app.active(now).as_secs_f64(),
-            transfers: self.app.transfers,
-            fct_mean_ms: f64::NAN,
-            owd_mean_ms: f64::NAN,
-            ..FlowRow::default()
-        };
-        if self.app.transfers > 0 {
-            row.fct_mean_ms = self.app.transfer_time.as_millis_f64() / self.app.transfers as f64;
-        }
-        self.watch.complete(&mut row);
-        if let TrafficSpec::Cbr { packet_bytes, .. } = flow.plan.traffic {
-            let size = u64::from(packet_bytes);
-            let datagrams = arrived.datagrams.load(Ordering::Relaxed);
-            "none".clone_into(&mut row.controller);
-            row.sent_packets = self.written;
-            row.sent_bytes = self.written * size;
-            row.delivered_bytes = datagrams * size;
-            row.goodput_bytes = row.delivered_bytes;
-        }
-        row
-    }
-}
-
-/// What is left of a datagram without the headers of IP and UDP.
-fn datagram_payload(flow: &Flow, packet_bytes: u32) -> usize {
-    let headers = if flow.sender.is_ipv4() { 20 + 8 } else { 40 + 8 };
-    (packet_bytes as usize).saturating_sub(headers)
 }
 
 fn failed(error: Errno) -> Error {

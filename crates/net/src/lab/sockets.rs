@@ -21,7 +21,6 @@ pub fn connect_stream(flow: &Flow, pair: &Pair, name: &str) -> io::Result<TcpStr
         set_integer(stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX >> 1)?;
     }
     let port = |address, port| SockaddrStorage::from(SocketAddr::new(address, port));
-    free_bind(&stream)?;
     bind(stream.as_fd().as_raw_fd(), &port(flow.sender, 0))?;
     match connect(stream.as_fd().as_raw_fd(), &port(flow.receiver, PORT)) {
         Ok(()) | Err(Errno::EINPROGRESS) => Ok(stream),
@@ -34,7 +33,6 @@ pub fn datagram_socket(flow: &Flow) -> io::Result<UdpSocket> {
     let family = family(flow);
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket = UdpSocket::from(socket(family, SockType::Datagram, flags, None)?);
-    free_bind(&socket)?;
     bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(flow.sender, 0)))?;
     socket.connect(SocketAddr::new(flow.receiver, PORT))?;
     Ok(socket)
@@ -56,12 +54,6 @@ pub fn write(stream: &TcpStream, bytes: &[u8], more: bool) -> io::Result<usize> 
 
 fn family(flow: &Flow) -> AddressFamily {
     if flow.sender.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
-}
-
-/// Allows any address of a route to the own host, which IPv6 otherwise wants on a device. (Linux
-/// counts `IP_FREEBIND` for sockets of either version.)
-fn free_bind(socket: &impl AsFd) -> io::Result<()> {
-    Ok(setsockopt(socket, sockopt::IpFreebind, &true)?)
 }
 
 /// Sets an option of four bytes (of `IPPROTO_TCP`) or eight (of `SOL_SOCKET`).
