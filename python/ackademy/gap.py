@@ -29,8 +29,8 @@ SAMPLE_INTERVAL_MS = 100.0
 
 COLUMNS = (
     Column("throughput_mbps", "throughput", "Mb/s", "mean over flows, headers included"),
-    Column("rtt_ms", "RTT", "ms", "mean over flows of the mean over a flow's samples"),
-    Column("delay_ms", "delay", "ms", "RTT above the propagation of the empty path"),
+    Column("rtt_ms", "RTT", "ms", "mean over flows of a flow's mean, as its sender measures it"),
+    Column("wait_ms", "queue wait", "ms", "mean wait at the link that carries most"),
     Column("loss_ratio", "loss", "", "packets dropped over packets sent, all flows together"),
     Column("jain", "Jain", "", "fairness of the flows' throughputs; of one flow it says nothing"),
 )
@@ -279,7 +279,10 @@ def _gap(pair: Pair, folder: Path) -> Gap:
 
 
 def _side(cells: Sequence[Cell], folder: Path) -> Side:
-    rows = [_one_run(experiments.read(folder, cell, "summary")) for cell in cells]
+    rows = [
+        _one_run(*(experiments.read(folder, cell, table) for table in ("summary", "links")))
+        for cell in cells
+    ]
     values = {column.key: np.array([row[column.key] for row in rows]) for column in COLUMNS}
     seeds = tuple(cell.seed for cell in cells)
     return Side(
@@ -287,23 +290,18 @@ def _side(cells: Sequence[Cell], folder: Path) -> Side:
     )
 
 
-def _one_run(flows: pl.DataFrame) -> dict[str, float]:
-    rtt, base_rtt = flows["rtt_mean_ms"], flows["base_rtt_ms"]
+def _one_run(flows: pl.DataFrame, links: pl.DataFrame) -> dict[str, float]:
+    rtt = flows["rtt_mean_ms"].drop_nans().to_numpy()
     throughput = flows["throughput_mbps"].to_numpy()
     sent = float(flows["sent_packets"].sum())
+    busiest = links.sort("delivered_bytes", descending=True, maintain_order=True)
     return {
         "throughput_mbps": float(throughput.mean()),
-        "rtt_ms": _mean_of_known(rtt),
-        "delay_ms": _mean_of_known(rtt - base_rtt),
+        "rtt_ms": float(rtt.mean()) if rtt.size else math.nan,
+        "wait_ms": float(busiest["wait_mean_ms"][0]),
         "loss_ratio": float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
         "jain": jain_index(throughput),
     }
-
-
-def _mean_of_known(values: pl.Series) -> float:
-    """Without the flows that never had a sample; `nan` if none had."""
-    known = values.drop_nans().to_numpy()
-    return float(known.mean()) if known.size else math.nan
 
 
 def _over(interval: Interval, mean: float) -> Interval:
