@@ -307,6 +307,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 		st->pending |= 1 << kind;
 		st->refused++;
 		count(refused);
+		show(sk, st, now);
 		return 0;
 	}
 	st->pending &= ~(1 << kind);
@@ -643,6 +644,9 @@ void BPF_PROG(release, struct sock *sk)
 	if (flow)
 		flow->state = FLOW_FREE;
 	count(closed);
+	/* The next congestion control finds the socket as the application left it. */
+	if (st->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
 	bpf_map_push_elem(&free_slots, &st->slot, 0);
 	bpf_sk_storage_delete(&sockets, sk);
 }
