@@ -196,16 +196,18 @@ fn print_decisions(status: &Value) {
 struct Daemon {
     process: Process,
     pins: PathBuf,
+    _files: BpfFiles,
 }
 
 impl Daemon {
     fn start(cc: &str, name: &str) -> Result<Self, Error> {
-        let pins = PathBuf::from("/sys/fs/bpf").join(name);
+        let files = BpfFiles::mount(name)?;
+        let pins = files.folder.join("pins");
         let mut serve = Command::new(own_path()?);
         serve.args(["kernel", "--cc", cc, "--name", name, "--pins"]).arg(&pins);
         let process = serve.stderr(Stdio::piped()).spawn();
         let process = Process(process.map_err(|error| failed("start the daemon", error))?);
-        let mut daemon = Self { process, pins };
+        let mut daemon = Self { process, pins, _files: files };
         let since = clock::now();
         while !fs::read_to_string(AVAILABLE)
             .unwrap_or_default()
@@ -253,6 +255,28 @@ impl Drop for Daemon {
         if let Err(error) = removal {
             eprintln!("ackademyd: {error}");
         }
+    }
+}
+
+/// A BPF file system of our own, whether the machine has one or not.
+struct BpfFiles {
+    folder: PathBuf,
+}
+
+impl BpfFiles {
+    fn mount(name: &str) -> Result<Self, Error> {
+        let folder = std::env::temp_dir().join(format!("ackademyd-{name}"));
+        fs::create_dir(&folder).map_err(|error| failed("make a folder for pins", error))?;
+        let made = Self { folder };
+        command("mount", &["-t", "bpf", "bpf", &made.folder.to_string_lossy()])?;
+        Ok(made)
+    }
+}
+
+impl Drop for BpfFiles {
+    fn drop(&mut self) {
+        let _ = command("umount", &[&self.folder.to_string_lossy()]);
+        let _ = fs::remove_dir(&self.folder);
     }
 }
 
