@@ -34,6 +34,9 @@ pub struct Arguments {
     /// Busy-wait for the last so many microseconds before a packet is due: less lateness, more CPU
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin_us: u64,
+    /// Leave the thread's priority as it is: kinder to other programs, later for packets
+    #[arg(long)]
+    no_realtime: bool,
     /// Largest IP packet, in bytes
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
@@ -83,14 +86,15 @@ struct End {
 ///
 /// One line for a person.
 pub fn run(arguments: Arguments) -> Result<(), Error> {
-    let Arguments { link, seed, spin_us, mtu, left, right, command } = arguments;
+    let Arguments { link, seed, spin_us, no_realtime, mtu, left, right, command } = arguments;
     let network = link.network()?;
     interrupt::watch();
     let ends = [End::new(left, LEFT, 1)?, End::new(right, RIGHT, 2)?];
     let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
     let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
-    let options = Options { epoch: None, spin: Span::from_micros(spin_us) };
+    let spin = Span::from_micros(spin_us);
+    let options = Options { epoch: None, spin, realtime: !no_realtime };
     let emulator = Emulator::new(ports, fabric, options);
     if command.is_empty() {
         ends.iter().for_each(End::introduce);

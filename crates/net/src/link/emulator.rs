@@ -15,13 +15,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How to run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// When the network's time 0 is, on [`clock::now`]; schedules, traces and samples begin there.
     /// What enters before it enters at time 0. `None`: when the emulator starts to run.
     pub epoch: Option<Time>,
     /// Busy-wait for the last part of every wait: less lateness for more CPU.
     pub spin: Span,
+    /// Real-time priority (`SCHED_FIFO`), if the process may: it takes `CAP_SYS_NICE`.
+    pub realtime: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { epoch: None, spin: Span::ZERO, realtime: true }
+    }
 }
 
 /// What a run leaves behind.
@@ -34,7 +42,7 @@ pub struct Report {
     /// Packets that the kernel dropped because this process did not read them in time: losses that
     /// no link decided.
     pub missed: u64,
-    /// Whether the thread had real-time priority (`SCHED_FIFO`), which takes `CAP_SYS_NICE`.
+    /// Whether the thread had real-time priority.
     pub realtime: bool,
     /// How long it ran, from the epoch.
     pub elapsed: Span,
@@ -99,7 +107,7 @@ impl Emulator {
         every: Span,
         observe: &mut dyn FnMut(&mut Progress),
     ) -> Result<Report, Error> {
-        let realtime = raise_priority();
+        let realtime = self.options.realtime && raise_priority();
         // Ordinary timers may be 50 us late to save wake-ups; refused, they are.
         let _ = set_timerslack(1);
         let epoch = self.options.epoch.unwrap_or_else(clock::now);
