@@ -17,6 +17,8 @@ pub struct Hosts {
     pub ports: Vec<Port>,
     /// Sender and receiver of each pair.
     pub pairs: Vec<(Namespace, Namespace)>,
+    /// What the running kernel cannot do of what the plan asks, one line each.
+    pub notes: Vec<String>,
     /// Of their names; goes last.
     pub owner: Owner,
 }
@@ -36,7 +38,7 @@ impl Hosts {
 
     fn make(plan: &Plan) -> Result<Self, Error> {
         let owner = Owner::claim()?;
-        let (mut ports, mut pairs) = (Vec::new(), Vec::new());
+        let (mut ports, mut pairs, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for (index, pair) in plan.pairs.iter().enumerate() {
             interrupt::check()?;
             let sender = owner.create(&format!("s{index}"))?;
@@ -44,9 +46,13 @@ impl Hosts {
             let [near, far] = prefixes(plan.family);
             ports.push(set_up(&sender, pair, plan.family, [near, far])?);
             ports.push(set_up(&receiver, pair, plan.family, [far, near])?);
+            if pair.ecn == EcnSpec::Accurate && !sender.inside(|| Ok(has_accurate_ecn()))? {
+                notes.push(NO_ACCURATE_ECN.to_owned());
+            }
             pairs.push((sender, receiver));
         }
-        Ok(Self { ports, pairs, owner })
+        notes.dedup();
+        Ok(Self { ports, pairs, notes, owner })
     }
 }
 
@@ -72,22 +78,23 @@ fn set_up(
     })?;
     host.inside(|| {
         settings(pair).iter().try_for_each(|(name, value)| set(name, value))?;
+        if pair.ecn == EcnSpec::Accurate {
+            // Refused, it stays what it was; `has_accurate_ecn` then says so.
+            let _ = std::fs::write(TCP_ECN, ACCURATE_ECN);
+        }
         run("ip", &["link", "set", "lo", "up"])?;
         let version = if family == Family::V4 { "-4" } else { "-6" };
         // Every address of the prefix is this host's: no list of hundreds to be set up.
         run("ip", &[version, "route", "add", "local", own, "dev", "lo"])?;
-        run("ip", &[version, "route", "add", others, "dev", DEVICE])
+        let initial_cwnd = pair.initial_cwnd.to_string();
+        run("ip", &[version, "route", "add", others, "dev", DEVICE, "initcwnd", &initial_cwnd])
     })?;
     Ok(port)
 }
 
 /// Settings of the kernel in a host, by their names under `/proc/sys/net`.
 fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
-    let ecn = match pair.ecn {
-        EcnSpec::Off => 0,
-        EcnSpec::Classic => 1,
-        EcnSpec::Accurate => 3,
-    };
+    let ecn = if pair.ecn == EcnSpec::Off { "0" } else { "1" };
     let buffer = pair.buffer.0;
     let rto_max_ms = (pair.rto_max.as_millis_f64() as u64).clamp(1000, 120_000);
     let rto_min_us = (pair.rto_min.0 / 1000).clamp(1000, 1000 * rto_max_ms);
@@ -95,7 +102,7 @@ fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
         // A flow knows nothing of those before it.
         ("ipv4/tcp_no_metrics_save", "1".to_owned()),
         ("ipv4/tcp_slow_start_after_idle", u8::from(pair.idle_restart).to_string()),
-        ("ipv4/tcp_ecn", ecn.to_string()),
+        ("ipv4/tcp_ecn", ecn.to_owned()),
         ("ipv4/tcp_timestamps", "1".to_owned()),
         // min_rtt is of the whole flow, not of the last five minutes.
         ("ipv4/tcp_min_rtt_wlen", "86400".to_owned()),
@@ -121,3 +128,14 @@ fn set(name: &str, value: &str) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
+
+/// Whether the namespace of the calling thread has taken it.
+fn has_accurate_ecn() -> bool {
+    std::fs::read_to_string(TCP_ECN).is_ok_and(|value| value.trim() == ACCURATE_ECN)
+}
+
+const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
+/// Ask for AccECN (RFC 9768), which not every kernel that knows the setting allows.
+const ACCURATE_ECN: &str = "3";
+const NO_ACCURATE_ECN: &str =
+    "this kernel has no accurate ECN: marks are echoed as in RFC 3168 (ecn = \"accurate\")";

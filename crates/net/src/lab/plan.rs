@@ -40,6 +40,8 @@ pub struct Pair {
     pub route: Route,
     /// Largest packet.
     pub mtu: u32,
+    /// Initial window, in packets.
+    pub initial_cwnd: u64,
     /// Reaction to congestion marks.
     pub ecn: EcnSpec,
     /// RFC 5681 section 4.1.
@@ -151,14 +153,6 @@ impl Plan {
             self.note(format!("the kernel acknowledges every second packet (ack_every = {given})"));
         }
         let own = plan.controller.starts_with(KERNEL);
-        let ten = Bytes(10 * sender.packet.0);
-        if own && sender.initial_cwnd != ten {
-            let given = sender.initial_cwnd.0 / sender.packet.0;
-            self.note(format!(
-                "{} starts with the kernel's 10 packets (initial_cwnd_packets = {given})",
-                plan.controller
-            ));
-        }
         if own && sender.initial_ssthresh.0 / sender.packet.0 < NO_SSTHRESH_PACKETS {
             self.note(format!("{} has no initial ssthresh", plan.controller));
         }
@@ -230,6 +224,7 @@ fn pair(network: &Network, plan: &ConnectionPlan, family: Family) -> Pair {
     Pair {
         window: (window < BUFFER_MAX / 2).then_some(Bytes(window)),
         mtu: packet.max(smallest_mtu(family)) as u32,
+        initial_cwnd: (plan.sender.initial_cwnd.0 / plan.sender.packet.0).max(1),
         ecn: plan.sender.ecn,
         idle_restart: plan.sender.idle_restart,
         rto_min: plan.sender.rto_min,
@@ -298,3 +293,86 @@ const BUFFER_MIN: u64 = 4 << 20;
 const BUFFER_MAX: u64 = 64 << 20;
 /// A threshold beyond it ends no slow start.
 const NO_SSTHRESH_PACKETS: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackademy::scenario::Scenario;
+    use std::collections::BTreeSet;
+
+    fn network(flows: &str) -> Network {
+        let text = format!(
+            "duration_s = 9\n[dumbbell]\nrtt_ms = 20\nbottleneck = {{ rate_mbps = 8, queue = \
+             {{ kind = \"drop_tail\", bytes = 20_000 }} }}\n{flows}"
+        );
+        Scenario::parse(&text, "test").expect("a scenario").network
+    }
+
+    fn plan(flows: &str) -> Result<Plan, Error> {
+        Plan::new(&network(flows), Seed(3), Family::V4)
+    }
+
+    #[test]
+    fn starts_names_and_number_of_flows_are_the_simulator_s() {
+        let network = network(
+            "[[flow]]\ncount = 5\nstart_spread_s = 2\n\
+             [[flow]]\nname = \"web\"\nstart_s = 1\nstart_spread_s = 1\n\
+             traffic = { kind = \"poisson\", per_s = 20, mean_bytes = 1000 }\n",
+        );
+        let planned = Plan::new(&network, Seed(3), Family::V6).expect("a plan").flows;
+        let simulated = ackademy::sim::run(&network, Seed(3)).expect("it runs").flows;
+        let planned = planned.iter().map(|flow| (&flow.plan.name, flow.start.as_secs_f64()));
+        assert!(planned.eq(simulated.iter().map(|row| (&row.flow, row.start_s))));
+        assert!(simulated.len() > 100);
+    }
+
+    #[test]
+    fn every_flow_has_addresses_of_its_own() {
+        for family in [Family::V4, Family::V6] {
+            let pairs = (0..FLOWS_MAX as u16).map(|number| addresses(number, family));
+            let all: BTreeSet<IpAddr> = pairs.flat_map(|(from, to)| [from, to]).collect();
+            assert_eq!(all.len(), 2 * FLOWS_MAX);
+        }
+    }
+
+    #[test]
+    fn flows_share_hosts_if_path_and_settings_are_the_same() {
+        let flows =
+            "[[flow]]\ncount = 3\n[[flow]]\nname = \"ecn\"\nsender = { ecn = \"classic\" }\n";
+        let plan = plan(flows).expect("a plan");
+        let pairs: Vec<usize> = plan.flows.iter().map(|flow| flow.pair).collect();
+        assert_eq!(pairs, [0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn buffers_hold_the_path_eight_times_within_bounds() {
+        let sized = |rate_mbps: u64, queue: &str| {
+            let text = format!(
+                "duration_s = 9\n[dumbbell]\nrtt_ms = 100\n\
+                 [dumbbell.bottleneck]\nrate_mbps = {rate_mbps}\n{queue}\n[[flow]]\n"
+            );
+            let network = Scenario::parse(&text, "test").expect("a scenario").network;
+            Plan::new(&network, Seed(1), Family::V4).expect("a plan").pairs[0].buffer.0
+        };
+        let queue = "queue = { kind = \"drop_tail\", bytes = 1_000_000 }";
+        assert_eq!(sized(1, queue), 8 * (12_500 + 1_000_000));
+        assert_eq!(sized(1, "queue = { kind = \"drop_tail\", packets = 2 }"), BUFFER_MIN);
+        assert_eq!(sized(1, ""), BUFFER_MAX, "a queue without a limit");
+    }
+
+    #[test]
+    fn what_the_kernel_does_otherwise_is_said_once() {
+        let flows = "[sender]\nrecovery = \"ns2\"\n[[flow]]\ncount = 2\n";
+        let said = plan(flows).expect("a plan").assumptions;
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert_eq!(plan("[[flow]]\n").expect("a plan").assumptions, Vec::<String>::new());
+    }
+
+    #[test]
+    fn more_flows_than_fit_are_one_line() {
+        let error = plan("[[flow]]\ncount = 1001\n").expect_err("too many").to_string();
+        assert!(error.contains("1000") && !error.contains('\n'), "{error}");
+        let forever = "[[flow]]\ntraffic = { kind = \"poisson\", per_s = 9e3, mean_bytes = 1 }\n";
+        assert!(plan(forever).is_err());
+    }
+}

@@ -62,13 +62,14 @@ pub enum Client {
 ///
 /// If the kernel cannot do what the scenario asks, the machine refuses something, or Ctrl-C.
 pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
-    let plan = Plan::new(network, options.seed, options.family)?;
+    let mut plan = Plan::new(network, options.seed, options.family)?;
     check_kernel_controllers(&plan)?;
     if options.client == Client::Iperf3 {
         iperf3::check()?;
     }
     allow_files();
     let mut hosts = Hosts::new(&plan)?;
+    plan.assumptions.append(&mut hosts.notes);
     let ports = std::mem::take(&mut hosts.ports);
     let fabric = fabric(network, &plan, options.seed)?;
     let closed = Arc::new(Mutex::new(Closed::default()));
