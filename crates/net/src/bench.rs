@@ -4,6 +4,7 @@
 use crate::clock;
 use crate::error::Error;
 use crate::interrupt;
+use crate::kernel::status::Status;
 use crate::link::namespace::{Namespace, run as command};
 use ackademy::units::Span;
 use clap::Args;
@@ -76,15 +77,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
     eprintln!("{} flows, {seconds} s", arguments.flows);
     let crowd = bench.transfer(&bench.name, seconds, arguments.flows)?;
     let after = bench.status()?;
-    let more = |key: &str| total(&after, key) - total(&single, key);
+    let since = |count: fn(&Status) -> u64| count(&after) - count(&single);
     println!("{} flows at a time", arguments.flows);
     println!("  throughput              {crowd:7.2} Gb/s");
     println!(
-        "  flows, decisions        {} {}; fallbacks {} (target 0), refused samples {}",
-        more("opened"),
-        more("decisions"),
-        more("fallbacks"),
-        more("refused")
+        "  flows, decisions        {} {}; fallbacks {} (target 0), samples refused {}",
+        since(|status| status.counts.opened),
+        since(|status| status.counts.decisions),
+        since(|status| status.counts.fallbacks),
+        since(|status| status.counts.refused)
     );
     println!("  memory of the daemon    {:7.2} MB", bench.daemon.memory_mb()?);
     Ok(())
@@ -156,11 +157,8 @@ impl Bench {
         Ok(rate / 1e9)
     }
 
-    fn status(&self) -> Result<Value, Error> {
-        let mut ask = Command::new(own_path()?);
-        ask.args(["kernel", "status", "--json", "--pins"]).arg(&self.daemon.pins);
-        let done = ask.output().map_err(|error| failed("ask for the status", error))?;
-        serde_json::from_slice(&done.stdout).map_err(|error| failed("understand the status", error))
+    fn status(&self) -> Result<Status, Error> {
+        Status::read(&self.daemon.pins)
     }
 
     /// Time per call of each BPF program that has run since the daemon started.
@@ -182,13 +180,10 @@ impl Bench {
     }
 }
 
-fn print_decisions(status: &Value) {
-    let latency = &status["latency_us"];
-    let quantile = |key: &str| latency[key].as_f64().unwrap_or(f64::NAN);
+fn print_decisions(status: &Status) {
     println!(
-        "  sample -> applied       {:7.0} us p50, {:.0} us p99 (with the wait for the next acknowledgement)",
-        quantile("p50"),
-        quantile("p99")
+        "  sample -> applied       {:7.0} us p50, {:.0} us p99 (the wait for the next acknowledgement included)",
+        status.latency.p50_us, status.latency.p99_us
     );
 }
 
@@ -322,10 +317,6 @@ fn count_time() -> Result<OwnedFd, Error> {
 
 fn programs() -> impl Iterator<Item = ProgramInfo> {
     ProgInfoIter::with_query_opts(ProgInfoQueryOptions::default())
-}
-
-fn total(status: &Value, key: &str) -> i64 {
-    status["totals"][key].as_i64().unwrap_or(-1)
 }
 
 fn per(total: u64, count: u64) -> f64 {
