@@ -36,6 +36,16 @@ def with_interval(interval: Interval) -> str:
     return f"{value} ± {significant(interval.half_width, 2)}"
 
 
+def counted(n_runs: int, n_invalid: int) -> str:
+    """How many runs a mean is of, and how many it leaves out."""
+    return f"{n_runs} + {n_invalid} invalid" if n_invalid else str(n_runs)
+
+
+def without_runs(n_invalid: int) -> str:
+    """What stands where no run counts."""
+    return "invalid" if n_invalid else "failed"
+
+
 def percent(ratio: float, digits: int = 1) -> str:
     """A signed part in per cent."""
     if math.isnan(ratio):
@@ -43,6 +53,14 @@ def percent(ratio: float, digits: int = 1) -> str:
     if abs(ratio) >= 9.995:
         return f"× {significant(ratio + 1.0, 3)}"
     return f"{100.0 * ratio:+.{digits}f} %".replace("-", "−")
+
+
+def percent_with_interval(interval: Interval) -> str:
+    """A signed part in per cent and half its interval, where it has one."""
+    half = interval.half_width
+    if not math.isfinite(half) or abs(interval.value) >= 9.995 or half <= 0.0:
+        return percent(interval.value)
+    return percent(interval.value).replace(" %", f" ± {100.0 * half:.1f} %")
 
 
 def plain(value: float) -> str:

@@ -99,6 +99,9 @@ impl Agent {
             let _ = ppoll(&mut waiting, Some(TimeSpec::from_duration(self.patience())), None);
             ring.consume().map_err(|error| failed(&error))?;
             for record in arrived.borrow_mut().drain(..) {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(()); // a controller may be slow to hear of all
+                }
                 self.on_record(&record);
             }
             self.expire(clock::now());

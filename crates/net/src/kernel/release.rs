@@ -6,7 +6,9 @@ use super::pins::{self, Maps, Pins};
 use super::record::{ABI_VERSION, Flow, handed, state};
 use super::skeleton::{AckademySkelBuilder, OpenAckademySkel};
 use super::table::Table;
+use crate::clock;
 use crate::error::Error;
+use ackademy::units::Span;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link};
 use nix::sched::{CloneFlags, setns};
@@ -18,6 +20,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
+
+const UNREGISTERED_WITHIN: Span = Span(2_000_000_000);
 
 /// What became of the flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,8 +72,20 @@ pub fn remove(folder: &Path, heir: &str) -> Result<Option<Released>, Error> {
     if !pins.complete() {
         return Ok(None);
     }
+    let name = pins::origin(folder)?.name();
     let released = release(folder, heir)?;
     pins.clear()?;
+    // The kernel unregisters after the last descriptor is closed, not while.
+    let start = clock::now();
+    while known(&name).is_ok() {
+        if clock::now().since(start) > UNREGISTERED_WITHIN {
+            return Err(Error::System(format!(
+                "`{name}` is still registered, though `{}` is clear: something else holds its link",
+                folder.display()
+            )));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
     Ok(Some(released))
 }
 

@@ -86,6 +86,10 @@ pub struct FlowStatus {
     pub decisions: u64,
     /// Falls to CUBIC.
     pub fallbacks: u64,
+    /// Samples that the full ring refused.
+    pub refused: u64,
+    /// Decisions that no sender can obey.
+    pub invalid: u64,
 }
 
 impl Status {
@@ -174,6 +178,8 @@ impl FlowStatus {
             samples: flow.samples,
             decisions: flow.decisions,
             fallbacks: flow.fallbacks,
+            refused: flow.refused,
+            invalid: flow.invalid,
         }
     }
 }

@@ -52,6 +52,7 @@ struct state {
 	__u64 asked_at;
 	__u64 newest_at;
 	__u64 timeout; /* number of the last time-out's record */
+	__u64 gap; /* number of the record of the last episode's beginning */
 	/* Answers. */
 	__u64 sequence;
 	__u64 answered;
@@ -299,11 +300,14 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	st->next_sample = now + sample_interval(tp, set);
 	if (kind == RECORD_TIMEOUT)
 		st->timeout = st->number;
+	else if (kind == RECORD_GAP)
+		st->gap = st->number;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {
 		st->pending |= 1 << kind;
 		st->refused++;
 		count(refused);
+		show(sk, st, now);
 		return 0;
 	}
 	st->pending &= ~(1 << kind);
@@ -474,7 +478,9 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
 	__u32 cwnd = tp->snd_cwnd;
 
 	if (reducing(ca_state(sk))) {
-		reduce(tp, st, st->cwnd, acked);
+		/* Until the controller answers the loss, the first retransmission and nothing else: what
+		 * the window before it allows would meet the same full queue. */
+		reduce(tp, st, st->answered < st->gap ? 0 : st->cwnd, acked);
 	} else if (st->answered < st->timeout) {
 		/* The kernel has restarted the window; the one decided before is void. */
 		set_cwnd(tp, min_u32(cwnd + acked, max_u32(st->cwnd, cwnd)));
@@ -651,6 +657,9 @@ void BPF_PROG(release, struct sock *sk)
 	if (flow)
 		flow->state = FLOW_FREE;
 	count(closed);
+	/* The next congestion control finds the socket as the application left it. */
+	if (st->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
 	bpf_map_push_elem(&free_slots, &st->slot, 0);
 	bpf_sk_storage_delete(&sockets, sk);
 }

@@ -1,0 +1,257 @@
+//! Two network namespaces with a cable between them, and a BPF file system to pin in.
+use ackademy::units::{Span, Time};
+use ackademy_net::clock;
+use ackademy_net::kernel::check::Machine;
+use ackademy_net::kernel::status::Status;
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use nix::sched::{CloneFlags, setns};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Where flows come from.
+pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+/// Where they go.
+pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
+
+pub struct Bed {
+    /// Of the congestion control; of namespaces and interfaces with a letter after it.
+    pub name: String,
+    /// A BPF file system.
+    pub folder: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Bed {
+    /// `None`, and a line that says why, where the machine cannot run the test.
+    pub fn new() -> Option<Self> {
+        if let Err(missing) = Machine::here(None).require() {
+            println!("skipped: {}", missing.to_string().replace('\n', "; "));
+            return None;
+        }
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: only root makes network namespaces");
+            return None;
+        }
+        static TURN: Mutex<()> = Mutex::new(());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("f{}x{count}", std::process::id());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let bed = Self { folder: std::env::temp_dir().join(&name), name, _turn: turn };
+        bed.set_up();
+        Some(bed)
+    }
+
+    fn set_up(&self) {
+        fs::create_dir(&self.folder).unwrap();
+        must("mount", &["-t", "bpf", "bpf", self.folder.to_str().unwrap()]);
+        let (a, b) = (self.namespace('a'), self.namespace('b'));
+        must("ip", &["netns", "add", &a]);
+        must("ip", &["netns", "add", &b]);
+        must("ip", &["link", "add", &a, "netns", &a, "type", "veth", "peer", &b, "netns", &b]);
+        for (end, address) in [(&a, SENDER), (&b, RECEIVER)] {
+            must("ip", &["-n", end, "address", "add", &format!("{address}/24"), "dev", end]);
+            must("ip", &["-n", end, "link", "set", end, "up"]);
+        }
+    }
+
+    /// Name of the sender's (`a`) or receiver's (`b`) namespace, and of the interface in it.
+    pub fn namespace(&self, end: char) -> String {
+        format!("{}{end}", self.name)
+    }
+
+    /// Where the test's daemons pin.
+    pub fn pins(&self) -> PathBuf {
+        self.folder.join("pins")
+    }
+
+    /// `ackademyd kernel` with `words` before the name and the pins of this bed.
+    pub fn ackademyd(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
+        command.arg("kernel").args(words).args(["--name", &self.name]).arg("--pins");
+        command.arg(self.pins());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn output(&self, words: &[&str]) -> Output {
+        bounded(self.ackademyd(words))
+    }
+
+    /// Serves, from when this returns on.
+    pub fn daemon(&self, words: &[&str]) -> Daemon {
+        Daemon::start(self.ackademyd(words))
+    }
+
+    /// What `ackademyd kernel status` sees.
+    pub fn status(&self) -> Status {
+        Status::read(&self.pins()).unwrap()
+    }
+
+    /// Whether `count` flows are open and all in `state`.
+    pub fn all_are(&self, count: usize, state: &str) -> bool {
+        let flows = self.status().flows;
+        flows.len() == count && flows.iter().all(|flow| flow.state == state)
+    }
+
+    /// Whether the kernel offers the congestion control.
+    pub fn registered(&self) -> bool {
+        fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+            .unwrap()
+            .split_whitespace()
+            .any(|name| name == self.name)
+    }
+
+    /// Takes everything down and asserts that nothing of this bed is left on the machine.
+    pub fn finish(self) {
+        assert!(self.output(&["remove"]).status.success());
+        assert!(!self.pins().exists(), "`remove` leaves its folder");
+        assert!(!self.registered(), "`remove` leaves the name");
+        self.take_down();
+        wait_for("nothing is left", Span::from_secs_f64(20.0), || self.leftovers().is_empty());
+    }
+
+    /// By name, what is on the machine of this bed.
+    fn leftovers(&self) -> Vec<String> {
+        let named = |text: &str| text.contains(&self.name);
+        let mut found = Vec::new();
+        for (what, text) in [
+            ("namespace", print("ip", &["netns"])),
+            ("interface", print("ip", &["link"])),
+            ("mount", fs::read_to_string("/proc/self/mounts").unwrap()),
+            ("queue", print("tc", &["qdisc"])),
+        ] {
+            found.extend(named(&text).then(|| what.to_owned()));
+        }
+        found.extend(self.registered().then(|| "name".to_owned()));
+        found.extend(self.folder.exists().then(|| "folder".to_owned()));
+        let controls = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps);
+        for map in controls.filter_map(|map| MapHandle::from_map_id(map.id).ok()) {
+            let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+            let value = value.unwrap_or_default();
+            let ours = value.windows(self.name.len()).any(|part| part == self.name.as_bytes());
+            found.extend(ours.then(|| "struct_ops".to_owned()));
+        }
+        found
+    }
+
+    fn take_down(&self) {
+        for end in ['a', 'b'] {
+            let _ = run("ip", &["netns", "delete", &self.namespace(end)]);
+        }
+        let _ = run("umount", &[self.folder.to_str().unwrap()]);
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+impl Drop for Bed {
+    /// After a failure: no namespace, no mount, and with the mount no pin.
+    fn drop(&mut self) {
+        self.take_down();
+    }
+}
+
+/// A running `ackademyd kernel`; killed when dropped.
+pub struct Daemon(Child);
+
+impl Daemon {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("congestion control"), "not serving: {said}");
+        Self(child)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let process = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
+        nix::sys::signal::kill(process, signal).unwrap();
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// SIGTERM, and what it said last.
+    pub fn stop(mut self) -> String {
+        self.signal(nix::sys::signal::Signal::SIGTERM);
+        wait_for("the daemon ends", Span::from_secs_f64(5.0), || {
+            self.0.try_wait().unwrap().is_some()
+        });
+        let mut said = String::new();
+        let _ = self.0.stderr.as_mut().unwrap().read_to_string(&mut said);
+        said
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs `task` in a thread that is in the network namespace `name`.
+pub fn inside<T: Send + 'static>(
+    name: &str,
+    task: impl FnOnce() -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let namespace = File::open(Path::new("/run/netns").join(name)).unwrap();
+    thread::spawn(move || {
+        setns(namespace.as_fd(), CloneFlags::CLONE_NEWNET).unwrap();
+        task()
+    })
+}
+
+/// Looks until it is true; panics after `limit`.
+pub fn wait_for(what: &str, limit: Span, mut is_true: impl FnMut() -> bool) {
+    let start: Time = clock::now();
+    while !is_true() {
+        assert!(clock::now().since(start) < limit, "not within {limit}: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a command that ends by itself.
+pub fn bounded(mut command: Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = clock::now();
+    while child.try_wait().unwrap().is_none() {
+        if clock::now().since(start) > Span::from_secs_f64(10.0) {
+            let _ = child.kill();
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn run(program: &str, words: &[&str]) -> Output {
+    Command::new(program).args(words).output().unwrap()
+}
+
+/// Runs a command that must succeed.
+pub fn must(program: &str, words: &[&str]) {
+    let output = run(program, words);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {words:?}: {said}");
+}
+
+/// What a command prints.
+pub fn print(program: &str, words: &[&str]) -> String {
+    String::from_utf8_lossy(&run(program, words).stdout).into_owned()
+}

@@ -1,0 +1,115 @@
+//! status, release, remove.
+use crate::bed::{Bed, Daemon, inside, print, wait_for};
+use crate::traffic::{STEADY, Traffic};
+use ackademy::units::Span;
+use std::net::TcpListener;
+use std::process::Command;
+
+const SOON: Span = Span(10_000_000_000);
+
+#[test]
+fn status_shows_every_flow_while_it_runs() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let traffic = Traffic::start(&bed, 3, STEADY);
+    wait_for("every flow obeys the daemon", SOON, || bed.all_are(3, "agent"));
+    let text = String::from_utf8(bed.output(&["status"]).stdout).unwrap();
+    assert!(text.contains(&format!("`{}`: process {}", bed.name, daemon.id())), "{text}");
+    assert_eq!(text.matches("10.99.0.1:").count(), 3, "{text}");
+    let json = bed.output(&["status", "--json"]).stdout;
+    let status: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(status["daemon"], daemon.id());
+    for flow in status["flows"].as_array().unwrap() {
+        assert!(flow["samples"].as_u64() > Some(0), "{flow}");
+        assert!(flow["srtt_ms"].as_f64() > Some(0.0), "{flow}");
+        assert!(flow["cwnd_pkts"].as_u64() > Some(1), "{flow}");
+    }
+    assert!(status["latency"]["p99_us"].as_f64() > Some(0.0), "{status}");
+    traffic.finish();
+    wait_for("closed flows leave the table", SOON, || bed.status().flows.is_empty());
+    daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn release_moves_live_flows_and_listeners_to_the_kernels_cubic() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let traffic = Traffic::start(&bed, 4, STEADY);
+    let name = bed.name.clone();
+    let listener = inside(&bed.namespace('b'), move || {
+        let listener = TcpListener::bind(("10.99.0.2", 0)).unwrap();
+        let congestion = nix::sys::socket::sockopt::TcpCongestion;
+        nix::sys::socket::setsockopt(&listener, congestion, &name.into()).unwrap();
+        listener
+    });
+    let listener = listener.join().unwrap();
+    wait_for("every flow obeys the daemon", SOON, || bed.all_are(4, "agent"));
+    let output = bed.output(&["release"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, "4 flows and 1 listening sockets handed to `cubic`\n");
+    let sockets = print("ip", &["netns", "exec", &bed.namespace('a'), "ss", "-tin"]);
+    assert_eq!(sockets.matches(" cubic ").count(), 4, "{sockets}");
+    assert!(!sockets.contains(&bed.name), "{sockets}");
+    assert!(bed.status().flows.is_empty());
+    assert!(bed.registered(), "release leaves the name");
+    let before = traffic.received();
+    wait_for("the flows go on", SOON, || traffic.received() > before + 1_000_000);
+    drop(listener);
+    assert!(traffic.finish() < Span(1_000_000_000));
+    daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn release_to_an_unknown_congestion_control_names_the_known_ones() {
+    let Some(bed) = Bed::new() else { return };
+    bed.daemon(&[]).stop();
+    let output = bed.output(&["release", "--cc", "nonesuch"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--cc nonesuch") && said.contains("cubic"), "{said}");
+    bed.finish();
+}
+
+#[test]
+fn remove_is_refused_under_a_daemon_and_repeatable_after_it() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let output = bed.output(&["remove"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(&format!("served by process {}", daemon.id())), "{said}");
+    let traffic = Traffic::start(&bed, 2, STEADY);
+    daemon.kill();
+    for expected in ["2 flows and 0 listening sockets handed", "nothing is pinned in"] {
+        let output = bed.output(&["remove"]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && said.contains(expected), "{said}");
+        assert!(!bed.registered() && !bed.pins().exists());
+    }
+    assert!(traffic.finish() < Span(1_000_000_000));
+    bed.finish();
+}
+
+#[test]
+fn the_daemon_serves_as_an_ordinary_user_with_three_capabilities() {
+    let Some(bed) = Bed::new() else { return };
+    std::os::unix::fs::chown(&bed.folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    let program = bed.folder.with_extension("bin");
+    std::fs::copy(env!("CARGO_BIN_EXE_ackademyd"), &program).unwrap();
+    let capabilities = "+bpf,+net_admin,+perfmon";
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
+    command.args(["--inh-caps", capabilities, "--ambient-caps", capabilities, "--no-new-privs"]);
+    command.arg(&program).args(["kernel", "--name", &bed.name, "--pins"]).arg(bed.pins());
+    let daemon = Daemon::start(command);
+    std::fs::remove_file(&program).unwrap();
+    let traffic = Traffic::start(&bed, 2, STEADY);
+    wait_for("every flow obeys the daemon", SOON, || bed.all_are(2, "agent"));
+    assert!(traffic.finish() < Span(1_000_000_000));
+    daemon.stop();
+    bed.finish();
+}
+
+const NOBODY: u32 = 65_534;

@@ -1,0 +1,12 @@
+//! What may go wrong under live flows, and what must not follow from it: no connection is reset, none
+//! hangs, every byte arrives, and nothing is left on the machine.
+//!
+//! Each test has two network namespaces of its own, a name and a BPF file system to pin in; one
+//! runs at a time, since they share the machine's processors.
+#![allow(clippy::unwrap_used)] // a machine that refuses a namespace is a failure of the test
+mod bed;
+mod controllers;
+mod kills;
+mod life;
+mod start;
+mod traffic;

@@ -1,0 +1,157 @@
+//! Starts that must fail, with a reason, and leave everything as it was.
+use crate::bed::{Bed, bounded, wait_for};
+use crate::traffic::{STEADY, Traffic};
+use ackademy::units::Span;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use std::ffi::OsStr;
+use std::process::{Command, Output};
+
+const SOON: Span = Span(10_000_000_000);
+
+fn refusal(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said
+}
+
+#[test]
+fn a_second_daemon_is_told_who_serves() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let said = refusal(&bed.output(&[]));
+    assert!(said.contains(&format!("already served by process {}", daemon.id())), "{said}");
+    daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn a_name_that_is_taken_elsewhere_is_refused() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
+    command.args(["kernel", "--name", &bed.name, "--pins"]).arg(bed.folder.join("other"));
+    let said = refusal(&bounded(command));
+    assert!(said.contains(&format!("a congestion control `{}` already", bed.name)), "{said}");
+    assert!(!bed.folder.join("other").exists());
+    daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn maps_of_another_version_are_left_alone_until_remove() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let traffic = Traffic::start(&bed, 2, STEADY);
+    wait_for("every flow obeys the daemon", SOON, || bed.all_are(2, "agent"));
+    daemon.kill();
+    let settings = MapHandle::from_pinned_path(bed.pins().join("settings")).unwrap();
+    let mut value = settings.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+    value[..4].copy_from_slice(&999_u32.to_ne_bytes());
+    settings.update(&[0; 4], &value, MapFlags::ANY).unwrap();
+    for words in [&[][..], &["status"]] {
+        let said = refusal(&bed.output(words));
+        assert!(said.contains("version 999") && said.contains("kernel remove"), "{said}");
+    }
+    assert!(bed.registered());
+    let said = String::from_utf8(bed.output(&["remove"]).stdout).unwrap();
+    assert!(said.starts_with("2 flows"), "{said}");
+    assert!(traffic.finish() < Span(1_000_000_000));
+    bed.finish();
+}
+
+#[test]
+fn other_slots_than_the_pinned_ones_are_refused() {
+    let Some(bed) = Bed::new() else { return };
+    bed.daemon(&["--slots", "8"]).stop();
+    let said = refusal(&bed.output(&["--slots", "16"]));
+    assert!(said.contains("slots 8, not 16"), "{said}");
+    bed.daemon(&["--slots", "8", "--interval", "5ms"]).stop();
+    bed.finish();
+}
+
+#[test]
+fn a_start_that_was_cut_short_does_not_stop_the_next() {
+    let Some(bed) = Bed::new() else { return };
+    std::fs::create_dir(bed.pins()).unwrap();
+    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as u64,
+        ..Default::default()
+    };
+    let name: Option<&OsStr> = None;
+    let mut map = MapHandle::create(MapType::Array, name, 4, 4, 1, &options).unwrap();
+    map.pin(bed.pins().join("records")).unwrap();
+    drop(map);
+    assert!(refusal(&bed.output(&["status"])).contains("nothing is pinned"));
+    bed.daemon(&[]).stop();
+    assert!(bed.registered());
+    bed.finish();
+}
+
+#[test]
+fn a_folder_with_pins_of_others_is_not_used() {
+    let Some(bed) = Bed::new() else { return };
+    std::fs::create_dir_all(bed.pins().join("theirs")).unwrap();
+    assert!(refusal(&bed.output(&[])).contains("holds `theirs`"));
+    assert!(bed.pins().join("theirs").exists());
+    std::fs::remove_dir(bed.pins().join("theirs")).unwrap();
+    bed.finish();
+}
+
+#[test]
+fn a_folder_outside_a_bpf_file_system_is_refused() {
+    let Some(bed) = Bed::new() else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
+    command.args(["kernel", "--name", &bed.name, "--pins", "/tmp/pins-of-nobody"]);
+    let said = refusal(&bounded(command));
+    assert!(said.contains("`/tmp` is not in a BPF file system"), "{said}");
+    assert!(!bed.registered());
+    bed.finish();
+}
+
+#[test]
+fn a_kernel_without_btf_is_refused() {
+    let Some(bed) = Bed::new() else { return };
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]);
+    command.arg("mount -t tmpfs none /sys/kernel/btf && exec \"$@\"").arg("sh");
+    let daemon = bed.ackademyd(&[]);
+    command.arg(daemon.get_program()).args(daemon.get_args());
+    let said = refusal(&bounded(command));
+    assert!(said.contains("BTF cannot be read (/sys/kernel/btf/vmlinux: No such file"), "{said}");
+    assert!(!bed.registered() && !bed.pins().exists());
+    bed.finish();
+}
+
+#[test]
+fn a_missing_capability_is_named() {
+    let Some(bed) = Bed::new() else { return };
+    for (lost, named) in [
+        ("-perfmon,-sys_admin", "lacks CAP_PERFMON:"),
+        ("-bpf,-sys_admin", "lacks CAP_BPF:"),
+        ("-net_admin", "lacks CAP_NET_ADMIN:"),
+    ] {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set", lost]);
+        let daemon = bed.ackademyd(&[]);
+        command.arg(daemon.get_program()).args(daemon.get_args());
+        let said = refusal(&bounded(command));
+        assert!(said.contains(named), "{said}");
+        assert!(!bed.registered() && !bed.pins().exists());
+    }
+    bed.finish();
+}
+
+#[test]
+fn flows_beyond_the_slots_go_on_under_cubic_and_are_counted() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&["--slots", "2"]);
+    let traffic = Traffic::start(&bed, 5, STEADY);
+    wait_for("two flows obey the daemon", SOON, || bed.all_are(2, "agent"));
+    assert_eq!(bed.status().counts.without_slot, 3);
+    let before = traffic.received();
+    wait_for("all flows go on", SOON, || traffic.received() > before + 5_000_000);
+    assert!(traffic.finish() < Span(1_000_000_000));
+    daemon.stop();
+    bed.finish();
+}

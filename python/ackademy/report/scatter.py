@@ -1,0 +1,63 @@
+"""One value against another: where two measurements agree, the dot is on the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ackademy.report.markup import Markup, element, join
+from ackademy.report.numbers import significant
+from ackademy.report.plot import Axis, Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was measured twice."""
+
+    name: str
+    colour: int
+    sim: float
+    kernel: float
+
+
+def scatter(title: str, unit: str, points: Sequence[Point]) -> Markup:
+    """One panel, simulator to the right and kernel upwards, on equal axes; values are finite."""
+    values = np.array([(point.sim, point.kernel) for point in points])
+    low, high = float(values.min()), float(values.max())
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    low = max(low - room, 0.0) if low >= 0.0 else low - room
+    ends = np.array([low, high + room])
+    axis = Axis(low, high + room)
+    frame = Frame(
+        Axis(axis.low, axis.high, f"simulator, {unit}".rstrip(", ")),
+        Axis(axis.low, axis.high, f"kernel, {unit}".rstrip(", ")),
+    )
+    content = [element("path", class_="diagonal", d=frame.line(ends, ends))]
+    content += [_dot(frame, point, unit) for point in points]
+    drawing = frame.draw(content, label=f"{title}: kernel against simulator")
+    return element("figure", element("figcaption", element("b", title)), drawing, class_="panel")
+
+
+def colour_keys(names: Mapping[str, int]) -> Markup:
+    """Which colour is which controller."""
+    entries = [
+        element("li", element("i", class_=f"key s{colour}"), name) for name, colour in names.items()
+    ]
+    return element("ul", join(entries), class_="legend")
+
+
+def _dot(frame: Frame, point: Point, unit: str) -> Markup:
+    at = frame.dots(np.array([point.sim]), np.array([point.kernel]))
+    tip = (
+        f"{point.name}\nsimulator {significant(point.sim)} {unit}"
+        f"\nkernel {significant(point.kernel)} {unit}"
+    )
+    return element(
+        "g",
+        element("path", class_="halo", d=at),
+        element("path", class_="centre", d=at),
+        element("path", element("title", tip), class_="hit", d=at, data_tip=tip),
+        class_=f"s{point.colour}",
+    )
