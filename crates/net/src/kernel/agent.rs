@@ -295,7 +295,7 @@ pub(super) fn flow_key(flow: &Flow) -> FlowKey {
     let address = |bytes: [u8; 16], port| {
         let [a, b, c, d, ..] = bytes;
         let ip = if i32::from(flow.family) == libc::AF_INET6 {
-            IpAddr::from(Ipv6Addr::from(bytes)).to_canonical()
+            IpAddr::from(Ipv6Addr::from(bytes))
         } else {
             IpAddr::from(Ipv4Addr::new(a, b, c, d))
         };

@@ -570,24 +570,37 @@ void BPF_PROG(cong_control_v69, struct sock *sk, const struct rate_sample *rs)
 	on_ack(sk, rs);
 }
 
+/* RFC 4291 section 2.5.5.2. */
+static __always_inline bool ipv4_mapped(const __u8 *address)
+{
+	for (int i = 0; i < 10; i++) {
+		if (address[i])
+			return false;
+	}
+	return address[10] == 0xff && address[11] == 0xff;
+}
+
 static __always_inline void describe(struct sock *sk, struct flow *flow, __u64 now)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	const struct sock_common *common = &sk->__sk_common;
 
-	__builtin_memset(flow->local, 0, sizeof(flow->local));
-	__builtin_memset(flow->remote, 0, sizeof(flow->remote));
 	flow->family = common->skc_family;
-	flow->header = tp->tcp_header_len + (flow->family == AF_INET6 ? 40 : 20);
 	if (flow->family == AF_INET6) {
 		bpf_core_read(flow->local, sizeof(flow->local), &common->skc_v6_rcv_saddr);
 		bpf_core_read(flow->remote, sizeof(flow->remote), &common->skc_v6_daddr);
-	} else {
+	}
+	/* A socket of IPv6 that speaks IPv4 has the addresses of both. */
+	if (flow->family != AF_INET6 || ipv4_mapped(flow->remote)) {
 		__u32 local = common->skc_rcv_saddr, remote = common->skc_daddr;
 
+		flow->family = AF_INET;
+		__builtin_memset(flow->local, 0, sizeof(flow->local));
+		__builtin_memset(flow->remote, 0, sizeof(flow->remote));
 		__builtin_memcpy(flow->local, &local, 4);
 		__builtin_memcpy(flow->remote, &remote, 4);
 	}
+	flow->header = tp->tcp_header_len + (flow->family == AF_INET6 ? 40 : 20);
 	flow->local_port = common->skc_num;
 	flow->remote_port = __builtin_bswap16(common->skc_dport);
 	flow->netns = common->skc_net.net->ns.inum;

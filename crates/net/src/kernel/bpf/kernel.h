@@ -140,7 +140,7 @@ enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 
 enum { TCP_CONG_NON_RESTRICTED = 1 };
 
-enum { AF_INET6 = 10 };
+enum { AF_INET = 2, AF_INET6 = 10 };
 
 enum { TCP_LISTEN = 10 };
 
