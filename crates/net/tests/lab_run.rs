@@ -70,7 +70,7 @@ fn applications_offer_what_the_simulator_s_would() {
         let bytes = number(&result, index, "goodput_bytes");
         assert!((bytes - row.goodput_bytes as f64).abs() < 0.5, "{}: {bytes} bytes", row.flow);
         let late_s = number(&result, index, "start_s") - row.start_s;
-        assert!((0.0..0.5).contains(&late_s), "{}: {late_s} s after the simulator's", row.flow);
+        assert!((0.0..1.0).contains(&late_s), "{}: {late_s} s after the simulator's", row.flow);
     }
 }
 

@@ -135,7 +135,7 @@ fn has_accurate_ecn() -> bool {
 }
 
 const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
-/// Ask for AccECN (RFC 9768), which not every kernel that knows the setting allows.
+/// Ask for accurate ECN (RFC 9768), which not every kernel that knows the setting allows.
 const ACCURATE_ECN: &str = "3";
 const NO_ACCURATE_ECN: &str =
     "this kernel has no accurate ECN: marks are echoed as in RFC 3168 (ecn = \"accurate\")";
