@@ -286,6 +286,28 @@ def test_interrupt_of_the_command_waits_for_the_program_to_clean_up(
     assert calls(fake)[-1] == "cleaned up"
 
 
+def test_comparison_on_the_kernel_leaves_late_runs_out_and_says_so(
+    dumbbell: Path, fake: Path
+) -> None:
+    code = "from ackademy.cli import main; main()"
+    words = ["compare", str(dumbbell), "--backend", "kernel", "--cc", "rl-tcp,kernel:cubic"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words, "--runs", "2", "--jobs", "2"],
+        env={**os.environ, "FAKE": "late=4", "COLUMNS": "160", "TERM": "dumb", "NO_COLOR": "1"},
+        cwd=dumbbell.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 + 1 invalid" in done.stdout
+    assert "1 of 4 runs are invalid" in done.stdout
+    assert "assumed: the fake's kernel is the simulator" in done.stdout
+    report = (dumbbell.parent / "reports" / "compare.html").read_text()
+    assert "1 + 1 invalid runs" in report
+    assert "emulator late by" in report
+
+
 def lacking() -> str:
     """What this machine lacks for a run on its kernel; nothing if it can."""
     if os.geteuid() != 0:

@@ -60,7 +60,8 @@ def page(gaps: Sequence[Gap], folder: Path, command: str) -> str:
         Section(
             "scatter",
             "Value against value",
-            "A dot is the mean of one scenario under one controller; on the line, both agree.",
+            "A dot is the mean of one scenario under one controller; on the line, both agree. "
+            "Axes are logarithmic where the values are far apart.",
             _scatter(both, colour),
         ),
         *_claims_section(checked),

@@ -80,6 +80,14 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     return [round(index * step, 12) for index in range(first, last + 1)]
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten inside a range above 0; twice and five times them too where they are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1, 2, 5) if len(powers) <= 4 else (1,)
+    found = [round(factor * 10.0**power, 12) for power in powers for factor in factors]
+    return [value for value in found if low <= value <= high]
+
+
 def even_ticks(reach: float) -> list[float]:
     """Zero and a round number on both sides of it, near the ends of the axis."""
     power = 10.0 ** math.floor(math.log10(reach))

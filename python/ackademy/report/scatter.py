@@ -11,6 +11,9 @@ from ackademy.report.markup import Markup, element, join
 from ackademy.report.numbers import significant
 from ackademy.report.plot import Axis, Frame
 
+WIDE = 8.0
+"""largest over smallest value from which on axes are logarithmic"""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -23,16 +26,22 @@ class Point:
 
 
 def scatter(title: str, unit: str, points: Sequence[Point]) -> Markup:
-    """One panel, simulator to the right and kernel upwards, on equal axes; values are finite."""
+    """One panel, simulator to the right and kernel upwards, on equal axes.
+
+    Logarithmic ones where the values are far apart. Values are finite and not negative.
+    """
     values = np.array([(point.sim, point.kernel) for point in points])
     low, high = float(values.min()), float(values.max())
-    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
-    low = max(low - room, 0.0) if low >= 0.0 else low - room
-    ends = np.array([low, high + room])
-    axis = Axis(low, high + room)
+    is_log = low > 0.0 and high > WIDE * low
+    if is_log:
+        low, high = low / 1.3, high * 1.3
+    else:
+        room = 0.06 * (high - low) or 0.05 * high or 1.0
+        low, high = max(low - room, 0.0), high + room
+    ends = np.array([low, high])
     frame = Frame(
-        Axis(axis.low, axis.high, f"simulator, {unit}".rstrip(", ")),
-        Axis(axis.low, axis.high, f"kernel, {unit}".rstrip(", ")),
+        Axis(low, high, f"simulator, {unit}".rstrip(", "), is_log=is_log),
+        Axis(low, high, f"kernel, {unit}".rstrip(", "), is_log=is_log),
     )
     content = [element("path", class_="diagonal", d=frame.line(ends, ends))]
     content += [_dot(frame, point, unit) for point in points]
