@@ -175,14 +175,21 @@ fn show(folder: &Path, json: bool) -> Result<(), Error> {
 }
 
 fn report(released: &Released, heir: &str) {
-    let Released { flows, listeners, refused, unreachable, .. } = released;
+    let Released { flows, listeners, refused, unreachable, defaults, .. } = released;
     println!("{flows} flows and {listeners} listening sockets handed to `{heir}`");
     if *refused > 0 {
         println!("{refused} sockets refused it");
     }
     for (namespace, left) in unreachable {
         println!(
-            "{left} flows left in network namespace {namespace}, which cannot be entered: they go on under CUBIC inside BPF until they close"
+            "{left} flows left in network namespace {namespace}, which cannot be entered: they go on \
+             under CUBIC inside BPF until they close"
+        );
+    }
+    for namespace in defaults {
+        println!(
+            "new connections of network namespace {namespace} still start with it: set \
+             net.ipv4.tcp_congestion_control there"
         );
     }
 }

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
 const UNREGISTERED_WITHIN: Span = Span(2_000_000_000);
 
 /// What became of the flows.
@@ -38,6 +40,8 @@ pub struct Released {
     /// Flows left in other ones, by inode: no process or name under `/run/netns` leads there, or this process
     /// may not enter.
     pub unreachable: BTreeMap<u64, u64>,
+    /// Network namespaces, by inode, whose new connections still start with us by default.
+    pub defaults: BTreeSet<u64>,
 }
 
 /// Hands the live flows of what is pinned in `folder` to `heir`.
@@ -106,8 +110,11 @@ fn hand_back(name: &str, heir: &str) -> Result<Released, Error> {
         // A thread that has moved does not come back.
         let met = thread::scope(|scope| scope.spawn(|| sockets(&link, path.as_deref())).join());
         // It closed meanwhile, or is another user's: what the flow table has of it is reported.
-        let Ok(Ok(met)) = met else { continue };
+        let Ok(Ok((met, default))) = met else { continue };
         released.entered.insert(namespace);
+        if default == name {
+            released.defaults.insert(namespace);
+        }
         let count = |what| met.iter().filter(|handed| **handed == what).count() as u64;
         released.flows += count(handed::FLOW);
         released.listeners += count(handed::LISTENER);
@@ -136,17 +143,16 @@ fn only_hand_back(open: &mut OpenAckademySkel, name: &str, heir: &str) -> libbpf
     Ok(())
 }
 
-/// Hands back the sockets of the namespace at `path`, or else of this thread's.
-fn sockets(
-    link: &Link,
-    path: Option<&Path>,
-) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+/// Hands back the sockets of the namespace at `path`, or else of this thread's: what became of each,
+/// and the namespace's default congestion control.
+fn sockets(link: &Link, path: Option<&Path>) -> Result<(Vec<u8>, String), Failure> {
     if let Some(path) = path {
         setns(File::open(path)?.as_fd(), CloneFlags::CLONE_NEWNET)?;
     }
     let mut met = Vec::new();
     Iter::new(link)?.read_to_end(&mut met)?;
-    Ok(met)
+    let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
+    Ok((met, default.trim_end().to_owned()))
 }
 
 /// Network namespaces by inode, each with a way into it.

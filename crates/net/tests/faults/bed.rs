@@ -22,6 +22,14 @@ pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// Where they go.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 
+/// For what takes a fraction of a second on an idle machine.
+pub const SOON: Span = Span(10_000_000_000);
+pub const SECOND: Span = Span(1_000_000_000);
+
+/// One test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
 pub struct Bed {
     /// Of the congestion control; of namespaces and interfaces with a letter after it.
     pub name: String,
@@ -41,8 +49,6 @@ impl Bed {
             println!("skipped: only root makes network namespaces");
             return None;
         }
-        static TURN: Mutex<()> = Mutex::new(());
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("f{}x{count}", std::process::id());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,6 +68,13 @@ impl Bed {
             must("ip", &["-n", end, "address", "add", &format!("{address}/24"), "dev", end]);
             must("ip", &["-n", end, "link", "set", end, "up"]);
         }
+    }
+
+    /// Makes the way to the receiver narrow.
+    pub fn bottleneck(&self, rate: &str, limit_bytes: &str) {
+        let end = self.namespace('a');
+        let tbf = ["root", "tbf", "rate", rate, "burst", "20kb", "limit", limit_bytes];
+        must("tc", &[&["-n", &end, "qdisc", "add", "dev", &end], &tbf[..]].concat());
     }
 
     /// Name of the sender's (`a`) or receiver's (`b`) namespace, and of the interface in it.
@@ -97,10 +110,17 @@ impl Bed {
         Status::read(&self.pins()).unwrap()
     }
 
-    /// Whether `count` flows are open and all in `state`.
-    pub fn all_are(&self, count: usize, state: &str) -> bool {
-        let flows = self.status().flows;
-        flows.len() == count && flows.iter().all(|flow| flow.state == state)
+    /// Waits until `count` flows are open and all in `state`.
+    pub fn wait_until_all(&self, count: usize, state: &str) {
+        let start = clock::now();
+        loop {
+            let status = self.status();
+            if status.flows.len() == count && status.flows.iter().all(|flow| flow.state == state) {
+                return;
+            }
+            assert!(clock::now().since(start) < SOON, "not {count} flows, all {state}: {status}");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Whether the kernel offers the congestion control.

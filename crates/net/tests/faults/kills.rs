@@ -1,14 +1,13 @@
 //! The daemon dies, stands still, or loses the network.
-use crate::bed::{Bed, Daemon, must, wait_for};
+use crate::bed::{Bed, Daemon, SECOND, SOON, must, wait_for};
 use crate::traffic::{Pattern, STEADY, Traffic};
 use ackademy::units::Span;
 use nix::sys::signal::Signal;
 use std::thread::sleep;
 use std::time::Duration;
 
-const SECOND: Span = Span(1_000_000_000);
-/// For what takes a fraction of a second on an idle machine.
-const SOON: Span = Span(10 * SECOND.0);
+/// As fast as the window lets them.
+const BULK: Pattern = Pattern { chunk: 1 << 16, pause: Duration::ZERO };
 
 #[test]
 fn a_hundred_kills_under_twenty_flows_reset_none_and_lose_no_byte() {
@@ -16,18 +15,21 @@ fn a_hundred_kills_under_twenty_flows_reset_none_and_lose_no_byte() {
     const FLOWS: usize = 20;
     let Some(bed) = Bed::new() else { return };
     let mut daemon = bed.daemon(&[]);
-    let traffic = Traffic::start(&bed, FLOWS, STEADY);
+    // A queue that holds all that 20 senders hand to the device: what stalls is not TCP's own
+    // time-out after a loss.
+    bed.bottleneck("100mbit", "1mb");
+    let traffic = Traffic::start(&bed, FLOWS, BULK);
     for kill in 0..KILLS {
-        wait_for("every flow obeys the daemon", SOON, || bed.all_are(FLOWS, "agent"));
+        bed.wait_until_all(FLOWS, "agent");
         daemon.kill();
-        wait_for("every flow is under CUBIC", SOON, || bed.all_are(FLOWS, "cubic"));
+        bed.wait_until_all(FLOWS, "cubic");
         for flow in bed.status().flows {
             assert!(flow.fallbacks > kill, "a fallback of {} was not counted", flow.local);
         }
         assert_eq!(bed.status().daemon, None);
         daemon = bed.daemon(&[]);
     }
-    wait_for("every flow obeys the last daemon", SOON, || bed.all_are(FLOWS, "agent"));
+    bed.wait_until_all(FLOWS, "agent");
     let gap = traffic.finish();
     println!("{KILLS} kills, {FLOWS} flows: longest gap {} ms", gap.as_millis_f64());
     assert!(gap < SECOND, "a flow stalled for {gap}");
@@ -39,14 +41,14 @@ fn a_hundred_kills_under_twenty_flows_reset_none_and_lose_no_byte() {
 fn a_flow_is_taken_over_with_the_window_it_has() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&[]);
-    let bulk = Pattern { chunk: 1 << 16, pause: Duration::from_micros(500) };
-    let traffic = Traffic::start(&bed, 1, bulk);
+    bed.bottleneck("100mbit", "1mb");
+    let traffic = Traffic::start(&bed, 1, BULK);
     wait_for("the window has grown", SOON, || bed.status().flows[0].cwnd_pkts > 100);
     daemon.kill();
-    wait_for("the flow is under CUBIC", SOON, || bed.all_are(1, "cubic"));
+    bed.wait_until_all(1, "cubic");
     let before = bed.status().flows[0].cwnd_pkts;
     let daemon = bed.daemon(&[]);
-    wait_for("the flow obeys the new daemon", SOON, || bed.all_are(1, "agent"));
+    bed.wait_until_all(1, "agent");
     let after = bed.status().flows[0].cwnd_pkts;
     assert!(after >= before / 2, "{before} packets under CUBIC, {after} after");
     traffic.finish();
@@ -77,13 +79,13 @@ fn a_full_ring_refuses_samples_and_flows_go_on_under_cubic() {
     let daemon = bed.daemon(&["--interval", "0us"]);
     let busy = Pattern { chunk: 3_000, pause: Duration::from_micros(500) };
     let traffic = Traffic::start(&bed, FLOWS, busy);
-    wait_for("every flow obeys the daemon", SOON, || bed.all_are(FLOWS, "agent"));
+    bed.wait_until_all(FLOWS, "agent");
     daemon.signal(Signal::SIGSTOP);
     wait_for("the ring overflows", Span(30 * SECOND.0), || bed.status().counts.refused > 0);
-    wait_for("every flow is under CUBIC", SOON, || bed.all_are(FLOWS, "cubic"));
+    bed.wait_until_all(FLOWS, "cubic");
     wait_for("the table goes on", SOON, || bed.status().flows.iter().all(|flow| flow.refused > 0));
     daemon.signal(Signal::SIGCONT);
-    wait_for("every flow obeys the daemon again", SOON, || bed.all_are(FLOWS, "agent"));
+    bed.wait_until_all(FLOWS, "agent");
     assert!(traffic.finish() < SECOND);
     daemon.stop();
     bed.finish();
@@ -95,7 +97,7 @@ fn a_link_that_is_away_for_five_seconds_delays_and_loses_nothing() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&[]);
     let traffic = Traffic::start(&bed, FLOWS, STEADY);
-    wait_for("every flow obeys the daemon", SOON, || bed.all_are(FLOWS, "agent"));
+    bed.wait_until_all(FLOWS, "agent");
     let end = bed.namespace('b');
     must("ip", &["-n", &end, "link", "set", &end, "down"]);
     sleep(Duration::from_secs(5));
@@ -103,7 +105,7 @@ fn a_link_that_is_away_for_five_seconds_delays_and_loses_nothing() {
     let before = traffic.received();
     // The time-out has doubled to at most 6.4 s meanwhile (RFC 6298 section 5.5).
     wait_for("data arrive again", Span(15 * SECOND.0), || traffic.received() > before + 10_000_000);
-    wait_for("every flow obeys the daemon again", SOON, || bed.all_are(FLOWS, "agent"));
+    bed.wait_until_all(FLOWS, "agent");
     traffic.finish();
     daemon.stop();
     bed.finish();

@@ -1,18 +1,15 @@
 //! status, release, remove.
-use crate::bed::{Bed, Daemon, inside, print, wait_for};
+use crate::bed::{Bed, Daemon, SECOND, SOON, inside, must, print, wait_for};
 use crate::traffic::{STEADY, Traffic};
-use ackademy::units::Span;
 use std::net::TcpListener;
 use std::process::Command;
-
-const SOON: Span = Span(10_000_000_000);
 
 #[test]
 fn status_shows_every_flow_while_it_runs() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&[]);
     let traffic = Traffic::start(&bed, 3, STEADY);
-    wait_for("every flow obeys the daemon", SOON, || bed.all_are(3, "agent"));
+    bed.wait_until_all(3, "agent");
     let text = String::from_utf8(bed.output(&["status"]).stdout).unwrap();
     assert!(text.contains(&format!("`{}`: process {}", bed.name, daemon.id())), "{text}");
     assert_eq!(text.matches("10.99.0.1:").count(), 3, "{text}");
@@ -44,7 +41,7 @@ fn release_moves_live_flows_and_listeners_to_the_kernels_cubic() {
         listener
     });
     let listener = listener.join().unwrap();
-    wait_for("every flow obeys the daemon", SOON, || bed.all_are(4, "agent"));
+    bed.wait_until_all(4, "agent");
     let output = bed.output(&["release"]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said, "4 flows and 1 listening sockets handed to `cubic`\n");
@@ -56,8 +53,42 @@ fn release_moves_live_flows_and_listeners_to_the_kernels_cubic() {
     let before = traffic.received();
     wait_for("the flows go on", SOON, || traffic.received() > before + 1_000_000);
     drop(listener);
-    assert!(traffic.finish() < Span(1_000_000_000));
+    assert!(traffic.finish() < SECOND);
     daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn flows_in_a_namespace_that_nothing_leads_to_are_reported_and_go_on() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let traffic = Traffic::start(&bed, 2, STEADY);
+    bed.wait_until_all(2, "agent");
+    let namespace = bed.status().flows[0].namespace;
+    must("ip", &["netns", "delete", &bed.namespace('a')]);
+    daemon.stop();
+    let said = String::from_utf8(bed.output(&["remove"]).stdout).unwrap();
+    assert!(said.starts_with("0 flows and 0 listening sockets"), "{said}");
+    assert!(said.contains(&format!("2 flows left in network namespace {namespace}")), "{said}");
+    let before = traffic.received();
+    wait_for("the flows go on", SOON, || traffic.received() > before + 1_000_000);
+    assert!(traffic.finish() < SECOND);
+    bed.finish();
+}
+
+#[test]
+fn remove_names_the_namespaces_that_still_have_it_as_default() {
+    let Some(bed) = Bed::new() else { return };
+    bed.daemon(&[]).stop();
+    let end = bed.namespace('a');
+    let default = |name: &str| {
+        let setting = format!("net.ipv4.tcp_congestion_control={name}");
+        must("ip", &["netns", "exec", &end, "sysctl", "-qw", &setting]);
+    };
+    default(&bed.name);
+    let said = String::from_utf8(bed.output(&["remove"]).stdout).unwrap();
+    assert_eq!(said.matches("still start with it: set net").count(), 1, "{said}");
+    default("reno"); // as every namespace may
     bed.finish();
 }
 
@@ -88,7 +119,7 @@ fn remove_is_refused_under_a_daemon_and_repeatable_after_it() {
         assert!(output.status.success() && said.contains(expected), "{said}");
         assert!(!bed.registered() && !bed.pins().exists());
     }
-    assert!(traffic.finish() < Span(1_000_000_000));
+    assert!(traffic.finish() < SECOND);
     bed.finish();
 }
 
@@ -106,8 +137,8 @@ fn the_daemon_serves_as_an_ordinary_user_with_three_capabilities() {
     let daemon = Daemon::start(command);
     std::fs::remove_file(&program).unwrap();
     let traffic = Traffic::start(&bed, 2, STEADY);
-    wait_for("every flow obeys the daemon", SOON, || bed.all_are(2, "agent"));
-    assert!(traffic.finish() < Span(1_000_000_000));
+    bed.wait_until_all(2, "agent");
+    assert!(traffic.finish() < SECOND);
     daemon.stop();
     bed.finish();
 }

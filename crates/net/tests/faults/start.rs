@@ -1,12 +1,9 @@
 //! Starts that must fail, with a reason, and leave everything as it was.
-use crate::bed::{Bed, bounded, wait_for};
+use crate::bed::{Bed, SECOND, SOON, bounded, wait_for};
 use crate::traffic::{STEADY, Traffic};
-use ackademy::units::Span;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use std::ffi::OsStr;
 use std::process::{Command, Output};
-
-const SOON: Span = Span(10_000_000_000);
 
 fn refusal(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -43,7 +40,7 @@ fn maps_of_another_version_are_left_alone_until_remove() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&[]);
     let traffic = Traffic::start(&bed, 2, STEADY);
-    wait_for("every flow obeys the daemon", SOON, || bed.all_are(2, "agent"));
+    bed.wait_until_all(2, "agent");
     daemon.kill();
     let settings = MapHandle::from_pinned_path(bed.pins().join("settings")).unwrap();
     let mut value = settings.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
@@ -56,7 +53,7 @@ fn maps_of_another_version_are_left_alone_until_remove() {
     assert!(bed.registered());
     let said = String::from_utf8(bed.output(&["remove"]).stdout).unwrap();
     assert!(said.starts_with("2 flows"), "{said}");
-    assert!(traffic.finish() < Span(1_000_000_000));
+    assert!(traffic.finish() < SECOND);
     bed.finish();
 }
 
@@ -147,11 +144,11 @@ fn flows_beyond_the_slots_go_on_under_cubic_and_are_counted() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&["--slots", "2"]);
     let traffic = Traffic::start(&bed, 5, STEADY);
-    wait_for("two flows obey the daemon", SOON, || bed.all_are(2, "agent"));
+    bed.wait_until_all(2, "agent");
     assert_eq!(bed.status().counts.without_slot, 3);
     let before = traffic.received();
     wait_for("all flows go on", SOON, || traffic.received() > before + 5_000_000);
-    assert!(traffic.finish() < Span(1_000_000_000));
+    assert!(traffic.finish() < SECOND);
     daemon.stop();
     bed.finish();
 }
