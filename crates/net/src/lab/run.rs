@@ -83,7 +83,7 @@ pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
     let (near, far) = (paired(|pair| &pair.0), paired(|pair| &pair.1));
     let receivers = Receivers::listen(&far, &plan.flows, &content, &arrived)?;
     let epoch = clock::now() + LEAD;
-    let emulated = emulator::Options { epoch: Some(epoch), spin: options.spin };
+    let emulated = emulator::Options { epoch: Some(epoch), spin: options.spin, realtime: true };
     let setting = Setting {
         flows: &plan.flows,
         hosts: &near,

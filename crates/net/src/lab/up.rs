@@ -24,7 +24,7 @@ pub fn up(network: &Network, seed: Seed, family: Family, spin: Span) -> Result<(
     hosts.owner.ends_on_request()?;
     let ports = std::mem::take(&mut hosts.ports);
     let fabric = run::fabric(network, &plan, seed)?;
-    let options = emulator::Options { epoch: Some(clock::now()), spin };
+    let options = emulator::Options { epoch: Some(clock::now()), spin, realtime: true };
     let emulator = Emulator::new(ports, fabric, options);
     print(&plan, &hosts);
     let stop = AtomicBool::new(false);
