@@ -57,7 +57,7 @@ bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/resul
 	$(BIN)python benches/bench.py
 
 bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, cost per ACK, decision latency
-	$(ACKADEMYD) lab bench
+	$(ACKADEMYD) bench
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp --baselines kernel:cubic

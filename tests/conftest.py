@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,3 +146,16 @@ def result(experiment: Experiment, tmp_path: Path) -> Reproduction:
     folder = tmp_path / "runs"
     run_cells(reproduce.all_cells(experiment, 4), folder, local(1), quiet)
     return reproduce.collect(experiment, 4, folder)
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for `ackademyd`; returns the file in which it notes its calls."""
+    program, log = tmp_path / "bin" / "ackademyd", tmp_path / "calls"
+    program.parent.mkdir()
+    script = Path(__file__).with_name("fake_ackademyd.py")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("ACKADEMYD", str(program))
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    return log

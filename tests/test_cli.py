@@ -14,7 +14,7 @@ import pytest
 
 import ackademy
 
-COMMANDS = ("run", "compare", "reproduce", "report", "list", "schema", "peers")
+COMMANDS = ("run", "compare", "gap", "reproduce", "report", "list", "schema", "peers")
 
 
 def start(*words: str | Path, cwd: Path) -> subprocess.Popen[str]:
@@ -91,6 +91,13 @@ def test_bad_scenario_is_exit_2_and_one_line(tmp_path: Path, line: str, named: s
         (("run", "dumbbell.toml", "-p", "beta=1"), "--param needs --cc"),
         (("run", "dumbbell.toml", "--cc", "cubic", "-p", "beta=7"), "beta"),
         (("compare", "dumbbell.toml", "--cc", "cubik"), "controller cubik"),
+        (
+            ("run", "dumbbell.toml", "--cc", "kernel:cubic"),
+            "kernel:cubic: runs on the kernel alone",
+        ),
+        (("compare", "dumbbell.toml", "--cc", "kernel:cubic"), "--backend kernel"),
+        (("gap", "dumbbell.toml", "--cc", "kernel:cubic"), "--baselines"),
+        (("gap", "dumbbell.toml", "--baselines", "cubic"), "--baselines cubic: allowed"),
         (("reproduce", "nobody/table1"), "no experiment nobody/table1"),
         (("list", "cubik"), "controller cubik: allowed is"),
     ],
@@ -155,6 +162,13 @@ def test_schema_is_json_that_knows_the_fields(tmp_path: Path) -> None:
     code, out, _ = ackademy_command("schema", cwd=tmp_path)
     assert code == 0
     assert "duration_s" in json.loads(out)["properties"]
+
+
+def test_controller_is_also_known_by_the_name_with_hyphens(dumbbell: Path) -> None:
+    for command in (("run", "dumbbell.toml", "--cc", "rl-tcp"), ("list", "rl-tcp")):
+        code, out, err = ackademy_command(*command, cwd=dumbbell.parent)
+        assert (code, err) == (0, "")
+        assert "rl_tcp" in out
 
 
 def test_list_shows_every_controller_and_its_settings(tmp_path: Path) -> None:

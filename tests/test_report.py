@@ -16,7 +16,14 @@ from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval
 from ackademy.report import comparison, paper
 from ackademy.report.markup import Markup, element, math_label
-from ackademy.report.numbers import even_ticks, percent, significant, ticks, with_interval
+from ackademy.report.numbers import (
+    even_ticks,
+    log_ticks,
+    percent,
+    significant,
+    ticks,
+    with_interval,
+)
 from ackademy.report.plot import Axis, Frame, thin
 from ackademy.reproduce import Reproduction
 
@@ -152,3 +159,13 @@ def test_line_breaks_where_there_is_no_value() -> None:
     frame = Frame(Axis(0.0, 2.0), Axis(0.0, 1.0))
     path = frame.line(np.array([0.0, 1.0, 2.0]), np.array([0.0, np.nan, 1.0]))
     assert re.findall("[ML]", path) == ["M", "M"]
+
+
+def test_ticks_of_a_logarithmic_axis_are_round_and_inside() -> None:
+    assert log_ticks(3.0, 130.0) == [5.0, 10.0, 20.0, 50.0, 100.0]
+    assert log_ticks(4e-4, 0.3) == [0.001, 0.01, 0.1]
+
+
+def test_logarithmic_axis_puts_equal_factors_at_equal_distances() -> None:
+    part = Axis(1.0, 100.0, is_log=True).part(np.array([1.0, 10.0, 100.0]))
+    assert part == pytest.approx([0.0, 0.5, 1.0])

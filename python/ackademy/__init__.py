@@ -16,6 +16,7 @@ from ackademy.errors import (
     ControllerError,
     EngineError,
     ExperimentError,
+    KernelError,
     ScenarioError,
 )
 from ackademy.run import Metrics, Run, run
@@ -29,6 +30,7 @@ __all__ = [
     "ControllerError",
     "EngineError",
     "ExperimentError",
+    "KernelError",
     "Metrics",
     "Run",
     "Scenario",

@@ -1,4 +1,4 @@
-"""A cell: one scenario, controller, settings and seed; what is computed once and kept.
+"""A cell: one scenario, controller, settings, seed and backend; what is computed once and kept.
 
 A cell's folder is named by the hash of everything its result depends on, so an unchanged cell is
 never run twice and a changed one never reused. Its files are Parquet and JSON:
@@ -8,7 +8,7 @@ never run twice and a changed one never reused. Its files are Parquet and JSON:
     counters.parquet     what the controllers counted
     flow_series.parquet  cwnd, RTT, throughput over time, if sampling was asked for
     link_series.parquet  queues over time, if sampling was asked for
-    cell.json            what was run
+    cell.json            what was run, and on the kernel how that went
 """
 
 from __future__ import annotations
@@ -26,11 +26,18 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers
+from ackademy import _core, controllers, kernel
+from ackademy.errors import AckademyError
+from ackademy.kernel import Backend, KernelRun
 from ackademy.run import measure, python_controllers, simulate
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
+MEASURING: Mapping[Backend, tuple[str, ...]] = {
+    "sim": ("cells.py", "metrics.py", "run.py", "tables.py"),
+    "kernel": ("cells.py", "metrics.py", "run.py", "tables.py", "kernel.py", "ackademyd.py"),
+}
+"""the sources between a backend and the files of a cell"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +51,28 @@ class Cell:
     controller: str | None
     """for every flow; `None` leaves the scenario's own"""
     seed: int
-    """of every random choice"""
+    """of every random choice; on the kernel, the number of the repetition"""
     overrides: tuple[tuple[str, str], ...] = ()
     """TOML values by dotted path"""
     params: tuple[tuple[str, float | str], ...] = ()
     """settings of the controller"""
     sample_interval_ms: float = 0.0
     """between rows of the time series; 0 for none"""
+    backend: Backend = "sim"
 
     def scenario(self) -> _core.Scenario:
         """The scenario, checked.
 
         Raises:
             ScenarioError: if it is wrong.
-            ControllerError: if the controller is unknown or its settings are wrong.
+            ControllerError: if the controller is unknown, not for this backend, or its settings
+                are wrong.
         """
         parsed = _core.Scenario.parse(self.text, self.origin, dict(self.overrides))
-        if self.controller is None:
-            return parsed
-        return parsed.with_controller(self.controller, dict(self.params))
+        if self.controller is not None:
+            parsed = parsed.with_controller(self.controller, dict(self.params))
+        controllers.check(parsed.controllers, self.backend)
+        return parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ def key(cell: Cell) -> str:
     """Name of the cell's folder: hash of all that its result depends on.
 
     Raises:
-        AckademyError: if the cell's scenario or controller is wrong.
+        AckademyError: if the cell's scenario or controller is wrong, or its backend is not there.
     """
     scenario = cell.scenario()
     beside = Path(scenario.origin).parent
@@ -87,17 +97,21 @@ def key(cell: Cell) -> str:
         scenario.canonical(),
         str(cell.seed),
         repr(cell.sample_interval_ms),
-        _core.CODE_HASH,
-        measuring_hash(),
+        *(("kernel", *kernel.identity()) if cell.backend == "kernel" else (_core.CODE_HASH,)),
+        measuring_hash(cell.backend),
         *files,
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_LENGTH]
 
 
 def compute(cell: Cell) -> Files:
-    """Run the cell; the same cell gives the same bytes in every process and on every machine."""
+    """Run the cell; simulated, it gives the same bytes in every process and on every machine."""
     scenario = cell.scenario()
-    tables = simulate(scenario, cell.seed, cell.sample_interval_ms)
+    record: KernelRun | None = None
+    if cell.backend == "kernel":
+        tables, record = kernel.emulate_in_time(scenario, cell.seed, cell.sample_interval_ms)
+    else:
+        tables = simulate(scenario, cell.seed, cell.sample_interval_ms)
     measured = measure(tables)
     numbers = measured.flows.drop("flow", "controller", "timeouts")
     frames = {
@@ -108,7 +122,7 @@ def compute(cell: Cell) -> Files:
     if not tables.flow_series.is_empty():
         frames |= {"flow_series": tables.flow_series, "link_series": tables.link_series}
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
-    return files | {"cell.json": _description(cell, scenario)}
+    return files | {"cell.json": _description(cell, scenario, record)}
 
 
 def attempt(index: int, cell: Cell) -> Outcome:
@@ -117,6 +131,8 @@ def attempt(index: int, cell: Cell) -> Outcome:
         return Outcome(index, compute(cell))
     except KeyboardInterrupt:
         raise
+    except AckademyError as error:
+        return Outcome(index, None, str(error))
     except BaseException as error:
         return Outcome(index, None, "".join(traceback.format_exception(error)).rstrip())
 
@@ -135,10 +151,10 @@ def store(folder: Path, files: Files, scratch: Path) -> None:
 
 
 @cache
-def measuring_hash() -> str:
-    """Hash of the sources between the core and the files of a cell."""
+def measuring_hash(backend: Backend) -> str:
+    """Hash of the sources between a backend and the files of a cell."""
     here = Path(__file__).parent
-    sources = [(here / name).read_bytes() for name in ("cells.py", "metrics.py", "run.py")]
+    sources = [(here / name).read_bytes() for name in MEASURING[backend]]
     sources.append(_core.BINDING_HASH.encode())
     return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
 
@@ -149,15 +165,19 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _description(cell: Cell, scenario: _core.Scenario) -> bytes:
-    fields = {
+def _description(cell: Cell, scenario: _core.Scenario, record: KernelRun | None) -> bytes:
+    fields: dict[str, object] = {
         "scenario": scenario.name,
         "controller": cell.controller,
         "params": dict(cell.params),
         "seed": cell.seed,
         "sample_interval_ms": cell.sample_interval_ms,
         "code": _core.CODE_HASH,
-        "measuring": measuring_hash(),
+        "measuring": measuring_hash(cell.backend),
         "resolved": scenario.canonical(),
     }
+    if record is not None:
+        release, program = kernel.identity()
+        fields |= {"kernel_release": release, "ackademyd": program, "attempts": record.attempts}
+        fields["kernel_run"] = record.report
     return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()

@@ -14,11 +14,25 @@ from rich.console import Console
 from rich.table import Table
 
 import ackademy
-from ackademy import _core, compare, engines, experiments, papers, reproduce, terminal
+from ackademy import (
+    _core,
+    compare,
+    controllers,
+    engines,
+    experiments,
+    gap,
+    papers,
+    reproduce,
+    terminal,
+    terminal_gap,
+)
 from ackademy import peers as peers_module
 from ackademy.cells import Cell
 from ackademy.errors import AckademyError, ControllerError
+from ackademy.kernel import Backend
 from ackademy.report import comparison as comparison_report
+from ackademy.report import gap as gap_report
+from ackademy.report import gap_markdown
 from ackademy.report import paper as paper_report
 from ackademy.report.page import write
 from ackademy.run import read_scenario
@@ -47,6 +61,10 @@ Jobs = Annotated[
     int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
 ]
 Engine = Annotated[EngineName, typer.Option(help="Processes here, or a Ray cluster.")]
+BackendName = Annotated[
+    Backend,
+    typer.Option(help="The simulator, or this machine's TCP in real time (Linux, root)."),
+]
 Address = Annotated[
     str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
 ]
@@ -82,8 +100,11 @@ def run(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
     cc: Annotated[
         str | None,
-        typer.Option(help="Controller of every flow: a name from `list`, or file.py:Class."),
+        typer.Option(
+            help="Controller of every flow: a name from `list`, file.py:Class, or kernel:NAME."
+        ),
     ] = None,
+    backend: BackendName = "sim",
     param: Params = None,
     seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 1,
     sample_ms: Annotated[
@@ -92,7 +113,7 @@ def run(
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
 ) -> None:
-    """Simulate a scenario once and print its flows and links.
+    """Run a scenario once and print its flows and links.
 
     Examples:
         ackademy run scenarios/kong2018_one_sender.toml
@@ -100,13 +121,17 @@ def run(
         ackademy run scenarios/kong2018_one_sender.toml --cc cubic --seed 3 --html run.html
 
         ackademy run scenarios/kong2018_one_sender.toml --cc mine.py:Mine --parquet out/
+
+        ackademy run scenarios/gap/random_loss.toml --backend kernel --cc kernel:cubic
     """
     console = Console()
-    parsed = read_scenario(scenario, cc=cc, params=_settings(param, cc))
+    name = controllers.canonical(cc) if cc else None
+    parsed = read_scenario(scenario, cc=name, params=_settings(param, cc))
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
-        result = ackademy.run(parsed, seed=seed, sample_interval_ms=sample_ms)
+        with terminal.waiting(console, parsed.duration_s if backend == "kernel" else 0.0):
+            result = ackademy.run(parsed, seed=seed, sample_interval_ms=sample_ms, backend=backend)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written")
         raise typer.Exit(INTERRUPTED) from None
@@ -125,6 +150,7 @@ def compare_command(
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas; the files' own by default.")
     ] = "",
+    backend: BackendName = "sim",
     param: Params = None,
     runs: Annotated[int, typer.Option(min=1, help="Seeds 1, 2, ... of each.")] = 5,
     html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "compare.html",
@@ -139,18 +165,70 @@ def compare_command(
         ackademy compare scenarios/kong2018_*.toml --cc new_reno,cubic
 
         ackademy compare scenarios/kong2018_one_sender.toml --cc cubic,mine.py:Mine --runs 20
+
+        ackademy compare scenarios/gap/*.toml --backend kernel --cc cubic,kernel:cubic
     """
     console = Console()
-    names = [name.strip() for name in cc.split(",") if name.strip()]
-    sample_ms = 200.0
-    found = compare.contenders(scenarios, names, _settings(param, cc), runs, sample_ms)
+    settings = _settings(param, cc)
+    found = compare.contenders(scenarios, _names(cc), settings, runs, 200.0, backend)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
     batch = _run_cells(cells, folder, _engine(engine, address, jobs), console, "comparing")
     standings = compare.standings(found, folder)
     console.print(terminal.comparison(standings, console))
+    console.print(terminal.kernel_notes([r for s in standings for r in s.kernel_runs]))
     write(html, comparison_report.page(standings, folder, _command()))
     console.print(f"report: {html}", highlight=False)
+    _report_failures(batch)
+
+
+@app.command("gap")
+def gap_command(
+    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE...")],
+    cc: Annotated[
+        str, typer.Option(help="Controllers, separated by commas.")
+    ] = "new_reno,cubic,rl_tcp",
+    baselines: Annotated[
+        str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
+    ] = "",
+    runs: Annotated[int, typer.Option(min=1, help="Of each, on each side.")] = 5,
+    duration_s: Annotated[
+        float | None, typer.Option(min=0.1, help="Of a run, instead of the scenarios' own.")
+    ] = None,
+    html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "gap.html",
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the tables to this file, for a document.")
+    ] = None,
+    jobs: Jobs = None,
+    out: RunsFolder = RUNS,
+) -> None:
+    """Run scenarios in the simulator and on this machine's TCP, and print how far apart they are.
+
+    Runs on the kernel take real time, one after the other; finished ones are kept.
+
+    Examples:
+        ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp
+
+        ackademy gap scenarios/gap/*.toml --cc cubic --baselines kernel:cubic --runs 10
+    """
+    console = Console()
+    found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s)
+    folder = out / "gap"
+    simulated = [cell for pair in found for cell in pair.sim]
+    emulated = [cell for pair in found for cell in pair.kernel]
+    engine = engines.local(jobs or engines.core_count())
+    before = experiments.missing(folder, emulated)
+    batch = _run_cells(simulated, folder, engine, console, "gap, simulating")
+    if before:
+        console.print(terminal_gap.forecast(before), highlight=False)
+    batch = batch.with_more(_run_cells(emulated, folder, engine, console, "gap, on the kernel"))
+    gaps = gap.measure(found, folder)
+    console.print(terminal_gap.tables(gaps, console))
+    write(html, gap_report.page(gaps, folder, _command()))
+    console.print(f"report: {html}", highlight=False)
+    if markdown:
+        write(markdown, gap_markdown.tables(gaps, _command()))
+        console.print(f"tables: {markdown}", highlight=False)
     _report_failures(batch)
 
 
@@ -231,7 +309,7 @@ def list_command(
     """
     console = Console()
     if controller is not None:
-        console.print(_controller_table(controller))
+        console.print(_controller_table(controllers.canonical(controller)))
         return
     table = Table(title="controllers", title_justify="left", title_style="bold")
     table.add_column("name", no_wrap=True)
@@ -338,6 +416,11 @@ def _settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | 
         except ValueError:
             settings[name] = value
     return settings
+
+
+def _names(words: str) -> list[str]:
+    """Controllers separated by commas."""
+    return [controllers.canonical(word.strip()) for word in words.split(",") if word.strip()]
 
 
 def _controller_table(name: str) -> Table:

@@ -13,6 +13,7 @@ import polars as pl
 from ackademy import experiments
 from ackademy.cells import Cell
 from ackademy.intervals import Interval, t_interval
+from ackademy.kernel import Backend, KernelRun
 from ackademy.metrics import FloatArray, jain_index
 from ackademy.run import Params, read_text
 
@@ -62,12 +63,25 @@ class Standing:
     throughput_mbps: FloatArray
     """per run, mean over flows"""
     n_runs: int
+    """that count"""
     drawn: Cell | None
     """the cell with a time series"""
+    kernel_runs: tuple[KernelRun, ...]
+    """how the runs on the kernel went, those that do not count included"""
+
+    @property
+    def n_invalid(self) -> int:
+        """Runs whose emulator was late; they are in no number."""
+        return sum(not run.valid for run in self.kernel_runs)
 
 
 def contenders(
-    scenarios: Sequence[Path], ccs: Sequence[str], params: Params, runs: int, sample_ms: float
+    scenarios: Sequence[Path],
+    ccs: Sequence[str],
+    params: Params,
+    runs: int,
+    sample_ms: float,
+    backend: Backend = "sim",
 ) -> list[Contender]:
     """Every scenario under every controller, or under its own if none is given; seeds from 1.
 
@@ -86,6 +100,7 @@ def contenders(
                     seed=seed,
                     params=tuple(params.items()),
                     sample_interval_ms=sample_ms if seed == 1 else 0.0,
+                    backend=backend,
                 )
                 for seed in range(1, runs + 1)
             )
@@ -99,7 +114,7 @@ def standings(found: Sequence[Contender], folder: Path) -> list[Standing]:
 
 
 def _standing(contender: Contender, folder: Path) -> Standing:
-    finished = [cell for cell in contender.cells if experiments.is_finished(folder, cell)]
+    finished, kernel_runs = experiments.countable(folder, contender.cells)
     flows = [experiments.read(folder, cell, "summary") for cell in finished]
     links = [experiments.read(folder, cell, "links") for cell in finished]
     rows = [_one_run(flow, link) for flow, link in zip(flows, links, strict=True)]
@@ -111,6 +126,7 @@ def _standing(contender: Contender, folder: Path) -> Standing:
         throughput_mbps=values["throughput_mbps"],
         n_runs=len(finished),
         drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
+        kernel_runs=kernel_runs,
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
@@ -23,6 +24,10 @@ from ackademy.errors import ControllerError
 
 if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Loss
+    from ackademy.kernel import Backend
+
+KERNEL = "kernel:"
+"""begins the names of the kernel's own controllers"""
 
 
 @runtime_checkable
@@ -37,6 +42,32 @@ class Controller(Protocol):
 
     def on_loss(self, loss: Loss) -> None:
         """Something was lost."""
+
+
+def canonical(cc: str) -> str:
+    """A name as the table has it: `rl-tcp`, as `ackademyd` also takes it, is `rl_tcp`."""
+    return cc if ":" in cc else cc.replace("-", "_")
+
+
+def is_kernel(cc: str) -> bool:
+    """Whether a controller is one of the kernel's own, named `kernel:NAME`."""
+    return cc.startswith(KERNEL)
+
+
+def check(names: Sequence[str], backend: Backend) -> None:
+    """Refuse controllers that a backend cannot run.
+
+    Raises:
+        ControllerError: for the first of them.
+    """
+    for name in names:
+        if backend == "sim" and is_kernel(name):
+            raise ControllerError(f"controller {name}: runs on the kernel alone: --backend kernel")
+        if backend == "kernel" and is_python(name):
+            raise ControllerError(
+                f"controller {name}: is Python's; allowed on the kernel: a name from "
+                "`ackademy list`, or kernel:NAME"
+            )
 
 
 def is_python(cc: str) -> bool:

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
@@ -38,6 +39,27 @@ def local(jobs: int) -> Engine:
         if jobs == 1 or len(cells) <= 1:
             return (attempt(index, cell) for index, cell in enumerate(cells))
         return _run_in_workers(cells, min(jobs, len(cells)))
+
+    return run
+
+
+def kernel_last(simulated: Engine) -> Engine:
+    """Cells of the simulator wherever `simulated` puts them, then those of the kernel, here.
+
+    They share the machine's clock with everything else that runs on it: one at a time.
+    """
+
+    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
+        inside = [index for index, cell in enumerate(cells) if cell.backend == "sim"]
+        outcomes = simulated([cells[index] for index in inside]) if inside else iter(())
+        try:
+            for outcome in outcomes:
+                yield replace(outcome, index=inside[outcome.index])
+        finally:
+            outcomes.close() if hasattr(outcomes, "close") else None
+        for index, cell in enumerate(cells):
+            if cell.backend == "kernel":
+                yield attempt(index, cell)
 
     return run
 

@@ -22,5 +22,9 @@ class ExperimentError(AckademyError):
     """A paper's experiment file is wrong or cannot be found."""
 
 
+class KernelError(AckademyError):
+    """The program of the kernel backend is missing, fails, or prints what is not a result."""
+
+
 class EngineError(AckademyError):
     """The cells cannot be run where they were asked to run."""

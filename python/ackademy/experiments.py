@@ -9,6 +9,7 @@ Call it below `if __name__ == "__main__":`, as every program that starts process
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Callable, Sequence
@@ -18,8 +19,9 @@ from pathlib import Path
 import polars as pl
 
 from ackademy.cells import Cell, Files, key, store
-from ackademy.engines import Engine
+from ackademy.engines import Engine, kernel_last
 from ackademy.errors import ExperimentError
+from ackademy.kernel import KernelRun
 
 Progress = Callable[[int, int], None]
 """Called with the number of cells done and their total, first before any is run."""
@@ -42,6 +44,14 @@ class Batch:
     n_reused: int
     failures: list[Failure]
 
+    def with_more(self, other: Batch) -> Batch:
+        """Both together."""
+        return Batch(
+            self.n_cells + other.n_cells,
+            self.n_reused + other.n_reused,
+            self.failures + other.failures,
+        )
+
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C while cells ran; what was finished is kept."""
@@ -55,7 +65,9 @@ def quiet(n_done: int, n_cells: int) -> None:
 
 
 def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> Batch:
-    """Run every cell that has no folder yet.
+    """Run every cell that has no result yet; those on the kernel last and one at a time.
+
+    A run on the kernel whose emulator was late is tried again by the next call.
 
     Args:
         cells: the experiment; equal cells are run once.
@@ -71,12 +83,12 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
         Interrupted: on Ctrl-C; the finished cells are kept.
     """
     folders = {folder / key(cell): cell for cell in cells}
-    todo = [(path, cell) for path, cell in folders.items() if not path.is_dir()]
+    todo = [(path, cell) for path, cell in folders.items() if not _is_kept(path, cell)]
     done = len(folders) - len(todo)
     failures: list[Failure] = []
     scratch = folder / f".unfinished-{uuid.uuid4().hex[:12]}"
     progress(done, len(folders))
-    outcomes = engine([cell for _, cell in todo])
+    outcomes = kernel_last(engine)([cell for _, cell in todo])
     try:
         for outcome in outcomes:
             path, cell = todo[outcome.index]
@@ -92,6 +104,11 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
         outcomes.close() if hasattr(outcomes, "close") else None
         shutil.rmtree(scratch, ignore_errors=True)
     return Batch(len(folders), len(folders) - len(todo), failures)
+
+
+def missing(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells that `run_cells` would run."""
+    return [cell for cell in cells if not _is_kept(folder / key(cell), cell)]
 
 
 def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
@@ -111,8 +128,34 @@ def is_finished(folder: Path, cell: Cell) -> bool:
     return (folder / key(cell)).is_dir()
 
 
+def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[KernelRun, ...]]:
+    """The finished cells that may be averaged, and how every finished one on the kernel went.
+
+    Raises:
+        ExperimentError: if a cell's record is damaged.
+    """
+    finished = [cell for cell in cells if is_finished(folder, cell)]
+    went = [_kernel_run(folder / key(cell)) for cell in finished if cell.backend == "kernel"]
+    if not went:
+        return finished, ()
+    return [cell for cell, run in zip(finished, went, strict=True) if run.valid], tuple(went)
+
+
+def _kernel_run(path: Path) -> KernelRun:
+    try:
+        described = json.loads((path / "cell.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"{path / 'cell.json'}: {error}; delete the folder") from error
+    return KernelRun.parse(described["kernel_run"], described["attempts"])
+
+
+def _is_kept(path: Path, cell: Cell) -> bool:
+    return path.is_dir() and (cell.backend == "sim" or _kernel_run(path).valid)
+
+
 def _store(path: Path, files: Files, scratch: Path) -> None:
     try:
+        shutil.rmtree(path, ignore_errors=True)  # an invalid run that was tried again
         store(path, files, scratch / path.name)
     except OSError as error:
         raise ExperimentError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""One simulation: `run(scenario, seed=...)` and what it returns.
+"""One run: `run(scenario, seed=...)` and what it returns.
 
 import ackademy
 
@@ -13,36 +13,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from ackademy import _core, controllers, metrics
+from ackademy import _core, controllers, kernel, metrics
 from ackademy.errors import AckademyError, ScenarioError
+from ackademy.kernel import Backend, KernelRun
+from ackademy.tables import Tables
 
-Column = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
 Params = Mapping[str, float | str]
 NO_PARAMS: Params = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """What one simulation measured, one data frame per kind of thing."""
-
-    flows: pl.DataFrame
-    """one row per flow: totals over the run"""
-    counters: pl.DataFrame
-    """what the controllers counted: flow, name, value"""
-    links: pl.DataFrame
-    """one row per link: totals over the run"""
-    flow_series: pl.DataFrame
-    """one row per flow and sampling time; empty unless sampling was asked for"""
-    link_series: pl.DataFrame
-    """one row per link and sampling time; empty unless sampling was asked for"""
-
-    @classmethod
-    def from_core(cls, tables: Mapping[str, Mapping[str, Column]]) -> Tables:
-        """From the columns the core returns."""
-        return cls(**{field.name: _frame(tables[field.name]) for field in fields(Tables)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +40,13 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Run(Tables):
-    """One finished simulation, and what it takes to repeat it."""
+    """One finished run, and what it takes to repeat it."""
 
     scenario: _core.Scenario
     seed: int
     code_hash: str
+    kernel: KernelRun | None = None
+    """how it went, for a run on the kernel"""
 
     def metrics(self) -> Metrics:
         """The numbers of a report."""
@@ -94,15 +75,19 @@ def run(
     cc: str | None = None,
     params: Params = NO_PARAMS,
     sample_interval_ms: float = 0.0,
+    backend: Backend = "sim",
 ) -> Run:
-    """Simulate once.
+    """Run once, in the simulator or over the TCP of this machine's kernel.
 
     Args:
         scenario: a file, the text of one (anything with a line break), or a parsed scenario.
-        seed: of every random choice; the same seed gives the same bytes on every machine.
-        cc: puts every flow under this controller: a name from `ackademy list` or `file.py:Class`.
+        seed: of every random choice; in the simulator, the same seed gives the same bytes on every
+            machine.
+        cc: puts every flow under this controller: a name from `ackademy list`, `file.py:Class` in
+            the simulator, or `kernel:NAME` on the kernel.
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none.
+        backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
 
     Returns:
         Tables of flows, links and series, with `.metrics()`.
@@ -110,15 +95,22 @@ def run(
     Raises:
         ScenarioError: if the scenario is wrong.
         ControllerError: if a controller is unknown or its settings are wrong.
+        KernelError: if the kernel backend is missing or fails.
         Exception: whatever a Python controller raises.
     """
     parsed = read_scenario(scenario, cc=cc, params=params)
-    frames = simulate(parsed, seed, sample_interval_ms)
+    controllers.check(parsed.controllers, backend)
+    record: KernelRun | None = None
+    if backend == "kernel":
+        frames, record = kernel.emulate(parsed, seed, sample_interval_ms)
+    else:
+        frames = simulate(parsed, seed, sample_interval_ms)
     return Run(
         **{field.name: getattr(frames, field.name) for field in fields(Tables)},
         scenario=parsed,
         seed=seed,
         code_hash=_core.CODE_HASH,
+        kernel=record,
     )
 
 
@@ -201,16 +193,6 @@ def measure(tables: Tables) -> Metrics:
         links=per_link,
         jain_throughput=metrics.jain_index(throughput) if throughput.size else float("nan"),
         jain_delay=metrics.jain_index(delay) if has_delay else float("nan"),
-    )
-
-
-def _frame(columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Columns of text stay text where there are no rows."""
-    return pl.DataFrame(
-        {
-            name: pl.Series(name, values, dtype=pl.String if isinstance(values, list) else None)
-            for name, values in columns.items()
-        }
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -14,8 +15,10 @@ from rich.text import Text
 
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
+from ackademy.kernel import KernelRun
 from ackademy.measures import METRICS
-from ackademy.report.numbers import percent, significant, with_interval
+from ackademy.report.kernel_notes import notes
+from ackademy.report.numbers import counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
 from ackademy.reproduce import Measured, Reproduction, difference_ratio
 from ackademy.run import Run
@@ -41,13 +44,24 @@ def progress_bar(console: Console, label: str) -> Iterator[experiments.Progress]
         yield _lines(console, label)
         return
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    # The time left is estimated from the last ten minutes: a cell may take one of them.
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=600.0) as bar:
         task = bar.add_task(label, total=None)
 
         def update(n_done: int, n_cells: int) -> None:
             bar.update(task, completed=n_done, total=n_cells)
 
         yield update
+
+
+@contextmanager
+def waiting(console: Console, real_s: float) -> Iterator[None]:
+    """While a run takes real time: a sign of life in a terminal."""
+    if real_s and console.is_terminal:
+        with console.status(f"on the kernel, about {real_s:.0f} s"):
+            yield
+    else:
+        yield
 
 
 def reproduction(result: Reproduction, console: Console) -> Group:
@@ -87,10 +101,17 @@ def run_tables(result: Run, console: Console) -> Group:
         "marked": [str(value) for value in busy["marked_packets"]],
     }
     return Group(
-        *_fitting(title, names, numbers, console),
+        *fitting(title, names, numbers, console),
         Text(more + jain, style="dim"),
-        *_fitting("links", {"link": links["link"].to_list()}, of_links, console),
+        *fitting("links", {"link": links["link"].to_list()}, of_links, console),
+        kernel_notes([result.kernel] if result.kernel else []),
     )
+
+
+def kernel_notes(runs: Sequence[KernelRun]) -> Group:
+    """How runs on the kernel went: clock, daemon, what differs from the scenario."""
+    invalid = any(not run.valid for run in runs)
+    return Group(*(Text(line, style="red" if invalid else "dim") for line in notes(runs)))
 
 
 def comparison(standings: Sequence[Standing], console: Console) -> Group:
@@ -101,20 +122,22 @@ def comparison(standings: Sequence[Standing], console: Console) -> Group:
     }
     numbers = {
         f"{column.label}\n{column.unit}".rstrip(): [
-            with_interval(standing.estimates[column.key]) if standing.estimates else "failed"
+            with_interval(standing.estimates[column.key])
+            if standing.estimates
+            else without_runs(standing.n_invalid)
             for standing in standings
         ]
         for column in COLUMNS
-    } | {"runs": [str(standing.n_runs) for standing in standings]}
+    } | {"runs": [counted(standing.n_runs, standing.n_invalid) for standing in standings]}
     title = "mean ± half the 95 % interval over runs"
-    return Group(*_fitting(title, names, numbers, console))
+    return Group(*fitting(title, names, numbers, console))
 
 
-Columns = Mapping[str, Sequence[str]]
+Columns = Mapping[str, Sequence[str | Text]]
 """cells by heading, all of one length"""
 
 
-def _fitting(title: str, names: Columns, numbers: Columns, console: Console) -> list[Table]:
+def fitting(title: str, names: Columns, numbers: Columns, console: Console) -> list[Table]:
     """As few tables as the width of the terminal allows, each with the names on the left."""
     headings = list(numbers)
     for n_tables in range(1, len(headings) + 1):
@@ -129,7 +152,7 @@ def _fitting(title: str, names: Columns, numbers: Columns, console: Console) -> 
 
 
 def _filled(title: str, names: Columns, numbers: Columns) -> Table:
-    table = _table(title, list(names), list(numbers))
+    table = headed_table(title, list(names), list(numbers))
     columns = [*names.values(), *numbers.values()]
     groups = next(iter(names.values()))
     for index, cells in enumerate(zip(*columns, strict=True)):
@@ -144,7 +167,8 @@ def _widest(tables: Sequence[Table], console: Console) -> int:
     return max(console.measure(table, options=unbounded).maximum for table in tables)
 
 
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+def headed_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    """An empty table: names on the left, numbers on the right."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for label in left:
         table.add_column(label, no_wrap=True)
@@ -169,7 +193,7 @@ def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
     experiment = result.experiment
     heads = [f"{METRICS[metric].label} {METRICS[metric].unit}".rstrip() for metric in metrics]
     title = f"{experiment.item}: {experiment.title}"
-    table = _table(title, ["scheme", "", ""], heads)
+    table = headed_table(title, ["scheme", "", ""], heads)
     group = ""
     for measured in result.rows:
         if group and measured.row.group != group:
@@ -201,7 +225,7 @@ def _cell(measured: Measured, metric: str) -> Text:
 
 
 def _claims(result: Reproduction) -> Table:
-    table = _table("claims of the paper", [""], [])
+    table = headed_table("claims of the paper", [""], [])
     table.add_column("claim")
     table.add_column("observed")
     for checked in result.claims:
@@ -211,7 +235,7 @@ def _claims(result: Reproduction) -> Table:
 
 
 def _assumptions(result: Reproduction) -> Table:
-    table = _table("assumptions", ["origin"], [])
+    table = headed_table("assumptions", ["origin"], [])
     table.add_column("what")
     for assumption in result.experiment.assumptions:
         table.add_row(assumption.origin, assumption.text)
@@ -219,13 +243,17 @@ def _assumptions(result: Reproduction) -> Table:
 
 
 def _lines(console: Console, label: str) -> experiments.Progress:
-    printed = -1
+    printed, begun, n_before = -1, time.monotonic(), -1
 
     def update(n_done: int, n_cells: int) -> None:
-        nonlocal printed
+        nonlocal printed, n_before
+        n_before = n_done if n_before < 0 else n_before
         tenth = 10 * n_done // n_cells if n_cells else 10
         if tenth > printed:
             printed = tenth
-            console.print(f"{label}: {n_done} of {n_cells} cells", highlight=False)
+            per_cell = (time.monotonic() - begun) / max(n_done - n_before, 1)
+            left_min = (n_cells - n_done) * per_cell / 60.0
+            more = f", about {left_min:.0f} min left" if left_min > 1.0 else ""
+            console.print(f"{label}: {n_done} of {n_cells} cells{more}", highlight=False)
 
     return update

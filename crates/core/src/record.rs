@@ -115,6 +115,23 @@ pub struct FlowSeries {
     pub lost_packets: Vec<u64>,
 }
 
+impl FlowSeries {
+    /// Adds the rows of another part of the same run.
+    pub fn append(&mut self, mut other: Self) {
+        self.time_s.append(&mut other.time_s);
+        self.flow.append(&mut other.flow);
+        self.cwnd_packets.append(&mut other.cwnd_packets);
+        self.ssthresh_packets.append(&mut other.ssthresh_packets);
+        self.inflight_bytes.append(&mut other.inflight_bytes);
+        self.srtt_ms.append(&mut other.srtt_ms);
+        self.rtt_ms.append(&mut other.rtt_ms);
+        self.delivered_bytes.append(&mut other.delivered_bytes);
+        self.delivery_rate_mbps.append(&mut other.delivery_rate_mbps);
+        self.pacing_mbps.append(&mut other.pacing_mbps);
+        self.lost_packets.append(&mut other.lost_packets);
+    }
+}
+
 /// Samples of links, one column per quantity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSeries {
@@ -158,4 +175,146 @@ pub struct Outcome {
 /// Mean of nanoseconds, in milliseconds; NaN of nothing.
 pub fn mean_ms(sum_ns: u128, count: u64) -> f64 {
     if count == 0 { f64::NAN } else { sum_ns as f64 / count as f64 / 1e6 }
+}
+
+/// A named list of columns of equal length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Name.
+    pub name: &'static str,
+    /// Names of columns and what is in them, in order.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+/// The values of a column, one per row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Few texts, often repeated: row `i` holds `words[rows[i]]`.
+    Texts {
+        /// Each text once.
+        words: Vec<String>,
+        /// Which of them each row holds.
+        rows: Vec<u32>,
+    },
+    /// Quantities; NaN where there is none.
+    Numbers(Vec<f64>),
+    /// Counts.
+    Counts(Vec<u64>),
+}
+
+impl Column {
+    fn texts(words: Vec<String>) -> Self {
+        let rows = (0..words.len() as u32).collect();
+        Self::Texts { words, rows }
+    }
+}
+
+impl Outcome {
+    /// The run as tables `flows`, `counters`, `links`, `flow_series` and `link_series`: the names and
+    /// the order that every reader of records sees.
+    pub fn into_tables(self) -> [Table; 5] {
+        let flow_names: Vec<String> = self.flows.iter().map(|row| row.flow.clone()).collect();
+        let link_names: Vec<String> = self.links.iter().map(|row| row.link.clone()).collect();
+        [
+            flows(&self.flows, flow_names.clone()),
+            counters(&self.flows, flow_names.clone()),
+            links(&self.links, link_names.clone()),
+            flow_series(self.flow_series, flow_names),
+            link_series(self.link_series, link_names),
+        ]
+    }
+}
+
+fn flows(rows: &[FlowRow], names: Vec<String>) -> Table {
+    let numbers = |get: fn(&FlowRow) -> f64| Column::Numbers(rows.iter().map(get).collect());
+    let counts = |get: fn(&FlowRow) -> u64| Column::Counts(rows.iter().map(get).collect());
+    let controllers = rows.iter().map(|row| row.controller.clone()).collect();
+    let columns = vec![
+        ("flow", Column::texts(names)),
+        ("controller", Column::texts(controllers)),
+        ("start_s", numbers(|row| row.start_s)),
+        ("active_s", numbers(|row| row.active_s)),
+        ("mss_bytes", counts(|row| row.mss_bytes)),
+        ("sent_packets", counts(|row| row.sent_packets)),
+        ("sent_bytes", counts(|row| row.sent_bytes)),
+        ("retransmitted_packets", counts(|row| row.retransmitted_packets)),
+        ("dropped_packets", counts(|row| row.dropped_packets)),
+        ("queue_drops", counts(|row| row.queue_drops)),
+        ("random_losses", counts(|row| row.random_losses)),
+        ("received_packets", counts(|row| row.received_packets)),
+        ("delivered_bytes", counts(|row| row.delivered_bytes)),
+        ("goodput_bytes", counts(|row| row.goodput_bytes)),
+        ("ce_marked_bytes", counts(|row| row.ce_marked_bytes)),
+        ("declared_lost_bytes", counts(|row| row.declared_lost_bytes)),
+        ("rtt_samples", counts(|row| row.rtt_samples)),
+        ("rtt_mean_ms", numbers(|row| row.rtt_mean_ms)),
+        ("rtt_min_ms", numbers(|row| row.rtt_min_ms)),
+        ("rtt_max_ms", numbers(|row| row.rtt_max_ms)),
+        ("rtt_at_delivery_ms", numbers(|row| row.rtt_at_delivery_ms)),
+        ("base_rtt_ms", numbers(|row| row.base_rtt_ms)),
+        ("owd_mean_ms", numbers(|row| row.owd_mean_ms)),
+        ("timeouts", counts(|row| row.timeouts)),
+        ("recoveries", counts(|row| row.recoveries)),
+        ("transfers", counts(|row| row.transfers)),
+        ("fct_mean_ms", numbers(|row| row.fct_mean_ms)),
+    ];
+    Table { name: "flows", columns }
+}
+
+fn counters(rows: &[FlowRow], names: Vec<String>) -> Table {
+    let all = || {
+        let numbered = (0..).zip(rows);
+        numbered.flat_map(|(index, row)| row.counters.iter().map(move |counter| (index, counter)))
+    };
+    let counters = all().map(|(_, &(name, _))| name.to_owned()).collect();
+    let columns = vec![
+        ("flow", Column::Texts { words: names, rows: all().map(|(index, _)| index).collect() }),
+        ("name", Column::texts(counters)),
+        ("value", Column::Numbers(all().map(|(_, &(_, value))| value).collect())),
+    ];
+    Table { name: "counters", columns }
+}
+
+fn links(rows: &[LinkRow], names: Vec<String>) -> Table {
+    let counts = |get: fn(&LinkRow) -> u64| Column::Counts(rows.iter().map(get).collect());
+    let columns = vec![
+        ("link", Column::texts(names)),
+        ("arrived_packets", counts(|row| row.arrived_packets)),
+        ("queue_drops", counts(|row| row.queue_drops)),
+        ("random_losses", counts(|row| row.random_losses)),
+        ("marked_packets", counts(|row| row.marked_packets)),
+        ("queued_packets", counts(|row| row.queued_packets)),
+        ("delivered_packets", counts(|row| row.delivered_packets)),
+        ("delivered_bytes", counts(|row| row.delivered_bytes)),
+        ("wait_mean_ms", Column::Numbers(rows.iter().map(|row| row.wait_mean_ms).collect())),
+        ("capacity_bytes", counts(|row| row.capacity_bytes)),
+    ];
+    Table { name: "links", columns }
+}
+
+fn flow_series(series: FlowSeries, names: Vec<String>) -> Table {
+    let columns = vec![
+        ("time_s", Column::Numbers(series.time_s)),
+        ("flow", Column::Texts { words: names, rows: series.flow }),
+        ("cwnd_packets", Column::Numbers(series.cwnd_packets)),
+        ("ssthresh_packets", Column::Numbers(series.ssthresh_packets)),
+        ("inflight_bytes", Column::Counts(series.inflight_bytes)),
+        ("srtt_ms", Column::Numbers(series.srtt_ms)),
+        ("rtt_ms", Column::Numbers(series.rtt_ms)),
+        ("delivered_bytes", Column::Counts(series.delivered_bytes)),
+        ("delivery_rate_mbps", Column::Numbers(series.delivery_rate_mbps)),
+        ("pacing_mbps", Column::Numbers(series.pacing_mbps)),
+        ("lost_packets", Column::Counts(series.lost_packets)),
+    ];
+    Table { name: "flow_series", columns }
+}
+
+fn link_series(series: LinkSeries, names: Vec<String>) -> Table {
+    let columns = vec![
+        ("time_s", Column::Numbers(series.time_s)),
+        ("link", Column::Texts { words: names, rows: series.link }),
+        ("queue_packets", Column::Counts(series.queue_packets)),
+        ("queue_bytes", Column::Counts(series.queue_bytes)),
+    ];
+    Table { name: "link_series", columns }
 }

@@ -1,6 +1,6 @@
 //! `ackademyd`: Ackademy's controllers on the kernel's TCP, a link emulator, and a lab of network
 //! namespaces.
-use ackademy_net::{kernel, lab, link};
+use ackademy_net::{bench, kernel, lab, link};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -19,6 +19,8 @@ enum Command {
     Link(Box<link::cli::Arguments>),
     /// Network namespaces with an emulated network between them; run scenario files in them
     Lab(lab::cli::Arguments),
+    /// Measure what a controller in user space costs, beside the kernel's own CUBIC
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         Command::Kernel(arguments) => kernel::cli::run(arguments),
         Command::Link(arguments) => link::cli::run(*arguments),
         Command::Lab(arguments) => lab::cli::run(arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -120,6 +120,27 @@ fn an_episode_of_losses_is_one_gap() {
 }
 
 #[test]
+fn a_congestion_mark_is_a_gap_without_a_loss() {
+    if !possible() {
+        return;
+    }
+    let queue = "queue = { kind = \"codel\", packets = 1000, ecn = true }";
+    let bench = Bench::new("ecn", &format!("rate_mbps = 20\ndelay_ms = 15\n{queue}"));
+    for side in [0, 1] {
+        bench.within(side, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1"));
+    }
+    let (served, log) = Served::logged("ec", new_reno);
+    bench.transfer(&served.name, secs(4.0), |_, _| {}).check();
+    assert_eq!(bench.counter("TCPSackRecovery"), 0, "CoDel marks and drops nothing");
+    let log = log.lock().expect("no panic");
+    let gaps: Vec<_> = log.losses.iter().filter(|loss| loss.kind == LossKind::Gap).collect();
+    assert!(gaps.len() > 1, "{:?}", summary(&log));
+    assert!(gaps.iter().all(|gap| gap.lost == Bytes::ZERO), "{:?}", summary(&log));
+    let apart = |pair: &[&ackademy::control::Loss]| pair[1].now.since(pair[0].now);
+    assert!(gaps.windows(2).all(|pair| apart(pair) > Span::from_millis(20)), "once a round trip");
+}
+
+#[test]
 fn an_outage_is_a_timeout_and_the_flow_goes_on_after_it() {
     if !possible() {
         return;
@@ -149,17 +170,21 @@ fn an_outage_is_a_timeout_and_the_flow_goes_on_after_it() {
 }
 
 #[test]
-fn an_idle_flow_is_told_and_never_falls_back() {
+fn an_idle_flow_is_told_if_windows_restart_and_never_falls_back() {
     if !possible() {
         return;
     }
     let bench = Bench::new("idle", "rate_mbps = 20\ndelay_ms = 15");
-    let (served, log) = Served::logged("id", new_reno);
-    bench.pause(&served.name, secs(1.0)).check();
-    let (_, closed) = served.finish();
-    assert_eq!(closed[0].1.fallbacks, 0, "{:?}", closed[0].1);
-    let log = log.lock().expect("no panic");
-    assert_eq!(log.count(LossKind::Idle), 1, "{:?}", summary(&log));
+    for (restart, told) in [("1", 1), ("0", 0)] {
+        let setting = "/proc/sys/net/ipv4/tcp_slow_start_after_idle";
+        bench.within(0, || std::fs::write(setting, restart));
+        let (served, log) = Served::logged("id", new_reno);
+        bench.pause(&served.name, secs(1.0)).check();
+        let (_, closed) = served.finish();
+        assert_eq!(closed[0].1.fallbacks, 0, "{:?}", closed[0].1);
+        let log = log.lock().expect("no panic");
+        assert_eq!(log.count(LossKind::Idle), told, "{setting} is {restart}");
+    }
 }
 
 #[test]

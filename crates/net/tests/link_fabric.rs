@@ -302,6 +302,26 @@ fn by_default_everything_but_multicast_goes_to_the_other_port() {
 }
 
 #[test]
+fn fq_codel_tells_transport_flows_apart_where_all_go_by_default() {
+    let network = network(
+        "duration_s = 1\n[[link]]\nname = \"a\"\nrate_mbps = 1\n\
+         queue = { kind = \"fq_codel\", packets = 1000 }\n\
+         [[flow]]\npath = [\"a\"]\nreverse = []\n",
+    );
+    let mut fabric = Fabric::new(&network.links, SEED, Span::ZERO);
+    fabric.add_default(&network.connections[0].subflows[0]);
+    let bulk = datagram(address(1, 0), address(2, 0), 1500, 0);
+    let mut sparse = datagram(address(1, 0), address(2, 0), 100, 0);
+    sparse[21] = 53; // another source port
+    for _ in 0..50 {
+        fabric.inject(Time(0), 0, &bulk);
+    }
+    fabric.inject(Time(0), 0, &sparse);
+    let place = drain(&mut fabric).iter().position(|(.., bytes)| bytes.len() == 100);
+    assert!(place.is_some_and(|place| place <= 2), "{place:?}");
+}
+
+#[test]
 fn the_network_refuses_what_memory_cannot_hold() {
     let mut fabric = pair("rate_mbps = 0.001");
     let packet = datagram(address(1, 0), address(2, 0), 65_000, 0);

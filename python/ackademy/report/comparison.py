@@ -7,8 +7,10 @@ from pathlib import Path
 
 from ackademy import experiments
 from ackademy.compare import COLUMNS, Standing
+from ackademy.kernel import KernelRun
+from ackademy.report.kernel_notes import notes
 from ackademy.report.markup import Markup, element, join, math_label
-from ackademy.report.numbers import significant, with_interval
+from ackademy.report.numbers import counted, significant, with_interval, without_runs
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.series import Strip, strips
@@ -53,6 +55,7 @@ def page(standings: Sequence[Standing], folder: Path, command: str) -> str:
                 _series(groups, colour, folder),
             )
         )
+    sections += kernel_section([run for standing in standings for run in standing.kernel_runs])
     code = element("pre", element("code", command))
     sections.append(Section("repeat", "How to repeat it", "", code))
     return document(head, sections)
@@ -93,9 +96,18 @@ def run_page(run: Run, command: str) -> str:
             _frame(flows.columns, flows.head(ROWS_MAX).rows()),
         ),
         Section("links", "Links", "", _frame(links.columns, links.rows())),
+        *kernel_section([run.kernel] if run.kernel else []),
         Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]
     return document(head, sections)
+
+
+def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
+    """How runs on the kernel went; nothing for those of the simulator."""
+    if not runs:
+        return []
+    lines = [element("li", line) for line in notes(runs)]
+    return [Section("kernel", "On the kernel", "", element("ul", join(lines)))]
 
 
 def _planes(groups: dict[str, list[Standing]], colour: dict[str, int]) -> Markup:
@@ -152,11 +164,14 @@ def _table(standings: Sequence[Standing], colour: dict[str, int]) -> Markup:
         numbers = [
             element(
                 "td",
-                with_interval(standing.estimates[column.key]) if standing.estimates else "failed",
+                with_interval(standing.estimates[column.key])
+                if standing.estimates
+                else without_runs(standing.n_invalid),
             )
             for column in COLUMNS
         ]
-        note = element("small", _count(standing.n_runs, "run"))
+        runs = counted(standing.n_runs, standing.n_invalid)
+        note = element("small", f"{runs} {'run' if runs == '1' else 'runs'}")
         body.append(element("tr", element("td", name, note), join(numbers)))
     head = element("thead", element("tr", element("th", "controller"), join(heads)))
     return element("div", element("table", head, element("tbody", join(body))), class_="scroll")

@@ -36,6 +36,16 @@ def with_interval(interval: Interval) -> str:
     return f"{value} ± {significant(interval.half_width, 2)}"
 
 
+def counted(n_runs: int, n_invalid: int) -> str:
+    """How many runs a mean is of, and how many it leaves out."""
+    return f"{n_runs} + {n_invalid} invalid" if n_invalid else str(n_runs)
+
+
+def without_runs(n_invalid: int) -> str:
+    """What stands where no run counts."""
+    return "invalid" if n_invalid else "failed"
+
+
 def percent(ratio: float, digits: int = 1) -> str:
     """A signed part in per cent."""
     if math.isnan(ratio):
@@ -43,6 +53,14 @@ def percent(ratio: float, digits: int = 1) -> str:
     if abs(ratio) >= 9.995:
         return f"× {significant(ratio + 1.0, 3)}"
     return f"{100.0 * ratio:+.{digits}f} %".replace("-", "−")
+
+
+def percent_with_interval(interval: Interval) -> str:
+    """A signed part in per cent and half its interval, where it has one."""
+    half = interval.half_width
+    if not math.isfinite(half) or abs(interval.value) >= 9.995 or half <= 0.0:
+        return percent(interval.value)
+    return percent(interval.value).replace(" %", f" ± {100.0 * half:.1f} %")
 
 
 def plain(value: float) -> str:
@@ -60,6 +78,14 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [round(index * step, 12) for index in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten inside a range above 0; twice and five times them too where they are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1, 2, 5) if len(powers) <= 4 else (1,)
+    found = [round(factor * 10.0**power, 12) for power in powers for factor in factors]
+    return [value for value in found if low <= value <= high]
 
 
 def even_ticks(reach: float) -> list[float]:

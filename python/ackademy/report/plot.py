@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +11,7 @@ import numpy as np
 
 from ackademy.metrics import FloatArray
 from ackademy.report.markup import Markup, element, join
-from ackademy.report.numbers import plain, ticks
+from ackademy.report.numbers import log_ticks, plain, ticks
 
 SIDE = 1000
 
@@ -23,13 +24,20 @@ class Axis:
     high: float
     label: str = ""
     n_ticks: int = 5
+    is_log: bool = False
+    """equal steps for equal factors; both ends and all values are above 0"""
 
     def part(self, values: FloatArray) -> FloatArray:
         """Where values lie between the ends, as a part of the axis."""
-        return (np.asarray(values, np.float64) - self.low) / (self.high - self.low)
+        inside, low, high = np.asarray(values, np.float64), self.low, self.high
+        if self.is_log:
+            inside, low, high = np.log10(inside), math.log10(low), math.log10(high)
+        return (inside - low) / (high - low)
 
     def ticks(self) -> list[float]:
         """Round numbers on the axis."""
+        if self.is_log:
+            return log_ticks(self.low, self.high)
         return ticks(self.low, self.high, self.n_ticks)
 
 

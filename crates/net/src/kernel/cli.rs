@@ -224,7 +224,17 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         options.watchdog.as_millis_f64(),
         options.slots
     );
-    agent.run(&STOP)
+    agent.run(&STOP)?;
+    let (totals, answers) = (agent.totals(), agent.answers());
+    eprintln!(
+        "ackademyd: {} flows, {} decisions, {} falls to CUBIC; answers after p50 {} us, p99 {} us",
+        totals.opened,
+        totals.decisions,
+        totals.fallbacks,
+        answers.quantile(0.5).0 / 1000,
+        answers.quantile(0.99).0 / 1000
+    );
+    Ok(())
 }
 
 fn setting(text: &str) -> Result<(String, ParamValue), String> {

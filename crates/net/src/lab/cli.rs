@@ -1,16 +1,136 @@
 //! The command line.
+use super::namespaces;
+use super::plan::Family;
+use super::run::{self, Client, Options};
+use super::{scenario, up};
 use crate::error::Error;
-use clap::Args;
+use crate::interrupt;
+use ackademy::rng::Seed;
+use ackademy::units::Span;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
 /// Arguments of the command.
 #[derive(Args, Debug)]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run a scenario file on the kernel's TCP, in real time; write its records as JSON
+    Run(RunArguments),
+    /// Keep the hosts and the network of a scenario up for your own programs, until Ctrl-C
+    Up(UpArguments),
+    /// End every `lab up` of this machine, and remove what killed runs left behind
+    Down,
+    /// Remove what killed runs left behind
+    Clean,
+}
+
+#[derive(Args, Debug)]
+struct UpArguments {
+    #[command(flatten)]
+    scenario: scenario::Arguments,
+    /// Seed of everything that is drawn
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// IPv6 between the hosts instead of IPv4
+    #[arg(long)]
+    ipv6: bool,
+    /// Watch so long before a packet is due instead of sleeping: less lateness for more CPU
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    spin_us: u64,
+}
+
+impl UpArguments {
+    fn family(&self) -> Family {
+        if self.ipv6 { Family::V6 } else { Family::V4 }
+    }
+
+    fn spin(&self) -> Span {
+        Span::from_micros(self.spin_us.min(SPIN_US_MAX))
+    }
+}
+
+#[derive(Args, Debug)]
+struct RunArguments {
+    #[command(flatten)]
+    up: UpArguments,
+    /// Longest time between samples of a flow for this project's controllers
+    #[arg(long, value_name = "SPAN", default_value = "10ms", value_parser = span)]
+    backend_interval: Span,
+    /// A run whose 99th percentile of lateness exceeds this is marked invalid
+    #[arg(long, value_name = "MS", default_value = "2", value_parser = millis)]
+    lateness_ms: Span,
+    /// What sends bulk flows: this program, or iperf3
+    #[arg(long, value_enum, default_value_t = Client::Own)]
+    client: Client,
+    /// Where the result goes; - is standard output
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    out: PathBuf,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 ///
 /// One line for a person.
-pub fn run(_arguments: Arguments) -> Result<(), Error> {
-    Err(Error::System("not built yet".to_owned()))
+pub fn run(arguments: Arguments) -> Result<(), Error> {
+    interrupt::watch();
+    match arguments.command {
+        Command::Run(arguments) => run_scenario(&arguments),
+        Command::Up(arguments) => {
+            let network = arguments.scenario.network()?;
+            up::up(&network, Seed(arguments.seed), arguments.family(), arguments.spin())
+        }
+        Command::Down => {
+            println!("ended {}", namespaces::end_others()?);
+            clean()
+        }
+        Command::Clean => clean(),
+    }
 }
+
+fn clean() -> Result<(), Error> {
+    for name in namespaces::clean()? {
+        println!("removed {name}");
+    }
+    Ok(())
+}
+
+fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
+    let network = arguments.up.scenario.network()?;
+    let options = Options {
+        seed: Seed(arguments.up.seed),
+        family: arguments.up.family(),
+        interval: arguments.backend_interval,
+        spin: arguments.up.spin(),
+        lateness_max: arguments.lateness_ms,
+        client: arguments.client,
+    };
+    run::run(&network, &options)?.write(&arguments.out)
+}
+
+/// A length of time with its unit.
+fn span(text: &str) -> Result<Span, String> {
+    let scaled = |number: &str, scale: &str| millis(&format!("{number}{scale}"));
+    let read = match (text.strip_suffix("us"), text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), ..) => scaled(number, "e-3"),
+        (_, Some(number), _) => scaled(number, ""),
+        (.., Some(number)) => scaled(number, "e3"),
+        _ => Err(String::new()),
+    };
+    read.map_err(|_| format!("{text:?}: allowed is above 0 and at most 10s, as in 500us or 10ms"))
+}
+
+/// A length of time in milliseconds, above zero.
+fn millis(text: &str) -> Result<Span, String> {
+    let allowed = || format!("{text:?}: allowed is a number of milliseconds in (0, 10000]");
+    let value: f64 = text.parse().map_err(|_| allowed())?;
+    if value > 0.0 && value <= 1e4 { Ok(Span::from_secs_f64(value / 1e3)) } else { Err(allowed()) }
+}
+
+/// Longer than it takes a machine to wake up.
+const SPIN_US_MAX: u64 = 10_000;

@@ -1,2 +1,25 @@
 //! Scenario files on real TCP: network namespaces, hosts in them, applications, records.
+//!
+//! ```text
+//! scenario ─► Plan ─► hosts in namespaces ── TUN ──► Emulator (one thread)
+//!              │        │ senders (one thread) ── TCP_INFO ─► Watch ─┐
+//!              │        │ receivers (one thread) ── bytes, content ──┼─► Outcome ─► JSON
+//!              └─► Agent: this project's controllers (one thread) ───┘
+//! ```
 pub mod cli;
+pub mod content;
+pub mod governors;
+pub mod hosts;
+pub mod iperf3;
+pub mod namespaces;
+pub mod plan;
+pub mod receivers;
+pub mod result;
+pub mod run;
+pub mod scenario;
+pub mod sender;
+pub mod senders;
+mod sockets;
+pub mod tcp_info;
+pub mod up;
+pub mod watch;

@@ -1,15 +1,16 @@
 //! The command line: two namespaces, a link between them, and perhaps a program.
 use super::emulator::{Emulator, Options, Progress, Report};
-use super::fabric::Fabric;
+use super::fabric::{BYTES_MAX, Fabric};
 use super::lateness::Lateness;
 use super::namespace::{self, Namespace};
 use super::options::LinkOptions;
 use super::tun::{self, Port};
 use crate::error::Error;
+use crate::interrupt;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
 use clap::Args;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _, stderr};
@@ -33,6 +34,9 @@ pub struct Arguments {
     /// Busy-wait for the last so many microseconds before a packet is due: less lateness, more CPU
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin_us: u64,
+    /// Leave the thread's priority as it is: kinder to other programs, later for packets
+    #[arg(long)]
+    no_realtime: bool,
     /// Largest IP packet, in bytes
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
@@ -67,13 +71,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What a program has to end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Set by SIGINT, SIGTERM and SIGHUP.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn interrupt(_: libc::c_int) {
-    INTERRUPTED.store(true, Ordering::Relaxed);
-}
-
 /// One end of the link.
 struct End {
     path: PathBuf,
@@ -89,14 +86,15 @@ struct End {
 ///
 /// One line for a person.
 pub fn run(arguments: Arguments) -> Result<(), Error> {
-    let Arguments { link, seed, spin_us, mtu, left, right, command } = arguments;
+    let Arguments { link, seed, spin_us, no_realtime, mtu, left, right, command } = arguments;
     let network = link.network()?;
-    catch_signals()?;
+    interrupt::watch();
     let ends = [End::new(left, LEFT, 1)?, End::new(right, RIGHT, 2)?];
     let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
     let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
-    let options = Options { spin: Span::from_micros(spin_us), ..Options::default() };
+    let spin = Span::from_micros(spin_us);
+    let options = Options { epoch: None, spin, realtime: !no_realtime };
     let emulator = Emulator::new(ports, fabric, options);
     if command.is_empty() {
         ends.iter().for_each(End::introduce);
@@ -105,8 +103,8 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     let program = start(&command, &ends[0].path)?;
     let (report, ended) = attend(emulator, program)?;
     eprint!("{}", summary(&report));
-    if !command.is_empty() && INTERRUPTED.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
+    if !command.is_empty() {
+        interrupt::check()?;
     }
     ended
 }
@@ -143,17 +141,6 @@ impl End {
     }
 }
 
-fn catch_signals() -> Result<(), Error> {
-    let action =
-        SigAction::new(SigHandler::Handler(interrupt), SaFlags::SA_RESTART, SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: the handler only stores to an atomic.
-        unsafe { sigaction(signal, &action) }
-            .map_err(|error| Error::System(format!("{signal}: {error}")))?;
-    }
-    Ok(())
-}
-
 /// Starts the program, if there is one, inside a namespace.
 fn start(command: &[String], namespace: &Path) -> Result<Option<Child>, Error> {
     let Some((program, arguments)) = command.split_first() else { return Ok(None) };
@@ -183,7 +170,7 @@ fn attend(
             })
         });
         let mut ended = Ok(());
-        while !INTERRUPTED.load(Ordering::Relaxed) {
+        while !interrupt::came() {
             match lines.recv_timeout(LOOK_EVERY) {
                 Ok(line) => show(&line),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -271,10 +258,18 @@ fn summary(report: &Report) -> String {
             if link.wait_mean_ms.is_nan() { 0.0 } else { link.wait_mean_ms },
         );
     }
-    let priority = if report.realtime { "real-time priority" } else { "no real-time priority" };
+    let priority = if report.realtime { "real-time priority" } else { "ordinary priority" };
     let _ = writeln!(text, "late   {} ({priority})", quantiles(&report.lateness));
     if report.missed > 0 {
         let _ = writeln!(text, "       {} packets lost: the machine was too slow", report.missed);
+    }
+    if report.network.refused > 0 {
+        let most = BYTES_MAX.0 >> 20;
+        let _ = writeln!(
+            text,
+            "       {} packets lost: the link held {most} MiB",
+            report.network.refused
+        );
     }
     text
 }

@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How to run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// When the network's time 0 is, on [`clock::now`]; schedules, traces and samples begin there.
     /// What enters before it enters at time 0. `None`: when the emulator starts to run.
     pub epoch: Option<Time>,
     /// Busy-wait for the last part of every wait: less lateness for more CPU.
     pub spin: Span,
-    /// Real-time priority (`SCHED_FIFO`), if the process may.
+    /// Real-time priority (`SCHED_FIFO`), if the process may: it takes `CAP_SYS_NICE`.
     pub realtime: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Emulator {
     buffer: Vec<u8>,
 }
 
-/// Packets read from a device before the others, and what is due, get their turn.
+/// Packets read from a device before the others, and what is due, have their turn.
 const BATCH: usize = 32;
 /// Longest sleep: so late `stop` is seen.
 const SLEEP_MAX: Span = Span::from_millis(20);
@@ -165,11 +165,11 @@ impl Emulator {
         Ok(())
     }
 
+    /// Hands over what is due by now; what becomes due meanwhile waits for the devices' turn.
     fn deliver(&mut self, now: &impl Fn() -> Time) -> Result<(), Error> {
-        for _ in 0..BATCH {
-            let at = now();
-            let Some(packet) = self.fabric.pop_due(at) else { break };
-            self.lateness.record(at.since(packet.due));
+        let by = now();
+        while let Some(packet) = self.fabric.pop_due(by) {
+            self.lateness.record(now().since(packet.due));
             self.delivered[packet.port] += packet.bytes.len() as u64;
             self.ports[packet.port].write(packet.bytes)?;
         }

@@ -1,6 +1,7 @@
 //! Network namespaces: making them, working inside them, removing them.
 use crate::error::Error;
 use nix::sched::{CloneFlags, setns};
+use nix::unistd::geteuid;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,6 +24,9 @@ impl Namespace {
     ///
     /// If the name is taken, or the process may not.
     pub fn create(name: &str) -> Result<Self, Error> {
+        if !geteuid().is_root() {
+            return Err(Error::Input(format!("network namespace {name}: only root may make it")));
+        }
         run("ip", &["netns", "add", name])?;
         let namespace = Self { name: name.to_owned() };
         run("ip", &["-n", name, "link", "set", "lo", "up"])?;
@@ -53,18 +57,20 @@ pub fn path_of(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
 }
 
-/// Removes the namespaces `PREFIX…PID` of processes that are gone: what `kill -9` left behind.
+/// Removes the namespaces `<prefix><pid>` of processes that are gone: what `kill -9` left behind.
 ///
 /// # Errors
 ///
-/// If a name cannot be removed.
+/// If one cannot be removed.
 pub fn sweep(prefix: &str) -> Result<(), Error> {
     let Ok(names) = std::fs::read_dir(NAMES) else { return Ok(()) };
     for name in names.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-        let pid = name.strip_prefix(prefix).and_then(|rest| rest.rsplit('-').next());
-        let gone = pid.and_then(|pid| pid.parse::<u32>().ok());
-        if gone.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            run("ip", &["netns", "del", &name])?;
+        let owner = name.strip_prefix(prefix).and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let removed = run("ip", &["netns", "del", &name]);
+            if path_of(&name).exists() {
+                removed?; // else another process was faster
+            }
         }
     }
     Ok(())
@@ -75,19 +81,18 @@ pub fn sweep(prefix: &str) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// If there is no such namespace, the process may not enter it, or the work fails.
+/// If there is no such file, the process may not enter it, or the work fails.
 pub fn within<T: Send>(
-    namespace: &Path,
+    path: &Path,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    let file = File::open(namespace).map_err(|error| {
-        Error::Input(format!("network namespace {}: {error}", namespace.display()))
-    })?;
+    let fail = |error: &dyn std::fmt::Display| {
+        Error::Input(format!("network namespace {}: {error}", path.display()))
+    };
+    let namespace = File::open(path).map_err(|error| fail(&error))?;
     let enter = || {
-        setns(&file, CloneFlags::CLONE_NEWNET).map_err(|error| {
-            let hint = "root or CAP_SYS_ADMIN is needed";
-            Error::Input(format!("cannot enter {}: {error} ({hint})", namespace.display()))
-        })?;
+        setns(&namespace, CloneFlags::CLONE_NEWNET)
+            .map_err(|error| fail(&format!("{error} (CAP_SYS_ADMIN is needed)")))?;
         work()
     };
     let done = thread::scope(|scope| scope.spawn(enter).join());

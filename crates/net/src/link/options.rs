@@ -20,8 +20,8 @@ pub struct LinkOptions {
     /// Propagation there and back, split evenly; instead of --delay
     #[arg(long, value_parser = millis, value_name = "TIME", conflicts_with_all = ["delay", "back_delay"])]
     pub rtt: Option<f64>,
-    /// Queue: 50p, 64kB, 1.5bdp, codel, `fq_codel`, pie, red [default: without a limit]
-    #[arg(long, value_parser = queue, value_name = "QUEUE")]
+    /// Queue from left to right.
+    #[arg(long, value_parser = queue, value_name = "QUEUE", help = QUEUE_HELP)]
     pub queue: Option<Queue>,
     /// Random loss: 1% or 0.01
     #[arg(long, value_parser = ratio, value_name = "RATIO")]
@@ -61,6 +61,9 @@ pub enum Queue {
     /// A scenario's queue, with the defaults of Linux or, for RED, of ns-2.
     Scenario(&'static str),
 }
+
+const QUEUE_HELP: &str =
+    "Queue: 50p, 64kB, 1.5bdp, codel, fq_codel, pie or red [default: without a limit]";
 
 /// Names of queues, and what a scenario says for them.
 const QUEUES: [(&str, &str); 4] = [
@@ -106,7 +109,7 @@ impl LinkOptions {
         };
         let back = Side {
             name: "back",
-            rate: self.back_rate.or(self.rate),
+            rate: self.back_rate.or(self.rate).filter(|_| self.back_trace.is_none()),
             trace: self.back_trace.as_deref(),
             delay: half.or(self.back_delay).unwrap_or(delay),
             queue: self.back_queue,
@@ -294,7 +297,9 @@ mod tests {
         let bytes = Some(60_000);
         let queue = plan.expect("a link").links[0].queue.clone();
         assert_eq!(queue, QueueSpec::DropTail { packets: None, bytes, bdp: None });
-        assert!(refused("--queue 2bdp").contains("--queue 2bdp: allowed"));
+        for line in ["--queue 2bdp", "--rate 8mbit --back-trace t --back-queue 2bdp"] {
+            assert!(refused(line).contains("queue 2bdp: allowed"), "{line}");
+        }
     }
 
     #[test]

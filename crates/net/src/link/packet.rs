@@ -189,6 +189,19 @@ mod tests {
         assert_ne!(hash([1, 2, 3, 4]), hash([1, 2, 3, 5]));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(mut bytes: Vec<u8>, version in 4_u8..=6) {
+            if let Some(first) = bytes.first_mut() {
+                *first = (version << 4) | (*first & 0x0f);
+            }
+            if parse(&bytes).is_some() {
+                mark(&mut bytes);
+                proptest::prop_assert_eq!(parse(&bytes).map(|header| header.ecn), Some(CE));
+            }
+        }
+    }
+
     #[test]
     fn what_is_too_short_for_its_header_is_no_packet() {
         assert_eq!(parse(&[]), None);

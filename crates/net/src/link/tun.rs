@@ -3,7 +3,8 @@
 use super::namespace::{run, within};
 use crate::error::Error;
 use nix::errno::Errno;
-use std::fs::{File, OpenOptions, read_to_string};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,11 +28,20 @@ pub struct Plan {
 pub struct Port {
     plan: Plan,
     file: File,
+    /// Its namespace's table of devices.
+    table: File,
 }
 
 /// Packets that wait for this process at most. Read at once, it stays empty: it is no part of the
 /// emulated queue, and only catches what arrives while this process does not run.
 const TX_QUEUE: &str = "1000";
+
+/// Opened once, it shows the namespace that it was opened in.
+const TABLE: &str = "/proc/thread-self/net/dev";
+
+fn table_fault(error: &std::io::Error) -> Error {
+    Error::System(format!("{TABLE}: {error}"))
+}
 
 mod ioctl {
     #![allow(missing_docs)]
@@ -59,7 +69,8 @@ pub fn open(plan: &Plan) -> Result<Port, Error> {
             }
             run("ip", &arguments)?;
         }
-        Ok(Port { plan: plan.clone(), file })
+        let table = File::open(TABLE).map_err(|error| table_fault(&error))?;
+        Ok(Port { plan: plan.clone(), file, table })
     })
 }
 
@@ -108,14 +119,15 @@ impl Port {
         }
     }
 
-    /// Hands a packet to its namespace.
+    /// Hands a packet to its namespace, which loses it while the device is down.
     ///
     /// # Errors
     ///
     /// If the device is gone.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         match nix::unistd::write(&self.file, bytes) {
-            Ok(_) => Ok(()),
+            // A device that somebody has set down takes no packets, and may come up again.
+            Ok(_) | Err(Errno::EIO) => Ok(()),
             Err(error) => Err(self.fault(error)),
         }
     }
@@ -124,19 +136,17 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// If the namespace is gone.
+    /// If the device is gone.
     pub fn dropped(&self) -> Result<u64, Error> {
-        within(&self.plan.namespace, || {
-            let file = "/proc/thread-self/net/dev";
-            let table =
-                read_to_string(file).map_err(|error| Error::System(format!("{file}: {error}")))?;
-            let row = table.lines().find_map(|line| {
-                line.trim_start().strip_prefix(&*self.plan.device)?.strip_prefix(':')
-            });
-            // Eight columns of receiving, then bytes, packets, errs, drop of sending.
-            let dropped = row.and_then(|row| row.split_whitespace().nth(11)?.parse().ok());
-            dropped.ok_or_else(|| self.fault(Errno::ENODEV))
-        })
+        let (mut file, mut table) = (&self.table, String::new());
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut table));
+        read.map_err(|error| table_fault(&error))?;
+        let row = table
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix(&*self.plan.device)?.strip_prefix(':'));
+        // Eight columns of receiving, then bytes, packets, errs, drop of sending.
+        let dropped = row.and_then(|row| row.split_whitespace().nth(11)?.parse().ok());
+        dropped.ok_or_else(|| self.fault(Errno::ENODEV))
     }
 
     fn fault(&self, error: Errno) -> Error {

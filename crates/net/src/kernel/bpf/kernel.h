@@ -14,8 +14,13 @@ struct ns_common {
 	unsigned int inum;
 };
 
+struct netns_ipv4 {
+	__u8 sysctl_tcp_slow_start_after_idle;
+};
+
 struct net {
 	struct ns_common ns;
+	struct netns_ipv4 ipv4;
 };
 
 typedef struct {
@@ -140,7 +145,7 @@ enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 
 enum { TCP_CONG_NON_RESTRICTED = 1 };
 
-enum { AF_INET6 = 10 };
+enum { AF_INET = 2, AF_INET6 = 10 };
 
 enum { TCP_LISTEN = 10 };
 

@@ -1,0 +1,204 @@
+//! `iperf3` as a foreign client: bulk flows of a program that is not ours, measured by itself.
+use super::namespaces::Namespace;
+use super::plan::Flow;
+use super::sender::Setting;
+use super::sockets::congestion_control;
+use super::watch::Packet;
+use crate::clock;
+use crate::error::Error;
+use ackademy::record::{FlowRow, FlowSeries};
+use ackademy::units::{Span, Time};
+use serde_json::Value;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// One flow of it.
+pub struct Client<'a> {
+    /// Its index among the flows.
+    pub index: usize,
+    /// Its addresses, start and stop.
+    pub flow: &'a Flow,
+    /// Its hosts.
+    pub hosts: &'a (Namespace, Namespace),
+    /// What it has in common with our own senders.
+    pub setting: Setting<'a>,
+}
+
+/// Whether the program can be called.
+///
+/// # Errors
+///
+/// If not.
+pub fn check() -> Result<(), Error> {
+    let called = Command::new(PROGRAM).arg("--version").output();
+    called.map(drop).map_err(|error| {
+        Error::Input(format!("--client {PROGRAM}: {error}; install the package {PROGRAM}"))
+    })
+}
+
+/// One for each flow of a run that is not our senders'.
+pub fn clients<'a>(setting: Setting<'a>, hosts: &'a [(Namespace, Namespace)]) -> Vec<Client<'a>> {
+    let numbered = setting.flows.iter().enumerate();
+    let foreign = numbered.filter(|(_, flow)| setting.is_foreign(flow));
+    let client = |(index, flow): (usize, &'a Flow)| Client {
+        index,
+        flow,
+        hosts: &hosts[flow.pair],
+        setting,
+    };
+    foreign.map(client).collect()
+}
+
+impl Client<'_> {
+    /// Runs it to its end, or until `stop`. The calling thread changes its namespace.
+    ///
+    /// # Errors
+    ///
+    /// If the program fails, or says what cannot be understood.
+    pub fn run(&self, stop: &AtomicBool) -> Result<(FlowRow, FlowSeries), Error> {
+        let Flow { plan, sender, receiver, .. } = self.flow;
+        let (near, far) = self.hosts;
+        let port = (FIRST_PORT + self.index as u16).to_string();
+        let (from, to) = (sender.to_string(), receiver.to_string());
+        far.enter()?;
+        let _server = Program::start(&["-s", "-1", "-B", &to, "-p", &port], Stdio::null())?;
+        near.enter()?;
+        self.sleep_until(self.flow.start, stop);
+        let end = plan.stop.min(self.setting.duration);
+        // Whole seconds are all it knows.
+        let seconds = (end.since(self.flow.start).as_secs_f64().floor().max(1.0)).to_string();
+        let every = self.setting.sample_interval.as_secs_f64().clamp(0.1, 60.0).to_string();
+        let name = congestion_control(self.flow, self.setting.agent);
+        let words =
+            ["-c", &to, "-B", &from, "-p", &port, "-C", name, "-t", &seconds, "-i", &every, "-J"];
+        let mut client = Program::start(&words, Stdio::piped())?;
+        let last = self.setting.epoch + Span(self.setting.duration.0) + GRACE;
+        let said = client.output(&|| stop.load(Ordering::Relaxed) || clock::now() > last)?;
+        let report: Value = serde_json::from_str(&said).map_err(|_| self.fault("it was ended"))?;
+        if let Some(error) = report["error"].as_str() {
+            return Err(self.fault(error));
+        }
+        Ok((self.row(&report), self.series(&report)))
+    }
+
+    fn packet(&self) -> Packet {
+        self.setting.packet(self.flow)
+    }
+
+    fn sleep_until(&self, at: Time, stop: &AtomicBool) {
+        let at = self.setting.epoch + Span(at.0);
+        while clock::now() < at && !stop.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_nanos(at.since(clock::now()).0).min(LOOK));
+        }
+    }
+
+    fn fault(&self, error: &str) -> Error {
+        Error::System(format!("flow {:?}: {PROGRAM}: {error}", self.flow.plan.name))
+    }
+
+    fn row(&self, report: &Value) -> FlowRow {
+        let end = &report["end"];
+        let millis = |value: &Value| value.as_f64().map_or(f64::NAN, |micros| micros / 1e3);
+        let rtt = &end["streams"][0]["sender"];
+        let payload = end["sum_received"]["bytes"].as_u64().unwrap_or(0);
+        FlowRow {
+            flow: self.flow.plan.name.clone(),
+            controller: self.flow.plan.controller.clone(),
+            start_s: self.flow.start.as_secs_f64(),
+            active_s: end["sum_sent"]["seconds"].as_f64().unwrap_or(0.0),
+            mss_bytes: self.packet().bytes.0,
+            retransmitted_packets: end["sum_sent"]["retransmits"].as_u64().unwrap_or(0),
+            delivered_bytes: self.packet().wire(payload),
+            goodput_bytes: payload,
+            rtt_samples: report["intervals"].as_array().map_or(0, |all| all.len() as u64),
+            rtt_mean_ms: millis(&rtt["mean_rtt"]),
+            rtt_min_ms: millis(&rtt["min_rtt"]),
+            rtt_max_ms: millis(&rtt["max_rtt"]),
+            rtt_at_delivery_ms: f64::NAN,
+            fct_mean_ms: f64::NAN,
+            ..FlowRow::default()
+        }
+    }
+
+    fn series(&self, report: &Value) -> FlowSeries {
+        let mut series = FlowSeries::default();
+        let payload = self.packet().bytes.0 - self.packet().header.0;
+        let (mut written, mut lost) = (0, 0);
+        for interval in report["intervals"].as_array().into_iter().flatten() {
+            let stream = &interval["streams"][0];
+            let number = |name: &str| stream[name].as_f64().unwrap_or(f64::NAN);
+            written += stream["bytes"].as_u64().unwrap_or(0);
+            lost += stream["retransmits"].as_u64().unwrap_or(0);
+            series.time_s.push(self.flow.start.as_secs_f64() + number("end"));
+            series.flow.push(self.index as u32);
+            series.cwnd_packets.push(number("snd_cwnd") / payload as f64);
+            series.ssthresh_packets.push(f64::NAN);
+            series.inflight_bytes.push(0);
+            series.srtt_ms.push(number("rtt") / 1e3);
+            series.rtt_ms.push(f64::NAN);
+            series.delivered_bytes.push(self.packet().wire(written));
+            series.delivery_rate_mbps.push(f64::NAN);
+            series.pacing_mbps.push(f64::NAN);
+            series.lost_packets.push(lost);
+        }
+        series
+    }
+}
+
+/// A running `iperf3`, ended when dropped, and by the kernel when the calling thread dies.
+struct Program(Child);
+
+impl Program {
+    fn start(words: &[&str], out: Stdio) -> Result<Self, Error> {
+        let mut command = Command::new(PROGRAM);
+        command.args(words).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+        // SAFETY: prctl is safe between fork and exec; it allocates and locks nothing.
+        unsafe {
+            command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::SIGKILL)?));
+        }
+        let started = command.spawn().map(Self);
+        started.map_err(|error| Error::System(format!("{PROGRAM}: {error}")))
+    }
+
+    /// All that it says until it ends; it is ended when `enough`.
+    fn output(&mut self, enough: &dyn Fn() -> bool) -> Result<String, Error> {
+        let fail = |error: std::io::Error| Error::System(format!("{PROGRAM}: {error}"));
+        let mut out = self.0.stdout.take().expect("it is piped and taken once");
+        thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let mut text = String::new();
+                out.read_to_string(&mut text).map(|_| text)
+            });
+            while self.0.try_wait().map_err(fail)?.is_none() {
+                if enough() {
+                    self.0.kill().map_err(fail)?;
+                }
+                thread::sleep(LOOK);
+            }
+            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(fail)
+        })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const PROGRAM: &str = "iperf3";
+/// Behind that of our own receivers.
+const FIRST_PORT: u16 = super::receivers::PORT + 1;
+/// So long after the run's end it may tell its peer and us what it measured.
+const GRACE: Span = Span::from_millis(5000);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether it can send what the flow sends.
+pub fn is_for(flow: &Flow) -> bool {
+    matches!(flow.plan.traffic, ackademy::scenario::TrafficSpec::Bulk {})
+}

@@ -1,0 +1,274 @@
+//! Network namespaces that are gone when their owner is.
+//!
+//! A namespace is a file under `/run/netns`, as iproute2 makes them, so that `ip netns exec` works. Its
+//! name carries the process id of its owner, who holds a lock for as long as it lives: what a killed
+//! owner left behind is known by a lock that nobody holds.
+use crate::error::Error;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A network namespace, removed when dropped.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+    file: File,
+}
+
+/// Namespaces of this process, and the lock that says it lives. Dropped last of all.
+#[derive(Debug)]
+pub struct Owner {
+    prefix: String,
+    lock: Option<Flock<File>>,
+    path: PathBuf,
+}
+
+impl Owner {
+    /// Claims the names `ackademy-<pid>-…`. Removes what dead owners left.
+    ///
+    /// # Errors
+    ///
+    /// If this process may not, or another lab of it is up.
+    pub fn claim() -> Result<Self, Error> {
+        clean()?;
+        let pid = std::process::id();
+        let path = Path::new(LOCKS).join(format!("{PREFIX}{pid}.lock"));
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|error| refused("create", &path, &error))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+            Error::System(format!("a lab of process {pid} is up already; one at a time"))
+        })?;
+        Ok(Self { prefix: format!("{PREFIX}{pid}-"), lock: Some(lock), path })
+    }
+
+    /// A new namespace, `ackademy-<pid>-<suffix>`, with its loopback device down.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it.
+    pub fn create(&self, suffix: &str) -> Result<Namespace, Error> {
+        Namespace::create(format!("{}{suffix}", self.prefix))
+    }
+}
+
+impl Owner {
+    /// From here on [`end_others`] ends this process.
+    ///
+    /// # Errors
+    ///
+    /// If the lock cannot be written.
+    pub fn ends_on_request(&mut self) -> Result<(), Error> {
+        let lock = self.lock.as_mut().expect("it is held until the owner is dropped");
+        lock.write_all(ENDS_ON_REQUEST.as_bytes())
+            .map_err(|error| refused("write", &self.path, &error))
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // Whoever claims next makes a file of its own: the name goes before the lock.
+        let _ = fs::remove_file(&self.path);
+        drop(self.lock.take());
+    }
+}
+
+impl Namespace {
+    fn create(name: String) -> Result<Self, Error> {
+        let path = Path::new(FOLDER).join(&name);
+        File::create(&path).map_err(|error| refused("create", &path, &error))?;
+        let bound = std::thread::scope(|scope| {
+            // The new namespace becomes that of the thread, which ends with it.
+            let thread = scope.spawn(|| {
+                unshare(CloneFlags::CLONE_NEWNET)?;
+                mount(
+                    Some("/proc/thread-self/ns/net"),
+                    &path,
+                    None::<&str>,
+                    MsFlags::MS_BIND,
+                    None::<&str>,
+                )
+            });
+            thread.join().expect("two system calls do not panic")
+        });
+        let opened = bound.map_err(std::io::Error::from).and_then(|()| File::open(&path));
+        match opened {
+            Ok(file) => Ok(Self { name, file }),
+            Err(error) => {
+                remove(&path);
+                Err(refused("make namespace", &path, &error))
+            }
+        }
+    }
+
+    /// Its name, as `ip netns exec` takes it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its file.
+    pub fn path(&self) -> PathBuf {
+        Path::new(FOLDER).join(&self.name)
+    }
+
+    /// Its inode, by which BPF programs know it.
+    pub fn inode(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().map_or(0, |about| about.ino())
+    }
+
+    /// Moves the calling thread into it.
+    ///
+    /// # Errors
+    ///
+    /// If this process may not.
+    pub fn enter(&self) -> Result<(), Error> {
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
+            .map_err(|error| Error::System(format!("enter namespace {}: {error}", self.name)))
+    }
+
+    /// What a thread inside it returns.
+    ///
+    /// # Errors
+    ///
+    /// If this process may not enter it, and whatever `work` returns.
+    pub fn inside<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                self.enter()?;
+                work()
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        remove(&self.path());
+    }
+}
+
+/// Ends the owners that said they may be ended, and waits until they are gone; returns how many.
+///
+/// # Errors
+///
+/// If this process may not.
+pub fn end_others() -> Result<usize, Error> {
+    let mut ended = 0;
+    for entry in entries(LOCKS)? {
+        let path = Path::new(LOCKS).join(&entry);
+        let owner = entry.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(".lock"));
+        let Some(pid) = owner.and_then(|owner| owner.parse().ok()).map(Pid::from_raw) else {
+            continue;
+        };
+        if fs::read_to_string(&path).is_ok_and(|text| text == ENDS_ON_REQUEST) && is_held(&path) {
+            kill(pid, Signal::SIGTERM)
+                .map_err(|error| Error::System(format!("end process {pid}: {error}")))?;
+            while is_held(&path) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            ended += 1;
+        }
+    }
+    Ok(ended)
+}
+
+/// Whether the owner of a lock lives.
+fn is_held(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err()
+}
+
+/// Removes namespaces whose owners are dead; returns their names.
+///
+/// # Errors
+///
+/// If this process may not.
+pub fn clean() -> Result<Vec<String>, Error> {
+    prepare_folder()?;
+    let mut removed = Vec::new();
+    for entry in entries(LOCKS)? {
+        let Some(owner) = entry.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(".lock"))
+        else {
+            continue;
+        };
+        let path = Path::new(LOCKS).join(&entry);
+        let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
+        let Ok(_dead) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        let prefix = format!("{PREFIX}{owner}-");
+        for name in entries(FOLDER)?.into_iter().filter(|name| name.starts_with(&prefix)) {
+            remove(&Path::new(FOLDER).join(&name));
+            removed.push(name);
+        }
+        let _ = fs::remove_file(&path);
+    }
+    Ok(removed)
+}
+
+/// Makes the folder of namespaces as iproute2 does: a mount of its own, shared with other mount
+/// namespaces, lest a later `ip netns add` hides what was mounted in it before.
+fn prepare_folder() -> Result<(), Error> {
+    let fail = |error: std::io::Error| refused("prepare", Path::new(FOLDER), &error);
+    fs::create_dir_all(FOLDER).map_err(fail)?;
+    let share = || {
+        let flags = MsFlags::MS_SHARED | MsFlags::MS_REC;
+        mount(None::<&str>, FOLDER, None::<&str>, flags, None::<&str>)
+    };
+    match share() {
+        Err(Errno::EINVAL) => {
+            let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+            let bound = mount(Some(FOLDER), FOLDER, None::<&str>, flags, None::<&str>);
+            bound.and_then(|()| share()).map_err(|error| fail(error.into()))
+        }
+        Err(Errno::EPERM) => Err(Error::Input(
+            "the lab makes network namespaces: run it as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)"
+                .to_owned(),
+        )),
+        other => other.map_err(|error| fail(error.into())),
+    }
+}
+
+fn entries(folder: &str) -> Result<Vec<String>, Error> {
+    let fail = |error: std::io::Error| refused("read", Path::new(folder), &error);
+    let listed = fs::read_dir(folder).map_err(fail)?;
+    Ok(listed.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
+/// The namespace itself goes when the last process, thread or socket leaves it.
+fn remove(path: &Path) {
+    let _ = umount2(path, MntFlags::MNT_DETACH);
+    let _ = fs::remove_file(path);
+}
+
+fn refused(what: &str, path: &Path, error: &std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        return Error::Input(format!(
+            "{what} {}: {error}; the lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
+            path.display()
+        ));
+    }
+    Error::System(format!("{what} {}: {error}", path.display()))
+}
+
+const FOLDER: &str = "/run/netns";
+const LOCKS: &str = "/run";
+const PREFIX: &str = "ackademy-";
+/// Content of a lock whose owner may be ended.
+const ENDS_ON_REQUEST: &str = "up\n";

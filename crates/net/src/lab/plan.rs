@@ -1,0 +1,378 @@
+//! From a scenario to hosts, addresses and connections, and what real TCP does otherwise.
+use crate::error::Error;
+use ackademy::control::Recovery;
+use ackademy::rng::Seed;
+use ackademy::scenario::network::{LinkPlan, RatePlan, Route};
+use ackademy::scenario::{ConnectionPlan, EcnSpec, Network, QueueSpec, TrafficSpec};
+use ackademy::units::{Bytes, Rate, Span, Time};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Version of the internet protocol between the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// 20 bytes of header.
+    V4,
+    /// 40 bytes of header.
+    V6,
+}
+
+/// One connection, and the addresses that are its alone.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// What the scenario says of it.
+    pub plan: ConnectionPlan,
+    /// When it is opened.
+    pub start: Time,
+    /// Number of its random streams, as the simulator counts them.
+    pub stream: u64,
+    /// Index of its pair of hosts.
+    pub pair: usize,
+    /// Where its data comes from.
+    pub sender: IpAddr,
+    /// Where they go.
+    pub receiver: IpAddr,
+}
+
+/// A sending and a receiving host, shared by flows of one path and one set of kernel settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The path.
+    pub route: Route,
+    /// Largest packet.
+    pub mtu: u32,
+    /// Initial window, in packets.
+    pub initial_cwnd: u64,
+    /// Reaction to congestion marks.
+    pub ecn: EcnSpec,
+    /// RFC 5681 section 4.1.
+    pub idle_restart: bool,
+    /// Smallest retransmission time-out.
+    pub rto_min: Span,
+    /// Largest.
+    pub rto_max: Span,
+    /// Largest window that the receiver offers, if it is smaller than what a path needs.
+    pub window: Option<Bytes>,
+    /// Most memory of a socket's buffer.
+    pub buffer: Bytes,
+    /// Written ahead of what the kernel has sent: 50 ms of the fastest link.
+    pub backlog: Bytes,
+}
+
+/// Everything that a run needs to know of its scenario.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Connections, in the simulator's order.
+    pub flows: Vec<Flow>,
+    /// Pairs of hosts.
+    pub pairs: Vec<Pair>,
+    /// What differs from the scenario, one line each.
+    pub assumptions: Vec<String>,
+    /// Headers of a data packet.
+    pub header: Bytes,
+    /// Version of the protocol.
+    pub family: Family,
+}
+
+impl Plan {
+    /// The flows of `network` as the simulator would draw them with `seed`.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel, or this lab, cannot do what the scenario asks.
+    pub fn new(network: &Network, seed: Seed, family: Family) -> Result<Self, Error> {
+        let mut plan = Self {
+            flows: Vec::new(),
+            pairs: Vec::new(),
+            assumptions: Vec::new(),
+            header: header(family),
+            family,
+        };
+        for (index, connection) in network.connections.iter().enumerate() {
+            check(connection)?;
+            plan.note_differences(connection);
+            let pair = pair(network, connection, family);
+            let pair = plan.pairs.iter().position(|known| *known == pair).unwrap_or_else(|| {
+                plan.pairs.push(pair);
+                plan.pairs.len() - 1
+            });
+            for (start, stream, name) in starts(network, connection, index as u64, seed) {
+                let number = plan.flows.len();
+                if number >= FLOWS_MAX {
+                    return Err(Error::Input(format!(
+                        "the scenario opens more than {FLOWS_MAX} connections with this seed: \
+                         allowed on the kernel is {FLOWS_MAX}"
+                    )));
+                }
+                let (sender, receiver) = addresses(number as u16, family);
+                let own = ConnectionPlan { name, ..connection.clone() };
+                plan.flows.push(Flow { plan: own, start, stream, pair, sender, receiver });
+            }
+        }
+        if plan.pairs.len() > PAIRS_MAX {
+            return Err(Error::Input(format!(
+                "{} distinct paths (each flow of a dumbbell with access links has its own): allowed \
+                 on the kernel are {PAIRS_MAX}",
+                plan.pairs.len()
+            )));
+        }
+        Ok(plan)
+    }
+
+    fn note(&mut self, line: String) {
+        if !self.assumptions.contains(&line) {
+            self.assumptions.push(line);
+        }
+    }
+
+    /// What the kernel's TCP does otherwise than the scenario says.
+    fn note_differences(&mut self, plan: &ConnectionPlan) {
+        if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
+            return;
+        }
+        let (sender, header) = (&plan.sender, self.header.0);
+        if sender.recovery == Recovery::Ns2 {
+            self.note(
+                "recovery = \"ns2\" runs with the kernel's SACK, RACK-TLP and PRR".to_owned(),
+            );
+        } else if !(sender.rack && sender.tlp && sender.prr) {
+            self.note("rack, tlp and prr are always on in the kernel".to_owned());
+        }
+        if sender.header.0 != header {
+            let given = sender.header.0;
+            self.note(format!("headers have {header} bytes (header_bytes = {given})"));
+        }
+        let least = smallest_mtu(self.family);
+        if sender.packet.0 < least {
+            let given = sender.packet.0;
+            self.note(format!(
+                "packets have {least} bytes, the least here (packet_bytes = {given})"
+            ));
+        }
+        if sender.ack_every != 2 {
+            let given = sender.ack_every;
+            self.note(format!("the kernel acknowledges every second packet (ack_every = {given})"));
+        }
+        let own = plan.controller.starts_with(KERNEL);
+        if own && sender.initial_ssthresh.0 / sender.packet.0 < NO_SSTHRESH_PACKETS {
+            self.note(format!("{} has no initial ssthresh", plan.controller));
+        }
+    }
+}
+
+/// One line for what cannot be run at all.
+fn check(plan: &ConnectionPlan) -> Result<(), Error> {
+    let name = &plan.name;
+    if plan.subflows.len() > 1 {
+        return Err(Error::Input(format!(
+            "flow {name:?}: MPTCP is not supported by this backend yet"
+        )));
+    }
+    let controller = &plan.controller;
+    if controller.contains(':') && !controller.starts_with(KERNEL) {
+        return Err(Error::Input(format!(
+            "flow {name:?}: controller = {controller:?}: allowed on the kernel is a controller of \
+             `ackademy list` or kernel:NAME"
+        )));
+    }
+    if controller.starts_with(KERNEL) && !plan.params.is_empty() {
+        return Err(Error::Input(format!(
+            "flow {name:?}: params: {controller} takes none; the kernel's modules have no settings \
+             per connection"
+        )));
+    }
+    Ok(())
+}
+
+/// When the connections of a plan begin, their random streams and their names: the draws of
+/// `ackademy::sim`, so that starts and arrivals equal the simulator's.
+fn starts(
+    network: &Network,
+    plan: &ConnectionPlan,
+    index: u64,
+    seed: Seed,
+) -> Vec<(Time, u64, String)> {
+    let mut rng = seed.stream("start", index);
+    let spread = plan.start_spread.as_secs_f64();
+    let start = plan.start + Span::from_secs_f64(rng.uniform() * spread);
+    let TrafficSpec::Poisson { per_s, .. } = plan.traffic else {
+        return vec![(start, index, plan.name.clone())];
+    };
+    let end = plan.stop.min(network.duration);
+    let mut at = start;
+    let arrivals = std::iter::from_fn(|| {
+        at += Span::from_secs_f64(rng.exponential(1.0 / per_s));
+        (at < end).then_some(at)
+    });
+    let numbered = (0_u64..).zip(arrivals.take(FLOWS_MAX + 1));
+    numbered.map(|(n, at)| (at, (index << 32) | (1 + n), format!("{}_{n}", plan.name))).collect()
+}
+
+fn pair(network: &Network, plan: &ConnectionPlan, family: Family) -> Pair {
+    let route = plan.subflows[0].clone();
+    let links = || route.forward.iter().map(|&link| &network.links[link as usize]);
+    let back = route.reverse.iter().map(|&link| &network.links[link as usize]);
+    let delay: Span = links().chain(back).map(|link| link.delay.least()).sum();
+    let fastest = links().map(fastest).max().unwrap_or(Rate(0));
+    let queues: u64 = links().map(|link| queue_bytes(link, plan.sender.packet)).sum();
+    let path = fastest.bytes_in(delay).0.saturating_add(queues);
+    let packet = match plan.traffic {
+        TrafficSpec::Cbr { packet_bytes, .. } => u64::from(packet_bytes),
+        _ => plan.sender.packet.0,
+    };
+    let payload = plan.sender.packet.0.saturating_sub(header(family).0).max(1);
+    let window = plan.sender.receiver_window_packets.saturating_mul(payload);
+    Pair {
+        window: (window < BUFFER_MAX / 2).then_some(Bytes(window)),
+        mtu: packet.max(smallest_mtu(family)) as u32,
+        initial_cwnd: (plan.sender.initial_cwnd.0 / plan.sender.packet.0).max(1),
+        ecn: plan.sender.ecn,
+        idle_restart: plan.sender.idle_restart,
+        rto_min: plan.sender.rto_min,
+        rto_max: plan.sender.rto_max,
+        // A byte in a buffer costs up to three of memory, and half of it may be used as window.
+        buffer: Bytes(path.saturating_mul(8).clamp(BUFFER_MIN, BUFFER_MAX)),
+        backlog: Bytes(fastest.bytes_in(Span::from_millis(50)).0.clamp(1 << 14, 1 << 22)),
+        route,
+    }
+}
+
+/// The fastest that a link ever is.
+fn fastest(link: &LinkPlan) -> Rate {
+    match &link.rate {
+        RatePlan::Constant(rate) => *rate,
+        RatePlan::Schedule(steps) => steps.iter().map(|step| step.1).max().unwrap_or(Rate(0)),
+        RatePlan::Random { high, .. } => *high,
+        // Traces are of access links; more than this is read ahead in vain, not wrongly.
+        RatePlan::Trace(_) => Rate(200_000_000),
+    }
+}
+
+/// What a link's queue can hold.
+fn queue_bytes(link: &LinkPlan, packet: Bytes) -> u64 {
+    let limited = match &link.queue {
+        QueueSpec::DropTail { packets, bytes, .. } => {
+            bytes.or(packets.map(|packets| packets.saturating_mul(packet.0)))
+        }
+        // The others are limited in packets, and keep far fewer than that.
+        _ => Some(1000 * packet.0),
+    };
+    limited.unwrap_or(BUFFER_MAX)
+}
+
+/// The pair of addresses of flow `number`: RFC 2544's range for benchmarks, and a unique local one
+/// (RFC 4193).
+fn addresses(number: u16, family: Family) -> (IpAddr, IpAddr) {
+    let [high, low] = (number + 1).to_be_bytes();
+    match family {
+        Family::V4 => {
+            (Ipv4Addr::new(198, 18, high, low).into(), Ipv4Addr::new(198, 19, high, low).into())
+        }
+        Family::V6 => {
+            let address = |end| Ipv6Addr::new(0xfdac, 0xade, 0, 0, 0, 0, end, number + 1);
+            (address(1).into(), address(2).into())
+        }
+    }
+}
+
+/// Headers of a data packet: IP, TCP, and the timestamps option (RFC 7323).
+fn header(family: Family) -> Bytes {
+    Bytes(if family == Family::V4 { 20 + 20 + 12 } else { 40 + 20 + 12 })
+}
+
+/// RFC 791 asks every host for 576 bytes, RFC 8200 every link for 1280.
+fn smallest_mtu(family: Family) -> u64 {
+    if family == Family::V4 { 576 } else { 1280 }
+}
+
+/// Controllers `kernel:NAME` are the kernel's own modules.
+pub const KERNEL: &str = "kernel:";
+
+const FLOWS_MAX: usize = 1000;
+const PAIRS_MAX: usize = 200;
+const BUFFER_MIN: u64 = 4 << 20;
+const BUFFER_MAX: u64 = 64 << 20;
+/// A threshold beyond it ends no slow start.
+const NO_SSTHRESH_PACKETS: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackademy::scenario::Scenario;
+    use std::collections::BTreeSet;
+
+    fn network(flows: &str) -> Network {
+        let text = format!(
+            "duration_s = 9\n[dumbbell]\nrtt_ms = 20\nbottleneck = {{ rate_mbps = 8, queue = \
+             {{ kind = \"drop_tail\", bytes = 20_000 }} }}\n{flows}"
+        );
+        Scenario::parse(&text, "test").expect("a scenario").network
+    }
+
+    fn plan(flows: &str) -> Result<Plan, Error> {
+        Plan::new(&network(flows), Seed(3), Family::V4)
+    }
+
+    #[test]
+    fn starts_names_and_number_of_flows_are_the_simulator_s() {
+        let network = network(
+            "[[flow]]\ncount = 5\nstart_spread_s = 2\n\
+             [[flow]]\nname = \"web\"\nstart_s = 1\nstart_spread_s = 1\n\
+             traffic = { kind = \"poisson\", per_s = 20, mean_bytes = 1000 }\n",
+        );
+        let planned = Plan::new(&network, Seed(3), Family::V6).expect("a plan").flows;
+        let simulated = ackademy::sim::run(&network, Seed(3)).expect("it runs").flows;
+        let planned = planned.iter().map(|flow| (&flow.plan.name, flow.start.as_secs_f64()));
+        assert!(planned.eq(simulated.iter().map(|row| (&row.flow, row.start_s))));
+        assert!(simulated.len() > 100);
+    }
+
+    #[test]
+    fn every_flow_has_addresses_of_its_own() {
+        for family in [Family::V4, Family::V6] {
+            let pairs = (0..FLOWS_MAX as u16).map(|number| addresses(number, family));
+            let all: BTreeSet<IpAddr> = pairs.flat_map(|(from, to)| [from, to]).collect();
+            assert_eq!(all.len(), 2 * FLOWS_MAX);
+        }
+    }
+
+    #[test]
+    fn flows_share_hosts_if_path_and_settings_are_the_same() {
+        let flows =
+            "[[flow]]\ncount = 3\n[[flow]]\nname = \"ecn\"\nsender = { ecn = \"classic\" }\n";
+        let plan = plan(flows).expect("a plan");
+        let pairs: Vec<usize> = plan.flows.iter().map(|flow| flow.pair).collect();
+        assert_eq!(pairs, [0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn buffers_hold_the_path_eight_times_within_bounds() {
+        let sized = |rate_mbps: u64, queue: &str| {
+            let text = format!(
+                "duration_s = 9\n[dumbbell]\nrtt_ms = 100\n\
+                 [dumbbell.bottleneck]\nrate_mbps = {rate_mbps}\n{queue}\n[[flow]]\n"
+            );
+            let network = Scenario::parse(&text, "test").expect("a scenario").network;
+            Plan::new(&network, Seed(1), Family::V4).expect("a plan").pairs[0].buffer.0
+        };
+        let queue = "queue = { kind = \"drop_tail\", bytes = 1_000_000 }";
+        assert_eq!(sized(1, queue), 8 * (12_500 + 1_000_000));
+        assert_eq!(sized(1, "queue = { kind = \"drop_tail\", packets = 2 }"), BUFFER_MIN);
+        assert_eq!(sized(1, ""), BUFFER_MAX, "a queue without a limit");
+    }
+
+    #[test]
+    fn what_the_kernel_does_otherwise_is_said_once() {
+        let flows = "[sender]\nrecovery = \"ns2\"\n[[flow]]\ncount = 2\n";
+        let said = plan(flows).expect("a plan").assumptions;
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert_eq!(plan("[[flow]]\n").expect("a plan").assumptions, Vec::<String>::new());
+    }
+
+    #[test]
+    fn more_flows_than_fit_are_one_line() {
+        let error = plan("[[flow]]\ncount = 1001\n").expect_err("too many").to_string();
+        assert!(error.contains("1000") && !error.contains('\n'), "{error}");
+        let forever = "[[flow]]\ntraffic = { kind = \"poisson\", per_s = 9e3, mean_bytes = 1 }\n";
+        assert!(plan(forever).is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! The result of a run as JSON; `docs/lab.md` is its schema.
+use crate::error::Error;
+use crate::kernel::record::Totals;
+use ackademy::record::{Column, Outcome, Table};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Everything that a run has to say.
+#[derive(Debug, serde::Serialize)]
+pub struct Report {
+    /// Records, with the simulator's columns.
+    pub tables: Tables,
+    /// How the network was emulated.
+    pub emulator: EmulatorReport,
+    /// How this project's controllers were served; null if no flow has one.
+    pub agent: Option<AgentReport>,
+    /// What it ran on.
+    pub kernel: KernelReport,
+    /// What differs from the scenario, one line each.
+    pub assumptions: Vec<String>,
+    /// Whether the network did what the scenario says, and every flow what it should.
+    pub valid: bool,
+    /// Why not; empty if it is.
+    pub why_invalid: String,
+}
+
+/// How the network was emulated.
+#[derive(Debug, serde::Serialize)]
+pub struct EmulatorReport {
+    /// How late packets left.
+    pub lateness_us: Lateness,
+    /// `fifo` with real-time priority, else `other`.
+    pub scheduler: &'static str,
+    /// How long it watched instead of sleeping before a packet was due.
+    pub spin_us: f64,
+    /// Packets that were not read in time.
+    pub tun_drops: u64,
+    /// Packets handed to hosts.
+    pub packets: u64,
+}
+
+/// Quantiles, in microseconds.
+#[derive(Debug, serde::Serialize)]
+pub struct Lateness {
+    /// Median.
+    pub p50: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p99_9: f64,
+    /// The latest.
+    pub max: f64,
+}
+
+/// How this project's controllers were served.
+#[derive(Debug, serde::Serialize)]
+pub struct AgentReport {
+    /// Longest time between samples.
+    pub interval_ms: f64,
+    /// From a sample's measurement to the decision on it.
+    pub decision_us: Decision,
+    /// One per flow that was under one of them.
+    pub flows: Vec<AgentFlow>,
+}
+
+/// Quantiles, in microseconds; NaN if there was no decision.
+#[derive(Debug, serde::Serialize)]
+pub struct Decision {
+    /// Median.
+    pub p50: f64,
+    /// 99 %.
+    pub p99: f64,
+}
+
+impl Decision {
+    /// From the agent's histogram, whose buckets are quarters of powers of two.
+    pub fn new(totals: &Totals) -> Self {
+        let count: u64 = totals.latency.iter().sum();
+        let quantile = |ratio: f64| {
+            let rank = (ratio * count as f64).ceil() as u64;
+            let mut seen = 0;
+            let bucket = totals.latency.iter().position(|bucket| {
+                seen += bucket;
+                seen >= rank.max(1)
+            });
+            bucket.map_or(f64::NAN, |bucket| middle_ns(bucket) / 1e3)
+        };
+        Self { p50: quantile(0.5), p99: quantile(0.99) }
+    }
+}
+
+/// The middle of a bucket: `4 k + q` counts from `(4 + q) 2^(k - 2)` on, `(5 + q) 2^(k - 2)`
+/// excluded.
+fn middle_ns(bucket: usize) -> f64 {
+    let (power, quarter) = (bucket / 4, bucket % 4);
+    (4.5 + quarter as f64) * f64::powi(2.0, power as i32 - 2)
+}
+
+/// Counts of one flow.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct AgentFlow {
+    /// Its name.
+    pub flow: String,
+    /// Samples that reached the controller.
+    pub samples: u64,
+    /// Decisions that the kernel applied.
+    pub decisions: u64,
+    /// Times that it fell back to CUBIC.
+    pub fallbacks: u64,
+    /// Samples that found the ring full.
+    pub refused: u64,
+    /// Decisions that no sender can obey.
+    pub invalid: u64,
+}
+
+/// The machine.
+#[derive(Debug, serde::Serialize)]
+pub struct KernelReport {
+    /// As `uname -r`.
+    pub release: String,
+}
+
+/// Records by table and column: NaN becomes null, counts fit into signed 64 bits.
+#[derive(Debug)]
+pub struct Tables(Vec<Table>);
+
+impl Tables {
+    /// Those of a run.
+    pub fn new(outcome: Outcome) -> Self {
+        Self(outcome.into_tables().into())
+    }
+}
+
+struct Columns<'a>(&'a Table);
+struct Values<'a>(&'a Column);
+
+impl Serialize for Tables {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|table| (table.name, Columns(table))))
+    }
+}
+
+impl Serialize for Columns<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.columns.len()))?;
+        for (name, column) in &self.0.columns {
+            map.serialize_entry(name, &Values(column))?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Column::Texts { words, rows } => {
+                serializer.collect_seq(rows.iter().map(|&row| &words[row as usize]))
+            }
+            Column::Numbers(values) => serializer.collect_seq(values),
+            Column::Counts(values) => {
+                serializer.collect_seq(values.iter().map(|&count| count.min(i64::MAX as u64)))
+            }
+        }
+    }
+}
+
+impl Report {
+    /// Writes to a file, which appears whole or not at all; to standard output for `-`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write(&self, to: &Path) -> Result<(), Error> {
+        let fail = |error: std::io::Error| Error::System(format!("{}: {error}", to.display()));
+        if to == Path::new("-") {
+            return self.write_to(std::io::stdout().lock()).map_err(fail);
+        }
+        let mut name = to.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let part = to.with_file_name(name);
+        let written = fs::File::create(&part)
+            .and_then(|file| self.write_to(file))
+            .and_then(|()| fs::rename(&part, to));
+        written.map_err(|error| {
+            let _ = fs::remove_file(&part);
+            fail(error)
+        })
+    }
+
+    fn write_to(&self, out: impl Write) -> std::io::Result<()> {
+        let mut out = BufWriter::new(out);
+        serde_json::to_writer(&mut out, self)?;
+        out.write_all(b"\n")?;
+        out.flush()
+    }
+}

@@ -1,0 +1,358 @@
+//! A run: hosts, emulator, agent, receivers and senders, each in its thread, and what they leave.
+use super::content::Content;
+use super::governors::{Closed, Governors, is_governed};
+use super::hosts::Hosts;
+use super::iperf3;
+use super::namespaces::Namespace;
+use super::plan::{Family, KERNEL, Pair, Plan};
+use super::receivers::{Arrived, Receivers};
+use super::result::{
+    AgentReport, Decision, EmulatorReport, KernelReport, Lateness, Report, Tables,
+};
+use super::sender::Setting;
+use super::senders::{Senders, Sent};
+use crate::clock;
+use crate::error::Error;
+use crate::interrupt;
+use crate::kernel::record::Totals;
+use crate::kernel::{self, Agent};
+use crate::link::emulator::{self, Emulator};
+use crate::link::fabric::{self, Fabric, FlowCounts};
+use ackademy::record::{FlowRow, Outcome, mean_ms};
+use ackademy::rng::Seed;
+use ackademy::scenario::Network;
+use ackademy::units::{Span, Time};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::io::IsTerminal;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+/// How to run a scenario.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Of everything that is drawn.
+    pub seed: Seed,
+    /// Version of the internet protocol.
+    pub family: Family,
+    /// Longest time between samples of a flow for this project's controllers.
+    pub interval: Span,
+    /// The emulator watches for so long before a packet is due, instead of sleeping.
+    pub spin: Span,
+    /// A run whose 99th percentile of lateness exceeds it is not valid.
+    pub lateness_max: Span,
+    /// What sends bulk flows.
+    pub client: Client,
+}
+
+/// What sends bulk flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Client {
+    /// This program.
+    Own,
+    /// The program of that name.
+    Iperf3,
+}
+
+/// Runs a network on the kernel's TCP, in real time.
+///
+/// # Errors
+///
+/// If the kernel cannot do what the scenario asks, the machine refuses something, or Ctrl-C.
+pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
+    let mut plan = Plan::new(network, options.seed, options.family)?;
+    check_kernel_controllers(&plan)?;
+    if options.client == Client::Iperf3 {
+        iperf3::check()?;
+    }
+    allow_files();
+    let mut hosts = Hosts::new(&plan)?;
+    plan.assumptions.append(&mut hosts.notes);
+    let ports = std::mem::take(&mut hosts.ports);
+    let fabric = fabric(network, &plan, options.seed)?;
+    let closed = Arc::new(Mutex::new(Closed::default()));
+    let name = format!("ack{}", std::process::id());
+    let agent = agent(&plan, options, &name, &closed)?;
+    let content = Content::new(options.seed.derive("content", 0));
+    let arrived: Vec<Arrived> = plan.flows.iter().map(|_| Arrived::default()).collect();
+    let paired = |side: fn(&(Namespace, Namespace)) -> &Namespace| {
+        plan.pairs.iter().zip(hosts.pairs.iter().map(side)).collect::<Vec<(&Pair, &Namespace)>>()
+    };
+    let (near, far) = (paired(|pair| &pair.0), paired(|pair| &pair.1));
+    let receivers = Receivers::listen(&far, &plan.flows, &content, &arrived)?;
+    let epoch = clock::now() + LEAD;
+    let emulated = emulator::Options { epoch: Some(epoch), spin: options.spin, realtime: true };
+    let setting = Setting {
+        flows: &plan.flows,
+        hosts: &near,
+        agent: &name,
+        foreign: options.client == Client::Iperf3,
+        content: &content,
+        arrived: &arrived,
+        header: plan.header,
+        seed: options.seed,
+        epoch,
+        duration: network.duration,
+        sample_interval: network.sample_interval,
+    };
+    let threads = Threads {
+        emulator: Emulator::new(ports, fabric, emulated),
+        agent,
+        receivers,
+        senders: Senders::new(setting)?,
+        foreign: iperf3::clients(setting, &hosts.pairs),
+    };
+    let (sent, emulated, served) = threads.run(network.duration)?;
+    let closed = std::mem::take(&mut *closed.lock().expect("the agent has ended"));
+    Ok(report(network, options, plan, (sent, emulated, served, closed)))
+}
+
+/// Kernel modules that flows name, against those that the kernel has.
+fn check_kernel_controllers(plan: &Plan) -> Result<(), Error> {
+    let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let available = std::fs::read_to_string(list).unwrap_or_default();
+    let known: Vec<&str> = available.split_whitespace().collect();
+    for flow in &plan.flows {
+        let Some(name) = flow.plan.controller.strip_prefix(KERNEL) else { continue };
+        if !known.contains(&name) {
+            let allowed: Vec<String> = known.iter().map(|name| format!("{KERNEL}{name}")).collect();
+            return Err(Error::Input(format!(
+                "flow {:?}: controller = {:?}: this kernel has {}",
+                flow.plan.name,
+                flow.plan.controller,
+                allowed.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The emulated network of a plan; the hosts of pair `n` are its ports `2 n` and `2 n + 1`.
+pub(super) fn fabric(network: &Network, plan: &Plan, seed: Seed) -> Result<Fabric, Error> {
+    let mut fabric = Fabric::new(&network.links, seed, network.sample_interval);
+    for flow in &plan.flows {
+        let near = 2 * flow.pair;
+        fabric.add_flow(&fabric::Flow {
+            hosts: [(near, flow.sender), (near + 1, flow.receiver)],
+            route: plan.pairs[flow.pair].route.clone(),
+        })?;
+    }
+    Ok(fabric)
+}
+
+/// Serves this project's controllers under a name of this run's own, if a flow needs them.
+fn agent(
+    plan: &Plan,
+    options: &Options,
+    name: &str,
+    closed: &Arc<Mutex<Closed>>,
+) -> Result<Option<Agent>, Error> {
+    let governed = plan.flows.iter().filter(|flow| is_governed(flow)).count();
+    if governed == 0 {
+        return Ok(None);
+    }
+    let served = kernel::Options {
+        name: name.to_owned(),
+        pins: None,
+        interval: options.interval,
+        slots: governed as u32,
+        ..kernel::Options::default()
+    };
+    let governors = Governors::new(&plan.flows, options.seed, Arc::clone(closed));
+    Agent::start(&served, Box::new(governors)).map(Some)
+}
+
+/// What the threads leave behind.
+type Ended = (Sent, emulator::Report, Option<Totals>);
+
+/// What runs at the same time.
+struct Threads<'a> {
+    emulator: Emulator,
+    agent: Option<Agent>,
+    receivers: Receivers<'a>,
+    senders: Senders<'a>,
+    foreign: Vec<iperf3::Client<'a>>,
+}
+
+impl Threads<'_> {
+    /// Runs until the senders end, somebody fails, or Ctrl-C; then stops the others, the agent last,
+    /// so that it hears of every flow's end.
+    fn run(self, duration: Time) -> Result<Ended, Error> {
+        let (stop, stop_agent) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        let Self { emulator, agent, receivers, senders, foreign } = self;
+        thread::scope(|scope| {
+            let emulator = guarded(scope, "emulator", stop, || emulator.run(stop));
+            let receivers = guarded(scope, "receivers", stop, || receivers.run(stop));
+            let senders = guarded(scope, "senders", stop, move || {
+                let run = |client: iperf3::Client<'_>| (client.index, client.run(stop));
+                let others = foreign.into_iter().map(|client| scope.spawn(move || run(client)));
+                let others: Vec<_> = others.collect();
+                let mut sent = senders.run(stop)?;
+                for other in others {
+                    let (index, said) = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                    sent.adopt(index, said);
+                }
+                Ok(sent)
+            });
+            let agent = agent.map(|mut agent| {
+                guarded(scope, "agent", stop, move || {
+                    agent.run(stop_agent)?;
+                    Ok(agent.totals())
+                })
+            });
+            wait(stop, duration);
+            let (sent, emulated, received) = (joined(senders), joined(emulator), joined(receivers));
+            thread::sleep(CLOSING);
+            stop_agent.store(true, Ordering::Relaxed);
+            let served = agent.map(joined).transpose();
+            interrupt::check()?;
+            received?;
+            Ok((sent?, emulated?, served?))
+        })
+    }
+}
+
+/// Starts a thread whose end, even by a panic, is everybody's.
+fn guarded<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    stop: &'scope AtomicBool,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'scope,
+) -> ScopedJoinHandle<'scope, Result<T, Error>> {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let thread = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, || {
+        let _stop = Stop(stop);
+        work()
+    });
+    thread.expect("the system has a few threads left")
+}
+
+fn joined<T>(thread: ScopedJoinHandle<Result<T, Error>>) -> Result<T, Error> {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Until somebody sets `stop`; sets it when interrupted. Shows how far the run is.
+fn wait(stop: &AtomicBool, duration: Time) {
+    let begun = clock::now();
+    let shows = std::io::stderr().is_terminal();
+    while !stop.load(Ordering::Relaxed) {
+        if interrupt::came() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if shows {
+            let elapsed = clock::now().since(begun).as_secs_f64().min(duration.as_secs_f64());
+            eprint!("\r{elapsed:.0} of {} s", duration.as_secs_f64());
+        }
+        thread::sleep(LOOK);
+    }
+    if shows {
+        eprint!("\r\x1b[K");
+    }
+}
+
+/// Puts together what the ends, the network and the agent counted.
+fn report(
+    network: &Network,
+    options: &Options,
+    plan: Plan,
+    (mut sent, emulated, served, closed): (Sent, emulator::Report, Option<Totals>, Closed),
+) -> Report {
+    for (index, row) in sent.rows.iter_mut().enumerate() {
+        let route = &plan.pairs[plan.flows[index].pair].route;
+        let links = route.forward.iter().chain(&route.reverse);
+        let base: Span = links.map(|&link| network.links[link as usize].delay.least()).sum();
+        row.base_rtt_ms = base.as_millis_f64();
+        add_counts(row, &emulated.network.flows[index]);
+        if let Some(counters) = closed.counters.get(&index) {
+            row.counters.clone_from(counters);
+        }
+    }
+    let why_invalid = faults(options, &sent, &emulated).join("; ");
+    let outcome = Outcome {
+        flows: sent.rows,
+        links: emulated.network.links,
+        flow_series: sent.series,
+        link_series: emulated.network.link_series,
+        events: 0,
+    };
+    let micros = |span: Span| span.0 as f64 / 1e3;
+    let late = |ratio| micros(emulated.lateness.quantile(ratio));
+    Report {
+        tables: Tables::new(outcome),
+        emulator: EmulatorReport {
+            lateness_us: Lateness {
+                p50: late(0.5),
+                p99: late(0.99),
+                p99_9: late(0.999),
+                max: micros(emulated.lateness.max()),
+            },
+            scheduler: if emulated.realtime { "fifo" } else { "other" },
+            spin_us: micros(options.spin),
+            tun_drops: emulated.missed,
+            packets: emulated.lateness.total(),
+        },
+        agent: served.map(|totals| AgentReport {
+            interval_ms: options.interval.as_millis_f64(),
+            decision_us: Decision::new(&totals),
+            flows: closed.served.into_values().collect(),
+        }),
+        kernel: KernelReport { release: release() },
+        assumptions: plan.assumptions,
+        valid: why_invalid.is_empty(),
+        why_invalid,
+    }
+}
+
+/// What only the network knows of a flow.
+fn add_counts(row: &mut FlowRow, counts: &FlowCounts) {
+    row.sent_packets = counts.sent_packets;
+    row.sent_bytes = counts.sent_bytes;
+    row.queue_drops = counts.queue_drops;
+    row.random_losses = counts.random_losses;
+    row.dropped_packets = counts.queue_drops + counts.random_losses;
+    row.received_packets = counts.received_packets;
+    row.owd_mean_ms = mean_ms(counts.owd_sum, counts.received_packets);
+}
+
+/// Why the run is not what the scenario says.
+fn faults(options: &Options, sent: &Sent, emulated: &emulator::Report) -> Vec<String> {
+    let mut faults = sent.failures.clone();
+    let late = emulated.lateness.quantile(0.99);
+    if late > options.lateness_max {
+        faults.push(format!("p99 lateness {late} exceeds {}", options.lateness_max));
+    }
+    if emulated.missed > 0 {
+        faults.push(format!("{} packets were not read in time", emulated.missed));
+    }
+    if emulated.network.refused > 0 {
+        faults.push(format!("{} packets found no memory", emulated.network.refused));
+    }
+    faults
+}
+
+/// Two sockets per connection and a device per host are more files than a process may open at first.
+fn allow_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Refused, the sockets that do not fit fail, and say so.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
+fn release() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.trim().to_owned()
+}
+
+/// From making the threads to the run's time 0.
+const LEAD: Span = Span::from_millis(50);
+/// The kernel tells the agent of a closed connection at once; so long for the agent to hear it.
+const CLOSING: Duration = Duration::from_millis(20);
+/// How often the waiting thread looks around.
+const LOOK: Duration = Duration::from_millis(50);

@@ -1,0 +1,118 @@
+//! Which scenario a command means: a file, what replaces parts of it, and the traces it names.
+use crate::error::Error;
+use ackademy::params::ParamValue;
+use ackademy::scenario::{Network, Scenario};
+use ackademy::units::Span;
+use clap::Args;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// A scenario on the command line.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Scenario file; - is standard input
+    #[arg(value_name = "SCENARIO")]
+    file: PathBuf,
+    /// Folder of the traces that it names, if it is not that of the file
+    #[arg(long, value_name = "FOLDER")]
+    beside: Option<PathBuf>,
+    /// This controller for every flow: a name of `ackademy list`, or kernel:NAME
+    #[arg(long, value_name = "NAME")]
+    cc: Option<String>,
+    /// A setting of --cc
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    param: Vec<(String, String)>,
+    /// Another value for a field of the file, as in --set `dumbbell.rtt_ms=40`
+    #[arg(long, value_name = "FIELD=TOML", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Another sampling interval
+    #[arg(long, value_name = "MS")]
+    sample_ms: Option<f64>,
+}
+
+impl Arguments {
+    /// Reads and checks it.
+    ///
+    /// # Errors
+    ///
+    /// One line that names file, line, field, value and what is allowed.
+    pub fn network(&self) -> Result<Network, Error> {
+        let (text, folder) = self.read()?;
+        let origin = self.file.display().to_string();
+        let mut load = |name: &str| read_trace(&folder.join(name));
+        let mut scenario = Scenario::parse_with(&text, &origin, &self.set, &mut load)
+            .map_err(|error| Error::Input(error.to_string()))?;
+        if let Some(controller) = &self.cc {
+            let params: Vec<(String, ParamValue)> = self.param.iter().map(setting).collect();
+            scenario = scenario
+                .with_controller(controller, &params)
+                .map_err(|error| Error::Input(format!("--cc {controller}: {}", error.message)))?;
+        } else if let Some((name, _)) = self.param.first() {
+            return Err(Error::Input(format!(
+                "--param {name}: a setting of --cc, which is absent"
+            )));
+        }
+        let mut network = scenario.network;
+        if let Some(interval_ms) = self.sample_ms {
+            if !(0.0..=SAMPLE_MS_MAX).contains(&interval_ms) {
+                return Err(Error::Input(format!(
+                    "--sample-ms {interval_ms}: allowed is a number in [0, {SAMPLE_MS_MAX}]"
+                )));
+            }
+            network.sample_interval = Span::from_secs_f64(interval_ms / 1e3);
+        }
+        Ok(network)
+    }
+
+    /// The text, and the folder of its traces.
+    fn read(&self) -> Result<(String, PathBuf), Error> {
+        let fail = |error: std::io::Error| {
+            Error::Input(format!("{}: a file that can be read ({error})", self.file.display()))
+        };
+        let mut text = String::new();
+        if self.file == Path::new("-") {
+            std::io::stdin().take(SCENARIO_BYTES_MAX).read_to_string(&mut text).map_err(fail)?;
+        } else {
+            let about = fs::metadata(&self.file).map_err(fail)?;
+            if !about.is_file() || about.len() > SCENARIO_BYTES_MAX {
+                return Err(Error::Input(format!(
+                    "{}: allowed is a file of at most {SCENARIO_BYTES_MAX} bytes",
+                    self.file.display()
+                )));
+            }
+            text = fs::read_to_string(&self.file).map_err(fail)?;
+        }
+        let own = self.file.parent().map(Path::to_path_buf).unwrap_or_default();
+        Ok((text, self.beside.clone().unwrap_or(own)))
+    }
+}
+
+/// The content of a trace; devices and pipes, which may never end, are refused.
+fn read_trace(path: &Path) -> Result<Vec<u8>, String> {
+    let fail = |error: std::io::Error| format!("a file that can be read ({error})");
+    let about = fs::metadata(path).map_err(fail)?;
+    if !about.is_file() || about.len() > TRACE_BYTES_MAX {
+        return Err(format!("a file of at most {TRACE_BYTES_MAX} bytes"));
+    }
+    let mut content = Vec::new();
+    let file = File::open(path).map_err(fail)?;
+    file.take(TRACE_BYTES_MAX).read_to_end(&mut content).map_err(fail)?;
+    Ok(content)
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("allowed is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A number if it reads as one, else a word.
+fn setting((name, value): &(String, String)) -> (String, ParamValue) {
+    let number = value.parse().map(ParamValue::Number);
+    (name.clone(), number.unwrap_or_else(|_| ParamValue::Word(value.clone())))
+}
+
+const SCENARIO_BYTES_MAX: u64 = 16 << 20;
+/// As the simulator's front end: an hour of 10 Gb/s.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
+const SAMPLE_MS_MAX: f64 = 1e7;

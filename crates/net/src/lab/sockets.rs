@@ -1,0 +1,72 @@
+//! Sockets of sending hosts.
+use super::plan::{Flow, KERNEL, Pair};
+use super::receivers::PORT;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
+};
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// Begins to connect a flow under congestion control `name`; the calling thread is in its host.
+pub fn connect_stream(flow: &Flow, pair: &Pair, name: &str) -> io::Result<TcpStream> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let stream = TcpStream::from(socket(family(flow), SockType::Stream, flags, None)?);
+    setsockopt(&stream, sockopt::TcpCongestion, &name.to_owned().into())?;
+    stream.set_nodelay(true)?;
+    set_integer(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, pair.backlog.0)?;
+    if flow.plan.sender.pacing {
+        // Any bound turns on TCP's own pacing, at the kernel's 2 and 1.2 times cwnd/srtt.
+        set_integer(stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX >> 1)?;
+    }
+    let port = |address, port| SockaddrStorage::from(SocketAddr::new(address, port));
+    bind(stream.as_fd().as_raw_fd(), &port(flow.sender, 0))?;
+    match connect(stream.as_fd().as_raw_fd(), &port(flow.receiver, PORT)) {
+        Ok(()) | Err(Errno::EINPROGRESS) => Ok(stream),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A socket for a flow of datagrams; the calling thread is in its host.
+pub fn datagram_socket(flow: &Flow) -> io::Result<UdpSocket> {
+    let family = family(flow);
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = UdpSocket::from(socket(family, SockType::Datagram, flags, None)?);
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(flow.sender, 0)))?;
+    socket.connect(SocketAddr::new(flow.receiver, PORT))?;
+    Ok(socket)
+}
+
+/// Name that the flow gives to `TCP_CONGESTION`, if `agent` is what this project's controllers are
+/// registered as.
+pub fn congestion_control<'a>(flow: &'a Flow, agent: &'a str) -> &'a str {
+    flow.plan.controller.strip_prefix(KERNEL).unwrap_or(agent)
+}
+
+/// Writes with a hint whether more follows at once, so that segments are filled.
+pub fn write(stream: &TcpStream, bytes: &[u8], more: bool) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 };
+    // SAFETY: the pointer and the length are of one slice.
+    let sent = unsafe { libc::send(stream.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+fn family(flow: &Flow) -> AddressFamily {
+    if flow.sender.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+/// Sets an option of four bytes (of `IPPROTO_TCP`) or eight (of `SOL_SOCKET`).
+fn set_integer(socket: BorrowedFd, level: i32, name: i32, value: u64) -> io::Result<()> {
+    let short = value.min(u64::from(u32::MAX)) as u32;
+    let (pointer, length): (*const libc::c_void, usize) = if level == libc::SOL_SOCKET {
+        ((&raw const value).cast(), size_of::<u64>())
+    } else {
+        ((&raw const short).cast(), size_of::<u32>())
+    };
+    // SAFETY: the kernel reads `length` bytes of a value that outlives the call.
+    let status = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length as libc::socklen_t)
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,73 @@
+//! The hosts and the network of a scenario for a person's own programs, until Ctrl-C.
+use super::hosts::Hosts;
+use super::plan::{Family, Plan};
+use super::run;
+use crate::clock;
+use crate::error::Error;
+use crate::interrupt;
+use crate::link::emulator::{self, Emulator};
+use ackademy::rng::Seed;
+use ackademy::scenario::Network;
+use ackademy::units::Span;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Keeps the hosts of a network up until Ctrl-C, or `ackademyd lab down`.
+///
+/// # Errors
+///
+/// If the machine refuses something.
+pub fn up(network: &Network, seed: Seed, family: Family, spin: Span) -> Result<(), Error> {
+    let plan = Plan::new(network, seed, family)?;
+    let mut hosts = Hosts::new(&plan)?;
+    hosts.owner.ends_on_request()?;
+    let ports = std::mem::take(&mut hosts.ports);
+    let fabric = run::fabric(network, &plan, seed)?;
+    let options = emulator::Options { epoch: Some(clock::now()), spin, realtime: true };
+    let emulator = Emulator::new(ports, fabric, options);
+    print(&plan, &hosts);
+    let stop = AtomicBool::new(false);
+    let report = thread::scope(|scope| {
+        let emulating = scope.spawn(|| emulator.run(&stop));
+        while !interrupt::came() && !emulating.is_finished() {
+            thread::sleep(LOOK);
+        }
+        stop.store(true, Ordering::Relaxed);
+        emulating.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    println!(
+        "carried {} packets; lateness p50 {}, p99 {}",
+        report.lateness.total(),
+        report.lateness.quantile(0.5),
+        report.lateness.quantile(0.99)
+    );
+    Ok(())
+}
+
+/// Who is where, and a first thing to try.
+fn print(plan: &Plan, hosts: &Hosts) {
+    for flow in &plan.flows {
+        let (sender, receiver) = &hosts.pairs[flow.pair];
+        println!(
+            "{}: {} ({}) -> {} ({})",
+            flow.plan.name,
+            flow.sender,
+            sender.name(),
+            flow.receiver,
+            receiver.name()
+        );
+    }
+    let flow = &plan.flows[0];
+    let (sender, receiver) = &hosts.pairs[flow.pair];
+    println!("\nip netns exec {} iperf3 -s -D", receiver.name());
+    println!(
+        "ip netns exec {} iperf3 -c {} -B {} -C cubic\n\nCtrl-C, or `ackademyd lab down`, ends it",
+        sender.name(),
+        flow.receiver,
+        flow.sender
+    );
+}
+
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(50);

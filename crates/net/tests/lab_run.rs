@@ -1,0 +1,129 @@
+//! Scenario files on this machine's TCP. Needs root, TUN and BPF `struct_ops`.
+mod lab_machine;
+
+use lab_machine::{column, layout, machine, number, run, share, simulated};
+use serde_json::Value;
+
+/// 10 Mb/s and 20 ms with `seconds` of the given flows.
+fn dumbbell(seconds: u32, flows: &str) -> String {
+    format!(
+        "duration_s = {seconds}\nsample_interval_ms = 100\n[dumbbell]\nrtt_ms = 20\n\
+         [dumbbell.bottleneck]\nrate_mbps = 10\nqueue = {{ kind = \"drop_tail\", bdp = 2 }}\n{flows}"
+    )
+}
+
+fn valid(result: &Value) {
+    assert_eq!(result["why_invalid"], "", "the run is valid");
+}
+
+#[test]
+fn new_reno_from_user_space_fills_the_link() {
+    let Some(_machine) = machine() else { return };
+    let result = run(&["--cc", "new_reno"], &dumbbell(5, "[[flow]]\n"));
+    assert!(share(&result, 0, 10.0) > 0.85, "{}", result["tables"]["flows"]);
+    let rtt_min = number(&result, 0, "rtt_min_ms");
+    assert!((20.0..21.5).contains(&rtt_min), "the path has 20 ms, the flow saw {rtt_min}");
+    let served = &result["agent"]["flows"][0];
+    assert!(served["decisions"].as_u64() > Some(100), "it was the controller's doing: {served}");
+}
+
+#[test]
+fn ours_and_the_kernel_s_own_share_a_run() {
+    let Some(_machine) = machine() else { return };
+    let flows = "[[flow]]\nname = \"ours\"\ncontroller = \"cubic\"\n\
+                 [[flow]]\nname = \"kernel\"\ncontroller = \"kernel:cubic\"\n";
+    let result = run(&[], &dumbbell(5, flows));
+    let shares = [share(&result, 0, 10.0), share(&result, 1, 10.0)];
+    assert!(shares.iter().sum::<f64>() > 0.85, "{shares:?}");
+    assert!(shares.iter().all(|&share| share > 0.1), "{shares:?}");
+    let served = result["agent"]["flows"].as_array().expect("a list");
+    assert_eq!(served.len(), 1, "the kernel's own asks nobody");
+    assert_eq!(served[0]["flow"], "ours");
+}
+
+#[test]
+fn a_fixed_transfer_arrives_whole_over_ipv6() {
+    let Some(_machine) = machine() else { return };
+    let flows = "[[flow]]\ntraffic = { kind = \"fixed\", bytes = 1_000_001 }\n";
+    let result = run(&["--ipv6"], &dumbbell(3, flows));
+    valid(&result);
+    assert!((number(&result, 0, "goodput_bytes") - 1_000_001.0).abs() < 0.5);
+    assert!((number(&result, 0, "transfers") - 1.0).abs() < 0.5);
+    let fct_ms = number(&result, 0, "fct_mean_ms");
+    assert!((800.0..2000.0).contains(&fct_ms), "a megabyte takes 0.8 s at least, not {fct_ms} ms");
+}
+
+#[test]
+fn applications_offer_what_the_simulator_s_would() {
+    let Some(_machine) = machine() else { return };
+    let flows = "[[flow]]\nname = \"once\"\ncount = 3\n\
+                 traffic = { kind = \"on_off\", mean_bytes = 2e4, mean_off_s = 1e4 }\n\
+                 [[flow]]\nname = \"many\"\n\
+                 traffic = { kind = \"poisson\", per_s = 8, mean_bytes = 2e4 }\nstop_s = 1.5\n";
+    let scenario = dumbbell(3, flows);
+    let result = run(&["--seed", "7"], &scenario);
+    valid(&result);
+    let simulated = simulated(&scenario, 7).flows;
+    assert_eq!(column(&result, "flows", "flow").len(), simulated.len());
+    for (index, row) in simulated.iter().enumerate() {
+        assert_eq!(column(&result, "flows", "flow")[index], row.flow.as_str());
+        let bytes = number(&result, index, "goodput_bytes");
+        assert!((bytes - row.goodput_bytes as f64).abs() < 0.5, "{}: {bytes} bytes", row.flow);
+        let late_s = number(&result, index, "start_s") - row.start_s;
+        assert!((0.0..1.0).contains(&late_s), "{}: {late_s} s after the simulator's", row.flow);
+    }
+}
+
+#[test]
+fn a_parking_lot_has_hosts_for_every_path() {
+    let Some(_machine) = machine() else { return };
+    let scenario = "duration_s = 3\n[parking_lot]\nhops = 2\n\
+                    [parking_lot.bottleneck]\nrate_mbps = 10\ndelay_ms = 5\n\
+                    queue = { kind = \"drop_tail\", packets = 30 }\n\
+                    [[flow]]\nname = \"long\"\n[[flow]]\nname = \"first\"\nroute = [0, 0]\n\
+                    [[flow]]\nname = \"noise\"\nroute = [1, 1]\n\
+                    traffic = { kind = \"cbr\", rate_mbps = 2, packet_bytes = 500 }\n";
+    let result = run(&[], scenario);
+    valid(&result);
+    for (flow, (least, rtt)) in [(0.02, 20.0), (0.3, 10.0)].into_iter().enumerate() {
+        assert!(share(&result, flow, 10.0) > least, "{}", result["tables"]["flows"]);
+        assert!((rtt..rtt + 3.0).contains(&number(&result, flow, "rtt_min_ms")), "flow {flow}");
+    }
+    let sent = number(&result, 2, "sent_packets");
+    assert!((1490.0..=1501.0).contains(&sent), "2 Mb/s of 500 bytes for 3 s, not {sent} packets");
+}
+
+#[test]
+fn records_have_the_simulator_s_columns_and_no_other() {
+    let Some(_machine) = machine() else { return };
+    let scenario = dumbbell(1, "[[flow]]\ncontroller = \"rl_tcp\"\n");
+    let result = run(&[], &scenario);
+    let expected = layout(simulated(&scenario, 1));
+    let tables = result["tables"].as_object().expect("an object");
+    let count: usize =
+        tables.values().map(|table| table.as_object().map_or(0, serde_json::Map::len)).sum();
+    assert_eq!(count, expected.len());
+    for (table, name, is_text) in expected {
+        let values = column(&result, &table, &name);
+        assert!(!values.is_empty(), "{table}.{name} has rows");
+        assert!(values.iter().all(|value| value.is_string() == is_text), "{table}.{name}");
+    }
+    assert_eq!(column(&result, "flow_series", "time_s").len(), 10);
+}
+
+#[test]
+fn iperf3_sends_bulk_flows_if_asked() {
+    let Some(_machine) = machine() else { return };
+    if std::process::Command::new("iperf3").arg("--version").output().is_err() {
+        println!("skipped: needs iperf3");
+        return;
+    }
+    let flows = "[[flow]]\ncontroller = \"cubic\"\n\
+                 [[flow]]\ntraffic = { kind = \"fixed\", bytes = 100_000 }\n";
+    let result = run(&["--client", "iperf3", "--ipv6"], &dumbbell(3, flows));
+    valid(&result);
+    assert!(share(&result, 0, 10.0) > 0.6, "{}", result["tables"]["flows"]);
+    assert!((number(&result, 1, "goodput_bytes") - 100_000.0).abs() < 0.5, "that one is ours");
+    let governed = result["agent"]["flows"].as_array().map_or(0, Vec::len);
+    assert_eq!(governed, 2, "iperf3's data connection is under our controller");
+}

@@ -1,0 +1,43 @@
+"""What one run measured: one data frame per kind of thing, the same columns on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Column = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What one run measured, one data frame per kind of thing."""
+
+    flows: pl.DataFrame
+    """one row per flow: totals over the run"""
+    counters: pl.DataFrame
+    """what the controllers counted: flow, name, value"""
+    links: pl.DataFrame
+    """one row per link: totals over the run"""
+    flow_series: pl.DataFrame
+    """one row per flow and sampling time; empty unless sampling was asked for"""
+    link_series: pl.DataFrame
+    """one row per link and sampling time; empty unless sampling was asked for"""
+
+    @classmethod
+    def from_core(cls, tables: Mapping[str, Mapping[str, Column]]) -> Tables:
+        """From the columns the core returns."""
+        return cls(**{field.name: _frame(tables[field.name]) for field in fields(Tables)})
+
+
+def _frame(columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Columns of text stay text where there are no rows."""
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, values, dtype=pl.String if isinstance(values, list) else None)
+            for name, values in columns.items()
+        }
+    )

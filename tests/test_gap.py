@@ -1,0 +1,245 @@
+"""From the simulator to the kernel: what a difference is, and what the command does with it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ackademy import Scenario, engines, gap
+from ackademy.experiments import quiet, run_cells
+from ackademy.gap import Claim, Difference, Gap, Pair, Side, difference
+from ackademy.intervals import Interval
+from ackademy.report import gap_markdown
+
+GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
+
+
+def gap_command(*words: str, folder: Path, fault: str = "") -> tuple[int, str, str]:
+    process = start(*words, folder=folder, fault=fault)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def start(*words: str, folder: Path, fault: str = "") -> subprocess.Popen[str]:
+    code = "from ackademy.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "gap", *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb", "FAKE": fault},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def side(values: list[float], seeds: tuple[int, ...] = ()) -> Side:
+    everywhere = {column.key: np.array(values) for column in gap.COLUMNS}
+    return Side(seeds or tuple(range(1, len(values) + 1)), everywhere, drawn=None)
+
+
+def apart(kernel: list[float], sim: list[float]) -> Difference:
+    found = difference(side(kernel), side(sim), "rtt_ms")
+    assert found is not None
+    return found
+
+
+def test_difference_is_kernel_less_simulator_over_the_simulator() -> None:
+    found = apart(kernel=[10.9, 11.1], sim=[10.0, 10.0])
+    assert found.absolute.value == pytest.approx(1.0)
+    assert found.relative.value == pytest.approx(0.1)
+    # Student's quantile for 1 degree of freedom times 0.1414 / sqrt(2).
+    assert found.absolute.half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)
+    assert found.relative.half_width == pytest.approx(12.7062 * 0.01, rel=1e-4)
+    assert found.is_large
+    assert not found.is_significant
+
+
+def test_difference_is_taken_seed_by_seed() -> None:
+    """What a seed does to both sides is not in the interval of their difference."""
+    found = apart(kernel=[1.1, 10.2, 100.15], sim=[1.0, 10.0, 100.0])
+    assert found.absolute.value == pytest.approx(0.15)
+    assert found.absolute.half_width == pytest.approx(4.302653 * 0.05 / math.sqrt(3), rel=1e-4)
+    assert found.is_significant
+    assert not found.is_large
+
+
+def test_difference_is_of_the_seeds_that_both_sides_have() -> None:
+    kernel, sim = side([11.0, 33.0], seeds=(1, 3)), side([10.0, 77.0, 30.0])
+    found = difference(kernel, sim, "rtt_ms")
+    assert found is not None
+    assert found.absolute.value == pytest.approx(2.0)
+    assert found.relative.value == pytest.approx(0.1)
+    assert difference(side([]), sim, "rtt_ms") is None
+
+
+def test_difference_of_one_kernel_run_has_no_interval() -> None:
+    found = apart(kernel=[12.0], sim=[10.0, 10.0])
+    assert math.isnan(found.absolute.low)
+    assert found.is_large
+    assert not found.is_significant
+
+
+@pytest.mark.parametrize(("kernel", "relative"), [(0.0, 0.0), (0.1, math.inf)])
+def test_difference_from_nothing_is_nothing_or_infinite(kernel: float, relative: float) -> None:
+    found = apart(kernel=[kernel] * 3, sim=[0.0] * 3)
+    assert found.relative.value == relative
+    assert found.is_large == (kernel > 0.0)
+
+
+def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
+    seeds, slow = (1, 2), np.array([111.0, 111.0])
+    ours = Side(seeds, {"throughput_mbps": np.array([9.8, 9.8]), "rtt_ms": slow}, None)
+    theirs = Side(seeds, {"throughput_mbps": np.array([10.0, 10.0]), "rtt_ms": slow / 1.11}, None)
+    gaps = [
+        Gap(Pair("path", name, (), ()), 1, side([]), measured, {}, ())
+        for name, measured in (("cubic", ours), ("new_reno", ours), ("kernel:cubic", theirs))
+    ]
+    throughput, rtt = gap.claims(gaps)
+    assert (throughput.ours, throughput.column) == ("cubic", "throughput_mbps")
+    assert throughput.observed.value == pytest.approx(-0.02)
+    assert throughput.verdict == "holds"
+    assert rtt.observed.value == pytest.approx(0.11)
+    assert rtt.verdict == "does not hold"
+    assert gap.claims(gaps[:2]) == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "verdict"),
+    [
+        (Interval(0.01, -0.01, 0.029), "holds"),
+        (Interval(0.01, -0.03, 0.05), "undecided"),
+        (Interval(-0.05, -0.06, -0.02), "undecided"),
+        (Interval(-0.05, -0.06, -0.04), "does not hold"),
+        (Interval(0.01, math.nan, math.nan), "holds"),
+        (Interval(0.04, math.nan, math.nan), "does not hold"),
+    ],
+)
+def test_claim_is_undecided_where_its_interval_reaches_over_the_bound(
+    observed: Interval, verdict: str
+) -> None:
+    claim = Claim("path", "cubic", "kernel:cubic", "throughput_mbps", 0.03, observed)
+    assert claim.verdict == verdict
+
+
+def test_gap_is_measured_from_the_tables_of_both_sides(
+    dumbbell: Path, fake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE", "scaled=90")
+    found = gap.pairs([dumbbell], ["cubic"], [], 2, None)
+    folder = dumbbell.parent / "runs"
+    cells = [cell for pair in found for cell in (*pair.sim, *pair.kernel)]
+    run_cells(cells, folder, engines.local(1), quiet)
+    (one,) = gap.measure(found, folder)
+    assert one.differences["throughput_mbps"].relative.value == pytest.approx(-0.1, abs=1e-3)
+    assert one.differences["rtt_ms"].absolute.value == 0.0
+    assert one.n_flows == 2
+    summary = pl.read_parquet(next(folder.glob("*/summary.parquet")))
+    assert summary["rtt_mean_ms"].mean() in one.sim.values["rtt_ms"]
+    links = pl.read_parquet(next(folder.glob("*/links.parquet")))
+    bottleneck = links.filter(pl.col("link") == "bottleneck")
+    assert bottleneck["wait_mean_ms"].item() in one.sim.values["wait_ms"]
+    assert [column.key for _, column, _ in gap.large([one])] == ["throughput_mbps"]
+
+
+def test_command_prints_both_sides_and_writes_the_report(dumbbell: Path, fake: Path) -> None:
+    folder = dumbbell.parent
+    words = ("dumbbell.toml", "--cc", "cubic,rl-tcp", "--baselines", "kernel:cubic", "--runs", "2")
+    more = ("--duration-s", "2", "--markdown", "gap.md")
+    code, out, err = gap_command(*words, *more, folder=folder, fault="scaled=90")
+    assert (code, err) == (0, "")
+    assert "6 runs on the kernel take about 18 s" in out
+    for word in ("rl_tcp", "kernel:cubic", "simulator", "difference", "−10.0 %", "holds"):
+        assert word in out
+    assert "2 differences above 5 %" in out
+    assert "emulator late by 40 µs at p99" in out
+    page = (folder / "reports" / "gap.html").read_text()
+    for link in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{link}"' in page
+    assert len(re.findall(r'<td [^>]*class="large"', page)) == 2
+    markdown = (folder / "gap.md").read_text()
+    assert "| dumbbell | cubic |" in markdown
+    assert "**−10." in markdown
+
+
+def test_command_goes_on_where_it_was(dumbbell: Path, fake: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "3")
+    process = start(*words, folder=dumbbell.parent, fault="hang=2")
+    deadline = time.monotonic() + 60.0
+    while not (fake.exists() and "waits" in fake.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "2 of 3 cells are done and kept; run the same command again to go on" in err
+    assert "Traceback" not in err
+    code, out, _ = gap_command(*words, folder=dumbbell.parent)
+    assert code == 0
+    assert "1 runs on the kernel take about 5 s" in out
+    assert fake.read_text().count("start") == 4
+
+
+def test_invalid_runs_are_shown_and_in_no_number(dumbbell: Path, fake: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "2", "--markdown", "gap.md")
+    code, out, _ = gap_command(*words, folder=dumbbell.parent, fault="late=4")
+    assert code == 0
+    assert "1 + 1 invalid" in out
+    assert "1 of 2 runs are invalid: late by 5000.0 us at p99" in out
+    assert "1 + 1 invalid" in (dumbbell.parent / "gap.md").read_text()
+    assert "invalid runs, left out" in (dumbbell.parent / "reports" / "gap.html").read_text()
+
+
+def test_report_without_a_valid_run_still_says_what_was_tried(dumbbell: Path, fake: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "1", "--markdown", "gap.md")
+    code, out, _ = gap_command(*words, folder=dumbbell.parent, fault="late=99")
+    assert code == 0
+    assert "0 + 1 invalid" in out
+    assert "this run is invalid" in out
+
+
+def test_missing_program_stops_before_anything_runs(dumbbell: Path, tmp_path: Path) -> None:
+    os_environ = {**os.environ, "ACKADEMYD": str(tmp_path / "nothing")}
+    code = "from ackademy.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "gap", "dumbbell.toml"],
+        cwd=tmp_path,
+        env=os_environ,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("ACKADEMYD = ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_markdown_of_no_gaps_is_a_table_without_rows() -> None:
+    assert "| scenario |" in gap_markdown.tables([], "ackademy gap")
+
+
+def test_scenarios_of_the_report_span_what_they_should() -> None:
+    """Rates 5 to 100 Mb/s, round trips 10 to 150 ms, buffers 0.2 to 2 BDP, loss 0 to 2 %."""
+    texts = [path.read_text() for path in GAP_SCENARIOS]
+    assert len(texts) >= 8
+    assert all(text.startswith("# ") for text in texts)
+    for path in GAP_SCENARIOS:
+        assert 20 <= Scenario.parse(path.read_text(), str(path)).duration_s <= 30
+
+    def found(field: str) -> set[float]:
+        return {float(v) for text in texts for v in re.findall(rf"\b{field} = ([\d.]+)", text)}
+
+    for field, low, high in (("rate_mbps", 5, 100), ("rtt_ms", 10, 150), ("bdp", 0.2, 2)):
+        assert (min(found(field)), max(found(field))) == (low, high)
+    assert max(found("ratio")) == 0.02
+    assert any("trace" in text for text in texts)
+    assert any("count = 4" in text for text in texts)
