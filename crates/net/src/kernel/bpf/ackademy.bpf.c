@@ -197,23 +197,28 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 		set_cwnd(tp, packets_in_flight(tp) + 1);
 }
 
+/* Whether the first packet after a pause longer than the time-out is about to leave, and the
+ * administrator wants the window to restart then. */
+static __always_inline bool idled(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__s32 idle = (__u32)bpf_jiffies64() - tp->lsndtime;
+
+	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_slow_start_after_idle &&
+	       tp->bytes_sent && !tp->packets_out && idle > (__s32)tp->inet_conn.icsk_rto;
+}
+
 SEC("struct_ops")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *st = state_of(sk);
-	__u32 idle;
 
-	if (!st || st->mode != FLOW_AGENT) {
+	if (!st || st->mode != FLOW_AGENT)
 		cubictcp_cwnd_event(sk, event);
+	/* RFC 5681 section 4.1. As tcp_slow_start_after_idle_check, which leaves it to us. */
+	if (!st || event != CA_EVENT_TX_START || !idled(sk))
 		return;
-	}
-	if (event != CA_EVENT_TX_START || !tp->bytes_sent || tp->packets_out)
-		return;
-	idle = (__u32)bpf_jiffies64() - tp->lsndtime;
-	if ((__s32)idle <= (__s32)tp->inet_conn.icsk_rto)
-		return;
-	/* RFC 5681 section 4.1. */
 	set_cwnd(tp, min_u32(tp->snd_cwnd, RESTART_WINDOW));
 	tell(sk, RECORD_IDLE);
 }
