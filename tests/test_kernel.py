@@ -82,6 +82,12 @@ def test_missing_program_is_one_line_that_says_what_builds_it(
     assert "\n" not in str(caught.value)
 
 
+def test_program_of_another_machine_is_one_line(dumbbell: Path, fake: Path) -> None:
+    Path(os.environ["ACKADEMYD"]).write_bytes(b"\x7fELF of elsewhere")
+    with pytest.raises(KernelError, match="cannot be run: Exec format error"):
+        ackademy.run(dumbbell, backend="kernel")
+
+
 def test_program_is_found_by_name_then_on_the_path_then_in_the_checkout(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -68,15 +68,18 @@ def call(words: Sequence[str], text: str, origin: str, timeout_s: float) -> str:
         ScenarioError: if it refuses its input.
         KeyboardInterrupt: on Ctrl-C, once the program has cleaned up behind itself.
     """
-    # A process group of its own: Ctrl-C in the terminal reaches it once, from here.
-    process = subprocess.Popen(
-        [find(), *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,
-    )
+    program = find()
+    try:
+        process = subprocess.Popen(
+            [program, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,  # Ctrl-C in the terminal reaches it once, from here
+        )
+    except OSError as error:
+        raise KernelError(f"{program} cannot be run: {error.strerror or error}") from error
     try:
         out, err = process.communicate(text, timeout=timeout_s)
     except subprocess.TimeoutExpired:

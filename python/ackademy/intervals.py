@@ -104,39 +104,6 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
     return Interval(centre, centre - half, centre + half)
 
 
-def welch_interval(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> Interval:
-    """Interval of the difference of two means, variances unequal (Welch 1947).
-
-    Args:
-        first: shape (n_runs,); independent values, at least one.
-        second: shape (m_runs,); likewise.
-        confidence: in (0, 1).
-
-    Returns:
-        Mean of `first` less mean of `second`; the degrees of freedom are rounded down, which widens
-        the interval a little. Of no width where neither side varies, as with one value each.
-
-    Raises:
-        ValueError: if a side has no values.
-    """
-    sides = [np.asarray(side, np.float64).ravel() for side in (first, second)]
-    if not all(side.size for side in sides):
-        raise ValueError("welch_interval needs at least one value on each side")
-    centre = float(sides[0].mean() - sides[1].mean())
-    spreads = [float(side.var(ddof=1)) / side.size if side.size > 1 else 0.0 for side in sides]
-    total = sum(spreads)
-    if total == 0.0:
-        return Interval(centre, centre, centre)
-    weights = [
-        (spread / total) ** 2 / (side.size - 1)
-        for spread, side in zip(spreads, sides, strict=True)
-        if side.size > 1
-    ]
-    degrees = max(int(1.0 / sum(weights)), 1)
-    half = student_t_quantile(0.5 + confidence / 2.0, degrees) * math.sqrt(total)
-    return Interval(centre, centre - half, centre + half)
-
-
 def student_t_quantile(probability: float, degrees: int) -> float:
     """The value below which Student's t lies with this probability.
 

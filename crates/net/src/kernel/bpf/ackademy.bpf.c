@@ -24,8 +24,10 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	bool advanced;
 
-	if (!st || !set)
+	if (!st || !set) {
+		cubic_without_state(sk, acked);
 		return;
+	}
 	advanced = tp->snd_una != st->una;
 	tally(tp, st, ca_state(sk));
 	take_samples(tp, st, rs);
@@ -103,8 +105,10 @@ void BPF_PROG(init, struct sock *sk)
 	struct flow *flow;
 
 	cubictcp_init(sk);
-	if (!st)
+	if (!st) {
+		count(without_slot);
 		return;
+	}
 	/* CUBIC until the first decision, so that a flow never waits for an absent agent. */
 	st->mode = FLOW_CUBIC;
 	st->delivered = tp->delivered;
@@ -128,24 +132,31 @@ void BPF_PROG(init, struct sock *sk)
 	tell(sk, RECORD_OPEN);
 }
 
+static __always_inline void give_slot_back(struct sock *sk, struct state *st)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &st->slot);
+
+	/* An abandoned flow's end is told too. */
+	st->mode = FLOW_CUBIC;
+	tell(sk, RECORD_CLOSE);
+	if (flow)
+		flow->state = FLOW_FREE;
+	count(closed);
+	bpf_map_push_elem(&free_slots, &st->slot, 0);
+}
+
 SEC("struct_ops")
 void BPF_PROG(release, struct sock *sk)
 {
 	struct state *st = state_of(sk);
-	struct flow *flow;
 
-	if (!st || st->slot == NO_SLOT)
+	if (!st)
 		return;
-	st->mode = st->mode == FLOW_ABANDONED ? FLOW_CUBIC : st->mode;
-	tell(sk, RECORD_CLOSE);
-	flow = bpf_map_lookup_elem(&flows, &st->slot);
-	if (flow)
-		flow->state = FLOW_FREE;
-	count(closed);
 	/* The next congestion control finds the socket as the application left it. */
 	if (st->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
 		sk->sk_pacing_status = SK_PACING_NONE;
-	bpf_map_push_elem(&free_slots, &st->slot, 0);
+	if (st->slot != NO_SLOT)
+		give_slot_back(sk, st);
 	bpf_sk_storage_delete(&sockets, sk);
 }
 

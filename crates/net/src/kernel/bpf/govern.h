@@ -163,6 +163,19 @@ static __always_inline void cubic(struct sock *sk, struct state *st, __u32 acked
 	set_pacing(sk, st, PACING_NONE);
 }
 
+/* For a socket that the kernel had no memory to keep a state for. */
+static __always_inline void cubic_without_state(struct sock *sk, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 after_reduction = max_u32(tp->snd_ssthresh, packets_in_flight(tp) + 1);
+
+	if (reducing(ca_state(sk)))
+		set_cwnd(tp, min_u32(tp->snd_cwnd, after_reduction));
+	else if (acked)
+		cubictcp_cong_avoid(sk, tp->snd_una, acked);
+	sk->sk_pacing_rate = usual_pacing(tp);
+}
+
 static __always_inline bool unanswered(const struct tcp_sock *tp, const struct state *st,
 				       const struct settings *set, __u64 now)
 {
