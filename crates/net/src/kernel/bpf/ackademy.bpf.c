@@ -15,48 +15,6 @@ char _license[] SEC("license") = "GPL";
 /* RFC 6928: what an idle flow starts again with until its controller answers. */
 #define RESTART_WINDOW 10
 
-static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct state *st = state_of(sk);
-	__u64 now = bpf_ktime_get_ns();
-	__u32 zero = 0, acked = rs->acked_sacked;
-	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
-	bool advanced;
-
-	if (!st || !set) {
-		cubic_without_state(sk, acked);
-		return;
-	}
-	advanced = tp->snd_una != st->una;
-	tally(tp, st, ca_state(sk));
-	take_samples(tp, st, rs);
-	if (st->mode == FLOW_AGENT || st->mode == FLOW_CUBIC) {
-		take_decision(sk, st, now);
-		if (st->mode == FLOW_AGENT && unanswered(tp, st, set, now))
-			fall_back(sk, st);
-		if (now >= st->next_sample &&
-		    (st->pending || st->delivered + tp->lost != st->reported))
-			tell_pending(sk);
-	}
-	if (st->mode == FLOW_AGENT)
-		obey(sk, st, acked);
-	else
-		cubic(sk, st, acked, advanced);
-}
-
-SEC("struct_ops")
-void BPF_PROG(cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
-{
-	on_ack(sk, rs);
-}
-
-SEC("struct_ops")
-void BPF_PROG(cong_control_v69, struct sock *sk, const struct rate_sample *rs)
-{
-	on_ack(sk, rs);
-}
-
 /* RFC 4291 section 2.5.5.2. */
 static __always_inline bool ipv4_mapped(const __u8 *address)
 {
@@ -97,18 +55,16 @@ static __always_inline void describe(struct sock *sk, struct flow *flow, __u64 n
 	flow->opened_at = now;
 }
 
-SEC("struct_ops")
-void BPF_PROG(init, struct sock *sk)
+/* Gives the socket a state and, if there is one, a slot. */
+static __noinline int adopt(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *st = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct flow *flow;
 
-	cubictcp_init(sk);
-	if (!st) {
-		count(without_slot);
-		return;
-	}
+	/* Memory may be short for the moment; the next acknowledgement asks again. */
+	if (!st)
+		return 0;
 	/* CUBIC until the first decision, so that a flow never waits for an absent agent. */
 	st->mode = FLOW_CUBIC;
 	st->delivered = tp->delivered;
@@ -120,16 +76,73 @@ void BPF_PROG(init, struct sock *sk)
 		st->slot = NO_SLOT;
 		st->mode = FLOW_ABANDONED;
 		count(without_slot);
-		return;
+		return 0;
 	}
 	flow = bpf_map_lookup_elem(&flows, &st->slot);
 	if (!flow)
-		return;
+		return 0;
 	st->generation = ++flow->generation;
 	describe(sk, flow, bpf_ktime_get_ns());
 	count(opened);
 	show(sk, st, flow->opened_at);
 	tell(sk, RECORD_OPEN);
+	return 0;
+}
+
+static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct state *st = state_of(sk);
+	__u64 now = bpf_ktime_get_ns();
+	__u32 zero = 0, acked = rs->acked_sacked;
+	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
+	bool advanced;
+
+	if (!st) {
+		/* The acknowledgement of a SYN comes before `init`. */
+		if (!BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_initialized))
+			return;
+		adopt(sk);
+		st = state_of(sk);
+	}
+	if (!st || !set) {
+		cubic_without_state(sk, acked);
+		return;
+	}
+	advanced = tp->snd_una != st->una;
+	tally(tp, st, ca_state(sk));
+	take_samples(tp, st, rs);
+	if (st->mode == FLOW_AGENT || st->mode == FLOW_CUBIC) {
+		take_decision(sk, st, now);
+		if (st->mode == FLOW_AGENT && unanswered(tp, st, set, now))
+			fall_back(sk, st);
+		if (now >= st->next_sample &&
+		    (st->pending || st->delivered + tp->lost != st->reported))
+			tell_pending(sk);
+	}
+	if (st->mode == FLOW_AGENT)
+		obey(sk, st, acked);
+	else
+		cubic(sk, st, acked, advanced);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	on_ack(sk, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cong_control_v69, struct sock *sk, const struct rate_sample *rs)
+{
+	on_ack(sk, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(init, struct sock *sk)
+{
+	cubictcp_init(sk);
+	adopt(sk);
 }
 
 static __always_inline void give_slot_back(struct sock *sk, struct state *st)
