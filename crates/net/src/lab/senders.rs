@@ -137,6 +137,7 @@ impl<'a> Senders<'a> {
         }
     }
 
+    /// The time of a flow has come: its first byte follows when it is connected.
     fn open(&mut self, index: usize, now: Time) {
         let flow = &self.setting.flows[index];
         let (pair, host) = self.setting.hosts[flow.pair];
@@ -147,17 +148,7 @@ impl<'a> Senders<'a> {
         if let TrafficSpec::Cbr { rate_mbps, packet_bytes } = flow.plan.traffic {
             let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
             let payload = datagram_payload(flow, packet_bytes);
-            match sockets::datagram_socket(flow) {
-                Ok(socket) => {
-                    self.ends[index].socket =
-                        Socket::Datagrams(socket, payload, every.max(Span(1)), now);
-                    self.ends[index].app.on_time(now);
-                    self.ends[index].begun = now;
-                    self.send_datagrams(index, now);
-                }
-                Err(error) => self.ends[index].fail(flow, &error),
-            }
-            return;
+            return self.open_datagrams(index, now, (payload, every.max(Span(1))));
         }
         let name = sockets::congestion_control(flow, self.setting.agent);
         let opened = sockets::connect_stream(flow, pair, name).and_then(|stream| {
@@ -171,6 +162,21 @@ impl<'a> Senders<'a> {
         }
     }
 
+    fn open_datagrams(&mut self, index: usize, now: Time, (payload, every): (usize, Span)) {
+        let flow = &self.setting.flows[index];
+        let sender = &mut self.ends[index];
+        match sockets::datagram_socket(flow) {
+            Ok(socket) => {
+                sender.socket = Socket::Datagrams(socket, payload, every, now);
+                sender.begun = now;
+                sender.app.on_time(now);
+                self.send_datagrams(index, now);
+            }
+            Err(error) => sender.fail(flow, &error),
+        }
+    }
+
+    /// A connection is made, has room again, or has failed.
     fn on_writable(&mut self, index: usize) {
         let now = self.now();
         let flow = &self.setting.flows[index];
