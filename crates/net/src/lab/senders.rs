@@ -253,24 +253,31 @@ impl<'a> Senders<'a> {
         for index in 0..self.ends.len() {
             self.finish_transfer(index, now);
         }
-        let sampling = now >= self.next_sample;
-        if now < self.next_reading && !sampling {
+        if now < self.next_reading.min(self.next_sample) {
             return;
         }
         for (index, sender) in self.ends.iter_mut().enumerate() {
-            let flow = &self.setting.flows[index];
             // What happens to a flow without data is what has happened; one reading sees the end.
             let active = sender.app.supply.unsent > 0 || sender.app.may_finish();
             if active || sender.active {
                 sender.read(self.setting.arrived[index].bytes.load(Ordering::Relaxed));
             }
             sender.active = active;
-            if sampling && flow.start <= now && !self.setting.is_foreign(flow) {
-                sender.watch.sample(self.next_sample, index as u32, &mut self.series);
-            }
         }
         self.next_reading = now + READING;
+        self.sample_until(now);
+    }
+
+    /// The latest readings as samples of every instant that has come: as many rows as in the
+    /// simulator, also if this thread slept.
+    fn sample_until(&mut self, now: Time) {
         while self.next_sample <= now {
+            let at = self.next_sample;
+            for (index, (sender, flow)) in self.ends.iter().zip(self.setting.flows).enumerate() {
+                if flow.start <= at && !self.setting.is_foreign(flow) {
+                    sender.watch.sample(at, index as u32, &mut self.series);
+                }
+            }
             self.next_sample += self.setting.sample_interval;
         }
     }
@@ -320,6 +327,7 @@ impl<'a> Senders<'a> {
                 failures.push(format!("flow {:?}: other bytes arrived than sent", flow.plan.name));
             }
         }
+        self.sample_until(now);
         Sent { rows, series: self.series, failures }
     }
 }
