@@ -1,6 +1,7 @@
 //! The command line.
 use super::namespaces;
 use super::plan::Family;
+use super::result::Report;
 use super::run::{self, Client, Options};
 use super::{scenario, up};
 use crate::error::Error;
@@ -102,6 +103,7 @@ fn clean() -> Result<(), Error> {
 
 fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
     let network = arguments.up.scenario.network()?;
+    Report::check_target(&arguments.out)?;
     let options = Options {
         seed: Seed(arguments.up.seed),
         family: arguments.up.family(),
