@@ -1,4 +1,16 @@
 //! From what the kernel tells of a flow to what its controller is told, and back.
+//!
+//! A packet counts as payload plus headers, as in a scenario. A record makes up to two [`Ack`]s, of what
+//! was delivered while the window may grow and while it may not, and one [`Loss`]. Approximate are:
+//!
+//! - `Ack::now`: the record's, after the acknowledgements of its batch;
+//! - `Ack::rtt`, `Ack::rtt_max`: of the last packet that each acknowledgement covers;
+//! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
+//! - `Ack::delivery_rate`: the newest valid sample of the batch, else the last one before it;
+//! - `Loss::sent_at`: the newest delivered packet's, since the kernel keeps no list of what it lost;
+//! - `on_send` is never called.
+//!
+//! `docs/kernel.md` goes through every field.
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId};
 use ackademy::units::{Bytes, Rate, Span, Time};
@@ -212,5 +224,152 @@ impl Adapter {
             growing: self.growing,
             base: self.seen.delivered.wrapping_sub(self.seen.held),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Debug, PartialEq)]
+    enum Event {
+        Ack(Ack),
+        Loss(Loss),
+        Timer(Time),
+    }
+
+    struct Listener {
+        heard: Arc<Mutex<Vec<Event>>>,
+        control: Control,
+    }
+
+    impl Coupled for Listener {
+        fn subflow_added(&mut self, _: SubflowId, _: &FlowInfo) {}
+        fn subflow_removed(&mut self, _: SubflowId) {}
+        fn on_ack(&mut self, _: SubflowId, ack: &Ack) {
+            self.heard.lock().unwrap().push(Event::Ack(*ack));
+        }
+        fn on_loss(&mut self, _: SubflowId, loss: &Loss) {
+            self.heard.lock().unwrap().push(Event::Loss(*loss));
+        }
+        fn on_timer(&mut self, _: SubflowId, now: Time) {
+            self.heard.lock().unwrap().push(Event::Timer(now));
+        }
+        fn control(&self, _: SubflowId) -> Control {
+            self.control
+        }
+    }
+
+    /// Packets of 1500 bytes with 1448 of payload, and what its controller hears.
+    fn adapter(control: Control) -> (Adapter, Arc<Mutex<Vec<Event>>>) {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let listener = Listener { heard: Arc::clone(&heard), control };
+        let flow = Flow { mss: 1448, header: 52, opened_at: 1000, ..Flow::default() };
+        (Adapter::new(&flow, &Record::default(), Box::new(listener)), heard)
+    }
+
+    fn window(packets: u64) -> Control {
+        Control::window(Bytes(packets * 1500))
+    }
+
+    #[test]
+    fn a_gap_comes_after_what_grew_and_what_did_not() {
+        let (mut adapter, heard) = adapter(window(20));
+        let record = Record {
+            kind: kind::GAP,
+            now: 5000,
+            rtt_us: 7,
+            rtt_max_us: 9,
+            delivered: 10,
+            held: 3,
+            lost: 2,
+            inflight: 12,
+            flight: 40,
+            ..Record::default()
+        };
+        adapter.on_record(&record);
+        let heard = heard.lock().unwrap();
+        let [Event::Ack(grew), Event::Ack(held), Event::Loss(loss)] = &heard[..] else {
+            panic!("{heard:?}")
+        };
+        assert_eq!((grew.acked, grew.recovering, grew.rtt), (Bytes(7 * 1500), 0, Span::ZERO));
+        assert_eq!((held.acked, held.recovering), (Bytes(3 * 1500), 1));
+        assert_eq!((held.rtt, held.rtt_max), (Span::from_micros(7), Span::from_micros(9)));
+        assert_eq!((grew.inflight, held.inflight), (Bytes(15 * 1500), Bytes(12 * 1500)));
+        assert_eq!((grew.delivered, held.delivered), (Bytes(7 * 1500), Bytes(10 * 1500)));
+        assert_eq!((loss.kind, loss.lost), (LossKind::Gap, Bytes(2 * 1500)));
+        assert_eq!(loss.inflight, Bytes(20 * 1500), "FlightSize is at most the window");
+    }
+
+    #[test]
+    fn losses_outside_of_events_have_been_answered_for() {
+        let (mut adapter, heard) = adapter(window(20));
+        adapter.on_record(&Record { kind: kind::SAMPLE, lost: 1, ..Record::default() });
+        adapter.on_record(&Record { kind: kind::TIMEOUT, lost: 1, ..Record::default() });
+        adapter.on_record(&Record { kind: kind::IDLE, lost: 1, ..Record::default() });
+        let heard = heard.lock().unwrap();
+        let told: Vec<_> = heard
+            .iter()
+            .map(|event| match event {
+                Event::Loss(loss) => (loss.kind, loss.lost.0 / 1500),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected = [(LossKind::More, 1), (LossKind::Timeout, 0), (LossKind::Idle, 0)];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_no_sender_can_obey_is_refused() {
+        let paced = |rate| Control { pacing_rate: rate, ..window(10) };
+        let wrong =
+            [window(0), Control::window(Bytes((1 << 40) + 1)), Control::window(Bytes(1 << 63))];
+        for control in wrong.into_iter().chain([paced(Rate(0))]) {
+            assert_eq!(adapter(control).0.allowed(), None, "{control:?}");
+        }
+        for control in [Control::window(Bytes(1)), paced(Rate(1)), Control::window(Bytes(1 << 40))]
+        {
+            let allowed = adapter(control).0.allowed().expect("possible");
+            assert!(allowed.cwnd >= 1 && allowed.pacing >= 1, "{allowed:?}");
+        }
+    }
+
+    #[test]
+    fn pacing_counts_packets_here_and_payload_in_the_kernel() {
+        let control = Control { pacing_rate: Rate::from_mbps(12.0), ..window(10) };
+        let allowed = adapter(control).0.allowed().expect("possible");
+        assert_eq!(allowed.pacing, 1000 * 1448);
+        assert_eq!(adapter(window(10)).0.allowed().expect("possible").pacing, PACING_NONE);
+        assert_eq!(allowed.ssthresh, SSTHRESH_INFINITE);
+    }
+
+    #[test]
+    fn a_record_that_a_timer_overtook_is_not_in_the_past() {
+        let (mut adapter, heard) = adapter(window(20));
+        adapter.on_timer(Time(9000));
+        adapter.on_record(&Record { now: 8000, delivered: 1, ..Record::default() });
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard[0], Event::Timer(Time(9000)));
+        assert!(matches!(&heard[1], Event::Ack(ack) if ack.now == Time(9000)), "{heard:?}");
+    }
+
+    #[test]
+    fn a_delivery_rate_stays_until_the_next_sample() {
+        let (mut adapter, heard) = adapter(window(20));
+        let sampled = Record {
+            delivered: 1,
+            rate_delivered: 10,
+            rate_interval_us: 1000,
+            ..Record::default()
+        };
+        adapter.on_record(&sampled);
+        adapter.on_record(&Record { delivered: 2, ..Record::default() });
+        for event in heard.lock().unwrap().iter() {
+            assert!(
+                matches!(event, Event::Ack(ack) if ack.delivery_rate == Rate::from_mbps(120.0)),
+                "{event:?}"
+            );
+        }
     }
 }
