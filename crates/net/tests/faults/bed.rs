@@ -7,7 +7,7 @@ use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -168,7 +168,7 @@ impl Bed {
         for end in ['a', 'b'] {
             let _ = run("ip", &["netns", "delete", &self.namespace(end)]);
         }
-        let _ = run("umount", &[self.folder.to_str().unwrap()]);
+        let _ = run("umount", &["--lazy", self.folder.to_str().unwrap()]);
         let _ = fs::remove_dir(&self.folder);
     }
 }
@@ -184,12 +184,20 @@ impl Drop for Bed {
 pub struct Daemon(Child);
 
 impl Daemon {
+    /// Serves, from when this returns on. What it says later goes to this process's stderr.
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.contains("congestion control"), "not serving: {said}");
-        Self(child)
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let daemon = Self(child);
+        let mut first = String::new();
+        said.read_line(&mut first).unwrap();
+        assert!(first.contains("congestion control"), "not serving: {first}");
+        thread::spawn(move || {
+            for line in said.lines().map_while(Result::ok) {
+                eprintln!("{line}");
+            }
+        });
+        daemon
     }
 
     pub fn id(&self) -> u32 {
@@ -207,15 +215,10 @@ impl Daemon {
         self.0.wait().unwrap();
     }
 
-    /// SIGTERM, and what it said last.
-    pub fn stop(mut self) -> String {
+    /// SIGTERM.
+    pub fn stop(mut self) {
         self.signal(nix::sys::signal::Signal::SIGTERM);
-        wait_for("the daemon ends", Span::from_secs_f64(5.0), || {
-            self.0.try_wait().unwrap().is_some()
-        });
-        let mut said = String::new();
-        let _ = self.0.stderr.as_mut().unwrap().read_to_string(&mut said);
-        said
+        wait_for("the daemon ends", SOON, || self.0.try_wait().unwrap().is_some());
     }
 }
 

@@ -9,7 +9,9 @@ fn status_shows_every_flow_while_it_runs() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&[]);
     let traffic = Traffic::start(&bed, 3, STEADY);
-    bed.wait_until_all(3, "agent");
+    wait_for("decisions are obeyed", SOON, || {
+        bed.status().flows.iter().filter(|flow| flow.decisions > 2).count() == 3
+    });
     let text = String::from_utf8(bed.output(&["status"]).stdout).unwrap();
     assert!(text.contains(&format!("`{}`: process {}", bed.name, daemon.id())), "{text}");
     assert_eq!(text.matches("10.99.0.1:").count(), 3, "{text}");
