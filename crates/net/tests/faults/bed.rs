@@ -168,7 +168,7 @@ impl Bed {
         for end in ['a', 'b'] {
             let _ = run("ip", &["netns", "delete", &self.namespace(end)]);
         }
-        let _ = run("umount", &["--lazy", self.folder.to_str().unwrap()]);
+        let _ = run("umount", &[self.folder.to_str().unwrap()]);
         let _ = fs::remove_dir(&self.folder);
     }
 }
@@ -177,6 +177,9 @@ impl Drop for Bed {
     /// After a failure: no namespace, no mount, and with the mount no pin.
     fn drop(&mut self) {
         self.take_down();
+        // What is left of a test that failed may still hold a pin.
+        let _ = run("umount", &["--quiet", "--lazy", self.folder.to_str().unwrap()]);
+        let _ = fs::remove_dir(&self.folder);
     }
 }
 
