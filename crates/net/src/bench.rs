@@ -2,10 +2,11 @@
 //! pair, time per acknowledgement in BPF, time to a decision, memory; each peer measured in the same
 //! run, turn by turn.
 use crate::clock;
+use crate::command::run as command;
 use crate::error::Error;
 use crate::interrupt;
 use crate::kernel::status::Status;
-use crate::link::namespace::{Namespace, run as command};
+use crate::namespace::{Namespace, Owner};
 use ackademy::units::Span;
 use clap::Args;
 use libbpf_rs::libbpf_sys;
@@ -100,6 +101,8 @@ struct Bench {
     /// Newest BPF program that was there before ours.
     others: u32,
     _statistics: OwnedFd,
+    /// Of the hosts' names; goes last.
+    _owner: Owner,
 }
 
 impl Bench {
@@ -107,7 +110,8 @@ impl Bench {
         let statistics = count_time()?;
         let others = programs().map(|program| program.id).max().unwrap_or(0);
         let name = format!("bench{}", id());
-        let hosts = [host("left")?, host("right")?];
+        let owner = Owner::claim()?;
+        let hosts = [owner.create("left")?, owner.create("right")?];
         let [left, right] = [hosts[0].name(), hosts[1].name()];
         let pair = ["link", "add", "veth0", "netns", left, "type", "veth", "peer", "veth0"];
         command("ip", &[&pair[..], &["netns", right]].concat())?;
@@ -116,7 +120,8 @@ impl Bench {
             command("ip", &["-n", host, "link", "set", "veth0", "up"])?;
         }
         let daemon = Daemon::start(cc, &name)?;
-        Ok(Self { daemon, hosts, name, cc: cc.to_owned(), others, _statistics: statistics })
+        let cc = cc.to_owned();
+        Ok(Self { daemon, hosts, name, cc, others, _statistics: statistics, _owner: owner })
     }
 
     fn label(&self) -> String {
@@ -287,10 +292,6 @@ impl Drop for Process {
 
 /// Congestion controls that the kernel knows.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-
-fn host(side: &str) -> Result<Namespace, Error> {
-    Namespace::create(&format!("ackademy-bench-{side}-{}", id()))
-}
 
 fn iperf3(host: &Namespace, arguments: &[&str]) -> Result<Child, Error> {
     let mut start = Command::new("ip");

@@ -2,8 +2,10 @@
 //! emulator, and the lab that runs scenario files on real TCP. Linux only.
 pub mod bench;
 pub mod clock;
+pub mod command;
 pub mod error;
 pub mod interrupt;
 pub mod kernel;
 pub mod lab;
 pub mod link;
+pub mod namespace;

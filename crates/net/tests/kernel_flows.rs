@@ -80,6 +80,28 @@ fn a_window_of_fifty_packets_is_kept_to() {
 }
 
 #[test]
+fn slow_start_opens_the_window_by_what_is_acknowledged_without_waiting_for_decisions() {
+    if !possible() {
+        return;
+    }
+    // The first windows are acknowledged in bunches shorter than a sample's interval: decisions
+    // alone lag by a round trip, and the median is 0.85.
+    let bench = Bench::new("slow", "rate_mbps = 50\ndelay_ms = 35");
+    let (served, _) = Served::logged("ss", new_reno);
+    let mut ratios = Vec::new();
+    let look = |_, info: &common::TcpInfo| {
+        let acked = info.acked / 1448;
+        if (5..300).contains(&acked) {
+            ratios.push(f64::from(info.cwnd) / (10 + acked) as f64);
+        }
+    };
+    bench.transfer(&served.name, secs(0.4), look).check();
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios[ratios.len() / 2];
+    assert!((0.9..1.01).contains(&median), "{ratios:.2?}");
+}
+
+#[test]
 fn a_pacing_rate_is_kept_to_within_five_percent() {
     if !possible() {
         return;

@@ -100,13 +100,14 @@ fn what_cannot_be_run_is_one_line_and_touches_nothing() {
     let Some(_machine) = machine() else { return };
     let two_paths = "duration_s = 1\n[two_path]\nfirst = { rate_mbps = 1 }\n\
                      second = { rate_mbps = 1 }\n[[flow]]\nmultipath = true\n";
-    let cases: [(&str, &[&str], &str); 6] = [
+    let cases: [(&str, &[&str], &str); 7] = [
         ("duration_s = -1\n", &[], "-:1: duration_s"),
         (two_paths, &[], "MPTCP is not supported"),
         (LONG, &["--cc", "kernel:westwood9"], "kernel:cubic"),
         (LONG, &["--cc", "mine.py:Mine"], "allowed on the kernel"),
         (LONG, &["--cc", "cubic", "--param", "beta=7"], "--cc cubic"),
         (LONG, &["--set", "dumbbell.rtt_ms=x"], "dumbbell.rtt_ms"),
+        (LONG, &["--out", "/nowhere/result.json"], "--out /nowhere/result.json"),
     ];
     for (scenario, words, expected) in cases {
         let (pid, output) = output(&[&["run", "-"], words].concat(), scenario);

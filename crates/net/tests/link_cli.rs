@@ -1,5 +1,5 @@
 //! `ackademyd link` as a program: what it runs, how it ends, what it leaves. Needs root and TUN.
-use ackademy_net::link::namespace::{self, Namespace, path_of};
+use ackademy_net::namespace::{self, Namespace, path_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl Drop for Running {
 
 /// The namespaces that a process of this id makes.
 fn ends(pid: u32) -> [String; 2] {
-    [format!("ackademy-left-{pid}"), format!("ackademy-right-{pid}")]
+    [format!("ackademy-{pid}-left"), format!("ackademy-{pid}-right")]
 }
 
 fn has_ends(pid: u32) -> bool {

@@ -2,11 +2,12 @@
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::units::Span;
+use ackademy_net::command::run;
 use ackademy_net::error::Error;
 use ackademy_net::link::emulator::{Emulator, Options, Report};
 use ackademy_net::link::fabric::{Fabric, Flow};
-use ackademy_net::link::namespace::{Namespace, run, within};
 use ackademy_net::link::tun;
+use ackademy_net::namespace::{Namespace, within};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4Tos, TcpCongestion};
 use std::io::{Read, Write};

@@ -230,7 +230,10 @@ impl SackSender {
         if rate != Rate::UNLIMITED {
             self.release = self.release.max(now) + rate.time_for(Bytes(size));
         }
-        if self.rto_deadline == Time::NEVER {
+        // The first hole's repair has a time-out of its own, as in Linux (`tcp_xmit_retransmit_queue`):
+        // else a recovery behind a growing queue ends in a spurious one.
+        let head_again = outgoing.again && outgoing.seq == self.board.una();
+        if self.rto_deadline == Time::NEVER || head_again {
             self.rto_deadline = now + self.rtt.rto();
         }
         if !outgoing.again {

@@ -59,7 +59,8 @@ pub struct Options {
     /// Where link and maps are pinned, so that flows can be taken over by the next daemon; `None`:
     /// nowhere, the name goes with the process and open flows go on under CUBIC.
     pub pins: Option<PathBuf>,
-    /// Longest time between samples of a flow; the shorter of this and half a round trip counts.
+    /// Longest time between samples of a flow; half a round trip (a sixteenth in slow start), but
+    /// at least 1 ms, if that is shorter. Zero: a sample of every acknowledgement.
     pub interval: Span,
     /// A sample unanswered for longer than this, or four intervals, sends its flow to CUBIC.
     pub watchdog: Span,

@@ -1,10 +1,11 @@
 //! The command line.
-use super::namespaces;
 use super::plan::Family;
+use super::result::Report;
 use super::run::{self, Client, Options};
 use super::{scenario, up};
 use crate::error::Error;
 use crate::interrupt;
+use crate::namespace;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
 use clap::{Args, Subcommand};
@@ -86,7 +87,7 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
             up::up(&network, Seed(arguments.seed), arguments.family(), arguments.spin())
         }
         Command::Down => {
-            println!("ended {}", namespaces::end_others()?);
+            println!("ended {}", namespace::end_others()?);
             clean()
         }
         Command::Clean => clean(),
@@ -94,7 +95,7 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
 }
 
 fn clean() -> Result<(), Error> {
-    for name in namespaces::clean()? {
+    for name in namespace::clean()? {
         println!("removed {name}");
     }
     Ok(())
@@ -102,6 +103,7 @@ fn clean() -> Result<(), Error> {
 
 fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
     let network = arguments.up.scenario.network()?;
+    Report::check_target(&arguments.out)?;
     let options = Options {
         seed: Seed(arguments.up.seed),
         family: arguments.up.family(),

@@ -1,10 +1,10 @@
 //! The hosts of a plan: a namespace each, its kernel settings, its device and its routes.
-use super::namespaces::{Namespace, Owner};
 use super::plan::{Family, Pair, Plan};
+use crate::command::run;
 use crate::error::Error;
 use crate::interrupt;
-use crate::link::namespace::run;
 use crate::link::tun::{self, Port};
+use crate::namespace::{Namespace, Owner};
 use ackademy::scenario::EcnSpec;
 
 /// Name of every host's device.

@@ -1,11 +1,11 @@
 //! `iperf3` as a foreign client: bulk flows of a program that is not ours, measured by itself.
-use super::namespaces::Namespace;
 use super::plan::Flow;
 use super::sender::Setting;
 use super::sockets::congestion_control;
 use super::watch::Packet;
 use crate::clock;
 use crate::error::Error;
+use crate::namespace::Namespace;
 use ackademy::record::{FlowRow, FlowSeries};
 use ackademy::units::{Span, Time};
 use serde_json::Value;

@@ -11,7 +11,6 @@ pub mod content;
 pub mod governors;
 pub mod hosts;
 pub mod iperf3;
-pub mod namespaces;
 pub mod plan;
 pub mod receivers;
 pub mod result;

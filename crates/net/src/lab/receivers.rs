@@ -1,8 +1,8 @@
 //! The receiving ends: one thread reads all connections, checks what they carry and counts it.
 use super::content::Content;
-use super::namespaces::Namespace;
 use super::plan::{Family, Flow, Pair};
 use crate::error::Error;
+use crate::namespace::Namespace;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::collections::BTreeMap;

@@ -167,6 +167,25 @@ impl Serialize for Values<'_> {
 }
 
 impl Report {
+    /// Whether there is a folder for the file, before a run is spent on it.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn check_target(to: &Path) -> Result<(), Error> {
+        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match folder {
+            Some(folder) if !folder.is_dir() => Err(Error::Input(format!(
+                "--out {}: allowed is a file in a folder that exists",
+                to.display()
+            ))),
+            _ if to.is_dir() => {
+                Err(Error::Input(format!("--out {}: allowed is a file", to.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes to a file, which appears whole or not at all; to standard output for `-`.
     ///
     /// # Errors

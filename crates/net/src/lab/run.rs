@@ -3,7 +3,6 @@ use super::content::Content;
 use super::governors::{Closed, Governors, is_governed};
 use super::hosts::Hosts;
 use super::iperf3;
-use super::namespaces::Namespace;
 use super::plan::{Family, KERNEL, Pair, Plan};
 use super::receivers::{Arrived, Receivers};
 use super::result::{
@@ -18,6 +17,7 @@ use crate::kernel::record::Totals;
 use crate::kernel::{self, Agent};
 use crate::link::emulator::{self, Emulator};
 use crate::link::fabric::{self, Fabric, FlowCounts};
+use crate::namespace::Namespace;
 use ackademy::record::{FlowRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;

@@ -68,7 +68,10 @@ impl Arguments {
     /// The text, and the folder of its traces.
     fn read(&self) -> Result<(String, PathBuf), Error> {
         let fail = |error: std::io::Error| {
-            Error::Input(format!("{}: a file that can be read ({error})", self.file.display()))
+            Error::Input(format!(
+                "{}: allowed is a file that can be read ({error})",
+                self.file.display()
+            ))
         };
         let mut text = String::new();
         if self.file == Path::new("-") {

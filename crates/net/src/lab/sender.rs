@@ -1,11 +1,11 @@
 //! One sender: its application, its socket, and what was measured of it.
 use super::content::Content;
 use super::iperf3;
-use super::namespaces::Namespace;
 use super::plan::{Flow, KERNEL, Pair};
 use super::receivers::Arrived;
 use super::tcp_info::TcpInfo;
 use super::watch::{Packet, Watch};
+use crate::namespace::Namespace;
 use ackademy::record::FlowRow;
 use ackademy::rng::Seed;
 use ackademy::scenario::TrafficSpec;

@@ -137,6 +137,7 @@ impl<'a> Senders<'a> {
         }
     }
 
+    /// The time of a flow has come: its first byte follows when it is connected.
     fn open(&mut self, index: usize, now: Time) {
         let flow = &self.setting.flows[index];
         let (pair, host) = self.setting.hosts[flow.pair];
@@ -147,17 +148,7 @@ impl<'a> Senders<'a> {
         if let TrafficSpec::Cbr { rate_mbps, packet_bytes } = flow.plan.traffic {
             let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
             let payload = datagram_payload(flow, packet_bytes);
-            match sockets::datagram_socket(flow) {
-                Ok(socket) => {
-                    self.ends[index].socket =
-                        Socket::Datagrams(socket, payload, every.max(Span(1)), now);
-                    self.ends[index].app.on_time(now);
-                    self.ends[index].begun = now;
-                    self.send_datagrams(index, now);
-                }
-                Err(error) => self.ends[index].fail(flow, &error),
-            }
-            return;
+            return self.open_datagrams(index, now, (payload, every.max(Span(1))));
         }
         let name = sockets::congestion_control(flow, self.setting.agent);
         let opened = sockets::connect_stream(flow, pair, name).and_then(|stream| {
@@ -171,6 +162,21 @@ impl<'a> Senders<'a> {
         }
     }
 
+    fn open_datagrams(&mut self, index: usize, now: Time, (payload, every): (usize, Span)) {
+        let flow = &self.setting.flows[index];
+        let sender = &mut self.ends[index];
+        match sockets::datagram_socket(flow) {
+            Ok(socket) => {
+                sender.socket = Socket::Datagrams(socket, payload, every, now);
+                sender.begun = now;
+                sender.app.on_time(now);
+                self.send_datagrams(index, now);
+            }
+            Err(error) => sender.fail(flow, &error),
+        }
+    }
+
+    /// A connection is made, has room again, or has failed.
     fn on_writable(&mut self, index: usize) {
         let now = self.now();
         let flow = &self.setting.flows[index];
@@ -247,24 +253,31 @@ impl<'a> Senders<'a> {
         for index in 0..self.ends.len() {
             self.finish_transfer(index, now);
         }
-        let sampling = now >= self.next_sample;
-        if now < self.next_reading && !sampling {
+        if now < self.next_reading.min(self.next_sample) {
             return;
         }
         for (index, sender) in self.ends.iter_mut().enumerate() {
-            let flow = &self.setting.flows[index];
             // What happens to a flow without data is what has happened; one reading sees the end.
             let active = sender.app.supply.unsent > 0 || sender.app.may_finish();
             if active || sender.active {
                 sender.read(self.setting.arrived[index].bytes.load(Ordering::Relaxed));
             }
             sender.active = active;
-            if sampling && flow.start <= now && !self.setting.is_foreign(flow) {
-                sender.watch.sample(self.next_sample, index as u32, &mut self.series);
-            }
         }
         self.next_reading = now + READING;
+        self.sample_until(now);
+    }
+
+    /// The latest readings as samples of every instant that has come: as many rows as in the
+    /// simulator, also if this thread slept.
+    fn sample_until(&mut self, now: Time) {
         while self.next_sample <= now {
+            let at = self.next_sample;
+            for (index, (sender, flow)) in self.ends.iter().zip(self.setting.flows).enumerate() {
+                if flow.start <= at && !self.setting.is_foreign(flow) {
+                    sender.watch.sample(at, index as u32, &mut self.series);
+                }
+            }
             self.next_sample += self.setting.sample_interval;
         }
     }
@@ -314,6 +327,7 @@ impl<'a> Senders<'a> {
                 failures.push(format!("flow {:?}: other bytes arrived than sent", flow.plan.name));
             }
         }
+        self.sample_until(now);
         Sent { rows, series: self.series, failures }
     }
 }

@@ -2,11 +2,12 @@
 use super::emulator::{Emulator, Options, Progress, Report};
 use super::fabric::{BYTES_MAX, Fabric};
 use super::lateness::Lateness;
-use super::namespace::{self, Namespace};
 use super::options::LinkOptions;
 use super::tun::{self, Port};
+use crate::command::run as run_command;
 use crate::error::Error;
 use crate::interrupt;
+use crate::namespace::{self, Namespace, Owner};
 use ackademy::rng::Seed;
 use ackademy::units::Span;
 use clap::Args;
@@ -62,8 +63,6 @@ The ends are 10.77.0.1 and fd77::1 (left), 10.77.0.2 and fd77::2 (right), on dev
 Options without --back- say how packets go from left to right. docs/link.md has more.";
 
 const DEVICE: &str = "ackademy0";
-const LEFT: &str = "ackademy-left-";
-const RIGHT: &str = "ackademy-right-";
 /// Between two status lines.
 const STATUS_EVERY: Span = Span::from_millis(1000);
 /// How often the program and the signals are looked at.
@@ -89,7 +88,8 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     let Arguments { link, seed, spin_us, no_realtime, mtu, left, right, command } = arguments;
     let network = link.network()?;
     interrupt::watch();
-    let ends = [End::new(left, LEFT, 1)?, End::new(right, RIGHT, 2)?];
+    let owner = Owner::claim()?;
+    let ends = [End::new(left, &owner, "left", 1)?, End::new(right, &owner, "right", 2)?];
     let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
     let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
@@ -111,12 +111,12 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
 
 impl End {
     /// In the namespace of this name, or in a new one.
-    fn new(name: Option<String>, prefix: &str, host: u16) -> Result<Self, Error> {
+    fn new(name: Option<String>, owner: &Owner, side: &str, host: u16) -> Result<Self, Error> {
         if let Some(name) = name {
             return Ok(Self { path: namespace::path_of(&name), name, host, _own: None });
         }
-        namespace::sweep(prefix)?;
-        let own = Namespace::create(&format!("{prefix}{}", std::process::id()))?;
+        let own = owner.create(side)?;
+        run_command("ip", &["-n", own.name(), "link", "set", "lo", "up"])?;
         Ok(Self { path: own.path(), name: own.name().to_owned(), host, _own: Some(own) })
     }
 

@@ -36,7 +36,6 @@ pub mod cli;
 pub mod emulator;
 pub mod fabric;
 pub mod lateness;
-pub mod namespace;
 pub mod options;
 mod packet;
 pub mod tun;

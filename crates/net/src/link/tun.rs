@@ -1,7 +1,8 @@
 //! TUN devices: what a program writes in their namespace, this process reads, and the other way
 //! round (the kernel's `Documentation/networking/tuntap.rst`).
-use super::namespace::{run, within};
+use crate::command::run;
 use crate::error::Error;
+use crate::namespace::within;
 use nix::errno::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek};

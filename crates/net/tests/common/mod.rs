@@ -11,8 +11,8 @@ use ackademy_net::kernel::record::Totals;
 use ackademy_net::kernel::{Agent, Assign, FlowKey, FlowTotals, Options};
 use ackademy_net::link::emulator::{self, Emulator, Report};
 use ackademy_net::link::fabric::{Fabric, Flow};
-use ackademy_net::link::namespace::{Namespace, within};
 use ackademy_net::link::tun;
+use ackademy_net::namespace::{Namespace, within};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
 };
@@ -100,7 +100,7 @@ impl Bench {
     /// Runs `ip` in a namespace.
     pub fn ip(&self, side: usize, arguments: &[&str]) {
         let all = [&["-n", self.sides[side].name()], arguments].concat();
-        ackademy_net::link::namespace::run("ip", &all).expect("ip");
+        ackademy_net::command::run("ip", &all).expect("ip");
     }
 
     /// A counter of the sender's TCP, as `nstat` names it.

@@ -362,6 +362,18 @@ fn an_ack_of_new_data_starts_the_timer_anew_and_a_duplicate_does_not() {
 }
 
 #[test]
+fn the_repair_of_the_first_hole_starts_the_timer_anew_and_of_another_does_not() {
+    let mut bench = Bench::warm(&format!("{COUNTING}\nrto_min_ms = 1000"));
+    let sent = bench.ack(203, 1, &[(2, 5)]);
+    assert_eq!(sent[0], Err(1));
+    let due = bench.sender.rto_deadline;
+    assert_eq!(due, at(203) + bench.sender.rtt.rto()); // Linux's rule
+    let sent = bench.ack(210, 1, &[(2, 5), (6, 11)]); // now 5 is missing too
+    assert!(sent.contains(&Err(5)), "{sent:?}");
+    assert_eq!(bench.sender.rto_deadline, due);
+}
+
+#[test]
 fn a_time_out_sends_the_first_packet_doubles_the_timer_and_starts_it() {
     let mut bench = Bench::warm(TIMER);
     let rto = bench.sender.rtt.rto();

@@ -15,6 +15,9 @@ static __always_inline void fall_back(struct sock *sk, struct state *st)
 	/* A controller that goes by rate sets no threshold; CUBIC must not double from its window. */
 	if (tp->snd_ssthresh >= SSTHRESH_INFINITE && tp->lost)
 		tp->snd_ssthresh = max_u32(tp->snd_cwnd, 2);
+	/* Nobody has answered the last loss: RFC 9438 section 4.6. */
+	if (st->answered < st->gap || st->answered < st->timeout)
+		tp->snd_ssthresh = max_u32(st->flight * 7 / 10, 2);
 	set_pacing(sk, st, PACING_NONE);
 	show(sk, st, bpf_ktime_get_ns());
 }

@@ -14,6 +14,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 /// A network namespace, removed when dropped.
@@ -44,7 +45,9 @@ impl Owner {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|error| refused("create", &path, &error))?;
         let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
-            Error::System(format!("a lab of process {pid} is up already; one at a time"))
+            Error::System(format!(
+                "process {pid} has its namespaces already; one lab or link at a time"
+            ))
         })?;
         Ok(Self { prefix: format!("{PREFIX}{pid}-"), lock: Some(lock), path })
     }
@@ -55,11 +58,9 @@ impl Owner {
     ///
     /// If the kernel refuses it.
     pub fn create(&self, suffix: &str) -> Result<Namespace, Error> {
-        Namespace::create(format!("{}{suffix}", self.prefix))
+        Namespace::create(&format!("{}{suffix}", self.prefix))
     }
-}
 
-impl Owner {
     /// From here on [`end_others`] ends this process.
     ///
     /// # Errors
@@ -81,10 +82,17 @@ impl Drop for Owner {
 }
 
 impl Namespace {
-    fn create(name: String) -> Result<Self, Error> {
-        let path = Path::new(FOLDER).join(&name);
+    /// A new namespace of this name, with its loopback device down. Nobody but this value removes it:
+    /// [`Owner::create`] is for those that may be killed.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses it.
+    pub fn create(name: &str) -> Result<Self, Error> {
+        prepare_folder()?;
+        let path = path_of(name);
         File::create(&path).map_err(|error| refused("create", &path, &error))?;
-        let bound = std::thread::scope(|scope| {
+        let bound = thread::scope(|scope| {
             // The new namespace becomes that of the thread, which ends with it.
             let thread = scope.spawn(|| {
                 unshare(CloneFlags::CLONE_NEWNET)?;
@@ -100,7 +108,7 @@ impl Namespace {
         });
         let opened = bound.map_err(std::io::Error::from).and_then(|()| File::open(&path));
         match opened {
-            Ok(file) => Ok(Self { name, file }),
+            Ok(file) => Ok(Self { name: name.to_owned(), file }),
             Err(error) => {
                 remove(&path);
                 Err(refused("make namespace", &path, &error))
@@ -115,7 +123,7 @@ impl Namespace {
 
     /// Its file.
     pub fn path(&self) -> PathBuf {
-        Path::new(FOLDER).join(&self.name)
+        path_of(&self.name)
     }
 
     /// Its inode, by which BPF programs know it.
@@ -130,8 +138,7 @@ impl Namespace {
     ///
     /// If this process may not.
     pub fn enter(&self) -> Result<(), Error> {
-        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
-            .map_err(|error| Error::System(format!("enter namespace {}: {error}", self.name)))
+        enter(&self.file, &self.path())
     }
 
     /// What a thread inside it returns.
@@ -143,13 +150,7 @@ impl Namespace {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                self.enter()?;
-                work()
-            });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        in_thread(|| self.enter(), work)
     }
 }
 
@@ -163,6 +164,42 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         remove(&self.path());
     }
+}
+
+/// The file of a namespace that `ip netns` knows by this name.
+pub fn path_of(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// Does some work inside a namespace, in a thread of its own: the caller's namespace, and that of
+/// its other threads, never change. Programs that the work starts are inside too.
+///
+/// # Errors
+///
+/// If there is no such namespace, the process may not enter it, or the work fails.
+pub fn within<T: Send>(
+    namespace: &Path,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    let file = File::open(namespace).map_err(|error| {
+        Error::Input(format!("network namespace {}: {error}", namespace.display()))
+    })?;
+    in_thread(|| enter(&file, namespace), work)
+}
+
+fn in_thread<T: Send>(
+    enter: impl FnOnce() -> Result<(), Error> + Send,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    let done = thread::scope(|scope| scope.spawn(|| enter().and_then(|()| work())).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn enter(file: &File, path: &Path) -> Result<(), Error> {
+    setns(file, CloneFlags::CLONE_NEWNET).map_err(|error| {
+        let hint = "root or CAP_SYS_ADMIN is needed";
+        Error::Input(format!("cannot enter {}: {error} ({hint})", path.display()))
+    })
 }
 
 /// Ends the owners that said they may be ended, and waits until they are gone; returns how many.
@@ -182,7 +219,7 @@ pub fn end_others() -> Result<usize, Error> {
             kill(pid, Signal::SIGTERM)
                 .map_err(|error| Error::System(format!("end process {pid}: {error}")))?;
             while is_held(&path) {
-                std::thread::sleep(Duration::from_millis(20));
+                thread::sleep(Duration::from_millis(20));
             }
             ended += 1;
         }
@@ -238,8 +275,7 @@ fn prepare_folder() -> Result<(), Error> {
             bound.and_then(|()| share()).map_err(|error| fail(error.into()))
         }
         Err(Errno::EPERM) => Err(Error::Input(
-            "the lab makes network namespaces: run it as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)"
-                .to_owned(),
+            "network namespaces are made by root (CAP_SYS_ADMIN and CAP_NET_ADMIN)".to_owned(),
         )),
         other => other.map_err(|error| fail(error.into())),
     }
@@ -260,7 +296,7 @@ fn remove(path: &Path) {
 fn refused(what: &str, path: &Path, error: &std::io::Error) -> Error {
     if error.kind() == std::io::ErrorKind::PermissionDenied {
         return Error::Input(format!(
-            "{what} {}: {error}; the lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
+            "{what} {}: {error}; network namespaces need root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
             path.display()
         ));
     }
