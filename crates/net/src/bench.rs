@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
     println!("{} flows at a time", arguments.flows);
     println!("  throughput              {crowd:7.2} Gb/s");
     println!(
-        "  flows, decisions        {} {}; fallbacks {} (target 0), samples refused {}",
+        "  sockets, decisions      {} {}; fallbacks {} (target 0), samples refused {}",
         since(|status| status.counts.opened),
         since(|status| status.counts.decisions),
         since(|status| status.counts.fallbacks),
@@ -134,7 +134,8 @@ impl Bench {
         let mut servers = Vec::new();
         for pair in 0..pairs {
             let port = (PORT + pair).to_string();
-            servers.push(Process(iperf3(&self.hosts[1], &["-s", "-1", "-p", &port])?));
+            let server = ["-s", "-1", "-p", &port];
+            servers.push(Process(iperf3(&self.hosts[1], &server, Stdio::null())?));
         }
         sleep(Duration::from_millis(300));
         let mut clients = Vec::new();
@@ -143,7 +144,7 @@ impl Bench {
             let (port, time) = ((PORT + pair).to_string(), seconds.to_string());
             let arguments =
                 ["-c", "10.76.0.2", "-p", &port, "-t", &time, "-P", &streams, "-C", name, "-J"];
-            clients.push(Process(iperf3(&self.hosts[0], &arguments)?));
+            clients.push(Process(iperf3(&self.hosts[0], &arguments, Stdio::piped())?));
         }
         let mut rate = 0.0;
         for mut client in clients {
@@ -293,11 +294,11 @@ impl Drop for Process {
 /// Congestion controls that the kernel knows.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-fn iperf3(host: &Namespace, arguments: &[&str]) -> Result<Child, Error> {
+fn iperf3(host: &Namespace, arguments: &[&str], out: Stdio) -> Result<Child, Error> {
     let mut start = Command::new("ip");
     start.args(["netns", "exec", host.name(), "iperf3"]).args(arguments);
-    let piped = start.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    piped.spawn().map_err(|error| failed("start iperf3", error))
+    start.stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+    start.spawn().map_err(|error| failed("start iperf3", error))
 }
 
 fn own_path() -> Result<PathBuf, Error> {

@@ -190,7 +190,11 @@ impl Agent {
         if let Some(served) = self.served[slot as usize].take()
             && let Some(adapter) = served.adapter
         {
-            self.assign.closed(&served.key, adapter.into_governor(), &served.totals);
+            let assign = &mut self.assign;
+            // A controller that panics while it is asked for its counters is gone anyhow.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                assign.closed(&served.key, adapter.into_governor(), &served.totals);
+            }));
         }
     }
 

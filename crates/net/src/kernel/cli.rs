@@ -3,14 +3,13 @@ use super::release::{Released, release, remove};
 use super::status::Status;
 use super::{Agent, Assign, FlowKey, NAME_MAX, Options};
 use crate::error::Error;
+use crate::interrupt;
 use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
 use ackademy::params::{ParamValue, Params};
 use ackademy::units::Span;
 use clap::{Args, Subcommand};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -114,13 +113,6 @@ CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/kernel.md
 
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
-/// Set by SIGINT and SIGTERM.
-static STOP: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn stop(_: libc::c_int) {
-    STOP.store(true, Ordering::Relaxed);
-}
-
 /// The same controller for every flow.
 struct OneForAll {
     spec: &'static Spec,
@@ -208,12 +200,7 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         watchdog: arguments.watchdog,
         slots: arguments.slots,
     };
-    let action = SigAction::new(SigHandler::Handler(stop), SaFlags::empty(), SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        // SAFETY: the handler only stores a flag.
-        unsafe { sigaction(signal, &action) }
-            .map_err(|error| Error::System(format!("cannot catch {signal}: {error}")))?;
-    }
+    let stop = interrupt::watch();
     let mut agent = Agent::start(&options, Box::new(OneForAll { spec, params }))?;
     eprintln!(
         "ackademyd: congestion control `{}` is {}; samples at most every {} ms, CUBIC after {} ms \
@@ -224,7 +211,7 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         options.watchdog.as_millis_f64(),
         options.slots
     );
-    agent.run(&STOP)?;
+    agent.run(stop)?;
     let (totals, answers) = (agent.totals(), agent.answers());
     eprintln!(
         "ackademyd: {} flows, {} decisions, {} falls to CUBIC; answers after p50 {} us, p99 {} us",

@@ -188,10 +188,10 @@ impl Pins {
         if found.slots != wanted.slots {
             return differs("slots", &found.slots.to_string(), &wanted.slots.to_string());
         }
-        maps.set(&wanted)?;
         let link = Link::open(self.folder.join(LINK)).map_err(|error| {
             Error::System(format!("cannot open the link in `{}`: {error}", self.folder.display()))
         })?;
+        maps.set(&wanted)?;
         Ok((link, maps))
     }
 

@@ -95,6 +95,11 @@ pub fn remove(folder: &Path, heir: &str) -> Result<Option<Released>, Error> {
 
 fn hand_back(name: &str, heir: &str) -> Result<Released, Error> {
     known(heir)?;
+    if heir == name {
+        return Err(Error::Input(format!(
+            "--cc {heir}: allowed is another congestion control than the one that is released"
+        )));
+    }
     let failed = |error: libbpf_rs::Error| {
         Error::System(format!("cannot look through the kernel's TCP sockets: {error:#}"))
     };

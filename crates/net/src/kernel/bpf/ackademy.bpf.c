@@ -12,8 +12,6 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* RFC 6928: what an idle flow starts again with until its controller answers. */
-#define RESTART_WINDOW 10
 
 /* RFC 4291 section 2.5.5.2. */
 static __always_inline bool ipv4_mapped(const __u8 *address)

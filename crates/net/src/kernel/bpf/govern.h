@@ -4,6 +4,9 @@
 
 #include "tell.h"
 
+/* RFC 6928: what an idle flow starts again with until its controller answers. */
+#define RESTART_WINDOW 10
+
 static __always_inline void fall_back(struct sock *sk, struct state *st)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -44,6 +47,14 @@ static __always_inline void note_latency(__u64 since, __u64 now)
 		__sync_fetch_and_add(&all->latency[index], 1);
 }
 
+/* An atomic operation orders memory if its result is used; the compiler drops the rest of one whose
+ * result is not. */
+#define full_barrier(cell)                                                 \
+	do {                                                                   \
+		__typeof__(*(cell)) _was = __sync_fetch_and_or(cell, 0);           \
+		asm volatile("" : : "r"(_was));                                    \
+	} while (0)
+
 /* Reads what the agent has decided since the last call. */
 static __always_inline void take_decision(struct sock *sk, struct state *st, __u64 now)
 {
@@ -57,10 +68,9 @@ static __always_inline void take_decision(struct sock *sk, struct state *st, __u
 	sequence = *(volatile __u64 *)&slot->sequence;
 	if (sequence == st->sequence || sequence & 1)
 		return;
-	/* An atomic operation that returns a value is a full barrier. */
-	__sync_fetch_and_add(&slot->barrier, 0);
+	full_barrier(&slot->barrier);
 	taken = *(volatile struct decision *)slot;
-	__sync_fetch_and_add(&slot->barrier, 0);
+	full_barrier(&slot->barrier);
 	if (*(volatile __u64 *)&slot->sequence != sequence)
 		return; /* being written: the next acknowledgement reads it */
 	st->sequence = sequence;
@@ -145,6 +155,8 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
 	} else if (st->answered < st->timeout) {
 		/* The kernel has restarted the window; the one decided before is void. */
 		set_cwnd(tp, min_u32(cwnd + acked, max_u32(st->cwnd, cwnd)));
+	} else if (st->answered < st->idle) {
+		set_cwnd(tp, min_u32(cwnd, RESTART_WINDOW));
 	} else {
 		/* Up no faster than three packets for one delivered, so that a decision for many
 		 * acknowledgements does not leave as one burst. */

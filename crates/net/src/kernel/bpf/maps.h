@@ -36,6 +36,7 @@ struct state {
 	__u64 newest_at;
 	__u64 timeout; /* number of the last time-out's record */
 	__u64 gap; /* number of the record of the last episode's beginning */
+	__u64 idle; /* number of the record of the last restart */
 	/* Answers. */
 	__u64 sequence;
 	__u64 answered;

@@ -55,6 +55,8 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 		st->timeout = st->number;
 	else if (kind == RECORD_GAP)
 		st->gap = st->number;
+	else if (kind == RECORD_IDLE)
+		st->idle = st->number;
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {
 		st->pending |= 1 << kind;
