@@ -158,11 +158,26 @@ def test_name_of_a_kernel_cell_is_that_of_its_kernel_program_and_repetition(
 ) -> None:
     program = Path(os.environ["ACKADEMYD"])
     names = {key(cell), key(replace(cell, seed=2)), key(replace(cell, backend="sim"))}
-    program.write_text(program.read_text() + "# another build\n")
+    other = program.with_name("another_build")
+    other.write_text(program.read_text() + "# another build\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("ACKADEMYD", str(other))
     names.add(key(cell))
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "", "9.9", "", "")))
     names.add(key(cell))
     assert len(names) == 5
+
+
+def test_result_of_a_program_built_anew_during_the_command_is_refused(
+    cell: Cell, fake: Path, tmp_path: Path
+) -> None:
+    program = Path(os.environ["ACKADEMYD"])
+    named = key(cell)
+    program.write_text(program.read_text() + "# another build\n")
+    assert key(cell) == named
+    batch = run_cells([cell], tmp_path / "runs", engines.local(1), quiet)
+    assert [failure.cell for failure in batch.failures] == [cell]
+    assert "was built anew while the command ran" in batch.failures[0].error
 
 
 def test_name_of_a_kernel_cell_outlives_changes_of_the_simulator(

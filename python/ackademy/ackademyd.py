@@ -50,8 +50,18 @@ def content_hash() -> str:
     Raises:
         KernelError: if there is no program.
     """
+    return _first_seen(find())
+
+
+def check_unchanged() -> None:
+    """Refuse results of a program that was built anew since its hash was first asked for.
+
+    Raises:
+        KernelError: if it was, or is gone.
+    """
     path = find()
-    return _hash(path, path.stat().st_mtime_ns)
+    if _look(path) != _first_seen(path):
+        raise KernelError(f"{path} was built anew while the command ran: run the command again")
 
 
 def call(words: Sequence[str], text: str, origin: str, timeout_s: float) -> str:
@@ -121,5 +131,10 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 @cache
-def _hash(path: Path, _modified_ns: int) -> str:
+def _first_seen(path: Path) -> str:
+    """Once per process: the cells of one command have one program."""
+    return _look(path)
+
+
+def _look(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

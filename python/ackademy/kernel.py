@@ -151,6 +151,7 @@ def emulate(
     with _machine_to_itself():
         timeout_s = scenario.duration_s + MARGIN_S
         out = ackademyd.call(words, scenario.canonical(), scenario.origin, timeout_s)
+        ackademyd.check_unchanged()
     try:
         report = json.loads(out)
     except json.JSONDecodeError as error:

@@ -7,13 +7,13 @@ use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write, stderr};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -38,15 +38,23 @@ pub struct Bed {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// Says so once, past the test harness, which keeps what a passing test prints.
+fn skip(why: &str) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        let _ = writeln!(stderr(), "skipped: the fault tests: {why}");
+    });
+}
+
 impl Bed {
     /// `None`, and a line that says why, where the machine cannot run the test.
     pub fn new() -> Option<Self> {
         if let Err(missing) = Machine::here(None).require() {
-            println!("skipped: {}", missing.to_string().replace('\n', "; "));
+            skip(&missing.to_string().replace('\n', "; "));
             return None;
         }
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: only root makes network namespaces");
+            skip("only root makes network namespaces");
             return None;
         }
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
