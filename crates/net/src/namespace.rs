@@ -3,7 +3,9 @@
 //! A namespace is a file under `/run/netns`, as iproute2 makes them, so that `ip netns exec` works. Its
 //! name carries the process id of its owner, who holds a lock for as long as it lives: what a killed
 //! owner left behind is known by a lock that nobody holds.
+use crate::clock;
 use crate::error::Error;
+use ackademy::units::Span;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -13,6 +15,7 @@ use nix::unistd::Pid;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -42,9 +45,7 @@ impl Owner {
         clean()?;
         let pid = std::process::id();
         let path = Path::new(LOCKS).join(format!("{PREFIX}{pid}.lock"));
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(|error| refused("create", &path, &error))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+        let lock = hold(&path)?.ok_or_else(|| {
             Error::System(format!(
                 "process {pid} has its namespaces already; one lab or link at a time"
             ))
@@ -128,7 +129,6 @@ impl Namespace {
 
     /// Its inode, by which BPF programs know it.
     pub fn inode(&self) -> u64 {
-        use std::os::unix::fs::MetadataExt;
         self.file.metadata().map_or(0, |about| about.ino())
     }
 
@@ -216,15 +216,54 @@ pub fn end_others() -> Result<usize, Error> {
             continue;
         };
         if fs::read_to_string(&path).is_ok_and(|text| text == ENDS_ON_REQUEST) && is_held(&path) {
-            kill(pid, Signal::SIGTERM)
-                .map_err(|error| Error::System(format!("end process {pid}: {error}")))?;
-            while is_held(&path) {
-                thread::sleep(Duration::from_millis(20));
+            match kill(pid, Signal::SIGTERM) {
+                Ok(()) | Err(Errno::ESRCH) => {} // gone in the meantime
+                Err(error) => return Err(Error::System(format!("end process {pid}: {error}"))),
+            }
+            if !is_free_within(ENDING, &path) {
+                return Err(Error::System(format!(
+                    "process {pid} has not ended {ENDING} after SIGTERM; `kill -9 {pid}` ends it"
+                )));
             }
             ended += 1;
         }
     }
     Ok(ended)
+}
+
+/// Makes and locks the file of an owner; `None` if somebody holds it.
+fn hold(path: &Path) -> Result<Option<Flock<File>>, Error> {
+    loop {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        let file = file.map_err(|error| refused("create", path, &error))?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            // Who cleans may have removed the file between our opening and our locking it.
+            Ok(lock) if is_at(&lock, path) => return Ok(Some(lock)),
+            Ok(_removed) => {}
+            // Who cleans holds each lock while it looks whether the owner lives.
+            Err((_, Errno::EWOULDBLOCK)) if is_free_within(CLEANING, path) => {}
+            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+            Err((_, error)) => return Err(refused("lock", path, &error.into())),
+        }
+    }
+}
+
+/// Whether an open file is the one of this name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let named = fs::metadata(path).map(|about| about.ino()).ok();
+    named.is_some() && named == file.metadata().map(|about| about.ino()).ok()
+}
+
+/// Waits until nobody holds a lock; false if somebody still does after `patience`.
+fn is_free_within(patience: Span, path: &Path) -> bool {
+    let deadline = clock::now() + patience;
+    while is_held(path) {
+        if clock::now() > deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    true
 }
 
 /// Whether the owner of a lock lives.
@@ -248,7 +287,10 @@ pub fn clean() -> Result<Vec<String>, Error> {
         };
         let path = Path::new(LOCKS).join(&entry);
         let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
-        let Ok(_dead) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        let Ok(dead) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        if !is_at(&dead, &path) {
+            continue; // its owner went in order, and the name is somebody else's
+        }
         let prefix = format!("{PREFIX}{owner}-");
         for name in entries(FOLDER)?.into_iter().filter(|name| name.starts_with(&prefix)) {
             remove(&Path::new(FOLDER).join(&name));
@@ -306,5 +348,60 @@ fn refused(what: &str, path: &Path, error: &std::io::Error) -> Error {
 const FOLDER: &str = "/run/netns";
 const LOCKS: &str = "/run";
 const PREFIX: &str = "ackademy-";
+/// What an owner has to end after a signal.
+const ENDING: Span = Span::from_millis(10_000);
+/// Longer than a process that cleans holds the lock of a living owner.
+const CLEANING: Span = Span::from_millis(1000);
 /// Content of a lock whose owner may be ended.
 const ENDS_ON_REQUEST: &str = "up\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lock's file of its own, gone when dropped.
+    struct Lock(PathBuf);
+
+    impl Lock {
+        fn new(label: &str) -> Self {
+            let name = format!("ackademy-locktest-{label}-{}", std::process::id());
+            Self(std::env::temp_dir().join(name))
+        }
+    }
+
+    impl Drop for Lock {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_lock_has_one_holder() {
+        let file = Lock::new("one");
+        let held = hold(&file.0).expect("a folder to write in");
+        assert!(held.is_some() && is_held(&file.0));
+        assert!(hold(&file.0).expect("the file is there").is_none());
+        drop(held);
+        assert!(hold(&file.0).expect("the file is there").is_some());
+    }
+
+    #[test]
+    fn a_lock_is_never_of_a_file_that_was_removed() {
+        let file = Lock::new("race");
+        thread::scope(|scope| {
+            // What `clean` does to a fresh file that nobody holds yet.
+            let cleaner = scope.spawn(|| {
+                for _ in 0..2000 {
+                    let Ok(found) = File::open(&file.0) else { continue };
+                    if let Ok(_lock) = Flock::lock(found, FlockArg::LockExclusiveNonblock) {
+                        let _ = fs::remove_file(&file.0);
+                    }
+                }
+            });
+            while !cleaner.is_finished() {
+                let held = hold(&file.0).expect("a folder to write in").expect("for a moment only");
+                assert!(is_at(&held, &file.0));
+            }
+        });
+    }
+}
