@@ -21,4 +21,5 @@ pub mod senders;
 mod sockets;
 pub mod tcp_info;
 pub mod up;
+mod validity;
 pub mod watch;

@@ -3,13 +3,14 @@ use super::content::Content;
 use super::governors::{Closed, Governors, is_governed};
 use super::hosts::Hosts;
 use super::iperf3;
-use super::plan::{Family, KERNEL, Pair, Plan};
+use super::plan::{Family, Flow, KERNEL, Pair, Plan};
 use super::receivers::{Arrived, Receivers};
 use super::result::{
     AgentReport, Decision, EmulatorReport, KernelReport, Lateness, Report, Tables,
 };
 use super::sender::Setting;
 use super::senders::{Senders, Sent};
+use super::validity::{control_faults, network_faults};
 use crate::clock;
 use crate::error::Error;
 use crate::interrupt;
@@ -149,15 +150,18 @@ fn agent(
     name: &str,
     closed: &Arc<Mutex<Closed>>,
 ) -> Result<Option<Agent>, Error> {
-    let governed = plan.flows.iter().filter(|flow| is_governed(flow)).count();
-    if governed == 0 {
+    let governed = || plan.flows.iter().filter(|flow| is_governed(flow));
+    if governed().count() == 0 {
         return Ok(None);
     }
+    // iperf3 asks for the controller at both ends of its connection.
+    let foreign = |flow: &&Flow| options.client == Client::Iperf3 && iperf3::is_for(flow);
+    let slots = governed().count() + governed().filter(foreign).count();
     let served = kernel::Options {
         name: name.to_owned(),
         pins: None,
         interval: options.interval,
-        slots: governed as u32,
+        slots: slots as u32,
         ..kernel::Options::default()
     };
     let governors = Governors::new(&plan.flows, options.seed, Arc::clone(closed));
@@ -274,7 +278,9 @@ fn report(
             row.counters.clone_from(counters);
         }
     }
-    let why_invalid = faults(options, &sent, &emulated).join("; ");
+    let mut faults = std::mem::take(&mut sent.failures);
+    faults.extend(network_faults(options.lateness_max, &emulated));
+    faults.extend(control_faults(&plan.flows, &sent, &closed, served.as_ref()));
     let outcome = Outcome {
         flows: sent.rows,
         links: emulated.network.links,
@@ -305,8 +311,8 @@ fn report(
         }),
         kernel: KernelReport { release: release() },
         assumptions: plan.assumptions,
-        valid: why_invalid.is_empty(),
-        why_invalid,
+        valid: faults.is_empty(),
+        why_invalid: faults.join("; "),
     }
 }
 
@@ -319,22 +325,6 @@ fn add_counts(row: &mut FlowRow, counts: &FlowCounts) {
     row.dropped_packets = counts.queue_drops + counts.random_losses;
     row.received_packets = counts.received_packets;
     row.owd_mean_ms = mean_ms(counts.owd_sum, counts.received_packets);
-}
-
-/// Why the run is not what the scenario says.
-fn faults(options: &Options, sent: &Sent, emulated: &emulator::Report) -> Vec<String> {
-    let mut faults = sent.failures.clone();
-    let late = emulated.lateness.quantile(0.99);
-    if late > options.lateness_max {
-        faults.push(format!("p99 lateness {late} exceeds {}", options.lateness_max));
-    }
-    if emulated.missed > 0 {
-        faults.push(format!("{} packets were not read in time", emulated.missed));
-    }
-    if emulated.network.refused > 0 {
-        faults.push(format!("{} packets found no memory", emulated.network.refused));
-    }
-    faults
 }
 
 /// Two sockets per connection and a device per host are more files than a process may open at first.

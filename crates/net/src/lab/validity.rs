@@ -1,0 +1,134 @@
+//! Why a run is not what its scenario says.
+use super::governors::{Closed, is_governed};
+use super::plan::Flow;
+use super::senders::Sent;
+use crate::kernel::record::Totals;
+use crate::link::emulator;
+use ackademy::units::Span;
+
+/// Of the emulated network: it was late, or lost what no link decided to.
+pub fn network_faults(lateness_max: Span, emulated: &emulator::Report) -> Vec<String> {
+    let mut faults = Vec::new();
+    let late = emulated.lateness.quantile(0.99);
+    if late > lateness_max {
+        faults.push(format!("p99 lateness {late} exceeds {lateness_max}"));
+    }
+    if emulated.missed > 0 {
+        faults.push(format!("{} packets were not read in time", emulated.missed));
+    }
+    if emulated.network.refused > 0 {
+        faults.push(format!("{} packets found no memory", emulated.network.refused));
+    }
+    faults
+}
+
+/// Of this project's controllers: a flow that sent was not under its own, all the time.
+pub fn control_faults(
+    flows: &[Flow],
+    sent: &Sent,
+    closed: &Closed,
+    served: Option<&Totals>,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (index, (flow, row)) in flows.iter().zip(&sent.rows).enumerate() {
+        if !is_governed(flow) || row.sent_packets == 0 {
+            continue;
+        }
+        match closed.served.get(&index) {
+            // One that panics is never heard of again.
+            None => faults.push(format!("flow {:?} lost its controller", flow.plan.name)),
+            Some(served) if served.invalid > 0 => faults.push(format!(
+                "flow {:?}: {} decisions that no sender can obey",
+                flow.plan.name, served.invalid
+            )),
+            Some(_) => {}
+        }
+    }
+    let without_slot = served.map_or(0, |totals| totals.without_slot);
+    if without_slot > 0 {
+        faults.push(format!("{without_slot} connections found no place for a controller"));
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::record::LATENCY_BUCKETS;
+    use crate::lab::plan::{Family, Plan};
+    use crate::lab::result::AgentFlow;
+    use ackademy::record::{FlowRow, FlowSeries};
+    use ackademy::rng::Seed;
+    use ackademy::scenario::Scenario;
+
+    const TOTALS: Totals = Totals {
+        opened: 2,
+        closed: 2,
+        without_slot: 0,
+        samples: 0,
+        decisions: 0,
+        fallbacks: 0,
+        refused: 0,
+        invalid: 0,
+        latency: [0; LATENCY_BUCKETS],
+    };
+
+    /// Two flows under controllers, one under the kernel's, and a governed one that never began.
+    fn flows() -> (Vec<Flow>, Sent) {
+        let text = "duration_s = 9\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 8 }\n\
+                    [[flow]]\nname = \"a\"\n[[flow]]\nname = \"b\"\n\
+                    [[flow]]\nname = \"c\"\ncontroller = \"kernel:cubic\"\n\
+                    [[flow]]\nname = \"d\"\nstart_s = 8\n";
+        let network = Scenario::parse(text, "test").expect("a scenario").network;
+        let plan = Plan::new(&network, Seed(1), Family::V4).expect("a plan");
+        let row = |sent_packets| FlowRow { sent_packets, ..FlowRow::default() };
+        let rows = [9, 9, 9, 0].map(row).into();
+        (plan.flows, Sent { rows, series: FlowSeries::default(), failures: Vec::new() })
+    }
+
+    fn closed(invalid: [Option<u64>; 2]) -> Closed {
+        let mut closed = Closed::default();
+        for (index, invalid) in invalid.into_iter().enumerate() {
+            let Some(invalid) = invalid else { continue };
+            let flow = AgentFlow {
+                flow: String::new(),
+                samples: 9,
+                decisions: 9,
+                fallbacks: 0,
+                refused: 0,
+                invalid,
+            };
+            closed.served.insert(index, flow);
+        }
+        closed
+    }
+
+    #[test]
+    fn flows_that_kept_their_controllers_are_no_fault() {
+        let (flows, sent) = flows();
+        let faults = control_faults(&flows, &sent, &closed([Some(0); 2]), Some(&TOTALS));
+        assert_eq!(faults, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_flow_that_lost_its_controller_is_named() {
+        let (flows, sent) = flows();
+        let faults = control_faults(&flows, &sent, &closed([Some(0), None]), Some(&TOTALS));
+        assert_eq!(faults, ["flow \"b\" lost its controller"]);
+    }
+
+    #[test]
+    fn decisions_that_no_sender_can_obey_are_a_fault() {
+        let (flows, sent) = flows();
+        let faults = control_faults(&flows, &sent, &closed([Some(3), Some(0)]), Some(&TOTALS));
+        assert_eq!(faults, ["flow \"a\": 3 decisions that no sender can obey"]);
+    }
+
+    #[test]
+    fn connections_without_a_slot_are_a_fault() {
+        let (flows, sent) = flows();
+        let served = Totals { without_slot: 2, ..TOTALS };
+        let faults = control_faults(&flows, &sent, &closed([Some(0); 2]), Some(&served));
+        assert_eq!(faults, ["2 connections found no place for a controller"]);
+    }
+}
