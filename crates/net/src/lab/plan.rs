@@ -61,7 +61,7 @@ pub struct Pair {
 /// Everything that a run needs to know of its scenario.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Connections, in the simulator's order.
+    /// Connections, in the simulator's order; at least one.
     pub flows: Vec<Flow>,
     /// Pairs of hosts.
     pub pairs: Vec<Pair>,
@@ -107,6 +107,13 @@ impl Plan {
                 let own = ConnectionPlan { name, ..connection.clone() };
                 plan.flows.push(Flow { plan: own, start, stream, pair, sender, receiver });
             }
+        }
+        if plan.flows.is_empty() {
+            return Err(Error::Input(format!(
+                "the scenario opens no connection in {} with seed {}: allowed on the kernel is one \
+                 that opens any; more arrivals (per_s), more time (duration_s) or another seed help",
+                network.duration, seed.0
+            )));
         }
         if plan.pairs.len() > PAIRS_MAX {
             return Err(Error::Input(format!(
@@ -366,6 +373,13 @@ mod tests {
         let said = plan(flows).expect("a plan").assumptions;
         assert_eq!(said.len(), 3, "{said:?}");
         assert_eq!(plan("[[flow]]\n").expect("a plan").assumptions, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_scenario_without_an_arrival_is_one_line() {
+        let rare = "[[flow]]\ntraffic = { kind = \"poisson\", per_s = 1e-6, mean_bytes = 1 }\n";
+        let error = plan(rare).expect_err("nothing arrives").to_string();
+        assert!(error.contains("no connection") && !error.contains('\n'), "{error}");
     }
 
     #[test]
