@@ -65,7 +65,8 @@ impl Client<'_> {
         let port = (FIRST_PORT + self.index as u16).to_string();
         let (from, to) = (sender.to_string(), receiver.to_string());
         far.enter()?;
-        let _server = Program::start(&["-s", "-1", "-B", &to, "-p", &port], Stdio::null())?;
+        let mut server = Program::start(&["-s", "-1", "-B", &to, "-p", &port], Stdio::null())?;
+        self.wait_for(&mut server, stop)?;
         near.enter()?;
         self.sleep_until(self.flow.start, stop);
         let end = plan.stop.min(self.setting.duration);
@@ -83,6 +84,24 @@ impl Client<'_> {
             return Err(self.fault(error));
         }
         Ok((self.row(&report), self.series(&report)))
+    }
+
+    /// Until the server listens; the calling thread is in its namespace.
+    fn wait_for(&self, server: &mut Program, stop: &AtomicBool) -> Result<(), Error> {
+        let begun = clock::now();
+        while !listens(FIRST_PORT + self.index as u16) {
+            if server.has_ended()? {
+                return Err(self.fault("the server ended before it listened"));
+            }
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if clock::now().since(begun) > LISTENING {
+                return Err(self.fault(&format!("the server does not listen after {LISTENING}")));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     fn packet(&self) -> Packet {
@@ -164,6 +183,12 @@ impl Program {
         started.map_err(|error| Error::System(format!("{PROGRAM}: {error}")))
     }
 
+    fn has_ended(&mut self) -> Result<bool, Error> {
+        let status = self.0.try_wait();
+        let status = status.map_err(|error| Error::System(format!("{PROGRAM}: {error}")))?;
+        Ok(status.is_some())
+    }
+
     /// All that it says until it ends; it is ended when `enough`.
     fn output(&mut self, enough: &dyn Fn() -> bool) -> Result<String, Error> {
         let fail = |error: std::io::Error| Error::System(format!("{PROGRAM}: {error}"));
@@ -191,7 +216,26 @@ impl Drop for Program {
     }
 }
 
+/// Whether a TCP socket of the calling thread's namespace listens at this port.
+fn listens(port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        let table = std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+        table.unwrap_or_default().lines().any(|line| is_listener(line, port))
+    })
+}
+
+/// Whether a line of the kernel's table of sockets (proc(5)) is of one that listens at `port`.
+fn is_listener(line: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let mut fields = line.split_whitespace();
+    let local = fields.nth(1).and_then(|local| local.rsplit_once(':'));
+    local.is_some_and(|(_, found)| u16::from_str_radix(found, 16) == Ok(port))
+        && fields.nth(1) == Some(LISTEN)
+}
+
 const PROGRAM: &str = "iperf3";
+/// What a server has to begin to listen.
+const LISTENING: Span = Span::from_millis(5000);
 /// Behind that of our own receivers.
 const FIRST_PORT: u16 = super::receivers::PORT + 1;
 /// So long after the run's end it may tell its peer and us what it measured.
@@ -201,4 +245,23 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Whether it can send what the flow sends.
 pub fn is_for(flow: &Flow) -> bool {
     matches!(flow.plan.traffic, ackademy::scenario::TrafficSpec::Bulk {})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn only_sockets_that_listen_are_listeners() {
+        let port = |listener: &TcpListener| listener.local_addr().expect("bound").port();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listening = port(&listener);
+        let client = TcpStream::connect(("127.0.0.1", listening)).expect("it listens");
+        assert!(listens(listening));
+        assert!(!listens(client.local_addr().expect("bound").port()), "this one is connected");
+        let v6 =
+            "0: 00000000000000000000000001000000:1452 00000000000000000000000000000000:0000 0A";
+        assert!(is_listener(v6, 0x1452) && !is_listener(v6, 0));
+    }
 }
