@@ -88,8 +88,10 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     let Arguments { link, seed, spin_us, no_realtime, mtu, left, right, command } = arguments;
     let network = link.network()?;
     interrupt::watch();
-    let owner = Owner::claim()?;
-    let ends = [End::new(left, &owner, "left", 1)?, End::new(right, &owner, "right", 2)?];
+    // Only what is made needs an owner, and root.
+    let owner = (left.is_none() || right.is_none()).then(Owner::claim).transpose()?;
+    let ends =
+        [End::new(left, owner.as_ref(), "left", 1)?, End::new(right, owner.as_ref(), "right", 2)?];
     let mut fabric = Fabric::new(&network.links, Seed(seed), Span::ZERO);
     fabric.add_default(&network.connections[0].subflows[0]);
     let ports = ends.iter().map(|end| end.open(mtu)).collect::<Result<Vec<_>, Error>>()?;
@@ -110,12 +112,17 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
 }
 
 impl End {
-    /// In the namespace of this name, or in a new one.
-    fn new(name: Option<String>, owner: &Owner, side: &str, host: u16) -> Result<Self, Error> {
+    /// In the namespace of this name, or in a new one of the owner.
+    fn new(
+        name: Option<String>,
+        owner: Option<&Owner>,
+        side: &str,
+        host: u16,
+    ) -> Result<Self, Error> {
         if let Some(name) = name {
             return Ok(Self { path: namespace::path_of(&name), name, host, _own: None });
         }
-        let own = owner.create(side)?;
+        let own = owner.expect("claimed for every end without a name").create(side)?;
         run_command("ip", &["-n", own.name(), "link", "set", "lo", "up"])?;
         Ok(Self { path: own.path(), name: own.name().to_owned(), host, _own: Some(own) })
     }
