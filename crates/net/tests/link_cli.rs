@@ -1,21 +1,13 @@
 //! `ackademyd link` as a program: what it runs, how it ends, what it leaves. Needs root and TUN.
-use ackademy_net::namespace::{self, Namespace, path_of};
+mod common;
+
+use ackademy_net::namespace::path_of;
+use common::bench::owner;
+use common::machine::{makes_links, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
-
-/// Whether the machine can run these tests; says why not.
-fn possible() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    let tun = Path::new("/dev/net/tun").exists();
-    if !(root && tun) {
-        println!("skipped: needs root ({root}) and /dev/net/tun ({tun})");
-    }
-    root && tun
-}
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
@@ -39,13 +31,8 @@ impl Running {
     fn new(arguments: &[&str], sign: impl Fn(&Child) -> bool) -> Self {
         let child = command(arguments).stderr(Stdio::null()).spawn().expect("the program");
         let running = Self(child);
-        for _ in 0..500 {
-            if sign(&running.0) {
-                return running;
-            }
-            sleep(Duration::from_millis(20));
-        }
-        panic!("nothing happened in 10 s");
+        wait_until("the link is up", || sign(&running.0));
+        running
     }
 
     fn signal(&self, signal: Signal) {
@@ -83,7 +70,7 @@ fn is_up(child: &Child) -> bool {
 
 #[test]
 fn a_command_runs_in_the_left_namespace_and_the_link_ends_with_it() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let addresses = "ip -brief addr show dev ackademy0; echo pid $PPID";
@@ -98,7 +85,7 @@ fn a_command_runs_in_the_left_namespace_and_the_link_ends_with_it() {
 
 #[test]
 fn the_command_s_failure_is_the_link_s() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let done = output(&["--", "false"]);
@@ -108,7 +95,7 @@ fn the_command_s_failure_is_the_link_s() {
 
 #[test]
 fn signals_end_the_link_and_remove_its_namespaces() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -121,7 +108,7 @@ fn signals_end_the_link_and_remove_its_namespaces() {
 
 #[test]
 fn an_interrupted_command_is_ended_too() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let file = std::env::temp_dir().join(format!("ackademy-linktest-{}", std::process::id()));
@@ -139,7 +126,7 @@ fn an_interrupted_command_is_ended_too() {
 
 #[test]
 fn what_kill_9_left_is_removed_by_the_next_link() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let mut link = Running::new(&[], is_up);
@@ -152,11 +139,11 @@ fn what_kill_9_left_is_removed_by_the_next_link() {
 
 #[test]
 fn existing_namespaces_are_used_and_left_as_they_were() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
-    let name = |side: &str| format!("ackademy-linktest-{side}-{}", std::process::id());
-    let [left, right] = ["a", "b"].map(|side| Namespace::create(&name(side)).expect("root"));
+    let owner = owner();
+    let [left, right] = ["a", "b"].map(|side| owner.create(side).expect("root"));
     let ends = ["--left", left.name(), "--right", right.name()];
     let done = output(&[&ends[..], &["--", "ip", "addr", "show", "dev", "ackademy0"]].concat());
     assert!(done.status.success(), "{done:?}");
@@ -165,6 +152,29 @@ fn existing_namespaces_are_used_and_left_as_they_were() {
         let devices = Command::new("ip").args(devices).output().expect("iproute2").stdout;
         assert_eq!(text(&devices).lines().count(), 1, "only lo: {}", text(&devices));
     }
+}
+
+#[test]
+fn between_existing_namespaces_capabilities_will_do() {
+    const KEPT: &str = "-all,+net_admin,+sys_admin";
+    if !makes_links() {
+        return;
+    }
+    let owner = owner();
+    let [left, right] = ["c", "d"].map(|side| owner.create(side).expect("root"));
+    // Where a user without rights may run it.
+    let program =
+        std::env::temp_dir().join(format!("ackademy-linktest-caps-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_ackademyd"), &program).expect("room for a copy");
+    let done = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .args(["--inh-caps", KEPT, "--ambient-caps", KEPT, "--bounding-set", KEPT])
+        .arg(&program)
+        .args(["link", "--left", left.name(), "--right", right.name(), "--", "true"])
+        .output();
+    std::fs::remove_file(&program).expect("made above");
+    let done = done.expect("util-linux");
+    assert!(done.status.success(), "{done:?}");
 }
 
 #[test]
@@ -178,9 +188,9 @@ fn what_is_wrong_is_said_in_one_line_that_names_it() {
     assert!(rate.starts_with("ackademyd: --rate (Mb/s) = 0: allowed is"), "{rate}");
     let unit = refused(&["--delay", "40"]);
     assert!(unit.contains("'40' for '--delay <TIME>': allowed is"), "{unit}");
-    if possible() {
+    if makes_links() {
         let namespace = refused(&["--left", "nonesuch"]);
-        assert!(namespace.contains(&*namespace::path_of("nonesuch").to_string_lossy()));
+        assert!(namespace.contains(&*path_of("nonesuch").to_string_lossy()));
         let program = refused(&["--", "/nonesuch"]);
         assert!(program.starts_with("ackademyd: /nonesuch: No such file"), "{program}");
     }

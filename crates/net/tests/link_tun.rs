@@ -1,111 +1,30 @@
 //! The emulator on real TUN devices, between namespaces of its own. Needs root and TUN.
-use ackademy::rng::Seed;
-use ackademy::scenario::Scenario;
+mod common;
+
 use ackademy::units::Span;
-use ackademy_net::command::run;
-use ackademy_net::error::Error;
-use ackademy_net::link::emulator::{Emulator, Options, Report};
-use ackademy_net::link::fabric::{Fabric, Flow};
 use ackademy_net::link::tun;
-use ackademy_net::namespace::{Namespace, within};
+use common::bench::{Bench, owner};
+use common::machine::makes_links;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4Tos, TcpCongestion};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
-/// Whether the machine can run these tests; says why not.
-fn possible() -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    let tun = Path::new("/dev/net/tun").exists();
-    if !(root && tun) {
-        println!("skipped: needs root ({root}) and /dev/net/tun ({tun})");
-    }
-    root && tun
-}
-
-/// Two namespaces with an emulated link between them; all gone when dropped.
-struct Bench {
-    sides: [Namespace; 2],
-    addresses: [IpAddr; 2],
-    stop: Arc<AtomicBool>,
-    emulator: Option<JoinHandle<Result<Report, Error>>>,
-}
-
-impl Bench {
-    /// `label` is unique among the tests; `link` are the fields of the link from left to right; the
-    /// link back has 5 ms of delay and nothing else.
-    fn new(label: &str, link: &str, addresses: [IpAddr; 2]) -> Self {
-        let scenario = format!(
-            "duration_s = 1000\n[[link]]\nname = \"there\"\n{link}\n\
-             [[link]]\nname = \"back\"\nrate_mbps = 1000\ndelay_ms = 5\n\
-             [[flow]]\npath = [\"there\"]\nreverse = [\"back\"]\n"
-        );
-        let network = Scenario::parse(&scenario, "test").expect("a scenario").network;
-        let mut fabric = Fabric::new(&network.links, Seed(1), Span::ZERO);
-        let hosts = [(0, addresses[0]), (1, addresses[1])];
-        let route = network.connections[0].subflows[0].clone();
-        fabric.add_flow(&Flow { hosts, route }).expect("one flow");
-        let pid = std::process::id();
-        let sides = ["l", "r"].map(|side| {
-            Namespace::create(&format!("ackademy-linktest-{label}{side}-{pid}")).expect("root")
-        });
-        let port = |side: usize| {
-            tun::open(&tun::Plan {
-                namespace: sides[side].path(),
-                device: "link0".to_owned(),
-                addresses: vec![(addresses[side], if addresses[side].is_ipv4() { 24 } else { 64 })],
-                mtu: 1500,
-            })
-        };
-        let ports = vec![port(0).expect("TUN"), port(1).expect("TUN")];
-        let emulator = Emulator::new(ports, fabric, Options::default());
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let emulator = Some(thread::spawn(move || emulator.run(&flag)));
-        Self { sides, addresses, stop, emulator }
-    }
-
-    fn v4(label: &str, link: &str) -> Self {
-        Self::new(label, link, [IpAddr::from([10, 77, 0, 1]), IpAddr::from([10, 77, 0, 2])])
-    }
-
-    /// A UDP socket on a side, with a time limit for receiving.
-    fn udp(&self, side: usize) -> UdpSocket {
-        let address = SocketAddr::new(self.addresses[side], 7000);
-        let socket = self.within(side, || UdpSocket::bind(address));
-        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time limit");
-        socket
-    }
-
-    fn within<T: Send>(&self, side: usize, work: impl FnOnce() -> std::io::Result<T> + Send) -> T {
-        let work = || work().map_err(|error| Error::System(error.to_string()));
-        within(&self.sides[side].path(), work).expect("root")
-    }
-
-    fn finish(mut self) -> Report {
-        self.stop.store(true, Ordering::Relaxed);
-        let emulator = self.emulator.take().expect("not yet finished");
-        emulator.join().expect("no panic").expect("no error")
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(emulator) = self.emulator.take() {
-            let _ = emulator.join();
-        }
-    }
+/// A UDP socket on a side, with a time limit for receiving.
+fn udp(bench: &Bench, side: usize) -> UdpSocket {
+    let address = SocketAddr::new(bench.addresses[side], 7000);
+    let socket = bench.within(side, || UdpSocket::bind(address));
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time limit");
+    socket
 }
 
 /// Round trips of small datagrams, one after the other, in ascending order.
 fn round_trips(bench: &Bench, count: usize) -> Vec<Duration> {
-    let (near, far) = (bench.udp(0), bench.udp(1));
+    let (near, far) = (udp(bench, 0), udp(bench, 1));
     let mut buffer = [0; 100];
     let mut times: Vec<Duration> = (0..count)
         .map(|_| {
@@ -123,10 +42,10 @@ fn round_trips(bench: &Bench, count: usize) -> Vec<Duration> {
 
 #[test]
 fn a_round_trip_takes_the_delays_of_both_directions() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
-    let bench = Bench::v4("rtt", "rate_mbps = 100\ndelay_ms = 15");
+    let bench = Bench::new("rtt", "rate_mbps = 100\ndelay_ms = 15");
     let times = round_trips(&bench, 30);
     assert!(times[0] >= Duration::from_millis(20), "{times:?}");
     let report = bench.finish();
@@ -141,11 +60,10 @@ fn a_round_trip_takes_the_delays_of_both_directions() {
 
 #[test]
 fn ipv6_takes_the_same_way() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
-    let addresses = ["fd77::1", "fd77::2"].map(|address| address.parse().expect("an address"));
-    let bench = Bench::new("v6", "rate_mbps = 100\ndelay_ms = 15", addresses);
+    let bench = Bench::between("v6", "rate_mbps = 100\ndelay_ms = 15", ["fd77::1", "fd77::2"]);
     let times = round_trips(&bench, 10);
     assert!(times[0] >= Duration::from_millis(20), "{times:?}");
     assert_eq!(bench.finish().network.flows[0].received_packets, 10);
@@ -154,12 +72,12 @@ fn ipv6_takes_the_same_way() {
 #[test]
 fn five_percent_of_datagrams_are_lost_and_no_other() {
     const SENT: u64 = 4000;
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let loss = "rate_mbps = 100\ndelay_ms = 5\nloss = { kind = \"bernoulli\", ratio = 0.05 }";
-    let bench = Bench::v4("loss", loss);
-    let (near, far) = (bench.udp(0), bench.udp(1));
+    let bench = Bench::new("loss", loss);
+    let (near, far) = (udp(&bench, 0), udp(&bench, 1));
     let to = far.local_addr().expect("bound");
     let receiver = thread::spawn(move || {
         let mut received = 0;
@@ -187,11 +105,11 @@ fn five_percent_of_datagrams_are_lost_and_no_other() {
 #[test]
 fn tcp_fills_the_rate_of_the_link_and_no_more() {
     const SECONDS: f64 = 4.0;
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let queue = "queue = { kind = \"drop_tail\", packets = 50 }";
-    let bench = Bench::v4("rate", &format!("rate_mbps = 20\ndelay_ms = 5\n{queue}"));
+    let bench = Bench::new("rate", &format!("rate_mbps = 20\ndelay_ms = 5\n{queue}"));
     let address = SocketAddr::new(bench.addresses[1], 7001);
     let listener = bench.within(1, || TcpListener::bind(address));
     let stop = Arc::clone(&bench.stop);
@@ -232,12 +150,12 @@ fn tcp_fills_the_rate_of_the_link_and_no_more() {
 fn marked_datagrams_pass_the_kernel_s_checks() {
     const SENT: u64 = 60;
     const ECT_0: i32 = 0b10;
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let link = "rate_mbps = 2\nqueue = { kind = \"codel\", packets = 1000, ecn = true }";
-    let bench = Bench::v4("ecn", link);
-    let (near, far) = (bench.udp(0), bench.udp(1));
+    let bench = Bench::new("ecn", link);
+    let (near, far) = (udp(&bench, 0), udp(&bench, 1));
     setsockopt(&near, Ipv4Tos, &ECT_0).expect("every Linux has it");
     for _ in 0..SENT {
         near.send_to(&[0; 1000], far.local_addr().expect("bound")).expect("sent");
@@ -251,29 +169,28 @@ fn marked_datagrams_pass_the_kernel_s_checks() {
 
 #[test]
 fn a_device_that_is_down_for_a_while_carries_packets_again() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
-    let bench = Bench::v4("down", "rate_mbps = 100");
-    let right = bench.sides[1].name();
+    let bench = Bench::new("down", "rate_mbps = 100");
     assert_eq!(round_trips(&bench, 1).len(), 1);
-    run("ip", &["-n", right, "link", "set", "link0", "down"]).expect("root");
-    let near = bench.udp(0);
+    bench.ip(1, &["link", "set", "link0", "down"]);
+    let near = udp(&bench, 0);
     near.send_to(&[0; 100], SocketAddr::new(bench.addresses[1], 7000)).expect("sent");
     thread::sleep(Duration::from_millis(100));
     drop(near);
-    run("ip", &["-n", right, "link", "set", "link0", "up"]).expect("root");
+    bench.ip(1, &["link", "set", "link0", "up"]);
     assert_eq!(round_trips(&bench, 1).len(), 1);
     assert_eq!(bench.finish().network.flows[0].received_packets, 3);
 }
 
 #[test]
 fn what_the_emulator_does_not_read_in_time_is_counted() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
-    let namespace = format!("ackademy-linktest-missed-{}", std::process::id());
-    let namespace = Namespace::create(&namespace).expect("root");
+    let owner = owner();
+    let namespace = owner.create("missed").expect("root");
     let port = tun::open(&tun::Plan {
         namespace: namespace.path(),
         device: "link0".to_owned(),
@@ -281,10 +198,8 @@ fn what_the_emulator_does_not_read_in_time_is_counted() {
         mtu: 1500,
     });
     let port = port.expect("TUN");
-    let socket = within(&namespace.path(), || {
-        UdpSocket::bind("10.77.0.1:7000").map_err(|error| Error::System(error.to_string()))
-    });
-    let socket = socket.expect("an address");
+    let socket = namespace.inside(|| Ok(UdpSocket::bind("10.77.0.1:7000")));
+    let socket = socket.expect("root").expect("an address");
     for _ in 0..1500 {
         socket.send_to(&[0; 100], "10.77.0.2:7000").expect("sent");
     }
@@ -299,13 +214,13 @@ fn what_the_emulator_does_not_read_in_time_is_counted() {
 
 #[test]
 fn a_panic_leaves_no_namespace_and_no_device() {
-    if !possible() {
+    if !makes_links() {
         return;
     }
     let names = |bench: &Bench| [0, 1].map(|side| bench.sides[side].path());
     let (send, receive) = std::sync::mpsc::channel();
     let died = thread::spawn(move || {
-        let bench = Bench::v4("panic", "rate_mbps = 10");
+        let bench = Bench::new("panic", "rate_mbps = 10");
         send.send(names(&bench)).expect("a listener");
         assert!(bench.sides.is_empty(), "on purpose");
     });

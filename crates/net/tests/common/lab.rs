@@ -1,12 +1,11 @@
 //! Running `ackademyd lab` from tests, one at a time, and looking at what it left.
-#![allow(dead_code)] // each test file uses a part of it
+use super::machine::governs_flows;
 use ackademy::record::{Column, Outcome};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,11 +14,7 @@ static MACHINE: Mutex<()> = Mutex::new(());
 /// The machine for one test: emulators that run side by side would make each other late. `None`,
 /// and a line that says why, if it cannot run any.
 pub fn machine() -> Option<MutexGuard<'static, ()>> {
-    let root = nix::unistd::geteuid().is_root();
-    let tun = Path::new("/dev/net/tun").exists();
-    let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
-    if !(root && tun && btf) {
-        println!("skipped: needs root ({root}), /dev/net/tun ({tun}) and kernel BTF ({btf})");
+    if !governs_flows() {
         return None;
     }
     Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner))

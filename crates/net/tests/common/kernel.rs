@@ -1,0 +1,342 @@
+//! An agent, and transfers under its congestion control whose bytes are checked.
+use super::bench::Bench;
+use super::machine::wait_until;
+use ackademy::control::{Ack, Control, Controller, Coupled, FlowInfo, Loss, LossKind, PerFlow};
+use ackademy::controllers;
+use ackademy::params::Params;
+use ackademy::units::Time;
+use ackademy_net::kernel::record::Totals;
+use ackademy_net::kernel::{Agent, Assign, FlowKey, FlowTotals, Options};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
+};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+impl Bench {
+    /// A counter of the sender's TCP, as `nstat` names it.
+    pub fn counter(&self, name: &str) -> u64 {
+        let text = self.within(0, || std::fs::read_to_string("/proc/thread-self/net/netstat"));
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("TcpExt:")).collect();
+        let names = rows[0].split_whitespace();
+        let at = names.enumerate().find(|(_, known)| *known == name).expect("a counter").0;
+        rows[1].split_whitespace().nth(at).expect("a value").parse().expect("a number")
+    }
+
+    /// Sends under a congestion control for some time, then ends the connection and waits until all
+    /// has arrived. `look` is called every 20 ms.
+    pub fn transfer(
+        &self,
+        congestion_control: &str,
+        time: Duration,
+        mut look: impl FnMut(Duration, &TcpInfo) + Send,
+    ) -> Transfer {
+        let listener = self.within(1, || TcpListener::bind(SocketAddr::new(self.addresses[1], 0)));
+        let to = listener.local_addr().expect("bound");
+        let receiver = thread::spawn(move || receive(&listener));
+        let stream = self.within(0, || open(to, congestion_control));
+        let start = ackademy_net::clock::now();
+        let elapsed = || Duration::from_nanos(ackademy_net::clock::now().since(start).0);
+        let mut pattern = Pattern::default();
+        let mut block = pattern.block();
+        let mut looked = Duration::ZERO;
+        let mut sent = 0;
+        while elapsed() < time {
+            match (&stream).write(&block) {
+                Ok(length) => {
+                    sent += length as u64;
+                    block.drain(..length);
+                    if block.is_empty() {
+                        block = pattern.block();
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) => panic!("{error} after {:?}", elapsed()),
+            }
+            if elapsed() >= looked {
+                looked += Duration::from_millis(20);
+                look(elapsed(), &TcpInfo::of(&stream));
+            }
+        }
+        drop(stream);
+        let (received, intact) = receiver.join().expect("no panic");
+        Transfer { sent, received, intact }
+    }
+
+    /// Sends a little, pauses, and sends as much again.
+    pub fn pause(&self, congestion_control: &str, pause: Duration) -> Transfer {
+        let listener = self.within(1, || TcpListener::bind(SocketAddr::new(self.addresses[1], 0)));
+        let to = listener.local_addr().expect("bound");
+        let receiver = thread::spawn(move || receive(&listener));
+        let mut stream = self.within(0, || open(to, congestion_control));
+        stream.set_nonblocking(false).expect("blocking");
+        let mut pattern = Pattern::default();
+        let mut send = || (0..4).for_each(|_| stream.write_all(&pattern.block()).expect("sent"));
+        send();
+        thread::sleep(pause);
+        send();
+        drop(stream);
+        let (received, intact) = receiver.join().expect("no panic");
+        Transfer { sent: 8 * 65_536, received, intact }
+    }
+}
+
+/// What a transfer did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Bytes handed to the socket.
+    pub sent: u64,
+    /// Bytes that the receiver read.
+    pub received: u64,
+    /// Whether they were the sender's.
+    pub intact: bool,
+}
+
+impl Transfer {
+    /// Fails unless every byte has arrived.
+    pub fn check(&self) {
+        assert!(self.intact && self.sent == self.received && self.sent > 0, "{self:?}");
+    }
+}
+
+/// A part of the kernel's `tcp_info`.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpInfo {
+    /// Packets.
+    pub cwnd: u32,
+    /// Payload bytes.
+    pub acked: u64,
+}
+
+impl TcpInfo {
+    fn of(stream: &TcpStream) -> Self {
+        let mut bytes = [0_u8; 256];
+        let mut length = 256;
+        // SAFETY: as many bytes as `length` says.
+        let done = unsafe {
+            let to = bytes.as_mut_ptr().cast();
+            let fd = stream.as_raw_fd();
+            libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length)
+        };
+        assert_eq!(done, 0, "getsockopt(TCP_INFO)");
+        let cwnd = u32::from_ne_bytes(bytes[80..84].try_into().expect("4 bytes"));
+        let acked = u64::from_ne_bytes(bytes[120..128].try_into().expect("8 bytes"));
+        Self { cwnd, acked }
+    }
+}
+
+fn open(to: SocketAddr, congestion_control: &str) -> std::io::Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let stream = TcpStream::from(socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?);
+    setsockopt(&stream, sockopt::TcpCongestion, &congestion_control.into())?;
+    connect(stream.as_raw_fd(), &SockaddrStorage::from(to))?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+fn receive(listener: &TcpListener) -> (u64, bool) {
+    let (mut stream, _) = listener.accept().expect("a connection");
+    let mut pattern = Pattern::default();
+    let (mut received, mut intact) = (0, true);
+    let mut wanted: Vec<u8> = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = stream.read(&mut buffer).expect("data");
+        if length == 0 {
+            return (received, intact);
+        }
+        while wanted.len() < length {
+            wanted.extend(pattern.block());
+        }
+        intact &= wanted[..length] == buffer[..length];
+        wanted.drain(..length);
+        received += length as u64;
+    }
+}
+
+/// Bytes without a period (xorshift).
+struct Pattern(u64);
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Pattern {
+    fn block(&mut self) -> Vec<u8> {
+        let mut next = || {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0.to_ne_bytes()
+        };
+        (0..8192).flat_map(|_| next()).collect()
+    }
+}
+
+/// An agent at work in a thread.
+pub struct Served {
+    /// What its congestion control is called.
+    pub name: String,
+    opened: Arc<AtomicUsize>,
+    closed: Arc<Mutex<Vec<(FlowKey, FlowTotals)>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Totals>>,
+}
+
+type Build = Box<dyn FnMut(&FlowKey, &FlowInfo) -> Option<Box<dyn Coupled>> + Send>;
+
+struct With {
+    build: Build,
+    opened: Arc<AtomicUsize>,
+    closed: Arc<Mutex<Vec<(FlowKey, FlowTotals)>>>,
+}
+
+impl Assign for With {
+    fn governor(&mut self, key: &FlowKey, info: &FlowInfo) -> Option<Box<dyn Coupled>> {
+        let governor = (self.build)(key, info)?;
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Some(governor)
+    }
+    fn closed(&mut self, key: &FlowKey, _governor: Box<dyn Coupled>, totals: &FlowTotals) {
+        self.closed.lock().expect("no panic").push((*key, *totals));
+    }
+}
+
+impl Served {
+    /// Serves what `build` makes, under a name of this process and `label` (at most 5 letters).
+    pub fn with(
+        label: &str,
+        build: impl FnMut(&FlowKey, &FlowInfo) -> Option<Box<dyn Coupled>> + Send + 'static,
+    ) -> Self {
+        let name = format!("ak{label}{}", std::process::id());
+        let closed = Arc::new(Mutex::new(Vec::new()));
+        let opened = Arc::new(AtomicUsize::new(0));
+        let assign = With {
+            build: Box::new(build),
+            opened: Arc::clone(&opened),
+            closed: Arc::clone(&closed),
+        };
+        let options = Options { name: name.clone(), pins: None, slots: 64, ..Options::default() };
+        let mut agent = Agent::start(&options, Box::new(assign)).expect("a congestion control");
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = Some(thread::spawn(move || {
+            agent.run(&flag).expect("served");
+            agent.totals()
+        }));
+        Self { name, opened, closed, stop, thread }
+    }
+
+    /// Serves one of the project's controllers with its defaults.
+    pub fn controller(label: &str, name: &str) -> Self {
+        let spec = controllers::find(name).expect("a controller");
+        Self::with(label, move |_, _| {
+            Some(Box::new(controllers::per_flow(spec, Params::defaults(spec.params))))
+        })
+    }
+
+    /// Serves what `build` makes for each flow, and notes what it is told.
+    pub fn logged(
+        label: &str,
+        build: impl Fn(&FlowInfo) -> Box<dyn Controller> + Send + Clone + 'static,
+    ) -> (Self, Arc<Mutex<Log>>) {
+        let log = Arc::new(Mutex::new(Log::default()));
+        let shared = Arc::clone(&log);
+        let served = Self::with(label, move |_, _| {
+            let (log, build) = (Arc::clone(&shared), build.clone());
+            Some(Box::new(PerFlow::new(move |info: &FlowInfo| -> Box<dyn Controller> {
+                Box::new(Logged { inner: build(info), log: Arc::clone(&log) })
+            })))
+        });
+        (served, log)
+    }
+
+    /// Stops, once all flows have ended: a socket lets go of its congestion control a round trip
+    /// after its last byte. The counts over all flows and of each that was closed.
+    pub fn finish(self) -> (Totals, Vec<(FlowKey, FlowTotals)>) {
+        self.finish_without(0)
+    }
+
+    /// The same if so many flows lost their controllers, of which no end is heard.
+    pub fn finish_without(mut self, lost: usize) -> (Totals, Vec<(FlowKey, FlowTotals)>) {
+        let all_ended = || {
+            let closed = self.closed.lock().expect("no panic").len();
+            closed + lost == self.opened.load(Ordering::Relaxed)
+        };
+        wait_until("all flows end", all_ended);
+        self.stop.store(true, Ordering::Relaxed);
+        let totals = self.thread.take().expect("not yet finished").join().expect("no panic");
+        let closed = std::mem::take(&mut *self.closed.lock().expect("no panic"));
+        (totals, closed)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a controller was told.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// Every acknowledgement.
+    pub acks: Vec<Ack>,
+    /// Every loss.
+    pub losses: Vec<Loss>,
+}
+
+impl Log {
+    /// How many losses of a kind.
+    pub fn count(&self, kind: LossKind) -> u64 {
+        self.losses.iter().filter(|loss| loss.kind == kind).count() as u64
+    }
+}
+
+struct Logged {
+    inner: Box<dyn Controller>,
+    log: Arc<Mutex<Log>>,
+}
+
+impl Controller for Logged {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.log.lock().expect("no panic").acks.push(*ack);
+        self.inner.on_ack(ack);
+    }
+    fn on_loss(&mut self, loss: &Loss) {
+        self.log.lock().expect("no panic").losses.push(*loss);
+        self.inner.on_loss(loss);
+    }
+    fn on_timer(&mut self, now: Time) {
+        self.inner.on_timer(now);
+    }
+    fn next_timer(&self) -> Option<Time> {
+        self.inner.next_timer()
+    }
+    fn control(&self) -> Control {
+        self.inner.control()
+    }
+}
+
+/// Never decides anything else.
+pub struct Fixed(pub Control);
+
+impl Controller for Fixed {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_loss(&mut self, _loss: &Loss) {}
+    fn control(&self) -> Control {
+        self.0
+    }
+}

@@ -1,0 +1,75 @@
+//! What a machine needs for these tests. What it lacks is said once per test file, and the tests that
+//! need it pass without having tested anything.
+use ackademy_net::kernel::check::Machine;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Whether emulated links can be made.
+pub fn makes_links() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| has_all(&links()))
+}
+
+/// Whether flows can be governed over emulated links.
+pub fn governs_flows() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let refused = Machine::here(None).require().err().map(|why| why.to_string());
+        let refused = refused.iter().flat_map(|why| why.lines()).map(ToOwned::to_owned);
+        has_all(&links().into_iter().chain(refused).collect::<Vec<String>>())
+    })
+}
+
+/// Whether there is `iperf3`.
+pub fn has_iperf3() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let called = Command::new("iperf3").arg("--version").output();
+        has_all(
+            &called.err().map(|error| format!("iperf3: {error}")).into_iter().collect::<Vec<_>>(),
+        )
+    })
+}
+
+/// Waits for something that a machine does within seconds, however slow it is.
+///
+/// # Panics
+///
+/// If it has not come to pass after 20 s.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("{what}: not after 20 s");
+}
+
+/// What the machine lacks for links.
+fn links() -> Vec<String> {
+    const CAP_SYS_ADMIN: u32 = 21;
+    const TUN: &str = "/dev/net/tun";
+    let mut lacking = Vec::new();
+    let root = nix::unistd::geteuid().is_root();
+    if !root || Machine::here(None).capabilities >> CAP_SYS_ADMIN & 1 == 0 {
+        lacking.push("namespaces are made by root with CAP_SYS_ADMIN".to_owned());
+    }
+    if !Path::new(TUN).exists() {
+        lacking.push(format!("there is no {TUN}"));
+    }
+    lacking
+}
+
+fn has_all(lacking: &[String]) -> bool {
+    if !lacking.is_empty() {
+        let file = env!("CARGO_CRATE_NAME");
+        // Past the macros, whose output nobody sees of a test that passes.
+        let _ = writeln!(std::io::stderr(), "skipped: tests of {file}: {}", lacking.join("; "));
+    }
+    lacking.is_empty()
+}
