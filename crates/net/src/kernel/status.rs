@@ -136,7 +136,7 @@ impl Latency {
 }
 
 /// Upper end of the bucket that holds the quantile.
-fn latency_quantile(buckets: &[u64; LATENCY_BUCKETS], quantile: f64) -> Span {
+pub(crate) fn latency_quantile(buckets: &[u64; LATENCY_BUCKETS], quantile: f64) -> Span {
     let total: u64 = buckets.iter().sum();
     let rank = ((total as f64 * quantile).ceil() as u64).max(1);
     let mut seen = 0;

@@ -5,6 +5,7 @@ use super::run::{self, Client, Options};
 use super::{scenario, up};
 use crate::error::Error;
 use crate::interrupt;
+use crate::link::options;
 use crate::namespace;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
@@ -115,23 +116,20 @@ fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
     run::run(&network, &options)?.write(&arguments.out)
 }
 
-/// A length of time with its unit.
+/// A length of time with its unit, above zero.
 fn span(text: &str) -> Result<Span, String> {
-    let scaled = |number: &str, scale: &str| millis(&format!("{number}{scale}"));
-    let read = match (text.strip_suffix("us"), text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), ..) => scaled(number, "e-3"),
-        (_, Some(number), _) => scaled(number, ""),
-        (.., Some(number)) => scaled(number, "e3"),
-        _ => Err(String::new()),
-    };
-    read.map_err(|_| format!("{text:?}: allowed is above 0 and at most 10s, as in 500us or 10ms"))
+    let given = options::millis(text).ok().and_then(within_bounds);
+    given.ok_or_else(|| "allowed is above 0 and at most 10s, as in 500us or 10ms".to_owned())
 }
 
 /// A length of time in milliseconds, above zero.
 fn millis(text: &str) -> Result<Span, String> {
-    let allowed = || format!("{text:?}: allowed is a number of milliseconds in (0, 10000]");
-    let value: f64 = text.parse().map_err(|_| allowed())?;
-    if value > 0.0 && value <= 1e4 { Ok(Span::from_secs_f64(value / 1e3)) } else { Err(allowed()) }
+    let given = text.parse().ok().and_then(within_bounds);
+    given.ok_or_else(|| "allowed is a number of milliseconds in (0, 10000]".to_owned())
+}
+
+fn within_bounds(millis: f64) -> Option<Span> {
+    (millis > 0.0 && millis <= 1e4).then(|| Span::from_secs_f64(millis / 1e3))
 }
 
 /// Longer than it takes a machine to wake up.

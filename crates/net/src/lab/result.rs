@@ -1,6 +1,7 @@
 //! The result of a run as JSON; `docs/lab.md` is its schema.
 use crate::error::Error;
 use crate::kernel::record::Totals;
+use crate::kernel::status::latency_quantile;
 use ackademy::record::{Column, Outcome, Table};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fs;
@@ -75,27 +76,15 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// From the agent's histogram, whose buckets are quarters of powers of two.
+    /// From the agent's histogram, each at most a quarter too large.
     pub fn new(totals: &Totals) -> Self {
-        let count: u64 = totals.latency.iter().sum();
-        let quantile = |ratio: f64| {
-            let rank = (ratio * count as f64).ceil() as u64;
-            let mut seen = 0;
-            let bucket = totals.latency.iter().position(|bucket| {
-                seen += bucket;
-                seen >= rank.max(1)
-            });
-            bucket.map_or(f64::NAN, |bucket| middle_ns(bucket) / 1e3)
+        let none = totals.latency.iter().all(|&count| count == 0);
+        let quantile = |ratio| {
+            let span = latency_quantile(&totals.latency, ratio);
+            if none { f64::NAN } else { span.0 as f64 / 1e3 }
         };
         Self { p50: quantile(0.5), p99: quantile(0.99) }
     }
-}
-
-/// The middle of a bucket: `4 k + q` counts from `(4 + q) 2^(k - 2)` on, `(5 + q) 2^(k - 2)`
-/// excluded.
-fn middle_ns(bucket: usize) -> f64 {
-    let (power, quarter) = (bucket / 4, bucket % 4);
-    (4.5 + quarter as f64) * f64::powi(2.0, power as i32 - 2)
 }
 
 /// Counts of one flow.

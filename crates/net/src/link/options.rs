@@ -219,7 +219,8 @@ fn rate(text: &str) -> Result<f64, String> {
     Ok(mbps)
 }
 
-fn millis(text: &str) -> Result<f64, String> {
+/// A length of time with its unit, in milliseconds.
+pub(crate) fn millis(text: &str) -> Result<f64, String> {
     match split(text) {
         Some((number, "us")) => Ok(number / 1e3),
         Some((number, "ms")) => Ok(number),
