@@ -67,7 +67,12 @@ fn emulate(network: &Network, late: &mut dyn FnMut() -> Span) -> Totals {
         }
         fabric.inject(at, 0, &datagram(address(1, flow), address(2, flow), size, 0));
     }
-    fabric.finish(network.duration)
+    let losses = fabric.losses();
+    let totals = fabric.finish(network.duration);
+    for (losses, flow) in losses.iter().zip(&totals.flows) {
+        assert_eq!(losses.packets(), flow.queue_drops + flow.random_losses, "as who watches sees");
+    }
+    totals
 }
 
 /// Compares everything that both count.

@@ -73,6 +73,7 @@ pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
     plan.assumptions.append(&mut hosts.notes);
     let ports = std::mem::take(&mut hosts.ports);
     let fabric = fabric(network, &plan, options.seed)?;
+    let losses = fabric.losses();
     let closed = Arc::new(Mutex::new(Closed::default()));
     let name = format!("ack{}", std::process::id());
     let agent = agent(&plan, options, &name, &closed)?;
@@ -92,6 +93,7 @@ pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
         foreign: options.client == Client::Iperf3,
         content: &content,
         arrived: &arrived,
+        losses: &losses,
         header: plan.header,
         seed: options.seed,
         epoch,

@@ -5,6 +5,7 @@ use super::plan::{Flow, KERNEL, Pair};
 use super::receivers::Arrived;
 use super::tcp_info::TcpInfo;
 use super::watch::{Packet, Watch};
+use crate::link::fabric::Losses;
 use crate::namespace::Namespace;
 use ackademy::record::FlowRow;
 use ackademy::rng::Seed;
@@ -31,6 +32,8 @@ pub struct Setting<'a> {
     pub content: &'a Content,
     /// What has arrived, by flow.
     pub arrived: &'a [Arrived],
+    /// What the network has dropped, by flow.
+    pub losses: &'a [Losses],
     /// Headers of a data packet.
     pub header: Bytes,
     /// Of the applications' draws.

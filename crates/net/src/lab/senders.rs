@@ -276,6 +276,7 @@ impl<'a> Senders<'a> {
             for (index, (sender, flow)) in self.ends.iter().zip(self.setting.flows).enumerate() {
                 if flow.start <= at && !self.setting.is_foreign(flow) {
                     sender.watch.sample(at, index as u32, &mut self.series);
+                    self.series.lost_packets.push(self.setting.losses[index].packets());
                 }
             }
             self.next_sample += self.setting.sample_interval;

@@ -79,7 +79,7 @@ impl Watch {
         self.latest = info;
     }
 
-    /// The latest reading as a row of the time series.
+    /// The latest reading as a row of the time series, but for `lost_packets`, which the network knows.
     pub fn sample(&self, time: Time, flow: u32, series: &mut FlowSeries) {
         let info = &self.latest;
         let known = |value: f64| if value > 0.0 { value } else { f64::NAN };
@@ -97,7 +97,6 @@ impl Watch {
         let pacing = mbps(self.packet.wire(info.pacing_rate));
         let paced = self.paced && info.pacing_rate < NO_PACING;
         series.pacing_mbps.push(if paced { known(pacing) } else { f64::NAN });
-        series.lost_packets.push(u64::from(info.total_retrans));
     }
 
     /// Fills in what the sender's end knows.

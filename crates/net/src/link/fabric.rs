@@ -15,6 +15,8 @@ use ackademy::units::{Bytes, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most bytes of packets inside the network; what comes on top is refused and counted. A scenario
 /// may have queues without a limit, a machine has not.
@@ -50,6 +52,18 @@ pub struct FlowCounts {
     /// Sum of the times between entering and arriving, in nanoseconds, as the links decided them:
     /// the emulator's lateness comes on top.
     pub owd_sum: u128,
+}
+
+/// Data packets of a flow that were dropped or lost so far, for who watches a network that runs in
+/// another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Losses(Arc<AtomicU64>);
+
+impl Losses {
+    /// How many.
+    pub fn packets(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// A packet that is due at a port.
@@ -115,6 +129,7 @@ pub struct Fabric {
     by_addresses: BTreeMap<(IpAddr, IpAddr), u32>,
     by_port: BTreeMap<usize, u32>,
     flows: Vec<FlowCounts>,
+    losses: Vec<Losses>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Time, then order of scheduling, as in the simulator.
@@ -142,6 +157,7 @@ impl Fabric {
             by_addresses: BTreeMap::new(),
             by_port: BTreeMap::new(),
             flows: Vec::new(),
+            losses: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
             events: BinaryHeap::new(),
@@ -184,6 +200,7 @@ impl Fabric {
     fn add_ways(&mut self, route: &Route, [near, far]: [usize; 2]) -> [u32; 2] {
         let flow = self.flows.len() as u32;
         self.flows.push(FlowCounts::default());
+        self.losses.push(Losses::default());
         let first = self.ways.len() as u32;
         self.ways.push(Way { flow, forward: true, links: route.forward.clone(), port: far });
         self.ways.push(Way { flow, forward: false, links: route.reverse.clone(), port: near });
@@ -273,6 +290,11 @@ impl Fabric {
         self.inside
     }
 
+    /// What each flow has lost, in the order they were added: it counts on while the network runs.
+    pub fn losses(&self) -> Vec<Losses> {
+        self.losses.clone()
+    }
+
     /// Ends the run at `end` and hands over what was counted.
     pub fn finish(mut self, end: Time) -> Totals {
         self.advance(end);
@@ -331,14 +353,8 @@ impl Fabric {
     fn settle(&mut self, offer: Offer, index: u32) {
         match offer {
             Offer::Held { .. } => {}
-            Offer::Dropped => {
-                self.count(index, |counts| counts.queue_drops += 1);
-                self.release(index);
-            }
-            Offer::Lost => {
-                self.count(index, |counts| counts.random_losses += 1);
-                self.release(index);
-            }
+            Offer::Dropped => self.lose(index, |counts| counts.queue_drops += 1),
+            Offer::Lost => self.lose(index, |counts| counts.random_losses += 1),
             Offer::Arrives { at, twice, .. } => {
                 self.slots[index as usize].packet.hop += 1;
                 self.schedule(at, Event::Arrive(index));
@@ -349,6 +365,17 @@ impl Fabric {
                 }
             }
         }
+    }
+
+    /// Ends a packet that will not arrive.
+    fn lose(&mut self, index: u32, add: impl FnOnce(&mut FlowCounts)) {
+        let slot = &self.slots[index as usize];
+        if slot.counted {
+            let flow = self.ways[slot.way as usize].flow;
+            self.losses[flow as usize].0.fetch_add(1, Ordering::Relaxed);
+        }
+        self.count(index, add);
+        self.release(index);
     }
 
     fn count(&mut self, index: u32, add: impl FnOnce(&mut FlowCounts)) {
