@@ -57,31 +57,15 @@ impl Sim {
         (index, seed): (u64, Seed),
         build: &mut Builder<E>,
     ) -> Result<(), E> {
-        let mut rng = seed.stream("start", index);
-        let spread = plan.start_spread.as_secs_f64();
-        let start = plan.start + Span::from_secs_f64(rng.uniform() * spread);
-        let TrafficSpec::Poisson { per_s, .. } = plan.traffic else {
-            return self.add_connection(network, plan, (start, index, seed), build);
-        };
-        let mut at = start;
-        let mut arrival = 0;
-        loop {
-            at += Span::from_secs_f64(rng.exponential(1.0 / per_s));
-            if at >= plan.stop.min(network.duration) {
-                return Ok(());
-            }
-            let one = ConnectionPlan { name: format!("{}_{arrival}", plan.name), ..plan.clone() };
-            let stream = (index << 32) | (1 + arrival);
-            self.add_connection(network, &one, (at, stream, seed), build)?;
-            arrival += 1;
-        }
+        arrivals(plan, index, seed, network.duration)
+            .try_for_each(|arrival| self.add_connection(network, plan, (arrival, seed), build))
     }
 
     fn add_connection<E>(
         &mut self,
         network: &Network,
         plan: &ConnectionPlan,
-        (start, stream, seed): (Time, u64, Seed),
+        (Arrival { at: start, stream, name: own }, seed): (Arrival, Seed),
         build: &mut Builder<E>,
     ) -> Result<(), E> {
         let connection = self.connections.len() as u32;
@@ -93,7 +77,7 @@ impl Sim {
             governor.subflow_added(id, &Sender::flow_info(&plan.sender, start, own_seed));
             let sender = Sender::new(&plan.sender, &Governor { coupled: governor.as_mut(), id });
             let many = plan.subflows.len() > 1;
-            let name = if many { format!("{}.{index}", plan.name) } else { plan.name.clone() };
+            let name = if many { format!("{own}.{index}") } else { own.clone() };
             let paths = (self.add_path(&route.forward), self.add_path(&route.reverse));
             let flow = flow(network, plan, route, (connection, id, start, name, sender), paths);
             self.flows.push(flow);
@@ -148,6 +132,38 @@ impl Sim {
         };
         feeder.iter().zip(&self.links).map(passed).collect()
     }
+}
+
+/// A connection begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub at: Time,
+    /// Number of its random streams, its own in the network.
+    pub stream: u64,
+    /// Unique.
+    pub name: String,
+}
+
+/// When the connections of the plan at `index` begin: one, or all of a Poisson source until `end`.
+pub fn arrivals(
+    plan: &ConnectionPlan,
+    index: u64,
+    seed: Seed,
+    end: Time,
+) -> impl Iterator<Item = Arrival> {
+    let mut rng = seed.stream("start", index);
+    let spread = plan.start_spread.as_secs_f64();
+    let mut at = plan.start + Span::from_secs_f64(rng.uniform() * spread);
+    let end = plan.stop.min(end);
+    (0..).map_while(move |number| {
+        let TrafficSpec::Poisson { per_s, .. } = plan.traffic else {
+            return (number == 0).then(|| Arrival { at, stream: index, name: plan.name.clone() });
+        };
+        at += Span::from_secs_f64(rng.exponential(1.0 / per_s));
+        let stream = (index << 32) | (1 + number);
+        (at < end).then(|| Arrival { at, stream, name: format!("{}_{number}", plan.name) })
+    })
 }
 
 fn flow(

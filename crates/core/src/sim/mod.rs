@@ -13,6 +13,7 @@ use crate::rng::Seed;
 use crate::scenario::network::{ConnectionPlan, Network};
 use crate::sender::Sender;
 use crate::units::{Bytes, Rate, Span, Time};
+pub use build::{Arrival, arrivals};
 use link::{InPipe, Link, Offer};
 use packet::{Kind, Packet};
 use std::cmp::Reverse;

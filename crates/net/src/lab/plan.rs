@@ -4,6 +4,7 @@ use ackademy::control::Recovery;
 use ackademy::rng::Seed;
 use ackademy::scenario::network::{LinkPlan, RatePlan, Route};
 use ackademy::scenario::{ConnectionPlan, EcnSpec, Network, QueueSpec, TrafficSpec};
+use ackademy::sim::{self, Arrival};
 use ackademy::units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -95,7 +96,8 @@ impl Plan {
                 plan.pairs.push(pair);
                 plan.pairs.len() - 1
             });
-            for (start, stream, name) in starts(network, connection, index as u64, seed) {
+            let arrivals = sim::arrivals(connection, index as u64, seed, network.duration);
+            for Arrival { at: start, stream, name } in arrivals {
                 let number = plan.flows.len();
                 if number >= FLOWS_MAX {
                     return Err(Error::Input(format!(
@@ -188,30 +190,6 @@ fn check(plan: &ConnectionPlan) -> Result<(), Error> {
         )));
     }
     Ok(())
-}
-
-/// When the connections of a plan begin, their random streams and their names: the draws of
-/// `ackademy::sim`, so that starts and arrivals equal the simulator's.
-fn starts(
-    network: &Network,
-    plan: &ConnectionPlan,
-    index: u64,
-    seed: Seed,
-) -> Vec<(Time, u64, String)> {
-    let mut rng = seed.stream("start", index);
-    let spread = plan.start_spread.as_secs_f64();
-    let start = plan.start + Span::from_secs_f64(rng.uniform() * spread);
-    let TrafficSpec::Poisson { per_s, .. } = plan.traffic else {
-        return vec![(start, index, plan.name.clone())];
-    };
-    let end = plan.stop.min(network.duration);
-    let mut at = start;
-    let arrivals = std::iter::from_fn(|| {
-        at += Span::from_secs_f64(rng.exponential(1.0 / per_s));
-        (at < end).then_some(at)
-    });
-    let numbered = (0_u64..).zip(arrivals.take(FLOWS_MAX + 1));
-    numbered.map(|(n, at)| (at, (index << 32) | (1 + n), format!("{}_{n}", plan.name))).collect()
 }
 
 fn pair(network: &Network, plan: &ConnectionPlan, family: Family) -> Pair {
