@@ -38,7 +38,7 @@ fn flows_move_their_data_under_controllers_of_user_space() {
         let (key, flow) = closed[0];
         assert!(flow.samples > 100 && flow.decisions > 100, "{name}: {flow:?}");
         assert_eq!((flow.fallbacks, flow.refused, flow.invalid), (0, 0, 0), "{name}");
-        assert_eq!((totals.opened, totals.closed, closed.len()), (1, 1, 1), "{name}");
+        assert_eq!((totals.counts.opened, totals.counts.closed, closed.len()), (1, 1, 1), "{name}");
         assert_eq!(key.remote.ip().to_string(), "10.77.0.2");
         let share = transfer.received as f64 / kernel as f64;
         assert!(share > 0.4, "{name}: {share} of what the kernel's CUBIC moves");
@@ -230,7 +230,7 @@ fn a_controller_that_panics_leaves_its_flow_to_cubic_and_the_others_alone() {
         bench.transfer(&served.name, secs(1.0), |_, _| {}).check();
     }
     let (totals, closed) = served.finish_without(1);
-    assert_eq!(totals.invalid, 1, "one decision to abandon");
+    assert_eq!(totals.counts.invalid, 1, "one decision to abandon");
     assert_eq!(closed.len(), 1, "the panicked controller is gone");
     assert_eq!(closed[0].1.fallbacks, 0);
 }

@@ -212,12 +212,12 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         options.slots
     );
     agent.run(stop)?;
-    let (totals, answers) = (agent.totals(), agent.answers());
+    let (counts, answers) = (agent.totals().counts, agent.answers());
     eprintln!(
         "ackademyd: {} flows, {} decisions, {} falls to CUBIC; answers after p50 {} us, p99 {} us",
-        totals.opened,
-        totals.decisions,
-        totals.fallbacks,
+        counts.opened,
+        counts.decisions,
+        counts.fallbacks,
         answers.quantile(0.5).0 / 1000,
         answers.quantile(0.99).0 / 1000
     );

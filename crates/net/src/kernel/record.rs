@@ -3,6 +3,7 @@
 //! The counts of packets in them are the kernel's: 32 bits that wrap.
 
 use super::NAME_MAX;
+use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
 pub const ABI_VERSION: u32 = 1;
@@ -251,26 +252,34 @@ impl Origin {
     }
 }
 
-/// Counts over all flows since the maps were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Counts over all flows, open and closed, since the maps were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[repr(C)]
-pub struct Totals {
+pub struct Counts {
     /// Flows that got a slot.
     pub opened: u64,
     /// Flows that gave it back.
     pub closed: u64,
-    /// Flows that found no slot.
+    /// Flows that found no slot and are under CUBIC.
     pub without_slot: u64,
-    /// Records that went up.
+    /// Samples that went up.
     pub samples: u64,
-    /// Decisions taken.
+    /// Decisions that were applied.
     pub decisions: u64,
     /// Falls to CUBIC.
     pub fallbacks: u64,
-    /// Records that the full ring refused.
+    /// Samples that the full ring refused.
     pub refused: u64,
     /// Decisions that no sender can obey.
     pub invalid: u64,
+}
+
+/// What is counted over all flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Totals {
+    /// Of each event.
+    pub counts: Counts,
     /// From record to applied decision: four buckets per power of two of nanoseconds.
     pub latency: [u64; LATENCY_BUCKETS],
 }

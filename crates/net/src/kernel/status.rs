@@ -1,7 +1,7 @@
 //! What is served now, read from the pinned maps alone: it needs no daemon and disturbs none.
 use super::agent::flow_key;
 use super::pins::{self, Maps};
-use super::record::{Flow, LATENCY_BUCKETS, PACING_NONE, Totals, state};
+use super::record::{Counts, Flow, LATENCY_BUCKETS, PACING_NONE, Totals, state};
 use super::table::Table;
 use crate::clock;
 use crate::error::Error;
@@ -25,27 +25,6 @@ pub struct Status {
     pub latency: Latency,
     /// Those that are open, the oldest first.
     pub flows: Vec<FlowStatus>,
-}
-
-/// Counts over all flows, open and closed.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Counts {
-    /// Flows that got a slot.
-    pub opened: u64,
-    /// Flows that gave it back.
-    pub closed: u64,
-    /// Flows that found no slot and are under CUBIC.
-    pub without_slot: u64,
-    /// Samples that went up.
-    pub samples: u64,
-    /// Decisions that were applied.
-    pub decisions: u64,
-    /// Falls to CUBIC.
-    pub fallbacks: u64,
-    /// Samples that the full ring refused.
-    pub refused: u64,
-    /// Decisions that no sender can obey.
-    pub invalid: u64,
 }
 
 /// Quantiles, in microseconds, each at most a quarter too large; zero before the first decision.
@@ -113,18 +92,10 @@ impl Status {
             name,
             daemon: pins::daemon(folder),
             slots: table.len(),
-            counts: Counts::of(&totals),
+            counts: totals.counts,
             latency: Latency::of(&totals),
             flows: flows.iter().map(|flow| FlowStatus::of(flow, now)).collect(),
         })
-    }
-}
-
-impl Counts {
-    fn of(totals: &Totals) -> Self {
-        let Totals { opened, closed, without_slot, samples, .. } = *totals;
-        let Totals { decisions, fallbacks, refused, invalid, .. } = *totals;
-        Self { opened, closed, without_slot, samples, decisions, fallbacks, refused, invalid }
     }
 }
 

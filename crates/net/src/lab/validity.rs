@@ -44,7 +44,7 @@ pub fn control_faults(
             Some(_) => {}
         }
     }
-    let without_slot = served.map_or(0, |totals| totals.without_slot);
+    let without_slot = served.map_or(0, |totals| totals.counts.without_slot);
     if without_slot > 0 {
         faults.push(format!("{without_slot} connections found no place for a controller"));
     }
@@ -54,24 +54,17 @@ pub fn control_faults(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::record::LATENCY_BUCKETS;
+    use crate::kernel::record::{Counts, LATENCY_BUCKETS};
     use crate::lab::plan::{Family, Plan};
     use crate::lab::result::AgentFlow;
     use ackademy::record::{FlowRow, FlowSeries};
     use ackademy::rng::Seed;
     use ackademy::scenario::Scenario;
 
-    const TOTALS: Totals = Totals {
-        opened: 2,
-        closed: 2,
-        without_slot: 0,
-        samples: 0,
-        decisions: 0,
-        fallbacks: 0,
-        refused: 0,
-        invalid: 0,
-        latency: [0; LATENCY_BUCKETS],
-    };
+    fn totals(without_slot: u64) -> Totals {
+        let counts = Counts { opened: 2, closed: 2, without_slot, ..Counts::default() };
+        Totals { counts, latency: [0; LATENCY_BUCKETS] }
+    }
 
     /// Two flows under controllers, one under the kernel's, and a governed one that never began.
     fn flows() -> (Vec<Flow>, Sent) {
@@ -106,28 +99,28 @@ mod tests {
     #[test]
     fn flows_that_kept_their_controllers_are_no_fault() {
         let (flows, sent) = flows();
-        let faults = control_faults(&flows, &sent, &closed([Some(0); 2]), Some(&TOTALS));
+        let faults = control_faults(&flows, &sent, &closed([Some(0); 2]), Some(&totals(0)));
         assert_eq!(faults, Vec::<String>::new());
     }
 
     #[test]
     fn a_flow_that_lost_its_controller_is_named() {
         let (flows, sent) = flows();
-        let faults = control_faults(&flows, &sent, &closed([Some(0), None]), Some(&TOTALS));
+        let faults = control_faults(&flows, &sent, &closed([Some(0), None]), Some(&totals(0)));
         assert_eq!(faults, ["flow \"b\" lost its controller"]);
     }
 
     #[test]
     fn decisions_that_no_sender_can_obey_are_a_fault() {
         let (flows, sent) = flows();
-        let faults = control_faults(&flows, &sent, &closed([Some(3), Some(0)]), Some(&TOTALS));
+        let faults = control_faults(&flows, &sent, &closed([Some(3), Some(0)]), Some(&totals(0)));
         assert_eq!(faults, ["flow \"a\": 3 decisions that no sender can obey"]);
     }
 
     #[test]
     fn connections_without_a_slot_are_a_fault() {
         let (flows, sent) = flows();
-        let served = Totals { without_slot: 2, ..TOTALS };
+        let served = totals(2);
         let faults = control_faults(&flows, &sent, &closed([Some(0); 2]), Some(&served));
         assert_eq!(faults, ["2 connections found no place for a controller"]);
     }
