@@ -1,6 +1,6 @@
 """The compiled core: scenario files, the simulator, the table of controllers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -154,8 +154,13 @@ class Scenario:
         """
     def canonical(self) -> str:
         """The resolved scenario as TOML, with a digest of each trace: equal text, equal results."""
-    def with_controller(self, cc: str, params: Mapping[str, float | str]) -> Scenario:
-        """The same network with every flow under this controller.
+    def with_controller(
+        self,
+        cc: str,
+        params: Mapping[str, float | str],
+        entries: Sequence[str] | None = None,
+    ) -> Scenario:
+        """The same network with every flow under this controller, or those of some entries.
 
         Raises:
             ControllerError: if the controller or a setting is unknown or out of range.
@@ -172,6 +177,9 @@ class Scenario:
     @property
     def flows(self) -> list[str]:
         """Names of the flows."""
+    @property
+    def entries(self) -> list[str]:
+        """Names of the file's `[[flow]]`, each of which may stand for several flows."""
     @property
     def controllers(self) -> list[str]:
         """The controller of each flow."""

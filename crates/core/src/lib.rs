@@ -6,6 +6,7 @@ pub mod control;
 pub mod controllers;
 pub mod coupled;
 pub mod delivery_rate;
+pub mod histogram;
 pub mod learners;
 pub mod params;
 pub mod receiver;

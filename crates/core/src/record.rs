@@ -1,4 +1,5 @@
 //! What a run leaves behind: one row per flow and link, and time series in columns.
+use crate::histogram::SpanHistogram;
 use crate::units::Span;
 
 /// Counters and means of one flow (subflow).
@@ -44,6 +45,10 @@ pub struct FlowRow {
     pub rtt_min_ms: f64,
     /// The largest.
     pub rtt_max_ms: f64,
+    /// The median, to 0.8 %; NaN where it was not taken.
+    pub rtt_p50_ms: f64,
+    /// The 95th percentile, likewise.
+    pub rtt_p95_ms: f64,
     /// Mean over in-order deliveries of the sender's latest sample: how Kong 2018's numbers were
     /// taken (proposed: fits the published ones).
     pub rtt_at_delivery_ms: f64,
@@ -177,6 +182,11 @@ pub fn mean_ms(sum_ns: u128, count: u64) -> f64 {
     if count == 0 { f64::NAN } else { sum_ns as f64 / count as f64 / 1e6 }
 }
 
+/// A quantile in milliseconds; NaN without spans.
+pub fn quantile_ms(spans: &SpanHistogram, permille: u64) -> f64 {
+    spans.quantile(permille).map_or(f64::NAN, Span::as_millis_f64)
+}
+
 /// A named list of columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -250,6 +260,8 @@ fn flows(rows: &[FlowRow], names: Vec<String>) -> Table {
         ("rtt_mean_ms", numbers(|row| row.rtt_mean_ms)),
         ("rtt_min_ms", numbers(|row| row.rtt_min_ms)),
         ("rtt_max_ms", numbers(|row| row.rtt_max_ms)),
+        ("rtt_p50_ms", numbers(|row| row.rtt_p50_ms)),
+        ("rtt_p95_ms", numbers(|row| row.rtt_p95_ms)),
         ("rtt_at_delivery_ms", numbers(|row| row.rtt_at_delivery_ms)),
         ("base_rtt_ms", numbers(|row| row.base_rtt_ms)),
         ("owd_mean_ms", numbers(|row| row.owd_mean_ms)),

@@ -40,11 +40,19 @@ impl Scenario {
         self.core.canonical()
     }
 
-    fn with_controller(&self, cc: &str, params: BTreeMap<String, Setting>) -> PyResult<Self> {
+    #[pyo3(signature = (cc, params, entries=None))]
+    fn with_controller(
+        &self,
+        cc: &str,
+        params: BTreeMap<String, Setting>,
+        entries: Option<Vec<String>>,
+    ) -> PyResult<Self> {
         let params: Vec<(String, ParamValue)> =
             params.into_iter().map(|(name, setting)| (name, setting.into())).collect();
         check(cc, &params)?;
-        let core = self.core.with_controller(cc, &params).map_err(errors::scenario)?;
+        let chosen =
+            |name: &str| entries.as_ref().is_none_or(|names| names.iter().any(|own| own == name));
+        let core = self.core.with_controller_for(cc, &params, &chosen).map_err(errors::scenario)?;
         Ok(Self { core, origin: self.origin.clone() })
     }
 
@@ -66,6 +74,11 @@ impl Scenario {
     #[getter]
     fn flows(&self) -> Vec<&str> {
         self.core.network.connections.iter().map(|plan| plan.name.as_str()).collect()
+    }
+
+    #[getter]
+    fn entries(&self) -> Vec<String> {
+        self.core.entry_names()
     }
 
     #[getter]

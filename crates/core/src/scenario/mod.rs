@@ -123,8 +123,26 @@ impl Scenario {
         controller: &str,
         params: &[(String, ParamValue)],
     ) -> Result<Self, ScenarioError> {
+        self.with_controller_for(controller, params, &|_| true)
+    }
+
+    /// The same scenario with another controller for the flows whose entries `chosen` picks by name
+    /// (see [`Self::entry_names`]); the others keep theirs.
+    ///
+    /// # Errors
+    ///
+    /// If the controller or one of its settings is unknown or out of range.
+    pub fn with_controller_for(
+        &self,
+        controller: &str,
+        params: &[(String, ParamValue)],
+        chosen: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, ScenarioError> {
         let mut spec = self.spec.clone();
-        for flow in &mut spec.flow {
+        for (flow, name) in spec.flow.iter_mut().zip(self.entry_names()) {
+            if !chosen(&name) {
+                continue;
+            }
             controller.clone_into(&mut flow.controller);
             flow.params = params
                 .iter()
@@ -148,6 +166,14 @@ impl Scenario {
             message: fault.to_string(),
         })?;
         Ok(Self { spec, network, ..self.clone() })
+    }
+
+    /// Names of the `[[flow]]` entries: their own, or `flow` and their number; an entry with a
+    /// `count` stands for several flows.
+    pub fn entry_names(&self) -> Vec<String> {
+        let own = self.spec.flow.iter().enumerate();
+        own.map(|(index, flow)| flow.name.clone().unwrap_or_else(|| format!("flow{index}")))
+            .collect()
     }
 
     /// The scenario's name: its own, or its file's.

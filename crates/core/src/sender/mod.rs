@@ -1,6 +1,7 @@
 //! The sending end of a flow, without I/O: packets, loss recovery, timers, pacing. Used by the
 //! simulator and by every transport of our own; it drives a [`Coupled`] and obeys its [`Control`].
 use crate::control::{Control, Coupled, FlowInfo, Recovery, Send, SubflowId, Verdict};
+use crate::histogram::SpanHistogram;
 use crate::rtt::RtoLimits;
 use crate::scenario::SenderConfig;
 use crate::sim::packet::Packet;
@@ -53,7 +54,7 @@ pub struct Outgoing {
 }
 
 /// Counters of a sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
     /// Packets sent, retransmissions included.
     pub sent_packets: u64,
@@ -77,6 +78,8 @@ pub struct SenderStats {
     pub rtt_min: u64,
     /// The largest.
     pub rtt_max: u64,
+    /// How they are distributed.
+    pub rtt_histogram: SpanHistogram,
 }
 
 impl SenderStats {
@@ -89,6 +92,7 @@ impl SenderStats {
         self.rtt_sum += u128::from(rtt.0);
         self.rtt_min = self.rtt_min.min(rtt.0);
         self.rtt_max = self.rtt_max.max(rtt.0);
+        self.rtt_histogram.add(rtt, 1);
     }
 
     fn sent(&mut self, packet: Outgoing) {

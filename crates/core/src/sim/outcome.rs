@@ -2,7 +2,7 @@
 use super::link::Link;
 use super::packet::Kind;
 use super::{Flow, Sim};
-use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms};
+use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms, quantile_ms};
 use crate::units::{Span, Time};
 
 impl Sim {
@@ -68,6 +68,8 @@ impl Sim {
             rtt_mean_ms: mean_ms(sent.rtt_sum, sent.rtt_samples),
             rtt_min_ms: if no_rtt { f64::NAN } else { Span(sent.rtt_min).as_millis_f64() },
             rtt_max_ms: if no_rtt { f64::NAN } else { Span(sent.rtt_max).as_millis_f64() },
+            rtt_p50_ms: quantile_ms(&sent.rtt_histogram, 500),
+            rtt_p95_ms: quantile_ms(&sent.rtt_histogram, 950),
             rtt_at_delivery_ms: mean_ms(arrived.rtt_at_delivery_sum, arrived.rtt_at_delivery_count),
             base_rtt_ms: flow.base_rtt.as_millis_f64(),
             owd_mean_ms: mean_ms(arrived.owd_sum, arrived.packets),

@@ -137,6 +137,8 @@ impl Client<'_> {
             rtt_mean_ms: millis(&rtt["mean_rtt"]),
             rtt_min_ms: millis(&rtt["min_rtt"]),
             rtt_max_ms: millis(&rtt["max_rtt"]),
+            rtt_p50_ms: f64::NAN,
+            rtt_p95_ms: f64::NAN,
             rtt_at_delivery_ms: f64::NAN,
             fct_mean_ms: f64::NAN,
             ..FlowRow::default()

@@ -1,6 +1,7 @@
 //! What is measured of a sender: readings of its `TCP_INFO`, added up as `docs/lab.md` says.
 use super::tcp_info::{RECOVERY, TcpInfo};
-use ackademy::record::{FlowRow, FlowSeries, mean_ms};
+use ackademy::histogram::SpanHistogram;
+use ackademy::record::{FlowRow, FlowSeries, mean_ms, quantile_ms};
 use ackademy::units::{Bytes, Rate, Span, Time};
 
 /// Longest time between readings of a sender that has something to send.
@@ -24,7 +25,7 @@ impl Packet {
 }
 
 /// Sums over the readings of one sender.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Watch {
     packet: Packet,
     paced: bool,
@@ -32,6 +33,8 @@ pub struct Watch {
     in_order: u64,
     readings: u64,
     srtt_max: Span,
+    /// Smoothed round trips, each as often as packets were delivered since the reading before.
+    srtt_histogram: SpanHistogram,
     /// Sum of smoothed round trips in nanoseconds, each as often as packets were delivered since the
     /// reading before, and how often in all.
     by_packet: (u128, u64),
@@ -50,6 +53,7 @@ impl Watch {
             in_order: 0,
             readings: 0,
             srtt_max: Span::ZERO,
+            srtt_histogram: SpanHistogram::default(),
             by_packet: (0, 0),
             by_arrival: (0, 0),
             recoveries: 0,
@@ -63,6 +67,7 @@ impl Watch {
             self.readings += 1;
             self.srtt_max = self.srtt_max.max(srtt);
             let packets = u64::from(info.delivered.wrapping_sub(self.latest.delivered));
+            self.srtt_histogram.add(srtt, packets as u32);
             let arrived = in_order - self.in_order;
             for ((sum, count), weight) in
                 [(&mut self.by_packet, packets), (&mut self.by_arrival, arrived)]
@@ -117,6 +122,8 @@ impl Watch {
         let min = Span::from_micros(u64::from(info.min_rtt)).as_millis_f64();
         row.rtt_min_ms = if known { min } else { f64::NAN };
         row.rtt_max_ms = if known { self.srtt_max.as_millis_f64() } else { f64::NAN };
+        row.rtt_p50_ms = quantile_ms(&self.srtt_histogram, 500);
+        row.rtt_p95_ms = quantile_ms(&self.srtt_histogram, 950);
         row.timeouts = u64::from(info.total_rto);
         row.recoveries = self.recoveries;
     }

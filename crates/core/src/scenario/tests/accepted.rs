@@ -103,6 +103,19 @@ fn with_controller_changes_every_flow_and_nothing_else() {
 }
 
 #[test]
+fn a_controller_may_go_to_some_entries_only() {
+    let text = format!("{DUMBBELL}\n[[flow]]\nname = \"other\"\ncontroller = \"cubic\"\n");
+    let scenario = Scenario::parse(&text, "mixed.toml").unwrap();
+    let names = scenario.entry_names();
+    assert_eq!(names.last().map(String::as_str), Some("other"));
+    let mixed = scenario.with_controller_for("rl_tcp", &[], &|name| name == "other").unwrap();
+    for (flow, old) in mixed.spec.flow.iter().zip(&scenario.spec.flow) {
+        let chosen = flow.name.as_deref() == Some("other");
+        assert_eq!(flow.controller, if chosen { "rl_tcp" } else { old.controller.as_str() });
+    }
+}
+
+#[test]
 fn a_scenario_without_a_name_has_its_files() {
     assert_eq!(rich().name(), "rich");
     assert_eq!(Scenario::parse(DUMBBELL, "dir/two words.toml").unwrap().name(), "two words");
