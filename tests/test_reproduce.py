@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from ackademy import reproduce
+from ackademy.claims import Bound, Case, Claim
 from ackademy.measures import COLUMNS
-from ackademy.papers import Claim, Experiment, Row
-from ackademy.reproduce import Measured, Reproduction, check, difference_ratio
+from ackademy.papers import Experiment, Row
+from ackademy.reproduce import Measured, Reproduction, check_rows, difference_ratio
 
 
 def test_deterministic_row_is_run_once_and_missing_rows_never(result: Reproduction) -> None:
@@ -67,6 +68,14 @@ def measured(name: str, throughput: float, spread: float) -> Measured:
     return Measured(Row(name, "g", {}), samples, {}, None)
 
 
+def claim_of(bound: Bound, limit: float, *cases: tuple[str, str | None]) -> Claim:
+    """That mean throughput keeps the bound in these cases, each a scheme and perhaps another."""
+    named = tuple(
+        Case((ours, "g"), (other, "g") if other is not None else None) for ours, other in cases
+    )
+    return Claim("", "", "throughput_mean_mbps", named, bound, limit)
+
+
 @pytest.mark.parametrize(
     ("throughput", "spread", "verdict"),
     [(12.0, 0.1, "holds"), (10.0, 0.1, "does not hold"), (10.9, 1.0, "undecided")],
@@ -75,16 +84,48 @@ def test_claim_holds_when_its_whole_interval_is_beyond_the_bound(
     throughput: float, spread: float, verdict: str
 ) -> None:
     rows = {("a", "g"): measured("a", throughput, spread), ("b", "g"): measured("b", 10.0, 0.1)}
-    claim = Claim("", "", "throughput_mean_mbps", ("a", "g"), ("b", "g"), min_ratio=1.09)
-    assert check(claim, rows).verdict == verdict
+    assert check_rows(claim_of("min_ratio", 1.09, ("a", "b")), rows).verdict == verdict
 
 
 def test_upper_bound_of_a_claim_is_read_from_the_other_side() -> None:
     rows = {("a", "g"): measured("a", 5.0, 0.1), ("b", "g"): measured("b", 10.0, 0.1)}
-    claim = Claim("", "", "throughput_mean_mbps", ("a", "g"), ("b", "g"), max_ratio=0.6)
-    assert check(claim, rows).verdict == "holds"
-    claim = Claim("", "", "throughput_mean_mbps", ("b", "g"), ("a", "g"), max_ratio=0.6)
-    assert check(claim, rows).verdict == "does not hold"
+    assert check_rows(claim_of("max_ratio", 0.6, ("a", "b")), rows).verdict == "holds"
+    assert check_rows(claim_of("max_ratio", 0.6, ("b", "a")), rows).verdict == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("bound", "limit", "verdict"),
+    [
+        ("min_value", 4.5, "holds"),
+        ("min_value", 5.5, "does not hold"),
+        ("max_value", 5.5, "holds"),
+        ("max_value", 4.5, "does not hold"),
+    ],
+)
+def test_claim_about_a_value_needs_no_other_row(bound: Bound, limit: float, verdict: str) -> None:
+    rows = {("a", "g"): measured("a", 5.0, 0.1)}
+    checked = check_rows(claim_of(bound, limit, ("a", None)), rows)
+    assert checked.verdict == verdict
+    assert checked.observed is not None
+    assert checked.observed.value == pytest.approx(5.0, abs=0.1)
+
+
+def test_difference_may_be_bounded_from_above() -> None:
+    rows = {("a", "g"): measured("a", 5.0, 0.1), ("b", "g"): measured("b", 10.0, 0.1)}
+    assert check_rows(claim_of("max_difference", -4.0, ("a", "b")), rows).verdict == "holds"
+    assert check_rows(claim_of("max_difference", -6.0, ("a", "b")), rows).verdict == "does not hold"
+
+
+def test_claim_in_all_cases_fails_with_one_of_them_and_names_it() -> None:
+    rows = {(name, "g"): measured(name, rate, 0.1) for name, rate in (("a", 5.0), ("b", 3.0))}
+    claim = claim_of("min_value", 4.0, ("a", None), ("b", None))
+    checked = check_rows(claim, rows)
+    assert checked.verdict == "does not hold"
+    assert [failed.case.row for failed in checked.failures] == [("b", "g")]
+    assert checked.observed is not None
+    assert checked.observed.value == pytest.approx(3.0, abs=0.1)
+    alone = claim_of("min_value", 4.0, ("a", None))
+    assert check_rows(alone, rows).verdict == "holds"
 
 
 def test_variances_are_compared_as_standard_deviations() -> None:

@@ -21,13 +21,14 @@ import shutil
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 import polars as pl
 
 from ackademy import _core, controllers, kernel
-from ackademy.errors import AckademyError
+from ackademy.errors import AckademyError, ScenarioError
 from ackademy.kernel import Backend, KernelRun
 from ackademy.run import measure, python_controllers, simulate
 
@@ -38,6 +39,15 @@ MEASURING: Mapping[Backend, tuple[str, ...]] = {
     "kernel": ("cells.py", "metrics.py", "run.py", "tables.py", "kernel.py", "ackademyd.py"),
 }
 """the sources between a backend and the files of a cell"""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A controller for the flows whose `[[flow]]` a glob names."""
+
+    flows: str
+    controller: str
+    params: tuple[tuple[str, float | str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,8 @@ class Cell:
     """TOML values by dotted path"""
     params: tuple[tuple[str, float | str], ...] = ()
     """settings of the controller"""
+    assignments: tuple[Assignment, ...] = ()
+    """controllers of some flows only, put in place after `controller`"""
     sample_interval_ms: float = 0.0
     """between rows of the time series; 0 for none"""
     backend: Backend = "sim"
@@ -64,13 +76,20 @@ class Cell:
         """The scenario, checked.
 
         Raises:
-            ScenarioError: if it is wrong.
-            ControllerError: if the controller is unknown, not for this backend, or its settings
+            ScenarioError: if it is wrong, or has no flow that an assignment is for.
+            ControllerError: if a controller is unknown, not for this backend, or its settings
                 are wrong.
         """
         parsed = _core.Scenario.parse(self.text, self.origin, dict(self.overrides))
         if self.controller is not None:
             parsed = parsed.with_controller(self.controller, dict(self.params))
+        for assignment in self.assignments:
+            entries = [name for name in parsed.entries if fnmatchcase(name, assignment.flows)]
+            if not entries:
+                allowed = ", ".join(parsed.entries)
+                raise ScenarioError(f"{self.origin}: flow {assignment.flows!r}: allowed: {allowed}")
+            params = dict(assignment.params)
+            parsed = parsed.with_controller(assignment.controller, params, entries)
         controllers.check(parsed.controllers, self.backend)
         return parsed
 
@@ -170,6 +189,7 @@ def _description(cell: Cell, scenario: _core.Scenario, record: KernelRun | None)
         "scenario": scenario.name,
         "controller": cell.controller,
         "params": dict(cell.params),
+        "assignments": [[a.flows, a.controller, dict(a.params)] for a in cell.assignments],
         "seed": cell.seed,
         "sample_interval_ms": cell.sample_interval_ms,
         "code": _core.CODE_HASH,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
@@ -21,8 +23,8 @@ from ackademy import (
     engines,
     experiments,
     gap,
+    kinds,
     papers,
-    reproduce,
     terminal,
     terminal_gap,
 )
@@ -33,7 +35,7 @@ from ackademy.kernel import Backend
 from ackademy.report import comparison as comparison_report
 from ackademy.report import gap as gap_report
 from ackademy.report import gap_markdown
-from ackademy.report import paper as paper_report
+from ackademy.report import index as index_report
 from ackademy.report.page import write
 from ackademy.run import read_scenario
 
@@ -234,7 +236,7 @@ def gap_command(
 
 @app.command("reproduce")
 def reproduce_command(
-    name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM")],
+    name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER[/ITEM]")],
     runs: Annotated[
         int | None, typer.Option(min=1, help="Simulations per row; the paper's number by default.")
     ] = None,
@@ -244,11 +246,13 @@ def reproduce_command(
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
 ) -> None:
-    """Run a table or figure of a paper and print it beside the published numbers.
+    """Run a table or figure of a paper, or all of them, and print it beside the published numbers.
 
     Finished simulations are kept: an interrupted command goes on where it was.
 
     Examples:
+        ackademy reproduce kong2018 --runs 10
+
         ackademy reproduce kong2018/table5
 
         ackademy reproduce kong2018/table5 --runs 10 --jobs 2
@@ -256,15 +260,25 @@ def reproduce_command(
         ackademy reproduce kong2018/table6 --engine ray --address auto
     """
     console = Console()
-    experiment = papers.load(name)
-    n_runs = runs or experiment.runs
-    cells = reproduce.all_cells(experiment, n_runs)
-    folder = out / experiment.name
-    label = f"{experiment.item} of {Path(experiment.name).parent}"
-    batch = _run_cells(cells, folder, _engine(engine, address, jobs), console, label)
-    result = reproduce.collect(experiment, n_runs, folder)
-    console.print(terminal.reproduction(result, console))
-    _write_reports(result, reports, console)
+    studies = kinds.load_all(name)
+    paper = _paper(studies[0])
+    folder = out / paper
+    label = f"{studies[0].item} of {paper}" if len(studies) == 1 else paper
+    began = time.monotonic()
+    with _resumable(), terminal.progress_bar(console, label) as progress:
+        chosen = _engine(engine, address, jobs)
+        batch = kinds.run_all(studies, runs, folder, chosen, progress)
+    spent_s = time.monotonic() - began
+    found = [(study, study.collect(runs or study.runs, folder)) for study in studies]
+    for study, findings in found:
+        console.print(findings.tables(console))
+        _write_reports(study, findings, reports, console)
+    if len(studies) > 1:
+        index = reports / f"{paper}.html"
+        write(index, index_report.page(paper, found, spent_s, _command()))
+        console.print(terminal.index(found))
+        console.print(f"all items: {index}", highlight=False, soft_wrap=True)
+    console.print(terminal.effort(batch, spent_s), highlight=False)
     _report_failures(batch)
 
 
@@ -286,10 +300,10 @@ def report(
     """
     console = Console()
     for name in names or papers.available():
-        experiment = papers.load(name)
-        result = reproduce.collect(experiment, runs or experiment.runs, out / experiment.name)
-        if any(measured.n_runs for measured in result.rows):
-            _write_reports(result, reports, console)
+        study = kinds.load(name)
+        findings = study.collect(runs or study.runs, out / _paper(study))
+        if not findings.is_empty:
+            _write_reports(study, findings, reports, console)
         else:
             console.print(f"{name}: nothing has been run yet", style="dim", highlight=False)
 
@@ -365,9 +379,15 @@ app.command("peers")(peers_module.peers)
 def _run_cells(
     cells: Sequence[Cell], folder: Path, engine: engines.Engine, console: Console, label: str
 ) -> experiments.Batch:
+    with _resumable(), terminal.progress_bar(console, label) as progress:
+        return experiments.run_cells(cells, folder, engine, progress)
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """On Ctrl-C, say how to go on."""
     try:
-        with terminal.progress_bar(console, label) as progress:
-            return experiments.run_cells(cells, folder, engine, progress)
+        yield
     except experiments.Interrupted as stop:
         _fail(f"interrupted: {stop}; run the same command again to go on:\n  {_command()}")
         raise typer.Exit(INTERRUPTED) from None
@@ -387,11 +407,18 @@ def _report_failures(batch: experiments.Batch) -> None:
     raise typer.Exit(1)
 
 
-def _write_reports(result: reproduce.Reproduction, folder: Path, console: Console) -> None:
-    stem = folder / result.experiment.name.replace("/", "-")
+def _paper(study: kinds.Study) -> str:
+    """The folder name that all items of a paper share."""
+    return study.name.partition("/")[0]
+
+
+def _write_reports(
+    study: kinds.Study, findings: kinds.Findings, folder: Path, console: Console
+) -> None:
+    stem = folder / study.name.replace("/", "-")
     table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")
-    write(table, reproduce.to_csv(result))
-    write(page, paper_report.page(result))
+    write(table, findings.csv())
+    write(page, findings.page())
     console.print(f"numbers: {table}", highlight=False, soft_wrap=True)
     console.print(f"report:  {page}", highlight=False, soft_wrap=True)
 

@@ -1,21 +1,29 @@
-"""Reads `papers/<paper>/<item>.toml`: what to run, what was published, what had to be assumed."""
+"""Reads `papers/<paper>/<item>.toml`: what to run, what was published, what had to be assumed.
+
+The format is described in docs/experiments.md. A file with `kind = "..."` is read by the module of
+`ackademy.kinds` that is called so; one without is a table, which this module reads.
+"""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from ackademy.cells import Assignment
+from ackademy.claims import Claim, RowName, parse_claim
+from ackademy.compare import AS_WRITTEN
 from ackademy.errors import ExperimentError
-from ackademy.measures import METRICS
+from ackademy.figures import Figure, parse_figure
+from ackademy.measures import metric_of
+from ackademy.toml_table import TomlTable, toml_value
 
 Origin = Literal["paper", "source", "derived", "proposed"]
 """paper: printed there; source: from code or notes; derived: follows from these; proposed: ours"""
 
-RowName = tuple[str, str]
-"""Scheme and group, as in ("RL-TCP", "L = 50")."""
+NOT_PRINTED = "-"
+"""a published cell without a number"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +35,25 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A sentence of the paper, as a comparison of one metric between two rows."""
-
-    text: str
-    where: str
-    metric: str
-    row: RowName
-    against: RowName
-    min_ratio: float | None = None
-    max_ratio: float | None = None
-    min_difference: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a published table."""
+    """One row of a published table: one scheme in one group."""
 
     scheme: str
     group: str
     published: Mapping[str, float]
-    controller: str = ""
+    """by metric; without those that the paper does not print"""
+    controller: str | None = None
+    """of every flow; `None` leaves the scenario's own"""
     overrides: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, float | str] = field(default_factory=dict)
+    assignments: tuple[Assignment, ...] = ()
+    """controllers of some flows only"""
+    flows: str = "*"
+    """glob of the flows that the row's numbers are of"""
+    scenario: Path | None = None
+    """instead of the experiment's"""
+    x: float | None = None
+    """where the group lies on the horizontal axis of a line figure"""
     deterministic: str = ""
     """why one run is all there is; empty if runs differ"""
     missing: str = ""
@@ -89,6 +93,9 @@ class Experiment:
     rows: tuple[Row, ...]
     assumptions: tuple[Assumption, ...]
     claims: tuple[Claim, ...]
+    figures: tuple[Figure, ...] = ()
+    note: str = ""
+    """what the published numbers are, where they are not printed ones"""
 
 
 def find(name: str) -> Path:
@@ -106,8 +113,10 @@ def find(name: str) -> Path:
         path = folder / f"{name}.toml"
         if path.is_file() and path.name != "paper.toml":
             return path
-    known = ", ".join(available()) or "none here: run this where the folder papers/ is"
-    raise ExperimentError(f"no experiment {name}; known: {known}")
+    known = ", ".join([*all_papers(), *available()])
+    raise ExperimentError(
+        f"no experiment {name}; known: {known or 'none here: run this where the folder papers/ is'}"
+    )
 
 
 def available() -> list[str]:
@@ -121,25 +130,37 @@ def available() -> list[str]:
     return sorted(names)
 
 
+def all_papers() -> list[str]:
+    """Names of the papers, each of which stands for all its experiments."""
+    return sorted({name.partition("/")[0] for name in available()})
+
+
+def name_of(path: Path) -> str:
+    """What the command line calls the experiment in a file."""
+    return f"{path.parent.resolve().name}/{path.stem}"
+
+
 def load(name: str) -> Experiment:
-    """Read an experiment and the `paper.toml` beside it.
+    """Read a table or figure and the `paper.toml` beside it.
 
     Raises:
         ExperimentError: if a file is missing or wrong; the message names file and field.
     """
     path = find(name)
-    item, common = _Table.read(path), _Table.read(path.parent / "paper.toml")
+    item, common = TomlTable.read(path), TomlTable.read(path.parent / "paper.toml")
     metrics = tuple(item.strings("columns"))
-    paper = Paper(**{key: common.string(key) for key in ("title", "authors", "venue", "doi")})
+    for metric in metrics:
+        metric_of(metric, f"{path}: columns")
     schemes = {
         key: (common.table("scheme", key), item.table("scheme", key))
         for key in [*common.keys("scheme"), *item.keys("scheme")]
     }
-    rows = tuple(_row(item, cells, metrics, schemes) for cells in item.lists("published"))
-    experiment = Experiment(
-        name=f"{path.parent.resolve().name}/{path.stem}",
+    rows = tuple(_row(item, cells, metrics, schemes, path) for cells in item.lists("published"))
+    names = [row.name for row in rows]
+    return Experiment(
+        name=name_of(path),
         path=path,
-        paper=paper,
+        paper=read_paper(path),
         item=item.string("item"),
         title=item.string("title"),
         about=item.string("about"),
@@ -148,115 +169,29 @@ def load(name: str) -> Experiment:
         sample_interval_ms=item.number("sample_interval_ms"),
         metrics=metrics,
         rows=rows,
-        assumptions=(*_assumptions(item), *_assumptions(common)),
-        claims=tuple(_claim(entry) for entry in item.tables("claim")),
-    )
-    _check_metrics(experiment)
-    _check_claims(experiment)
-    return experiment
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A TOML table that knows where it is, for error messages."""
-
-    values: Mapping[str, object]
-    where: str
-
-    @classmethod
-    def read(cls, path: Path) -> _Table:
-        try:
-            return cls(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ExperimentError(f"{path}: {error}") from error
-
-    def string(self, key: str, default: str | None = None) -> str:
-        value = self.values.get(key, default)
-        if not isinstance(value, str):
-            raise self.error(key, value, "a text")
-        return value
-
-    def number(self, key: str) -> float:
-        value = self.values.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-            raise self.error(key, value, "a number from 0")
-        return float(value)
-
-    def optional_number(self, key: str) -> float | None:
-        return self.number(key) if key in self.values else None
-
-    def strings(self, key: str) -> list[str]:
-        value = self.values.get(key)
-        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-            raise self.error(key, value, "a list of texts")
-        return value
-
-    def lists(self, key: str) -> list[list[object]]:
-        value = self.values.get(key)
-        if not isinstance(value, list) or not all(isinstance(entry, list) for entry in value):
-            raise self.error(key, value, "a list of lists")
-        return value
-
-    def keys(self, key: str) -> list[str]:
-        return list(cast("Mapping[str, object]", self.values.get(key, {})))
-
-    def table(self, *keys: str) -> _Table:
-        """The table below these keys; an empty one if there is none."""
-        here: object = self.values
-        for key in keys:
-            here = here.get(key, {}) if isinstance(here, Mapping) else None
-        where = ".".join(keys)
-        if not isinstance(here, Mapping):
-            raise self.error(where, here, "a table")
-        return _Table(here, f"{self.where}: {where}")
-
-    def tables(self, key: str) -> list[_Table]:
-        entries = self.values.get(key, [])
-        if not isinstance(entries, list):
-            raise self.error(key, entries, "a list of tables")
-        return [_Table(entry, f"{self.where}: {key}[{i}]") for i, entry in enumerate(entries)]
-
-    def error(self, key: str, value: object, allowed: str) -> ExperimentError:
-        return ExperimentError(f"{self.where}: {key} = {value!r}: allowed: {allowed}")
-
-
-def _row(
-    item: _Table,
-    cells: list[object],
-    metrics: tuple[str, ...],
-    schemes: Mapping[str, tuple[_Table, _Table]],
-) -> Row:
-    if len(cells) != 2 + len(metrics):
-        raise item.error("published", cells, f"scheme, group and {len(metrics)} numbers")
-    scheme, group = str(cells[0]), str(cells[1])
-    if scheme not in schemes:
-        raise item.error("published", scheme, ", ".join(schemes))
-    published = {
-        key: float(cast("float", value)) for key, value in zip(metrics, cells[2:], strict=True)
-    }
-    common, own = schemes[scheme]
-    like = own.string("like", scheme)
-    if like not in schemes:
-        raise own.error("like", like, ", ".join(schemes))
-    common = schemes[like][0]
-    settings = item.table("group", group)
-    missing = common.string("missing", "")
-    if missing:
-        return Row(scheme, group, published, missing=missing)
-    learner = settings.table("learner_params") if common.values.get("learns") else None
-    params = {**(learner.values if learner else {}), **common.table("params").values}
-    return Row(
-        scheme=scheme,
-        group=group,
-        published=published,
-        controller=common.string("controller"),
-        overrides={key: _toml(value) for key, value in settings.table("set").values.items()},
-        params=cast("Mapping[str, float | str]", params | dict(own.table("params").values)),
-        deterministic=own.string("deterministic", ""),
+        assumptions=(*parse_assumptions(item), *parse_assumptions(common)),
+        claims=tuple(parse_claim(entry, names) for entry in item.tables("claim")),
+        figures=tuple(parse_figure(entry, names) for entry in item.tables("figure")),
+        note=item.string("note", ""),
     )
 
 
-def _assumptions(table: _Table) -> list[Assumption]:
+def read_paper(path: Path) -> Paper:
+    """What `paper.toml` beside an experiment's file says of the paper.
+
+    Raises:
+        ExperimentError: if it is missing or wrong.
+    """
+    common = TomlTable.read(path.parent / "paper.toml")
+    return Paper(**{key: common.string(key) for key in ("title", "authors", "venue", "doi")})
+
+
+def parse_assumptions(table: TomlTable) -> list[Assumption]:
+    """The `[[assumption]]` entries of a file.
+
+    Raises:
+        ExperimentError: if one says nothing, or not who made it.
+    """
     entries = []
     for entry in table.tables("assumption"):
         origin = entry.string("origin")
@@ -266,47 +201,110 @@ def _assumptions(table: _Table) -> list[Assumption]:
     return entries
 
 
-def _claim(entry: _Table) -> Claim:
-    bounds = {
-        key: entry.optional_number(key) for key in ("min_ratio", "max_ratio", "min_difference")
+def _row(
+    item: TomlTable,
+    cells: list[object],
+    metrics: tuple[str, ...],
+    schemes: Mapping[str, tuple[TomlTable, TomlTable]],
+    path: Path,
+) -> Row:
+    if len(cells) != 2 + len(metrics):
+        raise item.error("published", cells, f"scheme, group and {len(metrics)} numbers")
+    scheme, group = str(cells[0]), str(cells[1])
+    if scheme not in schemes:
+        raise item.error("published", scheme, ", ".join(schemes))
+    published = _published(item, cells, metrics)
+    _, own = schemes[scheme]
+    like = own.string("like", scheme)
+    if like not in schemes:
+        raise own.error("like", like, ", ".join(schemes))
+    settings = TomlTable({**schemes[like][0].values, **own.values}, own.where)
+    place = item.table("group", group)
+    missing = settings.string("missing", "")
+    if missing:
+        return Row(scheme, group, published, missing=missing)
+    params = {
+        **(place.table("learner_params").values if settings.values.get("learns") else {}),
+        **schemes[like][0].table("params").values,
+        **own.table("params").values,
     }
-    if sum(value is not None for value in bounds.values()) != 1:
-        raise entry.error("bound", bounds, "exactly one of min_ratio, max_ratio, min_difference")
-    row, against = entry.strings("row"), entry.strings("against")
-    return Claim(
-        text=entry.string("text"),
-        where=entry.string("where"),
-        metric=entry.string("metric"),
-        row=(row[0], row[1]),
-        against=(against[0], against[1]),
-        **bounds,
+    controller, plain, assignments = _controllers(settings, params, path.parent)
+    elsewhere = place.string("scenario", "")
+    return Row(
+        scheme=scheme,
+        group=group,
+        published=published,
+        controller=controller,
+        overrides={key: toml_value(value) for key, value in place.table("set").values.items()},
+        params=plain,
+        assignments=assignments,
+        flows=settings.string("flows", "*"),
+        scenario=path.parent / elsewhere if elsewhere else None,
+        x=place.any_number("x") if "x" in place.values else None,
+        deterministic=settings.string("deterministic", ""),
     )
 
 
-def _check_metrics(experiment: Experiment) -> None:
-    for metric in (*experiment.metrics, *(claim.metric for claim in experiment.claims)):
-        if metric not in METRICS:
-            raise ExperimentError(
-                f"{experiment.path}: metric = {metric!r}: allowed: {', '.join(METRICS)}"
-            )
+def _published(
+    item: TomlTable, cells: Sequence[object], metrics: Sequence[str]
+) -> dict[str, float]:
+    numbers = {}
+    for metric, value in zip(metrics, cells[2:], strict=True):
+        if value == NOT_PRINTED:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise item.error("published", list(cells), f'numbers, or "{NOT_PRINTED}" for none')
+        numbers[metric] = float(value)
+    return numbers
 
 
-def _check_claims(experiment: Experiment) -> None:
-    names = {row.name for row in experiment.rows}
-    for claim in experiment.claims:
-        for name in (claim.row, claim.against):
-            if name not in names:
-                raise ExperimentError(f"{experiment.path}: claim about {name}: no such row")
+def _controllers(
+    settings: TomlTable, params: Mapping[str, object], folder: Path
+) -> tuple[str | None, dict[str, float | str], tuple[Assignment, ...]]:
+    """The controller of every flow and its settings, and those of some flows.
+
+    A table among the settings is for the flows that its key, a glob, names. `controllers` is the
+    glob of the flows that get the scheme's controller, or a table of controllers by glob.
+    """
+    own = {key: value for key, value in params.items() if isinstance(value, Mapping)}
+    plain = {
+        key: _setting(settings, key, value, folder)
+        for key, value in params.items()
+        if key not in own
+    }
+    chosen = settings.values.get("controllers")
+    if chosen is None:
+        if own:
+            raise settings.error("params", dict(own), "tables only beside controllers")
+        controller = settings.string("controller")
+        return (None if controller == AS_WRITTEN else controller), plain, ()
+    if isinstance(chosen, str):
+        chosen = {chosen: settings.string("controller")}
+    if not isinstance(chosen, Mapping) or not all(isinstance(v, str) for v in chosen.values()):
+        raise settings.error("controllers", chosen, "a glob, or controllers by glob")
+    if not own.keys() <= chosen.keys():
+        raise settings.error("params", dict(own), ", ".join(chosen))
+    assignments = [
+        Assignment(glob, controller, tuple((plain | _table(settings, own, glob, folder)).items()))
+        for glob, controller in chosen.items()
+    ]
+    return None, {}, tuple(assignments)
 
 
-def _toml(value: object) -> str:
-    """A TOML value of a number, a switch or a text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def _table(
+    settings: TomlTable, own: Mapping[str, object], glob: str, folder: Path
+) -> dict[str, float | str]:
+    values = cast("Mapping[str, object]", own.get(glob, {}))
+    return {key: _setting(settings, key, value, folder) for key, value in values.items()}
+
+
+def _setting(settings: TomlTable, key: str, value: object, folder: Path) -> float | str:
+    """A setting; a text with a slash is a file, relative to the experiment's."""
+    if isinstance(value, str):
+        return str((folder / value).resolve()) if "/" in value else value
     if isinstance(value, int | float):
-        return repr(value)
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+        return value
+    raise settings.error(f"params.{key}", value, "a number or a text")
 
 
 def _paper_folders() -> list[Path]:

@@ -6,22 +6,22 @@ import csv
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
-import polars as pl
 
 from ackademy import experiments
 from ackademy.cells import Cell
+from ackademy.claims import Checked, Claim, RowName, check
 from ackademy.intervals import Interval, bootstrap_interval, t_interval
-from ackademy.measures import COLUMNS, METRICS
+from ackademy.measures import COLUMNS, RunTables, metric_of, per_flow
 from ackademy.metrics import FloatArray
-from ackademy.papers import Claim, Experiment, Row
+from ackademy.papers import Experiment, Row
 from ackademy.run import read_text
 
-Verdict = Literal["holds", "does not hold", "undecided", "not run"]
+LOGARITHMIC = ("m_e",)
+"""metrics whose difference means something and whose ratio does not"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +32,20 @@ class Measured:
     samples: FloatArray
     """shape (runs, flows, len(COLUMNS)); no runs if the row is missing or all its cells failed"""
     estimates: Mapping[str, Interval]
-    """by metric, the published ones and those of claims; empty without runs"""
+    """by metric, the published ones and those of claims and figures; empty without runs"""
     drawn: Cell | None
     """the cell with a time series"""
+    other_samples: Mapping[str, FloatArray] = field(default_factory=dict)
+    """by metric, of those that are not of the row's flows; the first axis is runs"""
 
     @property
     def n_runs(self) -> int:
         """Runs behind the numbers."""
         return len(self.samples)
 
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A claim and what became of it."""
-
-    claim: Claim
-    verdict: Verdict
-    observed: Interval | None
-    """the ratio or the difference, by the claim's bound"""
+    def of(self, metric: str) -> FloatArray:
+        """Samples from which a metric's statistic is taken; the first axis is runs."""
+        return self.other_samples.get(metric, self.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +57,33 @@ class Reproduction:
     claims: tuple[Checked, ...]
     folder: Path
 
+    @property
+    def by_name(self) -> Mapping[RowName, Measured]:
+        """The rows by scheme and group."""
+        return {measured.row.name: measured for measured in self.rows}
+
 
 def cells_of(experiment: Experiment, row: Row, runs: int) -> list[Cell]:
     """The cells of a row, the first with a time series; seeds count from 1.
+
+    Rows that differ only in the flows they are about have equal cells.
 
     Raises:
         AckademyError: if the scenario cannot be read.
     """
     if row.missing:
         return []
-    text = read_text(experiment.scenario)
+    scenario = row.scenario or experiment.scenario
+    text = read_text(scenario)
     return [
         Cell(
             text=text,
-            origin=str(experiment.scenario),
+            origin=str(scenario),
             controller=row.controller,
             seed=seed,
             overrides=tuple(row.overrides.items()),
             params=tuple(row.params.items()),
+            assignments=row.assignments,
             sample_interval_ms=experiment.sample_interval_ms if seed == 1 else 0.0,
         )
         for seed in range(1, (1 if row.deterministic else runs) + 1)
@@ -91,28 +96,20 @@ def all_cells(experiment: Experiment, runs: int) -> list[Cell]:
 
 
 def collect(experiment: Experiment, runs: int, folder: Path) -> Reproduction:
-    """Measure what is on disk; rows without a finished cell stay empty."""
+    """Measure what is on disk; rows without a finished cell stay empty.
+
+    Raises:
+        ExperimentError: if a row's or a metric's flows or links are not in its runs.
+    """
     rows = tuple(_measure(experiment, row, runs, folder) for row in experiment.rows)
     by_name = {measured.row.name: measured for measured in rows}
-    claims = tuple(check(claim, by_name) for claim in experiment.claims)
+    claims = tuple(check_rows(claim, by_name) for claim in experiment.claims)
     return Reproduction(experiment, rows, claims, folder)
 
 
-def check(claim: Claim, rows: Mapping[tuple[str, str], Measured]) -> Checked:
-    """Hold a claim against the 95 % bootstrap interval of what we observed."""
-    ours, other = rows[claim.row], rows[claim.against]
-    if not ours.n_runs or not other.n_runs:
-        return Checked(claim, "not run", None)
-    difference = claim.min_difference is not None
-    observed = _comparison(ours.samples, other.samples, claim.metric, difference=difference)
-    low, high = observed.low, observed.high
-    if claim.max_ratio is not None:
-        low, high, bound = -high, -low, -claim.max_ratio
-    else:
-        bound = claim.min_ratio if claim.min_ratio is not None else claim.min_difference or 0.0
-    if low >= bound:
-        return Checked(claim, "holds", observed)
-    return Checked(claim, "does not hold" if high < bound else "undecided", observed)
+def check_rows(claim: Claim, rows: Mapping[RowName, Measured]) -> Checked:
+    """Hold a claim against measured rows."""
+    return check(claim, lambda name: rows[name].of(claim.metric))
 
 
 def difference_ratio(metric: str, published: float, ours: float) -> float:
@@ -121,7 +118,7 @@ def difference_ratio(metric: str, published: float, ours: float) -> float:
     Variances are compared as standard deviations, since the published ones have one or two
     digits. `nan` where there is nothing to divide by, and for M_e, which is a logarithm.
     """
-    if metric == "m_e" or published == 0.0:
+    if metric in LOGARITHMIC or published == 0.0:
         return math.nan
     ratio = ours / published
     return (math.sqrt(ratio) if metric.endswith("variance") else ratio) - 1.0
@@ -133,11 +130,13 @@ def to_csv(reproduction: Reproduction) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["row", "metric", "published", "ours", "ci_low", "ci_high", "runs"])
     for measured in reproduction.rows:
-        for metric, published in measured.row.published.items():
+        for metric in reproduction.experiment.metrics:
+            published = measured.row.published.get(metric)
+            printed = "" if published is None else f"{published:.6g}"
             ours = measured.estimates.get(metric)
             numbers = [f"{v:.6g}" for v in (ours.value, ours.low, ours.high)] if ours else [""] * 3
             label = " ".join(measured.row.name)
-            writer.writerow([label, metric, f"{published:.6g}", *numbers, measured.n_runs])
+            writer.writerow([label, metric, printed, *numbers, measured.n_runs])
     return buffer.getvalue()
 
 
@@ -146,38 +145,47 @@ def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measu
     finished = [cell for cell in cells if experiments.is_finished(folder, cell)]
     if not finished:
         return Measured(row, np.empty((0, 0, len(COLUMNS))), {}, None)
-    tables = [experiments.read(folder, cell, "summary") for cell in finished]
-    samples = np.stack(
-        [table.select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy() for table in tables]
+    wanted = _wanted(experiment, row)
+    others = [metric for metric in wanted if metric_of(metric).extract is not per_flow]
+    found = [_tables(folder, cell, row.flows, whole=bool(others)) for cell in finished]
+    measured = Measured(
+        row=row,
+        samples=np.stack([per_flow(tables) for tables in found]),
+        estimates={},
+        drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
+        other_samples={
+            metric: np.stack([metric_of(metric).extract(tables) for tables in found])
+            for metric in others
+        },
     )
-    wanted = {*experiment.metrics, *(claim.metric for claim in experiment.claims)}
-    estimates = {metric: _estimate(samples, metric) for metric in METRICS if metric in wanted}
-    drawn = next((cell for cell in finished if cell.sample_interval_ms > 0.0), None)
-    return Measured(row, samples, estimates, drawn)
+    estimates = {metric: _estimate(measured.of(metric), metric) for metric in wanted}
+    return Measured(row, measured.samples, estimates, measured.drawn, measured.other_samples)
+
+
+def _wanted(experiment: Experiment, row: Row) -> list[str]:
+    """The metrics that the table, a claim or a figure shows of a row, each once."""
+    of_claims = [
+        claim.metric
+        for claim in experiment.claims
+        if any(row.name in (case.row, case.against) for case in claim.cases)
+    ]
+    of_figures = [
+        figure.metric for figure in experiment.figures if figure.metric and row.name in figure.rows
+    ]
+    return list(dict.fromkeys([*experiment.metrics, *of_claims, *of_figures]))
+
+
+def _tables(folder: Path, cell: Cell, flows: str, *, whole: bool) -> RunTables:
+    """What a finished cell left; links and counters only where a metric is of them."""
+    summary = experiments.read(folder, cell, "summary")
+    if not whole:
+        return RunTables(summary, summary.clear(), summary.clear(), flows)
+    links, counters = (experiments.read(folder, cell, name) for name in ("links", "counters"))
+    return RunTables(summary, links, counters, flows)
 
 
 def _estimate(samples: FloatArray, metric: str) -> Interval:
-    chosen = METRICS[metric]
+    chosen = metric_of(metric)
     if chosen.is_mean:
         return t_interval(np.array([chosen.statistic(one_run[None]) for one_run in samples]))
     return bootstrap_interval(samples, chosen.statistic, np.random.default_rng(0))
-
-
-def _comparison(ours: FloatArray, other: FloatArray, metric: str, *, difference: bool) -> Interval:
-    """Ratio or difference of two independent rows, with a percentile bootstrap interval."""
-    statistic, rng = METRICS[metric].statistic, np.random.default_rng(0)
-
-    def compare(a: float, b: float) -> float:
-        if difference:
-            return a - b
-        return a / b if b else (math.inf if a else 1.0)
-
-    def resample(samples: FloatArray) -> FloatArray:
-        return samples[rng.integers(0, len(samples), len(samples))]
-
-    value = compare(statistic(ours), statistic(other))
-    resampled = [
-        compare(statistic(resample(ours)), statistic(resample(other))) for _ in range(2000)
-    ]
-    low, high = np.quantile(resampled, [0.025, 0.975], method="lower")
-    return Interval(value, float(low), float(high))

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import polars as pl
 from rich.console import Console, Group
@@ -14,14 +15,19 @@ from rich.table import Table
 from rich.text import Text
 
 from ackademy import experiments
+from ackademy.claims import Checked, claims_in_words
 from ackademy.compare import COLUMNS, Standing
 from ackademy.kernel import KernelRun
-from ackademy.measures import METRICS
+from ackademy.measures import metric_of
+from ackademy.papers import Assumption
 from ackademy.report.kernel_notes import notes
-from ackademy.report.numbers import counted, percent, significant, with_interval, without_runs
+from ackademy.report.numbers import NONE, counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
 from ackademy.reproduce import Measured, Reproduction, difference_ratio
 from ackademy.run import Run
+
+if TYPE_CHECKING:
+    from ackademy.kinds import Findings, Study
 
 FLOWS_MAX = 40
 """rows of a run's table of flows"""
@@ -74,10 +80,28 @@ def reproduction(result: Reproduction, console: Console) -> Group:
         elif measured.row.deterministic:
             why = measured.row.deterministic
             parts.append(Text(f"{' '.join(measured.row.name)}: one run: {why}", style="dim"))
+    if result.experiment.note:
+        parts.append(Text(result.experiment.note, style="dim"))
     if result.claims:
-        parts.append(_claims(result))
-    parts.append(_assumptions(result))
+        parts.append(claims_table(result.claims))
+    parts.append(assumptions_table(result.experiment.assumptions))
     return Group(*parts)
+
+
+def index(found: Sequence[tuple[Study, Findings]]) -> Table:
+    """The items of a paper, one line each, with how their claims went."""
+    table = headed_table("items", ["item"], [])
+    for heading in ("what", "claims"):
+        table.add_column(heading)
+    for study, findings in found:
+        table.add_row(study.item, study.title, claims_in_words(findings.claims))
+    return table
+
+
+def effort(batch: experiments.Batch, spent_s: float) -> str:
+    """How much was computed, and how long that took."""
+    computed = batch.n_cells - batch.n_reused
+    return f"{spent_s:.1f} s: {computed} simulations run, {batch.n_reused} found finished"
 
 
 def run_tables(result: Run, console: Console) -> Group:
@@ -191,7 +215,8 @@ def _published_tables(result: Reproduction, console: Console) -> list[Table]:
 
 def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
     experiment = result.experiment
-    heads = [f"{METRICS[metric].label} {METRICS[metric].unit}".rstrip() for metric in metrics]
+    found = [metric_of(metric) for metric in metrics]
+    heads = [f"{metric.label} {metric.unit}".rstrip() for metric in found]
     title = f"{experiment.item}: {experiment.title}"
     table = headed_table(title, ["scheme", "", ""], heads)
     group = ""
@@ -209,35 +234,47 @@ def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
 
 
 def _cell(measured: Measured, metric: str) -> Text:
-    published = measured.row.published[metric]
+    published = measured.row.published.get(metric)
     ours = measured.estimates.get(metric)
+    printed = NONE if published is None else significant(published)
     if ours is None:
-        return Text(f"{significant(published)}\n–\n–", style="dim")
+        return Text(f"{printed}\n{NONE}\n{NONE}", style="dim")
+    if published is None:
+        text = Text(f"{NONE}\n", style="dim")
+        text.append(with_interval(ours), style="bold not dim")
+        return text
     if metric == "m_e":
         gap = ours.value - published
         difference = f"{'+' if gap >= 0 else ''}{significant(gap, 3)}"
     else:
         difference = percent(difference_ratio(metric, published, ours.value))
-    text = Text(f"{significant(published)}\n", style="dim")
+    text = Text(f"{printed}\n", style="dim")
     text.append(with_interval(ours), style="bold not dim")
     text.append(f"\n{difference}", style="green not dim" if ours.contains(published) else "not dim")
     return text
 
 
-def _claims(result: Reproduction) -> Table:
+def claims_table(claims: Sequence[Checked]) -> Table:
+    """Verdict, claim, where it was published, what we observed."""
     table = headed_table("claims of the paper", [""], [])
-    table.add_column("claim")
-    table.add_column("observed")
-    for checked in result.claims:
+    for heading in ("claim", "where", "observed"):
+        table.add_column(heading)
+    for checked in claims:
         style = STYLES[VERDICTS[checked.verdict]]
-        table.add_row(Text(checked.verdict, style=style), checked.claim.text, describe(checked))
+        table.add_row(
+            Text(checked.verdict, style=style),
+            checked.claim.text,
+            checked.claim.where,
+            describe(checked),
+        )
     return table
 
 
-def _assumptions(result: Reproduction) -> Table:
+def assumptions_table(assumptions: Sequence[Assumption]) -> Table:
+    """What the numbers depend on, and who says so."""
     table = headed_table("assumptions", ["origin"], [])
     table.add_column("what")
-    for assumption in result.experiment.assumptions:
+    for assumption in assumptions:
         table.add_row(assumption.origin, assumption.text)
     return table
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
 import numpy as np
+import polars as pl
 
 from ackademy import experiments
+from ackademy.claims import Checked, CheckedCase
 from ackademy.intervals import Interval
-from ackademy.measures import METRICS
+from ackademy.measures import metric_of
+from ackademy.report.figures import figures
 from ackademy.report.forest import Mark, Scale, forest, reach
 from ackademy.report.markup import Markup, element, join, math_label
-from ackademy.report.numbers import percent, significant, with_interval
+from ackademy.report.numbers import NONE, percent, significant, with_interval
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.series import Strip, strips
-from ackademy.reproduce import Checked, Measured, Reproduction, difference_ratio
+from ackademy.reproduce import Measured, Reproduction, difference_ratio
 
 VERDICTS = {
     "holds": "holds",
@@ -53,6 +57,7 @@ def _sections(reproduction: Reproduction) -> list[Section]:
     drawn = any(measured.drawn for measured in reproduction.rows)
     return [
         *([_claims_section(reproduction)] if reproduction.claims else []),
+        *_figures_section(reproduction),
         *([_plane_section(reproduction)] if run else []),
         *(_number_sections(reproduction) if numbers else []),
         *([_time_section(reproduction)] if drawn else []),
@@ -71,6 +76,14 @@ def _claims_section(reproduction: Reproduction) -> Section:
     return Section("claims", "What the paper says", lead, _claims(reproduction.claims))
 
 
+def _figures_section(reproduction: Reproduction) -> list[Section]:
+    drawn = figures(reproduction, colours(reproduction))
+    if not drawn:
+        return []
+    lead = "Whiskers are 95 % intervals of ours; rings are published values."
+    return [Section("figures", "Figures", lead, drawn)]
+
+
 def _plane_section(reproduction: Reproduction) -> Section:
     lead = (
         "A small dot is one sender of one run; the ellipse holds 95 % of them if they are "
@@ -82,7 +95,8 @@ def _plane_section(reproduction: Reproduction) -> Section:
 def _number_sections(reproduction: Reproduction) -> list[Section]:
     lead = (
         "Published, ours ± half the 95 % interval, difference. Variances are compared as "
-        "standard deviations. Green: the published number is inside our interval."
+        "standard deviations. Green: the published number is inside our interval. "
+        f"{reproduction.experiment.note}"
     )
     return [
         Section(
@@ -138,19 +152,39 @@ def _claim(checked: Checked) -> Markup:
 def describe(checked: Checked) -> str:
     """What was observed and what the claim asks for, in a few words."""
     claim = checked.claim
-    label = METRICS[claim.metric].label
-    pair = f"{' '.join(claim.row)} against {' '.join(claim.against)}"
-    if claim.min_difference is not None:
-        what, bound = f"difference of {label}", f"at least {significant(claim.min_difference)}"
-    elif claim.min_ratio is not None:
-        what, bound = f"ratio of {label}", f"at least {significant(claim.min_ratio)}"
-    else:
-        what, bound = f"ratio of {label}", f"at most {significant(claim.max_ratio or 0.0)}"
-    if checked.observed is None:
-        return f"{pair}: {what}, claimed {bound}"
+    label = metric_of(claim.metric).label
+    kind, of = claim.bound.split("_")
+    what = label if of == "value" else f"{of} of {label}"
+    bound = f"claimed at {'least' if kind == 'min' else 'most'} {significant(claim.limit)}"
+    if len(checked.cases) == 1:
+        (only,) = checked.cases
+        return f"{_pair(only)}: {_seen(only, what)}; {bound}"
+    order = {"does not hold": 0, "undecided": 1, "not run": 2, "holds": 3}
+    shown = [case for case in checked.cases if case.verdict != "holds"]
+    holding = len(checked.cases) - len(shown)
+    text = f"{holding} of {len(checked.cases)} cases hold; {bound}"
+    for case in sorted(shown, key=lambda case: order[case.verdict]):
+        text += f"; {case.verdict}: {_pair(case)}: {_seen(case, what)}"
+    if not shown and checked.observed is not None:
+        text += f"; nearest to the bound: {what} {significant(checked.observed.value)}"
+    return text
+
+
+def _pair(checked: CheckedCase) -> str:
+    row, against = checked.case.row, checked.case.against
+    return f"{' '.join(row)} against {' '.join(against)}" if against else " ".join(row)
+
+
+def _seen(checked: CheckedCase, what: str) -> str:
     seen = checked.observed
-    interval = f"{significant(seen.low)} to {significant(seen.high)}"
-    return f"{pair}: {what} {significant(seen.value)}, 95 % {interval}; claimed {bound}"
+    if seen is None:
+        return f"{what} not run"
+    if seen.low == seen.high:
+        return f"{what} {significant(seen.value)}"
+    return (
+        f"{what} {significant(seen.value)}, "
+        f"95 % {significant(seen.low)} to {significant(seen.high)}"
+    )
 
 
 def colours(reproduction: Reproduction) -> dict[str, int]:
@@ -204,7 +238,7 @@ def _differences(reproduction: Reproduction) -> Markup:
         if marks:
             unit = "ours − published" if metric == "m_e" else "ours / published − 1, %"
             size = reach([mark.value for mark in marks], floor, ceiling)
-            columns.append((Scale(METRICS[metric].label, unit, size), marks))
+            columns.append((Scale(metric_of(metric).label, unit, size), marks))
     return forest(columns)
 
 
@@ -230,7 +264,7 @@ def _marks(reproduction: Reproduction, metric: str) -> list[Mark]:
 def _table(reproduction: Reproduction) -> Markup:
     metrics = reproduction.experiment.metrics
     heads = [
-        element("th", math_label(METRICS[metric].label), element("small", METRICS[metric].unit))
+        element("th", math_label(metric_of(metric).label), element("small", metric_of(metric).unit))
         for metric in metrics
     ]
     colour = colours(reproduction)
@@ -258,16 +292,18 @@ def _table_row(measured: Measured, metrics: tuple[str, ...], colour: int) -> Mar
     else:
         note = f"{measured.n_runs} runs"
     cells = [
-        _table_cell(metric, measured.row.published[metric], measured.estimates.get(metric))
+        _table_cell(metric, measured.row.published.get(metric), measured.estimates.get(metric))
         for metric in metrics
     ]
     return element("tr", element("td", name, element("small", note)), join(cells))
 
 
-def _table_cell(metric: str, published: float, ours: Interval | None) -> Markup:
-    was = element("span", significant(published), class_="was")
+def _table_cell(metric: str, published: float | None, ours: Interval | None) -> Markup:
+    was = element("span", NONE if published is None else significant(published), class_="was")
     if ours is None:
         return element("td", was)
+    if published is None:
+        return element("td", was, element("small", element("b", with_interval(ours))))
     inside = ours.contains(published)
     difference = element(
         "span", _difference(metric, published, ours), class_="inside" if inside else None
@@ -312,9 +348,15 @@ def _strip(reproduction: Reproduction, measured: Measured, colour: int) -> Strip
         name=measured.row.scheme,
         note=note,
         colour=colour,
-        flows=experiments.read(reproduction.folder, cell, "flow_series"),
+        flows=_of_row(measured, experiments.read(reproduction.folder, cell, "flow_series")),
         links=experiments.read(reproduction.folder, cell, "link_series"),
     )
+
+
+def _of_row(measured: Measured, series: pl.DataFrame) -> pl.DataFrame:
+    """The time series of the row's flows."""
+    names = [name for name in series["flow"].unique() if fnmatchcase(name, measured.row.flows)]
+    return series.filter(pl.col("flow").is_in(names))
 
 
 def _assumptions(reproduction: Reproduction) -> Markup:
@@ -342,5 +384,5 @@ def _assumptions(reproduction: Reproduction) -> Markup:
 def _repeat(reproduction: Reproduction) -> Markup:
     name = reproduction.experiment.name
     command = f"ackademy reproduce {name}"
-    cells = f"Each simulation has a folder of Parquet files below runs/{name}."
+    cells = f"Each simulation has a folder of Parquet files below runs/{name.partition('/')[0]}."
     return join((element("pre", element("code", command)), element("p", cells)))

@@ -26,6 +26,8 @@ class Axis:
     n_ticks: int = 5
     is_log: bool = False
     """equal steps for equal factors; both ends and all values are above 0"""
+    names: tuple[str, ...] = ()
+    """of categories, each one wide; the axis then goes from 0 to their number"""
 
     def part(self, values: FloatArray) -> FloatArray:
         """Where values lie between the ends, as a part of the axis."""
@@ -35,10 +37,16 @@ class Axis:
         return (inside - low) / (high - low)
 
     def ticks(self) -> list[float]:
-        """Round numbers on the axis."""
+        """Round numbers on the axis; the middles of categories."""
+        if self.names:
+            return [index + 0.5 for index in range(len(self.names))]
         if self.is_log:
             return log_ticks(self.low, self.high)
         return ticks(self.low, self.high, self.n_ticks)
+
+    def tick_label(self, value: float) -> str:
+        """What stands at a tick."""
+        return self.names[int(value)] if self.names else plain(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class Frame:
         x_at = [f"{100 * float(v):.3f}%" for v in self.x.part(np.array(x_ticks))]
         y_at = [f"{100 - 100 * float(v):.3f}%" for v in self.y.part(np.array(y_ticks))]
         grid = "".join(
-            [f"M{float(v[:-1]) * 10:.0f} 0v{SIDE}" for v in x_at]
+            [f"M{float(v[:-1]) * 10:.0f} 0v{SIDE}" for v in x_at if not self.x.names]
             + [f"M0 {float(v[:-1]) * 10:.0f}h{SIDE}" for v in y_at]
         )
         drawing = element(
@@ -93,11 +101,11 @@ class Frame:
             **data,
         )
         x_labels = [
-            element("span", plain(value), class_="tick tick-x", style=f"left:{at}")
+            element("span", self.x.tick_label(value), class_="tick tick-x", style=f"left:{at}")
             for value, at in zip(x_ticks, x_at, strict=True)
         ]
         y_labels = [
-            element("span", plain(value), class_="tick tick-y", style=f"top:{at}")
+            element("span", self.y.tick_label(value), class_="tick tick-y", style=f"top:{at}")
             for value, at in zip(y_ticks, y_at, strict=True)
         ]
         return element(
