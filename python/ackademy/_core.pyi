@@ -30,7 +30,8 @@ class ParamInfo(TypedDict):
 
     name: str
     about: str
-    default: float | str
+    default: float | str | None
+    """`None` for a file, which must be given"""
     allowed: str
 
 @type_check_only
@@ -153,7 +154,9 @@ class Scenario:
             ScenarioError: one line with file, line, field, value and what is allowed.
         """
     def canonical(self) -> str:
-        """The resolved scenario as TOML, with a digest of each trace: equal text, equal results."""
+        """As `resolved`, with digests of the files it names: equal text, equal results."""
+    def resolved(self) -> str:
+        """The scenario as TOML, every default filled in."""
     def with_controller(
         self,
         cc: str,

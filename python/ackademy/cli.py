@@ -463,7 +463,8 @@ def _controller_table(name: str) -> Table:
     for head in ("setting", "default", "allowed", "what it does"):
         table.add_column(head, no_wrap=head == "setting")
     for param in entry["params"]:
-        table.add_row(param["name"], str(param["default"]), param["allowed"], param["about"])
+        default = "must be given" if param["default"] is None else str(param["default"])
+        table.add_row(param["name"], default, param["allowed"], param["about"])
     return table
 
 

@@ -150,7 +150,7 @@ def emulate(
     words += ["--seed", str(seed), "--sample-ms", repr(sample_interval_ms)]
     with _machine_to_itself():
         timeout_s = scenario.duration_s + MARGIN_S
-        out = ackademyd.call(words, scenario.canonical(), scenario.origin, timeout_s)
+        out = ackademyd.call(words, scenario.resolved(), scenario.origin, timeout_s)
         ackademyd.check_unchanged()
     try:
         report = json.loads(out)

@@ -93,6 +93,8 @@ pub struct Send {
     pub inflight: Bytes,
     /// 1 for a retransmission, else 0.
     pub retransmission: u64,
+    /// Its place among the packets not cumulatively acknowledged: 1 for the first of them.
+    pub order: u64,
 }
 
 /// The answer to [`Send`].

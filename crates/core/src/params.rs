@@ -1,6 +1,8 @@
 //! Settings of controllers. The list in a controller's file is the truth: it fills in defaults,
 //! checks ranges, and prints the help.
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// One setting of a controller.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +29,22 @@ pub enum ParamKind {
     },
     /// One of a few words; the first is the default.
     Choice(&'static [&'static str]),
+    /// The name of a file. There is no default: a scenario must give it.
+    File {
+        /// What the file must hold, for errors and help.
+        holds: &'static str,
+        /// Reads it.
+        read: ReadFile,
+    },
 }
+
+/// From the bytes of a file to what they mean, or what is wrong with them and what is allowed, on
+/// one line.
+pub type ReadFile = fn(&[u8]) -> Result<Arc<dyn Any + Send + Sync>, String>;
+
+/// Gives the bytes of the file of this name, or says what file is allowed. The core does no I/O, so
+/// whoever calls it lends it this.
+pub type Loader<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
 
 /// A value given for a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +53,62 @@ pub enum ParamValue {
     Number(f64),
     /// A word.
     Word(String),
+    /// A file, read by [`open`]; before that it is the word that names it.
+    File(Content),
+}
+
+/// What a file holds, shared by every flow that it is given to.
+#[derive(Clone)]
+pub struct Content {
+    /// The name it was given by.
+    pub path: String,
+    /// FNV-1a over its bytes: equal digests mean equal runs.
+    pub digest: u64,
+    object: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Content({:?}, {:016x})", self.path, self.digest)
+    }
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.path, self.digest) == (&other.path, other.digest)
+    }
+}
+
+/// Reads the files that `given` names, each with the reader of its setting; everything else stays as
+/// it is, for [`Params::resolve`] to check.
+///
+/// # Errors
+///
+/// If a file cannot be loaded, or does not hold what it must.
+pub fn open(
+    specs: &[Param],
+    given: &[(String, ParamValue)],
+    load: &mut Loader,
+) -> Result<Vec<(String, ParamValue)>, ParamError> {
+    let open_one = |(name, value): &(String, ParamValue)| {
+        let kind = specs.iter().find(|spec| spec.name == name).map(|spec| spec.kind);
+        let (Some(ParamKind::File { holds, read }), ParamValue::Word(path)) = (kind, value) else {
+            return Ok((name.clone(), value.clone()));
+        };
+        let content = load(path).and_then(|bytes| {
+            let object = read(&bytes).map_err(|fault| format!("{holds} ({fault})"))?;
+            Ok(Content { path: path.clone(), digest: fnv1a(&bytes), object })
+        });
+        let refused =
+            |allowed| ParamError { name: name.clone(), value: value.to_string(), allowed };
+        Ok((name.clone(), ParamValue::File(content.map_err(refused)?)))
+    };
+    given.iter().map(open_one).collect()
+}
+
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// A complete, checked set of settings.
@@ -67,12 +140,14 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// If a name is unknown, a number out of range or not finite, or a word not among the choices.
+    /// If a name is unknown, a number out of range or not finite, a word not among the choices, or
+    /// a file absent or not read ([`open`]).
     pub fn resolve(
         specs: &'static [Param],
         given: &[(String, ParamValue)],
     ) -> Result<Self, ParamError> {
-        let mut values: Vec<ParamValue> = specs.iter().map(|spec| spec.kind.default()).collect();
+        let mut values: Vec<Option<ParamValue>> =
+            specs.iter().map(|spec| spec.kind.default()).collect();
         for (name, value) in given {
             let Some(index) = specs.iter().position(|spec| spec.name == name) else {
                 let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
@@ -87,14 +162,23 @@ impl Params {
                     allowed: specs[index].kind.allowed(),
                 });
             }
-            values[index] = value.clone();
+            values[index] = Some(value.clone());
         }
-        Ok(Self { specs, values })
+        let complete = specs.iter().zip(values).map(|(spec, value)| {
+            let allowed = || spec.kind.allowed();
+            let (name, absent) = (spec.name.to_owned(), "absent".to_owned());
+            value.ok_or_else(|| ParamError { name, value: absent, allowed: allowed() })
+        });
+        Ok(Self { specs, values: complete.collect::<Result<_, _>>()? })
     }
 
     /// The defaults.
+    ///
+    /// # Panics
+    ///
+    /// If a setting has none ([`ParamKind::File`]).
     pub fn defaults(specs: &'static [Param]) -> Self {
-        Self { specs, values: specs.iter().map(|spec| spec.kind.default()).collect() }
+        Self::resolve(specs, &[]).expect("every setting has a default")
     }
 
     /// The number called `name`.
@@ -105,7 +189,7 @@ impl Params {
     pub fn number(&self, name: &str) -> f64 {
         match &self.values[self.index(name)] {
             ParamValue::Number(number) => *number,
-            ParamValue::Word(word) => panic!("`{name}` is the word {word}, not a number"),
+            other => panic!("`{name}` is {other}, not a number"),
         }
     }
 
@@ -117,7 +201,22 @@ impl Params {
     pub fn choice(&self, name: &str) -> &str {
         match &self.values[self.index(name)] {
             ParamValue::Word(word) => word,
-            ParamValue::Number(number) => panic!("`{name}` is the number {number}, not a word"),
+            other => panic!("`{name}` is {other}, not a word"),
+        }
+    }
+
+    /// What the file called `name` holds.
+    ///
+    /// # Panics
+    ///
+    /// If the controller's own list has no such file, or reads it as something else: a mistake in
+    /// its file.
+    pub fn file<T: Send + Sync + 'static>(&self, name: &str) -> Arc<T> {
+        match &self.values[self.index(name)] {
+            ParamValue::File(content) => Arc::clone(&content.object)
+                .downcast()
+                .unwrap_or_else(|_| panic!("`{name}` is read as another type")),
+            other => panic!("`{name}` is {other}, not a file"),
         }
     }
 
@@ -135,11 +234,12 @@ impl Params {
 }
 
 impl ParamKind {
-    /// The value used when a scenario is silent.
-    pub fn default(self) -> ParamValue {
+    /// The value used when a scenario is silent; `None` if it must not be.
+    pub fn default(self) -> Option<ParamValue> {
         match self {
-            Self::Number { default, .. } => ParamValue::Number(default),
-            Self::Choice(words) => ParamValue::Word(words[0].to_owned()),
+            Self::Number { default, .. } => Some(ParamValue::Number(default)),
+            Self::Choice(words) => Some(ParamValue::Word(words[0].to_owned())),
+            Self::File { .. } => None,
         }
     }
 
@@ -148,6 +248,7 @@ impl ParamKind {
         match self {
             Self::Number { min, max, .. } => format!("a number in [{min}, {max}]"),
             Self::Choice(words) => words.join(" | "),
+            Self::File { holds, .. } => holds.to_owned(),
         }
     }
 
@@ -157,6 +258,7 @@ impl ParamKind {
                 (min..=max).contains(number)
             }
             (Self::Choice(words), ParamValue::Word(word)) => words.contains(&word.as_str()),
+            (Self::File { .. }, ParamValue::File(_)) => true,
             _ => false,
         }
     }
@@ -166,7 +268,7 @@ impl fmt::Display for ParamValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(out, "{number}"),
-            Self::Word(word) => write!(out, "\"{word}\""),
+            Self::Word(word) | Self::File(Content { path: word, .. }) => write!(out, "\"{word}\""),
         }
     }
 }
@@ -202,5 +304,52 @@ mod tests {
     fn nan_is_out_of_every_range() {
         let given = [("beta".to_owned(), ParamValue::Number(f64::NAN))];
         assert!(Params::resolve(LIST, &given).is_err());
+    }
+
+    const FILE: &[Param] = &[Param {
+        name: "policy",
+        about: "",
+        kind: ParamKind::File {
+            holds: "a file that begins with P",
+            read: |bytes| match bytes.first() {
+                Some(b'P') => Ok(Arc::new(bytes.len())),
+                _ => Err("no P".to_owned()),
+            },
+        },
+    }];
+
+    fn opened(load: &mut Loader) -> Result<Params, ParamError> {
+        let given = [("policy".to_owned(), ParamValue::Word("dir/p".to_owned()))];
+        Params::resolve(FILE, &open(FILE, &given, load)?)
+    }
+
+    #[test]
+    fn a_file_reaches_the_controller_as_what_it_holds() {
+        let params = opened(&mut |name| Ok(format!("P{name}").into_bytes())).unwrap();
+        assert_eq!(*params.file::<usize>("policy"), 6);
+    }
+
+    #[test]
+    fn a_file_that_is_absent_unreadable_or_wrong_is_refused_by_name() {
+        let absent = Params::resolve(FILE, &[]).unwrap_err().to_string();
+        assert_eq!(absent, "`policy` = absent: allowed is a file that begins with P");
+        let unread = opened(&mut |_| Err("a file that can be read".to_owned())).unwrap_err();
+        assert_eq!(unread.to_string(), "`policy` = \"dir/p\": allowed is a file that can be read");
+        let wrong = opened(&mut |_| Ok(b"Q".to_vec())).unwrap_err().to_string();
+        assert_eq!(wrong, "`policy` = \"dir/p\": allowed is a file that begins with P (no P)");
+    }
+
+    #[test]
+    fn a_name_is_no_file_before_it_is_opened() {
+        let given = [("policy".to_owned(), ParamValue::Word("dir/p".to_owned()))];
+        assert!(Params::resolve(FILE, &given).is_err());
+    }
+
+    #[test]
+    fn files_are_equal_by_name_and_content() {
+        let given = [("policy".to_owned(), ParamValue::Word("p".to_owned()))];
+        let with = |bytes: &'static [u8]| open(FILE, &given, &mut |_| Ok(bytes.to_vec())).unwrap();
+        assert_eq!(with(b"P1"), with(b"P1"));
+        assert_ne!(with(b"P1"), with(b"P2"));
     }
 }

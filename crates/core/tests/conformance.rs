@@ -8,7 +8,7 @@ use ackademy::control::{
     Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, Spec, Verdict,
 };
 use ackademy::controllers::ALL;
-use ackademy::params::{ParamKind, ParamValue, Params};
+use ackademy::params::{self, Param, ParamKind, ParamValue, Params};
 use ackademy::rng::Rng;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -19,6 +19,23 @@ const MSS: u64 = 1250;
 const CWND_MAX: u64 = 1 << 40;
 /// Most packets that the test's sender keeps in flight, so that a large window costs no memory.
 const INFLIGHT_MAX: usize = 2000;
+
+/// The files that a controller cannot do without: `tests/files/CONTROLLER/SETTING`.
+fn files(spec: &Spec) -> Vec<(String, ParamValue)> {
+    let folder = format!("{}/tests/files/{}", env!("CARGO_MANIFEST_DIR"), spec.name);
+    let needed = spec.params.iter().filter(|param| matches!(param.kind, ParamKind::File { .. }));
+    let given: Vec<_> = needed
+        .map(|param| (param.name.to_owned(), ParamValue::Word(param.name.to_owned())))
+        .collect();
+    let mut load =
+        |name: &str| std::fs::read(format!("{folder}/{name}")).map_err(|error| error.to_string());
+    params::open(spec.params, &given, &mut load).unwrap_or_else(|error| panic!("{folder}: {error}"))
+}
+
+/// Every setting at its default, beside the files.
+fn defaults(spec: &'static Spec) -> Params {
+    Params::resolve(spec.params, &files(spec)).expect("defaults are in range")
+}
 
 /// A controller whose answers are checked after every call.
 struct Checked {
@@ -48,7 +65,7 @@ impl Checked {
     }
 
     fn defaults(spec: &'static Spec, seed: u64) -> Self {
-        Self::new(spec, &Params::defaults(spec.params), seed)
+        Self::new(spec, &defaults(spec), seed)
     }
 
     fn check(&self) -> Control {
@@ -310,8 +327,9 @@ fn every_controller_and_every_setting_says_what_it_is() {
             let again = spec.params[..index].iter().any(|other| other.name == param.name);
             assert!(!again, "{name}: {} is listed twice", param.name);
         }
-        let defaults: Vec<_> =
-            spec.params.iter().map(|param| (param.name.to_owned(), param.kind.default())).collect();
+        let default = |param: &Param| Some((param.name.to_owned(), param.kind.default()?));
+        let mut defaults: Vec<_> = spec.params.iter().filter_map(default).collect();
+        defaults.extend(files(spec));
         Params::resolve(spec.params, &defaults).expect("defaults are in range");
     }
 }
@@ -348,9 +366,11 @@ fn every_setting_at_every_end_survives() {
                 ParamKind::Choice(words) => {
                     words.iter().map(|word| ParamValue::Word((*word).to_owned())).collect()
                 }
+                ParamKind::File { .. } => Vec::new(),
             };
             for value in values {
-                let given = [(param.name.to_owned(), value)];
+                let mut given = files(spec);
+                given.push((param.name.to_owned(), value));
                 let params = Params::resolve(spec.params, &given).unwrap();
                 run(&path, &mut Checked::new(spec, &params, 2));
             }
@@ -438,7 +458,7 @@ fn window_after_stream(spec: &'static Spec, seed: u64, batch: u64) -> f64 {
         start: Time(0),
         seed,
     };
-    let mut controller = Checked::with_flow(spec, &Params::defaults(spec.params), &flow);
+    let mut controller = Checked::with_flow(spec, &defaults(spec), &flow);
     let loss_ms = 4000;
     for now_ms in (1..=20_000_u64).filter(|now_ms| now_ms % batch == 0) {
         let now = Time(0) + Span::from_millis(100 + now_ms);
@@ -599,7 +619,7 @@ proptest! {
                 seed,
             };
             let mut controller =
-                Checked::with_flow(spec, &Params::defaults(spec.params), &flow);
+                Checked::with_flow(spec, &defaults(spec), &flow);
             for event in &events {
                 if let Event::Ack(ack) = event {
                     controller.on_ack(ack);

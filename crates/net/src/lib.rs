@@ -4,6 +4,7 @@ pub mod bench;
 pub mod clock;
 pub mod command;
 pub mod error;
+mod files;
 pub mod interrupt;
 pub mod kernel;
 pub mod lab;

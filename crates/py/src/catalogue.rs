@@ -1,5 +1,5 @@
 //! The table of controllers and the schema of scenario files.
-use ackademy::params::{Param, ParamKind, ParamValue};
+use ackademy::params::{Param, ParamValue};
 use ackademy::scenario::ScenarioSpec;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -41,13 +41,10 @@ fn describe<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>>
     entry.set_item("name", param.name)?;
     entry.set_item("about", param.about)?;
     match param.kind.default() {
-        ParamValue::Number(number) => entry.set_item("default", number)?,
-        ParamValue::Word(word) => entry.set_item("default", word)?,
+        Some(ParamValue::Number(number)) => entry.set_item("default", number)?,
+        Some(ParamValue::Word(word)) => entry.set_item("default", word)?,
+        Some(ParamValue::File(_)) | None => entry.set_item("default", py.None())?,
     }
-    let allowed = match param.kind {
-        ParamKind::Number { min, max, .. } => format!("a number in [{min}, {max}]"),
-        ParamKind::Choice(words) => words.join(" | "),
-    };
-    entry.set_item("allowed", allowed)?;
+    entry.set_item("allowed", param.kind.allowed())?;
     Ok(entry)
 }

@@ -133,6 +133,7 @@ impl Flow {
             match value {
                 ParamValue::Number(number) => params.set_item(name, number)?,
                 ParamValue::Word(word) => params.set_item(name, word)?,
+                ParamValue::File(content) => params.set_item(name, &content.path)?,
             }
         }
         Ok(params)

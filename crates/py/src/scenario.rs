@@ -1,13 +1,13 @@
 //! Class `Scenario`: the core's, with files read beside it.
 use crate::errors;
-use ackademy::params::{ParamValue, Params};
+use ackademy::controllers;
+use ackademy::params::{self, ParamValue, Params};
 use ackademy::scenario::Scenario as CoreScenario;
-use ackademy::{controllers, coupled};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A checked scenario file, every default filled in.
 #[pyclass(frozen, module = "ackademy._core")]
@@ -31,13 +31,17 @@ impl Scenario {
         let folder = Path::new(origin).parent().map(Path::to_path_buf).unwrap_or_default();
         let overrides: Vec<_> = overrides.into_iter().collect();
         let core = CoreScenario::parse_with(text, origin, &overrides, &mut |name| {
-            read_trace(&folder.join(name))
+            read_file(&folder.join(name))
         });
         Ok(Self { core: core.map_err(errors::scenario)?, origin: origin.to_owned() })
     }
 
     fn canonical(&self) -> String {
         self.core.canonical()
+    }
+
+    fn resolved(&self) -> String {
+        self.core.resolved()
     }
 
     #[pyo3(signature = (cc, params, entries=None))]
@@ -49,7 +53,7 @@ impl Scenario {
     ) -> PyResult<Self> {
         let params: Vec<(String, ParamValue)> =
             params.into_iter().map(|(name, setting)| (name, setting.into())).collect();
-        check(cc, &params)?;
+        let params = check(cc, &params)?;
         let chosen =
             |name: &str| entries.as_ref().is_none_or(|names| names.iter().any(|own| own == name));
         let core = self.core.with_controller_for(cc, &params, &chosen).map_err(errors::scenario)?;
@@ -100,32 +104,41 @@ impl From<Setting> for ParamValue {
     }
 }
 
-/// Says what is wrong with a controller without blaming a line of the scenario file for it.
-fn check(cc: &str, params: &[(String, ParamValue)]) -> PyResult<()> {
-    let list = match (controllers::find(cc), coupled::find(cc)) {
-        (Some(spec), _) => spec.params,
-        (None, Some(spec)) => spec.params,
-        (None, None) if cc.contains(':') => return Ok(()),
-        (None, None) => {
-            let known = controllers::names();
-            return Err(errors::controller(cc, format!("allowed is {known}, or file.py:Class")));
+/// The settings with their files read, relative to the current folder. Says what is wrong with a
+/// controller without blaming a line of the scenario file for it.
+fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, ParamValue)>> {
+    let Some(list) = controllers::settings(cc) else {
+        if cc.contains(':') {
+            return Ok(given.to_vec());
         }
+        let known = controllers::names();
+        return Err(errors::controller(cc, format!("allowed is {known}, or file.py:Class")));
     };
-    Params::resolve(list, params).map(drop).map_err(|error| errors::controller(cc, error))
+    let refused = |error| errors::controller(cc, error);
+    let opened = params::open(list, given, &mut |name| read_file(Path::new(name)));
+    let mut opened = opened.map_err(refused)?;
+    Params::resolve(list, &opened).map_err(refused)?;
+    // Beside a scenario's own files, whose names are relative to its folder.
+    for (_, value) in &mut opened {
+        if let ParamValue::File(content) = value {
+            content.path = std::path::absolute(&content.path)?.display().to_string();
+        }
+    }
+    Ok(opened)
 }
 
-/// Largest trace file that is read: an hour of 10 Gb/s.
-const TRACE_BYTES_MAX: u64 = 1 << 30;
+/// Largest file that a scenario may name: a trace of an hour of 10 Gb/s.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// The content of a trace file; devices and pipes, which may never end, are refused.
-fn read_trace(path: &PathBuf) -> Result<Vec<u8>, String> {
+/// The content of a file; devices and pipes, which may never end, are refused.
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     let fail = |error: std::io::Error| format!("a file that can be read ({error})");
     let about = std::fs::metadata(path).map_err(fail)?;
-    if !about.is_file() || about.len() > TRACE_BYTES_MAX {
-        return Err(format!("a file of at most {TRACE_BYTES_MAX} bytes"));
+    if !about.is_file() || about.len() > FILE_BYTES_MAX {
+        return Err(format!("a file of at most {FILE_BYTES_MAX} bytes"));
     }
     let mut content = Vec::new();
     let file = File::open(path).map_err(fail)?;
-    file.take(TRACE_BYTES_MAX).read_to_end(&mut content).map_err(fail)?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut content).map_err(fail)?;
     Ok(content)
 }

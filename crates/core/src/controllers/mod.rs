@@ -1,13 +1,19 @@
 //! One file per controller. A new file here is in the table, in the conformance tests, on the
 //! command line and in Python without another edit.
 use crate::control::{Controller, FlowInfo, PerFlow, Spec};
-use crate::params::Params;
+use crate::coupled;
+use crate::params::{Param, Params};
 
 include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Spec> {
     ALL.iter().copied().find(|spec| spec.name == name)
+}
+
+/// The settings of the controller called `name`, plain or coupled.
+pub fn settings(name: &str) -> Option<&'static [Param]> {
+    find(name).map(|spec| spec.params).or_else(|| coupled::find(name).map(|spec| spec.params))
 }
 
 /// All names, for an error message.

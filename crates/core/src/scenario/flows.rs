@@ -6,9 +6,9 @@ use super::network::{
 };
 use super::spec::{EcnSpec, FlowSpec, ParamSpec, RecoverySpec, SenderSpec, TrafficSpec};
 use crate::control::Recovery;
-use crate::params::{ParamValue, Params};
+use crate::controllers;
+use crate::params::{self, Loader, ParamError, ParamValue, Params};
 use crate::units::{Bytes, Rate, Span, Time};
-use crate::{controllers, coupled};
 
 const LINKS_MAX: usize = 250_000;
 
@@ -122,7 +122,7 @@ pub(super) fn flow_plans(
     path: &str,
     flow: &FlowSpec,
     common: &SenderSpec,
-    builder: &mut Builder,
+    (builder, load): (&mut Builder, &mut Loader),
     plans: &mut Vec<ConnectionPlan>,
 ) -> Result<(), Fault> {
     number(&format!("{path}.start_s"), flow.start_s, 0.0..=SECONDS_MAX)?;
@@ -133,7 +133,7 @@ pub(super) fn flow_plans(
     }
     traffic(&format!("{path}.traffic"), &flow.traffic)?;
     let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
-    let params = params(path, flow)?;
+    let params = params(path, flow, load)?;
     builder.check_route(path, flow)?;
     let base = flow.name.clone().unwrap_or_else(|| format!("flow{}", path_index(path)));
     let mut shared = None;
@@ -169,36 +169,40 @@ fn path_index(path: &str) -> &str {
     path.trim_start_matches("flow[").trim_end_matches(']')
 }
 
-/// The settings of a flow's controller, checked against the controller's own list if it is ours;
-/// one that the caller supplies (`file.py:Class`) checks its own.
-fn params(path: &str, flow: &FlowSpec) -> Result<Vec<(String, ParamValue)>, Fault> {
-    let given: Vec<(String, ParamValue)> = flow
-        .params
-        .iter()
-        .map(|(name, value)| {
-            let value = match value {
-                ParamSpec::Integer(integer) => ParamValue::Number(*integer as f64),
-                ParamSpec::Number(number) => ParamValue::Number(*number),
-                ParamSpec::Switch(on) => ParamValue::Number(f64::from(u8::from(*on))),
-                ParamSpec::Word(word) => ParamValue::Word(word.clone()),
-            };
-            (name.clone(), value)
-        })
-        .collect();
-    let list = match (controllers::find(&flow.controller), coupled::find(&flow.controller)) {
-        (Some(spec), _) => spec.params,
-        (None, Some(spec)) => spec.params,
-        (None, None) if flow.controller.contains(':') => return Ok(given),
-        (None, None) => {
+/// The settings of a flow's controller as the file gives them, files read.
+fn params(
+    path: &str,
+    flow: &FlowSpec,
+    load: &mut Loader,
+) -> Result<Vec<(String, ParamValue)>, Fault> {
+    let value = |(name, value): (&String, &ParamSpec)| (name.clone(), value.into());
+    let given: Vec<_> = flow.params.iter().map(value).collect();
+    let list = controllers::settings(&flow.controller).unwrap_or_default();
+    let opened = params::open(list, &given, load).map_err(|error| at(path, error))?;
+    check_controller(path, &flow.controller, &opened)?;
+    Ok(opened)
+}
+
+/// That the controller of a flow is known and its settings are in range. One that the caller
+/// supplies (`file.py:Class`) checks its own.
+pub(super) fn check_controller(
+    path: &str,
+    controller: &str,
+    given: &[(String, ParamValue)],
+) -> Result<(), Fault> {
+    match controllers::settings(controller) {
+        Some(list) => Params::resolve(list, given).map(drop).map_err(|error| at(path, error)),
+        None if controller.contains(':') => Ok(()),
+        None => {
             let field = format!("{path}.controller");
             let allowed = format!("{}, or file.py:Class", controllers::names());
-            return Err(Fault::new(&field, format!("{:?}", flow.controller), allowed));
+            Err(Fault::new(&field, format!("{controller:?}"), allowed))
         }
-    };
-    Params::resolve(list, &given).map_err(|error| {
-        Fault::new(&format!("{path}.params.{}", error.name), error.value, error.allowed)
-    })?;
-    Ok(given)
+    }
+}
+
+fn at(path: &str, error: ParamError) -> Fault {
+    Fault::new(&format!("{path}.params.{}", error.name), error.value, error.allowed)
 }
 
 fn traffic(path: &str, traffic: &TrafficSpec) -> Result<(), Fault> {

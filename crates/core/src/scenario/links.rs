@@ -210,7 +210,7 @@ fn rate_plan(path: &str, spec: &LinkSpec, reader: &mut Reader) -> Result<RatePla
         return Ok(RatePlan::Random { low, high, every });
     }
     let name = spec.trace.as_deref().expect("one of four rates is given");
-    let trace = (reader.get)(name).map_err(|message| {
+    let trace = reader.files.trace(name).map_err(|message| {
         Fault::new(&field("trace"), format!("{name:?}"), format!("a mahimahi trace ({message})"))
     })?;
     Ok(RatePlan::Trace(trace))

@@ -1,6 +1,6 @@
 //! The only parser of scenario files. Untrusted input: whatever is wrong becomes one line that names
 //! file, line, field, value and what is allowed.
-use crate::params::ParamValue;
+use crate::params::{Content, Loader, ParamValue};
 use crate::sim::trace::Trace;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ mod links;
 pub mod network;
 pub mod spec;
 
+use network::Files;
 pub use network::{ConnectionPlan, LinkPlan, Network, SenderConfig};
 pub use spec::{EcnSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};
 
@@ -52,22 +53,19 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Reads the trace files that a scenario names. Core does no I/O, so the caller lends it this.
-pub type TraceLoader<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
-
 impl Scenario {
-    /// Parses a scenario that names no trace file.
+    /// Parses a scenario that names no file.
     ///
     /// # Errors
     ///
     /// See [`ScenarioError`].
     pub fn parse(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let mut none = |name: &str| Err(format!("trace files cannot be read here: {name}"));
+        let mut none = |name: &str| Err(format!("files cannot be read here: {name}"));
         Self::parse_with(text, origin, &[], &mut none)
     }
 
     /// Parses a scenario, with `overrides` (dotted path, value as TOML text) applied to the file's
-    /// content and `load` reading its traces.
+    /// content and `load` reading the files it names.
     ///
     /// # Errors
     ///
@@ -76,7 +74,7 @@ impl Scenario {
         text: &str,
         origin: &str,
         overrides: &[(String, String)],
-        load: &mut TraceLoader,
+        load: &mut Loader,
     ) -> Result<Self, ScenarioError> {
         let fail = |(line, message)| ScenarioError { origin: origin.to_owned(), line, message };
         let mut table: toml::Table =
@@ -94,26 +92,18 @@ impl Scenario {
                 fail((0, format!("with overrides: {message}")))
             })?
         };
-        let mut traces = Vec::new();
-        let mut get = |name: &str| -> Result<Arc<Trace>, String> {
-            if let Some((_, trace)) = traces.iter().find(|(known, _)| known == name) {
-                return Ok(Arc::clone(trace));
-            }
-            let trace =
-                Arc::new(Trace::parse(&load(name)?, name).map_err(|error| error.to_string())?);
-            traces.push((name.to_owned(), Arc::clone(&trace)));
-            Ok(trace)
-        };
-        let network = network::resolve(&spec, &mut get).map_err(|fault| {
+        let mut files = Files { load, traces: Vec::new() };
+        let network = network::resolve(&spec, &mut files).map_err(|fault| {
             if overrides.iter().any(|(path, _)| fault.lies_in(path)) {
                 return fail((0, format!("override {fault}")));
             }
             fail((explain::line_of_path(text, &fault.path), fault.to_string()))
         })?;
-        Ok(Self { spec, network, origin: origin.to_owned(), text: text.to_owned(), traces })
+        Ok(Self { spec, network, origin: origin.to_owned(), text: text.to_owned(), traces: files.traces })
     }
 
-    /// The same scenario with another controller for every flow.
+    /// The same scenario with another controller for every flow. Settings that name a file have been
+    /// read by [`params::open`](crate::params::open).
     ///
     /// # Errors
     ///
@@ -138,34 +128,28 @@ impl Scenario {
         params: &[(String, ParamValue)],
         chosen: &dyn Fn(&str) -> bool,
     ) -> Result<Self, ScenarioError> {
-        let mut spec = self.spec.clone();
-        for (flow, name) in spec.flow.iter_mut().zip(self.entry_names()) {
-            if !chosen(&name) {
-                continue;
-            }
-            controller.clone_into(&mut flow.controller);
-            flow.params = params
-                .iter()
-                .map(|(name, value)| {
-                    let value = match value {
-                        ParamValue::Number(number) => ParamSpec::Number(*number),
-                        ParamValue::Word(word) => ParamSpec::Word(word.clone()),
-                    };
-                    (name.clone(), value)
-                })
-                .collect();
-        }
-        let traces = &self.traces;
-        let mut get = |name: &str| {
-            let found = traces.iter().find(|(known, _)| known == name);
-            Ok(Arc::clone(&found.expect("the trace was loaded with the scenario").1))
-        };
-        let network = network::resolve(&spec, &mut get).map_err(|fault| ScenarioError {
+        flows::check_controller("flow[0]", controller, params).map_err(|fault| ScenarioError {
             origin: self.origin.clone(),
             line: explain::line_of_path(&self.text, &fault.path),
             message: fault.to_string(),
         })?;
-        Ok(Self { spec, network, ..self.clone() })
+        let mut other = self.clone();
+        let mut plans = other.network.connections.iter_mut();
+        for (flow, name) in other.spec.flow.iter_mut().zip(self.entry_names()) {
+            let copies = plans.by_ref().take(flow.count as usize);
+            if !chosen(&name) {
+                copies.for_each(drop);
+                continue;
+            }
+            controller.clone_into(&mut flow.controller);
+            flow.params =
+                params.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+            for plan in copies {
+                controller.clone_into(&mut plan.controller);
+                plan.params = params.to_vec();
+            }
+        }
+        Ok(other)
     }
 
     /// Names of the `[[flow]]` entries: their own, or `flow` and their number; an entry with a
@@ -184,14 +168,38 @@ impl Scenario {
         })
     }
 
-    /// The scenario as TOML with every default filled in, and a digest of each trace: equal texts
-    /// mean equal runs.
+    /// The scenario as TOML with every default filled in.
+    pub fn resolved(&self) -> String {
+        toml::to_string(&self.spec).expect("a parsed scenario can be written")
+    }
+
+    /// As [`resolved`](Self::resolved), with a digest of each trace, and of each file of a controller
+    /// in place of its name: equal texts mean equal runs, wherever the files lie.
     pub fn canonical(&self) -> String {
-        let mut text = toml::to_string(&self.spec).expect("a parsed scenario can be written");
+        let mut spec = self.spec.clone();
+        for flow in &mut spec.flow {
+            for (name, value) in &mut flow.params {
+                if let Some(content) = self.content(&flow.controller, name, value) {
+                    *value = ParamSpec::Word(format!("{:016x}", content.digest));
+                }
+            }
+        }
+        let mut text = toml::to_string(&spec).expect("a parsed scenario can be written");
         for (name, trace) in &self.traces {
             let _ = writeln!(text, "# trace {name:?} {:016x}", trace.digest());
         }
         text
+    }
+
+    /// The file that this setting of this controller names, if it names one.
+    fn content(&self, controller: &str, name: &str, value: &ParamSpec) -> Option<&Content> {
+        let plans = self.network.connections.iter().filter(|plan| plan.controller == controller);
+        plans.flat_map(|plan| &plan.params).find_map(|(known, found)| match (found, value) {
+            (ParamValue::File(content), ParamSpec::Word(word)) => {
+                (known == name && content.path == *word).then_some(content)
+            }
+            _ => None,
+        })
     }
 }
 

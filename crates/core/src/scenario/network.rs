@@ -4,8 +4,9 @@ use super::check::{Fault, number};
 use super::flows::flow_plans;
 use super::links::{Builder, Topology};
 use super::spec::{EcnSpec, FlowSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec};
-use super::{FLOWS_MAX, ParamValue};
+use super::FLOWS_MAX;
 use crate::control::Recovery;
+use crate::params::{Loader, ParamValue};
 use crate::sim::trace::Trace;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -194,24 +195,42 @@ pub struct SenderConfig {
 pub(super) struct Reader<'a, 'b> {
     /// Bounds how often a link may change.
     pub(super) duration_s: f64,
-    pub(super) get: &'a mut TraceGetter<'b>,
+    pub(super) files: &'a mut Files<'b>,
 }
 
-pub(super) type TraceGetter<'a> = dyn FnMut(&str) -> Result<Arc<Trace>, String> + 'a;
+/// The files that a scenario names.
+pub(super) struct Files<'a> {
+    pub(super) load: &'a mut Loader<'a>,
+    /// Each read once, by name.
+    pub(super) traces: Vec<(String, Arc<Trace>)>,
+}
+
+impl Files<'_> {
+    pub(super) fn trace(&mut self, name: &str) -> Result<Arc<Trace>, String> {
+        if let Some((_, trace)) = self.traces.iter().find(|(known, _)| known == name) {
+            return Ok(Arc::clone(trace));
+        }
+        let content = (self.load)(name)?;
+        let trace = Arc::new(Trace::parse(&content, name).map_err(|error| error.to_string())?);
+        self.traces.push((name.to_owned(), Arc::clone(&trace)));
+        Ok(trace)
+    }
+}
 
 /// Checks and resolves a scenario.
-pub(super) fn resolve(spec: &ScenarioSpec, get: &mut TraceGetter) -> Result<Network, Fault> {
+pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<Network, Fault> {
     number("duration_s", spec.duration_s, 1e-6..=SECONDS_MAX)?;
     number("sample_interval_ms", spec.sample_interval_ms, 0.0..=MILLIS_MAX)?;
     let sample_interval = millis(spec.sample_interval_ms);
     let duration = Time::from_secs_f64(spec.duration_s);
     let mut builder = Builder { links: Vec::new(), topology: Topology::Free };
-    builder.topology(spec, &mut Reader { duration_s: spec.duration_s, get })?;
+    builder.topology(spec, &mut Reader { duration_s: spec.duration_s, files })?;
     let mut connections = Vec::new();
     count_flows(spec)?;
     for (index, flow) in spec.flow.iter().enumerate() {
         let path = format!("flow[{index}]");
-        flow_plans(&path, flow, &spec.sender, &mut builder, &mut connections)?;
+        let lent = (&mut builder, &mut *files.load);
+        flow_plans(&path, flow, &spec.sender, lent, &mut connections)?;
     }
     let plans = connections.iter().map(|plan| plan.name.as_str());
     if let Some((second, name)) = duplicate(plans) {

@@ -1,5 +1,6 @@
 //! The fields of a scenario file, with their units in their names. `docs/scenarios.md` shows them by
 //! example; `ackademy schema` prints them as JSON Schema.
+use crate::params::ParamValue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -357,8 +358,29 @@ pub enum ParamSpec {
     Number(f64),
     /// A switch: true is 1.
     Switch(bool),
-    /// One of a few words.
+    /// One of a few words, or the name of a file relative to the scenario.
     Word(String),
+}
+
+impl From<&ParamSpec> for ParamValue {
+    fn from(spec: &ParamSpec) -> Self {
+        match spec {
+            ParamSpec::Integer(integer) => Self::Number(*integer as f64),
+            ParamSpec::Number(number) => Self::Number(*number),
+            ParamSpec::Switch(on) => Self::Number(f64::from(u8::from(*on))),
+            ParamSpec::Word(word) => Self::Word(word.clone()),
+        }
+    }
+}
+
+impl From<&ParamValue> for ParamSpec {
+    fn from(value: &ParamValue) -> Self {
+        match value {
+            ParamValue::Number(number) => Self::Number(*number),
+            ParamValue::Word(word) => Self::Word(word.clone()),
+            ParamValue::File(content) => Self::Word(content.path.clone()),
+        }
+    }
 }
 
 /// What the application sends.

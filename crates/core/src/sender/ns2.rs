@@ -152,18 +152,8 @@ impl Ns2Sender {
         if fresh && supply.unsent == 0 {
             return false;
         }
-        if self.gates {
-            let send = Send {
-                now,
-                size: Bytes(self.packet),
-                inflight: self.inflight(),
-                retransmission: u64::from(!fresh),
-            };
-            let passes;
-            (passes, self.allowed) = governor.ask(&send, self.packet);
-            if !passes {
-                return false;
-            }
+        if !self.passes_gate(now, self.next, governor) {
+            return false;
         }
         if fresh && !self.is_syn(self.next) {
             supply.take(self.payload);
@@ -171,6 +161,30 @@ impl Ns2Sender {
         self.output(now, self.next);
         self.next += 1;
         true
+    }
+
+    /// Whether the controller, if it wants to be asked, lets this packet go.
+    fn passes_gate(&mut self, now: Time, seq: i64, governor: &mut Governor) -> bool {
+        if !self.gates {
+            return true;
+        }
+        let send = Send {
+            now,
+            size: Bytes(self.packet),
+            inflight: self.inflight(),
+            retransmission: u64::from(seq <= self.highest_sent),
+            order: (seq - self.acked) as u64,
+        };
+        let passes;
+        (passes, self.allowed) = governor.ask(&send, self.packet);
+        passes
+    }
+
+    /// The first unacknowledged packet leaves again. It is not for a gate to keep back what recovery
+    /// waits for, but the controller sees it.
+    fn repair(&mut self, now: Time, governor: &mut Governor) {
+        let _ = self.passes_gate(now, self.acked + 1, governor);
+        self.output(now, self.acked + 1);
     }
 
     /// Whether this is the SYN, which carries nothing.
@@ -300,7 +314,7 @@ impl Ns2Sender {
         if deflate > 0 {
             self.tell_loss(now, LossKind::Deflate, deflate as u64 * self.packet, governor);
         }
-        self.output(now, self.acked + 1);
+        self.repair(now, governor);
         self.tell_loss(now, LossKind::More, self.packet, governor);
     }
 
@@ -314,24 +328,28 @@ impl Ns2Sender {
                 self.cut = Cut::DupAck;
                 self.stats.recoveries += 1;
                 self.tell_loss(now, LossKind::Gap, self.packet, governor);
-                self.output(now, self.acked + 1);
+                self.repair(now, governor);
                 self.dupwnd = i64::from(DUPACKS);
             }
         } else if self.dupacks > DUPACKS && self.cut == Cut::DupAck {
             self.dupwnd += 1;
         } else if self.dupacks < DUPACKS {
-            self.limited_transmit(now, supply);
+            self.limited_transmit(now, governor, supply);
         }
     }
 
     /// `send_one()` (RFC 3042).
-    fn limited_transmit(&mut self, now: Time, supply: &mut Supply) {
+    fn limited_transmit(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
         let window = (self.allowed.cwnd / self.packet) as i64 + i64::from(self.dupacks);
         if self.next > self.acked + window.min(self.receiver_window) {
             return;
         }
-        if self.next > self.highest_sent && supply.take(self.payload) == 0 {
+        let fresh = self.next > self.highest_sent;
+        if (fresh && supply.unsent == 0) || !self.passes_gate(now, self.next, governor) {
             return;
+        }
+        if fresh {
+            supply.take(self.payload);
         }
         self.output(now, self.next);
         self.next += 1;

@@ -205,6 +205,7 @@ impl SackSender {
             size: Bytes(size),
             inflight: self.inflight(),
             retransmission: u64::from(again),
+            order: self.board.next_to_leave() - self.board.una() + 1,
         };
         let passes;
         (passes, self.allowed) = governor.ask(&send, self.packet);

@@ -134,6 +134,11 @@ impl Scoreboard {
         None
     }
 
+    /// The segment that leaves next: what `peek_lost` announced, or the next new one.
+    pub fn next_to_leave(&self) -> u64 {
+        self.lost.front().copied().unwrap_or_else(|| self.nxt())
+    }
+
     /// The segment that `peek_lost` announced leaves again.
     pub fn send_lost(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
         let seq = self.lost.pop_front()?;

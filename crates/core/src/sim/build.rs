@@ -35,6 +35,7 @@ impl Sim {
             loose: Vec::new(),
             loose_free: Vec::new(),
             dropped: Vec::new(),
+            drop_log: None,
             sample_interval: every,
             flow_series: FlowSeries::default(),
             events: 0,
@@ -200,5 +201,6 @@ fn flow(
         header_bytes: config.header.0,
         datagrams,
         base_rtt: hops.map(|&link| network.links[link as usize].delay.least()).sum(),
+        transmissions: 0,
     }
 }

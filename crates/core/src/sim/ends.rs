@@ -81,9 +81,11 @@ impl Sim {
                 ect: flow.sender.ecn_capable(),
                 again: out.again,
                 seq: out.seq,
+                transmission: flow.transmissions,
                 sent_at: self.now,
                 ..Packet::default()
             };
+            flow.transmissions = flow.transmissions.wrapping_add(1);
             self.forward(&mut packet, self.now);
         }
         self.set_wake(index);

@@ -29,6 +29,7 @@ pub mod loss;
 mod outcome;
 pub mod packet;
 pub mod queues;
+pub mod sends;
 pub mod service;
 pub mod steps;
 pub mod trace;
@@ -106,6 +107,8 @@ struct Flow {
     /// Interval and size of a constant-rate source's datagrams.
     datagrams: Option<(Span, u32)>,
     base_rtt: Span,
+    /// Data packets put on the wire so far, the number of the next.
+    transmissions: u32,
 }
 
 /// A simulation.
@@ -125,6 +128,8 @@ pub struct Sim {
     loose: Vec<Option<Packet>>,
     loose_free: Vec<u32>,
     dropped: Vec<Packet>,
+    /// Flow and transmission of every data packet that a queue drops, if anyone wants to know.
+    drop_log: Option<Vec<(u32, u32)>>,
     sample_interval: Span,
     flow_series: FlowSeries,
     events: u64,
@@ -297,7 +302,10 @@ impl Sim {
         let arrived = &mut self.flows[packet.flow as usize].arrived;
         let is_data = u64::from(packet.kind != Kind::Ack);
         match offer {
-            Offer::Dropped => arrived.queue_drops += is_data,
+            Offer::Dropped => {
+                arrived.queue_drops += is_data;
+                log_drop(&mut self.drop_log, packet);
+            }
             Offer::Lost => arrived.random_losses += is_data,
             Offer::Held { .. } => {}
             Offer::Arrives { at, loose, twice } => {
@@ -352,6 +360,7 @@ impl Sim {
         for packet in self.dropped.drain(..) {
             if packet.kind != Kind::Ack {
                 self.flows[packet.flow as usize].arrived.queue_drops += 1;
+                log_drop(&mut self.drop_log, &packet);
             }
         }
     }
@@ -384,6 +393,14 @@ impl Sim {
         }
         let next = self.now + self.sample_interval;
         self.schedule(next, Event::Sample);
+    }
+}
+
+fn log_drop(log: &mut Option<Vec<(u32, u32)>>, packet: &Packet) {
+    if let Some(log) = log
+        && packet.kind == Kind::Data
+    {
+        log.push((packet.flow, packet.transmission));
     }
 }
 

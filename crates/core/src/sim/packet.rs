@@ -35,6 +35,8 @@ pub struct Packet {
     pub again: bool,
     /// Segment number (data), or the next segment expected (ACK).
     pub seq: u64,
+    /// Data: which of its flow's transmissions this is, from 0, retransmissions included.
+    pub transmission: u32,
     /// When the data packet left the sender; an ACK echoes it.
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused

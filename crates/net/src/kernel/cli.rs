@@ -3,10 +3,11 @@ use super::release::{Released, release, remove};
 use super::status::Status;
 use super::{Agent, Assign, FlowKey, NAME_MAX, Options};
 use crate::error::Error;
+use crate::files;
 use crate::interrupt;
 use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
-use ackademy::params::{ParamValue, Params};
+use ackademy::params::{self, ParamValue, Params};
 use ackademy::units::Span;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -191,7 +192,9 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         let (given, known) = (&arguments.cc, controllers::names());
         Error::Input(format!("--cc {given}: no such controller; known: {known}"))
     })?;
-    let params = Params::resolve(spec.params, &arguments.param)
+    let mut load = |name: &str| files::read(Path::new(name));
+    let params = params::open(spec.params, &arguments.param, &mut load)
+        .and_then(|opened| Params::resolve(spec.params, &opened))
         .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
     let options = Options {
         pins: (!arguments.ephemeral).then(|| arguments.place.folder()),

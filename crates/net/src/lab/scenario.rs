@@ -1,10 +1,12 @@
-//! Which scenario a command means: a file, what replaces parts of it, and the traces it names.
+//! Which scenario a command means: a file, what replaces parts of it, and the files it names.
 use crate::error::Error;
-use ackademy::params::ParamValue;
+use crate::files;
+use ackademy::controllers;
+use ackademy::params::{self, ParamValue};
 use ackademy::scenario::{Network, Scenario};
 use ackademy::units::Span;
 use clap::Args;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,7 @@ pub struct Arguments {
     /// Scenario file; - is standard input
     #[arg(value_name = "SCENARIO")]
     file: PathBuf,
-    /// Folder of the traces that it names, if it is not that of the file
+    /// Folder of the files that it names, if it is not that of the file
     #[arg(long, value_name = "FOLDER")]
     beside: Option<PathBuf>,
     /// This controller for every flow: a name of `ackademy list`, or kernel:NAME
@@ -40,14 +42,18 @@ impl Arguments {
     pub fn network(&self) -> Result<Network, Error> {
         let (text, folder) = self.read()?;
         let origin = self.file.display().to_string();
-        let mut load = |name: &str| read_trace(&folder.join(name));
+        let mut load = |name: &str| files::read(&folder.join(name));
         let mut scenario = Scenario::parse_with(&text, &origin, &self.set, &mut load)
             .map_err(|error| Error::Input(error.to_string()))?;
         if let Some(controller) = &self.cc {
-            let params: Vec<(String, ParamValue)> = self.param.iter().map(setting).collect();
+            let given: Vec<(String, ParamValue)> = self.param.iter().map(setting).collect();
+            let refused = |fault: String| Error::Input(format!("--cc {controller}: {fault}"));
+            let list = controllers::settings(controller).unwrap_or_default();
+            let opened = params::open(list, &given, &mut |name| files::read(Path::new(name)))
+                .map_err(|error| refused(error.to_string()))?;
             scenario = scenario
-                .with_controller(controller, &params)
-                .map_err(|error| Error::Input(format!("--cc {controller}: {}", error.message)))?;
+                .with_controller(controller, &opened)
+                .map_err(|error| refused(error.message))?;
         } else if let Some((name, _)) = self.param.first() {
             return Err(Error::Input(format!(
                 "--param {name}: a setting of --cc, which is absent"
@@ -65,7 +71,7 @@ impl Arguments {
         Ok(network)
     }
 
-    /// The text, and the folder of its traces.
+    /// The text, and the folder of the files it names.
     fn read(&self) -> Result<(String, PathBuf), Error> {
         let fail = |error: std::io::Error| {
             Error::Input(format!(
@@ -91,19 +97,6 @@ impl Arguments {
     }
 }
 
-/// The content of a trace; devices and pipes, which may never end, are refused.
-fn read_trace(path: &Path) -> Result<Vec<u8>, String> {
-    let fail = |error: std::io::Error| format!("a file that can be read ({error})");
-    let about = fs::metadata(path).map_err(fail)?;
-    if !about.is_file() || about.len() > TRACE_BYTES_MAX {
-        return Err(format!("a file of at most {TRACE_BYTES_MAX} bytes"));
-    }
-    let mut content = Vec::new();
-    let file = File::open(path).map_err(fail)?;
-    file.take(TRACE_BYTES_MAX).read_to_end(&mut content).map_err(fail)?;
-    Ok(content)
-}
-
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("allowed is NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
@@ -116,6 +109,4 @@ fn setting((name, value): &(String, String)) -> (String, ParamValue) {
 }
 
 const SCENARIO_BYTES_MAX: u64 = 16 << 20;
-/// As the simulator's front end: an hour of 10 Gb/s.
-const TRACE_BYTES_MAX: u64 = 1 << 30;
 const SAMPLE_MS_MAX: f64 = 1e7;

@@ -2,6 +2,8 @@
 use crate::control::{Ack, Loss};
 use crate::units::{Bytes, Time};
 
+pub mod sends;
+
 /// Exponentially weighted moving average. The first sample starts it; before that it is 0.
 #[derive(Clone, Debug)]
 pub struct Ewma {

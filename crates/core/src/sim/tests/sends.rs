@@ -1,0 +1,83 @@
+use super::*;
+use crate::params::ParamError;
+use crate::scenario::Scenario;
+use crate::sensing::sends::FEATURES;
+use crate::sim::{self, builtin};
+
+/// Two NewReno flows behind a short buffer.
+const CONTENTION: &str = "duration_s = 60\n\
+    [dumbbell]\nrtt_ms = 50\n\
+    bottleneck = { rate_mbps = 5, queue = { kind = \"drop_tail\", packets = 15 } }\n\
+    [sender]\nrecovery = \"ns2\"\n\
+    [[flow]]\ncount = 2\nstart_step_s = 0.1\n";
+
+fn network(text: &str) -> Network {
+    Scenario::parse(text, "test").unwrap().network
+}
+
+fn collected(text: &str, keep_one_in: u64) -> Sends {
+    let sampling = Sampling { seed: Seed(1), keep_one_in };
+    let mut drive = |sim: &mut Sim| -> Result<(), ParamError> {
+        sim.run_until(Time::NEVER);
+        Ok(())
+    };
+    collect(&network(text), sampling, &mut builtin, &mut drive).unwrap()
+}
+
+/// Rows of a flow.
+fn rows(sends: &Sends, flow: u32) -> impl Iterator<Item = usize> {
+    (0..sends.flow.len()).filter(move |&row| sends.flow[row] == flow)
+}
+
+#[test]
+fn every_transmission_and_every_drop_of_every_flow_is_there_under_both_recoveries() {
+    for text in [CONTENTION, &CONTENTION.replace("ns2", "sack")] {
+        let sends = collected(text, 1);
+        let outcome = sim::run(&network(text), Seed(1)).unwrap();
+        for (index, flow) in outcome.flows.iter().enumerate() {
+            let rows: Vec<usize> = rows(&sends, index as u32).collect();
+            assert_eq!(rows.len() as u64, flow.sent_packets);
+            let dropped = rows.iter().filter(|&&row| sends.dropped[row]).count();
+            assert_eq!(dropped as u64, flow.queue_drops);
+            assert!(dropped > 10);
+        }
+        assert_eq!(sends.sends, sends.flow.len() as u64);
+        assert_eq!(sends.features.len(), sends.flow.len() * FEATURES);
+    }
+}
+
+#[test]
+fn a_flow_alone_loses_only_packets_that_find_the_buffer_full() {
+    let alone = CONTENTION.replace("count = 2", "count = 1");
+    let sends = collected(&alone, 1);
+    // 15 packets in the system at 5 Mb/s, 1260 bytes each: what follows them waits at least for 14.
+    let full_s = 0.050 + 14.0 * 1260.0 * 8.0 / 5e6;
+    let rtt = |row: usize| f64::from(sends.features[row * FEATURES + 29]);
+    let mut drops = 0;
+    for row in (0..sends.flow.len()).filter(|&row| sends.dropped[row] && sends.phase[row] == 1) {
+        drops += 1;
+        assert!(rtt(row) > full_s - 0.003, "row {row}: {}", rtt(row));
+    }
+    assert!(drops > 5, "{drops}");
+}
+
+#[test]
+fn a_thinned_set_keeps_every_drop_and_a_share_of_the_rest() {
+    let (all, thin) = (collected(CONTENTION, 1), collected(CONTENTION, 20));
+    let drops = |sends: &Sends| sends.dropped.iter().filter(|&&dropped| dropped).count();
+    assert_eq!(drops(&thin), drops(&all));
+    assert_eq!((thin.sends, thin.drops), (all.sends, all.drops));
+    let share = (thin.flow.len() - drops(&thin)) as f64 / (all.flow.len() - drops(&all)) as f64;
+    assert!((0.04..0.06).contains(&share), "{share}");
+    assert_eq!(collected(CONTENTION, 20), thin);
+}
+
+#[test]
+fn the_order_of_a_packet_lies_within_the_window() {
+    let sends = collected(CONTENTION, 1);
+    for row in (0..sends.flow.len()).filter(|&row| sends.phase[row] == 1) {
+        let (cwnd, order) = (sends.features[row * FEATURES], sends.features[row * FEATURES + 1]);
+        // Limited transmit sends two beyond it (RFC 3042).
+        assert!(order >= 1.0 && order <= cwnd.floor() + 2.0, "{order} of {cwnd}");
+    }
+}
