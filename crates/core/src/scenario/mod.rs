@@ -13,7 +13,7 @@ pub mod network;
 pub mod spec;
 
 pub use network::{ConnectionPlan, LinkPlan, Network, SenderConfig};
-pub use spec::{EcnSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};
+pub use spec::{EcnSpec, GateSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};
 
 /// Most connections of a scenario, arrivals of a Poisson source included.
 pub const FLOWS_MAX: u64 = 100_000;
