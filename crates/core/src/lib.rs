@@ -2,6 +2,7 @@
 //! packet-level simulator. Pure: no I/O, no clock, no threads, no `unsafe`.
 #![forbid(unsafe_code)]
 
+pub mod ack_gate;
 pub mod control;
 pub mod controllers;
 pub mod coupled;

@@ -1,7 +1,8 @@
 //! A record stands for many acknowledgements: the controllers must decide as if each had come alone.
-use ackademy::control::Spec;
+use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, Spec, SubflowId, Verdict};
 use ackademy::controllers::{self, ALL};
 use ackademy::params::Params;
+use ackademy::units::Bytes;
 use ackademy_net::kernel::adapter::Adapter;
 use ackademy_net::kernel::record::{Flow, Record, flag, kind};
 
@@ -137,4 +138,58 @@ fn counts_may_wrap() {
     let mut adapter = Adapter::new(&flow(1), &near, Box::new(governor));
     adapter.on_record(&Record { delivered: 5, lost: u32::MAX, ..record(10) });
     assert_eq!(adapter.allowed().expect("a window").cwnd, 20);
+}
+
+/// Grows by a packet a round trip; holds what would be more than 120 packets in flight, and lowers
+/// its window by one for each packet held.
+struct Holder {
+    cwnd: f64,
+}
+
+impl Coupled for Holder {
+    fn subflow_added(&mut self, _: SubflowId, _: &FlowInfo) {}
+    fn subflow_removed(&mut self, _: SubflowId) {}
+    fn on_ack(&mut self, _: SubflowId, ack: &Ack) {
+        self.cwnd += ack.acked.0 as f64 / 1500.0 / self.cwnd;
+    }
+    fn on_loss(&mut self, _: SubflowId, _: &Loss) {}
+    fn on_send(&mut self, _: SubflowId, send: &Send) -> Verdict {
+        if send.inflight.0 < 120 * 1500 {
+            return Verdict::Send;
+        }
+        self.cwnd -= 1.0;
+        Verdict::Hold
+    }
+    fn gates(&self) -> bool {
+        true
+    }
+    fn control(&self, _: SubflowId) -> Control {
+        Control::window(Bytes((self.cwnd * 1500.0) as u64))
+    }
+}
+
+/// A sender that fills what it was allowed with the last record, on a path of a packet each
+/// millisecond: the most packets that it had in flight.
+fn longest_flight(batch: u32) -> u32 {
+    let governor = Box::new(Holder { cwnd: 100.0 });
+    let mut adapter = Adapter::new(&flow(1), &record(0), governor);
+    let mut sent = 100;
+    let mut longest = 0;
+    for delivered in 1..=20_000 {
+        sent = sent.max(delivered + adapter.allowed().expect("a window").cwnd);
+        longest = longest.max(sent - delivered);
+        if delivered % batch == 0 {
+            let inflight = sent - delivered;
+            adapter.on_record(&Record { inflight, flight: inflight, ..record(delivered) });
+        }
+    }
+    longest
+}
+
+#[test]
+fn a_gate_asked_once_a_record_holds_the_flight_to_within_a_record() {
+    for batch in BATCHES {
+        let longest = longest_flight(batch);
+        assert!((120..=121 + batch).contains(&longest), "{longest} with {batch} a record");
+    }
 }

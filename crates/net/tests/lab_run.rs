@@ -132,3 +132,17 @@ fn iperf3_sends_bulk_flows_if_asked() {
     let governed = result["agent"]["flows"].as_array().map_or(0, Vec::len);
     assert_eq!(governed, 3, "iperf3's data connections are under our controller");
 }
+
+#[test]
+fn the_receiver_acknowledges_each_packet_if_asked() {
+    let Some(_machine) = machine() else { return };
+    let acks_per_packet = |fields: &str| {
+        let flow = format!("[[flow]]\nsender = {{ {fields} }}\n");
+        let result = run(&[], &dumbbell(3, &flow));
+        let packets = column(&result, "links", "delivered_packets");
+        let [data, acks] = [&packets[0], &packets[1]].map(|count| count.as_f64().expect("a count"));
+        acks / data
+    };
+    assert!(acks_per_packet("ack_every = 1") > 0.95);
+    assert!(acks_per_packet("ack_every = 2") < 0.75);
+}

@@ -4,7 +4,7 @@ use super::links::{Builder, Topology, plain};
 use super::network::{
     ConnectionPlan, MBPS_MAX, MILLIS_MAX, RatePlan, Route, SECONDS_MAX, SenderConfig, millis,
 };
-use super::spec::{EcnSpec, FlowSpec, ParamSpec, RecoverySpec, SenderSpec, TrafficSpec};
+use super::spec::{EcnSpec, FlowSpec, GateSpec, ParamSpec, RecoverySpec, SenderSpec, TrafficSpec};
 use crate::control::Recovery;
 use crate::controllers;
 use crate::params::{self, Loader, ParamError, ParamValue, Params};
@@ -302,6 +302,7 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         ecn: pick!(ecn, EcnSpec::Off, EcnSpec::Off),
         pacing: pick!(pacing, false, false),
         idle_restart: pick!(idle_restart, false, false),
+        gate: pick!(gate, GateSpec::Packet, GateSpec::Packet),
         timestamps: pick!(timestamps, true, true),
         deflation: pick!(deflation, true, true),
         impatient: pick!(impatient, true, true),

@@ -14,7 +14,7 @@ pub mod spec;
 
 use network::Files;
 pub use network::{ConnectionPlan, LinkPlan, Network, SenderConfig};
-pub use spec::{EcnSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};
+pub use spec::{EcnSpec, GateSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};
 
 /// Most connections of a scenario, arrivals of a Poisson source included.
 pub const FLOWS_MAX: u64 = 100_000;
@@ -99,7 +99,13 @@ impl Scenario {
             }
             fail((explain::line_of_path(text, &fault.path), fault.to_string()))
         })?;
-        Ok(Self { spec, network, origin: origin.to_owned(), text: text.to_owned(), traces: files.traces })
+        Ok(Self {
+            spec,
+            network,
+            origin: origin.to_owned(),
+            text: text.to_owned(),
+            traces: files.traces,
+        })
     }
 
     /// The same scenario with another controller for every flow. Settings that name a file have been
@@ -142,8 +148,7 @@ impl Scenario {
                 continue;
             }
             controller.clone_into(&mut flow.controller);
-            flow.params =
-                params.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+            flow.params = params.iter().map(|(name, value)| (name.clone(), value.into())).collect();
             for plan in copies {
                 controller.clone_into(&mut plan.controller);
                 plan.params = params.to_vec();

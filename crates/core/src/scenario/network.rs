@@ -1,10 +1,12 @@
 //! What a scenario means: links and connections with every default filled in and every value
 //! checked.
+use super::FLOWS_MAX;
 use super::check::{Fault, number};
 use super::flows::flow_plans;
 use super::links::{Builder, Topology};
-use super::spec::{EcnSpec, FlowSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec};
-use super::FLOWS_MAX;
+use super::spec::{
+    EcnSpec, FlowSpec, GateSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec,
+};
 use crate::control::Recovery;
 use crate::params::{Loader, ParamValue};
 use crate::sim::trace::Trace;
@@ -181,6 +183,8 @@ pub struct SenderConfig {
     pub pacing: bool,
     /// RFC 5681 section 4.1.
     pub idle_restart: bool,
+    /// When a controller that gates is asked.
+    pub gate: GateSpec,
     /// ns-2: a sample from every ACK.
     pub timestamps: bool,
     /// ns-2: `partial_window_deflation_`.

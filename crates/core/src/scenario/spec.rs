@@ -502,6 +502,9 @@ pub struct SenderSpec {
     /// Default false.
     #[serde(default)]
     pub idle_restart: Option<bool>,
+    /// When a controller that holds packets back is asked. Default `packet`.
+    #[serde(default)]
+    pub gate: Option<GateSpec>,
     /// `ns2`: RFC 1323 timestamps: every ACK gives a sample. Default true (Remy's setting).
     #[serde(default)]
     pub timestamps: Option<bool>,
@@ -525,6 +528,18 @@ pub enum RecoverySpec {
     Sack,
     /// NewReno without SACK by ns-2.35's rules.
     Ns2,
+}
+
+/// When a controller that gates is asked whether packets may leave.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum GateSpec {
+    /// Before each packet.
+    Packet,
+    /// For all that an acknowledgement lets out at once, as on the kernel
+    /// ([`crate::ack_gate::AckGate`]).
+    Ack,
 }
 
 /// What a sender does with congestion marks.

@@ -1,11 +1,12 @@
 //! From a network to a simulation at time 0.
 use super::{Arrived, Builder, Connection, Event, Flow, Path, Sim};
+use crate::ack_gate::AckGate;
 use crate::control::SubflowId;
 use crate::receiver::Receiver;
 use crate::record::FlowSeries;
 use crate::rng::Seed;
-use crate::scenario::TrafficSpec;
 use crate::scenario::network::{ConnectionPlan, Network, Route};
+use crate::scenario::{GateSpec, TrafficSpec};
 use crate::sender::{Governor, Sender};
 use crate::sim::link::Link;
 use crate::sim::traffic::App;
@@ -72,6 +73,9 @@ impl Sim {
         let connection = self.connections.len() as u32;
         let first_flow = self.flows.len() as u32;
         let mut governor = build(plan)?;
+        if plan.sender.gate == GateSpec::Ack {
+            governor = Box::new(AckGate::new(governor));
+        }
         for (index, route) in plan.subflows.iter().enumerate() {
             let id = SubflowId(index as u32);
             let own_seed = seed.derive("controller", (stream << 8) | index as u64);

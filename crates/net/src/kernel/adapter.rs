@@ -8,10 +8,11 @@
 //! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
 //! - `Ack::delivery_rate`: the newest valid sample of the batch, else the last one before it;
 //! - `Loss::sent_at`: the newest delivered packet's, since the kernel keeps no list of what it lost;
-//! - `on_send` is never called.
+//! - `on_send`: asked with each record, for what the window admits then ([`AckGate`]).
 //!
 //! `docs/kernel.md` goes through every field.
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
+use ackademy::ack_gate::AckGate;
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId};
 use ackademy::units::{Bytes, Rate, Span, Time};
 
@@ -85,11 +86,12 @@ pub fn flow_info(flow: &Flow) -> FlowInfo {
 
 impl Adapter {
     /// Puts the flow under `governor`, which hears of what comes after the record `first`.
-    pub fn new(flow: &Flow, first: &Record, mut governor: Box<dyn Coupled>) -> Self {
+    pub fn new(flow: &Flow, first: &Record, governor: Box<dyn Coupled>) -> Self {
         let info = flow_info(flow);
+        let mut governor = AckGate::new(governor);
         governor.subflow_added(SUBFLOW, &info);
         Self {
-            governor,
+            governor: Box::new(governor),
             packet: info.mss.0,
             payload: u64::from(flow.mss),
             seen: Counts::of(first),
@@ -230,6 +232,7 @@ impl Adapter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ackademy::control::{Send, Verdict};
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Debug, PartialEq)]
@@ -300,6 +303,46 @@ mod tests {
         assert_eq!((grew.delivered, held.delivered), (Bytes(7 * 1500), Bytes(10 * 1500)));
         assert_eq!((loss.kind, loss.lost), (LossKind::Gap, Bytes(2 * 1500)));
         assert_eq!(loss.inflight, Bytes(20 * 1500), "FlightSize is at most the window");
+    }
+
+    /// Holds all above eight packets in flight, and asks for twenty.
+    struct Holder;
+
+    impl Coupled for Holder {
+        fn subflow_added(&mut self, _: SubflowId, _: &FlowInfo) {}
+        fn subflow_removed(&mut self, _: SubflowId) {}
+        fn on_ack(&mut self, _: SubflowId, _: &Ack) {}
+        fn on_loss(&mut self, _: SubflowId, _: &Loss) {}
+        fn on_send(&mut self, _: SubflowId, send: &Send) -> Verdict {
+            if send.inflight.0 < 8 * 1500 { Verdict::Send } else { Verdict::Hold }
+        }
+        fn gates(&self) -> bool {
+            true
+        }
+        fn control(&self, _: SubflowId) -> Control {
+            window(20)
+        }
+    }
+
+    #[test]
+    fn the_window_of_a_controller_that_gates_is_what_it_lets_pass() {
+        let flow = Flow { mss: 1448, header: 52, ..Flow::default() };
+        let mut adapter = Adapter::new(&flow, &Record::default(), Box::new(Holder));
+        assert_eq!(adapter.allowed().expect("possible").cwnd, 8);
+        let flags = flag::CWND_LIMITED;
+        let one = Record {
+            kind: kind::SAMPLE,
+            flags,
+            delivered: 1,
+            inflight: 7,
+            now: 1,
+            ..Record::default()
+        };
+        adapter.on_record(&one);
+        assert_eq!(adapter.allowed().expect("possible").cwnd, 8);
+        let gap = Record { kind: kind::GAP, lost: 1, now: 2, ..one };
+        adapter.on_record(&gap);
+        assert_eq!(adapter.allowed().expect("possible").cwnd, 20, "recovery has its own rule");
     }
 
     #[test]

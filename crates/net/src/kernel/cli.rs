@@ -1,7 +1,7 @@
 //! The command line.
 use super::release::{Released, release, remove};
 use super::status::Status;
-use super::{Agent, Assign, FlowKey, NAME_MAX, Options};
+use super::{Agent, Assign, FlowKey, NAME_MAX, Options, gates, usual_interval};
 use crate::error::Error;
 use crate::files;
 use crate::interrupt;
@@ -32,9 +32,10 @@ struct Serve {
     /// Setting of the controller; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     param: Vec<(String, ParamValue)>,
-    /// Longest time between samples of a flow; half its round trip if that is shorter
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "10ms")]
-    interval: Span,
+    /// Longest time between samples of a flow; half its round trip if that is shorter [default:
+    /// 10ms; 0ms, every acknowledgement, for a controller that holds packets back]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    interval: Option<Span>,
     /// A flow whose sample waits longer for its answer, and longer than four intervals, falls back
     /// to CUBIC
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "200ms")]
@@ -196,10 +197,11 @@ fn serve(arguments: Serve) -> Result<(), Error> {
     let params = params::open(spec.params, &arguments.param, &mut load)
         .and_then(|opened| Params::resolve(spec.params, &opened))
         .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
+    let gates = gates(Box::new(controllers::per_flow(spec, params.clone())));
     let options = Options {
         pins: (!arguments.ephemeral).then(|| arguments.place.folder()),
         name: arguments.place.name,
-        interval: arguments.interval,
+        interval: arguments.interval.unwrap_or_else(|| usual_interval(gates)),
         watchdog: arguments.watchdog,
         slots: arguments.slots,
     };

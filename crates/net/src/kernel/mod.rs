@@ -5,7 +5,7 @@
 //!              ▲                                                            │
 //!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
 //! ```
-use ackademy::control::{Coupled, FlowInfo};
+use ackademy::control::{Coupled, FlowInfo, SubflowId};
 use ackademy::units::Span;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -60,7 +60,8 @@ pub struct Options {
     /// nowhere, the name goes with the process and open flows go on under CUBIC.
     pub pins: Option<PathBuf>,
     /// Longest time between samples of a flow; half a round trip (a sixteenth in slow start), but
-    /// at least 1 ms, if that is shorter. Zero: a sample of every acknowledgement.
+    /// at least 1 ms, if that is shorter. Zero: a sample of every acknowledgement. See
+    /// [`usual_interval`].
     pub interval: Span,
     /// A sample unanswered for longer than this, or four intervals, sends its flow to CUBIC.
     pub watchdog: Span,
@@ -73,11 +74,24 @@ impl Default for Options {
         Self {
             name: "ackademy".to_owned(),
             pins: Some(PathBuf::from("/sys/fs/bpf/ackademy")),
-            interval: Span::from_millis(10),
+            interval: usual_interval(false),
             watchdog: Span::from_millis(200),
             slots: 4096,
         }
     }
+}
+
+/// Time between samples where nobody asks for another: 10 ms, or a sample of every acknowledgement
+/// for a controller that gates, which is asked for the packets that the acknowledgement lets out.
+pub fn usual_interval(gates: bool) -> Span {
+    if gates { Span::ZERO } else { Span::from_millis(10) }
+}
+
+/// Whether `governor` wants to be asked before packets leave, which it knows once it has a flow.
+pub fn gates(mut governor: Box<dyn Coupled>) -> bool {
+    let flow = record::Flow { mss: 1448, header: 52, initial_cwnd: 10, ..Default::default() };
+    governor.subflow_added(SubflowId(0), &adapter::flow_info(&flow));
+    governor.gates()
 }
 
 /// What was counted of one flow.

@@ -60,9 +60,10 @@ impl UpArguments {
 struct RunArguments {
     #[command(flatten)]
     up: UpArguments,
-    /// Longest time between samples of a flow for this project's controllers
-    #[arg(long, value_name = "SPAN", default_value = "10ms", value_parser = span)]
-    backend_interval: Span,
+    /// Longest time between samples of a flow for this project's controllers [default: 10ms; every
+    /// acknowledgement if one of them holds packets back]
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    backend_interval: Option<Span>,
     /// A run whose 99th percentile of lateness exceeds this is marked invalid
     #[arg(long, value_name = "MS", default_value = "2", value_parser = millis)]
     lateness_ms: Span,

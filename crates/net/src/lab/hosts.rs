@@ -87,7 +87,9 @@ fn set_up(
         // Every address of the prefix is this host's: no list of hundreds to be set up.
         run("ip", &[version, "route", "add", "local", own, "dev", "lo"])?;
         let initial_cwnd = pair.initial_cwnd.to_string();
-        run("ip", &[version, "route", "add", others, "dev", DEVICE, "initcwnd", &initial_cwnd])
+        let quick_acks = if pair.quick_acks { "1" } else { "0" };
+        let metrics = ["initcwnd", &initial_cwnd, "quickack", quick_acks];
+        run("ip", &[&[version, "route", "add", others, "dev", DEVICE][..], &metrics].concat())
     })?;
     Ok(port)
 }

@@ -43,6 +43,8 @@ pub struct Pair {
     pub mtu: u32,
     /// Initial window, in packets.
     pub initial_cwnd: u64,
+    /// Whether the receiver acknowledges each packet, not every second one.
+    pub quick_acks: bool,
     /// Reaction to congestion marks.
     pub ecn: EcnSpec,
     /// RFC 5681 section 4.1.
@@ -157,7 +159,7 @@ impl Plan {
                 "packets have {least} bytes, the least here (packet_bytes = {given})"
             ));
         }
-        if sender.ack_every != 2 {
+        if sender.ack_every > 2 {
             let given = sender.ack_every;
             self.note(format!("the kernel acknowledges every second packet (ack_every = {given})"));
         }
@@ -210,6 +212,7 @@ fn pair(network: &Network, plan: &ConnectionPlan, family: Family) -> Pair {
         window: (window < BUFFER_MAX / 2).then_some(Bytes(window)),
         mtu: packet.max(smallest_mtu(family)) as u32,
         initial_cwnd: (plan.sender.initial_cwnd.0 / plan.sender.packet.0).max(1),
+        quick_acks: plan.sender.ack_every == 1,
         ecn: plan.sender.ecn,
         idle_restart: plan.sender.idle_restart,
         rto_min: plan.sender.rto_min,

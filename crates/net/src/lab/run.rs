@@ -22,6 +22,7 @@ use crate::namespace::Namespace;
 use ackademy::record::{FlowRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
+use ackademy::sim;
 use ackademy::units::{Span, Time};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::IsTerminal;
@@ -38,8 +39,9 @@ pub struct Options {
     pub seed: Seed,
     /// Version of the internet protocol.
     pub family: Family,
-    /// Longest time between samples of a flow for this project's controllers.
-    pub interval: Span,
+    /// Longest time between samples of a flow for this project's controllers; `None`: the usual
+    /// ([`kernel::usual_interval`]).
+    pub interval: Option<Span>,
     /// The emulator watches for so long before a packet is due, instead of sleeping.
     pub spin: Span,
     /// A run whose 99th percentile of lateness exceeds it is not valid.
@@ -162,12 +164,19 @@ fn agent(
     let served = kernel::Options {
         name: name.to_owned(),
         pins: None,
-        interval: options.interval,
+        interval: interval(plan, options),
         slots: slots as u32,
         ..kernel::Options::default()
     };
     let governors = Governors::new(&plan.flows, options.seed, Arc::clone(closed));
     Agent::start(&served, Box::new(governors)).map(Some)
+}
+
+/// Between the samples of a flow: one interval for all, so that of the controller that needs most.
+fn interval(plan: &Plan, options: &Options) -> Span {
+    let gates =
+        |flow: &Flow| is_governed(flow) && sim::builtin(&flow.plan).is_ok_and(kernel::gates);
+    options.interval.unwrap_or_else(|| kernel::usual_interval(plan.flows.iter().any(gates)))
 }
 
 /// What the threads leave behind.
@@ -270,6 +279,7 @@ fn report(
     plan: Plan,
     (mut sent, emulated, served, closed): (Sent, emulator::Report, Option<Totals>, Closed),
 ) -> Report {
+    let interval = interval(&plan, options);
     for (index, row) in sent.rows.iter_mut().enumerate() {
         let route = &plan.pairs[plan.flows[index].pair].route;
         let links = route.forward.iter().chain(&route.reverse);
@@ -307,7 +317,7 @@ fn report(
             packets: emulated.lateness.total(),
         },
         agent: served.map(|totals| AgentReport {
-            interval_ms: options.interval.as_millis_f64(),
+            interval_ms: interval.as_millis_f64(),
             decision_us: Decision::new(&totals),
             flows: closed.served.into_values().collect(),
         }),

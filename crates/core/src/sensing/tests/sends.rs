@@ -107,10 +107,7 @@ fn number_21_is_the_smallest_gap_between_packets() {
 fn numbers_22_to_30_are_the_last_8_round_trips_and_the_smallest() {
     let mut state = state();
     (0..9).for_each(|n: u32| state.on_ack(&ack(f64::from(n), f64::from(100 + n))));
-    close(
-        read(&mut state, 22),
-        [0.101, 0.102, 0.103, 0.104, 0.105, 0.106, 0.107, 0.108, 0.100],
-    );
+    close(read(&mut state, 22), [0.101, 0.102, 0.103, 0.104, 0.105, 0.106, 0.107, 0.108, 0.100]);
 }
 
 #[test]
