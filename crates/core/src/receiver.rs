@@ -53,6 +53,12 @@ impl Receiver {
         }
     }
 
+    /// Acknowledges the first segment at once, as a receiver does that has just accepted a connection.
+    pub fn acknowledge_first(mut self) -> Self {
+        self.pending = self.ack_every - 1;
+        self
+    }
+
     /// When `on_deadline` is to be called.
     pub fn deadline(&self) -> Time {
         self.deadline
@@ -220,6 +226,14 @@ mod tests {
         assert_eq!(receiver.deadline(), Time(0) + Span::from_millis(40));
         assert_eq!(arrive(&mut receiver, 1).ack.unwrap().seq, 2);
         assert_eq!(receiver.deadline(), Time::NEVER);
+    }
+
+    #[test]
+    fn after_a_handshake_the_first_segment_is_acknowledged_at_once() {
+        let mut receiver = receiver(2).acknowledge_first();
+        assert_eq!(arrive(&mut receiver, 0).ack.unwrap().seq, 1);
+        assert_eq!(arrive(&mut receiver, 1).ack, None);
+        assert_eq!(arrive(&mut receiver, 2).ack.unwrap().seq, 3);
     }
 
     #[test]
