@@ -10,6 +10,7 @@ pub struct Receiver {
     ack_delay: Span,
     ack_size: u32,
     selective: bool,
+    first_at_once: bool,
     next: u64,
     /// Received beyond `next`, as disjoint, sorted, non-touching [start, end).
     beyond: VecDeque<(u64, u64)>,
@@ -43,6 +44,7 @@ impl Receiver {
             ack_delay,
             ack_size,
             selective,
+            first_at_once: false,
             next: 0,
             beyond: VecDeque::new(),
             recent: [u64::MAX; SACK_BLOCKS - 1],
@@ -54,9 +56,8 @@ impl Receiver {
     }
 
     /// Acknowledges the first segment at once, as a receiver does that has just accepted a connection.
-    pub fn acknowledge_first(mut self) -> Self {
-        self.pending = self.ack_every - 1;
-        self
+    pub fn acknowledge_first(self) -> Self {
+        Self { first_at_once: true, ..self }
     }
 
     /// When `on_deadline` is to be called.
@@ -92,7 +93,9 @@ impl Receiver {
             self.keep(packet.seq);
         }
         self.pending += 1;
-        let ack_now = !in_order || filled_gap || packet.ce || self.pending >= self.ack_every;
+        let first = self.first_at_once && before == 0;
+        let ack_now =
+            !in_order || filled_gap || packet.ce || first || self.pending >= self.ack_every;
         if ack_now {
             if !in_order {
                 self.echo = packet.sent_at;
