@@ -10,6 +10,7 @@ pub struct Receiver {
     ack_delay: Span,
     ack_size: u32,
     selective: bool,
+    first_at_once: bool,
     next: u64,
     /// Received beyond `next`, as disjoint, sorted, non-touching [start, end).
     beyond: VecDeque<(u64, u64)>,
@@ -43,6 +44,7 @@ impl Receiver {
             ack_delay,
             ack_size,
             selective,
+            first_at_once: false,
             next: 0,
             beyond: VecDeque::new(),
             recent: [u64::MAX; SACK_BLOCKS - 1],
@@ -51,6 +53,11 @@ impl Receiver {
             ce_bytes: 0,
             deadline: Time::NEVER,
         }
+    }
+
+    /// Acknowledges the first segment at once, as a receiver does that has just accepted a connection.
+    pub fn acknowledge_first(self) -> Self {
+        Self { first_at_once: true, ..self }
     }
 
     /// When `on_deadline` is to be called.
@@ -86,7 +93,9 @@ impl Receiver {
             self.keep(packet.seq);
         }
         self.pending += 1;
-        let ack_now = !in_order || filled_gap || packet.ce || self.pending >= self.ack_every;
+        let first = self.first_at_once && before == 0;
+        let ack_now =
+            !in_order || filled_gap || packet.ce || first || self.pending >= self.ack_every;
         if ack_now {
             if !in_order {
                 self.echo = packet.sent_at;
@@ -220,6 +229,14 @@ mod tests {
         assert_eq!(receiver.deadline(), Time(0) + Span::from_millis(40));
         assert_eq!(arrive(&mut receiver, 1).ack.unwrap().seq, 2);
         assert_eq!(receiver.deadline(), Time::NEVER);
+    }
+
+    #[test]
+    fn after_a_handshake_the_first_segment_is_acknowledged_at_once() {
+        let mut receiver = receiver(2).acknowledge_first();
+        assert_eq!(arrive(&mut receiver, 0).ack.unwrap().seq, 1);
+        assert_eq!(arrive(&mut receiver, 1).ack, None);
+        assert_eq!(arrive(&mut receiver, 2).ack.unwrap().seq, 3);
     }
 
     #[test]

@@ -60,6 +60,10 @@ pub struct FlowRow {
     pub timeouts: u64,
     /// Loss episodes without time-out.
     pub recoveries: u64,
+    /// Writes that the application offered to a bounded send buffer; zero with other traffic.
+    pub offered_writes: u64,
+    /// Of these, refused because the buffer was full.
+    pub refused_writes: u64,
     /// Transfers of the connection that were fully acknowledged.
     pub transfers: u64,
     /// Their mean duration; NaN if there is none.
@@ -267,6 +271,8 @@ fn flows(rows: &[FlowRow], names: Vec<String>) -> Table {
         ("owd_mean_ms", numbers(|row| row.owd_mean_ms)),
         ("timeouts", counts(|row| row.timeouts)),
         ("recoveries", counts(|row| row.recoveries)),
+        ("offered_writes", counts(|row| row.offered_writes)),
+        ("refused_writes", counts(|row| row.refused_writes)),
         ("transfers", counts(|row| row.transfers)),
         ("fct_mean_ms", numbers(|row| row.fct_mean_ms)),
     ];

@@ -126,6 +126,7 @@ impl Flight {
             size: Bytes(self.packet),
             inflight: Bytes(self.inflight),
             retransmission: u64::from(self.unrepaired >= self.packet),
+            order: self.inflight / self.packet + 1,
         };
         let verdict = inner.on_send(id, &send);
         self.asked += 1;

@@ -220,6 +220,13 @@ fn traffic(path: &str, traffic: &TrafficSpec) -> Result<(), Fault> {
             number(&field("rate_mbps"), rate_mbps, 1e-6..=MBPS_MAX)?;
             integer(&field("write_bytes"), u64::from(write_bytes), 1..=1_000_000_000)?;
         }
+        TrafficSpec::Writes { count, write_bytes, interval_ms, send_buffer_bytes } => {
+            integer(&field("count"), count, 1..=1_000_000_000)?;
+            integer(&field("write_bytes"), u64::from(write_bytes), 1..=1_000_000_000)?;
+            number(&field("interval_ms"), interval_ms, 1e-6..=MILLIS_MAX)?;
+            let least = u64::from(write_bytes);
+            integer(&field("send_buffer_bytes"), send_buffer_bytes, least..=1 << 40)?;
+        }
         TrafficSpec::Poisson { per_s, mean_bytes } => {
             number(&field("per_s"), per_s, 1e-6..=1e6)?;
             number(&field("mean_bytes"), mean_bytes, 1.0..=1e15)?;

@@ -340,7 +340,8 @@ fn queue_plan(
             at_least_one("packets", *packets)?;
         }
     }
-    if let QueueSpec::FqCodel { queues, quantum_bytes, .. } = queue {
+    if let QueueSpec::FqCodel { queues, quantum_bytes, device_packets, .. } = queue {
+        integer(&field("device_packets"), *device_packets, 0..=1_000_000)?;
         integer(&field("queues"), u64::from(*queues), 1..=65_536)?;
         // A packet waits for as many turns as it has quanta.
         integer(&field("quantum_bytes"), u64::from(*quantum_bytes), 64..=1_000_000)?;

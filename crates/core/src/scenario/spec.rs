@@ -241,6 +241,10 @@ pub enum QueueSpec {
         /// Bytes a queue may send per turn.
         #[serde(default = "quantum")]
         quantum_bytes: u32,
+        /// What a device below it takes in advance: these packets wait in order, out of reach of
+        /// the discipline. Default 0.
+        #[serde(default)]
+        device_packets: u64,
         /// Mark instead of dropping where possible.
         #[serde(default)]
         ecn: bool,
@@ -409,6 +413,18 @@ pub enum TrafficSpec {
         /// Written at a time.
         write_bytes: u32,
     },
+    /// A number of writes at a constant rate into a send buffer of a socket; one that does not fit
+    /// is refused whole and never offered again.
+    Writes {
+        /// How many.
+        count: u64,
+        /// Size of each.
+        write_bytes: u32,
+        /// From one to the next.
+        interval_ms: f64,
+        /// Most that the socket holds of what is unsent or not cumulatively acknowledged.
+        send_buffer_bytes: u64,
+    },
     /// New connections arrive as a Poisson process, each with an exponential transfer.
     Poisson {
         /// Arrivals per second.
@@ -514,7 +530,8 @@ pub struct SenderSpec {
     /// `ns2`: `newreno_changes1_`: the first partial ACK alone restarts the timer. Default true.
     #[serde(default)]
     pub impatient: Option<bool>,
-    /// `ns2`: the first segment is a 40-byte SYN. Default true.
+    /// `ns2`: the first segment is a 40-byte SYN; default true. `sack`: data waits for one round trip
+    /// of two empty packets over the idle path; default false.
     #[serde(default)]
     pub handshake: Option<bool>,
 }

@@ -215,6 +215,18 @@ impl Sender {
         either!(self, sender => sender.on_deadline(now, governor, supply));
     }
 
+    /// Payload sent and not cumulatively acknowledged: what a send buffer keeps besides the unsent.
+    pub fn unacknowledged_payload(&self) -> u64 {
+        either!(self, sender => sender.unacknowledged_payload())
+    }
+
+    /// Holds everything back until `at`, when the connection stands.
+    pub fn wait_for_handshake(&mut self, at: Time) {
+        if let Self::Sack(sender) = self {
+            sender.wait_for_handshake(at);
+        }
+    }
+
     /// Whether everything sent is acknowledged.
     pub fn all_acknowledged(&self) -> bool {
         either!(self, sender => sender.all_acknowledged())

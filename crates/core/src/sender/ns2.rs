@@ -107,6 +107,11 @@ impl Ns2Sender {
         self.deadline.min(self.allowed.timer)
     }
 
+    /// Whole packets: the size of a short one is not remembered.
+    pub(super) fn unacknowledged_payload(&self) -> u64 {
+        (self.highest_sent - self.acked).max(0) as u64 * self.payload
+    }
+
     pub(super) fn all_acknowledged(&self) -> bool {
         self.acked == self.highest_sent && self.outbox.is_empty()
     }

@@ -128,6 +128,15 @@ impl SackSender {
             .min(pacing)
     }
 
+    pub(super) fn unacknowledged_payload(&self) -> u64 {
+        let segments = self.board.nxt() - self.board.una();
+        self.board.outstanding() - segments * self.config.header.0
+    }
+
+    pub(super) fn wait_for_handshake(&mut self, at: Time) {
+        self.release = at;
+    }
+
     pub(super) fn all_acknowledged(&self) -> bool {
         self.board.outstanding() == 0
     }

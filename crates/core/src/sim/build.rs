@@ -5,7 +5,7 @@ use crate::control::SubflowId;
 use crate::receiver::Receiver;
 use crate::record::FlowSeries;
 use crate::rng::Seed;
-use crate::scenario::network::{ConnectionPlan, Network, Route};
+use crate::scenario::network::{ConnectionPlan, Network, RatePlan, Route};
 use crate::scenario::{GateSpec, TrafficSpec};
 use crate::sender::{Governor, Sender};
 use crate::sim::link::Link;
@@ -80,7 +80,11 @@ impl Sim {
             let id = SubflowId(index as u32);
             let own_seed = seed.derive("controller", (stream << 8) | index as u64);
             governor.subflow_added(id, &Sender::flow_info(&plan.sender, start, own_seed));
-            let sender = Sender::new(&plan.sender, &Governor { coupled: governor.as_mut(), id });
+            let mut sender =
+                Sender::new(&plan.sender, &Governor { coupled: governor.as_mut(), id });
+            if plan.sender.handshake {
+                sender.wait_for_handshake(start + handshake(network, route, plan.sender.ack));
+            }
             let many = plan.subflows.len() > 1;
             let name = if many { format!("{own}.{index}") } else { own.clone() };
             let paths = (self.add_path(&route.forward), self.add_path(&route.reverse));
@@ -171,6 +175,20 @@ pub fn arrivals(
     })
 }
 
+/// Time for an empty packet of `size` and its answer over idle links; where a rate varies, their
+/// transmission takes none.
+fn handshake(network: &Network, route: &Route, size: Bytes) -> Span {
+    let time_on = |&link: &u32| {
+        let plan = &network.links[link as usize];
+        let transmission = match plan.rate {
+            RatePlan::Constant(rate) => rate.time_for(size),
+            _ => Span::ZERO,
+        };
+        plan.delay.least() + transmission
+    };
+    route.forward.iter().chain(&route.reverse).map(time_on).sum()
+}
+
 fn flow(
     network: &Network,
     plan: &ConnectionPlan,
@@ -190,6 +208,8 @@ fn flow(
     let selective = config.recovery == crate::control::Recovery::Sack;
     let receiver =
         Receiver::new(config.ack_every, config.ack_delay, config.ack.0 as u32, selective);
+    let receiver =
+        if selective && config.handshake { receiver.acknowledge_first() } else { receiver };
     Flow {
         connection,
         id,

@@ -157,9 +157,11 @@ impl Sim {
         if connection.app.next != self.now {
             return;
         }
-        connection.app.on_time(self.now);
-        let next = connection.app.to_schedule();
         let (first, count) = (connection.first_flow, connection.flow_count);
+        let flows = &self.flows[first as usize..(first + count) as usize];
+        let unacknowledged = flows.iter().map(|flow| flow.sender.unacknowledged_payload()).sum();
+        connection.app.on_time(self.now, unacknowledged);
+        let next = connection.app.to_schedule();
         if let Some(next) = next {
             self.schedule(next, Event::App(index));
         }

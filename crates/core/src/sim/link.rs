@@ -7,6 +7,7 @@ use super::delay::{Delay, Jitter};
 use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
 use super::packet::Packet;
 use super::queues::codel::{self, Codel};
+use super::queues::device::BelowDiscipline;
 use super::queues::drop_tail::DropTail;
 use super::queues::fq_codel::{self, FqCodel};
 use super::queues::pie::{self, Pie};
@@ -506,13 +507,25 @@ fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
             let config = codel(target_ms, interval_ms, packets, ecn);
             Discipline::Scheduler(Box::new(Codel::new(config)))
         }
-        QueueSpec::FqCodel { target_ms, interval_ms, packets, queues, quantum_bytes, ecn } => {
-            Discipline::Scheduler(Box::new(FqCodel::new(fq_codel::Config {
+        QueueSpec::FqCodel {
+            target_ms,
+            interval_ms,
+            packets,
+            queues,
+            quantum_bytes,
+            device_packets,
+            ecn,
+        } => {
+            let queue = FqCodel::new(fq_codel::Config {
                 queues,
                 quantum_bytes,
                 perturbation: hash_seed,
                 codel: codel(target_ms, interval_ms, packets, ecn),
-            })))
+            });
+            if device_packets == 0 {
+                return Discipline::Scheduler(Box::new(queue));
+            }
+            Discipline::Scheduler(Box::new(BelowDiscipline::new(queue, device_packets)))
         }
     }
 }

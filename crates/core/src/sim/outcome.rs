@@ -75,6 +75,8 @@ impl Sim {
             owd_mean_ms: mean_ms(arrived.owd_sum, arrived.packets),
             timeouts: sent.timeouts,
             recoveries: sent.recoveries,
+            offered_writes: app.writes.offered,
+            refused_writes: app.writes.refused,
             transfers: app.transfers,
             fct_mean_ms: mean_ms(u128::from(app.transfer_time.0), app.transfers),
             counters: connection.governor.counters(flow.id),

@@ -23,6 +23,17 @@ pub struct App {
     pub transfers: u64,
     /// Sum of their durations.
     pub transfer_time: Span,
+    /// Writes to a bounded send buffer.
+    pub writes: Writes,
+}
+
+/// What became of the writes to a bounded send buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// Made.
+    pub offered: u64,
+    /// Refused whole for want of room.
+    pub refused: u64,
 }
 
 impl App {
@@ -39,11 +50,12 @@ impl App {
             active: Span::ZERO,
             transfers: 0,
             transfer_time: Span::ZERO,
+            writes: Writes::default(),
         }
     }
 
-    /// Acts at `next`.
-    pub fn on_time(&mut self, now: Time) {
+    /// Acts at `next`; `unacknowledged` bytes are sent and not cumulatively acknowledged.
+    pub fn on_time(&mut self, now: Time, unacknowledged: u64) {
         self.next = Time::NEVER;
         if now >= self.stop {
             self.supply.unsent = 0;
@@ -61,6 +73,7 @@ impl App {
                 self.next = now + Rate::from_mbps(rate_mbps).time_for(crate::units::Bytes(write));
                 write
             }
+            TrafficSpec::Writes { .. } => self.write(now, unacknowledged),
             TrafficSpec::Cbr { .. } => 0,
         };
         self.supply.unsent = self.supply.unsent.saturating_add(bytes);
@@ -70,6 +83,23 @@ impl App {
         if self.active_since == Time::NEVER {
             self.active_since = now;
         }
+    }
+
+    /// What the next write adds to the send buffer.
+    fn write(&mut self, now: Time, unacknowledged: u64) -> u64 {
+        let TrafficSpec::Writes { count, write_bytes, interval_ms, send_buffer_bytes } =
+            self.traffic
+        else {
+            return 0;
+        };
+        let write = u64::from(write_bytes);
+        let fits = self.supply.unsent + unacknowledged + write <= send_buffer_bytes;
+        self.writes.offered += 1;
+        self.writes.refused += u64::from(!fits);
+        if self.writes.offered < count {
+            self.next = now + Span::from_secs_f64(interval_ms / 1e3);
+        }
+        if fits { write } else { 0 }
     }
 
     /// When an event is to be made for `next`, if it has none: one at `stop` is enough, however
@@ -100,6 +130,9 @@ impl App {
             TrafficSpec::OnOff { mean_off_s, .. } => Some(mean_off_s),
             TrafficSpec::RequestResponse { mean_think_s, .. } => Some(mean_think_s),
             TrafficSpec::AppLimited { .. } | TrafficSpec::Cbr { .. } if now < self.stop => return,
+            TrafficSpec::Writes { count, .. } if now < self.stop && self.writes.offered < count => {
+                return;
+            }
             _ => None,
         };
         let took = now.since(self.active_since);

@@ -476,7 +476,7 @@ fn a_trace_that_cannot_be_read_is_refused_with_the_reason() {
     assert_eq!(traced(Ok(b"1\n2\n")), Ok(()));
     assert_eq!(
         refused("rate_mbps = 10", "trace = \"a\""),
-        "s.toml:5: dumbbell.bottleneck.trace = \"a\": allowed is a mahimahi trace (trace files \
+        "s.toml:5: dumbbell.bottleneck.trace = \"a\": allowed is a mahimahi trace (files \
          cannot be read here: a)"
     );
 }

@@ -8,6 +8,7 @@ use crate::rng::Rng;
 use crate::units::{Span, Time};
 
 pub mod codel;
+pub mod device;
 pub mod drop_tail;
 pub mod fq_codel;
 pub mod pie;
