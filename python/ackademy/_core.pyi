@@ -13,6 +13,7 @@ __all__ = [
     "Flow",
     "Loss",
     "Scenario",
+    "collect_sends",
     "controllers",
     "generate_trace",
     "schema",
@@ -210,6 +211,35 @@ def simulate(
 
     Returns:
         Columns by table: flows, counters, links, flow_series, link_series.
+    """
+
+@type_check_only
+class SendTable(TypedDict):
+    """Transmissions in order of time, and how many there were."""
+
+    features: npt.NDArray[np.float32]
+    """what the sender knew right before: one row of 55 numbers each (docs/controllers/lp_tcp.md)"""
+    dropped: npt.NDArray[np.bool_]
+    """whether a queue dropped this transmission"""
+    time_s: npt.NDArray[np.float64]
+    """when it left"""
+    flow: npt.NDArray[np.uint32]
+    """index of its flow in `Scenario.flows`, subflows and arrivals counted singly"""
+    phase: npt.NDArray[np.uint8]
+    """1 in congestion avoidance, 0 in slow start and recovery"""
+    n_sends: int
+    """all transmissions, kept or not"""
+    n_drops: int
+    """all that a queue dropped"""
+
+def collect_sends(scenario: Scenario, seed: int, *, keep_one_in: int) -> SendTable:
+    """What senders knew at each transmission, and which of them a queue dropped.
+
+    Args:
+        scenario: what to simulate, twice; its controllers are the core's.
+        seed: of the run and of the choice of rows.
+        keep_one_in: every dropped transmission is kept, and of the others one in this many, by
+            chance; 1 keeps all, at 235 bytes each.
     """
 
 def generate_trace(seconds: float, mean_mbps: float, volatility: float, seed: int) -> str:

@@ -9,6 +9,7 @@ mod controller;
 mod errors;
 mod records;
 mod scenario;
+mod sends;
 mod simulate;
 mod tables;
 mod trace;
@@ -40,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(sends::collect_sends, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)
 }

@@ -50,15 +50,19 @@ fn run(network: &Network, seed: Seed, classes: &Classes) -> PyResult<ackademy::r
     let failure = Failure::default();
     let mut build = |plan: &ConnectionPlan| controller(plan, classes, &failure);
     let mut sim = Sim::new(network, seed, &mut build)?;
+    drive(&mut sim, network.duration, || failure.take().map_or(Ok(()), Err))?;
+    Ok(sim.finish())
+}
+
+/// Brings a simulation to its end, unless `check` or Ctrl-C stops it.
+pub fn drive(sim: &mut Sim, end: Time, check: impl Fn() -> PyResult<()>) -> PyResult<()> {
     for step in 1..=CHECKS {
-        let until = u128::from(network.duration.0) * u128::from(step) / u128::from(CHECKS);
+        let until = u128::from(end.0) * u128::from(step) / u128::from(CHECKS);
         sim.run_until(Time(until as u64));
-        if let Some(error) = failure.take() {
-            return Err(error);
-        }
+        check()?;
         Python::attach(stop_on_signal)?;
     }
-    Ok(sim.finish())
+    Ok(())
 }
 
 /// Raises what Ctrl-C raises, if it was pressed.
