@@ -187,6 +187,9 @@ class Scenario:
     @property
     def controllers(self) -> list[str]:
         """The controller of each flow."""
+    @property
+    def gates(self) -> bool:
+        """Whether a controller of ours in it holds packets back."""
 
 def controllers() -> list[ControllerInfo]:
     """Every controller in the table, by name."""

@@ -35,6 +35,9 @@ COLUMNS = (
     Column("jain", "Jain", "", "fairness of the flows' throughputs; of one flow it says nothing"),
 )
 
+PER_ACK = ", gate per ACK"
+"""after the name of a controller whose simulation asks it once per acknowledgement"""
+
 CLAIMS = (("throughput_mbps", 0.03), ("rtt_ms", 0.10))
 """how near a controller of ours comes to the kernel's own of that name, both on the kernel"""
 OURS = {"kernel:cubic": "cubic", "kernel:reno": "new_reno"}
@@ -170,7 +173,7 @@ def pairs(
     """Every scenario under every controller on both sides, then the kernel's own on theirs.
 
     Args:
-        scenarios: files.
+        scenarios: files; where all flows of one name the controller, its settings there stay.
         ccs: controllers of ours.
         baselines: the kernel's, as `kernel:NAME`.
         runs: on each side; seeds from 1.
@@ -189,20 +192,32 @@ def pairs(
     found = []
     for path in scenarios:
         text = read_text(path)
+        own = Cell(text=text, origin=str(path), controller=None, seed=1, overrides=overrides)
+        named = set(own.scenario().controllers)
         for cc in (*ccs, *baselines):
-            sim = tuple(
-                Cell(
-                    text=text,
-                    origin=str(path),
-                    controller=cc,
-                    seed=seed,
-                    overrides=overrides,
-                    sample_interval_ms=SAMPLE_INTERVAL_MS if seed == 1 else 0.0,
-                )
-                for seed in range(1, runs + 1)
-            )
-            emulated = tuple(replace(cell, backend="kernel") for cell in sim)
-            found.append(Pair(path.stem, cc, () if controllers.is_kernel(cc) else sim, emulated))
+            one = own if named == {cc} else replace(own, controller=cc)
+            found += _sides(path.stem, cc, one, runs)
+    return found
+
+
+def _sides(scenario: str, cc: str, cell: Cell, runs: int) -> list[Pair]:
+    """Both sides; of a controller that holds packets back, twice.
+
+    The second time the simulator asks it when the kernel's adapter does: what is left of the
+    difference is not the adapter's.
+    """
+    sim = tuple(
+        replace(cell, seed=seed, sample_interval_ms=SAMPLE_INTERVAL_MS if seed == 1 else 0.0)
+        for seed in range(1, runs + 1)
+    )
+    emulated = tuple(replace(one, backend="kernel") for one in sim)
+    if controllers.is_kernel(cc):
+        return [Pair(scenario, cc, (), emulated)]
+    found = [Pair(scenario, cc, sim, emulated)]
+    if cell.scenario().gates:
+        asked = (*cell.overrides, ("sender.gate", '"ack"'))
+        per_ack = tuple(replace(one, overrides=asked) for one in sim)
+        found.append(Pair(scenario, f"{cc}{PER_ACK}", per_ack, emulated))
     return found
 
 

@@ -1,8 +1,8 @@
 //! Class `Scenario`: the core's, with files read beside it.
 use crate::errors;
-use ackademy::controllers;
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::scenario::Scenario as CoreScenario;
+use ackademy::{ack_gate, controllers, sim};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -88,6 +88,12 @@ impl Scenario {
     #[getter]
     fn controllers(&self) -> Vec<&str> {
         self.core.network.connections.iter().map(|plan| plan.controller.as_str()).collect()
+    }
+
+    #[getter]
+    fn gates(&self) -> bool {
+        let plans = &self.core.network.connections;
+        plans.iter().any(|plan| sim::builtin(plan).is_ok_and(ack_gate::gates))
     }
 
     fn __repr__(&self) -> String {

@@ -9,7 +9,9 @@
 //! that obeys later, as the kernel, or that is heard of only once in several acknowledgements, has
 //! sent packets that nobody was asked about: these are asked about late. Such an answer cannot keep
 //! the packet back; what the controller does to its window still counts.
-use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Send, SubflowId, Verdict};
+use crate::control::{
+    Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, Send, SubflowId, Verdict,
+};
 use crate::units::{Bytes, Time};
 
 /// Most questions for one record: what a gate may cost.
@@ -23,6 +25,20 @@ const PACKETS_PER_ACK: u64 = 2;
 pub struct AckGate {
     inner: Box<dyn Coupled>,
     flights: Vec<Option<Flight>>,
+}
+
+/// Whether `governor` wants to be asked before packets leave, which it knows once it has a flow.
+pub fn gates(mut governor: Box<dyn Coupled>) -> bool {
+    let any_flow = FlowInfo {
+        mss: Bytes(1500),
+        initial_cwnd: Bytes(15_000),
+        initial_ssthresh: Bytes(u64::MAX),
+        recovery: Recovery::Sack,
+        start: Time(0),
+        seed: 0,
+    };
+    governor.subflow_added(SubflowId(0), &any_flow);
+    governor.gates()
 }
 
 /// What one subflow would have in flight, had every answer been obeyed at once.

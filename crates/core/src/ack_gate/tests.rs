@@ -1,6 +1,6 @@
 //! The rules of the gate, with a controller that holds what would make its flight too long.
 use super::*;
-use crate::control::{Controller, PerFlow, Recovery};
+use crate::control::{Controller, PerFlow};
 use crate::rng::Seed;
 use crate::scenario::Scenario;
 use crate::sim::Sim;
@@ -215,6 +215,14 @@ fn with_losses_the_two_gates_ask_for_nearly_the_same_packets() {
     let each = questions_in_the_simulator("packet", loss).len() as f64;
     let together = questions_in_the_simulator("ack", loss).len() as f64;
     assert!((together / each - 1.0).abs() < 0.03, "{each} and {together}");
+}
+
+#[test]
+fn a_controller_is_known_to_gate_before_it_has_a_flow() {
+    let plain = crate::controllers::find("cubic").expect("in the table");
+    let params = crate::params::Params::defaults(plain.params);
+    assert!(!gates(Box::new(crate::controllers::per_flow(plain, params))));
+    assert!(gates(toys(1, &Questions::default())));
 }
 
 #[test]

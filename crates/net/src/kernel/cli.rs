@@ -1,10 +1,11 @@
 //! The command line.
 use super::release::{Released, release, remove};
 use super::status::Status;
-use super::{Agent, Assign, FlowKey, NAME_MAX, Options, gates, usual_interval};
+use super::{Agent, Assign, FlowKey, NAME_MAX, Options, usual_interval};
 use crate::error::Error;
 use crate::files;
 use crate::interrupt;
+use ackademy::ack_gate::gates;
 use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
 use ackademy::params::{self, ParamValue, Params};

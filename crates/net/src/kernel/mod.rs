@@ -5,7 +5,7 @@
 //!              ▲                                                            │
 //!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
 //! ```
-use ackademy::control::{Coupled, FlowInfo, SubflowId};
+use ackademy::control::{Coupled, FlowInfo};
 use ackademy::units::Span;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -85,13 +85,6 @@ impl Default for Options {
 /// for a controller that gates, which is asked for the packets that the acknowledgement lets out.
 pub fn usual_interval(gates: bool) -> Span {
     if gates { Span::ZERO } else { Span::from_millis(10) }
-}
-
-/// Whether `governor` wants to be asked before packets leave, which it knows once it has a flow.
-pub fn gates(mut governor: Box<dyn Coupled>) -> bool {
-    let flow = record::Flow { mss: 1448, header: 52, initial_cwnd: 10, ..Default::default() };
-    governor.subflow_added(SubflowId(0), &adapter::flow_info(&flow));
-    governor.gates()
 }
 
 /// What was counted of one flow.

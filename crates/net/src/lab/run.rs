@@ -19,6 +19,7 @@ use crate::kernel::{self, Agent};
 use crate::link::emulator::{self, Emulator};
 use crate::link::fabric::{self, Fabric, FlowCounts};
 use crate::namespace::Namespace;
+use ackademy::ack_gate::gates;
 use ackademy::record::{FlowRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
@@ -174,9 +175,8 @@ fn agent(
 
 /// Between the samples of a flow: one interval for all, so that of the controller that needs most.
 fn interval(plan: &Plan, options: &Options) -> Span {
-    let gates =
-        |flow: &Flow| is_governed(flow) && sim::builtin(&flow.plan).is_ok_and(kernel::gates);
-    options.interval.unwrap_or_else(|| kernel::usual_interval(plan.flows.iter().any(gates)))
+    let asks = |flow: &Flow| is_governed(flow) && sim::builtin(&flow.plan).is_ok_and(gates);
+    options.interval.unwrap_or_else(|| kernel::usual_interval(plan.flows.iter().any(asks)))
 }
 
 /// What the threads leave behind.
