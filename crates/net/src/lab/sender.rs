@@ -134,6 +134,8 @@ impl Sender {
             start_s: self.begun.as_secs_f64(),
             active_s: self.app.active(now).as_secs_f64(),
             transfers: self.app.transfers,
+            offered_writes: self.app.writes.offered,
+            refused_writes: self.app.writes.refused,
             fct_mean_ms: f64::NAN,
             owd_mean_ms: f64::NAN,
             ..FlowRow::default()

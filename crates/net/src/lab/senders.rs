@@ -169,7 +169,7 @@ impl<'a> Senders<'a> {
             Ok(socket) => {
                 sender.socket = Socket::Datagrams(socket, payload, every, now);
                 sender.begun = now;
-                sender.app.on_time(now);
+                sender.app.on_time(now, 0);
                 self.send_datagrams(index, now);
             }
             Err(error) => sender.fail(flow, &error),
@@ -204,8 +204,12 @@ impl<'a> Senders<'a> {
 
     /// The application of a flow acts.
     fn offer(&mut self, index: usize, now: Time) {
-        let app = &mut self.ends[index].app;
-        app.on_time(now);
+        let Sender { app, socket, .. } = &mut self.ends[index];
+        let in_socket = match socket {
+            Socket::Open(stream) => unacknowledged(stream.as_fd()).unwrap_or(0),
+            _ => 0,
+        };
+        app.on_time(now, in_socket);
         if let Some(next) = app.to_schedule() {
             self.due.push(Reverse((next, index)));
         }
