@@ -44,6 +44,10 @@ pub const SPEC: Spec = Spec {
     build: |flow, params| Box::new(CubicNs3::new(flow, params)),
 };
 
+/// Most segments that one record is credited with: growth goes in steps of two segments, and a
+/// record must cost a bounded time.
+const RECORD_SEGMENTS_MAX: f64 = 4096.0;
+
 /// Returns to the window of the last loss along a cubic, one whole segment at a time.
 #[derive(Clone, Debug)]
 pub struct CubicNs3 {
@@ -202,9 +206,10 @@ impl Epoch {
         let per_segment = ((cwnd as f64 * scale / 8.0) as u64).max(1);
         let (window, credit) = &mut self.reno;
         *credit += acked;
-        while *credit > per_segment {
-            *credit -= per_segment;
-            *window += 1;
+        if *credit > per_segment {
+            let grown = (*credit - 1) / per_segment;
+            *credit -= grown * per_segment;
+            *window += grown;
         }
         *window
     }
@@ -251,7 +256,7 @@ impl Controller for CubicNs3 {
         if ack.recovering == 1 {
             return;
         }
-        self.uncounted += self.window.packets(ack.acked);
+        self.uncounted += self.window.packets(ack.acked).min(RECORD_SEGMENTS_MAX);
         while self.uncounted >= 1.0 {
             let acked = self.uncounted.min(2.0).floor();
             self.uncounted -= acked;
