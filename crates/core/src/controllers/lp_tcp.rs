@@ -166,3 +166,7 @@ impl Controller for LpTcp {
         vec![("asked", self.asked as f64), ("held", self.held as f64)]
     }
 }
+
+#[cfg(test)]
+#[path = "tests/lp_tcp.rs"]
+mod tests;

@@ -2,3 +2,7 @@
 pub mod forest;
 pub mod kong;
 pub mod tabular;
+
+#[cfg(test)]
+#[path = "../../tests/support/forest.rs"]
+pub(crate) mod grown;

@@ -1,10 +1,7 @@
 use super::*;
+use crate::learners::grown::Arrays;
 use crate::rng::Rng;
 use proptest::prelude::*;
-
-#[path = "../../../tests/support/forest.rs"]
-mod support;
-use support::Arrays;
 
 const FEATURES: usize = 6;
 
