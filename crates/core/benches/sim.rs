@@ -2,18 +2,26 @@
 //!
 //! `cargo bench --bench sim -- [list | CASE ...]` prints one JSON row per case: `case`, `packets` delivered,
 //! `cpu_s` of this process, `packets_per_s`, `events_per_packet`, medians over the runs. CUBIC, SACK,
-//! RACK-TLP, PRR, delayed acknowledgements and delivery-rate samples are on.
+//! RACK-TLP, PRR, delayed acknowledgements and delivery-rate samples are on. `LP-TCP` asks a forest of
+//! 100 trees of 2001 nodes about every packet instead; `forest` times one answer of that forest.
 #![allow(missing_docs, reason = "a program, not an interface")]
+use ackademy::controllers::lp_tcp::Policy;
 use ackademy::record::Outcome;
-use ackademy::rng::Seed;
+use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
+use ackademy::sensing::sends::FEATURES;
 use std::fs;
+
+#[path = "../tests/support/forest.rs"]
+mod forest;
 
 /// Runs per case; the median counts.
 const RUNS: usize = 5;
 
 struct Case {
     name: String,
+    /// Lines of the `[[flow]]`.
+    flow: &'static str,
     flows: u32,
     rate_mbps: f64,
     rtt_ms: f64,
@@ -22,9 +30,41 @@ struct Case {
     duration_s: f64,
 }
 
+const CUBIC: &str = "controller = \"cubic\"";
+const LP_TCP: &str = "controller = \"lp_tcp\"\n\
+    params = { policy = \"forest\", threshold = 0.9 }\n\
+    sender = { recovery = \"ns2\" }";
+
+/// 100 trees of 2001 nodes.
+fn policy() -> Vec<u8> {
+    let mut rng = Rng::new(1);
+    let arrays = forest::Arrays::grow(100, 2001, FEATURES, &mut || rng.uniform());
+    arrays.to_bytes(&[("features", "kong2018-55")])
+}
+
+/// Time of one answer from all trees.
+fn forest() {
+    const ROWS: usize = 10_000;
+    let policy = Policy::read(&policy()).expect("a valid forest");
+    let mut rng = Rng::new(2);
+    let rows: Vec<[f32; FEATURES]> =
+        (0..ROWS).map(|_| std::array::from_fn(|_| rng.uniform() as f32)).collect();
+    let mut runs: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let before = cpu_s();
+            let sum: f64 = rows.iter().map(|row| policy.loss_probability(row)).sum();
+            std::hint::black_box(sum);
+            cpu_s() - before
+        })
+        .collect();
+    runs.sort_by(f64::total_cmp);
+    println!("{{\"case\": \"forest\", \"answer_us\": {:.2}}}", runs[RUNS / 2] / ROWS as f64 * 1e6);
+}
+
 fn cases() -> Vec<Case> {
     let case = |name: &str, flows, rate_mbps: f64, rtt_ms: f64, packets, duration_s| Case {
         name: name.to_owned(),
+        flow: CUBIC,
         flows,
         rate_mbps,
         rtt_ms,
@@ -41,11 +81,12 @@ fn cases() -> Vec<Case> {
     for flows in [1, 10, 100, 1000, 10_000] {
         all.push(case(&format!("S5/{flows}"), flows, 1000.0, 40.0, 4000, 20.0));
     }
+    all.push(Case { flow: LP_TCP, ..case("LP-TCP", 1, 10.0, 150.0, 50, 400.0) });
     all
 }
 
 fn scenario(case: &Case) -> Scenario {
-    let Case { flows, rate_mbps, rtt_ms, packets, duration_s, .. } = case;
+    let Case { flow, flows, rate_mbps, rtt_ms, packets, duration_s, .. } = case;
     let text = format!(
         "duration_s = {duration_s}\n\
          [dumbbell]\n\
@@ -55,12 +96,12 @@ fn scenario(case: &Case) -> Scenario {
          [sender]\n\
          packet_bytes = 1250\n\
          [[flow]]\n\
-         controller = \"cubic\"\n\
+         {flow}\n\
          count = {flows}\n\
          start_spread_s = {}\n",
         if *flows > 1 { 1.0 } else { 0.0 }
     );
-    Scenario::parse(&text, "bench").expect("the cases are valid")
+    Scenario::parse_with(&text, "bench", &[], &mut |_| Ok(policy())).expect("the cases are valid")
 }
 
 /// CPU time of this process in seconds (Linux: /proc/self/schedstat, nanoseconds).
@@ -86,8 +127,8 @@ fn measure(case: &Case) {
     let mut runs: Vec<(f64, u64, u64)> = (0..RUNS)
         .map(|_| {
             let before = cpu_s();
-            let outcome =
-                ackademy::sim::run(&scenario.network, Seed(1)).expect("CUBIC is built in");
+            let outcome = ackademy::sim::run(&scenario.network, Seed(1))
+                .expect("the controllers are built in");
             (cpu_s() - before, delivered(&outcome), outcome.events)
         })
         .collect();
@@ -108,6 +149,7 @@ fn idle_flow_bytes() {
     let flows = 50_000;
     let idle = Case {
         name: "idle".to_owned(),
+        flow: CUBIC,
         flows,
         rate_mbps: 10.0,
         rtt_ms: 10.0,
@@ -131,6 +173,7 @@ fn main() {
             println!("{}", case.name);
         }
         println!("idle");
+        println!("forest");
         return;
     }
     for case in cases() {
@@ -140,5 +183,8 @@ fn main() {
     }
     if wanted.is_empty() || wanted.iter().any(|name| name == "idle") {
         idle_flow_bytes();
+    }
+    if wanted.is_empty() || wanted.iter().any(|name| name == "forest") {
+        forest();
     }
 }

@@ -1,3 +1,8 @@
 //! What several learned controllers share, and nothing else.
+pub mod forest;
 pub mod kong;
 pub mod tabular;
+
+#[cfg(test)]
+#[path = "../../tests/support/forest.rs"]
+pub(crate) mod grown;

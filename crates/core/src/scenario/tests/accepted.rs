@@ -1,5 +1,6 @@
 //! What a scenario promises once it is accepted.
 use super::*;
+use crate::learners::grown::Arrays;
 
 /// Every kind of thing that a file can say.
 const RICH: &str = r#"
@@ -141,4 +142,65 @@ fn defaults_follow_the_recovery_and_the_flow_goes_before_the_scenario() {
     assert_eq!((sack.packet, sack.initial_cwnd, sack.ack_every), (Bytes(1000), Bytes(10_000), 2));
     assert_eq!((ns2.packet, ns2.initial_cwnd, ns2.ack_every), (Bytes(1250), Bytes(2500), 1));
     assert!(sack.rack && !ns2.rack && ns2.handshake && !sack.handshake);
+}
+
+/// A flow under LP-TCP, whose policy `load` gives.
+fn with_policy(load: &mut Loader) -> Result<Scenario, ScenarioError> {
+    let text = DUMBBELL.replace(
+        "controller = \"cubic\"",
+        "controller = \"lp_tcp\"\nparams = { policy = \"dir/forest\" }",
+    );
+    assert_ne!(text, DUMBBELL);
+    Scenario::parse_with(&text, "s.toml", &[], load)
+}
+
+/// A forest of one leaf.
+fn leaf(value: f32) -> Vec<u8> {
+    let leaf = Arrays {
+        root: vec![0],
+        feature: vec![255],
+        threshold: vec![0.0],
+        child: vec![0],
+        value: vec![value],
+    };
+    leaf.to_bytes(&[("features", "kong2018-55")])
+}
+
+#[test]
+fn a_file_of_a_controller_is_read_by_its_name_and_told_apart_by_its_content() {
+    let canonical = |value: f32| {
+        let mut names = Vec::new();
+        let scenario = with_policy(&mut |name| {
+            names.push(name.to_owned());
+            Ok(leaf(value))
+        });
+        assert_eq!(names, ["dir/forest"]);
+        scenario.unwrap().canonical()
+    };
+    assert_eq!(canonical(0.25), canonical(0.25));
+    assert_ne!(canonical(0.25), canonical(0.5));
+    assert!(!canonical(0.25).contains("dir/forest"), "a moved file gives the same run");
+}
+
+#[test]
+fn a_file_of_a_controller_that_is_wrong_is_refused_with_its_line_and_field() {
+    let refused = |content: Result<Vec<u8>, String>| {
+        with_policy(&mut move |_| content.clone()).unwrap_err().to_string()
+    };
+    let unread = refused(Err("a file that can be read (it is gone)".to_owned()));
+    let (place, rest) = unread.split_once(": ").unwrap();
+    assert!(place.starts_with("s.toml:"), "{unread}");
+    assert_eq!(
+        rest,
+        "flow[0].params.policy = \"dir/forest\": allowed is a file that can be read (it is gone)"
+    );
+    let wrong = refused(Ok(leaf(2.0)));
+    assert!(wrong.ends_with(" (value[0] = 2: allowed is a number in [0, 1])"), "{wrong}");
+}
+
+#[test]
+fn a_controller_that_needs_a_file_is_refused_without_one() {
+    let text = DUMBBELL.replace("cubic", "lp_tcp");
+    let error = Scenario::parse(&text, "s.toml").unwrap_err().to_string();
+    assert!(error.contains("flow[0].params.policy = absent: allowed is a file with"), "{error}");
 }

@@ -1,9 +1,12 @@
 //! One test per rule of docs/ns2.md, with this crate's NewReno as the controller.
 use super::super::tests::{MSS, ack, at, config, numbers};
 use super::*;
-use crate::control::{Coupled, FlowInfo, PerFlow, Recovery, SubflowId};
+use crate::control::{
+    Control, Controller, Coupled, FlowInfo, PerFlow, Recovery, SubflowId, Verdict,
+};
 use crate::controllers;
 use crate::params::Params;
+use std::sync::{Arc, Mutex};
 
 struct Bench {
     sender: Ns2Sender,
@@ -18,7 +21,10 @@ impl Bench {
     fn new(fields: &str) -> Self {
         let config = config(&format!("recovery = \"ns2\"\n{fields}"));
         let spec = controllers::find("new_reno").expect("the name of a controller");
-        let mut controller = controllers::per_flow(spec, Params::defaults(spec.params));
+        Self::under(config, controllers::per_flow(spec, Params::defaults(spec.params)))
+    }
+
+    fn under(config: SenderConfig, mut controller: PerFlow) -> Self {
         controller.subflow_added(
             SubflowId(0),
             &FlowInfo {
@@ -290,4 +296,63 @@ fn acks_of_what_was_never_sent_change_nothing() {
     assert_eq!(bench.ack(200, 1000), []);
     assert_eq!(bench.ack(201, -1), []);
     assert_eq!((bench.sender.acked, bench.sender.highest_sent), (1, 14));
+}
+
+/// Keeps a window of three packets and writes down what it is asked; holds new packets from `hold`
+/// on.
+struct Gate {
+    asked: Arc<Mutex<Vec<(u64, u64)>>>,
+    hold: u64,
+    new: u64,
+}
+
+impl Controller for Gate {
+    fn on_ack(&mut self, _: &Ack) {
+        self.hold = u64::MAX;
+    }
+    fn on_loss(&mut self, _: &Loss) {}
+    fn on_send(&mut self, send: &Send) -> Verdict {
+        self.asked.lock().unwrap().push((send.retransmission, send.order));
+        self.new += 1 - send.retransmission;
+        if self.new > self.hold { Verdict::Hold } else { Verdict::Send }
+    }
+    fn gates(&self) -> bool {
+        true
+    }
+    fn control(&self) -> Control {
+        Control::window(Bytes(3 * MSS))
+    }
+}
+
+/// A sender whose controller holds new packets from the one numbered `hold` until an ACK.
+fn gated(hold: u64) -> (Bench, Arc<Mutex<Vec<(u64, u64)>>>) {
+    let asked = Arc::default();
+    let shared = Arc::clone(&asked);
+    let controller = PerFlow::new(move |_: &FlowInfo| -> Box<dyn Controller> {
+        Box::new(Gate { asked: Arc::clone(&shared), hold, new: 0 })
+    });
+    (Bench::under(config("recovery = \"ns2\"\nhandshake = false"), controller), asked)
+}
+
+#[test]
+fn a_packet_that_the_controller_holds_waits_for_the_next_ack() {
+    let (mut bench, asked) = gated(2);
+    assert_eq!(bench.send(0), [Ok(0), Ok(1)]);
+    assert_eq!(bench.ack(100, 0), [Ok(2), Ok(3)]);
+    let orders: Vec<u64> = asked.lock().unwrap().iter().map(|asked| asked.1).collect();
+    assert_eq!(orders, [1, 2, 3, 2, 3], "packet 2 is asked about at 0 ms, held, and again");
+}
+
+#[test]
+fn a_controller_sees_every_packet_retransmissions_and_limited_transmits_too() {
+    let (mut bench, asked) = gated(u64::MAX);
+    let mut sent = bench.send(0);
+    for (millis, number) in [(100, 1), (101, 1), (102, 1), (103, 1), (200, 4), (300, 6)] {
+        sent.extend(bench.ack(millis, number));
+    }
+    let retransmitted = |sent: &Result<u64, u64>| u64::from(sent.is_err());
+    let asked = asked.lock().unwrap();
+    let seen: Vec<u64> = asked.iter().map(|asked| asked.0).collect();
+    assert_eq!(seen, sent.iter().map(retransmitted).collect::<Vec<_>>(), "{sent:?}");
+    assert!(asked.contains(&(1, 1)) && asked.contains(&(0, 5)), "{asked:?}");
 }
