@@ -1,3 +1,4 @@
 //! What several learned controllers share, and nothing else.
 pub mod kong;
+pub mod pcc;
 pub mod tabular;
