@@ -1,6 +1,7 @@
 //! What several learned controllers share, and nothing else.
 pub mod forest;
 pub mod kong;
+pub mod pcc;
 pub mod tabular;
 
 #[cfg(test)]
