@@ -1,3 +1,4 @@
 //! What several learned controllers share, and nothing else.
+pub mod bandit;
 pub mod kong;
 pub mod tabular;
