@@ -6,7 +6,7 @@
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::learners::bandit::Bandit;
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{ON_TIMEOUT, RoundMax, Rounds, Window, pacing_rate, restarts_on_timeout};
+use crate::quic::{MSS, ON_TIMEOUT, RoundMax, Rounds, Window, pacing_rate, restarts_on_timeout};
 use crate::rng::Rng;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -42,6 +42,7 @@ pub const SPEC: Spec = Spec {
             about: "part of the bandwidth-delay product that a backoff goes to (paper: algorithm 1)",
             kind: ParamKind::Number { default: 0.9, min: 0.1, max: 1.0 },
         },
+        MSS,
         ON_TIMEOUT,
     ],
     build: |flow, params| Box::new(LearningCc::new(flow, params)),
@@ -127,7 +128,7 @@ impl LearningCc {
     /// Starts up.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         let by_code = params.choice("mode") == "code";
-        let window = Window::new(flow, PACKETS_MIN);
+        let window = Window::new(flow, params, PACKETS_MIN);
         let (epsilon, delta) = (params.number("epsilon"), params.number("delta"));
         Self {
             by_code,

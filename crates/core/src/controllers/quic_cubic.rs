@@ -3,7 +3,7 @@
 //! to the window.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{HyStart, ON_TIMEOUT, Window, pacing_rate, restarts_on_timeout};
+use crate::quic::{HyStart, MSS, ON_TIMEOUT, Window, pacing_rate, restarts_on_timeout};
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.
@@ -22,6 +22,7 @@ pub const SPEC: Spec = Spec {
             about: "steepness of the cubic, packets/s^3 (source: the stack)",
             kind: ParamKind::Number { default: 0.4, min: 0.001, max: 100.0 },
         },
+        MSS,
         ON_TIMEOUT,
     ],
     build: |flow, params| Box::new(QuicCubic::new(flow, params)),
@@ -57,7 +58,7 @@ impl QuicCubic {
     /// Starts in slow start.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         Self {
-            window: Window::new(flow, PACKETS_MIN),
+            window: Window::new(flow, params, PACKETS_MIN),
             hystart: HyStart::default(),
             beta: params.number("beta"),
             c: params.number("c"),
@@ -102,7 +103,7 @@ impl Controller for QuicCubic {
         self.srtt = ack.srtt;
         self.window.note(ack);
         let window = &mut self.window;
-        if window.in_slow_start() && self.hystart.on_ack(ack, window.packets(), window.mss()) {
+        if window.in_slow_start() && self.hystart.on_ack(ack, window.packets(), window.packet()) {
             window.leave_slow_start();
         }
         if window.in_recovery() {
@@ -151,14 +152,14 @@ mod tests {
     use crate::control::Recovery;
     use crate::units::Bytes;
 
-    const MSS: u64 = 1000;
+    const PACKET: u64 = 1000;
 
     /// A flow of 100 packets in congestion avoidance.
     fn quic_cubic() -> QuicCubic {
         let flow = FlowInfo {
-            mss: Bytes(MSS),
-            initial_cwnd: Bytes(100 * MSS),
-            initial_ssthresh: Bytes(100 * MSS),
+            mss: Bytes(PACKET),
+            initial_cwnd: Bytes(100 * PACKET),
+            initial_ssthresh: Bytes(100 * PACKET),
             recovery: Recovery::Sack,
             start: Time(0),
             seed: 1,
@@ -168,7 +169,7 @@ mod tests {
 
     fn lose(cubic: &mut QuicCubic, secs: f64) {
         let now = Time::from_secs_f64(secs);
-        cubic.on_loss(&Loss { now, sent_at: now, lost: Bytes(MSS), ..Loss::default() });
+        cubic.on_loss(&Loss { now, sent_at: now, lost: Bytes(PACKET), ..Loss::default() });
     }
 
     /// Windows of ACKs at 100 ms from `start` to `end` seconds.
@@ -182,7 +183,7 @@ mod tests {
                 rtt,
                 srtt: rtt,
                 min_rtt: rtt,
-                acked: Bytes(MSS),
+                acked: Bytes(PACKET),
                 inflight: cubic.window.cwnd(),
                 ..Ack::default()
             });
@@ -222,7 +223,7 @@ mod tests {
         let mut cubic = quic_cubic();
         run(&mut cubic, (1.0, 1.5));
         assert!(cubic.epoch.is_some());
-        cubic.on_ack(&Ack { acked: Bytes(MSS), ..Ack::default() });
+        cubic.on_ack(&Ack { acked: Bytes(PACKET), ..Ack::default() });
         assert!(cubic.epoch.is_none());
     }
 }

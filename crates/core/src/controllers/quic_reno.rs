@@ -2,7 +2,7 @@
 //! Zhang's `LearningCC` paper.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{HyStart, ON_TIMEOUT, Window, pacing_rate, restarts_on_timeout};
+use crate::quic::{HyStart, MSS, ON_TIMEOUT, Window, pacing_rate, restarts_on_timeout};
 use crate::units::Span;
 
 /// Entry of the controller table.
@@ -17,6 +17,7 @@ pub const SPEC: Spec = Spec {
                     paper; the stack's own default is 0.7)",
             kind: ParamKind::Number { default: 0.5, min: 0.05, max: 0.95 },
         },
+        MSS,
         ON_TIMEOUT,
     ],
     build: |flow, params| Box::new(QuicReno::new(flow, params)),
@@ -36,7 +37,7 @@ impl QuicReno {
     /// Starts in slow start.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         Self {
-            window: Window::new(flow, PACKETS_MIN),
+            window: Window::new(flow, params, PACKETS_MIN),
             hystart: HyStart::default(),
             beta: params.number("beta"),
             restarts: restarts_on_timeout(params),
@@ -50,7 +51,7 @@ impl Controller for QuicReno {
         self.srtt = ack.srtt;
         self.window.note(ack);
         let window = &mut self.window;
-        if window.in_slow_start() && self.hystart.on_ack(ack, window.packets(), window.mss()) {
+        if window.in_slow_start() && self.hystart.on_ack(ack, window.packets(), window.packet()) {
             window.leave_slow_start();
         }
         if window.in_recovery() {
@@ -96,14 +97,14 @@ mod tests {
     use crate::params::ParamValue;
     use crate::units::{Bytes, Rate, Time};
 
-    const MSS: u64 = 1000;
+    const PACKET: u64 = 1000;
 
     /// A flow of 20 packets in congestion avoidance.
     fn quic_reno(given: &[(String, ParamValue)]) -> QuicReno {
         let flow = FlowInfo {
-            mss: Bytes(MSS),
-            initial_cwnd: Bytes(20 * MSS),
-            initial_ssthresh: Bytes(20 * MSS),
+            mss: Bytes(PACKET),
+            initial_cwnd: Bytes(20 * PACKET),
+            initial_ssthresh: Bytes(20 * PACKET),
             recovery: Recovery::Sack,
             start: Time(0),
             seed: 1,
@@ -115,8 +116,8 @@ mod tests {
         Ack {
             now: Time(10),
             srtt: Span::from_millis(40),
-            acked: Bytes(MSS),
-            inflight: Bytes(19 * MSS),
+            acked: Bytes(PACKET),
+            inflight: Bytes(19 * PACKET),
             ..Ack::default()
         }
     }
@@ -125,27 +126,27 @@ mod tests {
     fn a_window_of_acks_adds_one_packet() {
         let mut reno = quic_reno(&[]);
         (0..19).for_each(|_| reno.on_ack(&ack()));
-        assert_eq!(reno.window.cwnd(), Bytes(20 * MSS));
+        assert_eq!(reno.window.cwnd(), Bytes(20 * PACKET));
         reno.on_ack(&ack());
-        assert_eq!(reno.window.cwnd(), Bytes(21 * MSS));
+        assert_eq!(reno.window.cwnd(), Bytes(21 * PACKET));
     }
 
     #[test]
     fn a_further_loss_of_packets_sent_before_the_reduction_changes_nothing() {
         let mut reno = quic_reno(&[]);
-        let loss = Loss { now: Time(100), lost: Bytes(MSS), sent_at: Time(50), ..Loss::default() };
+        let loss = Loss { now: Time(100), lost: Bytes(PACKET), sent_at: Time(50), ..Loss::default() };
         reno.on_loss(&loss);
         reno.on_loss(&Loss { sent_at: Time(99), kind: LossKind::More, ..loss });
-        assert_eq!(reno.window.cwnd(), Bytes(10 * MSS));
+        assert_eq!(reno.window.cwnd(), Bytes(10 * PACKET));
         reno.on_loss(&Loss { now: Time(200), sent_at: Time(100), kind: LossKind::More, ..loss });
-        assert_eq!(reno.window.cwnd(), Bytes(5 * MSS));
+        assert_eq!(reno.window.cwnd(), Bytes(5 * PACKET));
     }
 
     #[test]
     fn it_paces_a_quarter_above_the_window() {
         let mut reno = quic_reno(&[]);
         reno.on_ack(&ack());
-        assert_eq!(reno.control().pacing_rate, Rate(20 * MSS * 8 * 25 * 125 / 100));
+        assert_eq!(reno.control().pacing_rate, Rate(20 * PACKET * 8 * 25 * 125 / 100));
     }
 
     #[test]
@@ -153,10 +154,10 @@ mod tests {
         let timeout = Loss { kind: LossKind::Timeout, ..Loss::default() };
         let mut reno = quic_reno(&[]);
         reno.on_loss(&timeout);
-        assert_eq!(reno.window.cwnd(), Bytes(2 * MSS));
+        assert_eq!(reno.window.cwnd(), Bytes(2 * PACKET));
         let ignore = ("on_timeout".to_owned(), ParamValue::Word("ignore".to_owned()));
         let mut reno = quic_reno(&[ignore]);
         reno.on_loss(&timeout);
-        assert_eq!(reno.window.cwnd(), Bytes(20 * MSS));
+        assert_eq!(reno.window.cwnd(), Bytes(20 * PACKET));
     }
 }

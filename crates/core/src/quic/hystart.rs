@@ -25,8 +25,8 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// Whether slow start is over, with a window of `packets` of `mss` bytes.
-    pub fn on_ack(&mut self, ack: &Ack, packets: u64, mss: u64) -> bool {
+    /// Whether slow start is over, with a window of `packets`, each of `packet` bytes.
+    pub fn on_ack(&mut self, ack: &Ack, packets: u64, packet: u64) -> bool {
         if ack.sent_at >= self.round_began {
             *self = Self { round_began: ack.now, found: self.found, ..Self::default() };
         }
@@ -34,7 +34,7 @@ impl HyStart {
             self.acked = self.acked.saturating_add(ack.acked.0);
             let smaller = self.round_min == Span::ZERO || ack.rtt < self.round_min;
             self.round_min = if smaller { ack.rtt } else { self.round_min };
-            if self.acked >= SAMPLES * mss {
+            if self.acked >= SAMPLES * packet {
                 let growth = (ack.min_rtt / DIVISOR).clamp(THRESHOLD_MIN, THRESHOLD_MAX);
                 self.judged = true;
                 self.found |= self.round_min > ack.min_rtt + growth;

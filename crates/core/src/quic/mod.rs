@@ -26,6 +26,14 @@ pub const ON_TIMEOUT: Param = Param {
     kind: ParamKind::Choice(&["restart", "ignore"]),
 };
 
+/// Setting of every controller of the stack.
+pub const MSS: Param = Param {
+    name: "mss_bytes",
+    about: "what the window's arithmetic takes for a packet; 0 for the packet's own size (source: the \
+            stack takes 1460, whatever it sends)",
+    kind: ParamKind::Number { default: 0.0, min: 0.0, max: 65_535.0 },
+};
+
 /// Whether [`ON_TIMEOUT`] says `restart`.
 pub fn restarts_on_timeout(params: &Params) -> bool {
     params.choice(ON_TIMEOUT.name) == "restart"

@@ -1,5 +1,6 @@
 //! A congestion window in bytes by the rules of Google's QUIC stack.
 use crate::control::{Ack, FlowInfo, Loss};
+use crate::params::Params;
 use crate::units::{Bytes, Time};
 
 /// The experiments of the papers that ran this stack cap the window here.
@@ -10,7 +11,10 @@ const BURST_PACKETS: u64 = 3;
 /// Grows by counted packets; reduced at most once per round trip, by rate reduction.
 #[derive(Clone, Debug)]
 pub struct Window {
+    /// Unit of the arithmetic.
     mss: u64,
+    /// Size of a full packet.
+    packet: u64,
     cwnd: u64,
     least: u64,
     ssthresh: u64,
@@ -32,13 +36,19 @@ struct Cutback {
 }
 
 impl Window {
-    /// The flow's initial window, never below `least` packets.
-    pub fn new(flow: &FlowInfo, least: u64) -> Self {
-        let mss = flow.mss.0.max(1);
+    /// The flow's initial window, never below `least` packets. `params` holds [`super::MSS`].
+    pub fn new(flow: &FlowInfo, params: &Params, least: u64) -> Self {
+        let packet = flow.mss.0.max(1);
+        let mss = match params.number(super::MSS.name) as u64 {
+            0 => packet,
+            mss => mss,
+        };
         let least = least * mss;
+        let initial = flow.initial_cwnd.0 / packet;
         Self {
             mss,
-            cwnd: flow.initial_cwnd.0.clamp(least, PACKETS_MAX * mss),
+            packet,
+            cwnd: initial.saturating_mul(mss).clamp(least, PACKETS_MAX * mss),
             least,
             ssthresh: flow.initial_ssthresh.0,
             credit: 0,
@@ -53,14 +63,19 @@ impl Window {
         Bytes(self.cwnd)
     }
 
-    /// The window in whole packets.
+    /// The window in whole packets of the arithmetic.
     pub fn packets(&self) -> u64 {
         self.cwnd / self.mss
     }
 
-    /// One packet.
+    /// What the arithmetic takes for a packet.
     pub fn mss(&self) -> u64 {
         self.mss
+    }
+
+    /// Size of a full packet of the flow.
+    pub fn packet(&self) -> u64 {
+        self.packet
     }
 
     /// The slow-start threshold.
@@ -135,7 +150,9 @@ impl Window {
 
     /// One packet more per packet acknowledged.
     pub fn grow_exponentially(&mut self, acked: Bytes) {
-        self.cwnd = self.cwnd.saturating_add(acked.0).min(PACKETS_MAX * self.mss);
+        let grown = u128::from(acked.0) * u128::from(self.mss) / u128::from(self.packet);
+        let most = PACKETS_MAX * self.mss;
+        self.cwnd = self.cwnd.saturating_add(grown.min(u128::from(most)) as u64).min(most);
     }
 
     /// One packet more per window / `alpha` packets acknowledged, both divisions rounded as the
@@ -147,7 +164,7 @@ impl Window {
         }
         self.credit = self.credit.saturating_add(acked.0);
         while self.packets() < PACKETS_MAX && grows(self) {
-            let needed = self.packets().div_ceil(alpha) * self.mss;
+            let needed = self.packets().div_ceil(alpha) * self.packet;
             if self.credit < needed {
                 return;
             }
@@ -161,7 +178,7 @@ impl Window {
     /// last packet may exceed it; a sender of ours asks whether the packet fits. Nearly a packet more
     /// says the same, and at ten packets it is the difference between 9 and 10.
     pub fn allowed(&self) -> Bytes {
-        Bytes(self.target() + self.mss - 1)
+        Bytes(self.target() + self.packet - 1)
     }
 
     /// In recovery the stack's rate reduction (a form of RFC 6937) lets ssthresh / inflight bytes out
@@ -186,21 +203,25 @@ impl Window {
 mod tests {
     use super::*;
     use crate::control::Recovery;
+    use crate::params::ParamValue;
 
     const MSS: u64 = 1000;
 
     fn window(packets: u64, ssthresh: u64) -> Window {
-        Window::new(
-            &FlowInfo {
-                mss: Bytes(MSS),
-                initial_cwnd: Bytes(packets * MSS),
-                initial_ssthresh: Bytes(ssthresh * MSS),
-                recovery: Recovery::Sack,
-                start: Time(0),
-                seed: 1,
-            },
-            2,
-        )
+        with_mss(packets, ssthresh, 0)
+    }
+
+    fn with_mss(packets: u64, ssthresh: u64, mss: u64) -> Window {
+        let flow = FlowInfo {
+            mss: Bytes(MSS),
+            initial_cwnd: Bytes(packets * MSS),
+            initial_ssthresh: Bytes(ssthresh * MSS),
+            recovery: Recovery::Sack,
+            start: Time(0),
+            seed: 1,
+        };
+        let given = [("mss_bytes".to_owned(), ParamValue::Number(mss as f64))];
+        Window::new(&flow, &Params::resolve(&[super::super::MSS], &given).unwrap(), 2)
     }
 
     /// Acknowledges one packet sent at `sent_at`, with `inflight` packets before it.
@@ -278,6 +299,16 @@ mod tests {
         let inflight = 20 * MSS - 1;
         assert!(inflight + MSS <= window.allowed().0);
         assert!(inflight + 1 + MSS > window.allowed().0);
+    }
+
+    #[test]
+    fn packets_are_counted_and_windows_grow_by_the_set_unit() {
+        let mut window = with_mss(10, 10, 1100);
+        assert_eq!(window.cwnd(), Bytes(11_000));
+        window.grow_additively(Bytes(10 * MSS), 1, false);
+        assert_eq!(window.cwnd(), Bytes(12_100));
+        window.grow_exponentially(Bytes(MSS));
+        assert_eq!(window.cwnd(), Bytes(13_200));
     }
 
     #[test]

@@ -2,14 +2,14 @@ use super::*;
 use crate::control::Recovery;
 use crate::params::ParamValue;
 
-const MSS: u64 = 1000;
+const PACKET: u64 = 1000;
 /// 20 packets in 100 ms.
 const BANDWIDTH: Rate = Rate(1_600_000);
 
 fn flow() -> FlowInfo {
     FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
+        mss: Bytes(PACKET),
+        initial_cwnd: Bytes(10 * PACKET),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
         start: Time(0),
@@ -38,8 +38,8 @@ fn ack(now_ms: u64, rtt_ms: u64) -> Ack {
         sent_at: ms(now_ms - rtt_ms),
         rtt: Span::from_millis(rtt_ms),
         srtt: Span::from_millis(rtt_ms),
-        acked: Bytes(MSS),
-        inflight: Bytes(50 * MSS),
+        acked: Bytes(PACKET),
+        inflight: Bytes(50 * PACKET),
         delivery_rate: BANDWIDTH,
         ..Ack::default()
     }
@@ -52,7 +52,7 @@ fn in_aimd(settings: &[(&str, &str)], index: u64) -> LearningCc {
     cc.on_ack(&ack(500, 100));
     cc.on_ack(&Ack { srtt: Span::from_millis(200), ..ack(600, 100) });
     cc.phase = Phase::Aimd;
-    cc.window.set(20 * MSS);
+    cc.window.set(20 * PACKET);
     cc.window.leave_slow_start();
     while cc.bandit.current() as u64 != index {
         cc.bandit.explore();
@@ -68,9 +68,9 @@ fn packets(cc: &LearningCc) -> u64 {
 #[test]
 fn start_up_doubles_the_bandwidth_and_never_slows_down() {
     let mut cc = learningcc(&[]);
-    assert_eq!(cc.control().pacing_rate, Rate(10 * MSS * 8 * 10 * 2));
+    assert_eq!(cc.control().pacing_rate, Rate(10 * PACKET * 8 * 10 * 2));
     cc.on_ack(&ack(100, 50));
-    assert_eq!(cc.control().pacing_rate, Rate(10 * MSS * 8 * 20));
+    assert_eq!(cc.control().pacing_rate, Rate(10 * PACKET * 8 * 20));
     cc.on_ack(&Ack { delivery_rate: BANDWIDTH * 2, ..ack(101, 50) });
     assert_eq!(cc.control().pacing_rate, BANDWIDTH * 4);
     assert_eq!(packets(&cc), 40); // 2 * 3.2 Mb/s * 50 ms
@@ -89,9 +89,9 @@ fn three_rounds_without_growth_by_half_end_start_up_and_an_empty_queue_ends_drai
     }
     assert_eq!(cc.phase, Phase::Drain);
     assert_eq!(cc.control().pacing_rate, BANDWIDTH / 2);
-    cc.on_ack(&Ack { inflight: Bytes(21 * MSS), ..ack(401, 100) });
+    cc.on_ack(&Ack { inflight: Bytes(21 * PACKET), ..ack(401, 100) });
     assert_eq!((cc.phase, packets(&cc)), (Phase::Drain, 40));
-    cc.on_ack(&Ack { inflight: Bytes(20 * MSS), ..ack(402, 100) });
+    cc.on_ack(&Ack { inflight: Bytes(20 * PACKET), ..ack(402, 100) });
     assert_eq!((cc.phase, packets(&cc)), (Phase::Aimd, 20));
 }
 
@@ -110,7 +110,7 @@ fn losses_in_start_up_change_nothing() {
     let mut cc = learningcc(&[]);
     cc.on_ack(&ack(100, 100));
     let before = cc.control();
-    cc.on_loss(&Loss { now: ms(101), sent_at: ms(50), lost: Bytes(MSS), ..Loss::default() });
+    cc.on_loss(&Loss { now: ms(101), sent_at: ms(50), lost: Bytes(PACKET), ..Loss::default() });
     assert_eq!(cc.control(), before);
 }
 
@@ -128,7 +128,7 @@ fn a_window_with_more_than_three_free_packets_does_not_grow_in_the_code_but_in_t
     for (mode, expected) in [("code", 20), ("paper", 21)] {
         let mut cc = in_aimd(&[("mode", mode)], 1);
         for step in 0..20 {
-            cc.on_ack(&Ack { inflight: Bytes(15 * MSS), ..ack(1001 + step, 100) });
+            cc.on_ack(&Ack { inflight: Bytes(15 * PACKET), ..ack(1001 + step, 100) });
         }
         assert_eq!(packets(&cc), expected, "{mode}");
     }
@@ -138,8 +138,8 @@ fn a_window_with_more_than_three_free_packets_does_not_grow_in_the_code_but_in_t
 fn a_loss_resets_the_window_to_nine_tenths_of_the_product_and_may_raise_it() {
     for window in [40, 5] {
         let mut cc = in_aimd(&[], 0);
-        cc.window.set(window * MSS);
-        cc.on_loss(&Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(MSS), ..Loss::default() });
+        cc.window.set(window * PACKET);
+        cc.on_loss(&Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(PACKET), ..Loss::default() });
         assert_eq!(packets(&cc), 18);
     }
 }
@@ -148,7 +148,7 @@ fn a_loss_resets_the_window_to_nine_tenths_of_the_product_and_may_raise_it() {
 fn without_a_bandwidth_a_loss_halves_the_window() {
     let mut cc = learningcc(&[]);
     cc.phase = Phase::Aimd;
-    cc.on_loss(&Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(MSS), ..Loss::default() });
+    cc.on_loss(&Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(PACKET), ..Loss::default() });
     assert_eq!(packets(&cc), 5);
 }
 
@@ -183,7 +183,7 @@ fn round_trips_that_never_vary_back_off_every_time_in_the_code() {
 #[test]
 fn one_backoff_answers_for_all_packets_sent_before_it() {
     let mut cc = in_aimd(&[], 0);
-    let loss = Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(MSS), ..Loss::default() };
+    let loss = Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(PACKET), ..Loss::default() };
     cc.on_loss(&loss);
     cc.on_loss(&Loss { now: ms(1110), sent_at: ms(1099), kind: LossKind::More, ..loss });
     cc.on_ack(&ack(1190, 190));
@@ -195,7 +195,7 @@ fn one_backoff_answers_for_all_packets_sent_before_it() {
 #[test]
 fn in_recovery_nothing_grows_and_nothing_is_chosen() {
     let mut cc = in_aimd(&[], 0);
-    cc.on_loss(&Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(MSS), ..Loss::default() });
+    cc.on_loss(&Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(PACKET), ..Loss::default() });
     let choices = cc.stats.choices;
     (0..99).for_each(|step| cc.on_ack(&ack(1100 + step, 100)));
     assert_eq!((packets(&cc), cc.stats.choices), (18, choices));
@@ -276,7 +276,7 @@ fn the_text_has_slow_start_until_the_first_congestion() {
     let mut cc = learningcc(&[("mode", "paper")]);
     (0..10).for_each(|step| cc.on_ack(&ack(100 + step, 100)));
     assert_eq!(packets(&cc), 20);
-    cc.on_loss(&Loss { now: ms(120), sent_at: ms(60), lost: Bytes(MSS), ..Loss::default() });
+    cc.on_loss(&Loss { now: ms(120), sent_at: ms(60), lost: Bytes(PACKET), ..Loss::default() });
     assert_eq!((cc.phase, packets(&cc)), (Phase::Aimd, 18));
 }
 
