@@ -1,4 +1,6 @@
 //! From ACKs to numbers: moving averages, gaps between packets, and what one step achieved.
+pub mod monitor_interval;
+
 use crate::control::{Ack, Loss};
 use crate::units::{Bytes, Time};
 
