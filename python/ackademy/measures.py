@@ -153,6 +153,15 @@ def _utilisation(link: str = "") -> Metric:
     return _per_run(f"utilisation {link}".rstrip(), "", about, used)
 
 
+def _goodput_share(link: str) -> Metric:
+    def used(run: RunTables) -> float:
+        capacity = float(_links(run, link)["capacity_bytes"].sum())
+        return float(run.flows["goodput_bytes"].sum()) / capacity if capacity else 0.0
+
+    about = "payload that reached the applications of all flows over what the link could carry"
+    return _per_run(f"goodput share of {link}", "", about, used)
+
+
 def _link_loss(link: str) -> Metric:
     def lost(run: RunTables) -> float:
         found = _links(run, link)
@@ -245,6 +254,7 @@ METRICS_OF: Mapping[str, Callable[[str], Metric]] = {
     "jain_throughput": lambda glob: _jain(TP, "Jain(tp)", "throughputs", glob),
     "jain_delay": lambda glob: _jain(D, "Jain(d)", "delays", glob),
     "utilisation": _utilisation,
+    "goodput_share": _goodput_share,
     "link_loss_ratio": _link_loss,
     "counter": _counter,
 }

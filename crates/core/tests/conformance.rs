@@ -472,6 +472,7 @@ fn window_after_stream(spec: &'static Spec, seed: u64, batch: u64) -> f64 {
             now,
             sent_at,
             acked: Bytes(batch * MSS),
+            inflight: STREAM.inflight + Bytes(MSS) - Bytes(batch * MSS), // what was before, less these
             delivered: Bytes(now_ms * MSS),
             recovering: u64::from((loss_ms..=loss_ms + 100).contains(&now_ms)),
             ..STREAM

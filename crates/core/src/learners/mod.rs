@@ -1,4 +1,5 @@
 //! What several learned controllers share, and nothing else.
+pub mod bandit;
 pub mod forest;
 pub mod kong;
 pub mod pcc;

@@ -1,0 +1,88 @@
+//! Slow start that ends when round trips grow: Google QUIC's `HybridSlowStart`, which kept of
+//! `HyStart` (Ha and Rhee 2011) the delay and left the ACK train out.
+use crate::control::Ack;
+use crate::units::{Span, Time};
+
+/// Round trips are not looked at in smaller windows, in packets.
+const WINDOW_MIN: u64 = 16;
+/// Samples of a round that are looked at.
+const SAMPLES: u64 = 8;
+const DIVISOR: u64 = 8;
+const THRESHOLD_MIN: Span = Span::from_millis(4);
+const THRESHOLD_MAX: Span = Span::from_millis(16);
+
+/// Looks at the first packets of each round.
+#[derive(Clone, Debug, Default)]
+pub struct HyStart {
+    /// An acknowledgement of a packet sent since then begins the next round.
+    round_began: Time,
+    /// Bytes acknowledged in this round.
+    acked: u64,
+    /// Smallest sample among them; zero for none.
+    round_min: Span,
+    judged: bool,
+    found: bool,
+}
+
+impl HyStart {
+    /// Whether slow start is over, with a window of `packets`, each of `packet` bytes.
+    pub fn on_ack(&mut self, ack: &Ack, packets: u64, packet: u64) -> bool {
+        if ack.sent_at >= self.round_began {
+            *self = Self { round_began: ack.now, found: self.found, ..Self::default() };
+        }
+        if !self.judged && ack.rtt > Span::ZERO {
+            self.acked = self.acked.saturating_add(ack.acked.0);
+            let smaller = self.round_min == Span::ZERO || ack.rtt < self.round_min;
+            self.round_min = if smaller { ack.rtt } else { self.round_min };
+            if self.acked >= SAMPLES * packet {
+                let growth = (ack.min_rtt / DIVISOR).clamp(THRESHOLD_MIN, THRESHOLD_MAX);
+                self.judged = true;
+                self.found |= self.round_min > ack.min_rtt + growth;
+            }
+        }
+        self.found && packets >= WINDOW_MIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Bytes;
+
+    /// The first `packets` packets of a round with round trips of `rtt_ms` over a minimum of 40 ms.
+    fn exits(hystart: &mut HyStart, rtt_ms: u64, packets: u64, window: u64) -> bool {
+        (0..packets).fold(false, |_, _| hystart.on_ack(&ack(rtt_ms), window, 1000))
+    }
+
+    fn ack(rtt_ms: u64) -> Ack {
+        Ack {
+            now: Time(100),
+            rtt: Span::from_millis(rtt_ms),
+            min_rtt: Span::from_millis(40),
+            acked: Bytes(1000),
+            ..Ack::default()
+        }
+    }
+
+    #[test]
+    fn eight_samples_an_eighth_above_the_minimum_end_slow_start() {
+        assert!(!exits(&mut HyStart::default(), 45, 8, 20));
+        assert!(!exits(&mut HyStart::default(), 46, 7, 20));
+        assert!(exits(&mut HyStart::default(), 46, 8, 20));
+    }
+
+    #[test]
+    fn one_short_round_trip_among_the_eight_keeps_slow_start() {
+        let mut hystart = HyStart::default();
+        assert!(!exits(&mut hystart, 80, 7, 20));
+        assert!(!exits(&mut hystart, 41, 1, 20));
+        assert!(!exits(&mut hystart, 80, 12, 20), "the round was judged");
+    }
+
+    #[test]
+    fn below_sixteen_packets_the_end_waits() {
+        let mut hystart = HyStart::default();
+        assert!(!exits(&mut hystart, 80, 8, 15));
+        assert!(exits(&mut hystart, 80, 1, 16));
+    }
+}
