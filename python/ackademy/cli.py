@@ -453,7 +453,8 @@ def _report_failures(batch: experiments.Batch) -> None:
     _fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")
     for failure in batch.failures[:10]:
         cell = failure.cell
-        cc = cell.controller or compare.AS_WRITTEN
+        named = cell.controller or ", ".join(own.controller for own in cell.assignments)
+        cc = named or compare.AS_WRITTEN
         last = failure.error.splitlines()[-1] if failure.error else "no reason given"
         _fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
     _fail(batch.failures[0].error)

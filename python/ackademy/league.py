@@ -7,6 +7,7 @@ meets every network, and what is measured is set side by side: who wins where, a
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -399,7 +400,7 @@ def _network(
         name=entry.string("name"),
         title=entry.string("title"),
         paper=entry.string("paper"),
-        scenario=folder / entry.string("scenario"),
+        scenario=Path(os.path.normpath(folder / entry.string("scenario"))),
         overrides={**sender, **own},
         link=entry.string("link"),
         full_delay_ms=entry.number("full_delay_ms"),

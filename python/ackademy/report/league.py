@@ -59,8 +59,9 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
     )
     merit_lead = (
         "On a network a scheme is judged by Kong's figure of merit, M_e = ln throughput − "
-        "0.1 ln delay. It is among the best if no other is better beyond the 95 % intervals. The gap is the best "
-        "M_e minus its own: 0.1 is a tenth of the throughput, or a delay 2.7 times as long."
+        "0.1 ln delay. It is among the best if no other is better beyond the 95 % intervals. The "
+        "gap is the best M_e minus its own: 0.1 is a tenth of the throughput, or a delay 2.7 times "
+        "as long."
     )
     matrix_lead = (
         "A row per scheme, a column per network; the fullest green is the best of its column, the "
