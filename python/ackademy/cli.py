@@ -24,9 +24,11 @@ from ackademy import (
     experiments,
     gap,
     kinds,
+    league,
     papers,
     terminal,
     terminal_gap,
+    terminal_league,
 )
 from ackademy import peers as peers_module
 from ackademy.cells import Cell
@@ -36,6 +38,7 @@ from ackademy.report import comparison as comparison_report
 from ackademy.report import gap as gap_report
 from ackademy.report import gap_markdown
 from ackademy.report import index as index_report
+from ackademy.report import league as league_report
 from ackademy.report.page import write
 from ackademy.run import read_scenario
 
@@ -148,14 +151,26 @@ def run(
 
 @app.command("compare")
 def compare_command(
-    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE...")],
+    scenarios: Annotated[
+        list[Path] | None, typer.Argument(help="Scenario files.", metavar="FILE...")
+    ] = None,
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas; the files' own by default.")
     ] = "",
+    suite: Annotated[
+        str, typer.Option(help="A league instead: every scheme and network of suites/NAME.toml.")
+    ] = "",
+    only: Annotated[
+        str, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
+    ] = "*",
     backend: BackendName = "sim",
     param: Params = None,
-    runs: Annotated[int, typer.Option(min=1, help="Seeds 1, 2, ... of each.")] = 5,
-    html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "compare.html",
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Seeds 1, 2, ... of each; 5, or the suite's number.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Where the report goes; compare.html in reports/.")
+    ] = None,
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
@@ -169,10 +184,21 @@ def compare_command(
         ackademy compare scenarios/kong2018_one_sender.toml --cc cubic,mine.py:Mine --runs 20
 
         ackademy compare scenarios/gap/*.toml --backend kernel --cc cubic,kernel:cubic
+
+        ackademy compare --suite papers
     """
     console = Console()
+    if bool(suite) == bool(scenarios):
+        raise AckademyError("compare: allowed: scenario files, or --suite NAME, and not both")
     settings = _settings(param, cc)
-    found = compare.contenders(scenarios, _names(cc), settings, runs, 200.0, backend)
+    if suite:
+        if cc:
+            raise AckademyError("compare: --cc is for scenario files; a suite lists its schemes")
+        chosen = _engine(engine, address, jobs)
+        _league(league.load(suite), runs, backend, only, html, out, chosen, console)
+        return
+    html = html or REPORTS / "compare.html"
+    found = compare.contenders(scenarios or [], _names(cc), settings, runs or 5, 200.0, backend)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
     batch = _run_cells(cells, folder, _engine(engine, address, jobs), console, "comparing")
@@ -181,6 +207,33 @@ def compare_command(
     console.print(terminal.kernel_notes([r for s in standings for r in s.kernel_runs]))
     write(html, comparison_report.page(standings, folder, _command()))
     console.print(f"report: {html}", highlight=False)
+    _report_failures(batch)
+
+
+def _league(
+    suite: league.Suite,
+    runs: int | None,
+    backend: Backend,
+    only: str,
+    html: Path | None,
+    out: Path,
+    engine: engines.Engine,
+    console: Console,
+) -> None:
+    """Run what is not there of a league, print it and write its page."""
+    began = time.monotonic()
+    found = league.matches(suite, runs or suite.runs, backend, only)
+    folder = out / f"league-{suite.name}"
+    cells = [cell for match in found for cell in match.cells]
+    batch = _run_cells(cells, folder, engine, console, f"league {suite.name}")
+    results = league.results(found, folder)
+    spent_s = time.monotonic() - began
+    console.print(terminal_league.tables(results, console))
+    console.print(terminal.kernel_notes([run for result in results for run in result.kernel_runs]))
+    page = html or REPORTS / f"league-{suite.name}{'-kernel' if backend == 'kernel' else ''}.html"
+    write(page, league_report.page(suite, results, spent_s, _command()))
+    console.print(f"report: {page}", highlight=False)
+    console.print(terminal.effort(batch, spent_s), highlight=False)
     _report_failures(batch)
 
 
@@ -400,7 +453,8 @@ def _report_failures(batch: experiments.Batch) -> None:
     _fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")
     for failure in batch.failures[:10]:
         cell = failure.cell
-        cc = cell.controller or compare.AS_WRITTEN
+        named = cell.controller or ", ".join(own.controller for own in cell.assignments)
+        cc = named or compare.AS_WRITTEN
         last = failure.error.splitlines()[-1] if failure.error else "no reason given"
         _fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
     _fail(batch.failures[0].error)

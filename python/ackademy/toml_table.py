@@ -45,6 +45,10 @@ class TomlTable:
             raise self.error(key, value, "a number from 0")
         return float(value)
 
+    def optional_number(self, key: str) -> float:
+        """A number from 0; 0 if the key is absent."""
+        return self.number(key) if key in self.values else 0.0
+
     def any_number(self, key: str) -> float:
         """A finite number of either sign."""
         value = self.values.get(key)

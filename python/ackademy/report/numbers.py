@@ -81,11 +81,15 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten inside a range above 0; twice and five times them too where they are few."""
+    """Powers of ten inside a range above 0; twice and five times them too where they are few.
+
+    Where even these are fewer than three, round numbers at equal distances.
+    """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1, 2, 5) if len(powers) <= 4 else (1,)
     found = [round(factor * 10.0**power, 12) for power in powers for factor in factors]
-    return [value for value in found if low <= value <= high]
+    inside = [value for value in found if low <= value <= high]
+    return inside if len(inside) > 2 else ticks(low, high)
 
 
 def even_ticks(reach: float) -> list[float]:

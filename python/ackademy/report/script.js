@@ -28,6 +28,30 @@ for (const target of document.querySelectorAll("[data-tip]")) {
   target.addEventListener("blur", hide);
 }
 
+// A heading sorts its table's rows: numbers from the largest, names from A; once more turns it round.
+for (const heading of document.querySelectorAll(".sortable th[data-sort]")) {
+  heading.tabIndex = 0;
+  const sort = () => {
+    const column = heading.cellIndex;
+    const body = heading.closest("table").tBodies[0];
+    const rows = [...body.rows];
+    const value = (row) => row.cells[column].dataset.v ?? "";
+    const numeric = rows.every((row) => value(row) === "" || !Number.isNaN(Number(value(row))) || value(row) === "nan");
+    const before = heading.getAttribute("aria-sort");
+    const ascending = before ? before === "descending" : !numeric;
+    const number = (row) => (value(row) === "" || value(row) === "nan" ? -Infinity : Number(value(row)));
+    rows.sort((a, b) => (numeric ? number(a) - number(b) : value(a).localeCompare(value(b))));
+    if (!ascending) rows.reverse();
+    for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+    body.append(...rows);
+  };
+  heading.addEventListener("click", sort);
+  heading.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") sort();
+  });
+}
+
 // A line's points are its path: M and L followed by places on a 1000 by 1000 grid.
 function points(path) {
   path.places ??= [...path.getAttribute("d").matchAll(/[ML](-?\d+) (-?\d+)/g)].map((m) => [+m[1], +m[2]]);

@@ -1,0 +1,434 @@
+"""A league: many schemes on many networks, with one sender under all of them.
+
+A suite (`suites/<name>.toml`, docs/league.md) lists networks, schemes and the sender. Every scheme
+meets every network, and what is measured is set side by side: who wins where, and who breaks.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from ackademy import experiments
+from ackademy.cells import Assignment, Cell
+from ackademy.errors import ExperimentError
+from ackademy.intervals import Interval, bootstrap_interval, t_interval
+from ackademy.kernel import Backend, KernelRun
+from ackademy.measures import TP, D, RunTables, metric_of, per_flow
+from ackademy.metrics import FloatArray
+from ackademy.papers import Assumption, parse_assumptions
+from ackademy.run import read_text
+from ackademy.toml_table import TomlTable, toml_value
+
+MERIT = "m_e"
+"""the metric that decides a network: it weighs throughput against delay"""
+
+UTILISATION = "utilisation"
+"""of the network's named link"""
+
+SHOWN = (
+    "throughput_mean_mbps",
+    "delay_p50_ms",
+    "delay_p95_ms",
+    "loss_ratio",
+    "jain_throughput:*",
+    MERIT,
+    "power",
+    UTILISATION,
+)
+"""columns, in order; fairness is among all flows, the others are of the scheme's"""
+
+LABELS: Mapping[str, str] = {
+    "throughput_mean_mbps": "throughput",
+    "delay_p50_ms": "delay p50",
+    "delay_p95_ms": "delay p95",
+    "loss_ratio": "loss",
+    "jain_throughput:*": "Jain",
+    UTILISATION: "utilisation",
+}
+"""what the columns are called where the metric's own label is a symbol"""
+
+LESS_IS_BETTER = frozenset({"delay_p50_ms", "delay_p95_ms", "loss_ratio"})
+
+STARVED = 0.5
+"""starves: less than this part of the best throughput in that network"""
+BUFFER_FULL = 0.75
+"""fills the buffer: median delay above this part of the delay of a full one"""
+UNFAIR = 0.9
+"""unfair: Jain's index below this"""
+LOSSY = 0.02
+"""loses: this much more of what it sends than the link loses at random"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One entrant."""
+
+    name: str
+    controller: str
+    params: Mapping[str, float | str]
+    learns: bool
+    """takes the networks' `learner_params`"""
+    learned: bool
+    """a learned scheme, as against the classics that it is measured by"""
+    family: str
+    """who it comes from"""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One path and its flows."""
+
+    name: str
+    """short, a column of the matrix"""
+    title: str
+    paper: str
+    scenario: Path
+    overrides: Mapping[str, str]
+    link: str
+    """the bottleneck, whose utilisation is shown"""
+    full_delay_ms: float
+    """queueing delay of a full buffer; 0 if its queue management keeps it from filling"""
+    random_loss: float
+    """part of the packets that the link loses at random"""
+    learner_params: Mapping[str, float | str]
+    scheme_params: Mapping[str, Mapping[str, float | str]]
+    """by scheme"""
+    flows: str
+    """glob of the flows that are under the scheme; others stay as the scenario has them"""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What meets what."""
+
+    name: str
+    title: str
+    about: str
+    runs: int
+    kernel_duration_s: float
+    schemes: tuple[Scheme, ...]
+    networks: tuple[Network, ...]
+    assumptions: tuple[Assumption, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One scheme on one network, over all seeds."""
+
+    network: Network
+    scheme: Scheme
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A match with what was measured."""
+
+    match: Match
+    estimates: Mapping[str, Interval]
+    """by metric; empty without runs"""
+    delay_ms: FloatArray
+    """per run, mean over the scheme's flows"""
+    throughput_mbps: FloatArray
+    """per run, mean over the scheme's flows"""
+    n_runs: int
+    kernel_runs: tuple[KernelRun, ...]
+
+    @property
+    def network(self) -> str:
+        """Its name."""
+        return self.match.network.name
+
+    @property
+    def scheme(self) -> str:
+        """Its name."""
+        return self.match.scheme.name
+
+    def value(self, metric: str) -> float:
+        """The estimate; `nan` without runs."""
+        estimate = self.estimates.get(metric)
+        return math.nan if estimate is None else estimate.value
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """A network in which a scheme fails at something, and by how much."""
+
+    network: str
+    kind: str
+    """`starves`, `fills the buffer`, `unfair` or `loses`"""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a scheme did over all networks that it was run on."""
+
+    scheme: Scheme
+    ranks: Mapping[str, int]
+    """by network, 1 for the largest figure of merit"""
+    wins: tuple[str, ...]
+    """networks in which nobody is better beyond doubt"""
+    gaps: Mapping[str, float]
+    """by network: the best figure of merit minus its own"""
+    breakages: tuple[Breakage, ...]
+
+    @property
+    def mean_rank(self) -> float:
+        """Over the networks."""
+        return float(np.mean(list(self.ranks.values()))) if self.ranks else math.nan
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        """The network with the largest gap, and the gap."""
+        return max(self.gaps.items(), key=lambda item: item[1], default=("", math.nan))
+
+
+def load(name: str) -> Suite:
+    """Read `suites/<name>.toml` here or above, or the file that `name` is the path of.
+
+    Raises:
+        ExperimentError: if there is none, or it is wrong.
+    """
+    path = _find(name)
+    table = TomlTable.read(path)
+    schemes = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
+    sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
+    names = [scheme.name for scheme in schemes]
+    networks = tuple(
+        _network(entry, path.parent, sender, names) for entry in table.tables("network")
+    )
+    for key, found in (("scheme", names), ("network", [network.name for network in networks])):
+        double = next((name for name in found if found.count(name) > 1), None)
+        if double is not None:
+            raise table.error(f"{key}.name", double, "a name that is used once")
+    return Suite(
+        name=path.stem,
+        title=table.string("title"),
+        about=table.string("about"),
+        runs=int(table.number("runs")),
+        kernel_duration_s=table.number("kernel_duration_s"),
+        schemes=schemes,
+        networks=networks,
+        assumptions=tuple(parse_assumptions(table)),
+    )
+
+
+def matches(suite: Suite, runs: int, backend: Backend = "sim", only: str = "*") -> list[Match]:
+    """Every scheme on every network whose name the glob `only` fits; seeds count from 1.
+
+    Kernel controllers (`kernel:cubic`) are run where the backend is the kernel, and only there.
+
+    Raises:
+        AckademyError: if a scenario cannot be read.
+        ExperimentError: if no network is called so.
+    """
+    networks = [network for network in suite.networks if fnmatchcase(network.name, only)]
+    if not networks:
+        known = ", ".join(network.name for network in suite.networks)
+        raise ExperimentError(f"{suite.name}: network {only!r}: allowed: {known}")
+    return [
+        Match(network, scheme, _cells(suite, network, scheme, runs, backend))
+        for network in networks
+        for scheme in suite.schemes
+        if backend == "kernel" or not scheme.controller.startswith("kernel:")
+    ]
+
+
+def results(found: Sequence[Match], folder: Path) -> list[Result]:
+    """Measure what is on disk."""
+    return [_result(match, folder) for match in found]
+
+
+def standings(found: Sequence[Result]) -> list[Standing]:
+    """Every scheme's ranks, wins, gaps and breakages, the best mean rank first."""
+    by_network: dict[str, list[Result]] = {}
+    for result in found:
+        if not math.isnan(result.value(MERIT)):
+            by_network.setdefault(result.network, []).append(result)
+    for rows in by_network.values():
+        rows.sort(key=lambda result: -result.value(MERIT))
+    schemes = {result.scheme: result.match.scheme for result in found}
+    table = [_standing(scheme, by_network) for scheme in schemes.values()]
+    return sorted(table, key=lambda standing: (math.isnan(standing.mean_rank), standing.mean_rank))
+
+
+def heading(metric: str) -> tuple[str, str]:
+    """Label and unit of a column."""
+    if metric == UTILISATION:
+        return LABELS[metric], ""
+    found = metric_of(metric)
+    return LABELS.get(metric, found.label), found.unit
+
+
+def leaders(rows: Sequence[Result]) -> list[Result]:
+    """Those of one network that nobody beats beyond doubt: their interval reaches the best's."""
+    best = max(rows, key=lambda result: result.value(MERIT))
+    floor = best.estimates[MERIT].low
+    return [result for result in rows if result is best or result.estimates[MERIT].high >= floor]
+
+
+def _standing(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Standing:
+    ranks, gaps, wins, breakages = {}, {}, [], []
+    for network, rows in by_network.items():
+        for index, result in enumerate(rows):
+            if result.scheme != scheme.name:
+                continue
+            ranks[network] = index + 1
+            gaps[network] = rows[0].value(MERIT) - result.value(MERIT)
+            breakages += _breakages(result, rows)
+            if result in leaders(rows):
+                wins.append(network)
+    return Standing(scheme, ranks, tuple(wins), gaps, tuple(breakages))
+
+
+def _breakages(result: Result, rows: Sequence[Result]) -> list[Breakage]:
+    network = result.match.network
+    found = []
+    best = max(row.value("throughput_mean_mbps") for row in rows)
+    rate = result.value("throughput_mean_mbps")
+    if rate < STARVED * best:
+        found.append(("starves", f"{rate:.3g} of {best:.3g} Mb/s"))
+    delay = result.value("delay_p50_ms")
+    if network.full_delay_ms and delay > BUFFER_FULL * network.full_delay_ms:
+        found.append(("fills the buffer", f"{delay:.3g} of {network.full_delay_ms:.3g} ms"))
+    jain = result.value("jain_throughput:*")
+    if jain < UNFAIR:
+        found.append(("unfair", f"Jain {jain:.2f}"))
+    excess = result.value("loss_ratio") - network.random_loss
+    if excess > LOSSY:
+        found.append(("loses", f"{100 * result.value('loss_ratio'):.2g} %"))
+    return [Breakage(network.name, kind, detail) for kind, detail in found]
+
+
+def _result(match: Match, folder: Path) -> Result:
+    finished, kernel_runs = experiments.countable(folder, match.cells)
+    glob = _copies(match.network.flows)
+    found = [
+        RunTables(
+            experiments.read(folder, cell, "summary"),
+            experiments.read(folder, cell, "links"),
+            experiments.read(folder, cell, "counters"),
+            glob,
+        )
+        for cell in finished
+    ]
+    if not found:
+        empty = np.empty(0)
+        return Result(match, {}, empty, empty, 0, kernel_runs)
+    samples = np.stack([per_flow(tables) for tables in found])
+    estimates = {}
+    for metric in (*SHOWN, "delay_mean_ms"):
+        named = f"{metric}:{match.network.link}" if metric == UTILISATION else metric
+        estimates[metric] = _estimate(found, samples, named)
+    means = np.nanmean(samples, axis=1)
+    return Result(match, estimates, means[:, D], means[:, TP], len(found), kernel_runs)
+
+
+def _estimate(found: Sequence[RunTables], samples: FloatArray, name: str) -> Interval:
+    metric = metric_of(name)
+    values = (
+        samples
+        if metric.extract is per_flow
+        else np.stack([metric.extract(tables) for tables in found])
+    )
+    if metric.is_mean:
+        return t_interval(np.array([metric.statistic(one_run[None]) for one_run in values]))
+    return bootstrap_interval(values, metric.statistic, np.random.default_rng(0))
+
+
+def _copies(entries: str) -> str:
+    """The flows of entries: an entry with a count is several flows, numbered."""
+    return entries if entries.endswith("*") else f"{entries}*"
+
+
+def _cells(
+    suite: Suite, network: Network, scheme: Scheme, runs: int, backend: Backend
+) -> tuple[Cell, ...]:
+    params = {
+        **(network.learner_params if scheme.learns else {}),
+        **scheme.params,
+        **network.scheme_params.get(scheme.name, {}),
+    }
+    overrides = dict(network.overrides)
+    if backend == "kernel":
+        overrides["duration_s"] = toml_value(suite.kernel_duration_s)
+    assignment = Assignment(network.flows, scheme.controller, tuple(params.items()))
+    text = read_text(network.scenario)
+    return tuple(
+        Cell(
+            text=text,
+            origin=str(network.scenario),
+            controller=None,
+            seed=seed,
+            overrides=tuple(overrides.items()),
+            assignments=(assignment,),
+            backend=backend,
+        )
+        for seed in range(1, runs + 1)
+    )
+
+
+def _scheme(entry: TomlTable, folder: Path) -> Scheme:
+    return Scheme(
+        name=entry.string("name"),
+        controller=entry.string("controller"),
+        params=_params(entry.table("params"), folder),
+        learns=bool(entry.values.get("learns", False)),
+        learned=bool(entry.values.get("learned", False)),
+        family=entry.string("family"),
+    )
+
+
+def _network(
+    entry: TomlTable, folder: Path, sender: Mapping[str, str], schemes: Sequence[str]
+) -> Network:
+    of_schemes = entry.table("params")
+    for name in of_schemes.values:
+        if name not in schemes:
+            raise entry.error("params", name, ", ".join(schemes))
+    own = {key: toml_value(value) for key, value in entry.table("set").values.items()}
+    return Network(
+        name=entry.string("name"),
+        title=entry.string("title"),
+        paper=entry.string("paper"),
+        scenario=Path(os.path.normpath(folder / entry.string("scenario"))),
+        overrides={**sender, **own},
+        link=entry.string("link"),
+        full_delay_ms=entry.number("full_delay_ms"),
+        random_loss=entry.optional_number("random_loss"),
+        learner_params=_params(entry.table("learner_params"), folder),
+        scheme_params={
+            name: _params(entry.table("params", name), folder) for name in of_schemes.values
+        },
+        flows=entry.string("flows", "*"),
+    )
+
+
+def _params(table: TomlTable, folder: Path) -> dict[str, float | str]:
+    """Settings; a text with a slash is a file, relative to the suite's."""
+    return {
+        key: str((folder / value).resolve()) if isinstance(value, str) and "/" in value else value
+        for key, value in cast("Mapping[str, float | str]", table.values).items()
+    }
+
+
+def _find(name: str) -> Path:
+    if name.endswith(".toml"):
+        return Path(name)
+    here = Path.cwd()
+    roots = [here, *here.parents, Path(__file__).resolve().parents[2]]
+    folders = [folder for root in roots if (folder := root / "suites").is_dir()]
+    for folder in folders:
+        if (path := folder / f"{name}.toml").is_file():
+            return path
+    known = ", ".join(sorted({path.stem for folder in folders for path in folder.glob("*.toml")}))
+    raise ExperimentError(f"no suite {name}; known: {known or 'none here'}")

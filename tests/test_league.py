@@ -1,0 +1,212 @@
+"""The league: one sender under every scheme, honest winners, and a page with all of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ackademy import ExperimentError, league
+from ackademy.engines import local
+from ackademy.experiments import quiet, run_cells
+from ackademy.intervals import Interval
+from ackademy.report import league as league_report
+
+ROOT = Path(__file__).parents[1]
+
+NETWORK = """\
+duration_s = 3
+[dumbbell]
+rtt_ms = 20
+[dumbbell.bottleneck]
+rate_mbps = 4
+queue = { kind = "drop_tail", packets = 10 }
+[sender]
+recovery = "ns2"
+[[flow]]
+name = "learner"
+[[flow]]
+name = "reno"
+count = 2
+start_spread_s = 0.1
+"""
+
+SUITE = """\
+title = "A small league"
+about = "Two networks."
+runs = 2
+kernel_duration_s = 1
+
+[sender]
+recovery = "sack"
+packet_bytes = 1000
+
+[[scheme]]
+name = "CUBIC"
+controller = "cubic"
+family = "baseline"
+
+[[scheme]]
+name = "Kernel CUBIC"
+controller = "kernel:cubic"
+family = "Linux"
+
+[[scheme]]
+name = "RL-TCP"
+controller = "rl_tcp"
+family = "Kong 2018"
+learns = true
+learned = true
+params = { delta1 = 0.2 }
+
+[[network]]
+name = "short"
+title = "Ten packets of buffer"
+paper = "Nobody 2018"
+scenario = "../net.toml"
+link = "bottleneck"
+full_delay_ms = 20
+learner_params = { buffer_packets = 10 }
+params = { RL-TCP = { delta1 = 0.4 } }
+
+[[network]]
+name = "mix"
+title = "One among NewReno"
+paper = "Nobody 2018"
+scenario = "../net.toml"
+set = { "dumbbell.bottleneck.queue.packets" = 40, "sender.packet_bytes" = 1200 }
+link = "bottleneck"
+full_delay_ms = 80
+flows = "learner"
+
+[[assumption]]
+origin = "proposed"
+text = "All of it."
+"""
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path) -> Path:
+    """A small league."""
+    (tmp_path / "net.toml").write_text(NETWORK)
+    path = tmp_path / "suites" / "small.toml"
+    path.parent.mkdir()
+    path.write_text(SUITE)
+    return path
+
+
+@pytest.fixture
+def results(suite_file: Path, tmp_path: Path) -> list[league.Result]:
+    """The small league, played."""
+    found = league.matches(league.load(str(suite_file)), 2)
+    folder = tmp_path / "runs"
+    run_cells([cell for match in found for cell in match.cells], folder, local(1), quiet)
+    return league.results(found, folder)
+
+
+def test_one_sender_is_under_every_scheme_and_a_network_may_size_its_packets(
+    suite_file: Path,
+) -> None:
+    for match in league.matches(league.load(str(suite_file)), 1):
+        resolved = match.cells[0].scenario().canonical()
+        assert 'recovery = "sack"' in resolved
+        size = 1000 if match.network.name == "short" else 1200
+        assert f"packet_bytes = {size}" in resolved
+
+
+def test_network_s_settings_of_a_scheme_win_over_its_own(suite_file: Path) -> None:
+    found = league.matches(league.load(str(suite_file)), 1)
+    params = {
+        (match.network.name, match.scheme.name): dict(match.cells[0].assignments[0].params)
+        for match in found
+    }
+    assert params["short", "RL-TCP"] == {"buffer_packets": 10, "delta1": 0.4}
+    assert params["mix", "RL-TCP"] == {"delta1": 0.2}
+    assert params["short", "CUBIC"] == {}
+
+
+def test_kernel_s_own_controllers_play_on_the_kernel_only(suite_file: Path) -> None:
+    suite = league.load(str(suite_file))
+    simulated = {match.scheme.name for match in league.matches(suite, 1)}
+    assert simulated == {"CUBIC", "RL-TCP"}
+    emulated = league.matches(suite, 1, "kernel")
+    assert {match.scheme.name for match in emulated} == {"CUBIC", "Kernel CUBIC", "RL-TCP"}
+    assert dict(emulated[0].cells[0].overrides)["duration_s"] == "1.0"
+
+
+def test_in_a_mixed_network_only_the_named_flows_are_the_scheme_s(
+    results: list[league.Result],
+) -> None:
+    mix = next(r for r in results if (r.network, r.scheme) == ("mix", "RL-TCP"))
+    controllers = mix.match.cells[0].scenario().controllers
+    assert controllers == ["rl_tcp", "new_reno", "new_reno"]
+    assert mix.value("throughput_mean_mbps") < 0.9 * 4 * mix.value("utilisation")
+    assert 1 / 3 <= mix.value("jain_throughput:*") < 1.0
+
+
+def result_of(match: league.Match, **values: tuple[float, float]) -> league.Result:
+    """A result with made-up values and half widths of intervals."""
+    plain = {
+        "throughput_mean_mbps": (1.0, 0.0),
+        "delay_p50_ms": (1.0, 0.0),
+        "loss_ratio": (0.0, 0.0),
+    }
+    plain |= {"jain_throughput:*": (1.0, 0.0), **values}
+    estimates = {key: Interval(v, v - half, v + half) for key, (v, half) in plain.items()}
+    return league.Result(match, estimates, np.empty(0), np.empty(0), 2, ())
+
+
+def test_wins_are_shared_where_intervals_overlap(suite_file: Path) -> None:
+    first, second, *_ = league.matches(league.load(str(suite_file)), 1)
+    clear = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.5, 0.1))]
+    assert [r.scheme for r in league.leaders(clear)] == ["CUBIC"]
+    close = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.85, 0.1))]
+    assert [r.scheme for r in league.leaders(close)] == ["CUBIC", "RL-TCP"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ({"throughput_mean_mbps": (0.4, 0.0)}, "starves"),
+        ({"delay_p50_ms": (16.0, 0.0)}, "fills the buffer"),
+        ({"jain_throughput:*": (0.8, 0.0)}, "unfair"),
+        ({"loss_ratio": (0.05, 0.0)}, "loses"),
+    ],
+)
+def test_each_way_to_break_is_named(
+    suite_file: Path, values: dict[str, tuple[float, float]], kind: str
+) -> None:
+    first, second, *_ = league.matches(league.load(str(suite_file)), 1)
+    rows = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.0, 0.1), **values)]
+    best, worst = league.standings(rows)
+    assert [breakage.kind for breakage in worst.breakages] == [kind]
+    assert best.breakages == ()
+    assert worst.worst[0] == "short"
+    assert worst.worst[1] == pytest.approx(1.0)
+    assert (best.mean_rank, worst.mean_rank) == (1.0, 2.0)
+
+
+def test_page_has_every_network_and_scheme(suite_file: Path, results: list[league.Result]) -> None:
+    page = league_report.page(league.load(str(suite_file)), results, 1.0, "ackademy compare")
+    for text in ("Ten packets of buffer", "One among NewReno", "RL-TCP", "CUBIC", "All of it."):
+        assert text in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_unknown_network_lists_the_known_ones(suite_file: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"network 'long': allowed: short, mix"):
+        league.matches(league.load(str(suite_file)), 1, only="long")
+
+
+def test_settings_for_a_scheme_that_does_not_play_are_refused(suite_file: Path) -> None:
+    suite_file.write_text(SUITE.replace("{ RL-TCP = { delta1 = 0.4 } }", "{ Vegas = {} }"))
+    with pytest.raises(ExperimentError, match=r"params = 'Vegas': allowed: CUBIC, Kernel CUBIC"):
+        league.load(str(suite_file))
+
+
+def test_the_papers_league_names_scenarios_controllers_and_links_that_exist() -> None:
+    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    for match in league.matches(suite, 1):
+        resolved = match.cells[0].scenario().canonical()
+        assert 'recovery = "sack"' in resolved
