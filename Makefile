@@ -80,10 +80,10 @@ wasm: ## core builds without an operating system
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
 	cargo build --quiet --package ackademy --lib --target wasm32-unknown-unknown
 
-fuzz: ## scenario and trace parsers, FUZZ_SECONDS=20 each
+fuzz: ## parsers of scenarios, traces and policies, FUZZ_SECONDS=20 each
 	rustup toolchain list | grep nightly >/dev/null || rustup toolchain install nightly --profile minimal
 	command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
-	cd fuzz && for target in scenario trace; do \
+	cd fuzz && for target in scenario trace policy; do \
 		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0; done
 
 clean: ## remove what was built; results in runs/ and reports/ stay

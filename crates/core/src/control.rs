@@ -338,3 +338,10 @@ pub struct Spec {
     /// Makes one for a flow. `Params` are complete and in range.
     pub build: fn(&FlowInfo, &Params) -> Box<dyn Controller>,
 }
+
+impl Spec {
+    /// Whether a scenario may leave out all its settings.
+    pub fn runs_on_defaults(&self) -> bool {
+        self.params.iter().all(|param| param.kind.default().is_some())
+    }
+}

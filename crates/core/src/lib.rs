@@ -15,6 +15,7 @@ pub mod record;
 pub mod reno_window;
 pub mod rng;
 pub mod rtt;
+pub mod safetensors;
 pub mod scenario;
 pub mod sender;
 pub mod sensing;

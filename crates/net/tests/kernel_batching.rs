@@ -73,7 +73,7 @@ fn window(spec: &'static Spec, seed: u32, batch: u32, packets: u32) -> f64 {
 /// seeds must lie among those that single acknowledgements give.
 #[test]
 fn records_of_many_packets_give_the_windows_of_single_ones() {
-    for spec in ALL {
+    for spec in ALL.iter().filter(|spec| spec.runs_on_defaults()) {
         // Slow start, the end of slow start, congestion avoidance with a loss behind.
         for packets in [30, 120, 12_000] {
             let over_seeds = |batch| -> Vec<f64> {

@@ -1,3 +1,4 @@
 //! What several learned controllers share, and nothing else.
+pub mod forest;
 pub mod kong;
 pub mod tabular;

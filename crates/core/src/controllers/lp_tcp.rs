@@ -1,0 +1,168 @@
+//! LP-TCP: Kong, Zang and Ma, "Improving TCP Congestion Control with Machine Intelligence", `NetAI`
+//! 2018, section 3.1. NewReno that asks a random forest, packet by packet, whether the next one would
+//! be lost, and then keeps it back and takes one packet off its window.
+//!
+//! What the paper leaves open is proposed in `docs/controllers/lp_tcp.md`.
+use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, Spec, Verdict};
+use crate::learners::forest::{Bar, Forest};
+use crate::params::{Param, ParamKind, Params};
+use crate::reno_window::Window;
+use crate::safetensors::Tensors;
+use crate::sensing::sends::{FEATURES, SendState};
+use std::sync::Arc;
+
+/// Entry of the controller table.
+pub const SPEC: Spec = Spec {
+    name: "lp_tcp",
+    about: "NewReno that keeps back packets which a random forest expects to be lost",
+    source: "Kong, Zang and Ma, NetAI 2018, section 3.1",
+    params: &[
+        Param {
+            name: "policy",
+            about: "the forest, fitted for the path at hand (paper: one for each setup)",
+            kind: ParamKind::File {
+                holds: "a file with a forest over LP-TCP's 55 numbers (docs/policies.md)",
+                read: |bytes| Ok(Arc::new(Policy::read(bytes)?)),
+            },
+        },
+        Param {
+            name: "threshold",
+            about: "a packet whose probability of loss is at least this is kept back; 0 takes the \
+                    policy's own, and 0.5 where it has none (paper: chosen by simulation)",
+            kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1.0 },
+        },
+    ],
+    build: |flow, params| Box::new(LpTcp::new(flow, params)),
+};
+
+/// What a policy's metadata must say of its features.
+const LAYOUT: &str = "kong2018-55";
+/// The window that a refusal leaves at least, in packets (proposed: it keeps the ACK clock alive).
+const CWND_FLOOR: f64 = 2.0;
+
+/// A loss predictor.
+#[derive(Debug)]
+pub struct Policy {
+    forest: Forest,
+    threshold: f64,
+}
+
+impl Policy {
+    /// Reads a policy's file.
+    ///
+    /// # Errors
+    ///
+    /// If it is no forest over LP-TCP's numbers.
+    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+        let tensors = Tensors::read(bytes)?;
+        let layout = tensors.metadata("features").unwrap_or_default();
+        if layout != LAYOUT {
+            let given: String = layout.chars().take(80).collect();
+            return Err(format!("features = {given:?}: allowed is {LAYOUT:?}"));
+        }
+        let threshold = match tensors.metadata("threshold") {
+            None => 0.5,
+            Some(text) => threshold(text)?,
+        };
+        Ok(Self { forest: Forest::read(&tensors, FEATURES)?, threshold })
+    }
+
+    /// Probability that a packet of these numbers is lost: mean output of the trees.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than [`FEATURES`] numbers.
+    pub fn loss_probability(&self, features: &[f32]) -> f64 {
+        self.forest.mean(features)
+    }
+}
+
+fn threshold(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| *number > 0.0 && *number <= 1.0);
+    number.ok_or_else(|| {
+        let given: String = text.chars().take(80).collect();
+        format!("threshold = {given:?}: allowed is a number in (0, 1]")
+    })
+}
+
+/// NewReno with a gate in congestion avoidance.
+#[derive(Clone, Debug)]
+pub struct LpTcp {
+    window: Window,
+    state: SendState,
+    policy: Arc<Policy>,
+    bar: Bar,
+    asked: u64,
+    held: u64,
+}
+
+impl LpTcp {
+    /// Starts in slow start, where nothing is kept back.
+    pub fn new(flow: &FlowInfo, params: &Params) -> Self {
+        let policy: Arc<Policy> = params.file("policy");
+        let given = params.number("threshold");
+        let threshold = if given > 0.0 { given } else { policy.threshold };
+        Self {
+            window: Window::new(flow),
+            state: SendState::new(flow.mss),
+            bar: policy.forest.bar(threshold),
+            policy,
+            asked: 0,
+            held: 0,
+        }
+    }
+
+    /// Whether the packet is expected to be lost. Retransmissions, and a packet without which nothing
+    /// would be in flight, are not asked about.
+    fn refuses(&mut self, send: &Send) -> bool {
+        let control = self.window.control();
+        if send.retransmission == 1 || send.inflight.0 == 0 || !self.state.in_avoidance(&control) {
+            return false;
+        }
+        self.asked += 1;
+        self.policy.forest.reaches(self.state.features(&control, send), self.bar)
+    }
+}
+
+impl Controller for LpTcp {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.state.on_ack(ack);
+        if ack.recovering == 1 || ack.cwnd_limited == 0 {
+            return;
+        }
+        let acked = self.window.packets(ack.acked);
+        let rest = self.window.slow_start(acked);
+        if rest > 0.0 {
+            self.window.avoid(rest, 1.0);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.state.on_loss(loss);
+        self.window.reduce(loss);
+    }
+
+    fn on_send(&mut self, send: &Send) -> Verdict {
+        if self.refuses(send) {
+            self.held += 1;
+            if self.window.cwnd > CWND_FLOOR {
+                self.window.cwnd = (self.window.cwnd - 1.0).max(CWND_FLOOR);
+            }
+            return Verdict::Hold;
+        }
+        self.state.on_sent(send);
+        Verdict::Send
+    }
+
+    fn gates(&self) -> bool {
+        true
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        vec![("asked", self.asked as f64), ("held", self.held as f64)]
+    }
+}

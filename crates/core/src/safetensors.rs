@@ -1,0 +1,190 @@
+//! Reads safetensors, the container of policies: eight bytes of length, a JSON header, the numbers.
+//! Untrusted input: whatever is wrong becomes one line that names field, value and what is allowed.
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Longest header, in bytes; the format's own limit is 100 MB.
+const HEADER_MAX: u64 = 1 << 20;
+
+/// The tensors of a file.
+#[derive(Debug)]
+pub struct Tensors<'a> {
+    header: Header,
+    data: &'a [u8],
+}
+
+#[derive(Debug, Deserialize)]
+struct Header {
+    #[serde(rename = "__metadata__", default)]
+    metadata: BTreeMap<String, String>,
+    #[serde(flatten)]
+    tensors: BTreeMap<String, Place>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Place {
+    dtype: String,
+    shape: Vec<u64>,
+    data_offsets: (u64, u64),
+}
+
+impl<'a> Tensors<'a> {
+    /// Reads the header of a file.
+    ///
+    /// # Errors
+    ///
+    /// If it is none.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, String> {
+        let fault = |length: u64, allowed: &str| {
+            Err(format!("length of the header = {length}: allowed is {allowed}"))
+        };
+        let Some((length, rest)) = bytes.split_first_chunk() else {
+            return Err(format!("{} bytes: allowed is safetensors", bytes.len()));
+        };
+        let length = u64::from_le_bytes(*length);
+        if length > HEADER_MAX {
+            return fault(length, &format!("at most {HEADER_MAX}"));
+        }
+        let Some((header, data)) = rest.split_at_checked(length as usize) else {
+            return fault(length, &format!("at most the {} bytes of the rest", rest.len()));
+        };
+        let header = serde_json::from_slice(header).map_err(|error| {
+            // The error's text may quote the file at any length.
+            format!("header: allowed is JSON of tensors (column {} is not)", error.column())
+        })?;
+        Ok(Self { header, data })
+    }
+
+    /// What the metadata say of `key`.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        self.header.metadata.get(key).map(String::as_str)
+    }
+
+    /// The vector called `name`, of dtype `U8`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn u8s(&self, name: &str) -> Result<&'a [u8], String> {
+        Ok(self.chunks::<1>(name, "U8")?.as_flattened())
+    }
+
+    /// The vector called `name`, of dtype `U32`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn u32s(&self, name: &str) -> Result<Vec<u32>, String> {
+        let chunks = self.chunks(name, "U32")?;
+        Ok(chunks.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// The vector called `name`, of dtype `F32`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn f32s(&self, name: &str) -> Result<Vec<f32>, String> {
+        let chunks = self.chunks(name, "F32")?;
+        Ok(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    fn chunks<const WIDTH: usize>(
+        &self,
+        name: &str,
+        dtype: &str,
+    ) -> Result<&'a [[u8; WIDTH]], String> {
+        let Some(place) = self.header.tensors.get(name) else {
+            return Err(format!("`{name}` = absent: allowed is a vector of {dtype}"));
+        };
+        let fault = |field: &str, value: &dyn std::fmt::Debug, allowed: String| {
+            let value: String = format!("{value:?}").chars().take(80).collect();
+            Err(format!("{field} of `{name}` = {value}: allowed is {allowed}"))
+        };
+        if place.dtype != dtype {
+            return fault("dtype", &place.dtype, format!("{dtype:?}"));
+        }
+        let [count] = place.shape[..] else {
+            return fault("shape", &place.shape, "one number".to_owned());
+        };
+        let (start, end) = place.data_offsets;
+        let within = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        let bytes = within.and_then(|(start, end)| self.data.get(start..end));
+        let Some(bytes) = bytes else {
+            let allowed = format!("start and end within {} bytes", self.data.len());
+            return fault("data_offsets", &place.data_offsets, allowed);
+        };
+        let (chunks, rest) = bytes.as_chunks();
+        if chunks.len() as u64 != count || !rest.is_empty() {
+            return fault("shape", &place.shape, format!("what {} bytes hold", bytes.len()));
+        }
+        Ok(chunks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
+    }
+
+    #[test]
+    fn vectors_and_metadata_are_read() {
+        let header = r#"{"__metadata__":{"kind":"test"},
+            "a":{"dtype":"U32","shape":[2],"data_offsets":[0,8]},
+            "b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]},
+            "c":{"dtype":"U8","shape":[1],"data_offsets":[12,13]}}"#;
+        let bytes = file(header, &[1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 128, 63, 7]);
+        let tensors = Tensors::read(&bytes).unwrap();
+        assert_eq!(tensors.metadata("kind"), Some("test"));
+        assert_eq!(tensors.u32s("a"), Ok(vec![1, 258]));
+        assert_eq!(tensors.f32s("b"), Ok(vec![1.0]));
+        assert_eq!(tensors.u8s("c"), Ok(&[7][..]));
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_refused() {
+        let refused = |bytes: &[u8]| Tensors::read(bytes).unwrap_err();
+        assert_eq!(refused(b"1234567"), "7 bytes: allowed is safetensors");
+        assert_eq!(
+            refused(&[255; 8]),
+            "length of the header = 18446744073709551615: allowed is at most 1048576"
+        );
+        assert_eq!(
+            refused(&[9, 0, 0, 0, 0, 0, 0, 0, b'{']),
+            "length of the header = 9: allowed is at most the 1 bytes of the rest"
+        );
+        assert_eq!(
+            refused(&file("{\"a\":\n1}", &[])),
+            "header: allowed is JSON of tensors (column 2 is not)"
+        );
+    }
+
+    #[test]
+    fn a_tensor_that_does_not_fit_is_refused_by_its_field() {
+        let refused = |dtype: &str, shape: &str, offsets: &str| {
+            let header = format!(
+                r#"{{"a":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#
+            );
+            Tensors::read(&file(&header, &[0; 8])).unwrap().u32s("a").unwrap_err()
+        };
+        assert_eq!(refused("F32", "[2]", "[0,8]"), "dtype of `a` = \"F32\": allowed is \"U32\"");
+        assert_eq!(
+            refused("U32", "[1,2]", "[0,8]"),
+            "shape of `a` = [1, 2]: allowed is one number"
+        );
+        assert_eq!(
+            refused("U32", "[3]", "[0,8]"),
+            "shape of `a` = [3]: allowed is what 8 bytes hold"
+        );
+        for offsets in ["[0,9]", "[8,4]", "[18446744073709551615,4]"] {
+            let message = refused("U32", "[2]", offsets);
+            assert!(message.starts_with("data_offsets of `a` = ("), "{message}");
+        }
+        let empty = file("{}", &[]);
+        let absent = Tensors::read(&empty).unwrap().u8s("b").unwrap_err();
+        assert_eq!(absent, "`b` = absent: allowed is a vector of U8");
+    }
+}
