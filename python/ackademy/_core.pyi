@@ -11,6 +11,7 @@ __all__ = [
     "CODE_HASH",
     "Ack",
     "Flow",
+    "Forest",
     "Loss",
     "Scenario",
     "collect_sends",
@@ -139,6 +140,20 @@ class Loss:
         """`gap` (reduce once), `more` (of the same), `timeout`, `deflate` or `idle`."""
 
 @final
+class Forest:
+    """A random forest over LP-TCP's numbers (docs/policies.md)."""
+
+    @staticmethod
+    def load(content: bytes) -> Forest:
+        """Read a policy's file.
+
+        Raises:
+            ValueError: one line with field, value and what is allowed.
+        """
+    def mean(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """Mean output of the trees, shape (rows,), for rows of 55 numbers: probability of loss."""
+
+@final
 class Scenario:
     """A checked scenario file, every default filled in."""
 
@@ -148,7 +163,7 @@ class Scenario:
 
         Args:
             text: TOML.
-            origin: the file it came from, for errors; traces are read relative to its folder.
+            origin: the file it came from, for errors; files it names are relative to its folder.
             overrides: TOML values by dotted path, such as `flow.0.start_s`.
 
         Raises:
@@ -165,6 +180,8 @@ class Scenario:
         entries: Sequence[str] | None = None,
     ) -> Scenario:
         """The same network with every flow under this controller, or those of some entries.
+
+        A setting that names a file is relative to the current folder.
 
         Raises:
             ControllerError: if the controller or a setting is unknown or out of range.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 mod catalogue;
 mod controller;
 mod errors;
+mod forest;
 mod records;
 mod scenario;
 mod sends;
@@ -37,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BINDING_HASH", binding_hash())?;
     module.add_class::<records::Ack>()?;
     module.add_class::<records::Flow>()?;
+    module.add_class::<forest::Forest>()?;
     module.add_class::<records::Loss>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
