@@ -26,6 +26,8 @@ from ackademy.train.scoring import Score
 TRAIN_SHARE = 0.7
 """of the recorded time; the rest is for F1"""
 
+METADATA = {"features": "kong2018-55"}
+
 Stage = Callable[[str], experiments.Progress]
 """Called when a stage begins; returns what to tell of its progress."""
 
@@ -139,7 +141,7 @@ def _fitted(recipe: Recipe, sends: Sends, workshop: Workshop, folder: Path, stag
     if not path.is_file():
         progress = stage(f"fitting {growth.trees} trees to {len(y)} rows")
         arrays = forest.fit(x, y, growth, recording.seed, workshop.jobs, progress)
-        _keep(path, forest.to_bytes(arrays, {"features": "kong2018-55"}))
+        _keep(path, forest.to_bytes(arrays, METADATA))
     return path
 
 

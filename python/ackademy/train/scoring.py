@@ -73,3 +73,15 @@ def to_csv(scores: tuple[Score, ...]) -> str:
         numbers = (score.probability, score.precision, score.recall, score.f1)
         writer.writerow([f"{score.threshold:.2f}", *(f"{value:.6f}" for value in numbers)])
     return buffer.getvalue()
+
+
+def from_csv(text: str) -> tuple[Score, ...]:
+    """Read what `to_csv` wrote.
+
+    Raises:
+        KeyError: if a column is missing.
+        ValueError: if a number is none.
+    """
+    fields = ("threshold", "probability", "precision", "recall", "f1")
+    rows = csv.DictReader(io.StringIO(text))
+    return tuple(Score(*(float(row[field]) for field in fields)) for row in rows)
