@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ackademy import _core
+from ackademy.train.choosing import network
 from ackademy.train.collecting import Sends
 from ackademy.train.forest import Labels
 from ackademy.train.scoring import Score
@@ -93,7 +94,7 @@ A random forest that estimates from 55 numbers of a TCP sender whether the packe
 send will be lost. LP-TCP (Kong, Zang and Ma 2018) is NewReno that holds a packet back, and takes
 one packet off its window, where the estimate is at least {threshold:g}.
 
-    ackademy run scenarios/{_network(setup.senders)}.toml --cc lp_tcp \\
+    ackademy run scenarios/{network(setup)}.toml --cc lp_tcp \\
         -p policy=policies/lp_tcp/{setup.folder}/forest.safetensors -p threshold={threshold:g}
 
 ## How it was made
@@ -166,10 +167,6 @@ def _thresholds(trained: Trained) -> str:
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _network(senders: int) -> str:
-    return "kong2018_one_sender" if senders == 1 else "kong2018_four_always_on"
 
 
 def _scikit_learn() -> str:

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ackademy import experiments
-from ackademy.cells import Cell
+from ackademy.cells import Assignment, Cell
 from ackademy.engines import Engine
-from ackademy.measures import COLUMNS, METRICS
-from ackademy.metrics import FloatArray
+from ackademy.measures import RunTables, metric_of
 from ackademy.run import read_text
 from ackademy.train.setups import Setup
 
 CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """the paper's; th₀ comes on top"""
+TABLES = ("summary", "links", "counters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +44,18 @@ def cells(setup: Setup, policy: str, threshold: float, runs: int, scenarios: Pat
     Raises:
         ScenarioError: if the scenario cannot be read.
     """
-    path = scenarios / f"{_network(setup)}.toml"
-    params = (("policy", policy), ("threshold", threshold))
+    path = scenarios / f"{network(setup)}.toml"
     overrides = {"dumbbell.bottleneck.queue.packets": str(setup.buffer_packets)}
-    if setup.mix:
-        overrides["flow.0.controller"] = '"lp_tcp"'
-        overrides["flow.0.params"] = f'{{ policy = "{policy}", threshold = {threshold} }}'
-        overrides["flow.1.count"] = str(setup.senders - 1)
-    else:
-        overrides["flow.0.count"] = str(setup.senders)
+    overrides["flow.1.count" if setup.mix else "flow.0.count"] = str(setup.senders - setup.mix)
+    params = (("policy", policy), ("threshold", threshold))
     return [
         Cell(
             text=read_text(path),
             origin=str(path),
-            controller=None if setup.mix else "lp_tcp",
+            controller=None,
             seed=seed,
             overrides=tuple(overrides.items()),
-            params=() if setup.mix else params,
+            assignments=(Assignment("sender", "lp_tcp", params),),
         )
         for seed in range(1, (1 if setup.senders == 1 else runs) + 1)
     ]
@@ -73,13 +67,14 @@ def measure(threshold: float, found: Sequence[Cell], folder: Path) -> Tried:
     Raises:
         ExperimentError: if a cell has not been run.
     """
-    tables = [experiments.read(folder, cell, "summary") for cell in found]
-    learners = [table.filter(pl.col("controller") == "lp_tcp") for table in tables]
-    samples: FloatArray = np.stack(
-        [table.select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy() for table in learners]
-    )
+    runs = []
+    for cell in found:
+        flows, links, counters = (experiments.read(folder, cell, name) for name in TABLES)
+        runs.append(RunTables(flows, links, counters, chosen="sender*"))
     names = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
-    return Tried(threshold, *(METRICS[name].statistic(samples) for name in names))
+    metrics = [metric_of(name) for name in names]
+    numbers = [m.statistic(np.stack([m.extract(run) for run in runs])) for m in metrics]
+    return Tried(threshold, *numbers)
 
 
 def run(
@@ -95,7 +90,8 @@ def best(tried: Sequence[Tried]) -> Tried:
     return max(tried, key=lambda candidate: (candidate.m_e, candidate.threshold))
 
 
-def _network(setup: Setup) -> str:
+def network(setup: Setup) -> str:
+    """Name of the scenario that has this setup's senders."""
     if setup.mix:
         return "kong2018_four_mix"
     return "kong2018_one_sender" if setup.senders == 1 else "kong2018_four_always_on"

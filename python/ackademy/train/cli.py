@@ -60,9 +60,7 @@ def lp_tcp_command(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
     ] = None,
-    work: Annotated[Path, typer.Option(help="Where finished stages are kept.")] = Path(
-        "runs/train/lp_tcp"
-    ),
+    work: Annotated[Path, typer.Option(help="Where finished stages are kept.")] = Path("runs"),
 ) -> None:
     """Train LP-TCP's loss predictor: record NewReno, fit a forest, score it, choose the threshold.
 
@@ -80,7 +78,13 @@ def lp_tcp_command(
         raise TrainingError("--setup or --all: one of them says what to train")
     console = Console()
     n_jobs = jobs or engines.core_count()
-    workshop = Workshop(scenario_folder(), work, engines.local(n_jobs), n_jobs)
+    workshop = Workshop(
+        scenarios=scenario_folder(),
+        work=work / "train" / "lp_tcp",
+        cells=work / "kong2018",
+        engine=engines.local(n_jobs),
+        jobs=n_jobs,
+    )
     growth = Growth(trees=trees, min_samples_leaf=min_leaf, max_leaves=max_leaves)
     chosen = PUBLISHED if everything else [Setup.parse(text) for text in setup or ()]
     for entry in chosen:

@@ -62,6 +62,8 @@ class Workshop:
 
     scenarios: Path
     work: Path
+    cells: Path
+    """where `ackademy reproduce` keeps the simulations of the paper: it needs many of ours"""
     engine: Engine
     jobs: int
 
@@ -148,7 +150,7 @@ def _fitted(recipe: Recipe, sends: Sends, workshop: Workshop, folder: Path, stag
 def _tried(
     recipe: Recipe, path: Path, th0: float, workshop: Workshop, stage: Stage
 ) -> tuple[Tried, ...]:
-    setup, folder = recipe.recording.setup, workshop.work / "cells"
+    setup, folder = recipe.recording.setup, workshop.cells
     thresholds = sorted({*choosing.CANDIDATES, th0})
     cells = [
         choosing.cells(setup, str(path.resolve()), threshold, recipe.runs, workshop.scenarios)
