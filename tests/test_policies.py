@@ -72,7 +72,8 @@ def test_retraining_gives_the_shipped_bytes() -> None:
     recording = Recording(setup, facts["seed"])
     growth = Growth(max_leaves=facts["max_leaves"], min_samples_leaf=facts["min_samples_leaf"])
     sends = collecting.record(recording, ROOT / "scenarios")
-    early = sends.before(lp_tcp.TRAIN_SHARE * recording.duration_s)
-    grown = forest.fit(sends.features[early], sends.dropped[early], growth, recording.seed, jobs=2)
+    early, _ = sends.split(lp_tcp.TRAIN_SHARE * recording.duration_s)
+    early = early.thinned(facts["delivered_per_loss"], recording.seed)
+    grown = forest.fit(early.features, early.dropped, growth, recording.seed, jobs=2)
     shipped = (POLICIES / setup.folder / "forest.safetensors").read_bytes()
     assert forest.to_bytes(grown, lp_tcp.METADATA) == shipped

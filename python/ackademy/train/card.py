@@ -10,7 +10,6 @@ import numpy as np
 from ackademy import _core
 from ackademy.train.choosing import network
 from ackademy.train.collecting import Sends
-from ackademy.train.forest import Labels
 from ackademy.train.scoring import Score
 
 if TYPE_CHECKING:
@@ -30,16 +29,16 @@ class Counts:
     losses_scored: int
 
     @classmethod
-    def of(cls, sends: Sends, late: Labels) -> Counts:
-        """Counts of a recording whose `late` rows were kept for scoring."""
+    def of(cls, early: Sends, late: Sends) -> Counts:
+        """Counts of the rows that were fitted to, and of those kept for scoring."""
         return cls(
-            sends=sends.n_sends,
-            losses=sends.n_drops,
-            keep_one_in=sends.keep_one_in,
-            rows_fitted=int(np.count_nonzero(~late)),
-            losses_fitted=int(np.count_nonzero(sends.dropped & ~late)),
-            rows_scored=int(np.count_nonzero(late)),
-            losses_scored=int(np.count_nonzero(sends.dropped & late)),
+            sends=late.n_sends,
+            losses=late.n_drops,
+            keep_one_in=late.keep_one_in,
+            rows_fitted=len(early.dropped),
+            losses_fitted=int(np.count_nonzero(early.dropped)),
+            rows_scored=len(late.dropped),
+            losses_scored=int(np.count_nonzero(late.dropped)),
         )
 
 
@@ -67,7 +66,7 @@ command = "{command}"
 seed = {recording.seed}
 recorded_s = {recording.duration_s:g}
 phase = "{recording.phase}"
-delivered_per_loss = {recording.delivered_per_loss}
+delivered_per_loss = {recipe.delivered_per_loss}
 keep_one_in = {trained.sends.keep_one_in}
 trees = {growth.trees}
 max_features = {growth.max_features}
@@ -133,12 +132,13 @@ def _recipe(trained: Trained) -> str:
             ["senders", f"{setup.senders} NewReno, seed {recording.seed}"],
             ["recorded", f"{recording.duration_s:g} s: {counts.sends} transmissions, {phase}"],
             ["lost", str(counts.losses)],
-            ["sample", f"every lost one, one in {counts.keep_one_in} of the delivered"],
+            ["kept", f"every lost one, one in {counts.keep_one_in} of the delivered"],
             [
                 "fitted to",
-                f"70 % of the time: {counts.rows_fitted} rows, {counts.losses_fitted} lost",
+                f"first 70 % of the time: {counts.losses_fitted} lost, "
+                f"{counts.rows_fitted - counts.losses_fitted} delivered",
             ],
-            ["scored on", f"the rest: {counts.rows_scored} rows, {counts.losses_scored} lost"],
+            ["scored on", f"the rest: {counts.losses_scored} lost, {counts.rows_scored} rows"],
             ["forest", f"{growth.trees} trees, {growth.max_features} features a split, {leaves}"],
             ["size", f"{trained.n_nodes} nodes, {megabytes:.2f} MB"],
             ["scikit-learn", _scikit_learn()],

@@ -88,8 +88,8 @@ def lp_tcp_command(
     growth = Growth(trees=trees, min_samples_leaf=min_leaf, max_leaves=max_leaves)
     chosen = PUBLISHED if everything else [Setup.parse(text) for text in setup or ()]
     for entry in chosen:
-        recording = Recording(entry, seed, duration_s, phase, delivered_per_loss)
-        _train(Recipe(recording, growth, runs), workshop, out, console)
+        recording = Recording(entry, seed, duration_s, phase)
+        _train(Recipe(recording, delivered_per_loss, growth, runs), workshop, out, console)
 
 
 def scenario_folder() -> Path:
@@ -128,16 +128,17 @@ def _train(recipe: Recipe, workshop: Workshop, out: Path, console: Console) -> N
 def command(recipe: Recipe) -> str:
     """The command that makes this policy again; options at their defaults are left out."""
     recording, growth = recipe.recording, recipe.growth
-    default, plain = Recording(recording.setup, 1), Growth()
+    usual = Recipe(Recording(recording.setup, 1))
+    default, plain = usual.recording, usual.growth
     options = {
         "--seed": (recording.seed, default.seed),
         "--duration-s": (f"{recording.duration_s:g}", f"{default.duration_s:g}"),
         "--phase": (recording.phase, default.phase),
-        "--delivered-per-loss": (recording.delivered_per_loss, default.delivered_per_loss),
+        "--delivered-per-loss": (recipe.delivered_per_loss, usual.delivered_per_loss),
         "--trees": (growth.trees, plain.trees),
         "--min-leaf": (growth.min_samples_leaf, plain.min_samples_leaf),
         "--max-leaves": (growth.max_leaves, plain.max_leaves),
-        "--runs": (recipe.runs, Recipe(default).runs),
+        "--runs": (recipe.runs, usual.runs),
     }
-    words = [f"{name} {value}" for name, (value, usual) in options.items() if value != usual]
+    words = [f"{name} {value}" for name, (value, at) in options.items() if value != at]
     return " ".join(["ackademy train lp-tcp --setup", str(recording.setup), *words])

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ackademy import _core
 from ackademy.errors import TrainingError
@@ -25,6 +24,7 @@ Phase = Literal["all", "ca"]
 """which transmissions are recorded: all, or those in congestion avoidance"""
 
 ROWS_MAX = 400_000
+"""90 megabytes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,6 @@ class Recording:
     seed: int
     duration_s: float = 5000.0
     phase: Phase = "all"
-    delivered_per_loss: int = 49
-    """rows of delivered packets per lost one; 49 make two rows in a hundred a loss"""
 
     def scenario(self, folder: Path) -> _core.Scenario:
         """The setup's network in `folder`, all senders NewReno.
@@ -73,10 +71,20 @@ class Sends:
     keep_one_in: int
     """delivered transmissions per row of one"""
 
-    def before(self, time_s: float) -> npt.NDArray[np.bool_]:
-        """Which rows were sent before `time_s`."""
-        early: npt.NDArray[np.bool_] = self.time_s < time_s
-        return early
+    def split(self, time_s: float) -> tuple[Sends, Sends]:
+        """The rows sent before `time_s`, and the others."""
+        early = self.time_s < time_s
+        return self._of(early), self._of(~early)
+
+    def thinned(self, delivered_per_loss: int, seed: int) -> Sends:
+        """Every lost row and a sample of the delivered ones, if there are more than asked for."""
+        delivered = np.flatnonzero(~self.dropped)
+        wanted = delivered_per_loss * int(np.count_nonzero(self.dropped))
+        if wanted >= len(delivered):
+            return self
+        kept = self.dropped.copy()
+        kept[np.random.default_rng(seed).choice(delivered, wanted, replace=False)] = True
+        return self._of(kept)
 
     def to_bytes(self) -> bytes:
         """As an `.npz` file."""
@@ -91,6 +99,14 @@ class Sends:
         )
         return buffer.getvalue()
 
+    def _of(self, rows: Labels) -> Sends:
+        return replace(
+            self,
+            features=self.features[rows],
+            dropped=self.dropped[rows],
+            time_s=self.time_s[rows],
+        )
+
     @classmethod
     def read(cls, path: Path) -> Sends:
         """Read an `.npz` file of `to_bytes`."""
@@ -101,7 +117,7 @@ class Sends:
 
 
 def record(recording: Recording, folder: Path) -> Sends:
-    """Simulate twice: to count the losses, then to keep as many delivered packets as they need.
+    """Simulate twice: to count the transmissions, then to keep `ROWS_MAX` of them.
 
     Raises:
         TrainingError: if nothing is lost.
@@ -115,8 +131,7 @@ def record(recording: Recording, folder: Path) -> Sends:
             f"{recording.setup}: no packet is lost in {recording.duration_s:g} s: nothing to learn"
         )
     delivered = int(counted["n_sends"]) - losses
-    wanted = min(recording.delivered_per_loss * losses, max(ROWS_MAX - losses, 1))
-    keep_one_in = max(1, math.ceil(delivered / wanted))
+    keep_one_in = math.ceil(delivered / max(ROWS_MAX - losses, 1))
     found = _core.collect_sends(scenario, recording.seed, keep_one_in=keep_one_in)
     kept = found["phase"] == CONGESTION_AVOIDANCE
     if recording.phase == "all":

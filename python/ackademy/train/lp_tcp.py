@@ -37,6 +37,8 @@ class Recipe:
     """Everything the policy depends on."""
 
     recording: Recording
+    delivered_per_loss: int = 49
+    """rows of delivered packets per lost one to fit to: two rows in a hundred are a loss"""
     growth: Growth = field(default_factory=Growth)
     runs: int = 10
     """simulations per threshold where senders share the link"""
@@ -78,20 +80,20 @@ def train(recipe: Recipe, workshop: Workshop, stage: Stage) -> Trained:
     """
     folder = workshop.work / recipe.recording.setup.folder
     sends = Sends.read(_collected(recipe.recording, workshop.scenarios, folder, stage))
-    path = _fitted(recipe, sends, workshop, folder, stage)
+    early, late = sends.split(TRAIN_SHARE * recipe.recording.duration_s)
+    early = early.thinned(recipe.delivered_per_loss, recipe.recording.seed)
+    path = _fitted(recipe, early, workshop, folder, stage)
     content = path.read_bytes()
-    arrays = forest.from_bytes(content)
-    late = ~sends.before(TRAIN_SHARE * recipe.recording.duration_s)
     scores = scoring.curve(
-        arrays.mean(sends.features[late]), sends.dropped[late], float(sends.keep_one_in)
+        _core.Forest.load(content).mean(late.features), late.dropped, float(late.keep_one_in)
     )
     th0 = scoring.best(scores)
     tried = _tried(recipe, path, th0.threshold, workshop, stage)
     return Trained(
         recipe=recipe,
         forest=content,
-        n_nodes=len(arrays.feature),
-        sends=card.Counts.of(sends, late),
+        n_nodes=len(forest.from_bytes(content).feature),
+        sends=card.Counts.of(early, late),
         scores=scores,
         th0=th0,
         tried=tried,
@@ -123,7 +125,7 @@ def export(trained: Trained, out: Path, command: str) -> Path:
 
 def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage) -> Path:
     scenario = recording.scenario(scenarios).canonical()
-    parts = (scenario, recording.seed, recording.phase, recording.delivered_per_loss)
+    parts = (scenario, recording.seed, recording.phase)
     path = folder / f"sends-{_hash(_core.CODE_HASH, *parts)}.npz"
     if not path.is_file():
         progress = stage(f"recording {recording.duration_s:g} s")
@@ -135,8 +137,7 @@ def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage
 
 def _fitted(recipe: Recipe, sends: Sends, workshop: Workshop, folder: Path, stage: Stage) -> Path:
     growth, recording = recipe.growth, recipe.recording
-    early = sends.before(TRAIN_SHARE * recording.duration_s)
-    x, y = sends.features[early], sends.dropped[early]
+    x, y = sends.features, sends.dropped
     digest = hashlib.sha256(x.tobytes() + y.tobytes()).hexdigest()
     parts = (digest, asdict(growth), recording.seed, scikit_learn_version())
     path = folder / f"forest-{_hash(*parts)}.safetensors"
