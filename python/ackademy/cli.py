@@ -41,6 +41,7 @@ from ackademy.report import index as index_report
 from ackademy.report import league as league_report
 from ackademy.report.page import write
 from ackademy.run import read_scenario
+from ackademy.train import cli as train_cli
 
 EngineName = Literal["local", "ray"]
 
@@ -427,6 +428,7 @@ def trace(
 
 
 app.command("peers")(peers_module.peers)
+app.add_typer(train_cli.app, name="train")
 
 
 def _run_cells(

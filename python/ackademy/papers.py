@@ -226,7 +226,9 @@ def _row(
     params = {
         **(place.table("learner_params").values if settings.values.get("learns") else {}),
         **schemes[like][0].table("params").values,
+        **place.table("params", like).values,
         **own.table("params").values,
+        **(place.table("params", scheme).values if scheme != like else {}),
     }
     controller, plain, assignments = _controllers(settings, params, path.parent)
     elsewhere = place.string("scenario", "")
@@ -241,7 +243,7 @@ def _row(
         flows=settings.string("flows", "*"),
         scenario=path.parent / elsewhere if elsewhere else None,
         x=place.any_number("x") if "x" in place.values else None,
-        deterministic=settings.string("deterministic", ""),
+        deterministic=settings.string("deterministic", place.string("deterministic", "")),
     )
 
 

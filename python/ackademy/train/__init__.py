@@ -1,0 +1,1 @@
+"""Training of learned controllers: `ackademy train`."""

@@ -1,0 +1,144 @@
+"""`ackademy train lp-tcp`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ackademy import engines
+from ackademy.errors import TrainingError
+from ackademy.train import lp_tcp
+from ackademy.train.collecting import Phase, Recording
+from ackademy.train.forest import Growth
+from ackademy.train.lp_tcp import Recipe, Workshop
+from ackademy.train.progress import stages
+from ackademy.train.setups import PUBLISHED, Setup
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Train learned controllers.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Train learned controllers."""
+
+
+@app.command("lp-tcp")
+def lp_tcp_command(
+    setup: Annotated[
+        list[str] | None,
+        typer.Option(help="Buffer and senders: L=50,K=1 or, one among NewReno, L=50,K=4,mix."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The paper's five setups.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of recording and fitting.")] = 1,
+    out: Annotated[Path, typer.Option(help="Where policies go, a folder per setup.")] = Path(
+        "policies/lp_tcp"
+    ),
+    duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 5000.0,
+    phase: Annotated[
+        Phase, typer.Option(help="Transmissions to learn from: all, or congestion avoidance only.")
+    ] = "all",
+    delivered_per_loss: Annotated[
+        int, typer.Option(min=1, help="Delivered packets to learn from, per lost one.")
+    ] = 49,
+    trees: Annotated[int, typer.Option(min=1)] = 100,
+    min_leaf: Annotated[int, typer.Option(min=1, help="Fewest rows of a leaf.")] = 5,
+    max_leaves: Annotated[int, typer.Option(min=0, help="Per tree; 0 for no limit.")] = 0,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Simulations per threshold where senders share the link.")
+    ] = 10,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+    ] = None,
+    work: Annotated[Path, typer.Option(help="Where finished stages are kept.")] = Path("runs"),
+) -> None:
+    """Train LP-TCP's loss predictor: record NewReno, fit a forest, score it, choose the threshold.
+
+    The same seed gives the same forest, byte for byte, whatever --jobs is. Finished stages are
+    kept: an interrupted command goes on where it was.
+
+    Examples:
+        ackademy train lp-tcp --setup L=50,K=1
+
+        ackademy train lp-tcp --setup L=50,K=4,mix --seed 2 --out mine
+
+        ackademy train lp-tcp --all --jobs 2
+    """
+    if bool(setup) == everything:
+        raise TrainingError("--setup or --all: one of them says what to train")
+    console = Console()
+    n_jobs = jobs or engines.core_count()
+    workshop = Workshop(
+        scenarios=scenario_folder(),
+        work=work / "train" / "lp_tcp",
+        cells=work / "kong2018",
+        engine=engines.local(n_jobs),
+        jobs=n_jobs,
+    )
+    growth = Growth(trees=trees, min_samples_leaf=min_leaf, max_leaves=max_leaves)
+    chosen = PUBLISHED if everything else [Setup.parse(text) for text in setup or ()]
+    for entry in chosen:
+        recording = Recording(entry, seed, duration_s, phase)
+        _train(Recipe(recording, delivered_per_loss, growth, runs), workshop, out, console)
+
+
+def scenario_folder() -> Path:
+    """The folder `scenarios` here, above, or of the source checkout.
+
+    Raises:
+        TrainingError: if there is none with Kong 2018's networks.
+    """
+    here = Path.cwd()
+    for root in (here, *here.parents, Path(__file__).resolve().parents[3]):
+        if (folder := root / "scenarios" / "kong2018_one_sender.toml").is_file():
+            return folder.parent
+    raise TrainingError("no scenarios/kong2018_one_sender.toml here: run this in the repository")
+
+
+def _train(recipe: Recipe, workshop: Workshop, out: Path, console: Console) -> None:
+    setup, start = recipe.recording.setup, time.monotonic()
+    with stages(console, str(setup)) as stage:
+        try:
+            trained = lp_tcp.train(recipe, workshop, stage)
+        except KeyboardInterrupt:
+            message = f"interrupted; finished stages are kept in {workshop.work}"
+            Console(stderr=True).print(message, style="red", soft_wrap=True)
+            raise typer.Exit(INTERRUPTED) from None
+    folder = lp_tcp.export(trained, out, command(recipe))
+    best, th0 = trained.chosen, trained.th0
+    console.print(
+        f"{setup}: {trained.sends.losses} losses, F1 {th0.f1:.3f} at th₀ = {th0.threshold:g}; "
+        f"threshold {best.threshold:g}: M_e {best.m_e:.4f}; {len(trained.forest) / 1e6:.2f} MB; "
+        f"{time.monotonic() - start:.0f} s\npolicy: {folder}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def command(recipe: Recipe) -> str:
+    """The command that makes this policy again; options at their defaults are left out."""
+    recording, growth = recipe.recording, recipe.growth
+    usual = Recipe(Recording(recording.setup, 1))
+    default, plain = usual.recording, usual.growth
+    options = {
+        "--seed": (recording.seed, default.seed),
+        "--duration-s": (f"{recording.duration_s:g}", f"{default.duration_s:g}"),
+        "--phase": (recording.phase, default.phase),
+        "--delivered-per-loss": (recipe.delivered_per_loss, usual.delivered_per_loss),
+        "--trees": (growth.trees, plain.trees),
+        "--min-leaf": (growth.min_samples_leaf, plain.min_samples_leaf),
+        "--max-leaves": (growth.max_leaves, plain.max_leaves),
+        "--runs": (recipe.runs, usual.runs),
+    }
+    words = [f"{name} {value}" for name, (value, at) in options.items() if value != at]
+    return " ".join(["ackademy train lp-tcp --setup", str(recording.setup), *words])

@@ -1,0 +1,194 @@
+"""LP-TCP's loss predictor from simulation to policy: collect, fit, score, choose the threshold.
+
+Every stage keeps its result in a file that is named by all it depends on, so a command that was
+interrupted goes on where it was, and a changed option redoes what follows from it and no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from uuid import uuid4
+
+from ackademy import _core, experiments
+from ackademy.engines import Engine
+from ackademy.errors import TrainingError
+from ackademy.train import card, choosing, collecting, forest, scoring
+from ackademy.train.choosing import Tried
+from ackademy.train.collecting import Recording, Sends
+from ackademy.train.forest import Growth
+from ackademy.train.scoring import Score
+
+TRAIN_SHARE = 0.7
+"""of the recorded time; the rest is for F1"""
+
+METADATA = {"features": "kong2018-55"}
+
+Stage = Callable[[str], experiments.Progress]
+"""Called when a stage begins; returns what to tell of its progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything the policy depends on."""
+
+    recording: Recording
+    delivered_per_loss: int = 49
+    """rows of delivered packets per lost one to fit to: two rows in a hundred are a loss"""
+    growth: Growth = field(default_factory=Growth)
+    runs: int = 10
+    """simulations per threshold where senders share the link"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A policy and how it came about."""
+
+    recipe: Recipe
+    forest: bytes
+    n_nodes: int
+    sends: card.Counts
+    scores: tuple[Score, ...]
+    th0: Score
+    tried: tuple[Tried, ...]
+    chosen: Tried
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where networks are read from, results are kept and simulations run."""
+
+    scenarios: Path
+    work: Path
+    cells: Path
+    """where `ackademy reproduce` keeps the simulations of the paper: it needs many of ours"""
+    engine: Engine
+    jobs: int
+
+
+def train(recipe: Recipe, workshop: Workshop, stage: Stage) -> Trained:
+    """All stages of one setup; finished ones are read from `workshop.work`.
+
+    Raises:
+        TrainingError: if nothing is lost, scikit-learn is missing, or a simulation fails.
+        ScenarioError: if a network cannot be read.
+        Interrupted: on Ctrl-C; finished stages and simulations are kept.
+    """
+    folder = workshop.work / recipe.recording.setup.folder
+    sends = Sends.read(_collected(recipe.recording, workshop.scenarios, folder, stage))
+    early, late = sends.split(TRAIN_SHARE * recipe.recording.duration_s)
+    early = early.thinned(recipe.delivered_per_loss, recipe.recording.seed)
+    path = _fitted(recipe, early, workshop, folder, stage)
+    content = path.read_bytes()
+    scores = scoring.curve(
+        _core.Forest.load(content).mean(late.features), late.dropped, float(late.keep_one_in)
+    )
+    th0 = scoring.best(scores)
+    tried = _tried(recipe, path, th0.threshold, workshop, stage)
+    return Trained(
+        recipe=recipe,
+        forest=content,
+        n_nodes=len(forest.from_bytes(content).feature),
+        sends=card.Counts.of(early, late),
+        scores=scores,
+        th0=th0,
+        tried=tried,
+        chosen=choosing.best(tried),
+    )
+
+
+def export(trained: Trained, out: Path, command: str) -> Path:
+    """Write the policy's folder below `out` and return it.
+
+    Raises:
+        TrainingError: if it cannot be written.
+    """
+    folder = out / trained.recipe.recording.setup.folder
+    files = {
+        "forest.safetensors": trained.forest,
+        "f1.csv": scoring.to_csv(trained.scores).encode(),
+        "policy.toml": card.policy(trained, command).encode(),
+        "CARD.md": card.text(trained, command).encode(),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise TrainingError(f"cannot write {folder}: {error.strerror or error}") from error
+    return folder
+
+
+def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage) -> Path:
+    scenario = recording.scenario(scenarios).canonical()
+    parts = (scenario, recording.seed, recording.phase)
+    path = folder / f"sends-{_hash(_core.CODE_HASH, *parts)}.npz"
+    if not path.is_file():
+        progress = stage(f"recording {recording.duration_s:g} s")
+        progress(0, 1)
+        _keep(path, collecting.record(recording, scenarios).to_bytes())
+        progress(1, 1)
+    return path
+
+
+def _fitted(recipe: Recipe, sends: Sends, workshop: Workshop, folder: Path, stage: Stage) -> Path:
+    growth, recording = recipe.growth, recipe.recording
+    x, y = sends.features, sends.dropped
+    digest = hashlib.sha256(x.tobytes() + y.tobytes()).hexdigest()
+    parts = (digest, asdict(growth), recording.seed, scikit_learn_version())
+    path = folder / f"forest-{_hash(*parts)}.safetensors"
+    if not path.is_file():
+        progress = stage(f"fitting {growth.trees} trees to {len(y)} rows")
+        arrays = forest.fit(x, y, growth, recording.seed, workshop.jobs, progress)
+        _keep(path, forest.to_bytes(arrays, METADATA))
+    return path
+
+
+def _tried(
+    recipe: Recipe, path: Path, th0: float, workshop: Workshop, stage: Stage
+) -> tuple[Tried, ...]:
+    setup, folder = recipe.recording.setup, workshop.cells
+    thresholds = sorted({*choosing.CANDIDATES, th0})
+    cells = [
+        choosing.cells(setup, str(path.resolve()), threshold, recipe.runs, workshop.scenarios)
+        for threshold in thresholds
+    ]
+    progress = stage(f"trying {len(thresholds)} thresholds")
+    batch = choosing.run(cells, folder, workshop.engine, progress)
+    if batch.failures:
+        raise TrainingError(f"{setup}: a simulation failed: {batch.failures[0].error}")
+    return tuple(
+        choosing.measure(threshold, found, folder)
+        for threshold, found in zip(thresholds, cells, strict=True)
+    )
+
+
+def scikit_learn_version() -> str:
+    """The installed version; forests of different versions may differ.
+
+    Raises:
+        TrainingError: if it is not installed.
+    """
+    try:
+        return version("scikit-learn")
+    except PackageNotFoundError as error:
+        raise TrainingError(forest.NOT_INSTALLED) from error
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Write all of the file or nothing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}-{uuid4().hex[:12]}")
+        scratch.write_bytes(content)
+        scratch.replace(path)
+    except OSError as error:
+        raise TrainingError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

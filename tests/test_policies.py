@@ -1,0 +1,79 @@
+"""The policies that are shipped: what their cards promise."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ackademy import _core, papers
+from ackademy.train import collecting, forest, lp_tcp, scoring
+from ackademy.train.collecting import Recording
+from ackademy.train.forest import Growth
+from ackademy.train.setups import PUBLISHED, Setup
+
+ROOT = Path(__file__).parents[1]
+POLICIES = ROOT / "policies" / "lp_tcp"
+BYTES_MAX = 2_000_000
+
+each_setup = pytest.mark.parametrize("setup", PUBLISHED, ids=lambda setup: setup.folder)
+
+
+def made(setup: Setup) -> dict[str, object]:
+    """How a shipped forest was made."""
+    with (POLICIES / setup.folder / "policy.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+@each_setup
+def test_a_forest_is_small_enough_to_ship(setup: Setup) -> None:
+    assert (POLICIES / setup.folder / "forest.safetensors").stat().st_size <= BYTES_MAX
+
+
+@each_setup
+def test_the_core_gives_the_mean_that_the_arrays_give(setup: Setup) -> None:
+    content = (POLICIES / setup.folder / "forest.safetensors").read_bytes()
+    arrays = forest.from_bytes(content)
+    rng = np.random.default_rng(0)
+    low, high = arrays.threshold.min(), arrays.threshold.max()
+    x = rng.uniform(low, 1.5 * high, (2000, 55)).astype(np.float32)
+    # Values of the forest's own thresholds are where rounding would show.
+    x[1000:] = rng.choice(arrays.threshold, (1000, 55))
+    core = _core.Forest.load(content)
+    np.testing.assert_allclose(core.mean(x), arrays.mean(x), rtol=0, atol=1e-6)
+
+
+@each_setup
+def test_th0_is_where_the_shipped_curve_has_its_maximum(setup: Setup) -> None:
+    text = (POLICIES / setup.folder / "f1.csv").read_text(encoding="utf-8")
+    assert scoring.best(scoring.from_csv(text)).threshold == made(setup)["made"]["th0"]  # type: ignore[index]
+
+
+def test_papers_use_the_threshold_that_training_chose() -> None:
+    used = 0
+    for name in ("table5", "table6", "table7", "table8", "fig2b", "fig2c"):
+        for row in papers.load(f"kong2018/{name}").rows:
+            params = dict(row.params) or {k: v for a in row.assignments for k, v in a.params}
+            if "policy" not in params:
+                continue
+            with Path(str(params["policy"])).with_name("policy.toml").open("rb") as file:
+                assert params["threshold"] == tomllib.load(file)["threshold"], (name, row.name)
+            used += 1
+    assert used >= 9
+
+
+def test_retraining_gives_the_shipped_bytes() -> None:
+    pytest.importorskip("sklearn")
+    setup = Setup(5, 1)
+    facts = made(setup)["made"]
+    assert isinstance(facts, dict)
+    recording = Recording(setup, facts["seed"])
+    growth = Growth(max_leaves=facts["max_leaves"], min_samples_leaf=facts["min_samples_leaf"])
+    sends = collecting.record(recording, ROOT / "scenarios")
+    early, _ = sends.split(lp_tcp.TRAIN_SHARE * recording.duration_s)
+    early = early.thinned(facts["delivered_per_loss"], recording.seed)
+    grown = forest.fit(early.features, early.dropped, growth, recording.seed, jobs=2)
+    shipped = (POLICIES / setup.folder / "forest.safetensors").read_bytes()
+    assert forest.to_bytes(grown, lp_tcp.METADATA) == shipped

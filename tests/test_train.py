@@ -1,0 +1,107 @@
+"""Training of LP-TCP's forest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ackademy.errors import TrainingError
+from ackademy.train import forest, scoring
+from ackademy.train.forest import Features, Growth, Labels
+from ackademy.train.setups import PUBLISHED, Setup
+
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[Features, Labels]:
+    """Rows like a sender's: most features say nothing, many values repeat."""
+    rng = np.random.default_rng(0)
+    x = rng.random((3000, 55), dtype=np.float32)
+    x[:, 1] = np.round(50 * x[:, 1])
+    return x, (x[:, 0] + 0.02 * x[:, 1] + 0.3 * rng.random(3000)) > 1.8
+
+
+@pytest.fixture(scope="module")
+def small() -> Growth:
+    return Growth(trees=12)
+
+
+def test_our_arrays_give_what_scikit_learn_gives(
+    rows: tuple[Features, Labels], small: Growth
+) -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    x, y = rows
+    model = RandomForestClassifier(12, max_features=7, min_samples_leaf=5, random_state=3).fit(x, y)
+    between = np.float32(0.5) * (x + np.roll(x, 1, axis=0))
+    ours = forest.fit(x, y, small, seed=3, jobs=1)
+    for points in (x, between):
+        expected = model.predict_proba(points)[:, 1]
+        np.testing.assert_allclose(ours.mean(points), expected, rtol=0, atol=1e-6)
+
+
+def test_thresholds_part_32_bit_numbers_as_64_bit_ones_do() -> None:
+    exact = np.array([0.1, 0.3, 1e-9, -0.7, 1234.56789, 0.5])
+    stored = forest._round_down(exact)
+    above = np.nextafter(stored, np.float32(np.inf))
+    assert (stored.astype(np.float64) <= exact).all()
+    assert (above.astype(np.float64) > exact).all()
+
+
+def test_the_bytes_depend_on_the_seed_and_not_on_the_processes(
+    rows: tuple[Features, Labels], small: Growth
+) -> None:
+    def content(seed: int, jobs: int) -> bytes:
+        return forest.to_bytes(forest.fit(*rows, small, seed, jobs), {})
+
+    assert content(1, 1) == content(1, 2)
+    assert content(1, 1) != content(2, 1)
+
+
+def test_a_forest_survives_being_written(rows: tuple[Features, Labels], small: Growth) -> None:
+    fitted = forest.fit(*rows, small, seed=1, jobs=1)
+    read = forest.from_bytes(forest.to_bytes(fitted, {"made": "here"}))
+    for name in forest.Arrays.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(read, name), getattr(fitted, name))
+
+
+def test_no_tree_has_more_leaves_than_allowed(rows: tuple[Features, Labels]) -> None:
+    arrays = forest.fit(*rows, Growth(trees=3, max_leaves=5), seed=1, jobs=1)
+    for nodes in np.split(arrays.feature, arrays.root[1:]):
+        assert np.count_nonzero(nodes == forest.LEAF) <= 5
+
+
+def test_rows_without_a_loss_are_refused(rows: tuple[Features, Labels], small: Growth) -> None:
+    x, y = rows
+    with pytest.raises(TrainingError, match="nothing to tell apart"):
+        forest.fit(x, np.zeros_like(y), small, seed=1, jobs=1)
+
+
+def test_f1_counts_delivered_packets_as_often_as_they_were_sent() -> None:
+    output = np.array([0.9, 0.9, 0.1, 0.1])
+    dropped = np.array([True, False, True, False])
+    scores = {score.threshold: score for score in scoring.curve(output, dropped, 9.0)}
+    # One hit, nine alarms, one loss missed.
+    assert scores[0.5].precision == pytest.approx(0.1)
+    assert scores[0.5].recall == pytest.approx(0.5)
+    assert scores[0.5].f1 == pytest.approx(2 / (1 + 9 + 2))
+    assert scores[0.98].f1 == 0.0
+
+
+def test_the_prior_correction_gives_the_share_on_the_wire() -> None:
+    # 20 lost and 80 delivered rows, each of which stands for 10: 20 lost of 820.
+    assert scoring.corrected(0.2, 10.0) == pytest.approx(20 / 820)
+
+
+@pytest.mark.parametrize(
+    "text", ["L=50", "K=1", "L=50,K=x", "L=0,K=1", "L=50,K=1,mix", "L=5,K=1,Z=2"]
+)
+def test_a_setup_that_is_none_is_refused_with_those_there_are(text: str) -> None:
+    with pytest.raises(TrainingError, match="L=50,K=4,mix"):
+        Setup.parse(text)
+
+
+def test_a_setup_is_written_as_it_is_read() -> None:
+    assert [Setup.parse(str(setup)) for setup in PUBLISHED] == list(PUBLISHED)
+    assert Setup.parse("L=50,K=4,mix").label == "(50,4)_mix"
