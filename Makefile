@@ -49,7 +49,7 @@ test-rust: system
 	cargo test --workspace --quiet
 
 test-python: $(UV) ackademyd
-	$(UV) sync --locked --quiet --inexact --extra ray
+	$(UV) sync --locked --quiet --inexact --extra ray --extra train
 	$(BIN)pytest -q
 
 bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/results.json
