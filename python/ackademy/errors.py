@@ -28,3 +28,7 @@ class KernelError(AckademyError):
 
 class EngineError(AckademyError):
     """The cells cannot be run where they were asked to run."""
+
+
+class TrainingError(AckademyError):
+    """A setup is not understood, scikit-learn is missing, or there is nothing to learn from."""

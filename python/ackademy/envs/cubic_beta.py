@@ -11,16 +11,23 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from ackademy.envs.transfers import C_UNITS, Setting, Simulated, Transfer, Transfers
 from ackademy.errors import ScenarioError
+from ackademy.transfers import (
+    BETA_UNITS,
+    C_GRID,
+    C_UNITS,
+    DEFAULT_BETA,
+    DEFAULT_C,
+    Setting,
+    Simulated,
+    Transfer,
+    Transfers,
+    beta_grid,
+)
 
 Tuned = Literal["beta", "c"]
+LossUnit = Literal["percent", "fraction"]
 
-BETA_GRID = tuple(range(5, 100, 5))
-"""hundredths: 0.05 to 0.95 in steps of 0.05"""
-C_GRID = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
-"""thousandths: the default 0.4, and each step twice or half the one before"""
-DEFAULT = Setting(4.0, 70, 400)
 THROUGHPUT_MAX_PPS = 1000.0
 THROUGHPUT_REWARD = 10.0
 LOSS_REWARD = -2000.0
@@ -45,13 +52,15 @@ class CubicBeta(gym.Env[Observation, Any]):
     ## Action
 
     `Discrete(3)` for one parameter, `MultiDiscrete([3, 3])` for two: 0 lowers, 1 keeps, 2 raises it
-    by one place of its grid; at an end of the grid it stays. beta moves by 0.05 in [0.05, 0.95], C by
-    a factor of 2 in [0.025, 6.4].
+    by one place of its grid; at an end of the grid it stays. beta moves by `beta_step` and stays that
+    far from 0 and 1, C moves by a factor of 2 in [0.025, 6.4].
 
     ## Reward
 
-    `reward_scale * (10 * throughput − 2000 * refused part)`, throughput in packets/s: the form of
-    PCC-RL (Jay et al. 2019) without its latency term.
+    `10 * throughput − 2000 * loss`, throughput in packets/s and loss in per cent, or as a fraction:
+    the form of PCC-RL (Jay et al. 2019) without its latency term. The unit changes no order of
+    settings, but it changes the sign: in per cent every reward is negative, and a table that starts at
+    0 is then optimistic and tries everything.
 
     ## Start and end
 
@@ -64,7 +73,8 @@ class CubicBeta(gym.Env[Observation, Any]):
         rate_mbps: of the link; the paper has 4, 6, 8 and 12.
         tune: `("beta",)`, or `("beta", "c")`.
         transfers: makes transfers; by default they are simulated.
-        reward_scale: 1, or PCC-RL's 0.001.
+        beta_step: 0.1, 0.05, or another whole number of hundredths.
+        loss_unit: `percent`, as the paper's words have it, or `fraction`, as PCC-RL has it.
 
     ## Versions
 
@@ -78,14 +88,18 @@ class CubicBeta(gym.Env[Observation, Any]):
         rate_mbps: float = 4.0,
         tune: Sequence[Tuned] = ("beta",),
         transfers: Transfers | None = None,
-        reward_scale: float = 1.0,
+        beta_step: float = 0.1,
+        loss_unit: LossUnit = "percent",
     ) -> None:
         if tuple(tune) not in {("beta",), ("beta", "c")}:
             raise ValueError(f"tune = {tune!r}: allowed: ('beta',), ('beta', 'c')")
+        if DEFAULT_BETA not in beta_grid(round(beta_step * BETA_UNITS)):
+            raise ValueError(f"beta_step = {beta_step}: allowed: one that leads to 0.7")
         self.rate_mbps = rate_mbps
         self.tunes_c = "c" in tune
         self.transfers = transfers or Simulated.of_file(scenario_file())
-        self.reward_scale = reward_scale
+        self.betas = beta_grid(round(beta_step * BETA_UNITS))
+        self.loss_reward = LOSS_REWARD * (100.0 if loss_unit == "percent" else 1.0)
         low, high = [0.0, 0.0], [1.0, THROUGHPUT_MAX_PPS]
         if self.tunes_c:
             low, high = [0.0, *low], [10.0, *high]
@@ -112,27 +126,27 @@ class CubicBeta(gym.Env[Observation, Any]):
             self._c = min(max(self._c + c_action - 1, 0), len(C_GRID) - 1)
         else:
             beta_action = int(action)
-        self._beta = min(max(self._beta + beta_action - 1, 0), len(BETA_GRID) - 1)
+        self._beta = min(max(self._beta + beta_action - 1, 0), len(self.betas) - 1)
         transfer = self.transfers(self.setting)
         return self._observe(transfer), self.reward(transfer), False, False, self._info(transfer)
 
     @property
     def setting(self) -> Setting:
         """Of the next transfer if no action came between."""
-        return Setting(self.rate_mbps, BETA_GRID[self._beta], C_GRID[self._c])
+        return Setting(self.rate_mbps, self.betas[self._beta], C_GRID[self._c])
 
     def reward(self, transfer: Transfer) -> float:
         """What a transfer is worth."""
         gain = THROUGHPUT_REWARD * transfer.throughput_pps
-        return self.reward_scale * (gain + LOSS_REWARD * transfer.refused_ratio)
+        return gain + self.loss_reward * transfer.refused_ratio
 
     def _reset_parameters(self) -> None:
-        self._beta = BETA_GRID.index(DEFAULT.beta_hundredths)
-        self._c = C_GRID.index(DEFAULT.c_thousandths)
+        self._beta = self.betas.index(DEFAULT_BETA)
+        self._c = C_GRID.index(DEFAULT_C)
 
     def _observe(self, transfer: Transfer) -> Observation:
         outcome = (transfer.refused_ratio, transfer.throughput_pps)
-        beta = BETA_GRID[self._beta] / 100
+        beta = self.betas[self._beta] / BETA_UNITS
         if self.tunes_c:
             return np.array((beta, C_GRID[self._c] / C_UNITS, *outcome))
         return np.array((beta, *outcome))

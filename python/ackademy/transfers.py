@@ -24,6 +24,18 @@ C_UNITS = 1000
 
 WRITE_INTERVAL_S = 0.0015
 
+C_GRID = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
+"""thousandths: the default 0.4, and each place twice the one before"""
+DEFAULT_BETA, DEFAULT_C = 70, 400
+
+
+def beta_grid(step_hundredths: int) -> tuple[int, ...]:
+    """Values of beta, hundredths: from one step above 0 to one step below 1.
+
+    At 1 a loss would never reduce the window; at 0 it would leave two segments.
+    """
+    return tuple(range(step_hundredths, BETA_UNITS, step_hundredths))
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
@@ -31,7 +43,7 @@ class Setting:
 
     rate_mbps: float
     beta_hundredths: int
-    c_thousandths: int = 400
+    c_thousandths: int = DEFAULT_C
 
     @property
     def beta(self) -> float:
