@@ -1,0 +1,416 @@
+"""Learning CUBIC's beta (Knott 2023): learners by rates by seeds, on simulated or recorded transfers.
+
+docs/papers/knott2023.md explains the files: `[[learner]]` says what learns and on which transfers,
+`[[published]]` what the paper printed for a rate, `[[claim]]` is as in every experiment file, with
+`counter:` before the names of `MEASURES`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import numpy as np
+import polars as pl
+from rich.console import Console, RenderableType
+
+from ackademy import claims, experiments, papers
+from ackademy.claims import Checked, Claim
+from ackademy.engines import Engine
+from ackademy.errors import ExperimentError
+from ackademy.intervals import Interval, t_interval
+from ackademy.learn import beta_study
+from ackademy.learn.beta_study import Learner, Training
+from ackademy.metrics import FloatArray
+from ackademy.papers import Assumption, Paper
+from ackademy.toml_table import TomlTable, toml_value
+from ackademy.transfers import Recorded, Setting, Simulated, Transfer, from_summary
+
+Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
+FIGURES: tuple[Figure, ...] = ("rewards", "refused", "throughput", "beta", "sweep", "grid")
+LATE_FROM = 300
+"""episodes after which the paper sees a consistent policy"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A learner at a rate: its transfers and its trainings, one per seed."""
+
+    learner: Learner
+    rate_mbps: float
+    known: Mapping[Setting, Transfer]
+    """every transfer that it may make; empty if they are not there yet"""
+    trainings: tuple[Training, ...]
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What claims call the row by."""
+        return (self.learner.name, group_of(self.rate_mbps))
+
+    @property
+    def default(self) -> Transfer:
+        """What stock CUBIC does."""
+        return self.known[beta_study.default_of(self.rate_mbps)]
+
+    @property
+    def best(self) -> tuple[Setting, Transfer]:
+        """The transfer with the fewest refused writes: no policy does better in the long run."""
+        return min(self.known.items(), key=lambda pair: (pair[1].refused, pair[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of the table."""
+
+    label: str
+    unit: str
+    of: Callable[[Outcome, Training], float]
+
+
+def _episodes(column: str) -> Callable[[Outcome, Training], float]:
+    return lambda outcome, training: _mean(training.episodes[column])
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.to_numpy().mean())
+
+
+def _late(training: Training, column: str) -> pl.Series:
+    return training.episodes[column].tail(beta_study.LAST_EPISODES)
+
+
+def _loss_percent(outcome: Outcome, training: Training) -> float:
+    """Network loss over all transfers of a training."""
+    sent = dropped = 0
+    rows = training.visits.select("beta_hundredths", "c_thousandths", "count").iter_rows()
+    for beta, c, count in rows:
+        transfer = outcome.known[Setting(outcome.rate_mbps, beta, c)]
+        sent += count * transfer.sent_packets
+        dropped += count * transfer.dropped_packets
+    return 100.0 * dropped / sent
+
+
+def _above(outcome: Outcome, training: Training) -> float:
+    worse = training.episodes["refused_mean"] > outcome.default.refused_ratio + 1e-12
+    return float(worse.sum())
+
+
+MEASURES: Mapping[str, Measure] = {
+    "refused_default": Measure(
+        "refused, default β", "%", lambda o, _: 100.0 * o.default.refused_ratio
+    ),
+    "refused_mean": Measure(
+        "refused, mean", "%", lambda o, t: 100.0 * _mean(t.episodes["refused_mean"])
+    ),
+    "refused_change": Measure(
+        "change",
+        "%",
+        lambda o, t: 100.0 * (_mean(t.episodes["refused_mean"]) / o.default.refused_ratio - 1.0),
+    ),
+    "refused_end": Measure(
+        "refused, last 50 episodes", "%", lambda o, t: 100.0 * _mean(_late(t, "refused_mean"))
+    ),
+    "refused_best": Measure(
+        "refused, best on the grid", "%", lambda o, _: 100.0 * o.best[1].refused_ratio
+    ),
+    "throughput_default": Measure(
+        "throughput, default β", "packets/s", lambda o, _: o.default.throughput_pps
+    ),
+    "throughput_mean": Measure("throughput, mean", "packets/s", _episodes("throughput_mean")),
+    "throughput_change": Measure(
+        "change",
+        "%",
+        lambda o, t: 100.0 * (_mean(t.episodes["throughput_mean"]) / o.default.throughput_pps - 1),
+    ),
+    "loss_default": Measure(
+        "network loss, default β", "%", lambda o, _: 100.0 * o.default.loss_ratio
+    ),
+    "loss_mean": Measure("network loss, mean", "%", _loss_percent),
+    "episodes_above": Measure("episodes with more refused than by default", "", _above),
+    "refused_highest_late": Measure(
+        f"most refused after episode {LATE_FROM}",
+        "%",
+        lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].slice(LATE_FROM).max()),
+    ),
+    "refused_highest": Measure(
+        "most refused", "%", lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].max())
+    ),
+    "throughput_best_change": Measure(
+        "throughput, best on the grid, change",
+        "%",
+        lambda o, _: 100.0 * (o.best[1].throughput_pps / o.default.throughput_pps - 1.0),
+    ),
+    "beta_end": Measure("β, last 50 episodes", "", lambda o, t: _mean(_late(t, "beta_mean"))),
+    "reward_early": Measure(
+        "reward, first 20 episodes", "", lambda o, t: _mean(t.episodes["reward"].head(20))
+    ),
+    "reward_end": Measure("reward, last 50 episodes", "", lambda o, t: _mean(_late(t, "reward"))),
+    "reward_rise": Measure(
+        "rise of the reward from the first 20 to the last 50 episodes",
+        "",
+        lambda o, t: _mean(_late(t, "reward")) - _mean(t.episodes["reward"].head(20)),
+    ),
+    "reward_spread": Measure(
+        "spread of the reward over the last 50 episodes",
+        "",
+        lambda o, t: float(_late(t, "reward").to_numpy().std()),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BetaStudy:
+    """Learners at several rates, checked and ready to run."""
+
+    name: str
+    item: str
+    title: str
+    about: str
+    path: Path
+    paper: Paper
+    runs: int
+    rates_mbps: tuple[float, ...]
+    learners: tuple[Learner, ...]
+    columns: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    published: Mapping[str, Mapping[str, float]]
+    """by group, then by measure"""
+    claims: tuple[Claim, ...]
+    assumptions: tuple[Assumption, ...]
+
+    def pairs(self) -> Iterator[tuple[Learner, float]]:
+        """Every learner at every rate."""
+        return ((learner, rate) for rate in self.rates_mbps for learner in self.learners)
+
+    def _cells(self) -> list[experiments.Cell]:
+        return [
+            learner.transfers.cell(setting)
+            for learner, rate in self.pairs()
+            if isinstance(learner.transfers, Simulated)
+            for setting in learner.settings(rate)
+        ]
+
+    def steps(self, runs: int) -> int:
+        """Transfers and trainings."""
+        return len(set(self._cells())) + runs * len(self.learners) * len(self.rates_mbps)
+
+    def run(
+        self, runs: int, folder: Path, engine: Engine, progress: experiments.Progress
+    ) -> experiments.Batch:
+        """Simulate the transfers that are not there, then learn."""
+        cells, total = self._cells(), self.steps(runs)
+        done = len(set(cells))
+        batch = experiments.run_cells(cells, folder, engine, lambda n, _: progress(n, total))
+        if batch.failures:
+            return batch
+        trained = 0
+        for learner, rate in self.pairs():
+            known = known_transfers(learner, rate, folder)
+            for seed in range(1, runs + 1):
+                path = _place(folder, learner, rate, seed, known)
+                if not path.is_dir():
+                    log = beta_study.train(learner, rate, seed, known)
+                    beta_study.save(beta_study.digest(log), path)
+                trained += 1
+                progress(done + trained, total)
+        return batch
+
+    def collect(self, runs: int, folder: Path) -> BetaFindings:
+        """Read what is there."""
+        outcomes = tuple(
+            _collect(learner, rate, runs, folder) for learner, rate in self.pairs()
+        )
+        by_name = {outcome.name: outcome for outcome in outcomes}
+
+        def samples(claim: Claim) -> Callable[[tuple[str, str]], FloatArray]:
+            measure = claim.metric.partition(":")[2]
+            return lambda name: values(by_name[name], measure)[:, None]
+
+        checked = tuple(claims.check(claim, samples(claim)) for claim in self.claims)
+        return BetaFindings(self, outcomes, checked)
+
+
+@dataclass(frozen=True, slots=True)
+class BetaFindings:
+    """What the learners found."""
+
+    study: BetaStudy
+    outcomes: tuple[Outcome, ...]
+    claims: Sequence[Checked]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been learned yet."""
+        return not any(outcome.trainings for outcome in self.outcomes)
+
+    def tables(self, console: Console) -> RenderableType:
+        """Published and learned; claims; assumptions."""
+        from ackademy import terminal_learning
+
+        return terminal_learning.tables(self)
+
+    def csv(self) -> str:
+        """One line per row and measure: learner, rate, measure, published, ours, interval, runs."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        head = ["learner", "rate", "measure", "published", "ours", "ci_low", "ci_high", "runs"]
+        writer.writerow(head)
+        for outcome in self.outcomes:
+            for measure in self.study.columns:
+                ours = estimate(outcome, measure)
+                if ours is None:
+                    continue
+                printed = self.study.published.get(outcome.name[1], {}).get(measure)
+                numbers = [f"{value:.6g}" for value in (ours.value, ours.low, ours.high)]
+                published = "" if printed is None else f"{printed:g}"
+                writer.writerow(
+                    [*outcome.name, measure, published, *numbers, len(outcome.trainings)]
+                )
+        return buffer.getvalue()
+
+    def page(self) -> str:
+        """The HTML report."""
+        from ackademy.report import learning
+
+        return learning.page(self)
+
+
+def group_of(rate_mbps: float) -> str:
+    """What a rate is called in tables."""
+    return f"{rate_mbps:g} Mb/s"
+
+
+def values(outcome: Outcome, measure: str) -> FloatArray:
+    """A measure of every training, shape (runs,)."""
+    of = MEASURES[measure].of
+    return np.array([of(outcome, training) for training in outcome.trainings])
+
+
+def estimate(outcome: Outcome, measure: str) -> Interval | None:
+    """A measure with its 95 % interval over seeds; `None` without trainings."""
+    return t_interval(values(outcome, measure)) if outcome.trainings else None
+
+
+def known_transfers(
+    learner: Learner, rate_mbps: float, folder: Path
+) -> dict[Setting, Transfer]:
+    """Every transfer of a learner at a rate, simulated ones from their cells.
+
+    Raises:
+        ExperimentError: if one is not there.
+    """
+    source = learner.transfers
+    if isinstance(source, Recorded):
+        return {setting: source(setting) for setting in learner.settings(rate_mbps)}
+    return {
+        setting: from_summary(experiments.read(folder, source.cell(setting), "summary"))
+        for setting in learner.settings(rate_mbps)
+    }
+
+
+def _place(
+    folder: Path, learner: Learner, rate: float, seed: int, known: Mapping[Setting, Transfer]
+) -> Path:
+    return folder / "trainings" / beta_study.key(learner, rate, seed, known.values())
+
+
+def _collect(learner: Learner, rate: float, runs: int, folder: Path) -> Outcome:
+    try:
+        known = known_transfers(learner, rate, folder)
+    except ExperimentError:
+        return Outcome(learner, rate, {}, ())
+    places = [_place(folder, learner, rate, seed, known) for seed in range(1, runs + 1)]
+    trainings = tuple(beta_study.read(place) for place in places if place.is_dir())
+    return Outcome(learner, rate, known, trainings)
+
+
+# ----------------------------------------------------------------------------------- the file
+
+
+def load(name: str) -> BetaStudy:
+    """Read the file of a study.
+
+    Raises:
+        ExperimentError: if it is missing or wrong.
+    """
+    path = papers.find(name)
+    item, common = TomlTable.read(path), TomlTable.read(path.parent / "paper.toml")
+    rates = tuple(_numbers(item, "rates_mbps"))
+    learners = tuple(_learner(entry, path.parent) for entry in item.tables("learner"))
+    if not learners:
+        raise item.error("learner", [], "at least one [[learner]]")
+    rows = [(learner.name, group_of(rate)) for learner in learners for rate in rates]
+    return BetaStudy(
+        name=papers.name_of(path),
+        item=item.string("item"),
+        title=item.string("title"),
+        about=item.string("about"),
+        path=path,
+        paper=papers.read_paper(path),
+        runs=int(item.number("runs")),
+        rates_mbps=rates,
+        learners=learners,
+        columns=tuple(_known(item, "columns", list(MEASURES))),
+        figures=cast("tuple[Figure, ...]", tuple(_known(item, "figures", list(FIGURES)))),
+        published=dict(_published(entry) for entry in item.tables("published")),
+        claims=tuple(_claim(entry, rows) for entry in item.tables("claim")),
+        assumptions=(*papers.parse_assumptions(item), *papers.parse_assumptions(common)),
+    )
+
+
+def _learner(entry: TomlTable, folder: Path) -> Learner:
+    recorded, scenario = entry.string("recorded", ""), entry.string("scenario", "")
+    if bool(recorded) == bool(scenario):
+        raise entry.error("recorded", recorded, "exactly one of recorded and scenario")
+    overrides = {key: toml_value(value) for key, value in entry.table("set").values.items()}
+    transfers = (
+        Recorded.of_file(folder / recorded)
+        if recorded
+        else Simulated.of_file((folder / scenario).resolve(), overrides)
+    )
+    unit = entry.string("loss_unit", "percent")
+    if unit not in ("percent", "fraction"):
+        raise entry.error("loss_unit", unit, "percent, fraction")
+    return Learner(
+        name=entry.string("name"),
+        transfers=transfers,
+        tunes_c=entry.strings("tune", ["beta"]) == ["beta", "c"],
+        beta_step=entry.number("beta_step") if "beta_step" in entry.values else 0.1,
+        loss_unit=cast('Literal["percent", "fraction"]', unit),
+        recipe=cast("Mapping[str, float]", dict(entry.table("recipe").values)),
+    )
+
+
+def _published(entry: TomlTable) -> tuple[str, dict[str, float]]:
+    numbers = {key: entry.any_number(key) for key in entry.values if key != "rate_mbps"}
+    for measure in numbers:
+        if measure not in MEASURES:
+            raise entry.error("measure", measure, ", ".join(MEASURES))
+    return group_of(entry.number("rate_mbps")), numbers
+
+
+def _claim(entry: TomlTable, rows: Sequence[tuple[str, str]]) -> Claim:
+    claim = claims.parse_claim(entry, rows)
+    kind, _, measure = claim.metric.partition(":")
+    if kind != "counter" or measure not in MEASURES:
+        raise entry.error("metric", claim.metric, ", ".join(f"counter:{name}" for name in MEASURES))
+    return claim
+
+
+def _numbers(item: TomlTable, name: str) -> list[float]:
+    value = item.values.get(name)
+    if not isinstance(value, list) or not value or not all(isinstance(v, int | float) for v in value):
+        raise item.error(name, value, "a list of numbers")
+    return [float(entry) for entry in value]
+
+
+def _known(item: TomlTable, name: str, allowed: Sequence[str]) -> list[str]:
+    found = item.strings(name)
+    for word in found:
+        if word not in allowed:
+            raise item.error(name, word, ", ".join(allowed))
+    return found
