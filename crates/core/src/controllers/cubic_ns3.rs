@@ -76,7 +76,7 @@ struct Epoch {
     k: f64,
     /// The plateau, segments.
     origin: u64,
-    /// What Reno would have, segments, and ACKed segments on the way to its next.
+    /// What Reno would have, segments, and acknowledged segments on the way to its next.
     reno: (u64, u64),
 }
 
@@ -149,7 +149,7 @@ impl CubicNs3 {
         }
     }
 
-    /// `Update`: ACKed segments for which the window grows by one.
+    /// `Update`: acknowledged segments for which the window grows by one.
     fn acks_per_segment(&mut self, now: Time, acked: u64) -> u64 {
         let cwnd = self.segments();
         let (last_max, c) = (self.last_max, self.c);
