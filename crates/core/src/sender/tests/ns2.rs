@@ -298,10 +298,13 @@ fn acks_of_what_was_never_sent_change_nothing() {
     assert_eq!((bench.sender.acked, bench.sender.highest_sent), (1, 14));
 }
 
+/// Of each question whether it was about a retransmission, and the packet's place in the window.
+type Asked = Arc<Mutex<Vec<(u64, u64)>>>;
+
 /// Keeps a window of three packets and writes down what it is asked; holds new packets from `hold`
 /// on.
 struct Gate {
-    asked: Arc<Mutex<Vec<(u64, u64)>>>,
+    asked: Asked,
     hold: u64,
     new: u64,
 }
@@ -325,8 +328,8 @@ impl Controller for Gate {
 }
 
 /// A sender whose controller holds new packets from the one numbered `hold` until an ACK.
-fn gated(hold: u64) -> (Bench, Arc<Mutex<Vec<(u64, u64)>>>) {
-    let asked = Arc::default();
+fn gated(hold: u64) -> (Bench, Asked) {
+    let asked = Asked::default();
     let shared = Arc::clone(&asked);
     let controller = PerFlow::new(move |_: &FlowInfo| -> Box<dyn Controller> {
         Box::new(Gate { asked: Arc::clone(&shared), hold, new: 0 })

@@ -61,7 +61,9 @@ fn number_1_is_the_place_in_the_window() {
 #[test]
 fn number_2_is_the_average_gap_between_acks_with_gain_an_eighth() {
     let mut state = state();
-    [0.0, 8.0, 24.0].iter().for_each(|&millis| state.on_ack(&ack(millis, 0.0)));
+    for millis in [0.0, 8.0, 24.0] {
+        state.on_ack(&ack(millis, 0.0));
+    }
     close(read(&mut state, 2), [0.009]);
 }
 
@@ -84,7 +86,9 @@ fn number_11_is_the_smallest_gap_between_acks_of_the_connection() {
 #[test]
 fn number_12_is_the_average_gap_between_packets() {
     let mut state = state();
-    [0.0, 8.0, 24.0].iter().for_each(|&millis| state.on_sent(&send(millis)));
+    for millis in [0.0, 8.0, 24.0] {
+        state.on_sent(&send(millis));
+    }
     close(read(&mut state, 12), [0.009]);
 }
 
@@ -99,7 +103,9 @@ fn numbers_13_to_20_are_the_last_8_gaps_between_packets_retransmissions_included
 #[test]
 fn number_21_is_the_smallest_gap_between_packets() {
     let mut state = state();
-    [0.0, 5.0, 6.0, 9.0].iter().for_each(|&millis| state.on_sent(&send(millis)));
+    for millis in [0.0, 5.0, 6.0, 9.0] {
+        state.on_sent(&send(millis));
+    }
     close(read(&mut state, 21), [0.001]);
 }
 
@@ -113,21 +119,27 @@ fn numbers_22_to_30_are_the_last_8_round_trips_and_the_smallest() {
 #[test]
 fn numbers_31_to_38_are_gaps_between_acks_over_the_smallest() {
     let mut state = state();
-    [0.0, 4.0, 6.0, 12.0].iter().for_each(|&millis| state.on_ack(&ack(millis, 0.0)));
+    for millis in [0.0, 4.0, 6.0, 12.0] {
+        state.on_ack(&ack(millis, 0.0));
+    }
     close(read(&mut state, 31), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0]);
 }
 
 #[test]
 fn numbers_39_to_46_are_gaps_between_packets_over_the_smallest_or_a_microsecond() {
     let mut state = state();
-    [0.0, 0.0, 3.0].iter().for_each(|&millis| state.on_sent(&send(millis)));
+    for millis in [0.0, 0.0, 3.0] {
+        state.on_sent(&send(millis));
+    }
     close(read(&mut state, 39), [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3000.0]);
 }
 
 #[test]
 fn numbers_47_to_54_are_round_trips_over_the_smallest_so_far() {
     let mut state = state();
-    [200.0, 100.0, 150.0].iter().for_each(|&rtt_ms| state.on_ack(&ack(0.0, rtt_ms)));
+    for rtt_ms in [200.0, 100.0, 150.0] {
+        state.on_ack(&ack(0.0, rtt_ms));
+    }
     close(read(&mut state, 47), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.5]);
 }
 
@@ -158,7 +170,9 @@ fn a_record_of_several_packets_counts_as_that_many_equal_gaps() {
         state.on_ack(&ack(0.0, 100.0));
         state.on_ack(&ack(1.0, 100.0));
     }
-    [3.0, 5.0, 7.0].iter().for_each(|&millis| singly.on_ack(&ack(millis, 100.0)));
+    for millis in [3.0, 5.0, 7.0] {
+        singly.on_ack(&ack(millis, 100.0));
+    }
     batch.on_ack(&Ack { acked: Bytes(3 * MSS), ..ack(7.0, 100.0) });
     close::<FEATURES>(read(&mut batch, 0), read(&mut singly, 0));
 }
