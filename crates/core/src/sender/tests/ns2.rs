@@ -298,7 +298,7 @@ fn acks_of_what_was_never_sent_change_nothing() {
     assert_eq!((bench.sender.acked, bench.sender.highest_sent), (1, 14));
 }
 
-/// What a gate was asked about, in order: whether sent before, and the place in the window.
+/// Of each question whether it was about a retransmission, and the packet's place in the window.
 type Asked = Arc<Mutex<Vec<(u64, u64)>>>;
 
 /// Keeps a window of three packets and writes down what it is asked; holds new packets from `hold`
@@ -329,7 +329,7 @@ impl Controller for Gate {
 
 /// A sender whose controller holds new packets from the one numbered `hold` until an ACK.
 fn gated(hold: u64) -> (Bench, Asked) {
-    let asked = Arc::default();
+    let asked = Asked::default();
     let shared = Arc::clone(&asked);
     let controller = PerFlow::new(move |_: &FlowInfo| -> Box<dyn Controller> {
         Box::new(Gate { asked: Arc::clone(&shared), hold, new: 0 })
