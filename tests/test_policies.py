@@ -67,8 +67,9 @@ def test_papers_use_the_threshold_that_training_chose() -> None:
 def test_retraining_gives_the_shipped_bytes() -> None:
     pytest.importorskip("sklearn")
     setup = Setup(5, 1)
-    facts = made(setup)["made"]
+    facts, threshold = made(setup)["made"], made(setup)["threshold"]
     assert isinstance(facts, dict)
+    assert isinstance(threshold, float)
     recording = Recording(setup, facts["seed"])
     growth = Growth(max_leaves=facts["max_leaves"], min_samples_leaf=facts["min_samples_leaf"])
     sends = collecting.record(recording, ROOT / "scenarios")
@@ -76,4 +77,4 @@ def test_retraining_gives_the_shipped_bytes() -> None:
     early = early.thinned(facts["delivered_per_loss"], recording.seed)
     grown = forest.fit(early.features, early.dropped, growth, recording.seed, jobs=2)
     shipped = (POLICIES / setup.folder / "forest.safetensors").read_bytes()
-    assert forest.to_bytes(grown, lp_tcp.METADATA) == shipped
+    assert lp_tcp.to_bytes(grown, threshold) == shipped

@@ -65,6 +65,7 @@ rtt_ms = 150
 command = "{command}"
 seed = {recording.seed}
 recorded_s = {recording.duration_s:g}
+pieces = {len(recording.seeds)}
 phase = "{recording.phase}"
 delivered_per_loss = {recipe.delivered_per_loss}
 keep_one_in = {trained.sends.keep_one_in}
@@ -94,7 +95,7 @@ send will be lost. LP-TCP (Kong, Zang and Ma 2018) is NewReno that holds a packe
 one packet off its window, where the estimate is at least {threshold:g}.
 
     ackademy run scenarios/{network(setup)}.toml --cc lp_tcp \\
-        -p policy=policies/lp_tcp/{setup.folder}/forest.safetensors -p threshold={threshold:g}
+        -p policy=policies/lp_tcp/{setup.folder}/forest.safetensors
 
 ## How it was made
 
@@ -129,10 +130,10 @@ def _recipe(trained: Trained) -> str:
         ["", ""],
         [
             ["network", f"10 Mb/s, 150 ms, {setup.buffer_packets} packets of buffer"],
-            ["senders", f"{setup.senders} NewReno, seed {recording.seed}"],
-            ["recorded", f"{recording.duration_s:g} s: {counts.sends} transmissions, {phase}"],
-            ["lost", str(counts.losses)],
-            ["kept", f"every lost one, one in {counts.keep_one_in} of the delivered"],
+            ["senders", f"{setup.senders} NewReno, seeds {_range(recording.seeds)}"],
+            ["recorded", f"{recording.duration_s:g} s: {counts.sends} transmissions"],
+            ["lost", f"{counts.losses}"],
+            ["kept", f"{phase}: every lost one, one in {counts.keep_one_in} of the delivered"],
             [
                 "fitted to",
                 f"first 70 % of the time: {counts.losses_fitted} lost, "
@@ -144,6 +145,10 @@ def _recipe(trained: Trained) -> str:
             ["scikit-learn", _scikit_learn()],
         ],
     )
+
+
+def _range(seeds: range) -> str:
+    return f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
 
 
 def _prediction(th0: Score) -> str:

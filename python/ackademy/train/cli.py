@@ -45,9 +45,12 @@ def lp_tcp_command(
         "policies/lp_tcp"
     ),
     duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 5000.0,
+    pieces: Annotated[
+        int, typer.Option(min=0, max=1000, help="Runs that this is made of; 0: 1, or 12 if K > 1.")
+    ] = 0,
     phase: Annotated[
         Phase, typer.Option(help="Transmissions to learn from: all, or congestion avoidance only.")
-    ] = "all",
+    ] = "ca",
     delivered_per_loss: Annotated[
         int, typer.Option(min=1, help="Delivered packets to learn from, per lost one.")
     ] = 49,
@@ -56,7 +59,7 @@ def lp_tcp_command(
     max_leaves: Annotated[int, typer.Option(min=0, help="Per tree; 0 for no limit.")] = 0,
     runs: Annotated[
         int, typer.Option(min=1, help="Simulations per threshold where senders share the link.")
-    ] = 10,
+    ] = 20,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
     ] = None,
@@ -81,14 +84,13 @@ def lp_tcp_command(
     workshop = Workshop(
         scenarios=scenario_folder(),
         work=work / "train" / "lp_tcp",
-        cells=work / "kong2018",
         engine=engines.local(n_jobs),
         jobs=n_jobs,
     )
     growth = Growth(trees=trees, min_samples_leaf=min_leaf, max_leaves=max_leaves)
     chosen = PUBLISHED if everything else [Setup.parse(text) for text in setup or ()]
     for entry in chosen:
-        recording = Recording(entry, seed, duration_s, phase)
+        recording = Recording(entry, seed, duration_s, pieces, phase)
         _train(Recipe(recording, delivered_per_loss, growth, runs), workshop, out, console)
 
 
@@ -133,6 +135,7 @@ def command(recipe: Recipe) -> str:
     options = {
         "--seed": (recording.seed, default.seed),
         "--duration-s": (f"{recording.duration_s:g}", f"{default.duration_s:g}"),
+        "--pieces": (recording.pieces, default.pieces),
         "--phase": (recording.phase, default.phase),
         "--delivered-per-loss": (recipe.delivered_per_loss, usual.delivered_per_loss),
         "--trees": (growth.trees, plain.trees),

@@ -20,7 +20,7 @@ from ackademy.errors import TrainingError
 from ackademy.train import card, choosing, collecting, forest, scoring
 from ackademy.train.choosing import Tried
 from ackademy.train.collecting import Recording, Sends
-from ackademy.train.forest import Growth
+from ackademy.train.forest import Arrays, Growth
 from ackademy.train.scoring import Score
 
 TRAIN_SHARE = 0.7
@@ -40,7 +40,7 @@ class Recipe:
     delivered_per_loss: int = 49
     """rows of delivered packets per lost one to fit to: two rows in a hundred are a loss"""
     growth: Growth = field(default_factory=Growth)
-    runs: int = 10
+    runs: int = 20
     """simulations per threshold where senders share the link"""
 
 
@@ -64,8 +64,6 @@ class Workshop:
 
     scenarios: Path
     work: Path
-    cells: Path
-    """where `ackademy reproduce` keeps the simulations of the paper: it needs many of ours"""
     engine: Engine
     jobs: int
 
@@ -84,21 +82,28 @@ def train(recipe: Recipe, workshop: Workshop, stage: Stage) -> Trained:
     early = early.thinned(recipe.delivered_per_loss, recipe.recording.seed)
     path = _fitted(recipe, early, workshop, folder, stage)
     content = path.read_bytes()
+    arrays = forest.from_bytes(content)
     scores = scoring.curve(
         _core.Forest.load(content).mean(late.features), late.dropped, float(late.keep_one_in)
     )
     th0 = scoring.best(scores)
     tried = _tried(recipe, path, th0.threshold, workshop, stage)
+    chosen = choosing.best(tried)
     return Trained(
         recipe=recipe,
-        forest=content,
-        n_nodes=len(forest.from_bytes(content).feature),
+        forest=to_bytes(arrays, chosen.threshold),
+        n_nodes=len(arrays.feature),
         sends=card.Counts.of(early, late),
         scores=scores,
         th0=th0,
         tried=tried,
-        chosen=choosing.best(tried),
+        chosen=chosen,
     )
+
+
+def to_bytes(arrays: Arrays, threshold: float) -> bytes:
+    """The policy's file: the forest, and the threshold that LP-TCP takes if it is given none."""
+    return forest.to_bytes(arrays, METADATA | {"threshold": f"{threshold:g}"})
 
 
 def export(trained: Trained, out: Path, command: str) -> Path:
@@ -125,7 +130,7 @@ def export(trained: Trained, out: Path, command: str) -> Path:
 
 def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage) -> Path:
     scenario = recording.scenario(scenarios).canonical()
-    parts = (scenario, recording.seed, recording.phase)
+    parts = (scenario, [*recording.seeds], recording.phase)
     path = folder / f"sends-{_hash(_core.CODE_HASH, *parts)}.npz"
     if not path.is_file():
         progress = stage(f"recording {recording.duration_s:g} s")
@@ -151,7 +156,7 @@ def _fitted(recipe: Recipe, sends: Sends, workshop: Workshop, folder: Path, stag
 def _tried(
     recipe: Recipe, path: Path, th0: float, workshop: Workshop, stage: Stage
 ) -> tuple[Tried, ...]:
-    setup, folder = recipe.recording.setup, workshop.cells
+    setup, folder = recipe.recording.setup, workshop.work / "cells"
     thresholds = sorted({*choosing.CANDIDATES, th0})
     cells = [
         choosing.cells(setup, str(path.resolve()), threshold, recipe.runs, workshop.scenarios)
