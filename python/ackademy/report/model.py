@@ -1,0 +1,105 @@
+"""The report of an analytic model beside what was measured: a chart per case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ackademy.papers import Assumption, Paper
+from ackademy.report.markup import Markup, element, join
+from ackademy.report.page import Head, Section, document
+from ackademy.report.plot import Axis, Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One network under one scheme; shares of a link in [0, 1]."""
+
+    scheme: str
+    group: str
+    """its case before the first comma"""
+    x: float
+    measured: float
+    model: float
+    law: float | None
+    """by the square-root law, where it applies"""
+
+    @property
+    def case(self) -> str:
+        """The network without its loss."""
+        return self.group.partition(", ")[0]
+
+
+class Described(Protocol):
+    """What stands above the charts."""
+
+    @property
+    def item(self) -> str:
+        """As the paper calls it."""
+
+    @property
+    def title(self) -> str:
+        """In a few words."""
+
+    @property
+    def about(self) -> str:
+        """In a sentence."""
+
+    @property
+    def paper(self) -> Paper:
+        """Where it was published."""
+
+
+def page(study: Described, points: Sequence[Point], assumptions: Sequence[Assumption]) -> str:
+    """The HTML file."""
+    paper = study.paper
+    link = element("a", f"doi:{paper.doi}", href=f"https://doi.org/{paper.doi}")
+    head = Head(
+        kicker=f"Reproduction · {study.item}",
+        title=study.title,
+        about=study.about,
+        cite=join((f"{paper.authors}: “{paper.title}”. {paper.venue}. ", link)),
+        facts={},
+    )
+    charts = [_chart(case, points) for case in dict.fromkeys(point.case for point in points)]
+    notes = [
+        element("li", element("b", f"{note.origin}: "), note.text, class_="assumption")
+        for note in assumptions
+    ]
+    return document(
+        head,
+        [
+            Section("cases", "Cases", "Dots: measured. Lines: the model.", join(charts)),
+            Section("assumptions", "Assumptions", "", element("ul", join(notes))),
+        ],
+    )
+
+
+def _chart(case: str, points: Sequence[Point]) -> Markup:
+    own = sorted((point for point in points if point.case == case), key=lambda point: point.x)
+    schemes = list(dict.fromkeys(point.scheme for point in points))
+    ends = own[0].x - 0.25, own[-1].x + 0.25
+    frame = Frame(Axis(*ends, "random loss, %"), Axis(0.0, 1.05, "share of the link"))
+    content, keys = [], []
+    for index, scheme in enumerate(schemes):
+        line = [point for point in own if point.scheme == scheme]
+        x = np.array([point.x for point in line])
+        model, measured = (
+            np.array([getattr(point, name) for point in line]) for name in ("model", "measured")
+        )
+        content.append(
+            element(
+                "g",
+                element("path", class_="stroke", d=frame.line(x, model)),
+                element("path", class_="centre", d=frame.dots(x, measured)),
+                class_=f"s{index}",
+            )
+        )
+        keys.append(element("li", element("i", class_=f"key s{index}"), scheme))
+    legend = element("ul", join(keys), class_="legend")
+    drawing = frame.draw(content, label=f"{case}: share of the link by loss", class_="figure")
+    caption = element("figcaption", element("b", case.capitalize()))
+    return element("figure", caption, legend, drawing, class_="panel drawn")

@@ -1,0 +1,31 @@
+"""The fluid model: what the letter says of it, and its fixed points."""
+
+from __future__ import annotations
+
+import pytest
+
+from ackademy import fluid
+
+
+def test_reno_at_equilibrium_gains_what_it_loses() -> None:
+    rtt_s, p, beta = 0.1, 0.02, 0.5
+    window = fluid.reno_rate(rtt_s, p, beta) * rtt_s
+    assert (1.0 - p) / window == pytest.approx(p * beta * window)
+
+
+def test_learningcc_at_equilibrium_gains_what_it_loses() -> None:
+    rtt_s, min_rtt_s, p, alpha = 0.1, 0.06, 0.03, 2.5
+    rate = fluid.learningcc_rate(rtt_s, min_rtt_s, p, alpha)
+    window, after_event = rate * rtt_s, 0.9 * rate * min_rtt_s
+    assert (1.0 - p) * alpha / window == pytest.approx(p * (window - after_event))
+
+
+def test_at_twice_the_minimum_a_growth_of_1_1_matches_reno() -> None:
+    assert fluid.alpha_to_match_reno(2.0) == pytest.approx(1.1)  # section III
+    both = fluid.reno_rate(0.2, 0.01), fluid.learningcc_rate(0.2, 0.1, 0.01, 1.1)
+    assert both[0] == pytest.approx(both[1])
+
+
+def test_the_square_root_law_gives_renos_published_share_in_case_6() -> None:
+    flow_mbps = fluid.square_root_rate(0.12, 0.035) * 1460 * 8 / 1e6
+    assert 4 * flow_mbps / 8.0 == pytest.approx(0.32, abs=0.005)  # published: 31 %
