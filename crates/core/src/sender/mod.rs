@@ -286,4 +286,7 @@ fn limits(config: &SenderConfig) -> RtoLimits {
 }
 
 #[cfg(test)]
+#[path = "tests/pacing.rs"]
+mod pacing;
+#[cfg(test)]
 mod tests;

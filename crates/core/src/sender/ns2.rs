@@ -66,6 +66,8 @@ pub struct Ns2Sender {
     sent_at: std::collections::VecDeque<Time>,
     /// Packets that the last event still allows (`maxburst` of `send_much()`).
     burst: u32,
+    /// Pacing: nothing leaves before; zero when something else than pacing holds packets back.
+    release: Time,
 }
 
 impl Ns2Sender {
@@ -100,11 +102,13 @@ impl Ns2Sender {
             outbox: std::collections::VecDeque::new(),
             sent_at: std::collections::VecDeque::new(),
             burst: u32::MAX,
+            release: Time(0),
         }
     }
 
     pub(super) fn deadline(&self) -> Time {
-        self.deadline.min(self.allowed.timer)
+        let pacing = if self.release > Time(0) { self.release } else { Time::NEVER };
+        self.deadline.min(self.allowed.timer).min(pacing)
     }
 
     /// Whole packets: the size of a short one is not remembered.
@@ -135,20 +139,30 @@ impl Ns2Sender {
     }
 
     /// What leaves next: what an event decided to send, then what the window allows
-    /// (`send_much()`).
+    /// (`send_much()`). ns-2 has no pacing; a controller that sets a rate is obeyed all the same.
     pub(super) fn transmit(
         &mut self,
         now: Time,
         governor: &mut Governor,
         supply: &mut Supply,
     ) -> Option<Outgoing> {
+        if now < self.release {
+            return None;
+        }
         if self.outbox.is_empty() && self.burst > 0 && self.next <= self.acked + self.window() {
             self.burst -= 1;
             if !self.emit_next(now, governor, supply) {
                 self.burst = if self.dupacks == 0 { u32::MAX } else { 0 };
             }
         }
-        self.outbox.pop_front()
+        let outgoing = self.outbox.pop_front();
+        self.release = match outgoing {
+            Some(packet) if self.allowed.pacing_rate != Rate::UNLIMITED => {
+                now + self.allowed.pacing_rate.time_for(Bytes(u64::from(packet.size)))
+            }
+            _ => Time(0),
+        };
+        outgoing
     }
 
     /// Sends `next` and steps on; false if the application has no more or the controller holds.
