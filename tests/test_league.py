@@ -46,18 +46,20 @@ packet_bytes = 1000
 name = "CUBIC"
 controller = "cubic"
 family = "baseline"
+kind = "classic"
 
 [[scheme]]
 name = "Kernel CUBIC"
 controller = "kernel:cubic"
 family = "Linux"
+kind = "classic"
 
 [[scheme]]
 name = "RL-TCP"
 controller = "rl_tcp"
 family = "Kong 2018"
 learns = true
-learned = true
+kind = "learned"
 params = { delta1 = 0.2 }
 
 [[network]]
@@ -192,6 +194,12 @@ def test_page_has_every_network_and_scheme(suite_file: Path, results: list[leagu
     for text in ("Ten packets of buffer", "One among NewReno", "RL-TCP", "CUBIC", "All of it."):
         assert text in page
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_equal_figures_of_merit_share_a_rank(suite_file: Path) -> None:
+    first, second, *_ = league.matches(league.load(str(suite_file)), 1)
+    table = league.standings([result_of(first, m_e=(2.0, 0.0)), result_of(second, m_e=(2.0, 0.0))])
+    assert [standing.mean_rank for standing in table] == [1.0, 1.0]
 
 
 def test_unknown_network_lists_the_known_ones(suite_file: Path) -> None:

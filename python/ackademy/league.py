@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast, get_args
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ackademy.metrics import FloatArray
 from ackademy.papers import Assumption, parse_assumptions
 from ackademy.run import read_text
 from ackademy.toml_table import TomlTable, toml_value
+
+Kind = Literal["classic", "online", "learned"]
+"""classic: a fixed law; online: searches for a rate, keeping nothing; learned: by experience"""
 
 MERIT = "m_e"
 """the metric that decides a network: it weighs throughput against delay"""
@@ -76,8 +79,7 @@ class Scheme:
     params: Mapping[str, float | str]
     learns: bool
     """takes the networks' `learner_params`"""
-    learned: bool
-    """a learned scheme, as against the classics that it is measured by"""
+    kind: Kind
     family: str
     """who it comes from"""
 
@@ -174,7 +176,7 @@ class Standing:
 
     scheme: Scheme
     ranks: Mapping[str, int]
-    """by network, 1 for the largest figure of merit"""
+    """by network, 1 for the largest figure of merit; equal ones share a rank"""
     wins: tuple[str, ...]
     """networks in which nobody is better beyond doubt"""
     gaps: Mapping[str, float]
@@ -279,10 +281,10 @@ def leaders(rows: Sequence[Result]) -> list[Result]:
 def _standing(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Standing:
     ranks, gaps, wins, breakages = {}, {}, [], []
     for network, rows in by_network.items():
-        for index, result in enumerate(rows):
+        for result in rows:
             if result.scheme != scheme.name:
                 continue
-            ranks[network] = index + 1
+            ranks[network] = 1 + sum(other.value(MERIT) > result.value(MERIT) for other in rows)
             gaps[network] = rows[0].value(MERIT) - result.value(MERIT)
             breakages += _breakages(result, rows)
             if result in leaders(rows):
@@ -378,12 +380,15 @@ def _cells(
 
 
 def _scheme(entry: TomlTable, folder: Path) -> Scheme:
+    kind = entry.string("kind")
+    if kind not in get_args(Kind):
+        raise entry.error("kind", kind, ", ".join(get_args(Kind)))
     return Scheme(
         name=entry.string("name"),
         controller=entry.string("controller"),
         params=_params(entry.table("params"), folder),
         learns=bool(entry.values.get("learns", False)),
-        learned=bool(entry.values.get("learned", False)),
+        kind=cast("Kind", kind),
         family=entry.string("family"),
     )
 
