@@ -145,6 +145,10 @@ def test_in_a_mixed_network_only_the_named_flows_are_the_scheme_s(
     assert controllers == ["rl_tcp", "new_reno", "new_reno"]
     assert mix.value("throughput_mean_mbps") < 0.9 * 4 * mix.value("utilisation")
     assert 1 / 3 <= mix.value("jain_throughput:*") < 1.0
+    everyone = 4 * mix.value("utilisation") / 3
+    assert mix.value("share") == pytest.approx(
+        mix.value("throughput_mean_mbps") / everyone, rel=0.1
+    )
 
 
 def result_of(match: league.Match, **values: tuple[float, float]) -> league.Result:

@@ -48,6 +48,9 @@ SHOWN = (
 )
 """columns, in order; fairness is among all flows, the others are of the scheme's"""
 
+SHARE = "share"
+"""in a mixed network: throughput of the scheme's flows over the mean of all flows"""
+
 LABELS: Mapping[str, str] = {
     "throughput_mean_mbps": "throughput",
     "delay_p50_ms": "delay p50",
@@ -55,13 +58,14 @@ LABELS: Mapping[str, str] = {
     "loss_ratio": "loss",
     "jain_throughput:*": "Jain",
     UTILISATION: "utilisation",
+    SHARE: "share",
 }
 """what the columns are called where the metric's own label is a symbol"""
 
 LESS_IS_BETTER = frozenset({"delay_p50_ms", "delay_p95_ms", "loss_ratio"})
 
 STARVED = 0.5
-"""starves: less than this part of the best throughput in that network"""
+"""starves: less than this part of the best throughput in that network, or of its fair share"""
 BUFFER_FULL = 0.75
 """fills the buffer: median delay above this part of the delay of a full one"""
 UNFAIR = 0.9
@@ -105,6 +109,22 @@ class Network:
     """by scheme"""
     flows: str
     """glob of the flows that are under the scheme; others stay as the scenario has them"""
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether flows of something else share the path."""
+        return self.flows != "*"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Columns of its table."""
+        return (*SHOWN, SHARE) if self.is_mixed else SHOWN
+
+    def metric(self, column: str) -> str:
+        """What a column is as a metric of its runs."""
+        if column == UTILISATION:
+            return f"utilisation:{self.link}"
+        return f"throughput_ratio:{_copies(self.flows)}/*" if column == SHARE else column
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +285,7 @@ def standings(found: Sequence[Result]) -> list[Standing]:
 
 def heading(metric: str) -> tuple[str, str]:
     """Label and unit of a column."""
-    if metric == UTILISATION:
+    if metric in (UTILISATION, SHARE):
         return LABELS[metric], ""
     found = metric_of(metric)
     return LABELS.get(metric, found.label), found.unit
@@ -295,10 +315,11 @@ def _standing(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Sta
 def _breakages(result: Result, rows: Sequence[Result]) -> list[Breakage]:
     network = result.match.network
     found = []
-    best = max(row.value("throughput_mean_mbps") for row in rows)
     rate = result.value("throughput_mean_mbps")
-    if rate < STARVED * best:
-        found.append(("starves", f"{rate:.3g} of {best:.3g} Mb/s"))
+    best = max(row.value("throughput_mean_mbps") for row in rows)
+    target = rate / result.value(SHARE) if network.is_mixed else best
+    if rate < STARVED * target:
+        found.append(("starves", f"{rate:.3g} of {target:.3g} Mb/s"))
     delay = result.value("delay_p50_ms")
     if network.full_delay_ms and delay > BUFFER_FULL * network.full_delay_ms:
         found.append(("fills the buffer", f"{delay:.3g} of {network.full_delay_ms:.3g} ms"))
@@ -327,10 +348,10 @@ def _result(match: Match, folder: Path) -> Result:
         empty = np.empty(0)
         return Result(match, {}, empty, empty, 0, kernel_runs)
     samples = np.stack([per_flow(tables) for tables in found])
-    estimates = {}
-    for metric in (*SHOWN, "delay_mean_ms"):
-        named = f"{metric}:{match.network.link}" if metric == UTILISATION else metric
-        estimates[metric] = _estimate(found, samples, named)
+    estimates = {
+        column: _estimate(found, samples, match.network.metric(column))
+        for column in (*match.network.shown, "delay_mean_ms")
+    }
     means = np.nanmean(samples, axis=1)
     return Result(match, estimates, means[:, D], means[:, TP], len(found), kernel_runs)
 

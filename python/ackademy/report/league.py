@@ -328,7 +328,8 @@ def _planes(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
 def _tables(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -> Markup:
     parts = []
     for rows in networks.values():
-        heads = [_sorter("scheme"), *(_sorter(*heading(m)) for m in SHOWN)]
+        network = rows[0].match.network
+        heads = [_sorter("scheme"), *(_sorter(*heading(m)) for m in network.shown)]
         ordered = sorted(rows, key=lambda result: -result.value(MERIT))
         body = [
             element(
@@ -339,11 +340,10 @@ def _tables(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
                     element("small", _runs(r)),
                     data_v=r.scheme,
                 ),
-                *(_measured(r, metric) for metric in SHOWN),
+                *(_measured(r, metric) for metric in network.shown),
             )
             for r in ordered
         ]
-        network = rows[0].match.network
         best = ", ".join(result.scheme for result in leaders(ordered))
         summary = element(
             "summary",
