@@ -46,18 +46,20 @@ packet_bytes = 1000
 name = "CUBIC"
 controller = "cubic"
 family = "baseline"
+kind = "classic"
 
 [[scheme]]
 name = "Kernel CUBIC"
 controller = "kernel:cubic"
 family = "Linux"
+kind = "classic"
 
 [[scheme]]
 name = "RL-TCP"
 controller = "rl_tcp"
 family = "Kong 2018"
 learns = true
-learned = true
+kind = "learned"
 params = { delta1 = 0.2 }
 
 [[network]]
@@ -143,6 +145,10 @@ def test_in_a_mixed_network_only_the_named_flows_are_the_scheme_s(
     assert controllers == ["rl_tcp", "new_reno", "new_reno"]
     assert mix.value("throughput_mean_mbps") < 0.9 * 4 * mix.value("utilisation")
     assert 1 / 3 <= mix.value("jain_throughput:*") < 1.0
+    everyone = 4 * mix.value("utilisation") / 3
+    assert mix.value("share") == pytest.approx(
+        mix.value("throughput_mean_mbps") / everyone, rel=0.1
+    )
 
 
 def result_of(match: league.Match, **values: tuple[float, float]) -> league.Result:
@@ -192,6 +198,12 @@ def test_page_has_every_network_and_scheme(suite_file: Path, results: list[leagu
     for text in ("Ten packets of buffer", "One among NewReno", "RL-TCP", "CUBIC", "All of it."):
         assert text in page
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_equal_figures_of_merit_share_a_rank(suite_file: Path) -> None:
+    first, second, *_ = league.matches(league.load(str(suite_file)), 1)
+    table = league.standings([result_of(first, m_e=(2.0, 0.0)), result_of(second, m_e=(2.0, 0.0))])
+    assert [standing.mean_rank for standing in table] == [1.0, 1.0]
 
 
 def test_unknown_network_lists_the_known_ones(suite_file: Path) -> None:

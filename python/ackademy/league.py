@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast, get_args
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ackademy.metrics import FloatArray
 from ackademy.papers import Assumption, parse_assumptions
 from ackademy.run import read_text
 from ackademy.toml_table import TomlTable, toml_value
+
+Kind = Literal["classic", "online", "learned"]
+"""classic: a fixed law; online: searches for a rate, keeping nothing; learned: by experience"""
 
 MERIT = "m_e"
 """the metric that decides a network: it weighs throughput against delay"""
@@ -45,6 +48,9 @@ SHOWN = (
 )
 """columns, in order; fairness is among all flows, the others are of the scheme's"""
 
+SHARE = "share"
+"""in a mixed network: throughput of the scheme's flows over the mean of all flows"""
+
 LABELS: Mapping[str, str] = {
     "throughput_mean_mbps": "throughput",
     "delay_p50_ms": "delay p50",
@@ -52,13 +58,14 @@ LABELS: Mapping[str, str] = {
     "loss_ratio": "loss",
     "jain_throughput:*": "Jain",
     UTILISATION: "utilisation",
+    SHARE: "share",
 }
 """what the columns are called where the metric's own label is a symbol"""
 
 LESS_IS_BETTER = frozenset({"delay_p50_ms", "delay_p95_ms", "loss_ratio"})
 
 STARVED = 0.5
-"""starves: less than this part of the best throughput in that network"""
+"""starves: less than this part of the best throughput in that network, or of its fair share"""
 BUFFER_FULL = 0.75
 """fills the buffer: median delay above this part of the delay of a full one"""
 UNFAIR = 0.9
@@ -76,8 +83,7 @@ class Scheme:
     params: Mapping[str, float | str]
     learns: bool
     """takes the networks' `learner_params`"""
-    learned: bool
-    """a learned scheme, as against the classics that it is measured by"""
+    kind: Kind
     family: str
     """who it comes from"""
 
@@ -103,6 +109,22 @@ class Network:
     """by scheme"""
     flows: str
     """glob of the flows that are under the scheme; others stay as the scenario has them"""
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether flows of something else share the path."""
+        return self.flows != "*"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Columns of its table."""
+        return (*SHOWN, SHARE) if self.is_mixed else SHOWN
+
+    def metric(self, column: str) -> str:
+        """What a column is as a metric of its runs."""
+        if column == UTILISATION:
+            return f"utilisation:{self.link}"
+        return f"throughput_ratio:{_copies(self.flows)}/*" if column == SHARE else column
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +196,7 @@ class Standing:
 
     scheme: Scheme
     ranks: Mapping[str, int]
-    """by network, 1 for the largest figure of merit"""
+    """by network, 1 for the largest figure of merit; equal ones share a rank"""
     wins: tuple[str, ...]
     """networks in which nobody is better beyond doubt"""
     gaps: Mapping[str, float]
@@ -263,7 +285,7 @@ def standings(found: Sequence[Result]) -> list[Standing]:
 
 def heading(metric: str) -> tuple[str, str]:
     """Label and unit of a column."""
-    if metric == UTILISATION:
+    if metric in (UTILISATION, SHARE):
         return LABELS[metric], ""
     found = metric_of(metric)
     return LABELS.get(metric, found.label), found.unit
@@ -279,10 +301,10 @@ def leaders(rows: Sequence[Result]) -> list[Result]:
 def _standing(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Standing:
     ranks, gaps, wins, breakages = {}, {}, [], []
     for network, rows in by_network.items():
-        for index, result in enumerate(rows):
+        for result in rows:
             if result.scheme != scheme.name:
                 continue
-            ranks[network] = index + 1
+            ranks[network] = 1 + sum(other.value(MERIT) > result.value(MERIT) for other in rows)
             gaps[network] = rows[0].value(MERIT) - result.value(MERIT)
             breakages += _breakages(result, rows)
             if result in leaders(rows):
@@ -293,10 +315,11 @@ def _standing(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Sta
 def _breakages(result: Result, rows: Sequence[Result]) -> list[Breakage]:
     network = result.match.network
     found = []
-    best = max(row.value("throughput_mean_mbps") for row in rows)
     rate = result.value("throughput_mean_mbps")
-    if rate < STARVED * best:
-        found.append(("starves", f"{rate:.3g} of {best:.3g} Mb/s"))
+    best = max(row.value("throughput_mean_mbps") for row in rows)
+    target = rate / result.value(SHARE) if network.is_mixed else best
+    if rate < STARVED * target:
+        found.append(("starves", f"{rate:.3g} of {target:.3g} Mb/s"))
     delay = result.value("delay_p50_ms")
     if network.full_delay_ms and delay > BUFFER_FULL * network.full_delay_ms:
         found.append(("fills the buffer", f"{delay:.3g} of {network.full_delay_ms:.3g} ms"))
@@ -325,10 +348,10 @@ def _result(match: Match, folder: Path) -> Result:
         empty = np.empty(0)
         return Result(match, {}, empty, empty, 0, kernel_runs)
     samples = np.stack([per_flow(tables) for tables in found])
-    estimates = {}
-    for metric in (*SHOWN, "delay_mean_ms"):
-        named = f"{metric}:{match.network.link}" if metric == UTILISATION else metric
-        estimates[metric] = _estimate(found, samples, named)
+    estimates = {
+        column: _estimate(found, samples, match.network.metric(column))
+        for column in (*match.network.shown, "delay_mean_ms")
+    }
     means = np.nanmean(samples, axis=1)
     return Result(match, estimates, means[:, D], means[:, TP], len(found), kernel_runs)
 
@@ -378,12 +401,15 @@ def _cells(
 
 
 def _scheme(entry: TomlTable, folder: Path) -> Scheme:
+    kind = entry.string("kind")
+    if kind not in get_args(Kind):
+        raise entry.error("kind", kind, ", ".join(get_args(Kind)))
     return Scheme(
         name=entry.string("name"),
         controller=entry.string("controller"),
         params=_params(entry.table("params"), folder),
         learns=bool(entry.values.get("learns", False)),
-        learned=bool(entry.values.get("learned", False)),
+        kind=cast("Kind", kind),
         family=entry.string("family"),
     )
 

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from ackademy.league import MERIT, SHOWN, Result, Standing, heading, leaders, standings
+from ackademy.league import MERIT, Result, Standing, heading, leaders, standings
 from ackademy.report.numbers import significant, with_interval
 from ackademy.terminal import fitting, headed_table
 
@@ -35,7 +35,7 @@ def tables(found: Sequence[Result], console: Console) -> Group:
             "\n".join(heading(metric)).rstrip(): [
                 with_interval(row.estimates[metric]) for row in rows
             ]
-            for metric in SHOWN
+            for metric in network.shown
         } | {"runs": [str(row.n_runs) for row in rows]}
         parts += fitting(f"{network.paper} · {network.title}", names, numbers, console)
     return Group(*parts, _standings(standings(found)))

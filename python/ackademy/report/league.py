@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ackademy.kernel import KernelRun
 from ackademy.league import (
@@ -29,6 +29,7 @@ SHADES = 10
 """steps from the worst to the best of a column"""
 LOGARITHMIC = frozenset({"delay_p50_ms", "delay_p95_ms", "power"})
 """metrics whose shades follow their logarithms"""
+KINDS = ("learned", "online", "classic")
 THROUGHPUT, DELAY = "throughput_mean_mbps", "delay_p50_ms"
 
 
@@ -101,7 +102,8 @@ def _by_network(found: Sequence[Result]) -> dict[str, list[Result]]:
 
 def _won_by_learned(networks: Mapping[str, Sequence[Result]]) -> str:
     alone = sum(
-        all(result.match.scheme.learned for result in leaders(rows)) for rows in networks.values()
+        all(result.match.scheme.kind == "learned" for result in leaders(rows))
+        for rows in networks.values()
     )
     return f"{alone} of {len(networks)}"
 
@@ -146,7 +148,7 @@ def _name_cell(standing: Standing, mark: Mapping[str, str]) -> Markup:
 
 
 def _kind(scheme: Scheme) -> str:
-    return f"{'learned' if scheme.learned else 'classic'} · {scheme.family}"
+    return f"{scheme.kind} · {scheme.family}"
 
 
 def _count_cell(count: int, of: int) -> Markup:
@@ -158,7 +160,7 @@ def _count_cell(count: int, of: int) -> Markup:
 def _verdicts(table: Sequence[Standing], found: Sequence[Result]) -> Markup:
     """A card per scheme, learned ones first."""
     networks = _by_network(found)
-    ordered = sorted(table, key=lambda standing: not standing.scheme.learned)
+    ordered = sorted(table, key=lambda s: KINDS.index(s.scheme.kind))
     return element("div", join([_card(s, networks) for s in ordered if s.ranks]), class_="cards")
 
 
@@ -195,33 +197,37 @@ def _folded(where: Sequence[str]) -> Markup:
 def _wins_in_words(standing: Standing, networks: Mapping[str, Sequence[Result]]) -> str:
     alone = [name for name in standing.wins if len(leaders(networks[name])) == 1]
     count = f"Among the best on {len(standing.wins)} of {len(standing.ranks)} networks"
-    if not alone or not standing.scheme.learned:
+    if not alone or standing.scheme.kind == "classic":
         return f"{count}, alone on {len(alone)}."
     rate, delay = zip(
         *(_margin(standing.scheme.name, networks[name]) for name in alone), strict=True
     )
     return (
         f"{count}, alone on {len(alone)}. There, against the best classic scheme of each, "
-        f"throughput {_range(rate)} and median delay {_range(delay)}."
+        f"throughput {_range(rate, percent)} and median delay {_range(delay, _signed_ms)}."
     )
 
 
 def _margin(scheme: str, rows: Sequence[Result]) -> tuple[float, float]:
-    """Relative differences of throughput and of median delay from the best classic scheme."""
+    """From the best classic scheme: throughput as a part of its, median delay in ms."""
     own = next(result for result in rows if result.scheme == scheme)
-    classics = [result for result in rows if not result.match.scheme.learned]
+    classics = [result for result in rows if result.match.scheme.kind == "classic"]
     if not classics:
         return math.nan, math.nan
     best = max(classics, key=lambda result: result.value(MERIT))
-    rate, delay = (own.value(m) / best.value(m) - 1.0 for m in (THROUGHPUT, DELAY))
-    return rate, delay
+    rate = own.value(THROUGHPUT) / best.value(THROUGHPUT) - 1.0
+    return rate, own.value(DELAY) - best.value(DELAY)
 
 
-def _range(values: Sequence[float]) -> str:
+def _signed_ms(delay_ms: float, _: int) -> str:
+    return f"{'+' if delay_ms >= 0 else ''}{significant(delay_ms, 2)} ms"
+
+
+def _range(values: Sequence[float], text: Callable[[float, int], str]) -> str:
     known = [value for value in values if not math.isnan(value)]
     if not known:
         return "–"
-    low, high = percent(min(known), 0), percent(max(known), 0)
+    low, high = text(min(known), 0), text(max(known), 0)
     return low if low == high else f"{low} to {high}"
 
 
@@ -322,7 +328,8 @@ def _planes(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
 def _tables(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -> Markup:
     parts = []
     for rows in networks.values():
-        heads = [_sorter("scheme"), *(_sorter(*heading(m)) for m in SHOWN)]
+        network = rows[0].match.network
+        heads = [_sorter("scheme"), *(_sorter(*heading(m)) for m in network.shown)]
         ordered = sorted(rows, key=lambda result: -result.value(MERIT))
         body = [
             element(
@@ -333,11 +340,10 @@ def _tables(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
                     element("small", _runs(r)),
                     data_v=r.scheme,
                 ),
-                *(_measured(r, metric) for metric in SHOWN),
+                *(_measured(r, metric) for metric in network.shown),
             )
             for r in ordered
         ]
-        network = rows[0].match.network
         best = ", ".join(result.scheme for result in leaders(ordered))
         summary = element(
             "summary",
