@@ -189,3 +189,15 @@ def test_report_without_runs_says_so(tmp_path: Path) -> None:
 
 def test_completion_is_on(tmp_path: Path) -> None:
     assert "--install-completion" in ackademy_command("--help", cwd=tmp_path)[1]
+
+
+def test_a_policy_on_the_command_line_lies_beside_the_user(dumbbell: Path) -> None:
+    policy = Path(__file__).parents[1] / "crates/core/tests/files/lp_tcp/policy"
+    (dumbbell.parent / "forest").write_bytes(policy.read_bytes())
+    words = ("run", "dumbbell.toml", "--cc", "lp-tcp", "--param")
+    code, out, err = ackademy_command(*words, "policy=forest", cwd=dumbbell.parent)
+    assert (code, err) == (0, "")
+    assert "lp_tcp" in out
+    code, _, err = ackademy_command(*words, "policy=dumbbell.toml", cwd=dumbbell.parent)
+    assert (code, err.count("\n")) == (2, 1)
+    assert '`policy` = "dumbbell.toml": allowed is a file with a forest' in err
