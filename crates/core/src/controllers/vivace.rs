@@ -94,14 +94,19 @@ struct Step {
 }
 
 impl Step {
+    /// The streak is over.
+    fn turn(&mut self) {
+        (self.way, self.streak, self.wider) = (None, 0.0, 0.0);
+    }
+
     /// Change of the rate, Mb/s, where the gradient is per Mb/s.
     fn change_mbps(&mut self, gradient: f64, rate_mbps: f64) -> f64 {
         let way = if gradient < 0.0 { Way::Down } else { Way::Up };
-        if self.way == Some(way) {
-            self.streak += 1.0;
-        } else {
-            (self.way, self.streak, self.wider) = (Some(way), 1.0, 0.0);
+        if self.way != Some(way) {
+            self.turn();
+            self.way = Some(way);
         }
+        self.streak += 1.0;
         let wanted = (self.theta0_mbps * amplifier(self.streak) * gradient).abs();
         let bound = |wider: f64| (BOUND.0 + BOUND.1 * wider) * rate_mbps;
         if wanted > bound(self.wider) {
@@ -226,6 +231,9 @@ impl Vivace {
         } else {
             if report.usable && self.after_step == AfterStep::Return {
                 self.set_rate(before_mbps, path);
+                // Going back is a change of direction. Else the next step the same way would be
+                // longer still.
+                self.step.turn();
             }
             self.state = State::Probe(None);
         }
@@ -295,7 +303,7 @@ impl Rule for Vivace {
     fn on_timeout(&mut self, path: &Path) -> Course {
         self.set_rate(self.rate_mbps / 2.0, path);
         self.state = State::Start(Doubling::default());
-        self.step = Step { theta0_mbps: self.step.theta0_mbps, ..Step::default() };
+        self.step.turn();
         Course::Change
     }
 
@@ -484,6 +492,15 @@ mod tests {
         let mut vivace = probing(&[("after_step", "probe")], 9.8);
         vivace.change(100.0, 1.0, &PATH);
         assert!(matches!(vivace.state, State::Probe(None)));
+    }
+
+    #[test]
+    fn a_step_taken_back_does_not_lengthen_the_next_one() {
+        let mut vivace = probing(&[], 9.8);
+        for _ in 0..5 {
+            vivace.change(100.0, libm::pow(9.8, 0.9), &PATH);
+            close(interval(&mut vivace, &mut Rng::new(1)), 9.8 * 1.05);
+        }
     }
 
     #[test]

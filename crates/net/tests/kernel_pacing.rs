@@ -1,0 +1,113 @@
+//! Rates that a controller asks for, on flows of the kernel's TCP. Needs root, BTF and TUN.
+mod common;
+
+use ackademy::control::{Ack, Control, Controller, Loss};
+use ackademy::units::{Bytes, Rate, Span, Time};
+use common::bench::Bench;
+use common::kernel::{Fixed, Served, TcpInfo};
+use common::machine::governs_flows;
+use std::time::Duration;
+
+const PACKET: u64 = 1500;
+const PAYLOAD: u64 = 1448;
+const WINDOW: Bytes = Bytes(2000 * PACKET);
+
+fn secs(secs: f64) -> Duration {
+    Duration::from_secs_f64(secs)
+}
+
+/// Megabits of whole packets per second between two moments of a transfer.
+fn mbps(acked: &[(f64, u64)], from_s: f64, to_s: f64) -> f64 {
+    let at = |time_s: f64| acked.iter().find(|(at_s, _)| *at_s >= time_s).expect("long enough");
+    let ((first_s, first), (last_s, last)) = (at(from_s), at(to_s));
+    (last - first) as f64 * 8e-6 / (last_s - first_s) * PACKET as f64 / PAYLOAD as f64
+}
+
+/// Moves data under controllers that `served` serves; bytes acknowledged by when.
+fn transfer(bench: &Bench, served: &Served, duration_s: f64) -> Vec<(f64, u64)> {
+    let mut acked = Vec::new();
+    let look = |at: Duration, info: &TcpInfo| acked.push((at.as_secs_f64(), info.acked));
+    bench.transfer(&served.name, secs(duration_s), look).check();
+    acked
+}
+
+#[test]
+fn slow_and_fast_rates_are_kept_to_within_five_percent() {
+    if !governs_flows() {
+        return;
+    }
+    let bench = Bench::new("rates", "rate_mbps = 200\ndelay_ms = 15");
+    for rate_mbps in [1.0, 5.0, 50.0] {
+        let pacing_rate = Rate::from_mbps(rate_mbps);
+        let control = Control { pacing_rate, ..Control::window(WINDOW) };
+        let (served, _) = Served::logged("rt", move |_| Box::new(Fixed(control)));
+        let acked = transfer(&bench, &served, 3.0);
+        let measured = mbps(&acked, 1.0, 2.8);
+        let ratio = measured / rate_mbps;
+        assert!((ratio - 1.0).abs() < 0.05, "{measured} Mb/s where {rate_mbps} were asked for");
+    }
+}
+
+/// Asks for one rate after the other, by its own timer.
+#[derive(Clone)]
+struct Stairs {
+    start: Time,
+    steps: Vec<Rate>,
+    step: usize,
+}
+
+const STEP: Span = Span::from_millis(1500);
+
+impl Controller for Stairs {
+    fn on_ack(&mut self, _: &Ack) {}
+    fn on_loss(&mut self, _: &Loss) {}
+    fn on_timer(&mut self, _: Time) {
+        self.step += 1;
+    }
+    fn next_timer(&self) -> Option<Time> {
+        let next = self.step + 1;
+        (next < self.steps.len()).then(|| self.start + STEP * next as u64)
+    }
+    fn control(&self) -> Control {
+        Control { pacing_rate: self.steps[self.step], ..Control::window(WINDOW) }
+    }
+}
+
+#[test]
+fn a_rate_that_changes_by_the_controllers_timer_is_followed() {
+    if !governs_flows() {
+        return;
+    }
+    let bench = Bench::new("stairs", "rate_mbps = 100\ndelay_ms = 15");
+    let rates_mbps = [4.0, 20.0, 8.0];
+    let steps: Vec<Rate> = rates_mbps.map(Rate::from_mbps).to_vec();
+    let (served, _) = Served::logged("st", move |info| {
+        Box::new(Stairs { start: info.start, steps: steps.clone(), step: 0 })
+    });
+    let acked = transfer(&bench, &served, 4.5);
+    for (step, rate_mbps) in rates_mbps.into_iter().enumerate() {
+        // The first part of a step still acknowledges what was sent before.
+        let begin_s = 1.5 * step as f64;
+        let measured = mbps(&acked, begin_s + 0.3, begin_s + 1.3);
+        let ratio = measured / rate_mbps;
+        assert!((ratio - 1.0).abs() < 0.08, "step {step}: {measured} Mb/s instead of {rate_mbps}");
+    }
+}
+
+#[test]
+fn rate_based_controllers_use_a_link_of_the_kernels() {
+    if !governs_flows() {
+        return;
+    }
+    let queue = "queue = { kind = \"drop_tail\", packets = 60 }";
+    let bench = Bench::new("pcc", &format!("rate_mbps = 20\ndelay_ms = 15\n{queue}"));
+    for name in ["vivace", "pcc_allegro", "pcc_quic"] {
+        let served = Served::controller("pc", name);
+        let acked = transfer(&bench, &served, 6.0);
+        let used = mbps(&acked, 3.0, 5.8) / 20.0;
+        println!("{name}: {used:.3} of the link");
+        let (_, closed) = served.finish();
+        assert_eq!((closed[0].1.fallbacks, closed[0].1.invalid), (0, 0), "{name}");
+        assert!(used > 0.5, "{name} uses {used} of the link");
+    }
+}
