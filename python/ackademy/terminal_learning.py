@@ -34,14 +34,14 @@ def _rate_table(findings: BetaFindings, rate_mbps: float) -> Table:
     if len(outcomes) > 3:
         return _many(title, study.columns, outcomes)
     heads = (["published"] if study.published else []) + [o.learner.name for o in outcomes]
-    table = headed_table(title, ["", ""], heads)
+    table = headed_table(title, [""], heads)
     for measure in study.columns:
-        label, unit = MEASURES[measure].label, MEASURES[measure].unit
+        label = f"{MEASURES[measure].label} {MEASURES[measure].unit}".rstrip()
         cells = [_cell(outcome, measure, printed.get(measure)) for outcome in outcomes]
         if study.published:
             value = printed.get(measure)
             cells.insert(0, Text(NONE if value is None else significant(value), style="dim"))
-        table.add_row(label, unit, *cells)
+        table.add_row(label, *cells)
     return table
 
 

@@ -77,9 +77,7 @@ def _facts(findings: BetaFindings) -> dict[str, str]:
     trained = [outcome for outcome in findings.outcomes if outcome.trainings]
     n_trainings = sum(len(outcome.trainings) for outcome in trained)
     steps = sum(
-        int(training.visits["count"].sum())
-        for outcome in trained
-        for training in outcome.trainings
+        int(training.visits["count"].sum()) for outcome in trained for training in outcome.trainings
     )
     distinct = len({id(t) for outcome in trained for t in outcome.known.values()})
     facts = {
@@ -193,7 +191,7 @@ def _stacked(outcome: Outcome) -> FloatArray:
 def _beta(outcome: Outcome) -> Markup:
     traces = outcome.trainings[0].traces
     episodes = traces["episode"].unique().sort().to_list()
-    frame = Frame(Axis(0.0, float(traces["step"].max() or 1), "step"), Axis(0.0, 1.0, "beta"))
+    frame = Frame(Axis(0.0, float(traces["step"].to_numpy().max()), "step"), Axis(0.0, 1.0, "beta"))
     content, keys = [], []
     for index, episode in enumerate(episodes):
         part = traces.filter(pl.col("episode") == episode)
