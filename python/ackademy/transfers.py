@@ -1,4 +1,4 @@
-"""What one transfer of Knott 2023 does, for a rate, a beta and a C: simulated, or recorded elsewhere.
+"""What one transfer of Knott 2023 does, for a rate, a beta and a C: simulated or recorded.
 
 Equal settings give equal transfers, so each is computed once. What the paper calls loss is the part
 of the application's writes that a full send buffer refused; the packets that the network dropped

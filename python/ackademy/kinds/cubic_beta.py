@@ -19,6 +19,7 @@ import polars as pl
 from rich.console import Console, RenderableType
 
 from ackademy import claims, experiments, papers
+from ackademy.cells import Cell
 from ackademy.claims import Checked, Claim
 from ackademy.engines import Engine
 from ackademy.errors import ExperimentError
@@ -107,32 +108,32 @@ MEASURES: Mapping[str, Measure] = {
         "refused, mean", "%", lambda o, t: 100.0 * _mean(t.episodes["refused_mean"])
     ),
     "refused_change": Measure(
-        "change",
+        "refused, change",
         "%",
         lambda o, t: 100.0 * (_mean(t.episodes["refused_mean"]) / o.default.refused_ratio - 1.0),
     ),
     "refused_end": Measure(
-        "refused, last 50 episodes", "%", lambda o, t: 100.0 * _mean(_late(t, "refused_mean"))
+        "refused, last 50", "%", lambda o, t: 100.0 * _mean(_late(t, "refused_mean"))
     ),
     "refused_best": Measure(
-        "refused, best on the grid", "%", lambda o, _: 100.0 * o.best[1].refused_ratio
+        "refused, best on grid", "%", lambda o, _: 100.0 * o.best[1].refused_ratio
     ),
     "throughput_default": Measure(
-        "throughput, default β", "packets/s", lambda o, _: o.default.throughput_pps
+        "throughput, default β", "1/s", lambda o, _: o.default.throughput_pps
     ),
-    "throughput_mean": Measure("throughput, mean", "packets/s", _episodes("throughput_mean")),
+    "throughput_mean": Measure("throughput, mean", "1/s", _episodes("throughput_mean")),
     "throughput_change": Measure(
-        "change",
+        "throughput, change",
         "%",
         lambda o, t: 100.0 * (_mean(t.episodes["throughput_mean"]) / o.default.throughput_pps - 1),
     ),
     "loss_default": Measure(
-        "network loss, default β", "%", lambda o, _: 100.0 * o.default.loss_ratio
+        "network loss, default", "%", lambda o, _: 100.0 * o.default.loss_ratio
     ),
     "loss_mean": Measure("network loss, mean", "%", _loss_percent),
-    "episodes_above": Measure("episodes with more refused than by default", "", _above),
+    "episodes_above": Measure("episodes above default", "", _above),
     "refused_highest_late": Measure(
-        f"most refused after episode {LATE_FROM}",
+        f"most refused after {LATE_FROM}",
         "%",
         lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].slice(LATE_FROM).max()),
     ),
@@ -140,22 +141,22 @@ MEASURES: Mapping[str, Measure] = {
         "most refused", "%", lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].max())
     ),
     "throughput_best_change": Measure(
-        "throughput, best on the grid, change",
+        "throughput, best, change",
         "%",
         lambda o, _: 100.0 * (o.best[1].throughput_pps / o.default.throughput_pps - 1.0),
     ),
-    "beta_end": Measure("β, last 50 episodes", "", lambda o, t: _mean(_late(t, "beta_mean"))),
+    "beta_end": Measure("β, last 50", "", lambda o, t: _mean(_late(t, "beta_mean"))),
     "reward_early": Measure(
-        "reward, first 20 episodes", "", lambda o, t: _mean(t.episodes["reward"].head(20))
+        "reward, first 20", "", lambda o, t: _mean(t.episodes["reward"].head(20))
     ),
-    "reward_end": Measure("reward, last 50 episodes", "", lambda o, t: _mean(_late(t, "reward"))),
+    "reward_end": Measure("reward, last 50", "", lambda o, t: _mean(_late(t, "reward"))),
     "reward_rise": Measure(
-        "rise of the reward from the first 20 to the last 50 episodes",
+        "rise of the reward",
         "",
         lambda o, t: _mean(_late(t, "reward")) - _mean(t.episodes["reward"].head(20)),
     ),
     "reward_spread": Measure(
-        "spread of the reward over the last 50 episodes",
+        "spread of reward, last 50",
         "",
         lambda o, t: float(_late(t, "reward").to_numpy().std()),
     ),
@@ -186,7 +187,7 @@ class BetaStudy:
         """Every learner at every rate."""
         return ((learner, rate) for rate in self.rates_mbps for learner in self.learners)
 
-    def _cells(self) -> list[experiments.Cell]:
+    def _cells(self) -> list[Cell]:
         return [
             learner.transfers.cell(setting)
             for learner, rate in self.pairs()
@@ -221,9 +222,7 @@ class BetaStudy:
 
     def collect(self, runs: int, folder: Path) -> BetaFindings:
         """Read what is there."""
-        outcomes = tuple(
-            _collect(learner, rate, runs, folder) for learner, rate in self.pairs()
-        )
+        outcomes = tuple(_collect(learner, rate, runs, folder) for learner, rate in self.pairs())
         by_name = {outcome.name: outcome for outcome in outcomes}
 
         def samples(claim: Claim) -> Callable[[tuple[str, str]], FloatArray]:
@@ -287,7 +286,8 @@ def group_of(rate_mbps: float) -> str:
 def values(outcome: Outcome, measure: str) -> FloatArray:
     """A measure of every training, shape (runs,)."""
     of = MEASURES[measure].of
-    return np.array([of(outcome, training) for training in outcome.trainings])
+    found = [of(outcome, training) for training in outcome.trainings]
+    return np.round(np.array(found), 9)  # a change of nothing is 0, not 1e-16
 
 
 def estimate(outcome: Outcome, measure: str) -> Interval | None:
@@ -295,9 +295,7 @@ def estimate(outcome: Outcome, measure: str) -> Interval | None:
     return t_interval(values(outcome, measure)) if outcome.trainings else None
 
 
-def known_transfers(
-    learner: Learner, rate_mbps: float, folder: Path
-) -> dict[Setting, Transfer]:
+def known_transfers(learner: Learner, rate_mbps: float, folder: Path) -> dict[Setting, Transfer]:
     """Every transfer of a learner at a rate, simulated ones from their cells.
 
     Raises:
@@ -403,7 +401,11 @@ def _claim(entry: TomlTable, rows: Sequence[tuple[str, str]]) -> Claim:
 
 def _numbers(item: TomlTable, name: str) -> list[float]:
     value = item.values.get(name)
-    if not isinstance(value, list) or not value or not all(isinstance(v, int | float) for v in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(v, int | float) for v in value)
+    ):
         raise item.error(name, value, "a list of numbers")
     return [float(entry) for entry in value]
 

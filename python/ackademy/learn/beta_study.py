@@ -1,6 +1,6 @@
-"""Runs Q-learning on CUBIC's beta and keeps what its figures need: one file per learner, rate and seed.
+"""Runs Q-learning on CUBIC's beta and keeps what its figures need.
 
-A file is named by the hash of everything it depends on: the recipe, the environment, the transfers
+There is a folder per learner, rate and seed. It is named by the hash of everything it depends on: the recipe, the environment, the transfers
 and the code that learns.
 """
 
@@ -92,12 +92,7 @@ def train(learner: Learner, rate_mbps: float, seed: int, known: Mapping[Setting,
         learner.beta_step,
         learner.loss_unit,
     )
-    return learn(env, recipe_of(learner, Recipe), seed)
-
-
-def recipe_of(learner: Learner, recipe: type) -> Recipe:
-    """The learner's recipe."""
-    return recipe(**dict(learner.recipe))
+    return learn(env, Recipe(**dict(learner.recipe)), seed)  # type: ignore[arg-type]
 
 
 def digest(log: Log) -> Training:

@@ -2,8 +2,8 @@
 
     log = learn(CubicBeta(rate_mbps=4.0), Recipe(), seed=1)
 
-The box is cut into equal bins, a bin of each dimension names a state, and the table holds a value for
-each state and action:
+The box is cut into equal bins, a bin of each dimension names a state, and the table holds a value
+for each state and action:
 
     Q(s, a) <- (1 - learning_rate) Q(s, a) + learning_rate (r + discount max_a' Q(s', a'))
 

@@ -306,6 +306,7 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         rack: pick!(rack, true, false),
         tlp: pick!(tlp, true, false),
         prr: pick!(prr, true, false),
+        rescue: pick!(rescue, false, false),
         ecn: pick!(ecn, EcnSpec::Off, EcnSpec::Off),
         pacing: pick!(pacing, false, false),
         idle_restart: pick!(idle_restart, false, false),

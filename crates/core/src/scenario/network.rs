@@ -177,6 +177,8 @@ pub struct SenderConfig {
     pub tlp: bool,
     /// RFC 6937.
     pub prr: bool,
+    /// RFC 6675 `NextSeg` rule 3.
+    pub rescue: bool,
     /// Reaction to marks.
     pub ecn: EcnSpec,
     /// Pace a window-based controller.

@@ -241,6 +241,9 @@ pub enum QueueSpec {
         /// Bytes a queue may send per turn.
         #[serde(default = "quantum")]
         quantum_bytes: u32,
+        /// CoDel's control law as Linux and ns-3 compute it, by one step of Newton's method per drop.
+        #[serde(default)]
+        newton: bool,
         /// What a device below it takes in advance: these packets wait in order, out of reach of
         /// the discipline. Default 0.
         #[serde(default)]
@@ -508,6 +511,10 @@ pub struct SenderSpec {
     /// `sack`: proportional rate reduction (RFC 6937). Default true.
     #[serde(default)]
     pub prr: Option<bool>,
+    /// `sack`: in recovery, with nothing new to send, segments that nothing says are lost are sent
+    /// again (RFC 6675 `NextSeg` rule 3, as ns-3 has it). Default false.
+    #[serde(default)]
+    pub rescue: Option<bool>,
     /// Reaction to congestion marks. Default `off`.
     #[serde(default)]
     pub ecn: Option<EcnSpec>,

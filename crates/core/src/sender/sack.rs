@@ -159,7 +159,7 @@ impl SackSender {
         if now < self.release {
             return None;
         }
-        let lost = self.board.peek_lost();
+        let lost = self.board.peek_lost().or_else(|| self.peek_rescue(supply));
         let size = match lost {
             Some(size) => u64::from(size),
             None if supply.unsent == 0 || self.receiver_full() => {
@@ -184,7 +184,8 @@ impl SackSender {
         }
         let sent = self.rate.on_sent(now, self.board.inflight() == 0);
         let outgoing = if lost.is_some() {
-            let (seq, size) = self.board.send_lost(now, sent)?;
+            let again = self.board.send_lost(now, sent);
+            let (seq, size) = again.or_else(|| self.board.send_rescue(now, sent))?;
             Outgoing { seq, size, again: true }
         } else {
             supply.take(size - self.config.header.0);
@@ -193,6 +194,12 @@ impl SackSender {
         };
         self.on_sent(now, outgoing);
         Some(outgoing)
+    }
+
+    /// In fast recovery, with nothing new to send: what may be sent again on suspicion.
+    fn peek_rescue(&mut self, supply: &Supply) -> Option<u32> {
+        let idle = supply.unsent == 0 && matches!(self.episode, Episode::Fast(_));
+        if idle && self.config.rescue { self.board.peek_rescue() } else { None }
     }
 
     fn receiver_full(&self) -> bool {

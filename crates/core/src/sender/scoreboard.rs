@@ -12,6 +12,9 @@ const LOST: u8 = 2;
 const AGAIN: u8 = 4;
 /// Counted in `inflight`.
 const IN_PIPE: u8 = 8;
+/// Sent again without having been declared lost: the second copy counts in `inflight`, too, until it is
+/// cumulatively acknowledged, as in ns-3's `BytesInFlight`.
+const TWICE: u8 = 16;
 /// Duplicate acknowledgements that mean loss (RFC 6675 `DupThresh`).
 pub const DUP_THRESH: u64 = 3;
 
@@ -73,6 +76,8 @@ pub struct Scoreboard {
     highest_delivered: u64,
     /// Below this, every packet sent once was judged by loss detection.
     judged: u64,
+    /// Below this, no packet is left that `peek_rescue` would offer.
+    rescued: u64,
     /// To be sent again, lowest first.
     lost: VecDeque<u64>,
     /// Sent again and not yet judged, in sending order.
@@ -145,6 +150,31 @@ impl Scoreboard {
         Some((seq, self.resend(seq, now, sent)?))
     }
 
+    /// Size of the first segment that nothing is known of and that was sent once (RFC 6675 `NextSeg`
+    /// rule 3, without its bound by the highest segment acknowledged, as ns-3 has it).
+    pub fn peek_rescue(&mut self) -> Option<u32> {
+        self.rescued = self.rescued.max(self.una);
+        while let Some(segment) = self.get(self.rescued) {
+            if segment.flags & (SACKED | LOST | AGAIN) == 0 {
+                return Some(segment.size);
+            }
+            self.rescued += 1;
+        }
+        None
+    }
+
+    /// The segment that `peek_rescue` announced leaves again, beside its first copy.
+    pub fn send_rescue(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
+        let size = self.peek_rescue()?;
+        let seq = self.rescued;
+        let segment = &mut self.segments[(seq - self.una) as usize];
+        segment.flags |= AGAIN | TWICE;
+        segment.sent_at = now;
+        segment.sent = sent;
+        self.inflight += u64::from(size);
+        Some((seq, size))
+    }
+
     /// Queues the last segment not delivered to leave again as a probe (RFC 8985 section 7.3). It
     /// changes places in `inflight` with its first copy.
     pub fn declare_last_for_probe(&mut self) {
@@ -185,6 +215,9 @@ impl Scoreboard {
             self.outstanding -= u64::from(segment.size);
             if segment.flags & SACKED == 0 {
                 self.count(&segment, self.una, &mut delivered);
+            }
+            if segment.flags & TWICE != 0 {
+                self.inflight -= u64::from(segment.size);
             }
             self.una += 1;
         }
@@ -341,10 +374,8 @@ impl Scoreboard {
 
     fn declare(&mut self, seq: u64, lost: &mut Lost) {
         let segment = &mut self.segments[(seq - self.una) as usize];
-        if segment.flags & IN_PIPE != 0 {
-            self.inflight -= u64::from(segment.size);
-        }
-        segment.flags = (segment.flags & !IN_PIPE) | LOST;
+        self.inflight -= copies(segment) * u64::from(segment.size);
+        segment.flags = (segment.flags & !(IN_PIPE | TWICE)) | LOST;
         lost.bytes += u64::from(segment.size);
         lost.newest = lost.newest.max(segment.sent_at);
     }
@@ -373,6 +404,11 @@ impl Scoreboard {
     fn get(&self, seq: u64) -> Option<&Segment> {
         self.segments.get(seq.checked_sub(self.una)? as usize)
     }
+}
+
+/// How often a segment counts in `inflight`.
+fn copies(segment: &Segment) -> u64 {
+    u64::from(segment.flags & IN_PIPE != 0) + u64::from(segment.flags & TWICE != 0)
 }
 
 #[cfg(test)]

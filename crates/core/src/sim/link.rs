@@ -513,6 +513,7 @@ fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
             packets,
             queues,
             quantum_bytes,
+            newton,
             device_packets,
             ecn,
         } => {
@@ -520,7 +521,7 @@ fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
                 queues,
                 quantum_bytes,
                 perturbation: hash_seed,
-                codel: codel(target_ms, interval_ms, packets, ecn),
+                codel: codel::Config { newton, ..codel(target_ms, interval_ms, packets, ecn) },
             });
             if device_packets == 0 {
                 return Discipline::Scheduler(Box::new(queue));

@@ -102,6 +102,34 @@ fn the_pipe_leaves_out_what_is_sacked_or_lost_and_counts_what_is_sent_again() {
 }
 
 #[test]
+fn in_recovery_without_new_data_what_is_not_lost_leaves_again_only_on_request() {
+    let recover = |fields: &str| {
+        let mut bench = Bench::warm(&format!("{COUNTING}\n{fields}"));
+        bench.supply.unsent = 0;
+        bench.script.control.cwnd = Bytes(20 * MSS); // halved by the loss
+        let sent = bench.ack(200, 1, &[(2, 5)]);
+        (sent, bench.pipe())
+    };
+    // 1 is lost and leaves again; 5 to 10 are in flight.
+    assert_eq!(recover(""), (vec![Err(1)], 1 + 6));
+    // A window of 10 has room for 3 more, and both copies count.
+    assert_eq!(recover("rescue = true"), (vec![Err(1), Err(5), Err(6), Err(7)], 10));
+}
+
+#[test]
+fn a_second_copy_counts_in_the_pipe_until_it_is_cumulatively_acknowledged() {
+    let mut bench = Bench::warm(&format!("{COUNTING}\nrescue = true"));
+    bench.supply.unsent = 0;
+    bench.script.control.cwnd = Bytes(20 * MSS); // halved by the loss
+    bench.ack(200, 1, &[(2, 5)]);
+    bench.script.control.cwnd = Bytes(MSS);
+    bench.ack(201, 1, &[(2, 8)]); // first copies of 5 to 7
+    assert_eq!(bench.pipe(), 10 - 3);
+    bench.ack(202, 8, &[]); // 1 and everything up to 7
+    assert_eq!(bench.pipe(), 3);
+}
+
+#[test]
 fn losses_of_one_episode_are_answered_once() {
     let mut bench = Bench::warm(COUNTING);
     bench.ack(200, 1, &[(2, 5)]);

@@ -16,6 +16,9 @@ pub struct Config {
     pub interval: Span,
     /// No more than this many bytes are no standing queue: the largest packet.
     pub mtu_bytes: u64,
+    /// Whether the root in the control law is approached by one step of Newton's method per drop, as
+    /// Linux and ns-3 compute it: the second pause between drops is half an interval instead of 0.71.
+    pub newton: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// Hard bound of the queue; the packet in transmission has left it.
@@ -46,6 +49,8 @@ pub(super) struct State {
     /// Drops since the dropping state was entered, and what `count` began with then.
     count: u64,
     last_count: u64,
+    /// 1 / sqrt(count), or what Newton's method has of it.
+    inverse_root: f64,
     dropping: bool,
 }
 
@@ -101,7 +106,8 @@ impl State {
         self.dropping = too_long;
         while self.dropping && now >= self.drop_next {
             self.count += 1;
-            let after = control_law(self.drop_next, config.interval, self.count);
+            self.update_root(config);
+            let after = self.control_law(self.drop_next, config);
             if mark(&mut packet, config) {
                 self.drop_next = after;
                 break;
@@ -124,9 +130,30 @@ impl State {
         self.dropping = true;
         let recent = now.since(self.drop_next) < config.interval * 16;
         let delta = self.count.saturating_sub(self.last_count);
-        self.count = if recent && delta > 1 { delta } else { 1 };
+        let resumes = recent && delta > 1;
+        self.count = if resumes { delta } else { 1 };
+        if resumes {
+            self.update_root(config);
+        } else {
+            self.inverse_root = 1.0;
+        }
         self.last_count = self.count;
-        self.drop_next = control_law(now, config.interval, self.count);
+        self.drop_next = self.control_law(now, config);
+    }
+
+    fn update_root(&mut self, config: &Config) {
+        let count = self.count as f64;
+        self.inverse_root = if config.newton {
+            self.inverse_root * (1.5 - 0.5 * count * self.inverse_root * self.inverse_root)
+        } else {
+            1.0 / count.sqrt()
+        };
+    }
+
+    /// Drops come closer together with the root of their number, which lowers a flow's rate linearly
+    /// (RFC 8289 section 5.6).
+    fn control_law(&self, time: Time, config: &Config) -> Time {
+        time + Span((config.interval.0 as f64 * self.inverse_root) as u64)
     }
 
     /// Takes the packet at the head, and tells whether packets have stayed too long for an interval
@@ -152,12 +179,6 @@ fn mark(packet: &mut Packet, config: &Config) -> bool {
     mark
 }
 
-/// Drops come closer together with the root of their number, which lowers a flow's rate linearly
-/// (RFC 8289 section 5.6).
-fn control_law(time: Time, interval: Span, count: u64) -> Time {
-    time + Span((interval.0 as f64 / (count as f64).sqrt()) as u64)
-}
-
 impl Default for Config {
     /// 5 ms and 100 ms (RFC 8289 section 4), Ethernet frames.
     fn default() -> Self {
@@ -165,6 +186,7 @@ impl Default for Config {
             target: Span::from_millis(5),
             interval: Span::from_millis(100),
             mtu_bytes: 1514,
+            newton: false,
             ecn: false,
             limit: DropTail::default(),
         }
@@ -239,6 +261,14 @@ mod tests {
         let times = overload(&mut codel, 20, 400).1;
         let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(gaps[..3], [100, 71, 58], "{times:?}"); // 100 / sqrt(1, 2, 3)
+    }
+
+    #[test]
+    fn newtons_method_takes_one_step_per_drop() {
+        let mut codel = Codel::new(Config { newton: true, ..Config::default() });
+        let times = overload(&mut codel, 20, 420).1;
+        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(gaps[..4], [100, 50, 57, 49], "{times:?}"); // 1, 0.5, 0.5625, 0.4878
     }
 
     #[test]
