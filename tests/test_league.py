@@ -12,6 +12,7 @@ from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval
 from ackademy.report import league as league_report
+from ackademy.report import league_markdown
 
 ROOT = Path(__file__).parents[1]
 
@@ -198,6 +199,12 @@ def test_page_has_every_network_and_scheme(suite_file: Path, results: list[leagu
     for text in ("Ten packets of buffer", "One among NewReno", "RL-TCP", "CUBIC", "All of it."):
         assert text in page
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_document_s_tables_have_every_scheme_and_network(results: list[league.Result]) -> None:
+    text = league_markdown.tables(results, "ackademy compare --suite small")
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines()]
+    assert {"RL-TCP", "CUBIC", "short", "mix"} <= set(rows)
 
 
 def test_equal_figures_of_merit_share_a_rank(suite_file: Path) -> None:

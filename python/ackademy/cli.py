@@ -36,7 +36,7 @@ from ackademy.errors import AckademyError, ControllerError
 from ackademy.kernel import Backend
 from ackademy.report import comparison as comparison_report
 from ackademy.report import gap as gap_report
-from ackademy.report import gap_markdown
+from ackademy.report import gap_markdown, league_markdown
 from ackademy.report import index as index_report
 from ackademy.report import league as league_report
 from ackademy.report.page import write
@@ -172,6 +172,9 @@ def compare_command(
     html: Annotated[
         Path | None, typer.Option(help="Where the report goes; compare.html in reports/.")
     ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write a suite's tables to this file, for a document.")
+    ] = None,
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
@@ -195,8 +198,10 @@ def compare_command(
     if suite:
         if cc:
             raise AckademyError("compare: --cc is for scenario files; a suite lists its schemes")
-        chosen = _engine(engine, address, jobs)
-        _league(league.load(suite), runs, backend, only, html, out, chosen, console)
+        entrants = league.load(suite)
+        games = league.matches(entrants, runs or entrants.runs, backend, only)
+        page = html or REPORTS / f"league-{entrants.name}-{backend}.html"
+        _league(entrants, games, out, _engine(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
     found = compare.contenders(scenarios or [], _names(cc), settings, runs or 5, 200.0, backend)
@@ -213,27 +218,26 @@ def compare_command(
 
 def _league(
     suite: league.Suite,
-    runs: int | None,
-    backend: Backend,
-    only: str,
-    html: Path | None,
+    games: Sequence[league.Match],
     out: Path,
     engine: engines.Engine,
-    console: Console,
+    page: Path,
+    markdown: Path | None,
 ) -> None:
     """Run what is not there of a league, print it and write its page."""
-    began = time.monotonic()
-    found = league.matches(suite, runs or suite.runs, backend, only)
+    console, began = Console(), time.monotonic()
     folder = out / f"league-{suite.name}"
-    cells = [cell for match in found for cell in match.cells]
+    cells = [cell for game in games for cell in game.cells]
     batch = _run_cells(cells, folder, engine, console, f"league {suite.name}")
-    results = league.results(found, folder)
+    results = league.results(games, folder)
     spent_s = time.monotonic() - began
     console.print(terminal_league.tables(results, console))
     console.print(terminal.kernel_notes([run for result in results for run in result.kernel_runs]))
-    page = html or REPORTS / f"league-{suite.name}{'-kernel' if backend == 'kernel' else ''}.html"
     write(page, league_report.page(suite, results, spent_s, _command()))
     console.print(f"report: {page}", highlight=False)
+    if markdown:
+        write(markdown, league_markdown.tables(results, _command()))
+        console.print(f"tables: {markdown}", highlight=False)
     console.print(terminal.effort(batch, spent_s), highlight=False)
     _report_failures(batch)
 

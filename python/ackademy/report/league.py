@@ -76,7 +76,7 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
             "planes",
             "Throughput against delay",
             "Means over runs with their 95 % intervals; upper left is best.",
-            join((legend(mark), _planes(networks, mark))),
+            join((legend(_playing(mark, networks)), _planes(networks, mark))),
         ),
         Section(
             "numbers",
@@ -98,6 +98,14 @@ def _by_network(found: Sequence[Result]) -> dict[str, list[Result]]:
         if result.n_runs and not math.isnan(result.value(MERIT)):
             networks.setdefault(result.network, []).append(result)
     return networks
+
+
+def _playing(
+    mark: Mapping[str, str], networks: Mapping[str, Sequence[Result]]
+) -> Mapping[str, str]:
+    """Markers of the schemes that have results."""
+    present = {result.scheme for rows in networks.values() for result in rows}
+    return {name: classes for name, classes in mark.items() if name in present}
 
 
 def _won_by_learned(networks: Mapping[str, Sequence[Result]]) -> str:

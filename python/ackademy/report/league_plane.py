@@ -38,11 +38,14 @@ def legend(mark: Mapping[str, str]) -> Markup:
 
 
 def plane(results: Sequence[Result], mark: Mapping[str, str]) -> Markup:
-    """One panel: delay to the right, on a logarithmic axis, and throughput upwards."""
+    """One panel: delay to the right, on a logarithmic axis, and throughput upwards.
+
+    The axes hold the means; a whisker that is longer is cut off.
+    """
     shown = [result for result in results if _place(result)]
     network = results[0].match.network
-    delays = [value for result in shown for value in _ends(result, DELAY) if value > 0.0]
-    rates = [value for result in shown for value in _ends(result, THROUGHPUT)]
+    delays = [result.value(DELAY) for result in shown]
+    rates = [result.value(THROUGHPUT) for result in shown]
     bottom, top = padded(min(rates), max(rates))
     frame = Frame(
         Axis(
