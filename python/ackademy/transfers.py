@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from ackademy.cells import Cell
-from ackademy.errors import ExperimentError
+from ackademy.errors import ExperimentError, ScenarioError
 from ackademy.run import read_text, simulate
 
 BETA_UNITS = 100
@@ -102,13 +102,18 @@ class Simulated:
     known: dict[Setting, Transfer] = field(default_factory=dict)
 
     @classmethod
-    def of_file(cls, path: Path, overrides: Mapping[str, str] | None = None) -> Simulated:
+    def of_file(
+        cls,
+        path: Path,
+        overrides: Mapping[str, str] | None = None,
+        controller: str = "cubic_ns3",
+    ) -> Simulated:
         """Transfers of a scenario file.
 
         Raises:
             ScenarioError: if it cannot be read.
         """
-        return cls(read_text(path), str(path), overrides or {})
+        return cls(read_text(path), str(path), overrides or {}, controller)
 
     def __call__(self, setting: Setting) -> Transfer:
         """The transfer, from memory where it has been made before."""
@@ -129,6 +134,20 @@ class Simulated:
             overrides=tuple((links | dict(self.overrides)).items()),
             params=(("beta", setting.beta), ("c", setting.c)),
         )
+
+
+def scenario_file() -> Path:
+    """`scenarios/knott2023.toml` here, above, or in the source checkout.
+
+    Raises:
+        ScenarioError: if it is in none of them.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
+        path = folder / "scenarios" / "knott2023.toml"
+        if path.is_file():
+            return path
+    raise ScenarioError("scenarios/knott2023.toml: not here nor above; run this in the repository")
 
 
 def from_flow(flow: Mapping[str, int]) -> Transfer:

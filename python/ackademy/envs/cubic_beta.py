@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from ackademy.errors import ScenarioError
 from ackademy.transfers import (
     BETA_UNITS,
     C_GRID,
@@ -23,6 +21,7 @@ from ackademy.transfers import (
     Transfer,
     Transfers,
     beta_grid,
+    scenario_file,
 )
 
 Tuned = Literal["beta", "c"]
@@ -33,9 +32,10 @@ THROUGHPUT_REWARD = 10.0
 LOSS_REWARD = -2000.0
 
 Observation = npt.NDArray[np.float64]
+Action: TypeAlias = "int | np.integer[Any] | npt.NDArray[np.integer[Any]]"
 
 
-class CubicBeta(gym.Env[Observation, Any]):
+class CubicBeta(gym.Env[Observation, Action]):
     """One step is one whole transfer with the parameters that the action has just changed.
 
     ## Observation
@@ -52,20 +52,20 @@ class CubicBeta(gym.Env[Observation, Any]):
     ## Action
 
     `Discrete(3)` for one parameter, `MultiDiscrete([3, 3])` for two: 0 lowers, 1 keeps, 2 raises it
-    by one place of its grid; at an end of the grid it stays. beta moves by `beta_step` and stays that
-    far from 0 and 1, C moves by a factor of 2 in [0.025, 6.4].
+    by one place of its grid; at an end of the grid it stays. beta moves by `beta_step` and stays
+    that far from 0 and 1, C moves by a factor of 2 in [0.025, 6.4].
 
     ## Reward
 
-    `10 * throughput − 2000 * loss`, throughput in packets/s and loss in per cent, or as a fraction:
+    `10 * throughput − 2000 * loss`, throughput in packets/s and loss in per cent or as a fraction:
     the form of PCC-RL (Jay et al. 2019) without its latency term. The unit changes no order of
-    settings, but it changes the sign: in per cent every reward is negative, and a table that starts at
-    0 is then optimistic and tries everything.
+    settings, but it changes the sign: in per cent every reward is negative, and a table that starts
+    at 0 is then optimistic and tries everything.
 
     ## Start and end
 
-    `reset` puts the parameters back to the defaults (beta 0.7, C 0.4) and makes a transfer with them.
-    Episodes do not end of themselves; the registered environment is truncated after 100 steps.
+    `reset` puts the parameters back to the defaults (beta 0.7, C 0.4) and makes a transfer with
+    them. Episodes do not end of themselves; the registered environment is cut after 100 steps.
 
     Nothing is random: `seed` is taken and changes nothing, and equal transfers are made once.
 
@@ -119,10 +119,10 @@ class CubicBeta(gym.Env[Observation, Any]):
         transfer = self.transfers(self.setting)
         return self._observe(transfer), self._info(transfer)
 
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Change the parameters, make a transfer, and say what came of it."""
         if self.tunes_c:
-            beta_action, c_action = (int(part) for part in action)
+            beta_action, c_action = (int(part) for part in np.asarray(action))
             self._c = min(max(self._c + c_action - 1, 0), len(C_GRID) - 1)
         else:
             beta_action = int(action)
@@ -153,17 +153,3 @@ class CubicBeta(gym.Env[Observation, Any]):
 
     def _info(self, transfer: Transfer) -> dict[str, Any]:
         return {"transfer": transfer, "setting": self.setting}
-
-
-def scenario_file() -> Path:
-    """`scenarios/knott2023.toml` here, above, or in the source checkout.
-
-    Raises:
-        ScenarioError: if it is in none of them.
-    """
-    here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[3]):
-        path = folder / "scenarios" / "knott2023.toml"
-        if path.is_file():
-            return path
-    raise ScenarioError("scenarios/knott2023.toml: not here nor above; pass `transfers`")

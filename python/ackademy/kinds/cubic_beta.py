@@ -1,4 +1,4 @@
-"""Learning CUBIC's beta (Knott 2023): learners by rates by seeds, on simulated or recorded transfers.
+"""Learning CUBIC's beta (Knott 2023): learners by rates by seeds, on given transfers.
 
 docs/papers/knott2023.md explains the files: `[[learner]]` says what learns and on which transfers,
 `[[published]]` what the paper printed for a rate, `[[claim]]` is as in every experiment file, with
@@ -368,7 +368,9 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
     transfers = (
         Recorded.of_file(folder / recorded)
         if recorded
-        else Simulated.of_file((folder / scenario).resolve(), overrides)
+        else Simulated.of_file(
+            (folder / scenario).resolve(), overrides, entry.string("controller", "cubic_ns3")
+        )
     )
     unit = entry.string("loss_unit", "percent")
     if unit not in ("percent", "fraction"):

@@ -1,7 +1,7 @@
 """Runs Q-learning on CUBIC's beta and keeps what its figures need.
 
-There is a folder per learner, rate and seed. It is named by the hash of everything it depends on: the recipe, the environment, the transfers
-and the code that learns.
+There is a folder per learner, rate and seed. It is named by the hash of everything it depends on:
+the recipe, the environment, the transfers and the code that learns.
 """
 
 from __future__ import annotations

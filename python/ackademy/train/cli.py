@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ackademy import engines
 from ackademy.errors import TrainingError
-from ackademy.train import lp_tcp
+from ackademy.train import cubic_beta, lp_tcp
 from ackademy.train.collecting import Phase, Recording
 from ackademy.train.forest import Growth
 from ackademy.train.lp_tcp import Recipe, Workshop
@@ -31,6 +31,9 @@ app = typer.Typer(
 @app.callback()
 def _root() -> None:
     """Train learned controllers."""
+
+
+app.command("cubic-beta")(cubic_beta.cubic_beta_command)
 
 
 @app.command("lp-tcp")
