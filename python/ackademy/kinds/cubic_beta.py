@@ -221,9 +221,7 @@ class BetaStudy:
 
     def collect(self, runs: int, folder: Path) -> BetaFindings:
         """Read what is there."""
-        outcomes = tuple(
-            _collect(learner, rate, runs, folder) for learner, rate in self.pairs()
-        )
+        outcomes = tuple(_collect(learner, rate, runs, folder) for learner, rate in self.pairs())
         by_name = {outcome.name: outcome for outcome in outcomes}
 
         def samples(claim: Claim) -> Callable[[tuple[str, str]], FloatArray]:
@@ -295,9 +293,7 @@ def estimate(outcome: Outcome, measure: str) -> Interval | None:
     return t_interval(values(outcome, measure)) if outcome.trainings else None
 
 
-def known_transfers(
-    learner: Learner, rate_mbps: float, folder: Path
-) -> dict[Setting, Transfer]:
+def known_transfers(learner: Learner, rate_mbps: float, folder: Path) -> dict[Setting, Transfer]:
     """Every transfer of a learner at a rate, simulated ones from their cells.
 
     Raises:
@@ -403,7 +399,11 @@ def _claim(entry: TomlTable, rows: Sequence[tuple[str, str]]) -> Claim:
 
 def _numbers(item: TomlTable, name: str) -> list[float]:
     value = item.values.get(name)
-    if not isinstance(value, list) or not value or not all(isinstance(v, int | float) for v in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(v, int | float) for v in value)
+    ):
         raise item.error(name, value, "a list of numbers")
     return [float(entry) for entry in value]
 

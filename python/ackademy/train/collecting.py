@@ -123,18 +123,27 @@ def record(recording: Recording, folder: Path) -> Sends:
         TrainingError: if nothing is lost.
         ScenarioError: if the scenario cannot be read.
     """
-    scenario = recording.scenario(folder)
-    counted = _core.collect_sends(scenario, recording.seed, keep_one_in=COUNT_ONLY)
+    scenario, label = recording.scenario(folder), str(recording.setup)
+    return sample(scenario, recording.seed, recording.phase, label)
+
+
+def sample(scenario: _core.Scenario, seed: int, phase: Phase, label: str) -> Sends:
+    """Transmissions of any network's senders, as `record`; `label` names it in errors.
+
+    Raises:
+        TrainingError: if nothing is lost.
+    """
+    counted = _core.collect_sends(scenario, seed, keep_one_in=COUNT_ONLY)
     losses = int(counted["n_drops"])
     if losses == 0:
         raise TrainingError(
-            f"{recording.setup}: no packet is lost in {recording.duration_s:g} s: nothing to learn"
+            f"{label}: no packet is lost in {scenario.duration_s:g} s: nothing to learn"
         )
     delivered = int(counted["n_sends"]) - losses
     keep_one_in = math.ceil(delivered / max(ROWS_MAX - losses, 1))
-    found = _core.collect_sends(scenario, recording.seed, keep_one_in=keep_one_in)
+    found = _core.collect_sends(scenario, seed, keep_one_in=keep_one_in)
     kept = found["phase"] == CONGESTION_AVOIDANCE
-    if recording.phase == "all":
+    if phase == "all":
         kept[:] = True
     return Sends(
         features=found["features"][kept],
