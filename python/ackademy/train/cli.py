@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ackademy import engines
 from ackademy.errors import TrainingError
-from ackademy.train import cubic_beta, lp_tcp
+from ackademy.train import cubic_beta, lp_tcp, network
 from ackademy.train.collecting import Phase, Recording
 from ackademy.train.forest import Growth
 from ackademy.train.lp_tcp import Recipe, Workshop
@@ -95,6 +95,38 @@ def lp_tcp_command(
     for entry in chosen:
         recording = Recording(entry, seed, duration_s, pieces, phase)
         _train(Recipe(recording, delivered_per_loss, growth, runs), workshop, out, console)
+
+
+@app.command("lp-tcp-on")
+def lp_tcp_on_command(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
+    out: Annotated[Path, typer.Option(help="The policy's folder.")],
+    seed: Annotated[int, typer.Option(min=0, help="Of recording and fitting.")] = 1,
+    duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 1000.0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Another value for a field of the file.", metavar="FIELD=TOML"),
+    ] = None,
+    work: Annotated[Path, typer.Option(help="Where simulations are kept.")] = Path("runs"),
+) -> None:
+    """Train LP-TCP's loss predictor for a network of your own.
+
+    Examples:
+        ackademy train lp-tcp-on scenarios/wire/case1_clean.toml --out policies/lp_tcp/wire_case1
+    """
+    jobs = engines.core_count()
+    pairs = tuple((name, value) for name, _, value in (s.partition("=") for s in settings or ()))
+    course = network.Course(scenario, seed, duration_s, settings=pairs)
+    folder = work / "train" / "lp_tcp_on" / out.name
+    pupil = network.train(course, out, folder, engines.local(jobs), jobs)
+    chosen = pupil.chosen
+    Console().print(
+        f"{scenario.stem}: {pupil.n_losses} losses, F1 {pupil.th0.f1:.3f} at th₀ = "
+        f"{pupil.th0.threshold:g}; threshold {chosen.threshold:g}: M_e {chosen.m_e:.4f}; "
+        f"{len(pupil.content) / 1e6:.2f} MB\npolicy: {out}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def scenario_folder() -> Path:

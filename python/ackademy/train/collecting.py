@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -136,19 +137,27 @@ def record(recording: Recording, folder: Path) -> Sends:
         TrainingError: if nothing is lost.
         ScenarioError: if the scenario cannot be read.
     """
-    scenario = recording.scenario(folder)
-    seeds = recording.seeds
+    scenario, label = recording.scenario(folder), str(recording.setup)
+    return sample(scenario, recording.seeds, recording.phase, label)
+
+
+def sample(scenario: _core.Scenario, seeds: Sequence[int], phase: Phase, label: str) -> Sends:
+    """Transmissions of any network's senders, one run per seed, as `record`; `label` is for errors.
+
+    Raises:
+        TrainingError: if nothing is lost.
+    """
     counted = [_core.collect_sends(scenario, seed, keep_one_in=COUNT_ONLY) for seed in seeds]
     losses = sum(piece["n_drops"] for piece in counted)
     if losses == 0:
         raise TrainingError(
-            f"{recording.setup}: no packet is lost in {recording.duration_s:g} s: nothing to learn"
+            f"{label}: no packet is lost in {scenario.duration_s:g} s: nothing to learn"
         )
     delivered = sum(piece["n_sends"] for piece in counted) - losses
     keep_one_in = math.ceil(delivered / max(ROWS_MAX - losses, 1))
     pieces = [_core.collect_sends(scenario, seed, keep_one_in=keep_one_in) for seed in seeds]
     kept = [piece["phase"] == CONGESTION_AVOIDANCE for piece in pieces]
-    if recording.phase == "all":
+    if phase == "all":
         kept = [np.ones_like(rows) for rows in kept]
     starts = [scenario.duration_s * index for index in range(len(pieces))]
     return Sends(
