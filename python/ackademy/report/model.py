@@ -13,6 +13,8 @@ from ackademy.report.markup import Markup, element, join
 from ackademy.report.page import Head, Section, document
 from ackademy.report.plot import Axis, Frame
 
+LEAD = "Dots: measured. Lines: the fluid model. Rings: the square-root law."
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -72,7 +74,7 @@ def page(study: Described, points: Sequence[Point], assumptions: Sequence[Assump
     return document(
         head,
         [
-            Section("cases", "Cases", "Dots: measured. Lines: the model.", join(charts)),
+            Section("cases", "Cases", LEAD, join(charts)),
             Section("assumptions", "Assumptions", "", element("ul", join(notes))),
         ],
     )
@@ -99,6 +101,12 @@ def _chart(case: str, points: Sequence[Point]) -> Markup:
             )
         )
         keys.append(element("li", element("i", class_=f"key s{index}"), scheme))
+        law = np.array([np.nan if point.law is None else point.law for point in line])
+        if np.isfinite(law).any():
+            rings = frame.dots(x, law)
+            ring = element("path", class_="ring", d=rings), element("path", class_="hole", d=rings)
+            content.append(element("g", *ring, class_=f"s{index}"))
+            keys.append(element("li", element("i", class_="key ring"), f"{scheme}, law"))
     legend = element("ul", join(keys), class_="legend")
     drawing = frame.draw(content, label=f"{case}: share of the link by loss", class_="figure")
     caption = element("figcaption", element("b", case.capitalize()))
