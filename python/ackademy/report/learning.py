@@ -21,7 +21,7 @@ from ackademy.report.numbers import NONE, significant, with_interval
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.paper import VERDICTS, describe
 from ackademy.report.plot import Axis, Frame, thin
-from ackademy.transfers import C_UNITS, DEFAULT_C
+from ackademy.transfers import C_UNITS, DEFAULT_C, Recorded
 
 N_BUCKETS = 250
 HEADINGS: Mapping[Figure, tuple[str, str]] = {
@@ -80,7 +80,13 @@ def _facts(findings: BetaFindings) -> dict[str, str]:
     steps = sum(
         int(training.visits["count"].sum()) for outcome in trained for training in outcome.trainings
     )
-    distinct = len({id(t) for outcome in trained for t in outcome.known.values()})
+    distinct = len(
+        {
+            (isinstance(outcome.learner.transfers, Recorded), setting, transfer)
+            for outcome in trained
+            for setting, transfer in outcome.known.items()
+        }
+    )
     facts = {
         "learners trained": str(n_trainings),
         "steps of learning": f"{steps / 1e6:.1f} million",
@@ -307,18 +313,21 @@ def _legend(keys: Sequence[tuple[str, str]]) -> Markup:
 
 def _numbers(findings: BetaFindings) -> Section:
     study = findings.study
-    heads = ["learner", "", "runs"]
+    heads = ["learner", "runs"]
     for measure in study.columns:
         heads.append(f"{MEASURES[measure].label} {MEASURES[measure].unit}".rstrip())
     rows = []
     for rate in study.rates_mbps:
         printed = study.published.get(group_of(rate))
+        if len(study.rates_mbps) > 1:
+            name = element("th", group_of(rate), colspan=len(heads))
+            rows.append(element("tr", name, class_="group"))
         if printed:
-            rows.append(_row(["published", group_of(rate), ""], [_printed(printed, study.columns)]))
+            rows.append(_row(["published", ""], [_printed(printed, study.columns)]))
         for outcome in findings.outcomes:
             if outcome.rate_mbps == rate and outcome.trainings:
                 cells = [_cell(outcome, measure, printed or {}) for measure in study.columns]
-                names = [outcome.learner.name, group_of(rate), str(len(outcome.trainings))]
+                names = [outcome.learner.name, str(len(outcome.trainings))]
                 rows.append(_row(names, [join(cells)]))
     table = element(
         "table",
