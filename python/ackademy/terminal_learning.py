@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from rich.console import Group
+from collections.abc import Sequence
+
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from ackademy.kinds.cubic_beta import MEASURES, BetaFindings, Outcome, estimate, group_of
 from ackademy.report.numbers import NONE, significant, with_interval
-from ackademy.terminal import assumptions_table, claims_table, headed_table
+from ackademy.terminal import assumptions_table, claims_table, fitting, headed_table
 
 
-def tables(findings: BetaFindings) -> Group:
-    """One table per rate, then what is claimed and what is assumed."""
+def tables(findings: BetaFindings, console: Console) -> Group:
+    """A table or more per rate, then what is claimed and what is assumed."""
     study = findings.study
     parts: list[Table | Text] = [Text(study.about, style="dim")]
-    parts += [_rate_table(findings, rate) for rate in study.rates_mbps]
+    for rate in study.rates_mbps:
+        parts += _rate_tables(findings, rate, console)
     runs = max((len(outcome.trainings) for outcome in findings.outcomes), default=0)
     note = f"Mean ± half the 95 % interval over {runs} learners, each with a seed of its own."
     parts.append(Text(note, style="dim"))
@@ -25,35 +28,39 @@ def tables(findings: BetaFindings) -> Group:
     return Group(*parts)
 
 
-def _rate_table(findings: BetaFindings, rate_mbps: float) -> Table:
-    """Measures down, learners across: learners are few, measures many."""
+def _rate_tables(findings: BetaFindings, rate_mbps: float, console: Console) -> list[Table]:
+    """Two learners side by side; more of them one below the other."""
     study = findings.study
     outcomes = [outcome for outcome in findings.outcomes if outcome.rate_mbps == rate_mbps]
-    printed = study.published.get(group_of(rate_mbps), {})
     title = f"{study.item}: {study.title}, {group_of(rate_mbps)}"
-    if len(outcomes) > 3:
-        return _many(title, study.columns, outcomes)
+    if len(outcomes) > 2:
+        names = {"learner": [outcome.learner.name for outcome in outcomes]}
+        numbers = {
+            _label(measure): [_cell(outcome, measure, None) for outcome in outcomes]
+            for measure in study.columns
+        }
+        return fitting(title, names, numbers, console)
+    return [_side_by_side(title, findings, outcomes, group_of(rate_mbps))]
+
+
+def _side_by_side(
+    title: str, findings: BetaFindings, outcomes: Sequence[Outcome], group: str
+) -> Table:
+    study = findings.study
+    printed = study.published.get(group, {})
     heads = (["published"] if study.published else []) + [o.learner.name for o in outcomes]
     table = headed_table(title, [""], heads)
     for measure in study.columns:
-        label = f"{MEASURES[measure].label} {MEASURES[measure].unit}".rstrip()
         cells = [_cell(outcome, measure, printed.get(measure)) for outcome in outcomes]
         if study.published:
             value = printed.get(measure)
             cells.insert(0, Text(NONE if value is None else significant(value), style="dim"))
-        table.add_row(label, *cells)
+        table.add_row(_label(measure), *cells)
     return table
 
 
-def _many(title: str, columns: tuple[str, ...], outcomes: list[Outcome]) -> Table:
-    """Learners down, measures across."""
-    heads = [f"{MEASURES[m].label} {MEASURES[m].unit}".rstrip() for m in columns]
-    table = headed_table(title, ["learner"], [])
-    for head in heads:
-        table.add_column(head, justify="right")
-    for outcome in outcomes:
-        table.add_row(outcome.learner.name, *(_cell(outcome, measure, None) for measure in columns))
-    return table
+def _label(measure: str) -> str:
+    return f"{MEASURES[measure].label} {MEASURES[measure].unit}".rstrip()
 
 
 def _cell(outcome: Outcome, measure: str, printed: float | None) -> Text:

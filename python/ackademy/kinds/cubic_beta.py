@@ -250,7 +250,7 @@ class BetaFindings:
         """Published and learned; claims; assumptions."""
         from ackademy import terminal_learning
 
-        return terminal_learning.tables(self)
+        return terminal_learning.tables(self, console)
 
     def csv(self) -> str:
         """One line per row and measure: learner, rate, measure, published, ours, interval, runs."""

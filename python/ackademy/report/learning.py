@@ -21,7 +21,7 @@ from ackademy.report.numbers import NONE, significant, with_interval
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.paper import VERDICTS, describe
 from ackademy.report.plot import Axis, Frame, thin
-from ackademy.transfers import C_UNITS, DEFAULT_C
+from ackademy.transfers import C_UNITS, DEFAULT_C, Recorded
 
 N_BUCKETS = 250
 HEADINGS: Mapping[Figure, tuple[str, str]] = {
@@ -33,12 +33,13 @@ HEADINGS: Mapping[Figure, tuple[str, str]] = {
     "refused": (
         "Refused writes per episode",
         "The paper calls them packet loss. Smallest, mean and largest of the 100 transfers of an "
-        "episode, one learner (seed 1); the dashed line is stock CUBIC.",
+        "episode, one learner (seed 1); the dashed line is stock CUBIC, the dotted one the mean "
+        "that the paper prints.",
     ),
     "throughput": (
         "Throughput per episode",
         "Smallest, mean and largest of the 100 transfers of an episode, one learner (seed 1); the "
-        "dashed line is stock CUBIC.",
+        "dashed line is stock CUBIC, the dotted one the mean that the paper prints.",
     ),
     "beta": ("Beta", "Over the 100 steps of the first episode, one half-way, and the last."),
     "sweep": (
@@ -79,7 +80,13 @@ def _facts(findings: BetaFindings) -> dict[str, str]:
     steps = sum(
         int(training.visits["count"].sum()) for outcome in trained for training in outcome.trainings
     )
-    distinct = len({id(t) for outcome in trained for t in outcome.known.values()})
+    distinct = len(
+        {
+            (isinstance(outcome.learner.transfers, Recorded), setting, transfer)
+            for outcome in trained
+            for setting, transfer in outcome.known.items()
+        }
+    )
     facts = {
         "learners trained": str(n_trainings),
         "steps of learning": f"{steps / 1e6:.1f} million",
@@ -126,7 +133,13 @@ def _figure(findings: BetaFindings, figure: Figure) -> Section:
         if figure == "grid":
             names = [o.learner.name for o in outcomes if o.learner.tunes_c]
         bodies = {
-            name: _cards([(o.name[1], draw(o)) for o in outcomes if o.learner.name == name])
+            name: _cards(
+                [
+                    (o.name[1], draw(o, findings.study.published.get(o.name[1], {})))
+                    for o in outcomes
+                    if o.learner.name == name
+                ]
+            )
             for name in names
         }
         body = tabs(figure, bodies)
@@ -141,31 +154,43 @@ def _cards(charts: Sequence[tuple[str, Markup]]) -> Markup:
     return element("div", join(cards), class_="strips")
 
 
-def _refused(outcome: Outcome) -> Markup:
-    default = 100.0 * outcome.default.refused_ratio
-    return _band(outcome, "refused", 100.0, default, "refused writes, %")
+def _refused(outcome: Outcome, printed: Mapping[str, float]) -> Markup:
+    marks = (100.0 * outcome.default.refused_ratio, printed.get("refused_mean"))
+    return _band(outcome, "refused", 100.0, marks, "refused writes, %")
 
 
-def _throughput(outcome: Outcome) -> Markup:
-    default = outcome.default.throughput_pps
-    return _band(outcome, "throughput", 1.0, default, "throughput, packets/s")
+def _throughput(outcome: Outcome, printed: Mapping[str, float]) -> Markup:
+    marks = (outcome.default.throughput_pps, printed.get("throughput_mean"))
+    return _band(outcome, "throughput", 1.0, marks, "throughput, packets/s")
 
 
-def _band(outcome: Outcome, column: str, scale: float, default: float, label: str) -> Markup:
+def _band(
+    outcome: Outcome,
+    column: str,
+    scale: float,
+    marks: tuple[float, float | None],
+    label: str,
+) -> Markup:
+    """Smallest, mean and largest of each episode; stock CUBIC and the published mean as lines."""
+    default, published = marks
     episodes = outcome.trainings[0].episodes
     x = np.arange(1.0, episodes.height + 1)
     low, middle, high = (
         scale * episodes[f"{column}_{part}"].to_numpy() for part in ("low", "mean", "high")
     )
-    ends = (min(low.min(), default), max(high.max(), default))
+    level = default if published is None else published
+    ends = (min(low.min(), default, level), max(high.max(), default, level))
     frame = Frame(Axis(0.0, float(x[-1]), "episode", n_ticks=4), _axis(*ends, label))
     content = [
         _stroke(frame, x, low, "s1 faint", "smallest"),
         _stroke(frame, x, high, "s1 faint", "largest"),
         _stroke(frame, x, middle, "s0", "mean"),
-        _dashes(frame, default),
+        _level(frame, default, "dashes"),
     ]
     keys = [("mean", "s0"), ("smallest and largest", "s1"), ("stock CUBIC", "dashes")]
+    if published is not None:
+        content.append(_level(frame, published, "dotted"))
+        keys.append(("published mean", "dotted"))
     return join((_legend(keys), _draw(frame, content, f"{label}, {outcome.name[1]}")))
 
 
@@ -188,7 +213,7 @@ def _stacked(outcome: Outcome) -> FloatArray:
     return np.stack([training.episodes["reward"].to_numpy() for training in outcome.trainings])
 
 
-def _beta(outcome: Outcome) -> Markup:
+def _beta(outcome: Outcome, _: Mapping[str, float]) -> Markup:
     traces = outcome.trainings[0].traces
     episodes = traces["episode"].unique().sort().to_list()
     frame = Frame(Axis(0.0, float(traces["step"].to_numpy().max()), "step"), Axis(0.0, 1.0, "beta"))
@@ -220,7 +245,7 @@ def _sweep(outcomes: Sequence[Outcome], rate_mbps: float) -> Markup:
     return join((_legend(keys), _draw(frame, content, f"refused writes by beta, {rate_mbps:g}")))
 
 
-def _grid(outcome: Outcome) -> Markup:
+def _grid(outcome: Outcome, _: Mapping[str, float]) -> Markup:
     cs = sorted({setting.c_thousandths for setting in outcome.known})
     lines = [(c, *_by_beta(outcome, c)) for c in cs]
     values = np.concatenate([refused for _, _, refused in lines])
@@ -245,7 +270,7 @@ def _by_beta(outcome: Outcome, c_thousandths: int) -> tuple[FloatArray, FloatArr
     return table[:, 0], table[:, 1]
 
 
-DRAWERS: Mapping[Figure, Callable[[Outcome], Markup]] = {
+DRAWERS: Mapping[Figure, Callable[[Outcome, Mapping[str, float]], Markup]] = {
     "refused": _refused,
     "throughput": _throughput,
     "beta": _beta,
@@ -263,9 +288,9 @@ def _stroke(frame: Frame, x: FloatArray, y: FloatArray, class_: str, name: str) 
     return element("path", class_=f"line {class_}", d=path, data_name=name)
 
 
-def _dashes(frame: Frame, value: float) -> Markup:
+def _level(frame: Frame, value: float, class_: str) -> Markup:
     ends = np.array([frame.x.low, frame.x.high])
-    return element("path", class_="line dashes", d=frame.line(ends, np.full(2, value)))
+    return element("path", class_=class_, d=frame.line(ends, np.full(2, value)))
 
 
 def _draw(frame: Frame, content: Sequence[Markup], label: str) -> Markup:
@@ -288,18 +313,21 @@ def _legend(keys: Sequence[tuple[str, str]]) -> Markup:
 
 def _numbers(findings: BetaFindings) -> Section:
     study = findings.study
-    heads = ["learner", "", "runs"]
+    heads = ["learner", "runs"]
     for measure in study.columns:
         heads.append(f"{MEASURES[measure].label} {MEASURES[measure].unit}".rstrip())
     rows = []
     for rate in study.rates_mbps:
         printed = study.published.get(group_of(rate))
+        if len(study.rates_mbps) > 1:
+            name = element("th", group_of(rate), colspan=len(heads))
+            rows.append(element("tr", name, class_="group"))
         if printed:
-            rows.append(_row(["published", group_of(rate), ""], [_printed(printed, study.columns)]))
+            rows.append(_row(["published", ""], [_printed(printed, study.columns)]))
         for outcome in findings.outcomes:
             if outcome.rate_mbps == rate and outcome.trainings:
                 cells = [_cell(outcome, measure, printed or {}) for measure in study.columns]
-                names = [outcome.learner.name, group_of(rate), str(len(outcome.trainings))]
+                names = [outcome.learner.name, str(len(outcome.trainings))]
                 rows.append(_row(names, [join(cells)]))
     table = element(
         "table",

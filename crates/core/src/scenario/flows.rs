@@ -11,6 +11,8 @@ use crate::params::{self, Loader, ParamError, ParamValue, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 
 const LINKS_MAX: usize = 250_000;
+/// Largest initial window, packets: all of them leave at once.
+const AT_ONCE_MAX: f64 = 1e6;
 
 impl Builder {
     /// What a flow says of its route fits the topology.
@@ -277,6 +279,7 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
     let rto_min_ms = pick!(rto_min_ms, 200.0, 200.0);
     let receiver_window_packets = pick!(receiver_window_packets, u64::MAX >> 1, 100_000);
     integer(&field!(receiver_window_packets), receiver_window_packets, 1..=u64::MAX >> 1)?;
+    let cwnd_packets = pick!(initial_cwnd_packets, 10.0, 2.0);
     let ssthresh = own.initial_ssthresh_packets.or(common.initial_ssthresh_packets);
     Ok(SenderConfig {
         recovery: if ns2 { Recovery::Ns2 } else { Recovery::Sack },
@@ -285,11 +288,7 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         ack: Bytes(ack),
         ack_every,
         ack_delay: span(&field!(ack_delay_ms), 0.0, pick!(ack_delay_ms, 40.0, 100.0))?,
-        initial_cwnd: packets(
-            &field!(initial_cwnd_packets),
-            pick!(initial_cwnd_packets, 10.0, 2.0),
-            1e6, // all leave at once
-        )?,
+        initial_cwnd: packets(&field!(initial_cwnd_packets), cwnd_packets, AT_ONCE_MAX)?,
         initial_ssthresh: match ssthresh.or(ns2.then_some(100_000.0)) {
             Some(value) => packets(&field!(initial_ssthresh_packets), value, 1e9)?,
             None => Bytes(u64::MAX),

@@ -159,7 +159,7 @@ impl SackSender {
         if now < self.release {
             return None;
         }
-        let lost = self.board.peek_lost().or_else(|| self.peek_rescue(supply));
+        let lost = self.board.peek_lost().or_else(|| self.peek_rescue(*supply));
         let size = match lost {
             Some(size) => u64::from(size),
             None if supply.unsent == 0 || self.receiver_full() => {
@@ -197,7 +197,7 @@ impl SackSender {
     }
 
     /// In fast recovery, with nothing new to send: what may be sent again on suspicion.
-    fn peek_rescue(&mut self, supply: &Supply) -> Option<u32> {
+    fn peek_rescue(&mut self, supply: Supply) -> Option<u32> {
         let idle = supply.unsent == 0 && matches!(self.episode, Episode::Fast(_));
         if idle && self.config.rescue { self.board.peek_rescue() } else { None }
     }

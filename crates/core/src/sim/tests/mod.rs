@@ -3,6 +3,8 @@ use super::*;
 use crate::record::Outcome;
 use crate::scenario::Scenario;
 
+mod writes;
+
 fn network(text: &str) -> Network {
     Scenario::parse(text, "test").unwrap_or_else(|error| panic!("{error}\n{text}")).network
 }
