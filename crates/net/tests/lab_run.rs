@@ -146,3 +146,26 @@ fn the_receiver_acknowledges_each_packet_if_asked() {
     assert!(acks_per_packet("ack_every = 1") > 0.95);
     assert!(acks_per_packet("ack_every = 2") < 0.75);
 }
+
+/// The scenario names a policy by its path, and the forest's gate acts on the kernel's flows.
+#[test]
+fn a_learned_gate_holds_packets_on_the_wire() {
+    let Some(_machine) = machine() else { return };
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/wire");
+    let text = std::fs::read_to_string(format!("{folder}/case1_clean.toml")).expect("a file");
+    let result = run(&["--beside", folder, "--set", "duration_s=6"], &text);
+    let capacity = share(&result, 0, 5.0) + share(&result, 1, 5.0);
+    let capacity = capacity + share(&result, 2, 5.0) + share(&result, 3, 5.0);
+    assert!(capacity > 0.85, "{capacity} of the link");
+    let counter = |name: &str| -> f64 {
+        let rows = column(&result, "counters", "name").iter();
+        let values = rows.zip(column(&result, "counters", "value"));
+        values.filter(|row| row.0 == name).filter_map(|row| row.1.as_f64()).sum()
+    };
+    assert!(counter("held") > 10.0, "{}", result["tables"]["counters"]);
+    assert!(counter("gate_questions") >= counter("asked"), "{}", result["tables"]["counters"]);
+    assert_eq!(result["agent"]["interval_ms"], 0.0, "every acknowledgement is told");
+    for served in result["agent"]["flows"].as_array().expect("a list") {
+        assert_eq!(served["fallbacks"], 0, "{served}");
+    }
+}

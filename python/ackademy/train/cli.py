@@ -102,7 +102,7 @@ def lp_tcp_on_command(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
     out: Annotated[Path, typer.Option(help="The policy's folder.")],
     seed: Annotated[int, typer.Option(min=0, help="Of recording and fitting.")] = 1,
-    duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 1000.0,
+    duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 3000.0,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another value for a field of the file.", metavar="FIELD=TOML"),

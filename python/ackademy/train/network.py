@@ -1,8 +1,11 @@
 """LP-TCP's loss predictor for a network of one's own: any scenario file instead of a paper's setup.
 
-The recipe is that of the setups: NewReno is recorded on the network, a forest is fitted to seven
-tenths of it, and of the candidates the threshold with the best M_e in simulations is chosen. What
-is recorded as lost is what queues dropped; random losses on the way are not for a window to learn.
+NewReno is recorded on the network, a forest is fitted to seven tenths of it, and of the candidates
+the threshold with the best M_e in simulations is chosen. What is recorded as lost is what queues
+dropped; random losses on the way are not for a window to learn. Otherwise than for the setups only
+transmissions in congestion avoidance are learnt from, as only these are gated: from slow start a
+forest learns that two packets for one acknowledgement are lost, and on another transport they are
+the end of a recovery.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ class Course:
     path: Path
     """a scenario; the controllers that its flows name are replaced"""
     seed: int = 1
-    duration_s: float = 1000.0
+    duration_s: float = 3000.0
     """to record"""
     growth: Growth = field(default_factory=lambda: Growth(max_leaves=256))
     runs: int = 3
@@ -95,7 +98,7 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     text, origin = read_text(course.path), str(course.path)
     overrides = course.overrides() | {"duration_s": repr(course.duration_s)}
     recorded = _core.Scenario.parse(text, origin, overrides)
-    sends = collecting.sample(recorded, [course.seed], "all", course.path.stem)
+    sends = collecting.sample(recorded, [course.seed], "ca", course.path.stem)
     early, late = sends.split(TRAIN_SHARE * course.duration_s)
     fitted = early.thinned(DELIVERED_PER_LOSS, course.seed)
     arrays = forest.fit(fitted.features, fitted.dropped, course.growth, course.seed, jobs, quiet)
@@ -158,7 +161,7 @@ ackademy train lp-tcp-on {course.path} --out {out}{settings}
 ```
 
 - Recorded: {course.duration_s:g} s of NewReno, seed {course.seed}: {pupil.n_sends} transmissions, \
-{pupil.n_losses} dropped by queues.
+{pupil.n_losses} dropped by queues; learnt from those in congestion avoidance.
 - Forest: {course.growth.trees} trees of at most {course.growth.max_leaves} leaves, scikit-learn \
 {scikit_learn_version()}; {DELIVERED_PER_LOSS} delivered packets per lost one.
 - F1 on the last three tenths: {pupil.th0.f1:.3f} at th₀ = {pupil.th0.threshold:g}.

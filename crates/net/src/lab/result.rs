@@ -60,7 +60,9 @@ pub struct Lateness {
 pub struct AgentReport {
     /// Longest time between samples.
     pub interval_ms: f64,
-    /// From a sample's measurement to the decision on it.
+    /// From a sample's measurement to the writing of the answer: wake-up and controller.
+    pub answer_us: Decision,
+    /// From a sample's measurement to the acknowledgement that obeys the answer.
     pub decision_us: Decision,
     /// One per flow that was under one of them.
     pub flows: Vec<AgentFlow>,

@@ -18,6 +18,7 @@ use crate::kernel::record::Totals;
 use crate::kernel::{self, Agent};
 use crate::link::emulator::{self, Emulator};
 use crate::link::fabric::{self, Fabric, FlowCounts};
+use crate::link::lateness;
 use crate::namespace::Namespace;
 use ackademy::ack_gate::gates;
 use ackademy::record::{FlowRow, Outcome, mean_ms};
@@ -180,7 +181,14 @@ fn interval(plan: &Plan, options: &Options) -> Span {
 }
 
 /// What the threads leave behind.
-type Ended = (Sent, emulator::Report, Option<Totals>);
+type Ended = (Sent, emulator::Report, Option<Served>);
+
+/// What the agent counted.
+struct Served {
+    totals: Totals,
+    /// From the making of a record to the writing of its answer.
+    answers: lateness::Lateness,
+}
 
 /// What runs at the same time.
 struct Threads<'a> {
@@ -214,7 +222,7 @@ impl Threads<'_> {
             let agent = agent.map(|mut agent| {
                 guarded(scope, "agent", stop, move || {
                     agent.run(stop_agent)?;
-                    Ok(agent.totals())
+                    Ok(Served { totals: agent.totals(), answers: agent.answers().clone() })
                 })
             });
             wait(stop, duration);
@@ -277,7 +285,7 @@ fn report(
     network: &Network,
     options: &Options,
     plan: Plan,
-    (mut sent, emulated, served, closed): (Sent, emulator::Report, Option<Totals>, Closed),
+    (mut sent, emulated, served, closed): (Sent, emulator::Report, Option<Served>, Closed),
 ) -> Report {
     let interval = interval(&plan, options);
     for (index, row) in sent.rows.iter_mut().enumerate() {
@@ -292,7 +300,12 @@ fn report(
     }
     let mut faults = std::mem::take(&mut sent.failures);
     faults.extend(network_faults(options.lateness_max, &emulated));
-    faults.extend(control_faults(&plan.flows, &sent, &closed, served.as_ref()));
+    faults.extend(control_faults(
+        &plan.flows,
+        &sent,
+        &closed,
+        served.as_ref().map(|served| &served.totals),
+    ));
     let outcome = Outcome {
         flows: sent.rows,
         links: emulated.network.links,
@@ -316,9 +329,13 @@ fn report(
             tun_drops: emulated.missed,
             packets: emulated.lateness.total(),
         },
-        agent: served.map(|totals| AgentReport {
+        agent: served.map(|served| AgentReport {
             interval_ms: interval.as_millis_f64(),
-            decision_us: Decision::new(&totals),
+            answer_us: Decision {
+                p50: micros(served.answers.quantile(0.5)),
+                p99: micros(served.answers.quantile(0.99)),
+            },
+            decision_us: Decision::new(&served.totals),
             flows: closed.served.into_values().collect(),
         }),
         kernel: KernelReport { release: release() },
