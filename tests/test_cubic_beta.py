@@ -71,6 +71,14 @@ def test_our_default_transfers_equal_ns3s_to_the_packet_at_6_and_12_mbps(
     assert simulated(setting) == recorded(setting)
 
 
+def test_our_default_transfer_at_8_mbps_refuses_and_retransmits_what_ns3s_does(
+    simulated: Simulated, recorded: Recorded
+) -> None:
+    ours, theirs = (transfers(Setting(8.0, 70)) for transfers in (simulated, recorded))
+    assert ours.refused == theirs.refused == 153
+    assert ours.retransmitted_packets == theirs.retransmitted_packets == 135
+
+
 def test_at_12_mbps_973_writes_are_accepted_whatever_beta_is(simulated: Simulated) -> None:
     assert {simulated(Setting(12.0, beta)).refused for beta in beta_grid(5)} == {27}
 

@@ -512,7 +512,7 @@ pub struct SenderSpec {
     #[serde(default)]
     pub prr: Option<bool>,
     /// `sack`: in recovery, with nothing new to send, segments that nothing says are lost are sent
-    /// again (RFC 6675 `NextSeg` rule 3, as ns-3 has it). Default false.
+    /// again (RFC 6675 `NextSeg` rule 3), with ns-3's pipe and its bound of PRR. Default false.
     #[serde(default)]
     pub rescue: Option<bool>,
     /// Reaction to congestion marks. Default `off`.

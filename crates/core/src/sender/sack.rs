@@ -325,7 +325,7 @@ impl SackSender {
         }
         self.answer_marks(now, ack, governor);
         self.finish_probe(now, ack.again, governor);
-        self.reduce(delivered.bytes, opened);
+        self.reduce(&delivered, opened);
         if advanced {
             self.arm_probe(now);
         } else if self.board.sacked_count() > 0 {
@@ -487,7 +487,7 @@ impl SackSender {
 
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
     /// (RFC 6675 section 5 step 4.3).
-    fn reduce(&mut self, delivered: u64, opened: bool) {
+    fn reduce(&mut self, delivered: &Delivered, opened: bool) {
         if !matches!(self.episode, Episode::Fast(_)) {
             return;
         }
@@ -498,17 +498,22 @@ impl SackSender {
         }
     }
 
-    /// RFC 6937 section 3.1, slow start reduction bound.
-    fn reduce_proportionally(&mut self, delivered: u64, opened: bool) {
+    /// RFC 6937 section 3.1, slow start reduction bound. With `rescue`, as in ns-3, an acknowledgement
+    /// of nothing that was sent again is answered by as much as it delivers and no more.
+    fn reduce_proportionally(&mut self, delivered: &Delivered, opened: bool) {
         let prr = &mut self.prr;
-        prr.delivered += delivered;
+        prr.delivered += delivered.bytes;
         let pipe = self.board.inflight();
         let ssthresh = self.allowed.cwnd;
         let sndcnt = if pipe > ssthresh {
             let share = u128::from(prr.delivered) * u128::from(ssthresh);
             (share.div_ceil(u128::from(prr.recover_fs)) as u64).saturating_sub(prr.out)
         } else {
-            let limit = prr.delivered.saturating_sub(prr.out).max(delivered) + self.packet;
+            let limit = if self.config.rescue && !delivered.repaired {
+                delivered.bytes
+            } else {
+                prr.delivered.saturating_sub(prr.out).max(delivered.bytes) + self.packet
+            };
             (ssthresh - pipe).min(limit)
         };
         // The first retransmission is not subject to the bound (RFC 6937 section 3).
@@ -536,7 +541,7 @@ impl SackSender {
                 }
                 let kind = if opened { LossKind::Gap } else { LossKind::More };
                 self.tell_loss(now, kind, lost, governor);
-                self.reduce(0, opened);
+                self.reduce(&Delivered::default(), opened);
             }
         }
     }

@@ -41,6 +41,8 @@ pub struct Delivered {
     pub timed: Time,
     /// Send time of the packet sent first among those sent once.
     pub timed_first: Time,
+    /// A packet sent more than once was cumulatively acknowledged, and not selectively before.
+    pub repaired: bool,
     /// A packet sent once arrived after one sent later (RFC 8985 section 6.2 step 3).
     pub reordered: bool,
 }
@@ -215,6 +217,7 @@ impl Scoreboard {
             self.outstanding -= u64::from(segment.size);
             if segment.flags & SACKED == 0 {
                 self.count(&segment, self.una, &mut delivered);
+                delivered.repaired |= segment.flags & AGAIN != 0;
             }
             if segment.flags & TWICE != 0 {
                 self.inflight -= u64::from(segment.size);

@@ -130,6 +130,19 @@ fn a_second_copy_counts_in_the_pipe_until_it_is_cumulatively_acknowledged() {
 }
 
 #[test]
+fn with_rescue_prr_exceeds_what_was_delivered_only_when_a_repair_is_acknowledged() {
+    let budget = |rescue: bool, repaired: bool| {
+        let mut bench = Bench::warm(&format!("rack = false\ntlp = false\nrescue = {rescue}"));
+        bench.sender.allowed.cwnd = 20 * MSS; // ssthresh, above the pipe of 10
+        let delivered = Delivered { bytes: MSS, repaired, ..Delivered::default() };
+        bench.sender.reduce_proportionally(&delivered, false);
+        bench.sender.prr.budget / MSS
+    };
+    assert_eq!((budget(false, false), budget(false, true)), (2, 2));
+    assert_eq!((budget(true, false), budget(true, true)), (1, 2));
+}
+
+#[test]
 fn losses_of_one_episode_are_answered_once() {
     let mut bench = Bench::warm(COUNTING);
     bench.ack(200, 1, &[(2, 5)]);
@@ -535,9 +548,11 @@ fn a_reduction_over_a_terabyte_in_flight_does_not_overflow() {
     bench.sender.prr.delivered = 1 << 39;
     bench.sender.prr.recover_fs = 1 << 40;
     bench.sender.allowed.cwnd = 1000;
-    bench.sender.reduce_proportionally(1000, false);
+    bench.sender.reduce_proportionally(&Delivered { bytes: 1000, ..Delivered::default() }, false);
     bench.sender.allowed.cwnd = 1 << 40;
-    bench.sender.reduce_proportionally(1 << 40, false);
+    bench
+        .sender
+        .reduce_proportionally(&Delivered { bytes: 1 << 40, ..Delivered::default() }, false);
 }
 
 // Pacing
