@@ -70,17 +70,17 @@ fn a_refusal_takes_one_packet_off_the_window_down_to_2() {
 }
 
 #[test]
-fn a_refusal_at_ssthresh_leads_to_slow_start_unless_ssthresh_follows() {
-    let threshold_after = |settings: &[(&str, ParamValue)]| {
+fn a_refusal_at_ssthresh_does_not_lead_to_slow_start_because_ssthresh_follows() {
+    let phase_after = |settings: &[(&str, ParamValue)]| {
         let mut lp_tcp = lp_tcp_with(30, 0.1, settings);
         lp_tcp.on_loss(&Loss { kind: LossKind::Gap, ..Loss::default() });
         lp_tcp.on_ack(&Ack { acked: Bytes(MSS), cwnd_limited: 1, ..Ack::default() });
         assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold);
         (lp_tcp.window.in_slow_start(), packets(&lp_tcp))
     };
-    assert_eq!(threshold_after(&[]), (true, 14));
-    let stay = [("below_ssthresh", ParamValue::Word("stay".to_owned()))];
-    assert_eq!(threshold_after(&stay), (false, 14));
+    assert_eq!(phase_after(&[]), (false, 14));
+    let back = [("below_ssthresh", ParamValue::Word("slow_start".to_owned()))];
+    assert_eq!(phase_after(&back), (true, 14));
 }
 
 #[test]
