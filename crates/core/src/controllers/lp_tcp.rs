@@ -31,14 +31,24 @@ pub const SPEC: Spec = Spec {
                     policy's own, and 0.5 where it has none (paper: chosen by simulation)",
             kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1.0 },
         },
+        Param {
+            name: "below_ssthresh",
+            about: "a refusal can take the window below `ssthresh`: `stay` lowers `ssthresh` with it \
+                    (derived: so the published 8.91 Mb/s at L = 50 come out); `slow_start` brings \
+                    the window back, as ns-2's test does",
+            kind: ParamKind::Choice(&["stay", "slow_start"]),
+        },
+        Param {
+            name: "cwnd_floor",
+            about: "packets that a refusal leaves in the window at least (proposed)",
+            kind: ParamKind::Number { default: 2.0, min: 1.0, max: 1000.0 },
+        },
     ],
     build: |flow, params| Box::new(LpTcp::new(flow, params)),
 };
 
 /// What a policy's metadata must say of its features.
 const LAYOUT: &str = "kong2018-55";
-/// The window that a refusal leaves at least, in packets (proposed: it keeps the ACK clock alive).
-const CWND_FLOOR: f64 = 2.0;
 
 /// A loss predictor.
 #[derive(Debug)]
@@ -92,6 +102,10 @@ pub struct LpTcp {
     state: SendState,
     policy: Arc<Policy>,
     bar: Bar,
+    /// Packets that a refusal leaves: two keep the ACK clock alive.
+    cwnd_floor: f64,
+    /// Whether a refusal keeps the flow in congestion avoidance.
+    stays: bool,
     asked: u64,
     held: u64,
 }
@@ -107,6 +121,8 @@ impl LpTcp {
             state: SendState::new(flow.mss),
             bar: policy.forest.bar(threshold),
             policy,
+            cwnd_floor: params.number("cwnd_floor"),
+            stays: params.choice("below_ssthresh") == "stay",
             asked: 0,
             held: 0,
         }
@@ -145,8 +161,11 @@ impl Controller for LpTcp {
     fn on_send(&mut self, send: &Send) -> Verdict {
         if self.refuses(send) {
             self.held += 1;
-            if self.window.cwnd > CWND_FLOOR {
-                self.window.cwnd = (self.window.cwnd - 1.0).max(CWND_FLOOR);
+            if self.window.cwnd > self.cwnd_floor {
+                self.window.cwnd = (self.window.cwnd - 1.0).max(self.cwnd_floor);
+            }
+            if self.stays {
+                self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd);
             }
             return Verdict::Hold;
         }

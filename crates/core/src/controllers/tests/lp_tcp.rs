@@ -20,6 +20,10 @@ fn policy(metadata: &[(&str, &str)]) -> Vec<u8> {
 
 /// In congestion avoidance with a window of `cwnd` packets.
 fn lp_tcp(cwnd: u64, threshold: f64) -> LpTcp {
+    lp_tcp_with(cwnd, threshold, &[])
+}
+
+fn lp_tcp_with(cwnd: u64, threshold: f64, settings: &[(&str, ParamValue)]) -> LpTcp {
     let flow = FlowInfo {
         mss: Bytes(MSS),
         initial_cwnd: Bytes(cwnd * MSS),
@@ -28,10 +32,11 @@ fn lp_tcp(cwnd: u64, threshold: f64) -> LpTcp {
         start: Time(0),
         seed: 1,
     };
-    let given = [
+    let mut given = vec![
         ("policy".to_owned(), ParamValue::Word("forest".to_owned())),
         ("threshold".to_owned(), ParamValue::Number(threshold)),
     ];
+    given.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     let mut load = |_: &str| Ok(policy(&[("features", "kong2018-55"), ("threshold", "0.9")]));
     let opened = params::open(SPEC.params, &given, &mut load).unwrap();
     LpTcp::new(&flow, &Params::resolve(SPEC.params, &opened).unwrap())
@@ -62,6 +67,27 @@ fn a_refusal_takes_one_packet_off_the_window_down_to_2() {
     });
     assert_eq!(windows, [3, 2, 2, 2]);
     assert_eq!(lp_tcp.counters(), [("asked", 4.0), ("held", 4.0)]);
+}
+
+#[test]
+fn a_refusal_at_ssthresh_does_not_lead_to_slow_start_because_ssthresh_follows() {
+    let phase_after = |settings: &[(&str, ParamValue)]| {
+        let mut lp_tcp = lp_tcp_with(30, 0.1, settings);
+        lp_tcp.on_loss(&Loss { kind: LossKind::Gap, ..Loss::default() });
+        lp_tcp.on_ack(&Ack { acked: Bytes(MSS), cwnd_limited: 1, ..Ack::default() });
+        assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold);
+        (lp_tcp.window.in_slow_start(), packets(&lp_tcp))
+    };
+    assert_eq!(phase_after(&[]), (false, 14));
+    let back = [("below_ssthresh", ParamValue::Word("slow_start".to_owned()))];
+    assert_eq!(phase_after(&back), (true, 14));
+}
+
+#[test]
+fn the_floor_of_a_refusal_can_be_set() {
+    let mut lp_tcp = lp_tcp_with(4, 0.25, &[("cwnd_floor", ParamValue::Number(3.0))]);
+    (0..3).for_each(|_| assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold));
+    assert_eq!(packets(&lp_tcp), 3);
 }
 
 #[test]
