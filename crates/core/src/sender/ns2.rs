@@ -162,7 +162,7 @@ impl Ns2Sender {
             }
             _ => Time(0),
         };
-        outgoing
+        outgoing.inspect(|&packet| self.stats.sent(packet))
     }
 
     /// Sends `next` and steps on; false if the application has no more or the controller holds.
@@ -220,7 +220,6 @@ impl Ns2Sender {
             size: if syn { SYN_BYTES } else { self.packet as u32 },
             again: seq <= self.highest_sent,
         };
-        self.stats.sent(outgoing);
         self.outbox.push_back(outgoing);
         if seq > self.highest_sent {
             self.highest_sent = seq;
