@@ -24,6 +24,8 @@ const PACKETS_PER_ACK: u64 = 2;
 /// a controller that does not gate.
 pub struct AckGate {
     inner: Box<dyn Coupled>,
+    /// Most packets that leave for one acknowledged.
+    burst: u64,
     flights: Vec<Option<Flight>>,
 }
 
@@ -65,14 +67,20 @@ struct Round {
     actual: u64,
     /// Acknowledgements that the record stands for.
     acks: u64,
-    /// Whether the window was full, so that what it admits leaves now.
-    fresh: bool,
+    /// Most packets that may leave now, if the window admits them.
+    fresh: u64,
 }
 
 impl AckGate {
     /// Puts `inner` behind a gate; one that does not gate is passed through untouched.
     pub fn new(inner: Box<dyn Coupled>) -> Self {
-        Self { inner, flights: Vec::new() }
+        Self { inner, burst: u64::MAX, flights: Vec::new() }
+    }
+
+    /// For a sender that lets out at most `burst` packets for each one acknowledged, however wide
+    /// its window: more are not asked about at once.
+    pub fn with_burst(self, burst: u64) -> Self {
+        Self { burst, ..self }
     }
 
     fn flight(&mut self, id: SubflowId) -> Option<&mut Flight> {
@@ -94,8 +102,7 @@ impl AckGate {
             holds_left -= u64::from(held);
             flight.inflight = flight.inflight.min(round.actual);
         }
-        let fresh = if round.fresh { QUESTIONS_MAX } else { 0 };
-        for _ in 0..fresh {
+        for _ in 0..round.fresh.min(QUESTIONS_MAX) {
             if held || !flight.has_room(inner, id) {
                 break;
             }
@@ -172,7 +179,7 @@ impl Coupled for AckGate {
             asked: 0,
             asked_late: 0,
         });
-        let first_window = Round { now: flow.start, late: 0, actual: 0, acks: 1, fresh: true };
+        let first_window = Round { now: flow.start, late: 0, actual: 0, acks: 1, fresh: u64::MAX };
         self.ask(id, &first_window);
     }
     fn subflow_removed(&mut self, id: SubflowId) {
@@ -183,6 +190,7 @@ impl Coupled for AckGate {
     }
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         self.inner.on_ack(id, ack);
+        let burst = self.burst;
         let Some(flight) = self.flight(id) else { return };
         let unasked = (ack.inflight.0 + ack.acked.0).saturating_sub(flight.inflight);
         flight.inflight = flight.inflight.saturating_sub(ack.acked.0).min(ack.inflight.0);
@@ -191,7 +199,8 @@ impl Coupled for AckGate {
             late: unasked / flight.packet,
             actual: ack.inflight.0,
             acks: ack.acked.0.div_ceil(PACKETS_PER_ACK * flight.packet).max(1),
-            fresh: ack.cwnd_limited == 1,
+            // What a window that was not full admits leaves when the application writes.
+            fresh: burst.saturating_mul(ack.acked.0.div_ceil(flight.packet)) * ack.cwnd_limited,
         };
         if ack.recovering == 1 {
             self.tell(id, &round);
@@ -217,7 +226,7 @@ impl Coupled for AckGate {
         let Some(flight) = self.flight(id) else { return };
         if flight.admitted < u64::MAX {
             let actual = flight.inflight;
-            let again = Round { now, late: 0, actual, acks: 1, fresh: true };
+            let again = Round { now, late: 0, actual, acks: 1, fresh: u64::MAX };
             self.ask(id, &again);
         }
     }

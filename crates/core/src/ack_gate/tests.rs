@@ -108,6 +108,16 @@ fn an_acknowledgement_asks_for_what_it_lets_out() {
 }
 
 #[test]
+fn a_sender_that_fills_its_window_slowly_is_asked_for_what_leaves() {
+    let (gate, asked) = gate(100);
+    let mut gate = gate.with_burst(3);
+    taken(&asked);
+    gate.on_ack(ID, &ack(50, 1, 3));
+    assert_eq!(taken(&asked), [(50.0, 3), (50.0, 4), (50.0, 5)], "the window has room for ten");
+    assert_eq!(window(&gate), 10);
+}
+
+#[test]
 fn a_held_packet_is_asked_for_again_with_the_next_acknowledgement() {
     let (mut gate, asked) = gate(9);
     assert_eq!(taken(&asked).len(), 10, "nine pass, the tenth is held");

@@ -18,6 +18,8 @@ use ackademy::units::{Bytes, Rate, Span, Time};
 
 /// Largest window that a sender obeys, as the simulator's, in bytes.
 const CWND_MAX: Bytes = Bytes(1 << 40);
+/// Packets that the BPF program lets out for one delivered: it raises the window by two more.
+const BURST: u64 = 3;
 /// A flow is its governor's only subflow.
 const SUBFLOW: SubflowId = SubflowId(0);
 
@@ -88,7 +90,7 @@ impl Adapter {
     /// Puts the flow under `governor`, which hears of what comes after the record `first`.
     pub fn new(flow: &Flow, first: &Record, governor: Box<dyn Coupled>) -> Self {
         let info = flow_info(flow);
-        let mut governor = AckGate::new(governor);
+        let mut governor = AckGate::new(governor).with_burst(BURST);
         governor.subflow_added(SUBFLOW, &info);
         Self {
             governor: Box::new(governor),
