@@ -102,6 +102,9 @@ impl AckGate {
             holds_left -= u64::from(held);
             flight.inflight = flight.inflight.min(round.actual);
         }
+        // No recovery goes on: what was lost has been sent again, also where loss and repair cancelled
+        // out in what is in flight.
+        flight.unrepaired = 0;
         for _ in 0..round.fresh.min(QUESTIONS_MAX) {
             if held || !flight.has_room(inner, id) {
                 break;

@@ -248,3 +248,17 @@ fn a_controller_that_does_not_gate_notices_nothing() {
     };
     assert_eq!(run("packet"), run("ack"));
 }
+
+/// A timer found the loss, and no acknowledgement told of its repair.
+#[test]
+fn what_leaves_after_a_recovery_is_new() {
+    let (mut gate, asked) = gate(100);
+    let loss = Loss { lost: Bytes(2 * PACKET), inflight: Bytes(10 * PACKET), ..Loss::default() };
+    gate.on_loss(ID, &loss);
+    gate.on_ack(ID, &ack(50, 4, 4));
+    asked.lock().unwrap().clear();
+    gate.on_ack(ID, &ack(60, 2, 2));
+    let again = |send: &Send| send.retransmission == 1;
+    let asked = asked.lock().unwrap();
+    assert!(!asked.is_empty() && !asked.iter().any(again), "{asked:?}");
+}

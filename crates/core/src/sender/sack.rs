@@ -159,8 +159,10 @@ impl SackSender {
         if now < self.release {
             return None;
         }
-        let lost = self.board.peek_lost().or_else(|| self.peek_rescue(*supply));
-        let size = match lost {
+        let repair = self.board.peek_lost();
+        let rescue = if repair.is_none() { self.peek_rescue(*supply) } else { None };
+        let again = repair.or(rescue);
+        let size = match again {
             Some(size) => u64::from(size),
             None if supply.unsent == 0 || self.receiver_full() => {
                 if self.board.inflight() < self.allowed.cwnd {
@@ -171,7 +173,7 @@ impl SackSender {
             }
             None => self.packet.min(supply.unsent.saturating_add(self.config.header.0)),
         };
-        if lost.is_none() && self.config.idle_restart {
+        if again.is_none() && self.config.idle_restart {
             self.restart_if_idle(now, governor);
         }
         if !self.window_allows(size) {
@@ -179,11 +181,20 @@ impl SackSender {
             self.release = Time(0);
             return None;
         }
-        if self.gates && !self.passes_gate(now, size, lost.is_some(), governor) {
-            return None;
+        if self.gates {
+            let seq = match rescue {
+                Some(_) => self.board.rescued(),
+                None => self.board.next_to_leave(),
+            };
+            if !self.passes_gate(now, (seq, size), again.is_some(), governor) {
+                // It is the controller, not the application, that limits what is in flight.
+                self.blocked_at = self.board.nxt();
+                self.release = Time(0);
+                return None;
+            }
         }
         let sent = self.rate.on_sent(now, self.board.inflight() == 0);
-        let outgoing = if lost.is_some() {
+        let outgoing = if again.is_some() {
             let again = self.board.send_lost(now, sent);
             let (seq, size) = again.or_else(|| self.board.send_rescue(now, sent))?;
             Outgoing { seq, size, again: true }
@@ -215,13 +226,19 @@ impl SackSender {
         inflight == 0 || inflight + size <= self.allowed.cwnd
     }
 
-    fn passes_gate(&mut self, now: Time, size: u64, again: bool, governor: &mut Governor) -> bool {
+    fn passes_gate(
+        &mut self,
+        now: Time,
+        (seq, size): (u64, u64),
+        again: bool,
+        governor: &mut Governor,
+    ) -> bool {
         let send = Send {
             now,
             size: Bytes(size),
             inflight: self.inflight(),
             retransmission: u64::from(again),
-            order: self.board.next_to_leave() - self.board.una() + 1,
+            order: seq - self.board.una() + 1,
         };
         let passes;
         (passes, self.allowed) = governor.ask(&send, self.packet);

@@ -165,6 +165,11 @@ impl Scoreboard {
         None
     }
 
+    /// The segment that `peek_rescue` announced.
+    pub fn rescued(&self) -> u64 {
+        self.rescued
+    }
+
     /// The segment that `peek_rescue` announced leaves again, beside its first copy.
     pub fn send_rescue(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
         let size = self.peek_rescue()?;
@@ -391,6 +396,7 @@ impl Scoreboard {
         for seq in self.una..self.nxt() {
             let segment = self.segments[(seq - self.una) as usize];
             if segment.flags & SACKED != 0 {
+                self.forget_second_copy(seq);
                 continue;
             }
             if segment.flags & LOST == 0 && (seq == self.una || segment.sent_at <= sent_before) {
@@ -402,6 +408,15 @@ impl Scoreboard {
         }
         self.judged = self.una;
         lost
+    }
+
+    /// A copy beside a delivered one is no longer taken to be in flight.
+    fn forget_second_copy(&mut self, seq: u64) {
+        let segment = &mut self.segments[(seq - self.una) as usize];
+        if segment.flags & TWICE != 0 {
+            segment.flags &= !TWICE;
+            self.inflight -= u64::from(segment.size);
+        }
     }
 
     fn get(&self, seq: u64) -> Option<&Segment> {

@@ -7,6 +7,7 @@
 use super::{Builder, Sim};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SubflowId, Verdict};
 use crate::rng::{Rng, Seed};
+use crate::scenario::GateSpec;
 use crate::scenario::network::{ConnectionPlan, Network};
 use crate::sensing::sends::SendState;
 use crate::units::Time;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Sends {
     /// What the sender knew right before: [`FEATURES`](crate::sensing::sends::FEATURES) numbers a row.
     pub features: Vec<f32>,
-    /// Whether a queue dropped this transmission.
+    /// Whether a queue dropped this transmission, or a copy of it that a link made.
     pub dropped: Vec<bool>,
     /// When it left.
     pub time_s: Vec<f64>,
@@ -40,7 +41,7 @@ pub struct Sampling {
     pub keep_one_in: u64,
 }
 
-/// Runs a network and keeps what its senders knew. `build` makes the controllers; `drive` brings a
+/// Runs a network, gates asked before each packet, and keeps what its senders knew. `build` makes the controllers; `drive` brings a
 /// simulation to its end, or stops it with an error.
 ///
 /// # Errors
@@ -56,7 +57,12 @@ pub fn collect<E>(
     build: &mut Builder<E>,
     drive: &mut dyn FnMut(&mut Sim) -> Result<(), E>,
 ) -> Result<Sends, E> {
-    let mut first = Sim::new(network, sampling.seed, build)?;
+    // Seen from an acknowledgement, questions would not be transmissions.
+    let mut network = network.clone();
+    for plan in &mut network.connections {
+        plan.sender.gate = GateSpec::Packet;
+    }
+    let mut first = Sim::new(&network, sampling.seed, build)?;
     first.drop_log = Some(Vec::new());
     drive(&mut first)?;
     let log = Arc::new(Mutex::new(Log {
@@ -70,7 +76,7 @@ pub fn collect<E>(
         let inner = build(plan)?;
         Ok(Box::new(Observed { inner, log: Arc::clone(&log), flows: Vec::new() }))
     };
-    let mut second = Sim::new(network, sampling.seed, &mut observed)?;
+    let mut second = Sim::new(&network, sampling.seed, &mut observed)?;
     drive(&mut second)?;
     drop(second);
     let sends = std::mem::take(&mut lock(&log).sends);
@@ -81,6 +87,7 @@ pub fn collect<E>(
 fn by_flow(mut log: Vec<(u32, u32)>, flows: usize) -> Vec<Vec<u32>> {
     let mut drops = vec![Vec::new(); flows];
     log.sort_unstable_by(|left, right| right.cmp(left));
+    log.dedup();
     for (flow, transmission) in log {
         drops[flow as usize].push(transmission);
     }

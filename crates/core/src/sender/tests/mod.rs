@@ -1,7 +1,7 @@
 //! What the tests of both senders share: a controller that does what it is told and notes what it
 //! hears, and a sender with its clock.
 use super::{Allowed, Governor, Outgoing, Supply};
-use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, SubflowId};
+use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Send, SubflowId, Verdict};
 use crate::scenario::{Scenario, SenderConfig};
 use crate::sim::packet::{Kind, Packet, SACK_BLOCKS};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -16,12 +16,21 @@ pub(super) struct Script {
     pub losses: Vec<Loss>,
     pub timer: Option<Time>,
     pub timer_calls: u32,
+    /// What it says of every packet, if it wants to be asked.
+    pub verdict: Option<Verdict>,
 }
 
 impl Script {
     pub fn new(packets: u64) -> Self {
         let control = Control::window(Bytes(packets * MSS));
-        Self { control, acks: Vec::new(), losses: Vec::new(), timer: None, timer_calls: 0 }
+        Self {
+            control,
+            acks: Vec::new(),
+            losses: Vec::new(),
+            timer: None,
+            timer_calls: 0,
+            verdict: None,
+        }
     }
 
     pub fn governor(&mut self) -> Governor<'_> {
@@ -47,6 +56,12 @@ impl Coupled for Script {
             LossKind::Timeout => self.control.cwnd = Bytes(MSS),
             _ => {}
         }
+    }
+    fn on_send(&mut self, _id: SubflowId, _send: &Send) -> Verdict {
+        self.verdict.unwrap_or_default()
+    }
+    fn gates(&self) -> bool {
+        self.verdict.is_some()
     }
     fn on_timer(&mut self, _id: SubflowId, _now: Time) {
         self.timer_calls += 1;

@@ -2,6 +2,7 @@
 //! whose ACKs are written by hand.
 use super::super::tests::{MSS, Script, ack, at, config, numbers};
 use super::*;
+use crate::control::Verdict;
 
 /// A sender with its controller and clock.
 struct Bench {
@@ -708,4 +709,24 @@ fn acks_of_what_was_never_sent_change_nothing() {
     bench.ack(202, 0, &[(0, 1)]);
     assert_eq!((bench.sender.board.una(), bench.pipe()), before);
     assert!(bench.script.acks.is_empty() && bench.script.losses.is_empty());
+}
+
+#[test]
+fn a_held_packet_waits_for_the_next_ack_and_not_for_pacing() {
+    let mut script = Script::new(10);
+    script.verdict = Some(Verdict::Send);
+    script.control.pacing_rate = Rate(8_000_000);
+    let fields = "ack_every = 1\ntlp = false";
+    let sender = SackSender::new(&config(fields), &script.governor());
+    let mut bench = Bench { sender, script, supply: Supply { unsent: u64::MAX }, now: 0 };
+    assert_eq!(bench.send(0), [Ok(0)]);
+    bench.script.verdict = Some(Verdict::Hold);
+    assert_eq!(bench.send(1), []);
+    assert!(bench.sender.deadline() > at(100), "asked again at {}", bench.sender.deadline());
+    bench.script.verdict = Some(Verdict::Send);
+    assert_eq!(bench.ack(50, 1, &[]), [Ok(1)]);
+    assert_eq!(
+        bench.script.acks[0].cwnd_limited, 1,
+        "the controller, not the application, held back"
+    );
 }

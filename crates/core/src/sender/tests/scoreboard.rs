@@ -137,3 +137,16 @@ fn counters_are_those_of_a_list() {
         }
     }
 }
+
+#[test]
+fn after_a_timeout_no_second_copy_of_a_delivered_packet_is_in_flight() {
+    let mut board = board(3);
+    for _ in 0..2 {
+        board.peek_rescue();
+        board.send_rescue(Time(10), SentState::default());
+    }
+    board.on_ack(&ack(0, &[(1, 2)]));
+    assert_eq!(board.inflight(), 400, "packet 0 twice, the second copy of packet 1, packet 2");
+    board.declare_after_timeout(Time(100));
+    assert_eq!(board.inflight(), 0);
+}

@@ -81,3 +81,26 @@ fn the_order_of_a_packet_lies_within_the_window() {
         assert!(order >= 1.0 && order <= cwnd.floor() + 2.0, "{order} of {cwnd}");
     }
 }
+
+#[test]
+fn a_gate_per_acknowledgement_does_not_change_what_is_recorded() {
+    let per_ack = CONTENTION.replace("recovery = \"ns2\"", "recovery = \"ns2\"\ngate = \"ack\"");
+    assert_ne!(per_ack, CONTENTION);
+    assert_eq!(collected(&per_ack, 20), collected(CONTENTION, 20));
+}
+
+#[test]
+fn packets_that_a_link_doubles_are_labelled_once_and_to_the_end() {
+    let text = "duration_s = 60\n\
+        [[link]]\nname = \"a\"\nrate_mbps = 20\ndelay_ms = 10\nduplicate_ratio = 0.02\n\
+        [[link]]\nname = \"b\"\nrate_mbps = 5\ndelay_ms = 10\n\
+        queue = { kind = \"drop_tail\", packets = 10 }\n\
+        [[link]]\nname = \"back\"\nrate_mbps = 100\ndelay_ms = 10\n\
+        [[flow]]\npath = [\"a\", \"b\"]\nreverse = [\"back\"]\n";
+    let sends = collected(text, 1);
+    let flow = &sim::run(&network(text), Seed(1)).unwrap().flows[0];
+    assert_eq!(sends.sends, flow.sent_packets);
+    assert!(sends.drops <= flow.queue_drops && sends.drops * 10 > flow.queue_drops * 8);
+    let last = (0..sends.flow.len()).rfind(|&row| sends.dropped[row]).unwrap();
+    assert!(sends.time_s[last] > 50.0, "{}", sends.time_s[last]);
+}
