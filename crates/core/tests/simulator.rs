@@ -83,8 +83,12 @@ impl Draw {
             ),
             3 => format!("\"codel\", packets = {packets}, ecn = {ecn}"),
             4 => {
-                let queues = 1 + self.below(64);
-                format!("\"fq_codel\", packets = {packets}, queues = {queues}, ecn = {ecn}")
+                let (queues, newton) = (1 + self.below(64), self.chance(0.5));
+                let device = if self.chance(0.5) { self.below(100) } else { 0 };
+                format!(
+                    "\"fq_codel\", packets = {packets}, queues = {queues}, ecn = {ecn}, \
+                     newton = {newton}, device_packets = {device}"
+                )
             }
             5 => format!("\"pie\", packets = {packets}, ecn = {ecn}"),
             _ => format!("\"drop_tail\", packets = {packets}"),
@@ -138,7 +142,7 @@ impl Draw {
 
     fn traffic(&mut self) -> String {
         let bytes = self.scale(1.0, 1e6);
-        let body = match self.below(8) {
+        let body = match self.below(9) {
             0 => {
                 format!("\"on_off\", mean_bytes = {bytes}, mean_off_s = {}", self.scale(1e-3, 0.5))
             }
@@ -160,6 +164,14 @@ impl Draw {
                 "\"cbr\", rate_mbps = {}, packet_bytes = {}",
                 self.scale(0.01, 20.0),
                 40 + self.below(1460)
+            ),
+            6 => format!(
+                "\"writes\", count = {}, write_bytes = {}, interval_ms = {}, \
+                 send_buffer_bytes = {}",
+                1 + self.below(1000),
+                1 + self.below(3000),
+                self.scale(0.1, 10.0),
+                3000 + self.below(200_000)
             ),
             _ => return String::new(),
         };
@@ -196,10 +208,14 @@ impl Draw {
             "deflation",
             "impatient",
             "handshake",
+            "rescue",
         ] {
             if self.chance(0.3) {
                 let _ = write!(text, "{name} = {}, ", self.chance(0.5));
             }
+        }
+        if self.chance(0.3) {
+            text += "gate = \"ack\", ";
         }
         let _ = write!(text, "ecn = \"{}\" }}", self.one(&["off", "classic", "accurate"]));
         text + "\n"
@@ -208,7 +224,6 @@ impl Draw {
     fn controller(&mut self) -> &'static str {
         let names: Vec<&'static str> = controllers::ALL
             .iter()
-            .filter(|spec| spec.runs_on_defaults())
             .map(|spec| spec.name)
             .chain(coupled::ALL.iter().map(|spec| spec.name))
             .collect();
@@ -216,7 +231,12 @@ impl Draw {
     }
 
     fn flow(&mut self, route: &str) -> String {
-        let mut text = format!("[[flow]]\n{route}controller = \"{}\"\n", self.controller());
+        let controller = self.controller();
+        let mut text = format!("[[flow]]\n{route}controller = \"{controller}\"\n");
+        if controller == "lp_tcp" {
+            let threshold = self.scale(0.01, 1.0);
+            let _ = writeln!(text, "params = {{ policy = \"policy\", threshold = {threshold} }}");
+        }
         if self.chance(0.3) {
             let _ = writeln!(text, "count = {}\nstart_step_s = 0.01", 1 + self.below(4));
         }
@@ -290,6 +310,9 @@ impl Draw {
 
 fn parse(text: &str) -> Scenario {
     let mut load = |name: &str| {
+        if name == "policy" {
+            return Ok(include_bytes!("files/lp_tcp/policy").to_vec());
+        }
         let model = Cellular {
             duration: Span::from_millis(2000),
             mean: Rate::from_mbps(5.0),
@@ -411,7 +434,11 @@ fn the_draws_reach_everything_there_is() {
     assert!(flows().map(|flow| flow.recoveries).sum::<u64>() > 1000);
     assert!(flows().map(|flow| flow.transfers).sum::<u64>() > 1000);
     assert!(flows().map(|flow| flow.received_packets).sum::<u64>() > 300_000);
-    for spec in controllers::ALL.iter().filter(|spec| spec.runs_on_defaults()) {
+    let held =
+        |counters: &[(&str, f64)]| counters.iter().any(|&(name, n)| name == "held" && n > 0.0);
+    assert!(flows().any(|flow| held(&flow.counters)));
+    assert!(flows().map(|flow| flow.refused_writes).sum::<u64>() > 100);
+    for spec in controllers::ALL {
         assert!(flows().any(|flow| flow.controller == spec.name && flow.received_packets > 100));
     }
 }
