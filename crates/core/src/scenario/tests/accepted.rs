@@ -105,15 +105,27 @@ fn with_controller_changes_every_flow_and_nothing_else() {
 
 #[test]
 fn a_controller_may_go_to_some_entries_only() {
-    let text = format!("{DUMBBELL}\n[[flow]]\nname = \"other\"\ncontroller = \"cubic\"\n");
+    let text = DUMBBELL.replace("[[flow]]", "[[flow]]\nname = \"three\"\ncount = 3");
+    let text = format!("{text}\n[[flow]]\nname = \"other\"\ncontroller = \"cubic\"\n");
     let scenario = Scenario::parse(&text, "mixed.toml").unwrap();
     let names = scenario.entry_names();
-    assert_eq!(names.last().map(String::as_str), Some("other"));
+    assert_eq!(names, ["three", "other"]);
     let mixed = scenario.with_controller_for("rl_tcp", &[], &|name| name == "other").unwrap();
     for (flow, old) in mixed.spec.flow.iter().zip(&scenario.spec.flow) {
         let chosen = flow.name.as_deref() == Some("other");
         assert_eq!(flow.controller, if chosen { "rl_tcp" } else { old.controller.as_str() });
     }
+    let governed = |scenario: &Scenario| -> Vec<String> {
+        let plans = scenario.network.connections.iter();
+        plans.map(|plan| format!("{} {}", plan.name, plan.controller)).collect()
+    };
+    assert_eq!(
+        governed(&mixed),
+        ["three_0 cubic", "three_1 cubic", "three_2 cubic", "other rl_tcp"]
+    );
+    let mixed = scenario.with_controller_for("rl_tcp", &[], &|name| name == "three").unwrap();
+    let expected = ["three_0 rl_tcp", "three_1 rl_tcp", "three_2 rl_tcp", "other cubic"];
+    assert_eq!(governed(&mixed), expected);
 }
 
 #[test]
