@@ -289,7 +289,7 @@ impl Draw {
 }
 
 fn parse(text: &str) -> Scenario {
-    let mut load = |name: &str| {
+    let mut load = |name: &str, _| {
         let model = Cellular {
             duration: Span::from_millis(2000),
             mean: Rate::from_mbps(5.0),
