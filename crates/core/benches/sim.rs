@@ -101,7 +101,8 @@ fn scenario(case: &Case) -> Scenario {
          start_spread_s = {}\n",
         if *flows > 1 { 1.0 } else { 0.0 }
     );
-    Scenario::parse_with(&text, "bench", &[], &mut |_| Ok(policy())).expect("the cases are valid")
+    Scenario::parse_with(&text, "bench", &[], &mut |_, _| Ok(policy()))
+        .expect("the cases are valid")
 }
 
 /// CPU time of this process in seconds (Linux: /proc/self/schedstat, nanoseconds).

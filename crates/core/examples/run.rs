@@ -7,7 +7,7 @@ fn main() {
     let file = args.next().expect("a scenario file");
     let text = std::fs::read_to_string(&file).expect("readable");
     let folder = std::path::Path::new(&file).parent().map(std::path::PathBuf::from);
-    let mut load = |name: &str| {
+    let mut load = |name: &str, _| {
         std::fs::read(folder.clone().unwrap_or_default().join(name)).map_err(|e| e.to_string())
     };
     let mut scenario = Scenario::parse_with(&text, &file, &[], &mut load).unwrap_or_else(|error| {

@@ -42,9 +42,13 @@ pub enum ParamKind {
 /// one line.
 pub type ReadFile = fn(&[u8]) -> Result<Arc<dyn Any + Send + Sync>, String>;
 
-/// Gives the bytes of the file of this name, or says what file is allowed. The core does no I/O, so
-/// whoever calls it lends it this.
-pub type Loader<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
+/// Gives the bytes of the file of this name, at most so many, or says what file is allowed. The core
+/// does no I/O, so whoever calls it lends it this.
+pub type Loader<'a> = dyn FnMut(&str, u64) -> Result<Vec<u8>, String> + 'a;
+
+/// Largest file of a setting, in bytes: a forest of five million nodes, which is a hundred times
+/// the largest that is known.
+pub const FILE_BYTES_MAX: u64 = 1 << 26;
 
 /// A value given for a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +69,19 @@ pub struct Content {
     /// FNV-1a over its bytes: equal digests mean equal runs.
     pub digest: u64,
     object: Arc<dyn Any + Send + Sync>,
+}
+
+impl Content {
+    /// Loads and reads a file that must hold what `holds` says.
+    pub(crate) fn load(
+        path: &str,
+        (holds, read): (&str, ReadFile),
+        load: &mut Loader,
+    ) -> Result<Self, String> {
+        let bytes = load(path, FILE_BYTES_MAX)?;
+        let object = read(&bytes).map_err(|fault| format!("{holds} ({fault})"))?;
+        Ok(Self { path: path.to_owned(), digest: fnv1a(&bytes), object })
+    }
 }
 
 impl fmt::Debug for Content {
@@ -90,18 +107,24 @@ pub fn open(
     given: &[(String, ParamValue)],
     load: &mut Loader,
 ) -> Result<Vec<(String, ParamValue)>, ParamError> {
+    open_with(specs, given, |path, reader| Content::load(path, reader, load))
+}
+
+/// As [`open`], with what `content` makes of each file's name, what it must hold, and its reader.
+pub(crate) fn open_with(
+    specs: &[Param],
+    given: &[(String, ParamValue)],
+    mut content: impl FnMut(&str, (&str, ReadFile)) -> Result<Content, String>,
+) -> Result<Vec<(String, ParamValue)>, ParamError> {
     let open_one = |(name, value): &(String, ParamValue)| {
         let kind = specs.iter().find(|spec| spec.name == name).map(|spec| spec.kind);
         let (Some(ParamKind::File { holds, read }), ParamValue::Word(path)) = (kind, value) else {
             return Ok((name.clone(), value.clone()));
         };
-        let content = load(path).and_then(|bytes| {
-            let object = read(&bytes).map_err(|fault| format!("{holds} ({fault})"))?;
-            Ok(Content { path: path.clone(), digest: fnv1a(&bytes), object })
-        });
         let refused =
             |allowed| ParamError { name: name.clone(), value: value.to_string(), allowed };
-        Ok((name.clone(), ParamValue::File(content.map_err(refused)?)))
+        let content = content(path, (holds, read)).map_err(refused)?;
+        Ok((name.clone(), ParamValue::File(content)))
     };
     given.iter().map(open_one).collect()
 }
@@ -325,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_file_reaches_the_controller_as_what_it_holds() {
-        let params = opened(&mut |name| Ok(format!("P{name}").into_bytes())).unwrap();
+        let params = opened(&mut |name, _| Ok(format!("P{name}").into_bytes())).unwrap();
         assert_eq!(*params.file::<usize>("policy"), 6);
     }
 
@@ -333,9 +356,9 @@ mod tests {
     fn a_file_that_is_absent_unreadable_or_wrong_is_refused_by_name() {
         let absent = Params::resolve(FILE, &[]).unwrap_err().to_string();
         assert_eq!(absent, "`policy` = absent: allowed is a file that begins with P");
-        let unread = opened(&mut |_| Err("a file that can be read".to_owned())).unwrap_err();
+        let unread = opened(&mut |_, _| Err("a file that can be read".to_owned())).unwrap_err();
         assert_eq!(unread.to_string(), "`policy` = \"dir/p\": allowed is a file that can be read");
-        let wrong = opened(&mut |_| Ok(b"Q".to_vec())).unwrap_err().to_string();
+        let wrong = opened(&mut |_, _| Ok(b"Q".to_vec())).unwrap_err().to_string();
         assert_eq!(wrong, "`policy` = \"dir/p\": allowed is a file that begins with P (no P)");
     }
 
@@ -348,7 +371,8 @@ mod tests {
     #[test]
     fn files_are_equal_by_name_and_content() {
         let given = [("policy".to_owned(), ParamValue::Word("p".to_owned()))];
-        let with = |bytes: &'static [u8]| open(FILE, &given, &mut |_| Ok(bytes.to_vec())).unwrap();
+        let with =
+            |bytes: &'static [u8]| open(FILE, &given, &mut |_, _| Ok(bytes.to_vec())).unwrap();
         assert_eq!(with(b"P1"), with(b"P1"));
         assert_ne!(with(b"P1"), with(b"P2"));
     }

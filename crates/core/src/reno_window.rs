@@ -1,5 +1,5 @@
 //! The window of NewReno, shared by the controllers that are NewReno underneath.
-use crate::control::{Control, FlowInfo, Loss, LossKind, Recovery};
+use crate::control::{Ack, Control, FlowInfo, Loss, LossKind, Recovery};
 use crate::units::{Bytes, Rate};
 
 /// Largest window, in bytes: a terabyte, beyond every path, keeps the arithmetic finite.
@@ -43,6 +43,18 @@ impl Window {
     /// Acknowledged bytes in packets.
     pub fn packets(&self, bytes: Bytes) -> f64 {
         bytes.0 as f64 / self.mss
+    }
+
+    /// Growth by RFC 5681: slow start, then one packet per round trip; none in recovery, nor while
+    /// the window is not used.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        if ack.recovering == 1 || ack.cwnd_limited == 0 {
+            return;
+        }
+        let rest = self.slow_start(self.packets(ack.acked));
+        if rest > 0.0 {
+            self.avoid(rest, 1.0);
+        }
     }
 
     /// Slow start up to `ssthresh`; what is left of `acked` (packets) is for congestion avoidance.

@@ -69,24 +69,25 @@ impl<'a> Tensors<'a> {
         Ok(self.chunks::<1>(name, "U8")?.as_flattened())
     }
 
-    /// The vector called `name`, of dtype `U32`.
+    /// The vector called `name`, of dtype `U32`, read from the file as it is asked for: tensors may
+    /// overlap, so that copies can be many times the file.
     ///
     /// # Errors
     ///
     /// If there is none.
-    pub fn u32s(&self, name: &str) -> Result<Vec<u32>, String> {
+    pub fn u32s(&self, name: &str) -> Result<impl ExactSizeIterator<Item = u32> + use<'a>, String> {
         let chunks = self.chunks(name, "U32")?;
-        Ok(chunks.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect())
+        Ok(chunks.iter().map(|bytes| u32::from_le_bytes(*bytes)))
     }
 
-    /// The vector called `name`, of dtype `F32`.
+    /// The vector called `name`, of dtype `F32`, read as [`Self::u32s`] is.
     ///
     /// # Errors
     ///
     /// If there is none.
-    pub fn f32s(&self, name: &str) -> Result<Vec<f32>, String> {
+    pub fn f32s(&self, name: &str) -> Result<impl ExactSizeIterator<Item = f32> + use<'a>, String> {
         let chunks = self.chunks(name, "F32")?;
-        Ok(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        Ok(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)))
     }
 
     fn chunks<const WIDTH: usize>(
@@ -139,8 +140,8 @@ mod tests {
         let bytes = file(header, &[1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 128, 63, 7]);
         let tensors = Tensors::read(&bytes).unwrap();
         assert_eq!(tensors.metadata("kind"), Some("test"));
-        assert_eq!(tensors.u32s("a"), Ok(vec![1, 258]));
-        assert_eq!(tensors.f32s("b"), Ok(vec![1.0]));
+        assert!(tensors.u32s("a").unwrap().eq([1, 258]));
+        assert!(tensors.f32s("b").unwrap().eq([1.0]));
         assert_eq!(tensors.u8s("c"), Ok(&[7][..]));
     }
 
@@ -168,7 +169,7 @@ mod tests {
             let header = format!(
                 r#"{{"a":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#
             );
-            Tensors::read(&file(&header, &[0; 8])).unwrap().u32s("a").unwrap_err()
+            Tensors::read(&file(&header, &[0; 8])).unwrap().u32s("a").err().unwrap()
         };
         assert_eq!(refused("F32", "[2]", "[0,8]"), "dtype of `a` = \"F32\": allowed is \"U32\"");
         assert_eq!(

@@ -27,8 +27,9 @@ fn files(spec: &Spec) -> Vec<(String, ParamValue)> {
     let given: Vec<_> = needed
         .map(|param| (param.name.to_owned(), ParamValue::Word(param.name.to_owned())))
         .collect();
-    let mut load =
-        |name: &str| std::fs::read(format!("{folder}/{name}")).map_err(|error| error.to_string());
+    let mut load = |name: &str, _| {
+        std::fs::read(format!("{folder}/{name}")).map_err(|error| error.to_string())
+    };
     params::open(spec.params, &given, &mut load).unwrap_or_else(|error| panic!("{folder}: {error}"))
 }
 

@@ -309,7 +309,7 @@ impl Draw {
 }
 
 fn parse(text: &str) -> Scenario {
-    let mut load = |name: &str| {
+    let mut load = |name: &str, _| {
         if name == "policy" {
             return Ok(include_bytes!("files/lp_tcp/policy").to_vec());
         }

@@ -163,7 +163,11 @@ fn a_learned_gate_holds_packets_on_the_wire() {
         values.filter(|row| row.0 == name).filter_map(|row| row.1.as_f64()).sum()
     };
     assert!(counter("held") > 10.0, "{}", result["tables"]["counters"]);
-    assert!(counter("gate_questions") >= counter("asked"), "{}", result["tables"]["counters"]);
+    // A packet that is held is asked about again; one that leaves with a loss's record is not. The
+    // tolerance is for these and for records that stand for several acknowledgements.
+    let sent: f64 = (0..4).map(|flow| number(&result, flow, "sent_packets")).sum();
+    let told = counter("gate_questions") / (sent + counter("held"));
+    assert!((0.9..=1.2).contains(&told), "{told} questions for each of {sent} packets sent");
     assert_eq!(result["agent"]["interval_ms"], 0.0, "every acknowledgement is told");
     for served in result["agent"]["flows"].as_array().expect("a list") {
         assert_eq!(served["fallbacks"], 0, "{served}");

@@ -12,7 +12,7 @@ const SEED: Seed = Seed(7);
 
 /// A scenario whose traces, if any, have an opportunity each 1, 2 and 5 ms.
 fn network(text: &str) -> Network {
-    let mut trace = |_: &str| Ok(b"1\n3\n8\n".to_vec());
+    let mut trace = |_: &str, _| Ok(b"1\n3\n8\n".to_vec());
     let scenario = Scenario::parse_with(text, "test", &[], &mut trace);
     scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).network
 }

@@ -30,8 +30,8 @@ impl Scenario {
     fn parse(text: &str, origin: &str, overrides: BTreeMap<String, String>) -> PyResult<Self> {
         let folder = Path::new(origin).parent().map(Path::to_path_buf).unwrap_or_default();
         let overrides: Vec<_> = overrides.into_iter().collect();
-        let core = CoreScenario::parse_with(text, origin, &overrides, &mut |name| {
-            read_file(&folder.join(name))
+        let core = CoreScenario::parse_with(text, origin, &overrides, &mut |name, bytes_max| {
+            read_file(&folder.join(name), bytes_max)
         });
         Ok(Self { core: core.map_err(errors::scenario)?, origin: origin.to_owned() })
     }
@@ -121,8 +121,8 @@ fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, Para
         return Err(errors::controller(cc, format!("allowed is {known}, or file.py:Class")));
     };
     let refused = |error| errors::controller(cc, error);
-    let opened = params::open(list, given, &mut |name| read_file(Path::new(name)));
-    let mut opened = opened.map_err(refused)?;
+    let mut load = |name: &str, bytes_max| read_file(Path::new(name), bytes_max);
+    let mut opened = params::open(list, given, &mut load).map_err(refused)?;
     Params::resolve(list, &opened).map_err(refused)?;
     // Beside a scenario's own files, whose names are relative to its folder.
     for (_, value) in &mut opened {
@@ -133,18 +133,15 @@ fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, Para
     Ok(opened)
 }
 
-/// Largest file that a scenario may name: a trace of an hour of 10 Gb/s.
-const FILE_BYTES_MAX: u64 = 1 << 30;
-
-/// The content of a file; devices and pipes, which may never end, are refused.
-fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+/// The content of a file of at most `bytes_max` bytes; devices and pipes, which may never end, are refused.
+fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let fail = |error: std::io::Error| format!("a file that can be read ({error})");
     let about = std::fs::metadata(path).map_err(fail)?;
-    if !about.is_file() || about.len() > FILE_BYTES_MAX {
-        return Err(format!("a file of at most {FILE_BYTES_MAX} bytes"));
+    if !about.is_file() || about.len() > bytes_max {
+        return Err(format!("a file of at most {bytes_max} bytes"));
     }
     let mut content = Vec::new();
     let file = File::open(path).map_err(fail)?;
-    file.take(FILE_BYTES_MAX).read_to_end(&mut content).map_err(fail)?;
+    file.take(bytes_max).read_to_end(&mut content).map_err(fail)?;
     Ok(content)
 }

@@ -143,14 +143,7 @@ impl LpTcp {
 impl Controller for LpTcp {
     fn on_ack(&mut self, ack: &Ack) {
         self.state.on_ack(ack);
-        if ack.recovering == 1 || ack.cwnd_limited == 0 {
-            return;
-        }
-        let acked = self.window.packets(ack.acked);
-        let rest = self.window.slow_start(acked);
-        if rest > 0.0 {
-            self.window.avoid(rest, 1.0);
-        }
+        self.window.on_ack(ack);
     }
 
     fn on_loss(&mut self, loss: &Loss) {

@@ -51,6 +51,13 @@ impl Forest {
         let child = tensors.u32s("child")?;
         let value = tensors.f32s("value")?;
         let count = feature.len();
+        if count > NODES_MAX {
+            return Err(format!("length of `feature` = {count}: allowed is at most {NODES_MAX}"));
+        }
+        if !(1..=TREES_MAX).contains(&roots.len()) {
+            let allowed = format!("1 to {TREES_MAX} trees");
+            return Err(format!("length of `root` = {}: allowed is {allowed}", roots.len()));
+        }
         for (name, length) in
             [("threshold", threshold.len()), ("child", child.len()), ("value", value.len())]
         {
@@ -60,22 +67,18 @@ impl Forest {
                 ));
             }
         }
-        if count > NODES_MAX {
-            return Err(format!("length of `feature` = {count}: allowed is at most {NODES_MAX}"));
-        }
-        if !(1..=TREES_MAX).contains(&roots.len()) {
-            let allowed = format!("1 to {TREES_MAX} trees");
-            return Err(format!("length of `root` = {}: allowed is {allowed}", roots.len()));
-        }
+        // Nothing was copied before: tensors may overlap.
+        let roots: Vec<u32> = roots.collect();
         if let Some(wrong) = roots.iter().position(|&root| root as usize >= count) {
             return Err(format!("root[{wrong}] = {}: allowed is below {count}", roots[wrong]));
         }
         let mut nodes = Vec::with_capacity(count);
         let mut values = Vec::with_capacity(count);
-        for index in 0..count {
-            let branch = (feature[index], threshold[index], child[index]);
-            let (node, value) = match feature[index] {
-                LEAF => (leaf(index), output(index, value[index])?),
+        let branches = feature.iter().zip(threshold).zip(child).zip(value);
+        for (index, (((&feature, threshold), child), value)) in branches.enumerate() {
+            let branch = (feature, threshold, child);
+            let (node, value) = match feature {
+                LEAF => (leaf(index), output(index, value)?),
                 _ => (inner(index, branch, (features, count))?, 0),
             };
             nodes.push(node);

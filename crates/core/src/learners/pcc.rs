@@ -6,8 +6,9 @@
 //!
 //! - the window does not limit: twice what the rule's rate fills in a round trip and ten packets, so
 //!   that a flow that loses its ACK clock stays bounded;
-//! - a retransmission time-out, an idle restart and a long silence void the open intervals, whose
-//!   packets' fate says nothing about their rates.
+//! - an idle restart and a long silence void the open intervals, whose packets' fate says nothing
+//!   about their rates; a retransmission time-out does so only if the rule answers it with
+//!   [`Course::Change`], else the open intervals take it in as losses.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
 use crate::rng::{Rng, Seed};
 use crate::sensing::monitor_interval::{Monitor, Report};
@@ -85,7 +86,8 @@ pub trait Rule: Send {
     fn judge(&mut self, path: &Path, purpose: Self::Purpose, report: &Report) -> Course;
     /// The open intervals are void: what is under way starts over at the same rate.
     fn restart(&mut self);
-    /// The retransmission timer expired.
+    /// The retransmission timer expired: with [`Course::Change`] the open intervals are void, else
+    /// they go on.
     fn on_timeout(&mut self, path: &Path) -> Course;
     /// The rate around which intervals differ, bits per second.
     fn rate_bps(&self) -> f64;

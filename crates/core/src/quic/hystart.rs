@@ -1,7 +1,8 @@
 //! Slow start that ends when round trips grow: Google QUIC's `HybridSlowStart`, which kept of
 //! `HyStart` (Ha and Rhee 2011) the delay and left the ACK train out.
+use super::Rounds;
 use crate::control::Ack;
-use crate::units::{Span, Time};
+use crate::units::Span;
 
 /// Round trips are not looked at in smaller windows, in packets.
 const WINDOW_MIN: u64 = 16;
@@ -14,8 +15,7 @@ const THRESHOLD_MAX: Span = Span::from_millis(16);
 /// Looks at the first packets of each round.
 #[derive(Clone, Debug, Default)]
 pub struct HyStart {
-    /// An acknowledgement of a packet sent since then begins the next round.
-    round_began: Time,
+    rounds: Rounds,
     /// Bytes acknowledged in this round.
     acked: u64,
     /// Smallest sample among them; zero for none.
@@ -27,8 +27,10 @@ pub struct HyStart {
 impl HyStart {
     /// Whether slow start is over, with a window of `packets`, each of `packet` bytes.
     pub fn on_ack(&mut self, ack: &Ack, packets: u64, packet: u64) -> bool {
-        if ack.sent_at >= self.round_began {
-            *self = Self { round_began: ack.now, found: self.found, ..Self::default() };
+        if self.rounds.on_ack(ack.now, ack.sent_at) {
+            self.acked = 0;
+            self.round_min = Span::ZERO;
+            self.judged = false;
         }
         if !self.judged && ack.rtt > Span::ZERO {
             self.acked = self.acked.saturating_add(ack.acked.0);
@@ -47,7 +49,7 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
+    use crate::units::{Bytes, Time};
 
     /// The first `packets` packets of a round with round trips of `rtt_ms` over a minimum of 40 ms.
     fn exits(hystart: &mut HyStart, rtt_ms: u64, packets: u64, window: u64) -> bool {

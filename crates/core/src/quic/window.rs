@@ -45,12 +45,16 @@ impl Window {
         };
         let least = least * mss;
         let initial = flow.initial_cwnd.0 / packet;
+        let scaled = u128::from(flow.initial_ssthresh.0) * u128::from(mss) / u128::from(packet);
         Self {
             mss,
             packet,
             cwnd: initial.saturating_mul(mss).clamp(least, PACKETS_MAX * mss),
             least,
-            ssthresh: flow.initial_ssthresh.0,
+            ssthresh: match flow.initial_ssthresh.0 {
+                u64::MAX => u64::MAX,
+                _ => u64::try_from(scaled).unwrap_or(u64::MAX),
+            },
             credit: 0,
             newest_acked: Time(0),
             prior_inflight: 0,
@@ -212,16 +216,23 @@ mod tests {
     }
 
     fn with_mss(packets: u64, ssthresh: u64, mss: u64) -> Window {
-        let flow = FlowInfo {
+        of(&flow(packets, ssthresh), mss)
+    }
+
+    fn flow(packets: u64, ssthresh: u64) -> FlowInfo {
+        FlowInfo {
             mss: Bytes(MSS),
             initial_cwnd: Bytes(packets * MSS),
             initial_ssthresh: Bytes(ssthresh * MSS),
             recovery: Recovery::Sack,
             start: Time(0),
             seed: 1,
-        };
+        }
+    }
+
+    fn of(flow: &FlowInfo, mss: u64) -> Window {
         let given = [("mss_bytes".to_owned(), ParamValue::Number(mss as f64))];
-        Window::new(&flow, &Params::resolve(&[super::super::MSS], &given).unwrap(), 2)
+        Window::new(flow, &Params::resolve(&[super::super::MSS], &given).unwrap(), 2)
     }
 
     /// Acknowledges one packet sent at `sent_at`, with `inflight` packets before it.
@@ -309,6 +320,15 @@ mod tests {
         assert_eq!(window.cwnd(), Bytes(12_100));
         window.grow_exponentially(Bytes(MSS));
         assert_eq!(window.cwnd(), Bytes(13_200));
+    }
+
+    #[test]
+    fn an_initial_threshold_is_counted_in_packets_of_the_set_unit() {
+        assert_eq!(with_mss(10, 20, 1460).ssthresh(), Bytes(20 * 1460));
+        assert_eq!(with_mss(20, 20, 500).ssthresh(), Bytes(20 * 500));
+        assert!(!with_mss(20, 20, 1460).in_slow_start());
+        let none = FlowInfo { initial_ssthresh: Bytes(u64::MAX), ..flow(10, 1) };
+        assert_eq!(of(&none, 500).ssthresh(), Bytes(u64::MAX), "no threshold stays none");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 use super::check::{Fault, integer, number};
 use super::links::{Builder, Topology, plain};
 use super::network::{
-    ConnectionPlan, MBPS_MAX, MILLIS_MAX, RatePlan, Route, SECONDS_MAX, SenderConfig, millis,
+    ConnectionPlan, Files, MBPS_MAX, MILLIS_MAX, RatePlan, Route, SECONDS_MAX, SenderConfig, millis,
 };
 use super::spec::{EcnSpec, FlowSpec, GateSpec, ParamSpec, RecoverySpec, SenderSpec, TrafficSpec};
 use crate::control::Recovery;
 use crate::controllers;
-use crate::params::{self, Loader, ParamError, ParamValue, Params};
+use crate::params::{self, ParamError, ParamValue, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 
 const LINKS_MAX: usize = 250_000;
@@ -124,7 +124,7 @@ pub(super) fn flow_plans(
     path: &str,
     flow: &FlowSpec,
     common: &SenderSpec,
-    (builder, load): (&mut Builder, &mut Loader),
+    (builder, files): (&mut Builder, &mut Files),
     plans: &mut Vec<ConnectionPlan>,
 ) -> Result<(), Fault> {
     number(&format!("{path}.start_s"), flow.start_s, 0.0..=SECONDS_MAX)?;
@@ -135,7 +135,7 @@ pub(super) fn flow_plans(
     }
     traffic(&format!("{path}.traffic"), &flow.traffic)?;
     let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
-    let params = params(path, flow, load)?;
+    let params = params(path, flow, files)?;
     builder.check_route(path, flow)?;
     let base = flow.name.clone().unwrap_or_else(|| format!("flow{}", path_index(path)));
     let mut shared = None;
@@ -175,12 +175,13 @@ fn path_index(path: &str) -> &str {
 fn params(
     path: &str,
     flow: &FlowSpec,
-    load: &mut Loader,
+    files: &mut Files,
 ) -> Result<Vec<(String, ParamValue)>, Fault> {
     let value = |(name, value): (&String, &ParamSpec)| (name.clone(), value.into());
     let given: Vec<_> = flow.params.iter().map(value).collect();
     let list = controllers::settings(&flow.controller).unwrap_or_default();
-    let opened = params::open(list, &given, load).map_err(|error| at(path, error))?;
+    let opened = params::open_with(list, &given, |name, reader| files.content(name, reader));
+    let opened = opened.map_err(|error| at(path, error))?;
     check_controller(path, &flow.controller, &opened)?;
     Ok(opened)
 }

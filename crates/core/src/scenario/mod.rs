@@ -60,7 +60,7 @@ impl Scenario {
     ///
     /// See [`ScenarioError`].
     pub fn parse(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let mut none = |name: &str| Err(format!("files cannot be read here: {name}"));
+        let mut none = |name: &str, _| Err(format!("files cannot be read here: {name}"));
         Self::parse_with(text, origin, &[], &mut none)
     }
 
@@ -92,7 +92,7 @@ impl Scenario {
                 fail((0, format!("with overrides: {message}")))
             })?
         };
-        let mut files = Files { load, traces: Vec::new() };
+        let mut files = Files::new(load);
         let network = network::resolve(&spec, &mut files).map_err(|fault| {
             if overrides.iter().any(|(path, _)| fault.lies_in(path)) {
                 return fail((0, format!("override {fault}")));

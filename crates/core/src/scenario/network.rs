@@ -8,8 +8,8 @@ use super::spec::{
     EcnSpec, FlowSpec, GateSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec,
 };
 use crate::control::Recovery;
-use crate::params::{Loader, ParamValue};
-use crate::sim::trace::Trace;
+use crate::params::{Content, Loader, ParamValue, ReadFile};
+use crate::sim::trace::{self, Trace};
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -206,20 +206,44 @@ pub(super) struct Reader<'a, 'b> {
 
 /// The files that a scenario names.
 pub(super) struct Files<'a> {
-    pub(super) load: &'a mut Loader<'a>,
+    load: &'a mut Loader<'a>,
     /// Each read once, by name.
     pub(super) traces: Vec<(String, Arc<Trace>)>,
+    /// Files of controllers, each read once by name and reader.
+    contents: Vec<(ReadFile, Content)>,
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    pub(super) fn new(load: &'a mut Loader<'a>) -> Self {
+        Self { load, traces: Vec::new(), contents: Vec::new() }
+    }
+
     pub(super) fn trace(&mut self, name: &str) -> Result<Arc<Trace>, String> {
         if let Some((_, trace)) = self.traces.iter().find(|(known, _)| known == name) {
             return Ok(Arc::clone(trace));
         }
-        let content = (self.load)(name)?;
+        let content = (self.load)(name, trace::MAX_BYTES)?;
         let trace = Arc::new(Trace::parse(&content, name).map_err(|error| error.to_string())?);
         self.traces.push((name.to_owned(), Arc::clone(&trace)));
         Ok(trace)
+    }
+
+    /// What the file called `name` holds for a controller.
+    pub(super) fn content(
+        &mut self,
+        name: &str,
+        (holds, read): (&str, ReadFile),
+    ) -> Result<Content, String> {
+        let known = self
+            .contents
+            .iter()
+            .find(|(reader, content)| content.path == name && std::ptr::fn_addr_eq(*reader, read));
+        if let Some((_, content)) = known {
+            return Ok(content.clone());
+        }
+        let content = Content::load(name, (holds, read), self.load)?;
+        self.contents.push((read, content.clone()));
+        Ok(content)
     }
 }
 
@@ -235,7 +259,7 @@ pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<Network,
     count_flows(spec)?;
     for (index, flow) in spec.flow.iter().enumerate() {
         let path = format!("flow[{index}]");
-        let lent = (&mut builder, &mut *files.load);
+        let lent = (&mut builder, &mut *files);
         flow_plans(&path, flow, &spec.sender, lent, &mut connections)?;
     }
     let plans = connections.iter().map(|plan| plan.name.as_str());

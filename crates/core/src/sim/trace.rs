@@ -249,6 +249,9 @@ impl std::error::Error for TraceError {}
 /// What one delivery opportunity carries (mahimahi's `PACKET_SIZE`).
 pub const OPPORTUNITY: Bytes = Bytes(1504);
 
+/// Largest file of a trace, in bytes: [`MAX_LINES`] lines with room to spare.
+pub const MAX_BYTES: u64 = 1 << 30;
+
 /// Most lines in a trace: an hour at 167 Mb/s, in 200 MB of memory.
 pub const MAX_LINES: usize = 50_000_000;
 

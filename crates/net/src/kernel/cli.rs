@@ -194,7 +194,7 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         let (given, known) = (&arguments.cc, controllers::names());
         Error::Input(format!("--cc {given}: no such controller; known: {known}"))
     })?;
-    let mut load = |name: &str| files::read(Path::new(name));
+    let mut load = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
     let params = params::open(spec.params, &arguments.param, &mut load)
         .and_then(|opened| Params::resolve(spec.params, &opened))
         .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;

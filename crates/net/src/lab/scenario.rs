@@ -42,14 +42,15 @@ impl Arguments {
     pub fn network(&self) -> Result<Network, Error> {
         let (text, folder) = self.read()?;
         let origin = self.file.display().to_string();
-        let mut load = |name: &str| files::read(&folder.join(name));
+        let mut load = |name: &str, bytes_max| files::read(&folder.join(name), bytes_max);
         let mut scenario = Scenario::parse_with(&text, &origin, &self.set, &mut load)
             .map_err(|error| Error::Input(error.to_string()))?;
         if let Some(controller) = &self.cc {
             let given: Vec<(String, ParamValue)> = self.param.iter().map(setting).collect();
             let refused = |fault: String| Error::Input(format!("--cc {controller}: {fault}"));
             let list = controllers::settings(controller).unwrap_or_default();
-            let opened = params::open(list, &given, &mut |name| files::read(Path::new(name)))
+            let mut load = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
+            let opened = params::open(list, &given, &mut load)
                 .map_err(|error| refused(error.to_string()))?;
             scenario = scenario
                 .with_controller(controller, &opened)

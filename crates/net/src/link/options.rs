@@ -1,9 +1,11 @@
 //! From the options of the command line to the links of a scenario, whose checks are the core's.
 use crate::error::Error;
+use crate::files;
 use ackademy::scenario::{Network, Scenario};
 use ackademy::units::{Rate, Span};
 use clap::Args;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Both directions of a link.
 #[derive(Args, Clone, Debug, Default)]
@@ -122,7 +124,7 @@ impl LinkOptions {
             there.text(rtt, "--queue")?,
             back.text(rtt, "--back-queue")?
         );
-        let mut read = |name: &str| std::fs::read(name).map_err(|error| error.to_string());
+        let mut read = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
         let scenario = Scenario::parse_with(&text, "options", &[], &mut read);
         let scenario = scenario.map_err(|error| Error::Input(as_options(&error.message)))?;
         Ok(scenario.network)

@@ -37,7 +37,7 @@ fn lp_tcp_with(cwnd: u64, threshold: f64, settings: &[(&str, ParamValue)]) -> Lp
         ("threshold".to_owned(), ParamValue::Number(threshold)),
     ];
     given.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    let mut load = |_: &str| Ok(policy(&[("features", "kong2018-55"), ("threshold", "0.9")]));
+    let mut load = |_: &str, _| Ok(policy(&[("features", "kong2018-55"), ("threshold", "0.9")]));
     let opened = params::open(SPEC.params, &given, &mut load).unwrap();
     LpTcp::new(&flow, &Params::resolve(SPEC.params, &opened).unwrap())
 }

@@ -157,3 +157,28 @@ fn a_chain_that_is_too_deep_is_refused() {
     }
     assert_eq!(read(&chain).unwrap_err(), "depth = 513: allowed is at most 512");
 }
+
+/// A file whose tensors all lie over one another in `bytes` zeros, of the given lengths.
+fn overlapping(bytes: usize, lengths: [(&str, &str, usize); 5]) -> Vec<u8> {
+    let tensor = |(name, dtype, length): (&str, &str, usize)| {
+        let end = length * if dtype == "U8" { 1 } else { 4 };
+        format!(r#""{name}":{{"dtype":"{dtype}","shape":[{length}],"data_offsets":[0,{end}]}}"#)
+    };
+    let header = format!("{{{}}}", lengths.map(tensor).join(","));
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0; bytes]].concat()
+}
+
+/// Tensors may lie over one another, so the bounds come before all that grows with the lengths.
+#[test]
+fn too_many_nodes_or_trees_are_refused_whatever_the_other_lengths() {
+    let refused = |nodes: usize, trees: usize| {
+        let rest = [("threshold", "F32", 7), ("child", "U32", 8), ("value", "F32", 9)];
+        let [threshold, child, value] = rest;
+        let lengths = [("root", "U32", trees), ("feature", "U8", nodes), threshold, child, value];
+        let bytes = overlapping(nodes.max(4 * trees).max(36), lengths);
+        Forest::read(&Tensors::read(&bytes).unwrap(), FEATURES).unwrap_err()
+    };
+    let nodes = "length of `feature` = 16777217: allowed is at most 16777216";
+    assert_eq!(refused((1 << 24) + 1, 4_000_000), nodes);
+    assert_eq!(refused(7, 4_000_000), "length of `root` = 4000000: allowed is 1 to 1000 trees");
+}

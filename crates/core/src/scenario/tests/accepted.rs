@@ -1,6 +1,8 @@
 //! What a scenario promises once it is accepted.
 use super::*;
+use crate::controllers::lp_tcp::Policy;
 use crate::learners::grown::Arrays;
+use crate::params::{FILE_BYTES_MAX, Params};
 
 /// Every kind of thing that a file can say.
 const RICH: &str = r#"
@@ -51,7 +53,7 @@ fn rich() -> Scenario {
 }
 
 fn parse_rich(text: &str) -> Scenario {
-    Scenario::parse_with(text, "dir/rich.toml", &[], &mut |_| Ok(b"1\n2\n7\n".to_vec())).unwrap()
+    Scenario::parse_with(text, "dir/rich.toml", &[], &mut |_, _| Ok(b"1\n2\n7\n".to_vec())).unwrap()
 }
 
 #[test]
@@ -78,7 +80,8 @@ fn equal_canonical_texts_give_equal_outcomes() {
 
 #[test]
 fn the_canonical_text_tells_traces_apart_by_content() {
-    let other = Scenario::parse_with(RICH, "r", &[], &mut |_| Ok(b"1\n2\n8\n".to_vec())).unwrap();
+    let other =
+        Scenario::parse_with(RICH, "r", &[], &mut |_, _| Ok(b"1\n2\n8\n".to_vec())).unwrap();
     assert_ne!(other.canonical(), rich().canonical());
 }
 
@@ -105,15 +108,27 @@ fn with_controller_changes_every_flow_and_nothing_else() {
 
 #[test]
 fn a_controller_may_go_to_some_entries_only() {
-    let text = format!("{DUMBBELL}\n[[flow]]\nname = \"other\"\ncontroller = \"cubic\"\n");
+    let text = DUMBBELL.replace("[[flow]]", "[[flow]]\nname = \"three\"\ncount = 3");
+    let text = format!("{text}\n[[flow]]\nname = \"other\"\ncontroller = \"cubic\"\n");
     let scenario = Scenario::parse(&text, "mixed.toml").unwrap();
     let names = scenario.entry_names();
-    assert_eq!(names.last().map(String::as_str), Some("other"));
+    assert_eq!(names, ["three", "other"]);
     let mixed = scenario.with_controller_for("rl_tcp", &[], &|name| name == "other").unwrap();
     for (flow, old) in mixed.spec.flow.iter().zip(&scenario.spec.flow) {
         let chosen = flow.name.as_deref() == Some("other");
         assert_eq!(flow.controller, if chosen { "rl_tcp" } else { old.controller.as_str() });
     }
+    let governed = |scenario: &Scenario| -> Vec<String> {
+        let plans = scenario.network.connections.iter();
+        plans.map(|plan| format!("{} {}", plan.name, plan.controller)).collect()
+    };
+    assert_eq!(
+        governed(&mixed),
+        ["three_0 cubic", "three_1 cubic", "three_2 cubic", "other rl_tcp"]
+    );
+    let mixed = scenario.with_controller_for("rl_tcp", &[], &|name| name == "three").unwrap();
+    let expected = ["three_0 rl_tcp", "three_1 rl_tcp", "three_2 rl_tcp", "other cubic"];
+    assert_eq!(governed(&mixed), expected);
 }
 
 #[test]
@@ -170,7 +185,7 @@ fn leaf(value: f32) -> Vec<u8> {
 fn a_file_of_a_controller_is_read_by_its_name_and_told_apart_by_its_content() {
     let canonical = |value: f32| {
         let mut names = Vec::new();
-        let scenario = with_policy(&mut |name| {
+        let scenario = with_policy(&mut |name, _| {
             names.push(name.to_owned());
             Ok(leaf(value))
         });
@@ -183,9 +198,32 @@ fn a_file_of_a_controller_is_read_by_its_name_and_told_apart_by_its_content() {
 }
 
 #[test]
+fn entries_that_name_one_file_share_what_it_holds() {
+    let flow = |name: &str| {
+        format!("[[flow]]\ncontroller = \"lp_tcp\"\nparams = {{ policy = \"{name}\" }}\n")
+    };
+    let text = format!("{}{}{}{}", DUMBBELL, flow("a").repeat(3), flow("b"), flow("a"));
+    let mut names = Vec::new();
+    let mut load = |name: &str, bytes_max| {
+        names.push((name.to_owned(), bytes_max));
+        Ok(leaf(0.5))
+    };
+    let network = Scenario::parse_with(&text, "s.toml", &[], &mut load).unwrap().network;
+    assert_eq!(names, [("a".to_owned(), FILE_BYTES_MAX), ("b".to_owned(), FILE_BYTES_MAX)]);
+    let list = controllers::settings("lp_tcp").unwrap();
+    let policy = |index: usize| {
+        let params = Params::resolve(list, &network.connections[index].params).unwrap();
+        params.file::<Policy>("policy")
+    };
+    let first = policy(1);
+    assert!([2, 3, 5].into_iter().all(|index| Arc::ptr_eq(&first, &policy(index))));
+    assert!(!Arc::ptr_eq(&first, &policy(4)));
+}
+
+#[test]
 fn a_file_of_a_controller_that_is_wrong_is_refused_with_its_line_and_field() {
     let refused = |content: Result<Vec<u8>, String>| {
-        with_policy(&mut move |_| content.clone()).unwrap_err().to_string()
+        with_policy(&mut move |_, _| content.clone()).unwrap_err().to_string()
     };
     let unread = refused(Err("a file that can be read (it is gone)".to_owned()));
     let (place, rest) = unread.split_once(": ").unwrap();

@@ -46,7 +46,7 @@ fn refused_free(old: &str, new: &str) -> String {
 
 fn overridden(path: &str, value: &str) -> Result<Scenario, String> {
     let overrides = [(path.to_owned(), value.to_owned())];
-    Scenario::parse_with(DUMBBELL, "s.toml", &overrides, &mut |_| Err("no traces".to_owned()))
+    Scenario::parse_with(DUMBBELL, "s.toml", &overrides, &mut |_, _| Err("no traces".to_owned()))
         .map_err(|error| error.to_string())
 }
 
@@ -454,7 +454,7 @@ fn a_queue_may_not_work_for_ever() {
 fn a_trace_that_cannot_be_read_is_refused_with_the_reason() {
     let traced = |bytes: Result<&[u8], &str>| {
         let text = DUMBBELL.replace("rate_mbps = 10", "trace = \"lte.down\"");
-        let mut load = |_: &str| bytes.map(<[u8]>::to_vec).map_err(str::to_owned);
+        let mut load = |_: &str, _| bytes.map(<[u8]>::to_vec).map_err(str::to_owned);
         Scenario::parse_with(&text, "s.toml", &[], &mut load)
             .map(|_| ())
             .map_err(|error| error.to_string())
