@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ackademy.errors import TrainingError
-from ackademy.train import forest, scoring
+from ackademy.train import card, forest, scoring
+from ackademy.train.collecting import Sends
 from ackademy.train.forest import Features, Growth, Labels
 from ackademy.train.setups import PUBLISHED, Setup
 
@@ -105,3 +106,17 @@ def test_a_setup_that_is_none_is_refused_with_those_there_are(text: str) -> None
 def test_a_setup_is_written_as_it_is_read() -> None:
     assert [Setup.parse(str(setup)) for setup in PUBLISHED] == list(PUBLISHED)
     assert Setup.parse("L=50,K=4,mix").label == "(50,4)_mix"
+
+
+def test_a_lost_row_scored_on_that_was_fitted_to_is_counted_as_repeated() -> None:
+    x = np.zeros((4, 55), dtype=np.float32)
+    x[:, 0] = [1.0, 2.0, 1.0, 3.0]
+    lost = np.array([True, False, True, True])
+    sends = Sends(x, lost, np.arange(4.0), n_sends=4, n_drops=3, keep_one_in=1)
+    assert card.repeated(*sends.split(2.0)) == 1
+
+
+def test_a_lost_row_that_was_delivered_before_is_not_repeated() -> None:
+    x = np.ones((2, 55), dtype=np.float32)
+    sends = Sends(x, np.array([False, True]), np.arange(2.0), n_sends=2, n_drops=1, keep_one_in=1)
+    assert card.repeated(*sends.split(1.0)) == 0
