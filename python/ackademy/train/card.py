@@ -182,8 +182,8 @@ def leakage(losses_repeated: int, losses_scored: int) -> str:
         return f"None of the {losses_scored} lost rows scored on stands among those fitted to."
     return f"""\
 **Leakage:** of the {losses_scored} lost rows scored on, {losses_repeated} stand among those
-fitted to, bit for bit: the flows repeat a cycle. F1 says how well the cycle was learnt by heart, not how well losses
-are foreseen elsewhere."""
+fitted to, bit for bit: the flows repeat a cycle. F1 says how well the cycle was learnt by heart,
+not how well losses are foreseen elsewhere."""
 
 
 def _thresholds(trained: Trained) -> str:
