@@ -64,8 +64,20 @@ def test_papers_use_the_threshold_that_training_chose() -> None:
     assert used >= 9
 
 
+@each_setup
+def test_table3_s_th0_is_the_policy_s(setup: Setup) -> None:
+    facts = made(setup)["made"]
+    assert isinstance(facts, dict)
+    rows = {
+        row.name: dict(row.assignments[0].params) for row in papers.load("kong2018/table3").rows
+    }
+    th0 = rows["th = th₀", setup.label]
+    assert th0["threshold"] == facts["th0"]
+    assert Path(str(th0["policy"])).parent.name == setup.folder
+
+
 def test_retraining_gives_the_shipped_bytes() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
     setup = Setup(5, 1)
     facts, threshold = made(setup)["made"], made(setup)["threshold"]
     assert isinstance(facts, dict)

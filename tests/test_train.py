@@ -11,7 +11,7 @@ from ackademy.train.collecting import Sends
 from ackademy.train.forest import Features, Growth, Labels
 from ackademy.train.setups import PUBLISHED, Setup
 
-pytest.importorskip("sklearn")
+pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
 
 
 @pytest.fixture(scope="module")
