@@ -90,3 +90,10 @@ def test_retraining_gives_the_shipped_bytes() -> None:
     grown = forest.fit(early.features, early.dropped, growth, recording.seed, jobs=2)
     shipped = (POLICIES / setup.folder / "forest.safetensors").read_bytes()
     assert lp_tcp.to_bytes(grown, threshold) == shipped
+
+
+@pytest.mark.parametrize("name", ["wire_case1", "wire_case6"])
+def test_a_policy_of_the_wire_is_a_forest_over_the_55_numbers(name: str) -> None:
+    shipped = _core.Forest.load((POLICIES / name / "forest.safetensors").read_bytes())
+    mean = shipped.mean(np.zeros((1, 55), dtype=np.float32))
+    assert 0.0 <= mean[0] <= 1.0
