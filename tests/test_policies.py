@@ -64,8 +64,20 @@ def test_papers_use_the_threshold_that_training_chose() -> None:
     assert used >= 9
 
 
+@each_setup
+def test_table3_s_th0_is_the_policy_s(setup: Setup) -> None:
+    facts = made(setup)["made"]
+    assert isinstance(facts, dict)
+    rows = {
+        row.name: dict(row.assignments[0].params) for row in papers.load("kong2018/table3").rows
+    }
+    th0 = rows["th = th₀", setup.label]
+    assert th0["threshold"] == facts["th0"]
+    assert Path(str(th0["policy"])).parent.name == setup.folder
+
+
 def test_retraining_gives_the_shipped_bytes() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
     setup = Setup(5, 1)
     facts, threshold = made(setup)["made"], made(setup)["threshold"]
     assert isinstance(facts, dict)
@@ -78,3 +90,10 @@ def test_retraining_gives_the_shipped_bytes() -> None:
     grown = forest.fit(early.features, early.dropped, growth, recording.seed, jobs=2)
     shipped = (POLICIES / setup.folder / "forest.safetensors").read_bytes()
     assert lp_tcp.to_bytes(grown, threshold) == shipped
+
+
+@pytest.mark.parametrize("name", ["wire_case1", "wire_case6"])
+def test_a_policy_of_the_wire_is_a_forest_over_the_55_numbers(name: str) -> None:
+    shipped = _core.Forest.load((POLICIES / name / "forest.safetensors").read_bytes())
+    mean = shipped.mean(np.zeros((1, 55), dtype=np.float32))
+    assert 0.0 <= mean[0] <= 1.0

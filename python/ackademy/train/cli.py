@@ -112,7 +112,8 @@ def lp_tcp_on_command(
     """Train LP-TCP's loss predictor for a network of your own.
 
     Examples:
-        ackademy train lp-tcp-on scenarios/wire/case1_clean.toml --out policies/lp_tcp/wire_case1
+        ackademy train lp-tcp-on scenarios/wire/case1_lossy.toml --out mine/case1 \\
+            --set link.1.loss.ratio=0.001
     """
     jobs = engines.core_count()
     pairs = tuple((name, value) for name, _, value in (s.partition("=") for s in settings or ()))

@@ -2,7 +2,7 @@
 
 NewReno is recorded on the network, a forest is fitted to seven tenths of it, and of the candidates
 the threshold with the best M_e in simulations is chosen. What is recorded as lost is what queues
-dropped; random losses on the way are not for a window to learn. Otherwise than for the setups only
+dropped; random losses on the way are not for a window to learn. As for the setups, only
 transmissions in congestion avoidance are learnt from, as only these are gated: from slow start a
 forest learns that two packets for one acknowledgement are lost, and on another transport they are
 the end of a recovery.
@@ -30,6 +30,8 @@ from ackademy.train.lp_tcp import METADATA, TRAIN_SHARE, scikit_learn_version
 
 DELIVERED_PER_LOSS = 49
 """rows to fit to per lost one, as for the setups"""
+LOSSES_MIN = 20
+"""lost packets in congestion avoidance to fit to, and again to score on"""
 MEASURES = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
 
 
@@ -92,7 +94,8 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
         jobs: processes that fit trees; changes no byte.
 
     Raises:
-        TrainingError: if nothing is lost, scikit-learn is missing, or a file cannot be written.
+        TrainingError: if too little is lost, the forest finds none of the losses it is scored on,
+            scikit-learn is missing, or a file cannot be written.
         ScenarioError: if the network cannot be read.
     """
     text, origin = read_text(course.path), str(course.path)
@@ -100,10 +103,19 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     recorded = _core.Scenario.parse(text, origin, overrides)
     sends = collecting.sample(recorded, [course.seed], "ca", course.path.stem)
     early, late = sends.split(TRAIN_SHARE * course.duration_s)
+    for part, rows in (("first 70 %", early), ("last 30 %", late)):
+        n_losses = int(np.count_nonzero(rows.dropped))
+        if n_losses < LOSSES_MIN:
+            raise TrainingError(
+                f"{course.path}: {n_losses} losses in congestion avoidance in the {part} of "
+                f"{course.duration_s:g} s: allowed is {LOSSES_MIN} or more; try more --duration-s"
+            )
     fitted = early.thinned(DELIVERED_PER_LOSS, course.seed)
     arrays = forest.fit(fitted.features, fitted.dropped, course.growth, course.seed, jobs, quiet)
     output = arrays.mean(late.features)
     th0 = scoring.best(scoring.curve(output, late.dropped, float(sends.keep_one_in)))
+    if th0.f1 == 0.0:
+        raise TrainingError(f"{course.path}: F1 is 0: the forest finds none of the losses")
     scratch = work / "forest.safetensors"
     _write(scratch, forest.to_bytes(arrays, METADATA))
     tried = tuple(
@@ -157,7 +169,8 @@ def _card(pupil: Pupil, out: Path) -> str:
 Fitted to {course.path} and to no other network: round trips, gaps, windows are absolute.
 
 ```sh
-ackademy train lp-tcp-on {course.path} --out {out}{settings}
+ackademy train lp-tcp-on {course.path} --out {out} \\
+    --seed {course.seed} --duration-s {course.duration_s:g}{settings}
 ```
 
 - Recorded: {course.duration_s:g} s of NewReno, seed {course.seed}: {pupil.n_sends} transmissions, \
@@ -165,7 +178,8 @@ ackademy train lp-tcp-on {course.path} --out {out}{settings}
 - Forest: {course.growth.trees} trees of at most {course.growth.max_leaves} leaves, scikit-learn \
 {scikit_learn_version()}; {DELIVERED_PER_LOSS} delivered packets per lost one.
 - F1 on the last three tenths: {pupil.th0.f1:.3f} at th₀ = {pupil.th0.threshold:g}.
-- Threshold {chosen.threshold:g}: best M_e of {course.runs} simulations each.
+- Threshold {chosen.threshold:g}: best M_e of {course.runs} simulations each, seeds 1 to {course.runs}. \
+Evaluations with these seeds, or with seed {course.seed}, are not of unseen runs.
 
 | threshold | throughput, Mb/s | delay, ms | loss | M_e |
 | --- | --- | --- | --- | --- |
