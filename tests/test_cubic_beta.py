@@ -17,9 +17,10 @@ import ackademy.envs
 from ackademy import engines, experiments, kinds
 from ackademy.cli import app
 from ackademy.envs.cubic_beta import CubicBeta
-from ackademy.errors import ExperimentError
+from ackademy.errors import ExperimentError, TrainingError
 from ackademy.kinds import cubic_beta as study_kind
-from ackademy.learn.q_table import Recipe, learn
+from ackademy.learn.q_table import learn
+from ackademy.learn.recipe import Recipe
 from ackademy.transfers import (
     Recorded,
     Setting,
@@ -272,6 +273,14 @@ def test_a_study_learns_once_and_reports_what_it_learned(small: Path, tmp_path: 
         ('"loss_mean"]', '"los_mean"]', r"columns = 'los_mean': allowed: refused_default"),
         ('recorded = "ns3.csv"\n', "", r"learner\[0\]: recorded = '': allowed: exactly one"),
         ("counter:refused_mean", "timeouts", r"metric = 'timeouts': allowed: counter:"),
+        ("steps = 5 }", "decay_starts = 0 }", r"decay_starts = 0: allowed: only episodes"),
+        ("steps = 5 }", "bins = 0 }", r"recipe: bins = 0: allowed: a whole number from 1"),
+        ("steps = 5 }", "discount = 2 }", r"recipe: discount = 2: allowed: a number from 0 to 1"),
+        ("steps = 5 }", "steps = 5 }\nbeta_step = 0", r"beta_step = 0.0: allowed: 0.01, 0.02"),
+        ("steps = 5 }", "steps = 5 }\nbeta_step = 0.3", r"beta_step = 0.3: allowed: 0.01, 0.02"),
+        ("steps = 5 }", "steps = 5 }\nbetastep = 0.1", r"betastep = 0.1: allowed: only name"),
+        ("steps = 5 }", 'steps = 5 }\ntune = ["c"]', r"tune = \['c'\]: allowed: \['beta'\]"),
+        ('"ns3.csv"\n', '"ns3.csv"\ncontroller = "reno"\n', r"controller = 'reno': allowed: only"),
         ("rates_mbps = [4]", "rates_mbps = []", r"rates_mbps = \[\]: allowed: a list of numbers"),
     ],
 )
@@ -282,6 +291,16 @@ def test_a_wrong_study_is_one_line(small: Path, old: str, new: str, message: str
     path.write_text(text.replace(old, new))
     with pytest.raises(ExperimentError, match=message):
         kinds.load(str(path))
+
+
+@pytest.mark.parametrize("step", ["0", "-0.1", "0.3", "0.105", "nan"])
+def test_a_step_that_does_not_lead_to_the_default_is_one_line(step: str) -> None:
+    with pytest.raises(TrainingError, match=r"^--beta-step \S+: allowed: 0\.01, 0\.02, 0\.05, "):
+        CliRunner().invoke(
+            app, ["train", "cubic-beta", "--beta-step", step], catch_exceptions=False
+        )
+    with pytest.raises(ValueError, match="beta_step"):
+        CubicBeta(beta_step=float(step))
 
 
 def test_every_item_of_knott_2023_can_be_read() -> None:

@@ -24,15 +24,27 @@ from ackademy.claims import Checked, Claim
 from ackademy.engines import Engine
 from ackademy.errors import ExperimentError
 from ackademy.intervals import Interval, t_interval
-from ackademy.learn import beta_study
+from ackademy.learn import beta_study, recipe
 from ackademy.learn.beta_study import Learner, Training
 from ackademy.metrics import FloatArray
 from ackademy.papers import Assumption, Paper
 from ackademy.toml_table import TomlTable, toml_value
-from ackademy.transfers import Recorded, Setting, Simulated, Transfer, from_summary
+from ackademy.transfers import (
+    BETA_STEP_ALLOWED,
+    Recorded,
+    Setting,
+    Simulated,
+    Transfer,
+    from_summary,
+    is_beta_step,
+)
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
 FIGURES: tuple[Figure, ...] = ("rewards", "refused", "throughput", "beta", "sweep", "grid")
+LEARNER_KEYS = ("name", "tune", "beta_step", "loss_unit", "recipe")
+SOURCE_KEYS = {"recorded": ("recorded",), "scenario": ("scenario", "set", "controller")}
+"""where transfers come from, and what may be said of it"""
+TUNES = (["beta"], ["beta", "c"])
 LATE_FROM = 300
 """episodes after which the paper sees a consistent policy"""
 
@@ -364,6 +376,10 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
     recorded, scenario = entry.string("recorded", ""), entry.string("scenario", "")
     if bool(recorded) == bool(scenario):
         raise entry.error("recorded", recorded, "exactly one of recorded and scenario")
+    allowed = (*LEARNER_KEYS, *SOURCE_KEYS["recorded" if recorded else "scenario"])
+    for key in entry.values:
+        if key not in allowed:
+            raise entry.error(key, entry.values[key], f"only {', '.join(allowed)}")
     overrides = {key: toml_value(value) for key, value in entry.table("set").values.items()}
     transfers = (
         Recorded.of_file(folder / recorded)
@@ -375,14 +391,29 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
     unit = entry.string("loss_unit", "percent")
     if unit not in ("percent", "fraction"):
         raise entry.error("loss_unit", unit, "percent, fraction")
+    tuned = entry.strings("tune", TUNES[0])
+    if tuned not in TUNES:
+        raise entry.error("tune", tuned, ", ".join(map(str, TUNES)))
+    beta_step = entry.number("beta_step") if "beta_step" in entry.values else 0.1
+    if not is_beta_step(beta_step):
+        raise entry.error("beta_step", beta_step, BETA_STEP_ALLOWED)
     return Learner(
         name=entry.string("name"),
         transfers=transfers,
-        tunes_c=entry.strings("tune", ["beta"]) == ["beta", "c"],
-        beta_step=entry.number("beta_step") if "beta_step" in entry.values else 0.1,
+        tunes_c="c" in tuned,
+        beta_step=beta_step,
         loss_unit=cast('Literal["percent", "fraction"]', unit),
-        recipe=cast("Mapping[str, float]", dict(entry.table("recipe").values)),
+        recipe=_recipe(entry.table("recipe")),
     )
+
+
+def _recipe(table: TomlTable) -> Mapping[str, float]:
+    for name, value in table.values.items():
+        if name not in recipe.ALLOWED:
+            raise table.error(name, value, f"only {', '.join(recipe.ALLOWED)}")
+        if not recipe.is_allowed(name, value):
+            raise table.error(name, value, recipe.ALLOWED[name])
+    return cast("Mapping[str, float]", dict(table.values))
 
 
 def _published(entry: TomlTable) -> tuple[str, dict[str, float]]:
