@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
@@ -291,6 +293,17 @@ def test_a_wrong_study_is_one_line(small: Path, old: str, new: str, message: str
     path.write_text(text.replace(old, new))
     with pytest.raises(ExperimentError, match=message):
         kinds.load(str(path))
+
+
+def test_a_late_decline_is_seen_although_rewards_have_risen(small: Path, tmp_path: Path) -> None:
+    study = kinds.load(str(small))
+    study.run(1, tmp_path, engines.local(1), experiments.quiet)
+    outcome = study.collect(1, tmp_path).outcomes[0]  # type: ignore[attr-defined]
+    rewards = np.concatenate([np.arange(150.0), 150.0 - 2.0 * np.arange(50.0)])
+    training = replace(outcome.trainings[0], episodes=pl.DataFrame({"reward": rewards}))
+    measures = study_kind.MEASURES
+    assert measures["reward_rise"].of(outcome, training) > 0.0
+    assert measures["reward_slope_last_100"].of(outcome, training) < 0.0
 
 
 @pytest.mark.parametrize("step", ["0", "-0.1", "0.3", "0.105", "nan"])

@@ -45,6 +45,8 @@ LEARNER_KEYS = ("name", "tune", "beta_step", "loss_unit", "recipe")
 SOURCE_KEYS = {"recorded": ("recorded",), "scenario": ("scenario", "set", "controller")}
 """where transfers come from, and what may be said of it"""
 TUNES = (["beta"], ["beta", "c"])
+TREND_EPISODES = 100
+"""over which the trend at the end of 200 episodes is taken"""
 LATE_FROM = 300
 """episodes after which the paper sees a consistent policy"""
 
@@ -94,6 +96,13 @@ def _mean(values: pl.Series) -> float:
 
 def _late(training: Training, column: str) -> pl.Series:
     return training.episodes[column].tail(beta_study.LAST_EPISODES)
+
+
+def _slope(values: pl.Series) -> float:
+    """Of a straight line through the values by least squares, per episode; 0 for one value."""
+    centred = np.arange(len(values)) - (len(values) - 1) / 2.0
+    spread = float(centred @ centred)
+    return float(centred @ values.to_numpy()) / spread if spread else 0.0
 
 
 def _loss_percent(outcome: Outcome, training: Training) -> float:
@@ -166,6 +175,11 @@ MEASURES: Mapping[str, Measure] = {
         "rise of the reward",
         "",
         lambda o, t: _mean(_late(t, "reward")) - _mean(t.episodes["reward"].head(20)),
+    ),
+    f"reward_slope_last_{TREND_EPISODES}": Measure(
+        f"slope of reward, last {TREND_EPISODES}",
+        "per episode",
+        lambda _, t: _slope(t.episodes["reward"].tail(TREND_EPISODES)),
     ),
     "reward_spread": Measure(
         "spread of reward, last 50",
