@@ -295,6 +295,31 @@ def test_a_wrong_study_is_one_line(small: Path, old: str, new: str, message: str
         kinds.load(str(path))
 
 
+def test_trainings_are_the_same_on_any_number_of_processes(small: Path, tmp_path: Path) -> None:
+    study = kinds.load(str(small))
+    for jobs in (1, 2):
+        study.run(2, tmp_path / str(jobs), engines.local(jobs), experiments.quiet)
+    one, two = (
+        {path.relative_to(root): path.read_bytes() for path in root.rglob("*.parquet")}
+        for root in (tmp_path / "1" / "trainings", tmp_path / "2" / "trainings")
+    )
+    assert len(one) == 12
+    assert one == two
+
+
+def test_an_interrupt_while_learning_keeps_what_is_finished(small: Path, tmp_path: Path) -> None:
+    study = kinds.load(str(small))
+    total = study.steps(2)
+
+    def interrupt(done: int, of: int) -> None:
+        if done == of - 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(experiments.Interrupted, match=f"{total - 2} of {total}"):
+        study.run(2, tmp_path, engines.local(1), interrupt)
+    assert len(list((tmp_path / "trainings").iterdir())) == 2
+
+
 def test_a_late_decline_is_seen_although_rewards_have_risen(small: Path, tmp_path: Path) -> None:
     study = kinds.load(str(small))
     study.run(1, tmp_path, engines.local(1), experiments.quiet)

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from rich.console import Console, RenderableType
 
-from ackademy import claims, experiments, papers
+from ackademy import claims, engines, experiments, papers
 from ackademy.cells import Cell
 from ackademy.claims import Checked, Claim
 from ackademy.engines import Engine
@@ -230,21 +230,29 @@ class BetaStudy:
     ) -> experiments.Batch:
         """Simulate the transfers that are not there, then learn."""
         cells, total = self._cells(), self.steps(runs)
-        done = len(set(cells))
         batch = experiments.run_cells(cells, folder, engine, lambda n, _: progress(n, total))
         if batch.failures:
             return batch
-        trained = 0
+        tasks = dict(self._tasks(runs, folder))
+        todo = [task for path, task in tasks.items() if not path.is_dir()]
+        done = total - len(todo)
+        progress(done, total)
+        finished = engines.call_each(engines.jobs_of(engine), beta_study.train_and_save, todo)
+        try:
+            for _ in finished:
+                done += 1
+                progress(done, total)
+        except KeyboardInterrupt:
+            finished.close()
+            raise experiments.Interrupted(done, total) from None
+        return batch
+
+    def _tasks(self, runs: int, folder: Path) -> Iterator[tuple[Path, beta_study.Task]]:
         for learner, rate in self.pairs():
             known = known_transfers(learner, rate, folder)
             for seed in range(1, runs + 1):
                 path = _place(folder, learner, rate, seed, known)
-                if not path.is_dir():
-                    log = beta_study.train(learner, rate, seed, known)
-                    beta_study.save(beta_study.digest(log), path)
-                trained += 1
-                progress(done + trained, total)
-        return batch
+                yield path, beta_study.Task(learner, rate, seed, known, path)
 
     def collect(self, runs: int, folder: Path) -> BetaFindings:
         """Read what is there."""

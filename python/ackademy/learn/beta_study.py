@@ -102,6 +102,28 @@ def train(learner: Learner, rate_mbps: float, seed: int, known: Mapping[Setting,
     return learn(env, Recipe(**dict(learner.recipe)), seed)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A training and where it goes, in terms that another process understands."""
+
+    learner: Learner
+    rate_mbps: float
+    seed: int
+    known: Mapping[Setting, Transfer]
+    path: Path
+
+
+def train_and_save(task: Task) -> None:
+    """Learn and keep it; the same bytes in every process.
+
+    Raises:
+        TrainingError: if Gymnasium is not installed.
+        ExperimentError: if it cannot be written.
+    """
+    log = train(task.learner, task.rate_mbps, task.seed, task.known)
+    save(digest(log), task.path)
+
+
 def digest(log: Log) -> Training:
     """What figures and tables need of a log."""
     refused, throughput = log.observations[..., -2], log.observations[..., -1]
