@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
@@ -17,9 +19,10 @@ import ackademy.envs
 from ackademy import engines, experiments, kinds
 from ackademy.cli import app
 from ackademy.envs.cubic_beta import CubicBeta
-from ackademy.errors import ExperimentError
+from ackademy.errors import ExperimentError, TrainingError
 from ackademy.kinds import cubic_beta as study_kind
-from ackademy.learn.q_table import Recipe, learn
+from ackademy.learn.q_table import learn
+from ackademy.learn.recipe import Recipe
 from ackademy.transfers import (
     Recorded,
     Setting,
@@ -272,6 +275,14 @@ def test_a_study_learns_once_and_reports_what_it_learned(small: Path, tmp_path: 
         ('"loss_mean"]', '"los_mean"]', r"columns = 'los_mean': allowed: refused_default"),
         ('recorded = "ns3.csv"\n', "", r"learner\[0\]: recorded = '': allowed: exactly one"),
         ("counter:refused_mean", "timeouts", r"metric = 'timeouts': allowed: counter:"),
+        ("steps = 5 }", "decay_starts = 0 }", r"decay_starts = 0: allowed: only episodes"),
+        ("steps = 5 }", "bins = 0 }", r"recipe: bins = 0: allowed: a whole number from 1"),
+        ("steps = 5 }", "discount = 2 }", r"recipe: discount = 2: allowed: a number from 0 to 1"),
+        ("steps = 5 }", "steps = 5 }\nbeta_step = 0", r"beta_step = 0.0: allowed: 0.01, 0.02"),
+        ("steps = 5 }", "steps = 5 }\nbeta_step = 0.3", r"beta_step = 0.3: allowed: 0.01, 0.02"),
+        ("steps = 5 }", "steps = 5 }\nbetastep = 0.1", r"betastep = 0.1: allowed: only name"),
+        ("steps = 5 }", 'steps = 5 }\ntune = ["c"]', r"tune = \['c'\]: allowed: \['beta'\]"),
+        ('"ns3.csv"\n', '"ns3.csv"\ncontroller = "reno"\n', r"controller = 'reno': allowed: only"),
         ("rates_mbps = [4]", "rates_mbps = []", r"rates_mbps = \[\]: allowed: a list of numbers"),
     ],
 )
@@ -282,6 +293,52 @@ def test_a_wrong_study_is_one_line(small: Path, old: str, new: str, message: str
     path.write_text(text.replace(old, new))
     with pytest.raises(ExperimentError, match=message):
         kinds.load(str(path))
+
+
+def test_trainings_are_the_same_on_any_number_of_processes(small: Path, tmp_path: Path) -> None:
+    study = kinds.load(str(small))
+    for jobs in (1, 2):
+        study.run(2, tmp_path / str(jobs), engines.local(jobs), experiments.quiet)
+    one, two = (
+        {path.relative_to(root): path.read_bytes() for path in root.rglob("*.parquet")}
+        for root in (tmp_path / "1" / "trainings", tmp_path / "2" / "trainings")
+    )
+    assert len(one) == 12
+    assert one == two
+
+
+def test_an_interrupt_while_learning_keeps_what_is_finished(small: Path, tmp_path: Path) -> None:
+    study = kinds.load(str(small))
+    total = study.steps(2)
+
+    def interrupt(done: int, of: int) -> None:
+        if done == of - 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(experiments.Interrupted, match=f"{total - 2} of {total}"):
+        study.run(2, tmp_path, engines.local(1), interrupt)
+    assert len(list((tmp_path / "trainings").iterdir())) == 2
+
+
+def test_a_late_decline_is_seen_although_rewards_have_risen(small: Path, tmp_path: Path) -> None:
+    study = kinds.load(str(small))
+    study.run(1, tmp_path, engines.local(1), experiments.quiet)
+    outcome = study.collect(1, tmp_path).outcomes[0]  # type: ignore[attr-defined]
+    rewards = np.concatenate([np.arange(150.0), 150.0 - 2.0 * np.arange(50.0)])
+    training = replace(outcome.trainings[0], episodes=pl.DataFrame({"reward": rewards}))
+    measures = study_kind.MEASURES
+    assert measures["reward_rise"].of(outcome, training) > 0.0
+    assert measures["reward_slope_last_100"].of(outcome, training) < 0.0
+
+
+@pytest.mark.parametrize("step", ["0", "-0.1", "0.3", "0.105", "nan"])
+def test_a_step_that_does_not_lead_to_the_default_is_one_line(step: str) -> None:
+    with pytest.raises(TrainingError, match=r"^--beta-step \S+: allowed: 0\.01, 0\.02, 0\.05, "):
+        CliRunner().invoke(
+            app, ["train", "cubic-beta", "--beta-step", step], catch_exceptions=False
+        )
+    with pytest.raises(ValueError, match="beta_step"):
+        CubicBeta(beta_step=float(step))
 
 
 def test_every_item_of_knott_2023_can_be_read() -> None:

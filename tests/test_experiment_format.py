@@ -121,8 +121,8 @@ def experiment(folder: Path) -> papers.Experiment:
 def result(experiment: papers.Experiment, tmp_path: Path) -> reproduce.Reproduction:
     """Its table, reproduced."""
     runs = tmp_path / "runs"
-    run_cells(reproduce.all_cells(experiment, 2), runs, local(1), quiet)
-    return reproduce.collect(experiment, 2, runs)
+    run_cells(reproduce.all_cells(experiment, 4), runs, local(1), quiet)
+    return reproduce.collect(experiment, 4, runs)
 
 
 @pytest.fixture
@@ -159,8 +159,8 @@ def test_only_the_named_flows_get_the_scheme_s_controller(experiment: papers.Exp
 
 def test_row_is_about_its_flows_and_ratios_are_about_all(result: reproduce.Reproduction) -> None:
     learner, beside = result.rows[:2]
-    assert learner.samples.shape[:2] == (2, 1)
-    assert beside.samples.shape[:2] == (2, 2)
+    assert learner.samples.shape[:2] == (4, 1)
+    assert beside.samples.shape[:2] == (4, 2)
     ratio = learner.estimates["throughput_ratio:learner/reno*"].value
     parts = [row.estimates["throughput_mean_mbps"].value for row in (learner, beside)]
     assert ratio == pytest.approx(parts[0] / parts[1])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ackademy import metrics
+from ackademy.errors import ExperimentError
+from ackademy.measures import COLUMNS, RunTables, metric_of
 
 ONE = np.array([1.0])
 
@@ -83,29 +86,6 @@ def test_utilisation_of_a_link_that_was_never_up_is_zero() -> None:
     assert metrics.utilisation(np.array([0.0, 5.0]), np.array([0.0, 10.0])).tolist() == [0.0, 0.5]
 
 
-def test_f1_is_the_harmonic_mean_of_precision_and_recall() -> None:
-    predicted = np.array([True, True, True, False, False])
-    actual = np.array([True, False, True, True, False])
-    precision, recall = metrics.precision(predicted, actual), metrics.recall(predicted, actual)
-    assert precision == pytest.approx(2 / 3)
-    assert recall == pytest.approx(2 / 3)
-    harmonic = 2.0 * precision * recall / (precision + recall)
-    assert metrics.f1_score(predicted, actual) == pytest.approx(harmonic)
-
-
-def test_scores_without_any_loss_are_zero() -> None:
-    never = np.zeros(3, np.bool_)
-    assert metrics.f1_score(never, never) == 0.0
-    assert metrics.precision(never, never) == 0.0
-    assert metrics.recall(never, never) == 0.0
-
-
-def test_throughput_ratio_of_a_starved_reference_is_infinite() -> None:
-    assert metrics.throughput_ratio(3.0, 2.0) == 1.5
-    assert metrics.throughput_ratio(3.0, 0.0) == math.inf
-    assert math.isnan(metrics.throughput_ratio(0.0, 0.0))
-
-
 def test_convergence_counts_from_the_last_excursion() -> None:
     time = np.arange(6.0)
     rate = np.array([0.0, 5.0, 9.0, 5.1, 4.9, 5.0])
@@ -118,3 +98,39 @@ def test_flow_that_leaves_the_band_at_the_end_has_not_converged() -> None:
 
 def test_flow_that_starts_at_its_share_converges_at_once() -> None:
     assert metrics.convergence_time_s(np.arange(2.0), np.array([5.0, 5.0]), 5.0) == 0.0
+
+
+def hand_made() -> RunTables:
+    """Two flows over two links."""
+    flows = pl.DataFrame({"flow": ["a", "b"], **{name: [0.0, 0.0] for name in COLUMNS}})
+    flows = flows.with_columns(goodput_bytes=pl.Series([300, 500]), owd_ms=pl.Series([10.0, 30.0]))
+    links = pl.DataFrame(
+        {
+            "link": ["l1", "l2"],
+            "capacity_bytes": [4000, 1000],
+            "arrived_packets": [0, 50],
+            "queue_drops": [0, 4],
+            "random_losses": [0, 1],
+        }
+    )
+    return RunTables(flows, links, pl.DataFrame(), "*")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("goodput_share:l2", 0.8),
+        ("goodput_share:l*", 0.16),
+        ("link_loss_ratio:l2", 0.1),
+        ("link_loss_ratio:l1", 0.0),
+        ("owd_mean_ms", 20.0),
+    ],
+)
+def test_metric_of_a_hand_made_run_is_what_one_reckons(name: str, value: float) -> None:
+    metric = metric_of(name)
+    assert metric.statistic(metric.extract(hand_made())[None]) == pytest.approx(value)
+
+
+def test_metric_of_a_link_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(ExperimentError, match="link 'l3': allowed: l1, l2"):
+        metric_of("goodput_share:l3").extract(hand_made())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,47 @@ def measured(name: str, throughput: float, spread: float) -> Measured:
     samples = np.ones((30, 1, len(COLUMNS)))
     samples[:, 0, 0] = np.random.default_rng(1).normal(throughput, spread, 30)
     return Measured(Row(name, "g", {}), samples, {}, None)
+
+
+def rows_of(ours: Measured, other: Measured) -> dict[tuple[str, str], Measured]:
+    return {row.row.name: row for row in (ours, other)}
+
+
+@pytest.mark.parametrize("bound", ["min_difference", "min_ratio"])
+@pytest.mark.parametrize("metric", ["throughput_mean_mbps", "m_e"])
+def test_rows_of_the_same_runs_are_compared_run_by_run(bound: Bound, metric: str) -> None:
+    together = measured("a", 10.0, 3.0)
+    above = Measured(Row("b", "g", {}), together.samples * 1.01, {}, None)
+    apart = Measured(Row("b", "g", {}, controller="cubic"), above.samples, {}, None)
+    limit = 0.0 if bound == "min_difference" else 1.0
+    claim = Claim("", "", metric, (Case(("b", "g"), ("a", "g")),), bound, limit)
+    assert check_rows(claim, rows_of(together, above)).verdict == "holds"
+    assert check_rows(claim, rows_of(together, apart)).verdict == "undecided"
+
+
+def test_strict_claim_does_not_hold_on_a_tie() -> None:
+    same = {name: measured(name[0], 5.0, 0.0) for name in (("a", "g"), ("b", "g"))}
+    claim = claim_of("min_ratio", 1.0, ("a", "b"))
+    assert check_rows(claim, same).verdict == "holds"
+    assert check_rows(replace(claim, strict=True), same).verdict == "does not hold"
+
+
+@pytest.mark.parametrize("bound", ["min_value", "min_difference", "min_ratio"])
+def test_intervals_of_means_of_five_runs_hold_the_truth_in_95_of_100_cases(bound: Bound) -> None:
+    rng, trials = np.random.default_rng(7), 1000
+    against = None if bound == "min_value" else "b"
+    truth = {"min_value": 10.0, "min_difference": 2.0, "min_ratio": 1.25}[bound]
+    held = 0
+    for _ in range(trials):
+        rows = {}
+        for name, mean in (("a", 10.0), ("b", 8.0)):
+            samples = rng.normal(mean, 1.0, (5, 1, len(COLUMNS)))
+            row = Row(name, "g", {}, controller=name)
+            rows[name, "g"] = Measured(row, samples, {}, None)
+        observed = check_rows(claim_of(bound, 0.0, ("a", against)), rows).observed
+        assert observed is not None
+        held += observed.contains(truth)
+    assert 0.93 <= held / trials <= 0.975
 
 
 def claim_of(bound: Bound, limit: float, *cases: tuple[str, str | None]) -> Claim:

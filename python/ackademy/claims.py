@@ -10,13 +10,15 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from ackademy.intervals import Interval
+from ackademy.intervals import Interval, log_ratio_interval, t_interval, welch_interval
 from ackademy.measures import metric_of
 from ackademy.metrics import FloatArray
 from ackademy.toml_table import TomlTable
 
 RowName = tuple[str, str]
 """Scheme and group, as in ("RL-TCP", "L = 50")."""
+
+Paired = Callable[[RowName, RowName], bool]
 
 Bound = Literal[
     "min_ratio", "max_ratio", "min_difference", "max_difference", "min_value", "max_value"
@@ -53,6 +55,8 @@ class Claim:
     cases: tuple[Case, ...]
     bound: Bound
     limit: float
+    strict: bool = False
+    """whether equality is not enough"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ def parse_claim(entry: TomlTable, rows: Sequence[RowName]) -> Claim:
     """Read a `[[claim]]`.
 
     Args:
-        entry: with `text`, `where`, `metric`, `row` or `rows`, perhaps `against`, and one bound.
+        entry: with `text`, `where`, `metric`, `row` or `rows`, perhaps `against`, one bound, and
+            perhaps `strict`.
         rows: all rows of the experiment.
 
     Raises:
@@ -112,6 +117,9 @@ def parse_claim(entry: TomlTable, rows: Sequence[RowName]) -> Claim:
         allowed = "nothing beside a bound on a value" if others else "a row to compare with"
         raise entry.error("against", entry.values.get("against"), allowed)
     metric_of(entry.string("metric"), entry.where)
+    strict = entry.values.get("strict", False)
+    if not isinstance(strict, bool):
+        raise entry.error("strict", strict, "true, false")
     alone: list[RowName | None] = [None] * len(chosen)
     cases = zip(chosen, others or alone, strict=True)
     return Claim(
@@ -121,17 +129,23 @@ def parse_claim(entry: TomlTable, rows: Sequence[RowName]) -> Claim:
         cases=tuple(Case(row, other) for row, other in cases),
         bound=bound,
         limit=entry.any_number(bound),
+        strict=strict,
     )
 
 
-def check(claim: Claim, samples: Callable[[RowName], FloatArray]) -> Checked:
-    """Hold a claim against the 95 % bootstrap intervals of what we observed.
+def check(
+    claim: Claim,
+    samples: Callable[[RowName], FloatArray],
+    paired: Paired = lambda row, against: False,
+) -> Checked:
+    """Hold a claim against the 95 % intervals of what we observed.
 
     Args:
         claim: what to check.
         samples: a row's samples of the claim's metric, first axis runs; empty if not run.
+        paired: whether two rows are of the same runs, so that they vary together.
     """
-    return Checked(claim, tuple(_check_case(claim, case, samples) for case in claim.cases))
+    return Checked(claim, tuple(_check_case(claim, case, samples, paired) for case in claim.cases))
 
 
 def claims_in_words(checked: Sequence[Checked]) -> str:
@@ -180,37 +194,70 @@ def _known(entry: TomlTable, words: Sequence[object], rows: Sequence[RowName]) -
     return cast("RowName", name)
 
 
-def _check_case(claim: Claim, case: Case, samples: Callable[[RowName], FloatArray]) -> CheckedCase:
+def _check_case(
+    claim: Claim, case: Case, samples: Callable[[RowName], FloatArray], paired: Paired
+) -> CheckedCase:
     ours = samples(case.row)
     other = samples(case.against) if case.against else None
     if not len(ours) or (other is not None and not len(other)):
         return CheckedCase(case, "not run", None)
-    observed = _observe(claim, ours, other)
+    same_runs = case.against is not None and paired(case.row, case.against)
+    observed = _observe(claim, ours, other, paired=same_runs)
     low, high, limit = observed.low, observed.high, claim.limit
     if claim.bound.startswith("max"):
         low, high, limit = -high, -low, -limit
-    if low >= limit:
+    if low > limit or (low == limit and not claim.strict):
         return CheckedCase(case, "holds", observed)
-    return CheckedCase(case, "does not hold" if high < limit else "undecided", observed)
+    fails = high < limit or (high == limit and claim.strict)
+    return CheckedCase(case, "does not hold" if fails else "undecided", observed)
 
 
-def _observe(claim: Claim, ours: FloatArray, other: FloatArray | None) -> Interval:
-    """Value, ratio or difference of independent rows, with a percentile bootstrap interval."""
-    statistic, rng = metric_of(claim.metric).statistic, np.random.default_rng(0)
+def _observe(claim: Claim, ours: FloatArray, other: FloatArray | None, *, paired: bool) -> Interval:
+    """Value, ratio or difference with its 95 % interval.
 
-    def compare(a: float, b: float) -> float:
-        if claim.bound.endswith("ratio"):
-            return a / b if b else (math.inf if a else 1.0)
-        return a - b
+    Of plain means by Student's or Welch's t, a ratio of two positive ones by its logarithm (delta
+    method); of any other statistic from percentiles of the bootstrap, which are too narrow with
+    ten runs or fewer.
+    """
+    metric, is_ratio = metric_of(claim.metric), claim.bound.endswith("ratio")
+    if metric.is_mean:
+        a = np.array([metric.statistic(run[None]) for run in ours])
+        if other is None:
+            return t_interval(a)
+        b = np.array([metric.statistic(run[None]) for run in other])
+        if not is_ratio:
+            return t_interval(a - b) if paired else welch_interval(a, b)
+        if a.mean() > 0.0 and b.mean() > 0.0:
+            return log_ratio_interval(a, b, paired=paired)
+    return _resampled(metric.statistic, ours, other, is_ratio=is_ratio, paired=paired)
 
-    def resampled(samples: FloatArray | None) -> float:
-        if samples is None:
-            return 0.0
-        return statistic(samples[rng.integers(0, len(samples), len(samples))])
 
-    value = compare(statistic(ours), 0.0 if other is None else statistic(other))
+def _resampled(
+    statistic: Callable[[FloatArray], float],
+    ours: FloatArray,
+    other: FloatArray | None,
+    *,
+    is_ratio: bool,
+    paired: bool,
+) -> Interval:
+    """With a percentile bootstrap interval; the same runs are drawn for both rows if paired."""
+    rng = np.random.default_rng(0)
+
+    def compare(a: FloatArray, b: FloatArray | None) -> float:
+        first, second = statistic(a), 0.0 if b is None else statistic(b)
+        if is_ratio:
+            return first / second if second else (math.inf if first else 1.0)
+        return first - second
+
+    def again() -> float:
+        drawn = rng.integers(0, len(ours), len(ours))
+        if other is None or paired:
+            return compare(ours[drawn], None if other is None else other[drawn])
+        return compare(ours[drawn], other[rng.integers(0, len(other), len(other))])
+
+    value = compare(ours, other)
     if len(ours) == 1 and (other is None or len(other) == 1):
         return Interval(value, value, value)
-    again = [compare(resampled(ours), resampled(other)) for _ in range(RESAMPLES)]
-    low, high = np.quantile(again, [0.025, 0.975], method="lower")
+    found = [again() for _ in range(RESAMPLES)]
+    low, high = np.quantile(found, [0.025, 0.975], method="lower")
     return Interval(value, float(low), float(high))

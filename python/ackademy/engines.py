@@ -7,17 +7,23 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from typing import TypeVar
 
 from ackademy.cells import Cell, Outcome, attempt
 from ackademy.errors import EngineError
 
 Engine = Callable[[Sequence[Cell]], Iterator[Outcome]]
 """Yields one outcome per cell, in any order; closing it early ends what is running."""
+
+
+Task = TypeVar("Task")
 
 
 def core_count() -> int:
@@ -27,20 +33,62 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
-def local(jobs: int) -> Engine:
-    """Processes of this machine; with one job, this process itself.
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Processes of this machine; with one job, this process itself."""
 
-    A worker that dies takes one cell with it, and another takes its place.
+    jobs: int
+
+    def __call__(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
+        """Run the cells; a worker that dies takes one with it, and another takes its place."""
+        if self.jobs == 1 or len(cells) <= 1:
+            return (attempt(index, cell) for index, cell in enumerate(cells))
+        return _run_in_workers(cells, min(self.jobs, len(cells)))
+
+
+def local(jobs: int) -> Local:
+    """Processes of this machine.
+
+    Raises:
+        EngineError: if there would be none.
     """
     if jobs < 1:
         raise EngineError(f"--jobs {jobs}: allowed is a whole number from 1")
+    return Local(jobs)
 
-    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
-        if jobs == 1 or len(cells) <= 1:
-            return (attempt(index, cell) for index, cell in enumerate(cells))
-        return _run_in_workers(cells, min(jobs, len(cells)))
 
-    return run
+def jobs_of(engine: Engine) -> int:
+    """Processes for work beside cells: as many as the engine has here, or one per core."""
+    return engine.jobs if isinstance(engine, Local) else core_count()
+
+
+def call_each(
+    jobs: int, function: Callable[[Task], None], tasks: Sequence[Task]
+) -> Generator[None, None, None]:
+    """Call a function of a module on every task, in processes; yields when a call is done.
+
+    Closed early, it waits for the calls that are running and begins no other.
+
+    Raises:
+        EngineError: if a process dies.
+    """
+    if jobs == 1 or len(tasks) <= 1:
+        for task in tasks:
+            function(task)
+            yield
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context)
+    try:
+        with _worker_environment():
+            futures = [pool.submit(function, task) for task in tasks]
+        for future in as_completed(futures):
+            future.result()
+            yield
+    except BrokenProcessPool:
+        raise EngineError("a worker process died; what is finished is kept") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def kernel_last(simulated: Engine) -> Engine:

@@ -35,17 +35,6 @@ def learningcc_rate(
     return math.sqrt(alpha * (1.0 - event_ratio) / event_ratio / spread)
 
 
-def alpha_to_match_reno(rtt_ratio: float, beta: float = 0.5, beta_l: float = 0.9) -> float:
-    """Growth above which equation 11 exceeds equation 9 on the same path.
-
-    Args:
-        rtt_ratio: round trip over its minimum; >= 1.
-        beta: as in `reno_rate`.
-        beta_l: as in `learningcc_rate`.
-    """
-    return (1.0 - beta_l / rtt_ratio) / beta
-
-
 def square_root_rate(rtt_s: float, loss_ratio: float) -> float:
     """Packets per second by √(3 / 2p) / rtt (Mathis et al. 1997), an acknowledgement per packet."""
     return math.sqrt(1.5 / loss_ratio) / rtt_s

@@ -104,6 +104,49 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
     return Interval(centre, centre - half, centre + half)
 
 
+def welch_interval(ours: FloatArray, other: FloatArray) -> Interval:
+    """95 % interval of the difference of two means of independent values (Welch 1947).
+
+    Args:
+        ours: shape (n,); independent values, n >= 1.
+        other: shape (m,); independent of them, m >= 1. A single value counts as exact.
+    """
+    parts = [(variance(values) / values.size, values.size - 1) for values in (ours, other)]
+    return _around(float(ours.mean() - other.mean()), parts)
+
+
+def log_ratio_interval(ours: FloatArray, other: FloatArray, *, paired: bool) -> Interval:
+    """95 % interval of the ratio of two positive means, symmetric in its logarithm (delta method).
+
+    Args:
+        ours: shape (n,); independent values with a mean above 0.
+        other: shape (m,); likewise, m = n if paired. A single value counts as exact.
+        paired: whether values at the same place are of the same run.
+    """
+    a, b = ours / ours.mean(), other / other.mean()
+    groups = [a - b] if paired else [a, b]
+    parts = [(variance(values) / values.size, values.size - 1) for values in groups]
+    logarithm = _around(math.log(ours.mean() / other.mean()), parts)
+    value = float(ours.mean() / other.mean())
+    return Interval(value, math.exp(logarithm.low), math.exp(logarithm.high))
+
+
+def _around(centre: float, parts: list[tuple[float, int]]) -> Interval:
+    """By Student's t with the degrees of freedom of Welch and Satterthwaite, rounded down.
+
+    Args:
+        centre: the estimate.
+        parts: for each group, its share of the estimate's variance and its degrees of freedom.
+    """
+    total = sum(share for share, _ in parts)
+    below = sum(share**2 / degrees for share, degrees in parts if degrees)
+    if total == 0.0 or below == 0.0 or not math.isfinite(total):
+        half = 0.0 if total == 0.0 else math.nan
+        return Interval(centre, centre - half, centre + half)
+    half = student_t_quantile(0.975, max(1, math.floor(total**2 / below + 1e-9))) * math.sqrt(total)
+    return Interval(centre, centre - half, centre + half)
+
+
 def student_t_quantile(probability: float, degrees: int) -> float:
     """The value below which Student's t lies with this probability.
 

@@ -142,63 +142,6 @@ def utilisation(delivered_bytes: FloatArray, capacity_bytes: FloatArray) -> Floa
     return _ratio(np.asarray(delivered_bytes, np.float64), capacity_bytes, empty=0.0)
 
 
-def precision(predicted: npt.NDArray[np.bool_], actual: npt.NDArray[np.bool_]) -> float:
-    """Part of the predicted losses that were losses (van Rijsbergen 1979, chapter 7).
-
-    Args:
-        predicted: shape (n,); True where a loss was predicted.
-        actual: shape (n,); True where a packet was lost.
-
-    Returns:
-        In [0, 1]; 0.0 when nothing was predicted.
-    """
-    hits, predictions, _ = _confusion(predicted, actual)
-    return hits / predictions if predictions else 0.0
-
-
-def recall(predicted: npt.NDArray[np.bool_], actual: npt.NDArray[np.bool_]) -> float:
-    """Part of the losses that were predicted (van Rijsbergen 1979, chapter 7).
-
-    Args:
-        predicted: shape (n,); True where a loss was predicted.
-        actual: shape (n,); True where a packet was lost.
-
-    Returns:
-        In [0, 1]; 0.0 when nothing was lost.
-    """
-    hits, _, losses = _confusion(predicted, actual)
-    return hits / losses if losses else 0.0
-
-
-def f1_score(predicted: npt.NDArray[np.bool_], actual: npt.NDArray[np.bool_]) -> float:
-    """Harmonic mean of precision and recall: Kong 2018, figure 1c.
-
-    Args:
-        predicted: shape (n,); True where a loss was predicted.
-        actual: shape (n,); True where a packet was lost.
-
-    Returns:
-        In [0, 1]; 0.0 when there is neither a prediction nor a loss.
-    """
-    hits, predictions, losses = _confusion(predicted, actual)
-    return 2.0 * hits / (predictions + losses) if predictions + losses else 0.0
-
-
-def throughput_ratio(first_mbps: float, second_mbps: float) -> float:
-    """Share of one flow in terms of another's: x1 / x2 of LearningCC, figure 4.
-
-    Args:
-        first_mbps: throughput of the flow in question; >= 0.
-        second_mbps: throughput of the flow it is measured by; >= 0.
-
-    Returns:
-        In [0, inf]; inf when only the second flow starved, `nan` when both did.
-    """
-    if second_mbps == 0.0:
-        return math.nan if first_mbps == 0.0 else math.inf
-    return first_mbps / second_mbps
-
-
 def convergence_time_s(
     time_s: FloatArray, rate_mbps: FloatArray, target_mbps: float, *, tolerance_ratio: float = 0.1
 ) -> float:
@@ -232,13 +175,3 @@ def _ratio(above: FloatArray, below: FloatArray, *, empty: float) -> FloatArray:
     result: FloatArray = np.full(numerator.shape, empty)
     np.divide(numerator, denominator, out=result, where=denominator > 0.0)
     return result
-
-
-def _confusion(
-    predicted: npt.NDArray[np.bool_], actual: npt.NDArray[np.bool_]
-) -> tuple[int, int, int]:
-    """Counts of hits, of predictions and of losses."""
-    guess, truth = np.asarray(predicted, np.bool_), np.asarray(actual, np.bool_)
-    if guess.shape != truth.shape:
-        raise ValueError(f"{guess.shape} predictions but {truth.shape} outcomes")
-    return int(np.sum(guess & truth)), int(np.sum(guess)), int(np.sum(truth))

@@ -64,6 +64,14 @@ class Row:
         """What claims call the row by."""
         return (self.scheme, self.group)
 
+    def has_runs_of(self, other: Row) -> bool:
+        """Whether both are numbers of the same runs, perhaps of different flows in them."""
+        mine, theirs = (
+            (row.controller, row.overrides, row.params, row.assignments, row.scenario, row.missing)
+            for row in (self, other)
+        )
+        return mine == theirs and bool(self.deterministic) == bool(other.deterministic)
+
 
 @dataclass(frozen=True, slots=True)
 class Paper:

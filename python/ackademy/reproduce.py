@@ -109,7 +109,11 @@ def collect(experiment: Experiment, runs: int, folder: Path) -> Reproduction:
 
 def check_rows(claim: Claim, rows: Mapping[RowName, Measured]) -> Checked:
     """Hold a claim against measured rows."""
-    return check(claim, lambda name: rows[name].of(claim.metric))
+    return check(
+        claim,
+        lambda name: rows[name].of(claim.metric),
+        lambda row, against: rows[row].row.has_runs_of(rows[against].row),
+    )
 
 
 def difference_ratio(metric: str, published: float, ours: float) -> float:

@@ -29,6 +29,16 @@ C_GRID = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 DEFAULT_BETA, DEFAULT_C = 70, 400
 
 
+BETA_STEPS = tuple(step for step in range(1, BETA_UNITS) if DEFAULT_BETA % step == 0)
+"""hundredths; with any other step no number of them leads from 0 to the default"""
+BETA_STEP_ALLOWED = ", ".join(f"{step / BETA_UNITS:g}" for step in BETA_STEPS)
+
+
+def is_beta_step(step: float) -> bool:
+    """Whether beta may move by this step: a part of the window, one of `BETA_STEPS`."""
+    return any(abs(BETA_UNITS * step - allowed) < 1e-9 for allowed in BETA_STEPS)
+
+
 def beta_grid(step_hundredths: int) -> tuple[int, ...]:
     """Values of beta, hundredths: from one step above 0 to one step below 1.
 

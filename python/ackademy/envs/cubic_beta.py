@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from ackademy.transfers import (
+    BETA_STEP_ALLOWED,
     BETA_UNITS,
     C_GRID,
     C_UNITS,
@@ -21,6 +22,7 @@ from ackademy.transfers import (
     Transfer,
     Transfers,
     beta_grid,
+    is_beta_step,
     scenario_file,
 )
 
@@ -73,12 +75,15 @@ class CubicBeta(gym.Env[Observation, Action]):
         rate_mbps: of the link; the paper has 4, 6, 8 and 12.
         tune: `("beta",)`, or `("beta", "c")`.
         transfers: makes transfers; by default they are simulated.
-        beta_step: 0.1, 0.05, or another whole number of hundredths.
+        beta_step: 0.1, 0.05, or another of `transfers.BETA_STEPS`, which lead to 0.7.
         loss_unit: `percent`, as the paper's words have it, or `fraction`, as PCC-RL has it.
 
     ## Versions
 
     v0: first.
+
+    Raises:
+        ValueError: if `tune`, `beta_step` or `loss_unit` is not one of those named.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (an instance attribute in Gymnasium's own eyes)
@@ -93,8 +98,10 @@ class CubicBeta(gym.Env[Observation, Action]):
     ) -> None:
         if tuple(tune) not in {("beta",), ("beta", "c")}:
             raise ValueError(f"tune = {tune!r}: allowed: ('beta',), ('beta', 'c')")
-        if DEFAULT_BETA not in beta_grid(round(beta_step * BETA_UNITS)):
-            raise ValueError(f"beta_step = {beta_step}: allowed: one that leads to 0.7")
+        if not is_beta_step(beta_step):
+            raise ValueError(f"beta_step = {beta_step}: allowed: {BETA_STEP_ALLOWED}")
+        if loss_unit not in get_args(LossUnit):
+            raise ValueError(f"loss_unit = {loss_unit!r}: allowed: {', '.join(get_args(LossUnit))}")
         self.rate_mbps = rate_mbps
         self.tunes_c = "c" in tune
         self.transfers = transfers or Simulated.of_file(scenario_file())

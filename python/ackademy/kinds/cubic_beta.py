@@ -18,21 +18,35 @@ import numpy as np
 import polars as pl
 from rich.console import Console, RenderableType
 
-from ackademy import claims, experiments, papers
+from ackademy import claims, engines, experiments, papers
 from ackademy.cells import Cell
 from ackademy.claims import Checked, Claim
 from ackademy.engines import Engine
 from ackademy.errors import ExperimentError
 from ackademy.intervals import Interval, t_interval
-from ackademy.learn import beta_study
+from ackademy.learn import beta_study, recipe
 from ackademy.learn.beta_study import Learner, Training
 from ackademy.metrics import FloatArray
 from ackademy.papers import Assumption, Paper
 from ackademy.toml_table import TomlTable, toml_value
-from ackademy.transfers import Recorded, Setting, Simulated, Transfer, from_summary
+from ackademy.transfers import (
+    BETA_STEP_ALLOWED,
+    Recorded,
+    Setting,
+    Simulated,
+    Transfer,
+    from_summary,
+    is_beta_step,
+)
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
 FIGURES: tuple[Figure, ...] = ("rewards", "refused", "throughput", "beta", "sweep", "grid")
+LEARNER_KEYS = ("name", "tune", "beta_step", "loss_unit", "recipe")
+SOURCE_KEYS = {"recorded": ("recorded",), "scenario": ("scenario", "set", "controller")}
+"""where transfers come from, and what may be said of it"""
+TUNES = (["beta"], ["beta", "c"])
+TREND_EPISODES = 100
+"""over which the trend at the end of 200 episodes is taken"""
 LATE_FROM = 300
 """episodes after which the paper sees a consistent policy"""
 
@@ -82,6 +96,13 @@ def _mean(values: pl.Series) -> float:
 
 def _late(training: Training, column: str) -> pl.Series:
     return training.episodes[column].tail(beta_study.LAST_EPISODES)
+
+
+def _slope(values: pl.Series) -> float:
+    """Of a straight line through the values by least squares, per episode; 0 for one value."""
+    centred = np.arange(len(values)) - (len(values) - 1) / 2.0
+    spread = float(centred @ centred)
+    return float(centred @ values.to_numpy()) / spread if spread else 0.0
 
 
 def _loss_percent(outcome: Outcome, training: Training) -> float:
@@ -155,6 +176,11 @@ MEASURES: Mapping[str, Measure] = {
         "",
         lambda o, t: _mean(_late(t, "reward")) - _mean(t.episodes["reward"].head(20)),
     ),
+    f"reward_slope_last_{TREND_EPISODES}": Measure(
+        f"slope of reward, last {TREND_EPISODES}",
+        "per episode",
+        lambda _, t: _slope(t.episodes["reward"].tail(TREND_EPISODES)),
+    ),
     "reward_spread": Measure(
         "spread of reward, last 50",
         "",
@@ -204,21 +230,29 @@ class BetaStudy:
     ) -> experiments.Batch:
         """Simulate the transfers that are not there, then learn."""
         cells, total = self._cells(), self.steps(runs)
-        done = len(set(cells))
         batch = experiments.run_cells(cells, folder, engine, lambda n, _: progress(n, total))
         if batch.failures:
             return batch
-        trained = 0
+        tasks = dict(self._tasks(runs, folder))
+        todo = [task for path, task in tasks.items() if not path.is_dir()]
+        done = total - len(todo)
+        progress(done, total)
+        finished = engines.call_each(engines.jobs_of(engine), beta_study.train_and_save, todo)
+        try:
+            for _ in finished:
+                done += 1
+                progress(done, total)
+        except KeyboardInterrupt:
+            finished.close()
+            raise experiments.Interrupted(done, total) from None
+        return batch
+
+    def _tasks(self, runs: int, folder: Path) -> Iterator[tuple[Path, beta_study.Task]]:
         for learner, rate in self.pairs():
             known = known_transfers(learner, rate, folder)
             for seed in range(1, runs + 1):
                 path = _place(folder, learner, rate, seed, known)
-                if not path.is_dir():
-                    log = beta_study.train(learner, rate, seed, known)
-                    beta_study.save(beta_study.digest(log), path)
-                trained += 1
-                progress(done + trained, total)
-        return batch
+                yield path, beta_study.Task(learner, rate, seed, known, path)
 
     def collect(self, runs: int, folder: Path) -> BetaFindings:
         """Read what is there."""
@@ -364,6 +398,10 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
     recorded, scenario = entry.string("recorded", ""), entry.string("scenario", "")
     if bool(recorded) == bool(scenario):
         raise entry.error("recorded", recorded, "exactly one of recorded and scenario")
+    allowed = (*LEARNER_KEYS, *SOURCE_KEYS["recorded" if recorded else "scenario"])
+    for key in entry.values:
+        if key not in allowed:
+            raise entry.error(key, entry.values[key], f"only {', '.join(allowed)}")
     overrides = {key: toml_value(value) for key, value in entry.table("set").values.items()}
     transfers = (
         Recorded.of_file(folder / recorded)
@@ -375,14 +413,29 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
     unit = entry.string("loss_unit", "percent")
     if unit not in ("percent", "fraction"):
         raise entry.error("loss_unit", unit, "percent, fraction")
+    tuned = entry.strings("tune", TUNES[0])
+    if tuned not in TUNES:
+        raise entry.error("tune", tuned, ", ".join(map(str, TUNES)))
+    beta_step = entry.number("beta_step") if "beta_step" in entry.values else 0.1
+    if not is_beta_step(beta_step):
+        raise entry.error("beta_step", beta_step, BETA_STEP_ALLOWED)
     return Learner(
         name=entry.string("name"),
         transfers=transfers,
-        tunes_c=entry.strings("tune", ["beta"]) == ["beta", "c"],
-        beta_step=entry.number("beta_step") if "beta_step" in entry.values else 0.1,
+        tunes_c="c" in tuned,
+        beta_step=beta_step,
         loss_unit=cast('Literal["percent", "fraction"]', unit),
-        recipe=cast("Mapping[str, float]", dict(entry.table("recipe").values)),
+        recipe=_recipe(entry.table("recipe")),
     )
+
+
+def _recipe(table: TomlTable) -> Mapping[str, float]:
+    for name, value in table.values.items():
+        if name not in recipe.ALLOWED:
+            raise table.error(name, value, f"only {', '.join(recipe.ALLOWED)}")
+        if not recipe.is_allowed(name, value):
+            raise table.error(name, value, recipe.ALLOWED[name])
+    return cast("Mapping[str, float]", dict(table.values))
 
 
 def _published(entry: TomlTable) -> tuple[str, dict[str, float]]:

@@ -38,7 +38,13 @@ if TYPE_CHECKING:
 
 LAST_EPISODES = 50
 """what counts as the end of learning"""
-SOURCES = ("learn/beta_study.py", "learn/q_table.py", "envs/cubic_beta.py", "transfers.py")
+SOURCES = (
+    "learn/beta_study.py",
+    "learn/q_table.py",
+    "learn/recipe.py",
+    "envs/cubic_beta.py",
+    "transfers.py",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ class Learner:
     beta_step: float = 0.1
     loss_unit: Literal["percent", "fraction"] = "percent"
     recipe: Mapping[str, float] = field(default_factory=dict)
-    """fields of `q_table.Recipe` that differ from its defaults"""
+    """fields of `recipe.Recipe` that differ from its defaults"""
 
     def settings(self, rate_mbps: float) -> list[Setting]:
         """Every transfer that it may ask for."""
@@ -80,7 +86,8 @@ def train(learner: Learner, rate_mbps: float, seed: int, known: Mapping[Setting,
     """
     try:
         from ackademy.envs.cubic_beta import CubicBeta
-        from ackademy.learn.q_table import Recipe, learn
+        from ackademy.learn.q_table import learn
+        from ackademy.learn.recipe import Recipe
     except ImportError as error:
         raise TrainingError(
             "learning needs Gymnasium: install the extra with `pip install 'ackademy[train]'`"
@@ -93,6 +100,28 @@ def train(learner: Learner, rate_mbps: float, seed: int, known: Mapping[Setting,
         learner.loss_unit,
     )
     return learn(env, Recipe(**dict(learner.recipe)), seed)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A training and where it goes, in terms that another process understands."""
+
+    learner: Learner
+    rate_mbps: float
+    seed: int
+    known: Mapping[Setting, Transfer]
+    path: Path
+
+
+def train_and_save(task: Task) -> None:
+    """Learn and keep it; the same bytes in every process.
+
+    Raises:
+        TrainingError: if Gymnasium is not installed.
+        ExperimentError: if it cannot be written.
+    """
+    log = train(task.learner, task.rate_mbps, task.seed, task.known)
+    save(digest(log), task.path)
 
 
 def digest(log: Log) -> Training:

@@ -23,24 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from ackademy.learn.recipe import Recipe
+
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How to learn; the defaults are Knott 2023's where it has any."""
-
-    episodes: int = 500
-    steps: int = 100
-    """per episode"""
-    learning_rate: float = 0.01
-    discount: float = 0.90
-    decay_start: int = 100
-    """episodes with epsilon 1"""
-    bins: int = 20
-    """per dimension of the observation"""
-    random_start: bool = False
-    """first values drawn from [-2, 0] instead of 0"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,13 @@ from rich.table import Table
 from ackademy.errors import TrainingError
 from ackademy.learn import beta_study
 from ackademy.learn.beta_study import Learner, Training
-from ackademy.transfers import Recorded, Simulated, scenario_file
+from ackademy.transfers import (
+    BETA_STEP_ALLOWED,
+    Recorded,
+    Simulated,
+    is_beta_step,
+    scenario_file,
+)
 
 
 def cubic_beta_command(
@@ -42,6 +48,8 @@ def cubic_beta_command(
         ackademy train cubic-beta --rate-mbps 4 --recorded papers/knott2023/ns3.csv --tune-c
     """
     console = Console()
+    if not is_beta_step(beta_step):
+        raise TrainingError(f"--beta-step {beta_step:g}: allowed: {BETA_STEP_ALLOWED}")
     transfers = Recorded.of_file(recorded) if recorded else Simulated.of_file(scenario_file())
     start = episodes // 5 if decay_start is None else decay_start
     if start >= episodes:
