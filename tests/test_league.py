@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ackademy import ExperimentError, league
+from ackademy import ExperimentError, league, standings
 from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval
+from ackademy.measures import Metric
 from ackademy.report import league as league_report
 from ackademy.report import league_markdown
 
@@ -161,15 +163,15 @@ def result_of(match: league.Match, **values: tuple[float, float]) -> league.Resu
     }
     plain |= {"jain_throughput:*": (1.0, 0.0), **values}
     estimates = {key: Interval(v, v - half, v + half) for key, (v, half) in plain.items()}
-    return league.Result(match, estimates, np.empty(0), np.empty(0), 2, ())
+    return league.Result(match, estimates, 2, ())
 
 
 def test_wins_are_shared_where_intervals_overlap(suite_file: Path) -> None:
     first, second, *_ = league.matches(league.load(str(suite_file)), 1)
     clear = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.5, 0.1))]
-    assert [r.scheme for r in league.leaders(clear)] == ["CUBIC"]
+    assert [r.scheme for r in standings.leaders(clear)] == ["CUBIC"]
     close = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.85, 0.1))]
-    assert [r.scheme for r in league.leaders(close)] == ["CUBIC", "RL-TCP"]
+    assert [r.scheme for r in standings.leaders(close)] == ["CUBIC", "RL-TCP"]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_each_way_to_break_is_named(
 ) -> None:
     first, second, *_ = league.matches(league.load(str(suite_file)), 1)
     rows = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.0, 0.1), **values)]
-    best, worst = league.standings(rows)
+    best, worst = standings.standings(rows)
     assert [breakage.kind for breakage in worst.breakages] == [kind]
     assert best.breakages == ()
     assert worst.worst[0] == "short"
@@ -209,8 +211,80 @@ def test_document_s_tables_have_every_scheme_and_network(results: list[league.Re
 
 def test_equal_figures_of_merit_share_a_rank(suite_file: Path) -> None:
     first, second, *_ = league.matches(league.load(str(suite_file)), 1)
-    table = league.standings([result_of(first, m_e=(2.0, 0.0)), result_of(second, m_e=(2.0, 0.0))])
+    table = standings.standings(
+        [result_of(first, m_e=(2.0, 0.0)), result_of(second, m_e=(2.0, 0.0))]
+    )
     assert [standing.mean_rank for standing in table] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("network", ["short", "mix"])
+def test_a_scheme_that_delivers_nothing_is_last_and_starves(suite_file: Path, network: str) -> None:
+    first, second = league.matches(league.load(str(suite_file)), 1, only=network)
+    nothing = {
+        "m_e": (math.nan, math.nan),
+        "throughput_mean_mbps": (0.0, 0.0),
+        "delay_p50_ms": (math.nan, math.nan),
+        "share": (0.0, 0.0),
+    }
+    rows = [result_of(first, **nothing), result_of(second, m_e=(-1.0, 0.1), share=(1.0, 0.0))]
+    best, last = standings.standings(rows)
+    assert (best.scheme.name, best.wins) == ("RL-TCP", (network,))
+    assert (last.scheme.name, last.mean_rank, last.wins) == ("CUBIC", 2.0, ())
+    assert last.worst == (network, math.inf)
+    assert [breakage.kind for breakage in last.breakages] == ["starves"]
+
+
+def test_where_nobody_delivers_nobody_leads(suite_file: Path) -> None:
+    rows = [
+        result_of(match, m_e=(math.nan, math.nan))
+        for match in league.matches(league.load(str(suite_file)), 1, only="short")
+    ]
+    assert standings.leaders(rows) == []
+
+
+def test_a_paper_of_many_networks_weighs_no_more_in_the_rank_than_one_of_few(
+    suite_file: Path,
+) -> None:
+    extra = SUITE.replace('paper = "Nobody 2018"', 'paper = "Nobody 2018: short"', 1)
+    third = """\
+[[network]]
+name = "third"
+title = "Another's"
+paper = "Somebody 2019"
+scenario = "../net.toml"
+link = "bottleneck"
+full_delay_ms = 20
+learner_params = {}
+
+"""
+    suite_file.write_text(extra.replace("[[assumption]]", f"{third}[[assumption]]"))
+    found = league.matches(league.load(str(suite_file)), 1)
+    merit = {"CUBIC": {"short": 2.0, "mix": 2.0, "third": 1.0}, "RL-TCP": {}}
+    rows = [
+        result_of(
+            match,
+            m_e=(merit[match.scheme.name].get(match.network.name, 1.5), 0.0),
+            share=(1.0, 0.0),
+        )
+        for match in found
+    ]
+    assert [standing.mean_rank for standing in standings.standings(rows)] == [1.5, 1.5]
+
+
+def test_interval_of_a_figure_of_merit_covers_what_it_says_with_five_runs() -> None:
+    rng = np.random.default_rng(1)
+    metric = Metric("", "", "", lambda runs: float(np.log(runs.mean())))
+    draws = np.exp(rng.normal(0.0, 0.3, (500, 5, 1)))
+    hits = sum(league._interval(runs, metric).contains(0.3**2 / 2) for runs in draws)
+    assert 0.92 <= hits / 500 <= 0.98
+
+
+def test_setting_that_is_neither_number_nor_text_is_one_line(suite_file: Path) -> None:
+    suite_file.write_text(SUITE.replace("params = { delta1 = 0.2 }", "params = { delta1 = [1] }"))
+    line = r"scheme\[2\]: params: delta1 = \[1\]: allowed: a number or a text$"
+    with pytest.raises(ExperimentError, match=line) as error:
+        league.load(str(suite_file))
+    assert "\n" not in str(error.value)
 
 
 def test_unknown_network_lists_the_known_ones(suite_file: Path) -> None:
@@ -229,3 +303,17 @@ def test_the_papers_league_names_scenarios_controllers_and_links_that_exist() ->
     for match in league.matches(suite, 1):
         resolved = match.cells[0].scenario().canonical()
         assert 'recovery = "sack"' in resolved
+
+
+def test_the_papers_league_counts_packets_by_size_for_all_but_the_row_that_says_otherwise() -> None:
+    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    for match in league.matches(suite, 1):
+        own = {"mss_bytes", "on_timeout"} & dict(match.cells[0].assignments[0].params).keys()
+        assert bool(own) == (match.scheme.name == "LearningCC (as run)")
+
+
+def test_the_papers_league_takes_lp_tcp_s_thresholds_from_the_policies() -> None:
+    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    lp_tcp = [match for match in league.matches(suite, 1) if match.scheme.name == "LP-TCP"]
+    assert len(lp_tcp) == len(suite.networks)
+    assert all("threshold" not in dict(m.cells[0].assignments[0].params) for m in lp_tcp)

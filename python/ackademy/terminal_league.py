@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,20 +9,16 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from ackademy.league import MERIT, Result, Standing, heading, leaders, standings
+from ackademy.league import Result, heading
 from ackademy.report.numbers import significant, with_interval
+from ackademy.standings import Standing, leaders, ranked, standings
 from ackademy.terminal import fitting, headed_table
 
 
 def tables(found: Sequence[Result], console: Console) -> Group:
     """Every network's table, then the standings."""
-    networks: dict[str, list[Result]] = {}
-    for result in found:
-        if not math.isnan(result.value(MERIT)):
-            networks.setdefault(result.network, []).append(result)
     parts: list[Table | Text] = []
-    for rows in networks.values():
-        rows.sort(key=lambda result: -result.value(MERIT))
+    for rows in ranked(found).values():
         best = {result.scheme for result in leaders(rows)}
         network = rows[0].match.network
         names = {
@@ -42,7 +37,7 @@ def tables(found: Sequence[Result], console: Console) -> Group:
 
 
 def _standings(found: Sequence[Standing]) -> Table:
-    heads = ["mean rank", "among best", "worst gap in M_e"]
+    heads = ["mean rank over papers", "among best", "worst gap in M_e"]
     table = headed_table("standings, best mean rank in M_e first", ["scheme"], heads)
     table.add_column("on")
     table.add_column("breaks")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
-from ackademy.league import MERIT, Result, Standing, leaders, standings
+from ackademy.league import MERIT, Result
 from ackademy.report.numbers import significant, with_interval
+from ackademy.standings import Standing, leaders, ranked, standings
 
 CLASSIC = "classic"
 SHOWN = ("throughput_mean_mbps", "delay_p50_ms", "delay_p95_ms", "loss_ratio")
@@ -15,14 +15,13 @@ SHOWN = ("throughput_mean_mbps", "delay_p50_ms", "delay_p95_ms", "loss_ratio")
 
 def tables(found: Sequence[Result], command: str) -> str:
     """Standings, then each network's best schemes beside its best classic one."""
-    rows = [result for result in found if not math.isnan(result.value(MERIT))]
     return "\n".join(
         [
             f"Made by `{command}`.",
             "",
-            *_standings(standings(rows)),
+            *_standings(standings(found)),
             "",
-            *_networks(rows),
+            *_networks(found),
             "",
         ]
     )
@@ -30,7 +29,14 @@ def tables(found: Sequence[Result], command: str) -> str:
 
 def _standings(table: Sequence[Standing]) -> list[str]:
     kinds = ("starves", "fills the buffer", "unfair", "loses")
-    heads = ("scheme", "kind", "mean rank", "among the best", "worst gap, where", *kinds)
+    heads = (
+        "scheme",
+        "kind",
+        "mean rank over papers",
+        "among the best",
+        "worst gap, where",
+        *kinds,
+    )
     lines = [_line(heads), _line(["---"] * 2 + ["---:"] * (len(heads) - 2))]
     for standing in table:
         counts = Counter(breakage.kind for breakage in standing.breakages)
@@ -53,11 +59,7 @@ def _standings(table: Sequence[Standing]) -> list[str]:
 def _networks(found: Sequence[Result]) -> list[str]:
     heads = ("network", "scheme", "Mb/s", "p50 ms", "p95 ms", "loss", "M_e")
     lines = [_line(heads), _line(["---"] * 2 + ["---:"] * 5)]
-    networks: dict[str, list[Result]] = {}
-    for result in found:
-        networks.setdefault(result.network, []).append(result)
-    for network, rows in networks.items():
-        rows.sort(key=lambda result: -result.value(MERIT))
+    for network, rows in ranked(found).items():
         best = leaders(rows)
         classic = [row for row in rows if row.match.scheme.kind == CLASSIC and row not in best][:1]
         for index, row in enumerate([*best, *classic]):
