@@ -109,7 +109,7 @@ def lp_tcp_on_command(
     ] = None,
     work: Annotated[Path, typer.Option(help="Where simulations are kept.")] = Path("runs"),
 ) -> None:
-    """Train LP-TCP's loss predictor for a network of your own.
+    r"""Train LP-TCP's loss predictor for a network of your own.
 
     Examples:
         ackademy train lp-tcp-on scenarios/wire/case1_lossy.toml --out mine/case1 \\
