@@ -109,10 +109,10 @@ def lp_tcp_on_command(
     ] = None,
     work: Annotated[Path, typer.Option(help="Where simulations are kept.")] = Path("runs"),
 ) -> None:
-    """Train LP-TCP's loss predictor for a network of your own.
+    r"""Train LP-TCP's loss predictor for a network of your own.
 
     Examples:
-        ackademy train lp-tcp-on scenarios/wire/case1_lossy.toml --out mine/case1 \\
+        ackademy train lp-tcp-on scenarios/wire/case1_lossy.toml --out mine/case1 \
             --set link.1.loss.ratio=0.001
     """
     jobs = engines.core_count()

@@ -178,8 +178,8 @@ ackademy train lp-tcp-on {course.path} --out {out} \\
 - Forest: {course.growth.trees} trees of at most {course.growth.max_leaves} leaves, scikit-learn \
 {scikit_learn_version()}; {DELIVERED_PER_LOSS} delivered packets per lost one.
 - F1 on the last three tenths: {pupil.th0.f1:.3f} at th₀ = {pupil.th0.threshold:g}.
-- Threshold {chosen.threshold:g}: best M_e of {course.runs} simulations each, seeds 1 to {course.runs}. \
-Evaluations with these seeds, or with seed {course.seed}, are not of unseen runs.
+- Threshold {chosen.threshold:g}: best M_e of {course.runs} simulations each, \
+seeds 1 to {course.runs}. With these seeds, or seed {course.seed}, runs are not unseen.
 
 | threshold | throughput, Mb/s | delay, ms | loss | M_e |
 | --- | --- | --- | --- | --- |
