@@ -112,7 +112,7 @@ def lp_tcp_on_command(
     r"""Train LP-TCP's loss predictor for a network of your own.
 
     Examples:
-        ackademy train lp-tcp-on scenarios/wire/case1_lossy.toml --out mine/case1 \\
+        ackademy train lp-tcp-on scenarios/wire/case1_lossy.toml --out mine/case1 \
             --set link.1.loss.ratio=0.001
     """
     jobs = engines.core_count()
