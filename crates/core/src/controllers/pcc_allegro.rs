@@ -37,7 +37,7 @@ const PARAMS: &[Param] = &[
 
 /// Steepness alpha of the sigmoid.
 const STEEPNESS: f64 = 100.0;
-/// Rate to start with, packets per round trip; also the slowest [proposed].
+/// Rate to start with, packets per round trip; also the slowest (proposed).
 const START_PACKETS: f64 = 2.0;
 /// An interval lasts this many round trips, drawn anew each time, so that competing flows do not
 /// keep in step ...
@@ -220,7 +220,7 @@ impl Rule for Allegro {
         }
     }
 
-    /// Half the rate, and a new start [proposed].
+    /// Half the rate, and a new start (proposed).
     fn on_timeout(&mut self, path: &Path) -> Course {
         self.set_rate(self.rate_bps / 2.0, path);
         self.state = State::Start(Doubling::default());

@@ -299,7 +299,7 @@ impl Rule for Vivace {
         };
     }
 
-    /// Half the rate, and a new start [proposed].
+    /// Half the rate, and a new start (proposed).
     fn on_timeout(&mut self, path: &Path) -> Course {
         self.set_rate(self.rate_mbps / 2.0, path);
         self.state = State::Start(Doubling::default());

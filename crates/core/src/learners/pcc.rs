@@ -2,7 +2,7 @@
 //! of the present monitor interval, hands each interval's outcome to a [`Rule`], and asks it for the
 //! next. A rule turns outcomes into utilities and utilities into rates.
 //!
-//! What no paper of the family says is decided here [proposed]:
+//! What no paper of the family says is decided here (proposed):
 //!
 //! - the window does not limit: twice what the rule's rate fills in a round trip and ten packets, so
 //!   that a flow that loses its ACK clock stays bounded;
@@ -23,7 +23,7 @@ const SILENCE: Span = Span::from_millis(500);
 const RATE_MAX_BPS: f64 = 1e12;
 /// No rate is lower, whatever a rule's own floor: a kilobit per second.
 const RATE_MIN_BPS: f64 = 1e3;
-/// Intervals of the start whose outcome may be open: beyond, the rate is not doubled [proposed].
+/// Intervals of the start whose outcome may be open: beyond, the rate is not doubled (proposed).
 const OPEN_INTERVALS: u32 = 2;
 /// Bytes; larger than every path.
 const CWND_MAX: f64 = (1_u64 << 40) as f64;
@@ -31,7 +31,7 @@ const CWND_MAX: f64 = (1_u64 << 40) as f64;
 /// What a rule may know of the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// Smoothed round-trip time, seconds; [`INITIAL_RTT_S`] before the first sample.
+    /// Smoothed round-trip time, seconds; `INITIAL_RTT_S` before the first sample.
     pub srtt_s: f64,
     /// Smallest round-trip time, seconds; likewise.
     pub min_rtt_s: f64,
@@ -293,7 +293,7 @@ pub enum Doubled {
 
 impl Doubling {
     /// By what the rate is to be multiplied for the next interval; `None` while as many as may be
-    /// [`OPEN_INTERVALS`] are not judged.
+    /// `OPEN_INTERVALS` are not judged.
     pub fn factor(&mut self) -> Option<f64> {
         if self.open >= OPEN_INTERVALS {
             return None;
