@@ -66,6 +66,7 @@ lint: build system ## format, clippy, ruff, mypy --strict, stubtest
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	$(UV) sync --locked --quiet --inexact --extra train
 	$(BIN)ruff format --check .
 	$(BIN)ruff check .
 	$(BIN)mypy
