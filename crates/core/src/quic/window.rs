@@ -152,9 +152,12 @@ impl Window {
         half_used || free <= BURST_PACKETS * self.mss
     }
 
-    /// One packet more per packet acknowledged.
+    /// One packet more per packet acknowledged, up to the first that reaches the threshold: a record
+    /// of many acknowledgements goes no further than they would one by one.
     pub fn grow_exponentially(&mut self, acked: Bytes) {
         let grown = u128::from(acked.0) * u128::from(self.mss) / u128::from(self.packet);
+        let packets = self.ssthresh.saturating_sub(self.cwnd).div_ceil(self.mss);
+        let grown = grown.min(u128::from(packets.saturating_mul(self.mss)));
         let most = PACKETS_MAX * self.mss;
         self.cwnd = self.cwnd.saturating_add(grown.min(u128::from(most)) as u64).min(most);
     }
