@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn packets_are_counted_and_windows_grow_by_the_set_unit() {
-        let mut window = with_mss(10, 10, 1100);
+        let mut window = with_mss(10, 20, 1100);
         assert_eq!(window.cwnd(), Bytes(11_000));
         window.grow_additively(Bytes(10 * MSS), 1, false);
         assert_eq!(window.cwnd(), Bytes(12_100));
@@ -336,10 +336,18 @@ mod tests {
 
     #[test]
     fn the_window_stays_within_its_bounds() {
-        let mut window = window(20, 20);
-        window.cut_to(Time(1), 0);
-        assert_eq!(window.packets(), 2);
+        let mut window = window(20, 2 * PACKETS_MAX);
         window.grow_exponentially(Bytes(u64::MAX));
         assert_eq!(window.packets(), PACKETS_MAX);
+        window.cut_to(Time(1), 0);
+        assert_eq!(window.packets(), 2);
+    }
+
+    #[test]
+    fn exponential_growth_ends_with_the_packet_that_reaches_the_threshold() {
+        let mut window = with_mss(10, 20, 1100);
+        window.grow_exponentially(Bytes(1000 * MSS));
+        assert_eq!(window.packets(), 20);
+        assert!(!window.in_slow_start());
     }
 }
