@@ -184,7 +184,7 @@ mod tests {
                 srtt: rtt,
                 min_rtt: rtt,
                 acked: Bytes(PACKET),
-                inflight: cubic.window.cwnd(),
+                prior_inflight: cubic.window.cwnd() + Bytes(PACKET),
                 ..Ack::default()
             });
             now += 0.1 / cubic.window.packets() as f64;

@@ -117,7 +117,7 @@ mod tests {
             now: Time(10),
             srtt: Span::from_millis(40),
             acked: Bytes(PACKET),
-            inflight: Bytes(19 * PACKET),
+            prior_inflight: Bytes(20 * PACKET),
             ..Ack::default()
         }
     }
