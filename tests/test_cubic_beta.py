@@ -158,7 +158,7 @@ class Corridor(gymnasium.Env[npt.NDArray[np.float64], int]):
 
     def __init__(self) -> None:
         self.observation_space = spaces.Box(0.0, 5.0, (1,), np.float64)
-        self.action_space = spaces.Discrete(2)  # type: ignore[assignment]
+        self.action_space = spaces.Discrete(2)
         self.place = 0
 
     def reset(
