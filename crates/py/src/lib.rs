@@ -8,6 +8,7 @@ mod catalogue;
 mod controller;
 mod errors;
 mod forest;
+mod policy;
 mod records;
 mod scenario;
 mod sends;
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<records::Ack>()?;
     module.add_class::<records::Flow>()?;
     module.add_class::<forest::Forest>()?;
+    module.add_class::<policy::Policy>()?;
     module.add_class::<records::Loss>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
