@@ -299,7 +299,7 @@ struct Slot {
 }
 
 /// A slot whose account is closed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Credit {
     /// The decision that began it.
     pub decision: u64,
