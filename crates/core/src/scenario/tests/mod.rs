@@ -6,6 +6,7 @@ use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
 mod accepted;
+mod distribution;
 
 const DUMBBELL: &str = "duration_s = 10.0
 [dumbbell]
