@@ -18,6 +18,7 @@ pub mod spec;
 
 pub use distribution::Distribution;
 pub use distribution_file::fits;
+pub(crate) use explain::{explain, line_of_path};
 use network::Files;
 pub use network::{ConnectionPlan, LinkPlan, Network, SenderConfig};
 pub use spec::{EcnSpec, GateSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};
