@@ -107,6 +107,9 @@ class Ack:
     def inflight_bytes(self) -> int:
         """Sent, neither delivered nor declared lost."""
     @property
+    def prior_inflight_bytes(self) -> int:
+        """What the newest acknowledgement found in flight."""
+    @property
     def delivered_bytes(self) -> int:
         """Delivered since the connection began."""
     @property
