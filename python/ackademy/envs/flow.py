@@ -85,7 +85,7 @@ class Flow(gym.Env[Observation, Action]):
         AckademyError: one line with file, field, value and what is allowed.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 (an instance attribute in Gymnasium's own eyes)
+    metadata = {"render_modes": ["ansi"], "render_fps": 10}  # noqa: RUF012 (an instance attribute in Gymnasium's own eyes)
 
     def __init__(
         self,
