@@ -64,7 +64,8 @@ def tensor_shapes(layers: Sequence[Layer], entering: Shape) -> dict[str, Shape]:
 def begin(layers: Sequence[Layer], entering: Shape, key: Array) -> Weights:
     """Weights to begin with: He-uniform, orthogonal where recurrent, biases 0."""
     shapes_through(layers, entering)
-    made = Network(tuple(layers)).init(key, np.zeros((1, *entering), np.float32))
+    first = jax.jit(Network(tuple(layers)).init)  # one compilation, not one per operation
+    made = first(key, np.zeros((1, *entering), np.float32))
     weights: Weights = dict(made["params"]) if "params" in made else {}
     return weights
 
