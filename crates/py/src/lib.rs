@@ -6,9 +6,11 @@ use pyo3::prelude::*;
 
 mod catalogue;
 mod controller;
+mod distribution;
 mod episodes;
 mod errors;
 mod forest;
+mod policy;
 mod records;
 mod scenario;
 mod sends;
@@ -38,9 +40,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CODE_HASH", ackademy::CODE_HASH)?;
     module.add("BINDING_HASH", binding_hash())?;
     module.add_class::<records::Ack>()?;
+    module.add_class::<distribution::Distribution>()?;
     module.add_class::<episodes::Episodes>()?;
     module.add_class::<records::Flow>()?;
     module.add_class::<forest::Forest>()?;
+    module.add_class::<policy::Policy>()?;
     module.add_class::<records::Loss>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
