@@ -152,7 +152,7 @@ fn the_first_loss_ends_slow_start_and_the_guard_halves_the_window() {
         let notes = Notes::new(KEEP);
         let start = format!("{STEPS}[start]\nloss_guard = {guard}\n");
         let mut pilot = pilot(&spec(&start), &notes);
-        (40..42).for_each(|millis| drop(hear(&mut pilot, &ack(millis, 40))));
+        (40..42).for_each(|millis| _ = hear(&mut pilot, &ack(millis, 40)));
         pilot.on_loss(&loss(42, LossKind::Gap));
         assert_eq!((notes.asked(), packets(&pilot)), (0, window));
         assert!(hear(&mut pilot, &ack(43, 40)));
@@ -261,7 +261,7 @@ fn an_observation_that_is_not_finite_is_not_put_to_the_mind() {
 fn every_decision_gets_its_account_in_order() {
     let notes = Notes::new(KEEP);
     let mut pilot = pilot(&spec(&format!("{STEPS}[start]\nslow_start = false\n")), &notes);
-    (40..1000).for_each(|millis| drop(hear(&mut pilot, &ack(millis, 40))));
+    (40..1000).for_each(|millis| _ = hear(&mut pilot, &ack(millis, 40)));
     pilot.on_end(at(1000));
     let told = notes.told();
     let (last, due) = told.split_last().unwrap();
@@ -363,7 +363,7 @@ proptest! {
                 1 => pilot.on_loss(&loss(millis, LossKind::Timeout)),
                 2 => pilot.on_loss(&loss(millis, LossKind::Deflate)),
                 3 => pilot.on_loss(&loss(millis, LossKind::Idle)),
-                _ => drop(hear(&mut pilot, &ack(millis, rtt_ms))),
+                _ => _ = hear(&mut pilot, &ack(millis, rtt_ms)),
             }
             let cwnd = pilot.control().cwnd.0;
             let fell_back = counter(&pilot, "fallbacks") > 0.0;
