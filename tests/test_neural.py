@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -304,3 +305,24 @@ def test_what_is_wrong_is_told_with_file_and_line(tmp_path: Path) -> None:
         good.outputs(np.zeros((2, 6), np.float32))
     with pytest.raises(ValueError, match="not finite"):
         good.decide(np.full((1, 6), np.nan, np.float32))
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_policy_that_the_document_makes_by_hand_is_the_one_that_is_flown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blocks of docs/policies.md give the files of the conformance tests, byte for byte."""
+    document = (ROOT / "docs" / "policies.md").read_text()
+    section = document.split("### One by hand")[1].split("### policy.toml")[0]
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
+    monkeypatch.chdir(tmp_path)
+    exec(blocks["python"], {})
+    flown = ROOT / "crates" / "core" / "tests" / "files" / "policy" / "policy"
+    assert blocks["toml"] == (flown / "policy.toml").read_text()
+    made = (tmp_path / "weights.safetensors").read_bytes()
+    assert made == (flown / "weights.safetensors").read_bytes()
+    policy = _core.Policy.open(flown)
+    steps = [policy.decide(np.full((1, 1), x, np.float32)) for x in (0.6, 0.75, 0.9)]
+    assert steps == [0, 1, 2]

@@ -95,9 +95,8 @@ pub(super) fn max_pool(x: &[f32], shape: Shape, size: usize, out: &mut [f32]) {
 
 /// Not `max`, which would make a number of what is none.
 #[inline]
-#[allow(clippy::eq_op, reason = "what differs from itself is no number")]
 fn larger(left: f32, right: f32) -> f32 {
-    if left >= right || left != left { left } else { right }
+    if left >= right || left.is_nan() { left } else { right }
 }
 
 /// `row` as often as `out` holds it.

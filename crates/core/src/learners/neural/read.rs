@@ -124,7 +124,7 @@ impl Reader<'_, '_> {
                 returns,
             )?),
             LayerSpec::Trees { outputs, low, high } => {
-                let forest = |output| self.forest(name(&format!("{output}.")), from.size());
+                let forest = |output| self.forest(&name(&format!("{output}.")), from.size());
                 let forests = (0..outputs).map(forest).collect::<Result<_, _>>()?;
                 Layer::Trees { forests, low, high }
             }
@@ -141,14 +141,14 @@ impl Reader<'_, '_> {
         let name = |part: &str| format!("layers.{index}.{part}");
         let gates = cell.gates() * units;
         let kernel = self.matrix(name("kernel"), &[from.width], gates)?;
-        let recurrent = self.matrix(name("recurrent"), &[units], gates)?;
+        let own_kernel = self.matrix(name("recurrent"), &[units], gates)?;
         let bias = self.vector(name("bias"), gates)?;
-        let mut recurrent_bias = Vec::new();
+        let mut own_bias = Vec::new();
         if cell == Cell::Gru {
-            recurrent_bias.resize(2 * units, 0.0);
-            recurrent_bias.extend(self.vector(name("recurrent_bias"), units)?);
+            own_bias.resize(2 * units, 0.0);
+            own_bias.extend(self.vector(name("recurrent_bias"), units)?);
         }
-        Ok(Recurrent { cell, units, kernel, recurrent, bias, recurrent_bias, returns })
+        Ok(Recurrent { cell, units, kernel, own_kernel, bias, own_bias, returns })
     }
 
     /// A tensor [..inputs, outputs].
@@ -183,9 +183,8 @@ impl Reader<'_, '_> {
         Ok(numbers)
     }
 
-    fn forest(&mut self, prefix: String, inputs: usize) -> Result<Forest, Fault> {
-        let fault = |fault| Fault::Tensors(format!("{prefix}{fault}"));
-        let forest = Forest::read_named(self.tensors, &prefix, inputs).map_err(fault)?;
+    fn forest(&mut self, prefix: &str, inputs: usize) -> Result<Forest, Fault> {
+        let forest = Forest::read_named(self.tensors, prefix, inputs).map_err(Fault::Tensors)?;
         self.used.extend(Forest::TENSORS.map(|part| format!("{prefix}{part}")));
         Ok(forest)
     }

@@ -21,8 +21,8 @@ pub(super) enum Cell {
     /// Gates i, f, g, o: c = f c + i g, h = o tanh(c) (Hochreiter and Schmidhuber 1997, with a forget
     /// gate).
     Lstm,
-    /// Gates r, z, n: n = tanh(n_x + r n_h), h = (1 - z) n + z h (Cho et al. 2014, with the reset
-    /// after the product).
+    /// Gates r, z, n: the state's share of n is multiplied by r before tanh, then
+    /// h = (1 - z) n + z h (Cho et al. 2014, with the reset after the product).
     Gru,
 }
 
@@ -42,10 +42,11 @@ pub(super) struct Recurrent {
     pub cell: Cell,
     pub units: usize,
     pub kernel: Matrix,
-    pub recurrent: Matrix,
+    /// From the state to the gates.
+    pub own_kernel: Matrix,
     pub bias: Vec<f32>,
     /// GRU: zeros for r and z, then the bias of the state's share of n. Empty for LSTM.
-    pub recurrent_bias: Vec<f32>,
+    pub own_bias: Vec<f32>,
     pub returns: Returns,
 }
 
@@ -69,12 +70,12 @@ impl Recurrent {
         for (step, gates) in gates.chunks_exact_mut(width).enumerate() {
             match self.cell {
                 Cell::Lstm => {
-                    self.recurrent.add(state, gates);
+                    self.own_kernel.add(state, gates);
                     lstm(gates, cell, state);
                 }
                 Cell::Gru => {
-                    own.copy_from_slice(&self.recurrent_bias);
-                    self.recurrent.add(state, own);
+                    own.copy_from_slice(&self.own_bias);
+                    self.own_kernel.add(state, own);
                     gru(gates, own, state);
                 }
             }

@@ -101,12 +101,12 @@ fn an_lstm_has_the_gates_i_f_g_o() {
     let (mut h, mut c) = (0.0_f32, 0.0_f32);
     let mut states = Vec::new();
     for x in [1.0_f32, -2.0, 3.0] {
-        let [i, f, g, o] = std::array::from_fn(|gate| {
+        let [input, forget, new, output] = std::array::from_fn(|gate| {
             let step = gate as f32;
             x * (0.1 + 0.1 * step) + h * (0.5 + 0.1 * step) + 0.01 + 0.01 * step
         });
-        c = logistic(f) * c + logistic(i) * libm::tanhf(g);
-        h = logistic(o) * libm::tanhf(c);
+        c = logistic(forget) * c + logistic(input) * libm::tanhf(new);
+        h = logistic(output) * libm::tanhf(c);
         states.push(h);
     }
     let last = LayerSpec::Lstm { units: 1, returns: Returns::Last };
