@@ -1,6 +1,7 @@
 """The compiled core: scenario files, the simulator, the table of controllers."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -10,9 +11,11 @@ __all__ = [
     "BINDING_HASH",
     "CODE_HASH",
     "Ack",
+    "Distribution",
     "Flow",
     "Forest",
     "Loss",
+    "Policy",
     "Scenario",
     "collect_sends",
     "controllers",
@@ -157,6 +160,58 @@ class Forest:
         """Mean output of the trees, shape (rows,), for rows of 55 numbers: probability of loss."""
 
 @final
+class Policy:
+    """A learned policy: a network, what it sees and what its answers do (docs/policies.md)."""
+
+    @staticmethod
+    def load(files: Mapping[str, bytes]) -> Policy:
+        """Read the contents of `policy.toml` and `weights.safetensors`, by these names.
+
+        Raises:
+            ValueError: one line with file, line, field, value and what is allowed.
+        """
+    @staticmethod
+    def open(folder: str | PathLike[str]) -> Policy:
+        """Read a policy's folder.
+
+        Raises:
+            ValueError: as `load`; also if a file cannot be read.
+        """
+    @property
+    def about(self) -> str:
+        """What it is, in a line."""
+    @property
+    def pilot(self) -> str:
+        """Its five tables as TOML, every default filled in: what `Episodes` wants of a pilot."""
+    @property
+    def features(self) -> list[str]:
+        """Names of a vector's numbers."""
+    @property
+    def history(self) -> int:
+        """Vectors of an observation."""
+    @property
+    def n_choices(self) -> int:
+        """Steps to choose from; 0 if the answers are values."""
+    @property
+    def action_size(self) -> int:
+        """Values of an answer; 0 if the answers are choices."""
+    def outputs(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """All outputs of the network, the same bits on every machine.
+
+        Args:
+            observation: shape (history, features), oldest vector first.
+        """
+    def decide(self, observation: npt.NDArray[np.float32]) -> int | npt.NDArray[np.float32]:
+        """The chosen step, or the values, shape (action_size,), before they are cut to [-1, 1].
+
+        Args:
+            observation: shape (history, features), oldest vector first.
+
+        Raises:
+            ValueError: if an output is not finite.
+        """
+
+@final
 class Scenario:
     """A checked scenario file, every default filled in."""
 
@@ -176,6 +231,13 @@ class Scenario:
         """As `resolved`, with digests of the files it names: equal text, equal results."""
     def resolved(self) -> str:
         """The scenario as TOML, every default filled in."""
+    def portable(self) -> tuple[str, dict[str, str]]:
+        """As `resolved`, for another folder, and the traces to be written beside it.
+
+        Returns:
+            The text, which names each trace by its content and each file of a controller by its
+            absolute path; and the text of each trace, by name.
+        """
     def with_controller(
         self,
         cc: str,
@@ -210,6 +272,52 @@ class Scenario:
     @property
     def gates(self) -> bool:
         """Whether a controller of ours in it holds packets back."""
+
+@final
+class Distribution:
+    """Scenarios at random: a checked file of `docs/distributions.md`."""
+
+    @staticmethod
+    def parse(text: str, origin: str) -> Distribution:
+        """Check the text of a distribution, at every combination of its draws' ends.
+
+        Args:
+            text: TOML.
+            origin: the file it came from, for errors; files it names are relative to its folder.
+
+        Raises:
+            ScenarioError: one line with file, line, field, value and what is allowed.
+        """
+    def draw(self, seed: int, progress: float = 0.0) -> Scenario:
+        """The scenario of a seed; equal arguments give equal scenarios. Reads no file.
+
+        Args:
+            seed: of every random choice.
+            progress: part of the training that is done, which the weights may depend on; [0, 1].
+
+        Raises:
+            ScenarioError: if the drawn values are no scenario, which parsing has excluded.
+        """
+    def weights(self, progress: float = 0.0) -> list[float]:
+        """The weight of each scenario at this training progress, in the order of `names`."""
+    @property
+    def about(self) -> str:
+        """What the file says it is for."""
+    @property
+    def agents(self) -> int:
+        """The most learning flows that a drawn scenario has."""
+    @property
+    def digest(self) -> str:
+        """Hash of the content, files included: equal digests draw equal scenarios."""
+    @property
+    def learners(self) -> list[str]:
+        """Patterns of the names of the flows that learn; `*` and `?` as in a shell."""
+    @property
+    def names(self) -> list[str]:
+        """Names of the scenarios it draws from."""
+    @property
+    def origin(self) -> str:
+        """The file it came from."""
 
 def controllers() -> list[ControllerInfo]:
     """Every controller in the table, by name."""

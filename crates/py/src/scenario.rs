@@ -13,7 +13,7 @@ use std::path::Path;
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct Scenario {
     pub core: CoreScenario,
-    origin: String,
+    pub origin: String,
 }
 
 /// A setting of a controller as Python gives it.
@@ -42,6 +42,13 @@ impl Scenario {
 
     fn resolved(&self) -> String {
         self.core.resolved()
+    }
+
+    fn portable(&self) -> PyResult<(String, BTreeMap<String, String>)> {
+        let folder = std::path::absolute(self.folder())?;
+        let (text, traces) = self.core.portable(&|name| folder.join(name).display().to_string());
+        let texts = traces.into_iter().map(|(name, trace)| (name, trace.to_text()));
+        Ok((text, texts.collect()))
     }
 
     #[pyo3(signature = (cc, params, entries=None))]
@@ -101,6 +108,16 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// What the names of files in it are relative to.
+    fn folder(&self) -> &Path {
+        match Path::new(&self.origin).parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
+    }
+}
+
 impl From<Setting> for ParamValue {
     fn from(setting: Setting) -> Self {
         match setting {
@@ -134,7 +151,7 @@ fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, Para
 }
 
 /// The content of a file of at most `bytes_max` bytes; devices and pipes, which may never end, are refused.
-fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let fail = |error: std::io::Error| format!("a file that can be read ({error})");
     let about = std::fs::metadata(path).map_err(fail)?;
     if !about.is_file() || about.len() > bytes_max {
