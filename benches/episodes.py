@@ -51,6 +51,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    """Print a line for `simulate` and one for each number of simulations."""
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     scenario = _core.Scenario.parse(SCENARIO, "bench.toml")
     sent = float(np.sum(_core.simulate(scenario, 1)["flows"]["sent_packets"]))

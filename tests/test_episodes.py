@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,10 +47,18 @@ def scenario(count: int = 1) -> _core.Scenario:
 
 
 def episodes(
-    pilot: str = STEPS, *, n: int = 3, agents: int = 2, count: int = 2, **rest: Any
+    pilot: str = STEPS,
+    *,
+    n: int = 3,
+    agents: int = 2,
+    count: int = 2,
+    learners: Sequence[str] = ("learn*",),
+    seed: int = 7,
+    threads: int = 1,
 ) -> _core.Episodes:
-    own: dict[str, Any] = {"learners": ["learn*"], "seed": 7, "threads": 1} | rest
-    return _core.Episodes(scenario(count), pilot, n=n, agents=agents, **own)
+    return _core.Episodes(
+        scenario(count), pilot, n=n, agents=agents, learners=learners, seed=seed, threads=threads
+    )
 
 
 def keep(own: _core.Episodes) -> npt.NDArray[np.int64]:
@@ -64,11 +72,7 @@ def play(
     seen = []
     own.reset()
     for step in range(steps):
-        arrays = (
-            own.observation, own.measures, own.credit, own.credit_step, own.due, own.decision,
-            own.over, own.time_s,
-        )  # fmt: skip
-        seen.append(b"".join(array.tobytes() for array in arrays))
+        seen.append(b"".join(array.tobytes() for array in [*arrays(own), own.time_s]))
         own.step(answer(own, step))
     return seen
 
@@ -77,13 +81,20 @@ def random_choices(own: _core.Episodes, step: int) -> npt.NDArray[np.int64]:
     return np.random.default_rng(step).integers(0, own.n_choices, own.due.shape)
 
 
+def arrays(own: _core.Episodes) -> list[npt.NDArray[Any]]:
+    """Those that are written in place."""
+    return [
+        own.observation, own.measures, own.credit, own.credit_step, own.due, own.decision, own.over,
+    ]  # fmt: skip
+
+
 def test_arrays_have_the_shapes_of_the_pilot_and_stay_the_same_objects() -> None:
     own = episodes()
     assert (own.n_choices, own.action_size, own.n_features, own.history) == (5, 0, 5, 16)
-    kept = (own.observation, own.measures, own.credit, own.credit_step, own.due, own.decision, own.over)  # fmt: skip
+    kept = arrays(own)
     own.reset()
     own.step(keep(own))
-    now = (own.observation, own.measures, own.credit, own.credit_step, own.due, own.decision, own.over)  # fmt: skip
+    now = arrays(own)
     assert all(one is two for one, two in zip(kept, now, strict=True))
     assert [array.shape for array in now] == [
         (3, 2, 16, 5), (3, 2, 17), (3, 2, 17), (3, 2), (3, 2), (3, 2), (3,),

@@ -128,7 +128,7 @@ class Episodes:
         """
     @property
     def observation(self) -> npt.NDArray[np.float32]:
-        """(n, agents, history, features): what each agent saw at its last decision; zeros before."""
+        """(n, agents, history, features): what each agent saw last; zeros before."""
     @property
     def measures(self) -> npt.NDArray[np.float64]:
         """(n, agents, 17): what arrived since the decision before; columns by `pilot_measures`."""
