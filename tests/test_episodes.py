@@ -84,7 +84,8 @@ def random_choices(own: _core.Episodes, step: int) -> npt.NDArray[np.int64]:
 def arrays(own: _core.Episodes) -> list[npt.NDArray[Any]]:
     """Those that are written in place."""
     return [
-        own.observation, own.measures, own.credit, own.credit_step, own.due, own.decision, own.over,
+        own.observation, own.measures, own.credit, own.credit_step, own.due, own.left, own.decision,
+        own.over,
     ]  # fmt: skip
 
 
@@ -97,9 +98,9 @@ def test_arrays_have_the_shapes_of_the_pilot_and_stay_the_same_objects() -> None
     now = arrays(own)
     assert all(one is two for one, two in zip(kept, now, strict=True))
     assert [array.shape for array in now] == [
-        (3, 2, 16, 5), (3, 2, 17), (3, 2, 17), (3, 2), (3, 2), (3, 2), (3,),
+        (3, 2, 16, 5), (3, 2, 17), (3, 2, 17), (3, 2), (3, 2), (3, 2), (3, 2), (3,),
     ]  # fmt: skip
-    types = [np.float32, np.float64, np.float64, np.int64, np.bool_, np.int64, np.bool_]
+    types = [np.float32, *[np.float64] * 2, np.int64, np.bool_, np.bool_, np.int64, np.bool_]
     assert [array.dtype for array in now] == types
     assert len(_core.pilot_measures()) == 17
     assert np.isfinite(own.measures).all()
@@ -177,7 +178,7 @@ def test_tables_are_those_of_the_episode_that_ended() -> None:
     assert list(flows["flow"]) == ["learner", "rival"]
     assert list(flows["controller"]) == ["agent", "new_reno"]
     assert np.sum(flows["sent_packets"]) == own.packets
-    counters = dict(zip(tables["counters"]["counter"], tables["counters"]["value"], strict=True))
+    counters = dict(zip(tables["counters"]["name"], tables["counters"]["value"], strict=True))
     assert counters["decisions"] == decisions == own.decisions
     assert counters["fallbacks"] == 0
 
@@ -212,7 +213,7 @@ def test_nonsense_is_counted_and_the_flow_goes_on_without_its_agent(
     own.step(np.full((1, 1, size), value, np.float32))
     assert own.over[0], "nobody is asked any more"
     tables = own.tables(0)
-    counters = dict(zip(tables["counters"]["counter"], tables["counters"]["value"], strict=True))
+    counters = dict(zip(tables["counters"]["name"], tables["counters"]["value"], strict=True))
     assert (counters[counter], counters["fallbacks"], counters["decisions"]) == (1, 1, 0)
     sent = np.asarray(tables["flows"]["sent_packets"])
     assert sent[0] > 500

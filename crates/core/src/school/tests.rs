@@ -1,3 +1,4 @@
+#![allow(clippy::float_cmp)] // exact: whole numbers, bounds and untouched values
 use super::*;
 use crate::control::{Controller, Coupled};
 use crate::pilot::{MEASURES, Mind, Refusal};
@@ -141,6 +142,60 @@ fn a_mind_does_outside_what_it_does_in_the_flow() {
                     assert!(answers > 50 * u64::from(count), "{answers} decisions");
                 }
             }
+        }
+    }
+}
+
+/// Checks that every timer of a pilot is called at the moment it asks for.
+struct Prompt {
+    pilot: Pilot,
+    now: Time,
+}
+
+impl Controller for Prompt {
+    fn on_ack(&mut self, ack: &crate::control::Ack) {
+        assert_eq!(self.pilot.next_timer(), None, "a decision waits for the next record");
+        self.now = ack.now;
+        self.pilot.on_ack(ack);
+    }
+    fn on_loss(&mut self, loss: &crate::control::Loss) {
+        self.pilot.on_loss(loss);
+    }
+    fn on_timer(&mut self, now: Time) {
+        assert_eq!(now, self.now);
+        self.pilot.on_timer(now);
+    }
+    fn next_timer(&self) -> Option<Time> {
+        self.pilot.next_timer()
+    }
+    fn control(&self) -> crate::control::Control {
+        self.pilot.control()
+    }
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        self.pilot.counters()
+    }
+}
+
+#[test]
+fn both_senders_call_a_pilot_at_the_moment_that_it_asks_for() {
+    for sender in ["", "recovery = \"ns2\"", "gate = \"ack\"", "recovery = \"ns2\", gate = \"ack\""]
+    {
+        for map in ["map = \"cwnd_steps\"", "map = \"rate_change\""] {
+            let spec = spec("every = \"ack\"\nmin_ms = 0.0", map);
+            let lesson = lesson(&learners(1, sender), &spec, 1);
+            let mut build = |plan: &ConnectionPlan| -> Result<Box<dyn Coupled>, ParamError> {
+                if plan.controller != AGENT {
+                    return sim::builtin(plan);
+                }
+                let spec = Arc::clone(&spec);
+                Ok(Box::new(PerFlow::new(move |flow: &FlowInfo| -> Box<dyn Controller> {
+                    let pilot = Pilot::new(flow, &spec, Box::new(Capricious::of(&spec)));
+                    Box::new(Prompt { pilot, now: Time(0) })
+                })))
+            };
+            let mut sim = Sim::new(lesson.network(), Seed(1), &mut build).unwrap();
+            sim.run_until(lesson.network().duration);
+            assert!(decisions(&sim.finish()) > 1000.0);
         }
     }
 }

@@ -1,3 +1,4 @@
+#![allow(clippy::float_cmp)] // exact: whole numbers, bounds and untouched values
 use super::*;
 use crate::control::Recovery;
 use crate::units::Bytes;
