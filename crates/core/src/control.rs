@@ -31,6 +31,10 @@ pub struct Ack {
     pub ce_marked: Bytes,
     /// Sent, neither delivered nor declared lost, after this acknowledgement.
     pub inflight: Bytes,
+    /// What the newest of the acknowledgements found in flight: `inflight` and what it delivered.
+    /// Of a single one that is `inflight + acked`; of a batch it is less, for between its
+    /// acknowledgements packets left.
+    pub prior_inflight: Bytes,
     /// Delivered since the connection began.
     pub delivered: Bytes,
     /// Delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation); zero when there is none.

@@ -10,6 +10,7 @@ mod distribution;
 mod episodes;
 mod errors;
 mod forest;
+mod policy;
 mod records;
 mod scenario;
 mod sends;
@@ -43,6 +44,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<episodes::Episodes>()?;
     module.add_class::<records::Flow>()?;
     module.add_class::<forest::Forest>()?;
+    module.add_class::<policy::Policy>()?;
     module.add_class::<records::Loss>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;

@@ -2,7 +2,9 @@
 pub mod bandit;
 pub mod forest;
 pub mod kong;
+pub mod neural;
 pub mod pcc;
+pub mod policy;
 pub mod tabular;
 
 #[cfg(test)]

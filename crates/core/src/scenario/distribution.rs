@@ -6,7 +6,7 @@ use super::distribution_file::Reader;
 use super::draws::{Draw, Drawn};
 use super::network::{self, Files, RatePlan};
 use super::{Network, Scenario, ScenarioError, ScenarioSpec, explain};
-use crate::params::{Content, Loader, ReadFile};
+use crate::params::{Content, Loader, Reader as FileReader};
 use crate::rng::Seed;
 use crate::sim::trace::Trace;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct Entry {
     pub(super) draws: Vec<Draw>,
     /// What its files hold, whichever values are drawn.
     pub(super) traces: Vec<(String, Arc<Trace>)>,
-    pub(super) contents: Vec<(ReadFile, Content)>,
+    pub(super) contents: Vec<(FileReader, Content)>,
     pub(super) source: Source,
 }
 

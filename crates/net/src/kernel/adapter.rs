@@ -163,6 +163,7 @@ impl Adapter {
     fn tell_ack(&mut self, record: &Record, packets: u32, recovering: u64) {
         let micros = |us: u32| Span::from_micros(u64::from(us));
         let acked = Bytes(u64::from(packets) * self.packet);
+        let found = record.inflight.saturating_add(record.newest.min(packets));
         self.delivered = Bytes(self.delivered.0 + acked.0);
         let ack = Ack {
             now: self.now,
@@ -174,6 +175,7 @@ impl Adapter {
             acked,
             ce_marked: Bytes::ZERO,
             inflight: Bytes(u64::from(record.inflight) * self.packet),
+            prior_inflight: Bytes(u64::from(found) * self.packet),
             delivered: self.delivered,
             delivery_rate: self.delivery_rate,
             app_limited: u64::from(record.flags & flag::APP_LIMITED != 0),
@@ -305,6 +307,23 @@ mod tests {
         assert_eq!((grew.delivered, held.delivered), (Bytes(7 * 1500), Bytes(10 * 1500)));
         assert_eq!((loss.kind, loss.lost), (LossKind::Gap, Bytes(2 * 1500)));
         assert_eq!(loss.inflight, Bytes(20 * 1500), "FlightSize is at most the window");
+    }
+
+    #[test]
+    fn the_flight_before_is_what_the_newest_acknowledgement_found_not_the_batch() {
+        let (mut adapter, heard) = adapter(window(20));
+        let record = Record { delivered: 10, newest: 2, inflight: 18, ..Record::default() };
+        adapter.on_record(&record);
+        adapter.on_record(&Record { delivered: 11, ..record });
+        let heard = heard.lock().unwrap();
+        let found: Vec<_> = heard
+            .iter()
+            .map(|event| match event {
+                Event::Ack(ack) => (ack.acked.0 / 1500, ack.prior_inflight.0 / 1500),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(found, [(10, 20), (1, 19)]);
     }
 
     /// Holds all above eight packets in flight, and asks for twenty.

@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -109,6 +109,8 @@ pub struct Record {
     pub lost: u32,
     /// Packets in flight.
     pub inflight: u32,
+    /// Part of `delivered` that the newest acknowledgement delivered.
+    pub newest: u32,
     /// Packets outstanding when the newest loss was declared.
     pub flight: u32,
     /// Newest delivery-rate sample: this many packets ...
@@ -123,6 +125,8 @@ pub struct Record {
     pub refused: u32,
     /// Decisions that no sender can obey.
     pub invalid: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// Down: what a flow may do.
@@ -285,7 +289,7 @@ pub struct Totals {
 }
 
 const _: () = {
-    assert!(size_of::<Record>() == 104);
+    assert!(size_of::<Record>() == 112);
     assert!(size_of::<Decision>() == 64);
     assert!(size_of::<Flow>() == 168);
     assert!(size_of::<Settings>() == 40);

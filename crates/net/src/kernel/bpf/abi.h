@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -46,6 +46,7 @@ struct record {
 	__u32 held; /* part of delivered during which no window grows */
 	__u32 lost; /* packets declared lost since the connection began */
 	__u32 inflight; /* packets */
+	__u32 newest; /* part of delivered that the newest acknowledgement delivered */
 	__u32 flight; /* packets outstanding when the loss was declared */
 	__u32 rate_delivered; /* newest delivery-rate sample: packets ... */
 	__u32 rate_interval_us; /* ... in this time */
@@ -53,6 +54,7 @@ struct record {
 	__u32 fallbacks;
 	__u32 refused;
 	__u32 invalid;
+	__u32 reserved;
 };
 
 enum verdict {
@@ -151,7 +153,7 @@ struct totals {
 	__u64 latency[LATENCY_BUCKETS];
 };
 
-_Static_assert(sizeof(struct record) == 104, "record.rs");
+_Static_assert(sizeof(struct record) == 112, "record.rs");
 _Static_assert(sizeof(struct decision) == 64, "record.rs");
 _Static_assert(sizeof(struct flow) == 168, "record.rs");
 _Static_assert(sizeof(struct settings) == 40, "record.rs");

@@ -84,6 +84,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->held = st->held;
 	record->lost = tp->lost;
 	record->inflight = packets_in_flight(tp);
+	record->newest = st->newest;
 	record->flight = st->flight;
 	record->rate_delivered = st->rate_delivered;
 	record->rate_interval_us = st->rate_interval_us;
@@ -91,6 +92,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->fallbacks = st->fallbacks;
 	record->refused = st->refused;
 	record->invalid = st->invalid;
+	record->reserved = 0;
 	bpf_ringbuf_submit(record, 0);
 	count(samples);
 	st->rtt_us = 0;
