@@ -153,6 +153,8 @@ pub trait Controller: std::marker::Send {
     }
     /// What is allowed now.
     fn control(&self) -> Control;
+    /// The run is over, for controllers that report to someone. Not every transport calls it.
+    fn on_end(&mut self, _now: Time) {}
     /// Events worth counting, by name (fallbacks, learning steps, ...), read at the end of a run.
     fn counters(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -180,6 +182,9 @@ impl<C: Controller + ?Sized> Controller for Box<C> {
     }
     fn control(&self) -> Control {
         (**self).control()
+    }
+    fn on_end(&mut self, now: Time) {
+        (**self).on_end(now);
     }
     fn counters(&self) -> Vec<(&'static str, f64)> {
         (**self).counters()
@@ -217,6 +222,8 @@ pub trait Coupled: std::marker::Send {
     }
     /// See [`Controller::control`].
     fn control(&self, id: SubflowId) -> Control;
+    /// See [`Controller::on_end`].
+    fn on_end(&mut self, _id: SubflowId, _now: Time) {}
     /// See [`Controller::counters`].
     fn counters(&self, _id: SubflowId) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -295,6 +302,9 @@ impl Coupled for PerFlow {
     }
     fn control(&self, id: SubflowId) -> Control {
         self.get(id).control()
+    }
+    fn on_end(&mut self, id: SubflowId, now: Time) {
+        self.get_mut(id).on_end(now);
     }
     fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
         self.get(id).counters()

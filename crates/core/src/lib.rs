@@ -10,6 +10,7 @@ pub mod delivery_rate;
 pub mod histogram;
 pub mod learners;
 pub mod params;
+pub mod pilot;
 pub mod quic;
 pub mod receiver;
 pub mod record;

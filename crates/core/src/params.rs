@@ -36,11 +36,42 @@ pub enum ParamKind {
         /// Reads it.
         read: ReadFile,
     },
+    /// The name of a folder with these files. There is no default: a scenario must give it.
+    Files {
+        /// What the folder must hold, for errors and help.
+        holds: &'static str,
+        /// Its files, in the order in which they are read.
+        names: &'static [&'static str],
+        /// Reads them.
+        read: ReadFiles,
+    },
 }
 
 /// From the bytes of a file to what they mean, or what is wrong with them and what is allowed, on
 /// one line.
 pub type ReadFile = fn(&[u8]) -> Result<Arc<dyn Any + Send + Sync>, String>;
+
+/// As [`ReadFile`], of several files: their bytes in the order of the setting's names.
+pub type ReadFiles = fn(&[Vec<u8>]) -> Result<Arc<dyn Any + Send + Sync>, String>;
+
+/// How a setting's file or files are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reader {
+    File(ReadFile),
+    Files(&'static [&'static str], ReadFiles),
+}
+
+impl PartialEq for Reader {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(own), Self::File(other)) => std::ptr::fn_addr_eq(*own, *other),
+            (Self::Files(names, own), Self::Files(others, other)) => {
+                names == others && std::ptr::fn_addr_eq(*own, *other)
+            }
+            _ => false,
+        }
+    }
+}
 
 /// Gives the bytes of the file of this name, at most so many, or says what file is allowed. The core
 /// does no I/O, so whoever calls it lends it this.
@@ -57,30 +88,48 @@ pub enum ParamValue {
     Number(f64),
     /// A word.
     Word(String),
-    /// A file, read by [`open`]; before that it is the word that names it.
+    /// A file or a folder, read by [`open`]; before that it is the word that names it.
     File(Content),
 }
 
-/// What a file holds, shared by every flow that it is given to.
+/// What a file, or a folder of files, holds, shared by every flow that it is given to.
 #[derive(Clone)]
 pub struct Content {
     /// The name it was given by.
     pub path: String,
-    /// FNV-1a over its bytes: equal digests mean equal runs.
+    /// FNV-1a over its bytes, for a folder over the length and the bytes of each of its files: equal
+    /// digests mean equal runs.
     pub digest: u64,
     object: Arc<dyn Any + Send + Sync>,
 }
 
 impl Content {
-    /// Loads and reads a file that must hold what `holds` says.
+    /// Loads and reads a file, or a folder's files, that must hold what `holds` says.
     pub(crate) fn load(
         path: &str,
-        (holds, read): (&str, ReadFile),
+        (holds, reader): (&str, Reader),
         load: &mut Loader,
     ) -> Result<Self, String> {
-        let bytes = load(path, FILE_BYTES_MAX)?;
-        let object = read(&bytes).map_err(|fault| format!("{holds} ({fault})"))?;
-        Ok(Self { path: path.to_owned(), digest: fnv1a(&bytes), object })
+        let refused = |fault| format!("{holds} ({fault})");
+        let (object, digest) = match reader {
+            Reader::File(read) => {
+                let bytes = load(path, FILE_BYTES_MAX)?;
+                (read(&bytes).map_err(refused)?, fnv1a(FNV_BASIS, &bytes))
+            }
+            Reader::Files(names, read) => {
+                let one = |name: &&str| {
+                    let file = format!("{}/{name}", path.trim_end_matches('/'));
+                    load(&file, FILE_BYTES_MAX)
+                        .map_err(|allowed| refused(format!("{name}: allowed is {allowed}")))
+                };
+                let files = names.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+                let digest = files.iter().fold(FNV_BASIS, |hash, bytes| {
+                    fnv1a(fnv1a(hash, &(bytes.len() as u64).to_le_bytes()), bytes)
+                });
+                (read(&files).map_err(refused)?, digest)
+            }
+        };
+        Ok(Self { path: path.to_owned(), digest, object })
     }
 }
 
@@ -114,24 +163,27 @@ pub fn open(
 pub(crate) fn open_with(
     specs: &[Param],
     given: &[(String, ParamValue)],
-    mut content: impl FnMut(&str, (&str, ReadFile)) -> Result<Content, String>,
+    mut content: impl FnMut(&str, (&str, Reader)) -> Result<Content, String>,
 ) -> Result<Vec<(String, ParamValue)>, ParamError> {
     let open_one = |(name, value): &(String, ParamValue)| {
         let kind = specs.iter().find(|spec| spec.name == name).map(|spec| spec.kind);
-        let (Some(ParamKind::File { holds, read }), ParamValue::Word(path)) = (kind, value) else {
+        let (Some(reader), ParamValue::Word(path)) = (kind.and_then(ParamKind::reader), value)
+        else {
             return Ok((name.clone(), value.clone()));
         };
         let refused =
             |allowed| ParamError { name: name.clone(), value: value.to_string(), allowed };
-        let content = content(path, (holds, read)).map_err(refused)?;
+        let content = content(path, reader).map_err(refused)?;
         Ok((name.clone(), ParamValue::File(content)))
     };
     given.iter().map(open_one).collect()
 }
 
-fn fnv1a(bytes: &[u8]) -> u64 {
+const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    bytes.iter().fold(hash, step)
 }
 
 /// A complete, checked set of settings.
@@ -199,7 +251,7 @@ impl Params {
     ///
     /// # Panics
     ///
-    /// If a setting has none ([`ParamKind::File`]).
+    /// If a setting has none ([`ParamKind::File`], [`ParamKind::Files`]).
     pub fn defaults(specs: &'static [Param]) -> Self {
         Self::resolve(specs, &[]).expect("every setting has a default")
     }
@@ -228,7 +280,7 @@ impl Params {
         }
     }
 
-    /// What the file called `name` holds.
+    /// What the file or folder called `name` holds.
     ///
     /// # Panics
     ///
@@ -262,7 +314,7 @@ impl ParamKind {
         match self {
             Self::Number { default, .. } => Some(ParamValue::Number(default)),
             Self::Choice(words) => Some(ParamValue::Word(words[0].to_owned())),
-            Self::File { .. } => None,
+            Self::File { .. } | Self::Files { .. } => None,
         }
     }
 
@@ -271,8 +323,22 @@ impl ParamKind {
         match self {
             Self::Number { min, max, .. } => format!("a number in [{min}, {max}]"),
             Self::Choice(words) => words.join(" | "),
-            Self::File { holds, .. } => holds.to_owned(),
+            Self::File { holds, .. } | Self::Files { holds, .. } => holds.to_owned(),
         }
+    }
+
+    /// What a file or folder must hold and how it is read; `None` for what is neither.
+    fn reader(self) -> Option<(&'static str, Reader)> {
+        match self {
+            Self::File { holds, read } => Some((holds, Reader::File(read))),
+            Self::Files { holds, names, read } => Some((holds, Reader::Files(names, read))),
+            Self::Number { .. } | Self::Choice(_) => None,
+        }
+    }
+
+    /// Whether it names a file or a folder, which a scenario must give.
+    pub fn is_file(self) -> bool {
+        self.reader().is_some()
     }
 
     fn allows(self, value: &ParamValue) -> bool {
@@ -281,7 +347,7 @@ impl ParamKind {
                 (min..=max).contains(number)
             }
             (Self::Choice(words), ParamValue::Word(word)) => words.contains(&word.as_str()),
-            (Self::File { .. }, ParamValue::File(_)) => true,
+            (Self::File { .. } | Self::Files { .. }, ParamValue::File(_)) => true,
             _ => false,
         }
     }
@@ -375,5 +441,54 @@ mod tests {
             |bytes: &'static [u8]| open(FILE, &given, &mut |_, _| Ok(bytes.to_vec())).unwrap();
         assert_eq!(with(b"P1"), with(b"P1"));
         assert_ne!(with(b"P1"), with(b"P2"));
+    }
+
+    const FOLDER: &[Param] = &[Param {
+        name: "policy",
+        about: "",
+        kind: ParamKind::Files {
+            holds: "a folder of two files that begin with P",
+            names: &["a", "b"],
+            read: |files| match files.iter().find(|file| file.first() != Some(&b'P')) {
+                None => Ok(Arc::new(files.concat())),
+                Some(_) => Err("no P".to_owned()),
+            },
+        },
+    }];
+
+    fn folder(load: &mut Loader) -> Result<Vec<(String, ParamValue)>, ParamError> {
+        open(FOLDER, &[("policy".to_owned(), ParamValue::Word("dir/".to_owned()))], load)
+    }
+
+    #[test]
+    fn the_files_of_a_folder_reach_the_controller_in_their_order() {
+        let given = folder(&mut |name, _| Ok(format!("P{name}").into_bytes())).unwrap();
+        let params = Params::resolve(FOLDER, &given).unwrap();
+        assert_eq!(*params.file::<Vec<u8>>("policy"), b"Pdir/aPdir/b");
+    }
+
+    #[test]
+    fn a_file_of_a_folder_that_is_unreadable_or_wrong_is_refused_by_name() {
+        let unread = folder(&mut |name, _| match name {
+            "dir/a" => Ok(b"P".to_vec()),
+            _ => Err("a file that can be read".to_owned()),
+        });
+        assert_eq!(
+            unread.unwrap_err().to_string(),
+            "`policy` = \"dir/\": allowed is a folder of two files that begin with P \
+             (b: allowed is a file that can be read)"
+        );
+        let wrong = folder(&mut |_, _| Ok(b"Q".to_vec())).unwrap_err().to_string();
+        assert!(wrong.ends_with("that begin with P (no P)"), "{wrong}");
+    }
+
+    #[test]
+    fn a_folder_is_known_by_what_each_of_its_files_holds() {
+        let with = |a: &'static [u8], b: &'static [u8]| {
+            folder(&mut |name, _| Ok(if name == "dir/a" { a } else { b }.to_vec())).unwrap()
+        };
+        assert_eq!(with(b"P1", b"P2"), with(b"P1", b"P2"));
+        assert_ne!(with(b"P1", b"P2"), with(b"P1", b"P3"));
+        assert_ne!(with(b"PP", b"P"), with(b"P", b"PP"));
     }
 }

@@ -45,6 +45,11 @@ impl Window {
         bytes.0 as f64 / self.mss
     }
 
+    /// Packets in bytes, rounded down.
+    pub fn bytes(&self, packets: f64) -> Bytes {
+        Bytes((packets * self.mss) as u64)
+    }
+
     /// Growth by RFC 5681: slow start, then one packet per round trip; none in recovery, nor while
     /// the window is not used.
     pub fn on_ack(&mut self, ack: &Ack) {

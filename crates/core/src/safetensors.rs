@@ -1,7 +1,9 @@
 //! Reads safetensors, the container of policies: eight bytes of length, a JSON header, the numbers.
 //! Untrusted input: whatever is wrong becomes one line that names field, value and what is allowed.
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Longest header, in bytes; the format's own limit is 100 MB.
 const HEADER_MAX: u64 = 1 << 20;
@@ -13,12 +15,12 @@ pub struct Tensors<'a> {
     data: &'a [u8],
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 struct Header {
-    #[serde(rename = "__metadata__", default)]
     metadata: BTreeMap<String, String>,
-    #[serde(flatten)]
     tensors: BTreeMap<String, Place>,
+    /// A name that stands twice: which of the two is meant, nobody knows.
+    twice: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,16 +50,70 @@ impl<'a> Tensors<'a> {
         let Some((header, data)) = rest.split_at_checked(length as usize) else {
             return fault(length, &format!("at most the {} bytes of the rest", rest.len()));
         };
-        let header = serde_json::from_slice(header).map_err(|error| {
+        let header: Header = serde_json::from_slice(header).map_err(|error| {
             // The error's text may quote the file at any length.
             format!("header: allowed is JSON of tensors (column {} is not)", error.column())
         })?;
-        Ok(Self { header, data })
+        match header.twice {
+            Some(name) => Err(format!("name {:?} = twice: allowed is once", short(&name))),
+            None => Ok(Self { header, data }),
+        }
     }
 
     /// What the metadata say of `key`.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         self.header.metadata.get(key).map(String::as_str)
+    }
+
+    /// Names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.header.tensors.keys().map(String::as_str)
+    }
+
+    /// That the tensors fill the file without gaps and without overlap, as safetensors says: what is
+    /// copied from them is then no larger than the file.
+    ///
+    /// # Errors
+    ///
+    /// If they do not.
+    pub fn check_tiled(&self) -> Result<(), String> {
+        let mut places: Vec<_> = self.header.tensors.iter().collect();
+        places.sort_by_key(|(_, place)| place.data_offsets);
+        let mut expected = 0;
+        for (name, place) in places {
+            let (start, end) = place.data_offsets;
+            if start != expected || end < start {
+                let name = short(name);
+                return Err(format!(
+                    "data_offsets of `{name}` = ({start}, {end}): allowed is a start at {expected}, \
+                     where the tensor before it ends"
+                ));
+            }
+            expected = end;
+        }
+        if expected == self.data.len() as u64 {
+            return Ok(());
+        }
+        let length = self.data.len();
+        Err(format!("tensors end at {expected}: allowed is {length}, where the file ends"))
+    }
+
+    /// The tensor called `name`, of dtype `F32` and of this shape, in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn f32s_of(
+        &self,
+        name: &str,
+        shape: &[usize],
+    ) -> Result<impl ExactSizeIterator<Item = f32> + use<'a>, String> {
+        let (place, chunks) =
+            self.tensor(name, "F32", &format!("F32 tensor of shape {shape:?}"))?;
+        if !place.shape.iter().copied().eq(shape.iter().map(|&length| length as u64)) {
+            return Err(fault(name, "shape", &place.shape, &format!("{shape:?}")));
+        }
+        Ok(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)))
     }
 
     /// The vector called `name`, of dtype `U8`.
@@ -95,31 +151,84 @@ impl<'a> Tensors<'a> {
         name: &str,
         dtype: &str,
     ) -> Result<&'a [[u8; WIDTH]], String> {
+        let (place, chunks) = self.tensor(name, dtype, &format!("vector of {dtype}"))?;
+        match place.shape[..] {
+            [_] => Ok(chunks),
+            _ => Err(fault(name, "shape", &place.shape, "one number")),
+        }
+    }
+
+    /// The numbers of a tensor of any shape; `wanted` says which is looked for.
+    fn tensor<const WIDTH: usize>(
+        &self,
+        name: &str,
+        dtype: &str,
+        wanted: &str,
+    ) -> Result<(&Place, &'a [[u8; WIDTH]]), String> {
         let Some(place) = self.header.tensors.get(name) else {
-            return Err(format!("`{name}` = absent: allowed is a vector of {dtype}"));
-        };
-        let fault = |field: &str, value: &dyn std::fmt::Debug, allowed: String| {
-            let value: String = format!("{value:?}").chars().take(80).collect();
-            Err(format!("{field} of `{name}` = {value}: allowed is {allowed}"))
+            let article = if wanted.starts_with('F') { "an" } else { "a" };
+            return Err(format!("`{name}` = absent: allowed is {article} {wanted}"));
         };
         if place.dtype != dtype {
-            return fault("dtype", &place.dtype, format!("{dtype:?}"));
+            return Err(fault(name, "dtype", &place.dtype, &format!("{dtype:?}")));
         }
-        let [count] = place.shape[..] else {
-            return fault("shape", &place.shape, "one number".to_owned());
-        };
         let (start, end) = place.data_offsets;
         let within = usize::try_from(start).ok().zip(usize::try_from(end).ok());
         let bytes = within.and_then(|(start, end)| self.data.get(start..end));
         let Some(bytes) = bytes else {
             let allowed = format!("start and end within {} bytes", self.data.len());
-            return fault("data_offsets", &place.data_offsets, allowed);
+            return Err(fault(name, "data_offsets", &place.data_offsets, &allowed));
         };
         let (chunks, rest) = bytes.as_chunks();
-        if chunks.len() as u64 != count || !rest.is_empty() {
-            return fault("shape", &place.shape, format!("what {} bytes hold", bytes.len()));
+        let count = place.shape.iter().try_fold(1_u64, |count, &side| count.checked_mul(side));
+        if count != Some(chunks.len() as u64) || !rest.is_empty() {
+            let allowed = format!("what {} bytes hold", bytes.len());
+            return Err(fault(name, "shape", &place.shape, &allowed));
         }
-        Ok(chunks)
+        Ok((place, chunks))
+    }
+}
+
+fn fault(name: &str, field: &str, value: &dyn fmt::Debug, allowed: &str) -> String {
+    let value: String = format!("{value:?}").chars().take(80).collect();
+    format!("{field} of `{name}` = {value}: allowed is {allowed}")
+}
+
+/// What an error may quote of a name.
+fn short(name: &str) -> String {
+    name.chars().filter(|char| !char.is_control()).take(80).collect()
+}
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(HeaderVisitor)
+    }
+}
+
+struct HeaderVisitor;
+
+impl<'de> Visitor<'de> for HeaderVisitor {
+    type Value = Header;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a table of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+        let mut header = Header::default();
+        let mut described = false;
+        while let Some(name) = map.next_key::<String>()? {
+            let again = if name == "__metadata__" {
+                header.metadata = map.next_value()?;
+                std::mem::replace(&mut described, true)
+            } else {
+                header.tensors.insert(name.clone(), map.next_value()?).is_some()
+            };
+            if again {
+                header.twice.get_or_insert(name);
+            }
+        }
+        Ok(header)
     }
 }
 
@@ -159,7 +268,7 @@ mod tests {
         );
         assert_eq!(
             refused(&file("{\"a\":\n1}", &[])),
-            "header: allowed is JSON of tensors (column 2 is not)"
+            "header: allowed is JSON of tensors (column 1 is not)"
         );
     }
 

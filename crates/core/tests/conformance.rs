@@ -23,7 +23,7 @@ const INFLIGHT_MAX: usize = 2000;
 /// The files that a controller cannot do without: `tests/files/CONTROLLER/SETTING`.
 fn files(spec: &Spec) -> Vec<(String, ParamValue)> {
     let folder = format!("{}/tests/files/{}", env!("CARGO_MANIFEST_DIR"), spec.name);
-    let needed = spec.params.iter().filter(|param| matches!(param.kind, ParamKind::File { .. }));
+    let needed = spec.params.iter().filter(|param| param.kind.is_file());
     let given: Vec<_> = needed
         .map(|param| (param.name.to_owned(), ParamValue::Word(param.name.to_owned())))
         .collect();
@@ -368,7 +368,7 @@ fn every_setting_at_every_end_survives() {
                 ParamKind::Choice(words) => {
                     words.iter().map(|word| ParamValue::Word((*word).to_owned())).collect()
                 }
-                ParamKind::File { .. } => Vec::new(),
+                ParamKind::File { .. } | ParamKind::Files { .. } => Vec::new(),
             };
             for value in values {
                 let mut given = files(spec);

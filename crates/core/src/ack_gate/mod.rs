@@ -236,6 +236,9 @@ impl Coupled for AckGate {
     fn next_timer(&self, id: SubflowId) -> Option<Time> {
         self.inner.next_timer(id)
     }
+    fn on_end(&mut self, id: SubflowId, now: Time) {
+        self.inner.on_end(id, now);
+    }
     fn control(&self, id: SubflowId) -> Control {
         let control = self.inner.control(id);
         match self.flights.get(id.0 as usize) {

@@ -39,17 +39,42 @@ pub struct Forest {
 pub struct Bar(u64);
 
 impl Forest {
+    /// Tensors of a forest.
+    pub const TENSORS: [&str; 5] = ["root", "feature", "threshold", "child", "value"];
+
     /// A forest over `features` numbers, at most 255.
     ///
     /// # Errors
     ///
     /// If a tensor is absent, or not as the format wants it.
     pub fn read(tensors: &Tensors, features: usize) -> Result<Self, String> {
-        let roots = tensors.u32s("root")?;
-        let feature = tensors.u8s("feature")?;
-        let threshold = tensors.f32s("threshold")?;
-        let child = tensors.u32s("child")?;
-        let value = tensors.f32s("value")?;
+        Self::read_named(tensors, "", features)
+    }
+
+    /// As [`Self::read`], of several in one file: `prefix` stands before the names of its tensors.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::read`].
+    pub fn read_named(tensors: &Tensors, prefix: &str, features: usize) -> Result<Self, String> {
+        let [root, feature, threshold, child, value] =
+            Self::TENSORS.map(|part| format!("{prefix}{part}"));
+        let roots = tensors.u32s(&root)?;
+        let feature = tensors.u8s(&feature)?;
+        let branches = (tensors.f32s(&threshold)?, tensors.u32s(&child)?, tensors.f32s(&value)?);
+        Self::build(roots, feature, branches, features).map_err(|fault| format!("{prefix}{fault}"))
+    }
+
+    fn build(
+        roots: impl ExactSizeIterator<Item = u32>,
+        feature: &[u8],
+        (threshold, child, value): (
+            impl ExactSizeIterator<Item = f32>,
+            impl ExactSizeIterator<Item = u32>,
+            impl ExactSizeIterator<Item = f32>,
+        ),
+        features: usize,
+    ) -> Result<Self, String> {
         let count = feature.len();
         if count > NODES_MAX {
             return Err(format!("length of `feature` = {count}: allowed is at most {NODES_MAX}"));

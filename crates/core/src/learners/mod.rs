@@ -2,6 +2,7 @@
 pub mod bandit;
 pub mod forest;
 pub mod kong;
+pub mod neural;
 pub mod pcc;
 pub mod tabular;
 

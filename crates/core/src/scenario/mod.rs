@@ -12,6 +12,7 @@ mod links;
 pub mod network;
 pub mod spec;
 
+pub(crate) use explain::{explain, line_of_path};
 use network::Files;
 pub use network::{ConnectionPlan, LinkPlan, Network, SenderConfig};
 pub use spec::{EcnSpec, GateSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};

@@ -8,7 +8,7 @@ use super::spec::{
     EcnSpec, FlowSpec, GateSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec,
 };
 use crate::control::Recovery;
-use crate::params::{Content, Loader, ParamValue, ReadFile};
+use crate::params::{Content, Loader, ParamValue, Reader as FileReader};
 use crate::sim::trace::{self, Trace};
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeSet;
@@ -209,8 +209,8 @@ pub(super) struct Files<'a> {
     load: &'a mut Loader<'a>,
     /// Each read once, by name.
     pub(super) traces: Vec<(String, Arc<Trace>)>,
-    /// Files of controllers, each read once by name and reader.
-    contents: Vec<(ReadFile, Content)>,
+    /// Files and folders of controllers, each read once by name and reader.
+    contents: Vec<(FileReader, Content)>,
 }
 
 impl<'a> Files<'a> {
@@ -228,21 +228,20 @@ impl<'a> Files<'a> {
         Ok(trace)
     }
 
-    /// What the file called `name` holds for a controller.
+    /// What the file or folder called `name` holds for a controller.
     pub(super) fn content(
         &mut self,
         name: &str,
-        (holds, read): (&str, ReadFile),
+        (holds, reader): (&str, FileReader),
     ) -> Result<Content, String> {
-        let known = self
-            .contents
-            .iter()
-            .find(|(reader, content)| content.path == name && std::ptr::fn_addr_eq(*reader, read));
-        if let Some((_, content)) = known {
+        let mut contents = self.contents.iter();
+        if let Some((_, content)) =
+            contents.find(|(known, content)| content.path == name && *known == reader)
+        {
             return Ok(content.clone());
         }
-        let content = Content::load(name, (holds, read), self.load)?;
-        self.contents.push((read, content.clone()));
+        let content = Content::load(name, (holds, reader), self.load)?;
+        self.contents.push((reader, content.clone()));
         Ok(content)
     }
 }

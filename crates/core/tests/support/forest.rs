@@ -49,6 +49,11 @@ impl Arrays {
 
     /// As a file; `metadata` are pairs of key and value.
     pub fn to_bytes(&self, metadata: &[(&str, &str)]) -> Vec<u8> {
+        self.to_bytes_of("", metadata)
+    }
+
+    /// As [`Self::to_bytes`], with `prefix` before the names of the tensors.
+    pub fn to_bytes_of(&self, prefix: &str, metadata: &[(&str, &str)]) -> Vec<u8> {
         let mut header = String::from("{\"__metadata__\":{");
         for (index, (key, value)) in metadata.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
@@ -60,7 +65,7 @@ impl Arrays {
             let (start, end) = (data.len(), data.len() + bytes.len());
             let _ = write!(
                 header,
-                ",\"{name}\":{{\"dtype\":\"{dtype}\",\"shape\":[{count}],\
+                ",\"{prefix}{name}\":{{\"dtype\":\"{dtype}\",\"shape\":[{count}],\
                  \"data_offsets\":[{start},{end}]}}"
             );
             data.extend(bytes);

@@ -1,0 +1,114 @@
+//! Time of one evaluation of a network, one observation at a time, on one thread.
+//!
+//! `cargo bench --bench neural` prints one JSON row per network: `network`, `weights`, `us` (median over the runs).
+#![allow(missing_docs, reason = "a program, not an interface")]
+use ackademy::learners::neural::{Activation, LayerSpec, Network, Padding, Returns, Shape};
+use ackademy::rng::Rng;
+use ackademy::safetensors::Tensors;
+use std::fs;
+use std::hint::black_box;
+
+#[allow(dead_code, reason = "other programs use the rest")]
+#[path = "../tests/support/forest.rs"]
+mod forest;
+#[path = "../tests/support/network.rs"]
+mod network;
+
+/// Runs per network; the median counts.
+const RUNS: usize = 15;
+/// Time of a run, about.
+const RUN_S: f64 = 0.1;
+
+fn dense(units: u64, activation: Activation) -> LayerSpec {
+    LayerSpec::Dense { units, activation }
+}
+
+fn conv(filters: u64, kernel: u64) -> LayerSpec {
+    LayerSpec::Conv1d { filters, kernel, padding: Padding::Same, activation: Activation::Relu }
+}
+
+fn drinc() -> Vec<LayerSpec> {
+    vec![
+        conv(32, 5),
+        LayerSpec::MaxPool { size: 2 },
+        conv(64, 3),
+        LayerSpec::MaxPool { size: 2 },
+        dense(32, Activation::Relu),
+        LayerSpec::Lstm { units: 64, returns: Returns::Last },
+        dense(5, Activation::Linear),
+    ]
+}
+
+fn measure(name: &str, layers: &[LayerSpec], input: Shape, file: &[u8]) {
+    let tensors = Tensors::read(file).expect("a valid file");
+    let network = Network::read(layers, input, &tensors).expect("a valid network");
+    let mut scratch = network.scratch();
+    let mut rng = Rng::new(2);
+    let observation: Vec<f32> = (0..input.size()).map(|_| rng.uniform() as f32).collect();
+    let mut time = |times: usize| {
+        let before = cpu_s();
+        for _ in 0..times {
+            black_box(network.evaluate(black_box(&observation), &mut scratch));
+        }
+        cpu_s() - before
+    };
+    let mut times = 16;
+    while time(times) < RUN_S {
+        times *= 2;
+    }
+    let mut runs: Vec<f64> = (0..RUNS).map(|_| time(times) / times as f64 * 1e6).collect();
+    runs.sort_by(f64::total_cmp);
+    let (least, median) = (runs[0], runs[RUNS / 2]);
+    println!(
+        "{{\"network\": \"{name}\", \"bytes\": {}, \"us\": {median:.2}, \"least_us\": {least:.2}}}",
+        file.len()
+    );
+}
+
+/// CPU time of this process in seconds (Linux: /proc/self/schedstat, nanoseconds).
+fn cpu_s() -> f64 {
+    let text = fs::read_to_string("/proc/self/schedstat").expect("Linux's schedstat");
+    let nanos = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+    nanos.expect("schedstat begins with a number") / 1e9
+}
+
+fn file(tensors: &[(&str, Vec<usize>)]) -> Vec<u8> {
+    let mut rng = Rng::new(1);
+    let tensors: Vec<(&str, &[usize])> =
+        tensors.iter().map(|(name, shape)| (*name, &shape[..])).collect();
+    network::random(&tensors, &mut || rng.uniform())
+}
+
+fn trees() -> Vec<u8> {
+    let mut rng = Rng::new(1);
+    let arrays = forest::Arrays::grow(100, 2001, 50, &mut || rng.uniform());
+    arrays.to_bytes_of("layers.0.0.", &[])
+}
+
+fn main() {
+    let series = |steps, width| Shape { steps, width };
+    let perceptron = |activation| {
+        [
+            LayerSpec::Flatten {},
+            dense(128, activation),
+            dense(128, activation),
+            dense(1, Activation::Linear),
+        ]
+    };
+    let mlp = file(&network::perceptron(30, 1));
+    measure("mlp_2x128_relu", &perceptron(Activation::Relu), series(10, 3), &mlp);
+    measure("mlp_2x128_tanh", &perceptron(Activation::Tanh), series(10, 3), &mlp);
+    measure("drinc", &drinc(), series(64, 5), &file(&network::drinc()));
+    let gru = [LayerSpec::Gru { units: 64, returns: Returns::Last }, dense(5, Activation::Linear)];
+    let tensors = [
+        ("layers.0.kernel", vec![5, 192]),
+        ("layers.0.recurrent", vec![64, 192]),
+        ("layers.0.bias", vec![192]),
+        ("layers.0.recurrent_bias", vec![64]),
+        ("layers.1.kernel", vec![64, 5]),
+        ("layers.1.bias", vec![5]),
+    ];
+    measure("gru_64_steps_16", &gru, series(16, 5), &file(&tensors));
+    let forest = [LayerSpec::Trees { outputs: 1, low: 0.0, high: 1.0 }];
+    measure("trees_100x2001", &forest, series(10, 5), &trees());
+}

@@ -1,0 +1,106 @@
+//! Layers over a series of vectors, oldest first.
+use super::activation::Activation;
+use super::matrix::Matrix;
+
+/// So many vectors of so many numbers, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Vectors.
+    pub steps: usize,
+    /// Numbers of each.
+    pub width: usize,
+}
+
+impl Shape {
+    /// Numbers in all.
+    pub fn size(self) -> usize {
+        self.steps * self.width
+    }
+}
+
+/// An affine map of each vector.
+#[derive(Clone, Debug)]
+pub(super) struct Dense {
+    pub kernel: Matrix,
+    pub bias: Vec<f32>,
+    pub activation: Activation,
+}
+
+impl Dense {
+    pub fn run(&self, x: &[f32], shape: Shape, out: &mut [f32]) {
+        repeat(&self.bias, out);
+        self.kernel.add_rows(x, shape.width, out);
+        self.activation.apply(out);
+    }
+}
+
+/// A convolution along time.
+#[derive(Clone, Debug)]
+pub(super) struct Conv1d {
+    /// From a window of `size` vectors.
+    pub kernel: Matrix,
+    pub size: usize,
+    /// Vectors of zeros that stand before the first.
+    pub before: usize,
+    pub bias: Vec<f32>,
+    pub activation: Activation,
+}
+
+impl Conv1d {
+    pub fn run(&self, x: &[f32], shape: Shape, out: &mut [f32]) {
+        repeat(&self.bias, out);
+        let filters = self.kernel.outputs();
+        let steps = out.len() / filters;
+        // Windows that lie within the series; the others leave out the zeros beside it.
+        let first = self.before.min(steps);
+        let whole = (shape.steps + 1).saturating_sub(self.size).min(steps - first);
+        let (head, rest) = out.split_at_mut(first * filters);
+        let (body, tail) = rest.split_at_mut(whole * filters);
+        for (step, out) in head.chunks_exact_mut(filters).enumerate() {
+            self.partial(x, shape, step, out);
+        }
+        if whole > 0 {
+            self.kernel.add_rows(x, shape.width, body);
+        }
+        for (step, out) in tail.chunks_exact_mut(filters).enumerate() {
+            self.partial(x, shape, first + whole + step, out);
+        }
+        self.activation.apply(out);
+    }
+
+    /// The window of this step, as far as it lies within the series.
+    fn partial(&self, x: &[f32], shape: Shape, step: usize, out: &mut [f32]) {
+        let skipped = self.before.saturating_sub(step);
+        let begin = (step + skipped) - self.before;
+        let end = (step + self.size).saturating_sub(self.before).min(shape.steps);
+        let inside = &x[begin * shape.width..end * shape.width];
+        self.kernel.add_part(skipped * shape.width, inside, out);
+    }
+}
+
+/// The largest of `size` neighbours in time, number by number; what is left over at the end is left
+/// out.
+pub(super) fn max_pool(x: &[f32], shape: Shape, size: usize, out: &mut [f32]) {
+    let groups = x.chunks_exact(size * shape.width);
+    for (group, out) in groups.zip(out.chunks_exact_mut(shape.width)) {
+        let (first, others) = group.split_at(shape.width);
+        out.copy_from_slice(first);
+        for other in others.chunks_exact(shape.width) {
+            for (most, &value) in out.iter_mut().zip(other) {
+                *most = larger(*most, value);
+            }
+        }
+    }
+}
+
+/// Not `max`, which would make a number of what is none.
+#[inline]
+#[allow(clippy::eq_op, reason = "what differs from itself is no number")]
+fn larger(left: f32, right: f32) -> f32 {
+    if left >= right || left != left { left } else { right }
+}
+
+/// `row` as often as `out` holds it.
+pub(super) fn repeat(row: &[f32], out: &mut [f32]) {
+    out.chunks_exact_mut(row.len()).for_each(|out| out.copy_from_slice(row));
+}

@@ -1,0 +1,151 @@
+//! What a network is made of, as `policy.toml` says it, and the bounds that hold before anything is
+//! set aside for it.
+use super::activation::Activation;
+use super::layers::Shape;
+use super::recurrent::Returns;
+use serde::{Deserialize, Serialize};
+
+/// Most layers.
+pub const LAYERS_MAX: usize = 64;
+/// Most units, filters or outputs of a layer.
+pub const UNITS_MAX: u64 = 4096;
+/// Most numbers between two layers, and most that a layer needs for itself: a mebibyte.
+pub const VALUES_MAX: usize = 1 << 18;
+/// Most weights, each layer's outputs taken as a multiple of 16: 64 MiB.
+pub const WEIGHTS_MAX: usize = 1 << 24;
+
+/// A layer. Input and output are series of vectors, oldest first; a single vector is a series of one.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LayerSpec {
+    /// An affine map of each vector.
+    Dense {
+        /// Numbers it gives.
+        units: u64,
+        /// Applied to each of them.
+        #[serde(default)]
+        activation: Activation,
+    },
+    /// A convolution along time, stride 1.
+    Conv1d {
+        /// Numbers it gives at each step.
+        filters: u64,
+        /// Vectors in a window.
+        kernel: u64,
+        /// What stands beside the series.
+        #[serde(default)]
+        padding: Padding,
+        /// Applied to each number.
+        #[serde(default)]
+        activation: Activation,
+    },
+    /// The largest of neighbours in time, for each number of the vectors.
+    MaxPool {
+        /// Neighbours, and how far apart groups of them begin.
+        size: u64,
+    },
+    /// All vectors as one, the oldest first.
+    Flatten {},
+    /// Long short-term memory.
+    Lstm {
+        /// Length of the state.
+        units: u64,
+        /// What is handed on.
+        #[serde(default)]
+        returns: Returns,
+    },
+    /// Gated recurrent unit.
+    Gru {
+        /// Length of the state.
+        units: u64,
+        /// What is handed on.
+        #[serde(default)]
+        returns: Returns,
+    },
+    /// A forest for each output, over all numbers of the series.
+    Trees {
+        /// Forests.
+        outputs: u64,
+        /// What a mean of 0 stands for.
+        low: f32,
+        /// What a mean of 1 stands for.
+        high: f32,
+    },
+}
+
+/// What a convolution finds beside the series.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Padding {
+    /// Zeros, so that there are as many windows as vectors: of `kernel - 1` the smaller half before.
+    #[default]
+    Same,
+    /// Nothing: windows lie within the series.
+    Valid,
+}
+
+impl LayerSpec {
+    /// What comes out for an input of this shape.
+    ///
+    /// # Errors
+    ///
+    /// Field, value and what is allowed, if a number is out of its bounds.
+    pub fn output(&self, input: Shape) -> Result<Shape, String> {
+        let steps = input.steps as u64;
+        let (steps, width) = match *self {
+            Self::Dense { units, .. } => (steps, within("units", units, UNITS_MAX)?),
+            Self::Conv1d { filters, kernel, padding, .. } => {
+                let filters = within("filters", filters, UNITS_MAX)?;
+                match padding {
+                    Padding::Same => {
+                        within("kernel", kernel, VALUES_MAX as u64)?;
+                        (steps, filters)
+                    }
+                    Padding::Valid => (steps + 1 - within("kernel", kernel, steps)?, filters),
+                }
+            }
+            Self::MaxPool { size } => (steps / within("size", size, steps)?, input.width as u64),
+            Self::Flatten {} => (1, input.size() as u64),
+            Self::Lstm { units, returns } | Self::Gru { units, returns } => {
+                let units = within("units", units, UNITS_MAX)?;
+                (if returns == Returns::All { steps } else { 1 }, units)
+            }
+            Self::Trees { outputs, low, high } => {
+                range(low, high)?;
+                if input.size() > TREE_INPUTS_MAX {
+                    return Err(format!(
+                        "kind = trees over {} numbers: allowed is at most {TREE_INPUTS_MAX}",
+                        input.size()
+                    ));
+                }
+                (1, within("outputs", outputs, UNITS_MAX)?)
+            }
+        };
+        let output = Shape { steps: steps as usize, width: width as usize };
+        if output.size() > VALUES_MAX {
+            let numbers = output.size();
+            return Err(format!("outputs = {numbers} numbers: allowed is at most {VALUES_MAX}"));
+        }
+        Ok(output)
+    }
+}
+
+/// Numbers that a tree can tell apart.
+const TREE_INPUTS_MAX: usize = 255;
+
+fn within(field: &str, value: u64, most: u64) -> Result<u64, String> {
+    if (1..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(format!("{field} = {value}: allowed is a whole number in [1, {most}]"))
+}
+
+fn range(low: f32, high: f32) -> Result<(), String> {
+    if !low.is_finite() {
+        return Err(format!("low = {low}: allowed is a finite number"));
+    }
+    if !(high.is_finite() && high > low && (high - low).is_finite()) {
+        return Err(format!("high = {high}: allowed is a finite number above `low`"));
+    }
+    Ok(())
+}
