@@ -1,6 +1,7 @@
 """The compiled core: scenario files, the simulator, the table of controllers."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -13,6 +14,7 @@ __all__ = [
     "Flow",
     "Forest",
     "Loss",
+    "Policy",
     "Scenario",
     "collect_sends",
     "controllers",
@@ -155,6 +157,58 @@ class Forest:
         """
     def mean(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Mean output of the trees, shape (rows,), for rows of 55 numbers: probability of loss."""
+
+@final
+class Policy:
+    """A learned policy: a network and what it is given and what its answers do (docs/policies.md)."""
+
+    @staticmethod
+    def load(files: Mapping[str, bytes]) -> Policy:
+        """Read the contents of `policy.toml` and `weights.safetensors`, by these names.
+
+        Raises:
+            ValueError: one line with file, line, field, value and what is allowed.
+        """
+    @staticmethod
+    def open(folder: str | PathLike[str]) -> Policy:
+        """Read a policy's folder.
+
+        Raises:
+            ValueError: as `load`; also if a file cannot be read.
+        """
+    @property
+    def about(self) -> str:
+        """What it is, in a line."""
+    @property
+    def pilot(self) -> str:
+        """Its five tables as TOML, every default filled in: what `Episodes` wants of a pilot."""
+    @property
+    def features(self) -> list[str]:
+        """Names of a vector's numbers."""
+    @property
+    def history(self) -> int:
+        """Vectors of an observation."""
+    @property
+    def n_choices(self) -> int:
+        """Steps to choose from; 0 if the answers are values."""
+    @property
+    def action_size(self) -> int:
+        """Values of an answer; 0 if the answers are choices."""
+    def outputs(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """All outputs of the network, the same bits on every machine.
+
+        Args:
+            observation: shape (history, features), oldest vector first.
+        """
+    def decide(self, observation: npt.NDArray[np.float32]) -> int | npt.NDArray[np.float32]:
+        """The chosen step, or the values, shape (action_size,), before they are cut to [-1, 1].
+
+        Args:
+            observation: shape (history, features), oldest vector first.
+
+        Raises:
+            ValueError: if an output is not finite.
+        """
 
 @final
 class Scenario:

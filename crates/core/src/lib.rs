@@ -19,6 +19,7 @@ pub mod rng;
 pub mod rtt;
 pub mod safetensors;
 pub mod scenario;
+pub mod school;
 pub mod sender;
 pub mod sensing;
 pub mod sim;

@@ -6,8 +6,10 @@ use pyo3::prelude::*;
 
 mod catalogue;
 mod controller;
+mod episodes;
 mod errors;
 mod forest;
+mod policy;
 mod records;
 mod scenario;
 mod sends;
@@ -37,12 +39,16 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CODE_HASH", ackademy::CODE_HASH)?;
     module.add("BINDING_HASH", binding_hash())?;
     module.add_class::<records::Ack>()?;
+    module.add_class::<episodes::Episodes>()?;
     module.add_class::<records::Flow>()?;
     module.add_class::<forest::Forest>()?;
+    module.add_class::<policy::Policy>()?;
     module.add_class::<records::Loss>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(episodes::pilot_features, module)?)?;
+    module.add_function(wrap_pyfunction!(episodes::pilot_measures, module)?)?;
     module.add_function(wrap_pyfunction!(sends::collect_sends, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)

@@ -134,7 +134,7 @@ fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, Para
 }
 
 /// The content of a file of at most `bytes_max` bytes; devices and pipes, which may never end, are refused.
-fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let fail = |error: std::io::Error| format!("a file that can be read ({error})");
     let about = std::fs::metadata(path).map_err(fail)?;
     if !about.is_file() || about.len() > bytes_max {

@@ -4,6 +4,7 @@ pub mod forest;
 pub mod kong;
 pub mod neural;
 pub mod pcc;
+pub mod policy;
 pub mod tabular;
 
 #[cfg(test)]

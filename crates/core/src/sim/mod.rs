@@ -179,9 +179,19 @@ impl Sim {
 
     /// Handles every event up to and including `until`, which is cut at the network's duration.
     pub fn run_until(&mut self, until: Time) {
+        self.run_while(until, || true);
+    }
+
+    /// As [`run_until`](Self::run_until), but only while `go_on`, which is asked before each event;
+    /// true if `until` was reached.
+    pub fn run_while(&mut self, until: Time, go_on: impl Fn() -> bool) -> bool {
         let until = until.min(self.end);
         let mut packet = Packet::default();
-        while let Some(event) = self.next_event(until, &mut packet) {
+        loop {
+            if !go_on() {
+                return false;
+            }
+            let Some(event) = self.next_event(until, &mut packet) else { break };
             match event {
                 Event::Pipe(_) => self.arrive(&mut packet),
                 Event::Free(link) => self.transmit(link),
@@ -196,6 +206,22 @@ impl Sim {
             }
         }
         self.now = self.now.max(until);
+        true
+    }
+
+    /// Tells every controller that the run is over ([`Coupled::on_end`]).
+    pub fn tell_end(&mut self) {
+        for flow in &self.flows {
+            self.connections[flow.connection as usize].governor.on_end(flow.id, self.now);
+        }
+    }
+
+    /// Data packets sent so far, by every flow.
+    pub fn packets(&self) -> u64 {
+        self.flows
+            .iter()
+            .map(|flow| flow.sender.stats().sent_packets + flow.arrived.datagrams)
+            .sum()
     }
 
     /// Takes the next event up to `until` off the heap and moves the clock to it; an arrival's packet

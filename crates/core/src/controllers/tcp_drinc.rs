@@ -1,0 +1,54 @@
+//! TCP-Drinc: Xiao, Mao and Tugnait, "TCP-Drinc: Smart Congestion Control Based on Deep Reinforcement
+//! Learning", IEEE Access 7, 2019. A window moved in steps by a network that reads the history of five
+//! features; the network is a policy's, trained by ourselves.
+//!
+//! The paper names the five features; what else there is is proposed in
+//! `docs/controllers/tcp_drinc.md`.
+use super::policy::governed;
+use crate::control::Spec;
+use crate::learners::policy::{FILES, Policy};
+use crate::params::{Param, ParamKind};
+use crate::pilot::{MapSpec, PilotSpec};
+use std::sync::Arc;
+
+/// Entry of the controller table.
+pub const SPEC: Spec = Spec {
+    name: "tcp_drinc",
+    about: "A window moved in steps by a deep network over the history of five features",
+    source: "Xiao, Mao and Tugnait, IEEE Access 7, 2019, by its two-page review; numbers proposed",
+    params: &[Param {
+        name: "policy",
+        about: "the trained agent's folder; no weights were published",
+        kind: ParamKind::Files {
+            holds: "a folder with a policy over TCP-Drinc's features (docs/policies.md)",
+            names: FILES,
+            read: |files| {
+                let policy = Policy::read(files)?;
+                check(policy.spec()).map_err(|fault| format!("{}: {fault}", FILES[0]))?;
+                Ok(Arc::new(policy))
+            },
+        },
+    }],
+    build: |flow, params| governed(flow, params),
+};
+
+/// The features, in the paper's order.
+const FEATURES: [&str; 5] = ["cwnd_change", "rtt_mean", "rtt_ratio", "rtt_excess", "ack_gap"];
+/// Vectors of the history (proposed).
+const HISTORY: u32 = 64;
+
+fn check(spec: &PilotSpec) -> Result<(), String> {
+    let observation = &spec.observation;
+    if observation.features != FEATURES {
+        let given = &observation.features;
+        return Err(format!("observation.features = {given:?}: allowed is {FEATURES:?}"));
+    }
+    if observation.history != HISTORY {
+        let given = observation.history;
+        return Err(format!("observation.history = {given}: allowed is {HISTORY}"));
+    }
+    if spec.action.map != MapSpec::CwndSteps {
+        return Err("action.map = one of values: allowed is \"cwnd_steps\"".to_owned());
+    }
+    Ok(())
+}

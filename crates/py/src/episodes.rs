@@ -1,0 +1,478 @@
+//! Class `Episodes`: many simulations stepped at once for learners, into arrays that stay the same.
+use crate::scenario::Scenario;
+use crate::tables;
+use ackademy::pilot::{Action, FEATURES, MEASURES, NAMES, PilotSpec};
+use ackademy::record::Outcome;
+use ackademy::rng::Seed;
+use ackademy::school::{AGENTS_MAX, Episode, Lesson, SchoolError};
+use numpy::{
+    PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
+    PyReadwriteArray, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+/// Most simulations at once.
+const N_MAX: usize = 1 << 16;
+
+/// `n` simulations with up to `agents` learning flows each.
+#[pyclass(frozen, module = "ackademy._core")]
+pub struct Episodes {
+    lesson: Lesson,
+    spec: Arc<PilotSpec>,
+    agents: usize,
+    state: Mutex<State>,
+    pool: Option<ThreadPool>,
+    observation: Py<PyArray4<f32>>,
+    measures: Py<PyArray3<f64>>,
+    credit: Py<PyArray3<f64>>,
+    credit_step: Py<PyArray2<i64>>,
+    due: Py<PyArray2<bool>>,
+    decision: Py<PyArray2<i64>>,
+    over: Py<PyArray1<bool>>,
+}
+
+struct State {
+    seed: u64,
+    slots: Vec<Slot>,
+}
+
+/// One of the simulations, and what is left of those before it.
+#[derive(Default)]
+struct Slot {
+    episode: Option<Episode>,
+    /// Episodes begun under the present seed.
+    begun: u64,
+    outcome: Option<Outcome>,
+    packets: u64,
+    decisions: u64,
+    error: Option<SchoolError>,
+}
+
+/// A simulation and its rows of the arrays.
+struct Row<'a> {
+    index: usize,
+    slot: &'a mut Slot,
+    observation: &'a mut [f32],
+    measures: &'a mut [f64],
+    credit: &'a mut [f64],
+    credit_step: &'a mut [i64],
+    due: &'a mut [bool],
+    decision: &'a mut [i64],
+    over: &'a mut bool,
+}
+
+/// What a learner answers, for all agents of all simulations.
+enum Actions<'py> {
+    Choices(PyReadonlyArray2<'py, i64>),
+    Values(PyReadonlyArray3<'py, f32>),
+}
+
+#[pymethods]
+impl Episodes {
+    #[new]
+    #[pyo3(signature = (source, pilot, *, n, agents, learners, seed, threads=0))]
+    #[allow(clippy::too_many_arguments)] // all but the first two by name
+    fn new(
+        py: Python<'_>,
+        source: &Bound<'_, Scenario>,
+        pilot: &str,
+        n: usize,
+        agents: usize,
+        learners: Vec<String>,
+        seed: u64,
+        threads: usize,
+    ) -> PyResult<Self> {
+        within("n", n, N_MAX)?;
+        within("agents", agents, AGENTS_MAX)?;
+        let spec = PilotSpec::parse(pilot)
+            .map(Arc::new)
+            .map_err(|error| PyValueError::new_err(format!("pilot: {error}")))?;
+        let lesson = Lesson::new(&source.get().core, &spec, &learners, agents).map_err(refused)?;
+        let (history, features) = spec.shape();
+        Ok(Self {
+            lesson,
+            agents,
+            state: Mutex::new(State { seed, slots: (0..n).map(|_| Slot::default()).collect() }),
+            pool: pool(n, threads)?,
+            observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
+            measures: PyArray3::zeros(py, [n, agents, MEASURES], false).unbind(),
+            credit: PyArray3::zeros(py, [n, agents, MEASURES], false).unbind(),
+            credit_step: PyArray2::zeros(py, [n, agents], false).unbind(),
+            due: PyArray2::zeros(py, [n, agents], false).unbind(),
+            decision: PyArray2::zeros(py, [n, agents], false).unbind(),
+            over: PyArray1::zeros(py, n, false).unbind(),
+            spec,
+        })
+    }
+
+    /// Begins every simulation anew, and runs each until a decision falls due.
+    #[pyo3(signature = (seed=None))]
+    fn reset(&self, py: Python<'_>, seed: Option<u64>) -> PyResult<()> {
+        let mut state = self.state()?;
+        if let Some(seed) = seed {
+            state.seed = seed;
+            state.slots.iter_mut().for_each(|slot| slot.begun = 0);
+        }
+        self.each(py, &mut state, &|row, seed| self.begin(row, seed))
+    }
+
+    /// Answers for the agents whose decision is due, and runs every simulation until the next.
+    fn step(&self, py: Python<'_>, actions: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut state = self.state()?;
+        let actions = self.take(actions)?;
+        if state.slots.iter().any(|slot| slot.episode.is_none() && slot.outcome.is_none()) {
+            return Err(PyRuntimeError::new_err("step before reset"));
+        }
+        self.check_choices(py, &actions)?;
+        let actions = actions.gather();
+        let size = self.agents;
+        self.each(py, &mut state, &|row, seed| {
+            if *row.over {
+                return self.begin(row, seed);
+            }
+            let first = row.index * size;
+            self.go_on(row, &actions[first..first + size]);
+        })
+    }
+
+    /// Tables of the last episode of the simulation `index` that ended, as `simulate` returns them.
+    fn tables<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
+        let state = self.state()?;
+        let n = state.slots.len();
+        let slot = state.slots.get(index).ok_or_else(|| {
+            PyValueError::new_err(format!("index = {index}: allowed is a whole number below {n}"))
+        })?;
+        let outcome = slot.outcome.clone().ok_or_else(|| {
+            PyValueError::new_err(format!("index = {index}: no episode of it has ended yet"))
+        })?;
+        tables::to_python(py, outcome)
+    }
+
+    #[getter]
+    fn observation(&self, py: Python<'_>) -> Py<PyArray4<f32>> {
+        self.observation.clone_ref(py)
+    }
+
+    #[getter]
+    fn measures(&self, py: Python<'_>) -> Py<PyArray3<f64>> {
+        self.measures.clone_ref(py)
+    }
+
+    #[getter]
+    fn credit(&self, py: Python<'_>) -> Py<PyArray3<f64>> {
+        self.credit.clone_ref(py)
+    }
+
+    #[getter]
+    fn credit_step(&self, py: Python<'_>) -> Py<PyArray2<i64>> {
+        self.credit_step.clone_ref(py)
+    }
+
+    #[getter]
+    fn due(&self, py: Python<'_>) -> Py<PyArray2<bool>> {
+        self.due.clone_ref(py)
+    }
+
+    #[getter]
+    fn decision(&self, py: Python<'_>) -> Py<PyArray2<i64>> {
+        self.decision.clone_ref(py)
+    }
+
+    #[getter]
+    fn over(&self, py: Python<'_>) -> Py<PyArray1<bool>> {
+        self.over.clone_ref(py)
+    }
+
+    #[getter]
+    fn n_choices(&self) -> usize {
+        self.spec.choices()
+    }
+
+    #[getter]
+    fn action_size(&self) -> usize {
+        self.spec.action_size()
+    }
+
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.spec.shape().1
+    }
+
+    #[getter]
+    fn history(&self) -> usize {
+        self.spec.shape().0
+    }
+
+    #[getter]
+    fn features(&self) -> Vec<String> {
+        self.spec.observation.features.clone()
+    }
+
+    #[getter]
+    fn packets(&self) -> PyResult<u64> {
+        let packets =
+            |slot: &Slot| slot.packets + slot.episode.as_ref().map_or(0, Episode::packets);
+        Ok(self.state()?.slots.iter().map(packets).sum())
+    }
+
+    #[getter]
+    fn decisions(&self) -> PyResult<u64> {
+        Ok(self.state()?.slots.iter().map(|slot| slot.decisions).sum())
+    }
+
+    /// Simulated time of each episode, seconds.
+    #[getter]
+    fn time_s<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let now = |slot: &Slot| slot.episode.as_ref().map_or(0.0, |own| own.now().as_secs_f64());
+        Ok(PyArray1::from_vec(py, self.state()?.slots.iter().map(now).collect()))
+    }
+}
+
+impl Episodes {
+    /// Waiting for another thread's step would keep the interpreter, which that step may need.
+    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(PyRuntimeError::new_err("these episodes are being stepped by another thread"))
+            }
+        }
+    }
+
+    /// Does `work` for every simulation, without the interpreter, on the threads of the pool.
+    fn each(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        work: &(dyn Fn(&mut Row, u64) + Sync),
+    ) -> PyResult<()> {
+        let (length, width) = self.spec.shape();
+        let agents = self.agents;
+        let mut observation = writable(&self.observation, py)?;
+        let mut measures = writable(&self.measures, py)?;
+        let mut credit = writable(&self.credit, py)?;
+        let mut credit_step = writable(&self.credit_step, py)?;
+        let mut due = writable(&self.due, py)?;
+        let mut decision = writable(&self.decision, py)?;
+        let mut over = writable(&self.over, py)?;
+        let mut observation = observation.as_slice_mut()?.chunks_mut(agents * length * width);
+        let mut measures = measures.as_slice_mut()?.chunks_mut(agents * MEASURES);
+        let mut credit = credit.as_slice_mut()?.chunks_mut(agents * MEASURES);
+        let mut credit_step = credit_step.as_slice_mut()?.chunks_mut(agents);
+        let mut due = due.as_slice_mut()?.chunks_mut(agents);
+        let mut decision = decision.as_slice_mut()?.chunks_mut(agents);
+        let mut over = over.as_slice_mut()?.iter_mut();
+        let seed = state.seed;
+        let rows = state.slots.iter_mut().enumerate().map_while(|(index, slot)| {
+            Some(Row {
+                index,
+                slot,
+                observation: observation.next()?,
+                measures: measures.next()?,
+                credit: credit.next()?,
+                credit_step: credit_step.next()?,
+                due: due.next()?,
+                decision: decision.next()?,
+                over: over.next()?,
+            })
+        });
+        let mut rows: Vec<Row> = rows.collect();
+        py.detach(|| match &self.pool {
+            Some(pool) => pool.install(|| rows.par_iter_mut().for_each(|row| work(row, seed))),
+            None => rows.iter_mut().for_each(|row| work(row, seed)),
+        });
+        drop(rows);
+        py.check_signals()?;
+        match state.slots.iter_mut().find_map(|slot| slot.error.take()) {
+            Some(error) => Err(refused(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// The next episode of a simulation, up to its first decision.
+    fn begin(&self, row: &mut Row, seed: u64) {
+        let slot = &mut *row.slot;
+        if let Some(left) = slot.episode.take() {
+            slot.packets += left.packets();
+        }
+        let of_slot = Seed(seed).derive("simulation", row.index as u64);
+        let own = Seed(Seed(of_slot).derive("episode", slot.begun));
+        slot.begun += 1;
+        row.observation.fill(0.0);
+        row.measures.fill(0.0);
+        row.credit.fill(0.0);
+        row.decision.fill(0);
+        *row.over = false;
+        match self.lesson.begin(own) {
+            Ok(episode) => {
+                slot.episode = Some(episode);
+                row.advance();
+            }
+            Err(error) => {
+                slot.error = Some(error);
+                *row.over = true;
+            }
+        }
+    }
+
+    fn go_on(&self, row: &mut Row, actions: &[Action]) {
+        if let Some(episode) = &mut row.slot.episode {
+            for (agent, &action) in actions.iter().enumerate().take(episode.flows()) {
+                row.slot.decisions += u64::from(episode.answer(agent, action));
+            }
+            row.advance();
+        }
+    }
+
+    fn take<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Actions<'py>> {
+        let (n, agents) = (self.over_len(actions.py()), self.agents);
+        let (taken, shape, wanted, kind) = if self.spec.choices() > 0 {
+            let array: PyReadonlyArray2<i64> = actions.extract().map_err(|_| {
+                PyTypeError::new_err("actions: allowed is an array of int64 with 2 dimensions")
+            })?;
+            let shape = array.shape().to_vec();
+            (Actions::Choices(array), shape, vec![n, agents], "int64")
+        } else {
+            let array: PyReadonlyArray3<f32> = actions.extract().map_err(|_| {
+                PyTypeError::new_err("actions: allowed is an array of float32 with 3 dimensions")
+            })?;
+            let shape = array.shape().to_vec();
+            let wanted = vec![n, agents, self.spec.action_size()];
+            (Actions::Values(array), shape, wanted, "float32")
+        };
+        if shape == wanted {
+            return Ok(taken);
+        }
+        Err(PyValueError::new_err(format!(
+            "actions of shape {shape:?}: allowed is {kind} of shape {wanted:?}"
+        )))
+    }
+
+    fn over_len(&self, py: Python<'_>) -> usize {
+        self.over.bind(py).len()
+    }
+
+    /// A choice that does not exist is a fault of the caller, not a flow's to bear.
+    fn check_choices(&self, py: Python<'_>, actions: &Actions) -> PyResult<()> {
+        let Actions::Choices(choices) = actions else { return Ok(()) };
+        let due = self.due.bind(py).readonly();
+        let choices = choices.as_array();
+        for ((place, &choice), &due) in choices.indexed_iter().zip(due.as_array().iter()) {
+            if due && !(0..self.spec.choices() as i64).contains(&choice) {
+                return Err(PyValueError::new_err(format!(
+                    "actions[{}, {}] = {choice}: allowed is a whole number in [0, {}]",
+                    place.0,
+                    place.1,
+                    self.spec.choices() - 1
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Row<'_> {
+    /// Runs to the next decision, or to the end, and writes down what is new.
+    fn advance(&mut self) {
+        let Some(episode) = &mut self.slot.episode else { return };
+        episode.advance();
+        let numbers = self.observation.len() / self.due.len();
+        for agent in 0..self.due.len() {
+            self.credit_step[agent] = -1;
+            let mut seat = episode.seat(agent);
+            self.due[agent] = seat.due;
+            if !std::mem::take(&mut seat.fresh) {
+                continue;
+            }
+            self.observation[agent * numbers..][..numbers].copy_from_slice(&seat.observation);
+            let place = agent * MEASURES;
+            self.measures[place..][..MEASURES].copy_from_slice(&seat.arrived.row());
+            self.decision[agent] = seat.decision as i64;
+            if let Some(credit) = seat.credit {
+                self.credit_step[agent] = credit.decision as i64;
+                self.credit[place..][..MEASURES].copy_from_slice(&credit.measures.row());
+            }
+        }
+        *self.over = episode.is_over();
+        if *self.over
+            && let Some(ended) = self.slot.episode.take()
+        {
+            self.slot.packets += ended.packets();
+            self.slot.outcome = Some(ended.finish());
+        }
+    }
+}
+
+impl Actions<'_> {
+    /// In the order of agents; out of the interpreter's reach.
+    fn gather(&self) -> Vec<Action> {
+        match self {
+            Self::Choices(choices) => {
+                let choice =
+                    |&index: &i64| Action::Choice(usize::try_from(index).unwrap_or(usize::MAX));
+                choices.as_array().iter().map(choice).collect()
+            }
+            Self::Values(values) => {
+                let rows = values.as_array();
+                let lanes = rows.rows();
+                let action = |row: numpy::ndarray::ArrayView1<f32>| {
+                    Action::Values([row[0], row.get(1).copied().unwrap_or(0.0)])
+                };
+                lanes.into_iter().map(action).collect()
+            }
+        }
+    }
+}
+
+/// What a pilot can see: name, meaning, scaling, least and greatest value.
+#[pyfunction]
+pub fn pilot_features() -> Vec<(&'static str, &'static str, &'static str, f32, f32)> {
+    let row = |feature: &ackademy::pilot::Feature| {
+        let (low, high) = feature.range();
+        (feature.name, feature.about, feature.scale, low, high)
+    };
+    FEATURES.iter().map(row).collect()
+}
+
+/// Names of the columns of `Episodes.measures` and `Episodes.credit`.
+#[pyfunction]
+pub fn pilot_measures() -> Vec<&'static str> {
+    NAMES.to_vec()
+}
+
+fn writable<'py, T: numpy::Element, D: numpy::ndarray::Dimension>(
+    array: &Py<numpy::PyArray<T, D>>,
+    py: Python<'py>,
+) -> PyResult<PyReadwriteArray<'py, T, D>> {
+    let held =
+        |error| PyRuntimeError::new_err(format!("an array of these episodes is held: {error}"));
+    array.bind(py).try_readwrite().map_err(held)
+}
+
+fn pool(n: usize, threads: usize) -> PyResult<Option<ThreadPool>> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = if threads == 0 { cores } else { threads }.min(n);
+    if threads < 2 {
+        return Ok(None);
+    }
+    let named = ThreadPoolBuilder::new().num_threads(threads);
+    named.build().map(Some).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+fn refused(error: SchoolError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn within(name: &str, value: usize, most: usize) -> PyResult<()> {
+    if (1..=most).contains(&value) {
+        return Ok(());
+    }
+    let allowed = format!("allowed is a whole number in [1, {most}]");
+    Err(PyValueError::new_err(format!("{name} = {value}: {allowed}")))
+}
