@@ -11,6 +11,7 @@ __all__ = [
     "BINDING_HASH",
     "CODE_HASH",
     "Ack",
+    "Distribution",
     "Flow",
     "Forest",
     "Loss",
@@ -230,6 +231,13 @@ class Scenario:
         """As `resolved`, with digests of the files it names: equal text, equal results."""
     def resolved(self) -> str:
         """The scenario as TOML, every default filled in."""
+    def portable(self) -> tuple[str, dict[str, str]]:
+        """As `resolved`, for another folder, and the traces to be written beside it.
+
+        Returns:
+            The text, which names each trace by its content and each file of a controller by its
+            absolute path; and the text of each trace, by name.
+        """
     def with_controller(
         self,
         cc: str,
@@ -264,6 +272,52 @@ class Scenario:
     @property
     def gates(self) -> bool:
         """Whether a controller of ours in it holds packets back."""
+
+@final
+class Distribution:
+    """Scenarios at random: a checked file of `docs/distributions.md`."""
+
+    @staticmethod
+    def parse(text: str, origin: str) -> Distribution:
+        """Check the text of a distribution, at every combination of its draws' ends.
+
+        Args:
+            text: TOML.
+            origin: the file it came from, for errors; files it names are relative to its folder.
+
+        Raises:
+            ScenarioError: one line with file, line, field, value and what is allowed.
+        """
+    def draw(self, seed: int, progress: float = 0.0) -> Scenario:
+        """The scenario of a seed; equal arguments give equal scenarios. Reads no file.
+
+        Args:
+            seed: of every random choice.
+            progress: part of the training that is done, which the weights may depend on; [0, 1].
+
+        Raises:
+            ScenarioError: if the drawn values are no scenario, which parsing has excluded.
+        """
+    def weights(self, progress: float = 0.0) -> list[float]:
+        """The weight of each scenario at this training progress, in the order of `names`."""
+    @property
+    def about(self) -> str:
+        """What the file says it is for."""
+    @property
+    def agents(self) -> int:
+        """The most learning flows that a drawn scenario has."""
+    @property
+    def digest(self) -> str:
+        """Hash of the content, files included: equal digests draw equal scenarios."""
+    @property
+    def learners(self) -> list[str]:
+        """Patterns of the names of the flows that learn; `*` and `?` as in a shell."""
+    @property
+    def names(self) -> list[str]:
+        """Names of the scenarios it draws from."""
+    @property
+    def origin(self) -> str:
+        """The file it came from."""
 
 def controllers() -> list[ControllerInfo]:
     """Every controller in the table, by name."""

@@ -20,6 +20,7 @@ from ackademy import (
     _core,
     compare,
     controllers,
+    distributions,
     engines,
     experiments,
     gap,
@@ -436,6 +437,7 @@ def trace(
 
 
 app.command("peers")(peers_module.peers)
+app.command("draw")(distributions.draw_command)
 app.add_typer(train_cli.app, name="train")
 
 

@@ -153,7 +153,8 @@ pub trait Controller: std::marker::Send {
     }
     /// What is allowed now.
     fn control(&self) -> Control;
-    /// The run is over, for controllers that report to someone. Not every transport calls it.
+    /// The flow has nothing to send for the rest of the run, or the run is over: both may be told.
+    /// For controllers that report to someone. Not every transport calls it.
     fn on_end(&mut self, _now: Time) {}
     /// Events worth counting, by name (fallbacks, learning steps, ...), read at the end of a run.
     fn counters(&self) -> Vec<(&'static str, f64)> {

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 mod catalogue;
 mod controller;
+mod distribution;
 mod episodes;
 mod errors;
 mod forest;
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CODE_HASH", ackademy::CODE_HASH)?;
     module.add("BINDING_HASH", binding_hash())?;
     module.add_class::<records::Ack>()?;
+    module.add_class::<distribution::Distribution>()?;
     module.add_class::<episodes::Episodes>()?;
     module.add_class::<records::Flow>()?;
     module.add_class::<forest::Forest>()?;

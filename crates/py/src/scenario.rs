@@ -13,7 +13,7 @@ use std::path::Path;
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct Scenario {
     pub core: CoreScenario,
-    origin: String,
+    pub origin: String,
 }
 
 /// A setting of a controller as Python gives it.
@@ -42,6 +42,13 @@ impl Scenario {
 
     fn resolved(&self) -> String {
         self.core.resolved()
+    }
+
+    fn portable(&self) -> PyResult<(String, BTreeMap<String, String>)> {
+        let folder = std::path::absolute(self.folder())?;
+        let (text, traces) = self.core.portable(&|name| folder.join(name).display().to_string());
+        let texts = traces.into_iter().map(|(name, trace)| (name, trace.to_text()));
+        Ok((text, texts.collect()))
     }
 
     #[pyo3(signature = (cc, params, entries=None))]
@@ -98,6 +105,16 @@ impl Scenario {
 
     fn __repr__(&self) -> String {
         format!("Scenario({}, {} s)", self.name(), self.duration_s())
+    }
+}
+
+impl Scenario {
+    /// What the names of files in it are relative to.
+    fn folder(&self) -> &Path {
+        match Path::new(&self.origin).parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
     }
 }
 

@@ -64,23 +64,40 @@ pub fn integer(path: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64
 /// Sets the value at a dotted path such as `dumbbell.bottleneck.queue.packets` or `flow.0.params`;
 /// missing tables are made.
 pub fn set(table: &mut toml::Table, path: &str, value: &str) -> Result<(), Fault> {
-    let fault = |allowed: String| Err(Fault::new(path, value, allowed));
     let parsed: Option<toml::Value> = toml::from_str(&format!("value = {value}"))
         .ok()
         .filter(|table: &toml::Table| table.len() == 1)
         .and_then(|mut table| table.remove("value"));
     let Some(parsed) = parsed else {
-        return fault("a TOML value (words in quotes)".to_owned());
+        return Err(Fault::new(path, value, "a TOML value (words in quotes)"));
     };
-    let steps: Vec<&str> = path.split('.').collect();
-    if steps.len() > DEPTH_MAX || steps.iter().any(|step| step.is_empty()) {
-        return fault("a path like dumbbell.bottleneck.rate_mbps or flow.0.controller".to_owned());
+    let put = steps(path).and_then(|steps| put(table, &steps, parsed));
+    put.map_err(|allowed| Fault::new(path, value, allowed))
+}
+
+/// The steps of a dotted path.
+///
+/// # Errors
+///
+/// What is allowed instead, if it is none.
+pub fn steps(path: &str) -> Result<Vec<String>, String> {
+    let steps: Vec<String> = path.split('.').map(str::to_owned).collect();
+    if steps.len() > DEPTH_MAX || steps.iter().any(String::is_empty) {
+        return Err("a path like dumbbell.bottleneck.rate_mbps or flow.0.controller".to_owned());
     }
-    let (last, parents) = steps.split_last().expect("split yields at least one part");
-    let mut here: &mut toml::Table = table;
-    let mut parents = parents.iter().peekable();
+    Ok(steps)
+}
+
+/// Sets the value at these steps, of which there is one at least; missing tables are made.
+///
+/// # Errors
+///
+/// What is allowed instead, if the steps lead through what is no table, or to no member of a list.
+pub fn put(mut here: &mut toml::Table, steps: &[String], value: toml::Value) -> Result<(), String> {
+    let (last, parents) = steps.split_last().expect("a path has a step");
+    let mut parents = parents.iter();
     while let Some(step) = parents.next() {
-        let next = here.entry(*step).or_insert_with(|| toml::Table::new().into());
+        let next = here.entry(step.as_str()).or_insert_with(|| toml::Table::new().into());
         here = match next {
             toml::Value::Table(table) => table,
             toml::Value::Array(items) => {
@@ -89,13 +106,13 @@ pub fn set(table: &mut toml::Table, path: &str, value: &str) -> Result<(), Fault
                     parents.next().and_then(|index| items.get_mut(index.parse::<usize>().ok()?));
                 match item {
                     Some(toml::Value::Table(table)) => table,
-                    _ => return fault(format!("{step}.N.FIELD with N below {count}")),
+                    _ => return Err(format!("{step}.N.FIELD with N below {count}")),
                 }
             }
-            _ => return fault(format!("no more steps: `{step}` is not a table")),
+            _ => return Err(format!("no more steps: `{step}` is not a table")),
         };
     }
-    here.insert((*last).to_owned(), parsed);
+    here.insert(last.clone(), value);
     Ok(())
 }
 

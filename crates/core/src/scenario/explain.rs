@@ -20,18 +20,34 @@ pub fn explain(text: &str, error: &Error) -> (usize, String) {
         return (line, syntax(text, line, &message));
     }
     let root = DeValue::Table(root.into_inner());
-    let place = find(&root, &span).unwrap_or(Place { path: String::new(), value: &root });
-    let fault = type_fault(place, &message);
+    let fault = type_fault(place(&root, &span), &message);
     (line_of_path(text, &fault.path).max(line), fault.to_string())
+}
+
+/// What is wrong where `text`, which is TOML, is of another type than asked for.
+pub fn fault(text: &str, error: &Error) -> Fault {
+    let message = one_line(error.message());
+    match (error.span(), DeTable::parse(text)) {
+        (Some(span), Ok(root)) => {
+            let root = DeValue::Table(root.into_inner());
+            type_fault(place(&root, &span), &message)
+        }
+        _ => Fault::new("scenario", "a table", message),
+    }
 }
 
 /// The line of the field at `path`, or of its nearest enclosing table; 0 if there is none.
 pub fn line_of_path(text: &str, path: &str) -> usize {
+    line_of(text, path.split(['.', '[', ']']).filter(|step| !step.is_empty()))
+}
+
+/// As [`line_of_path`], by steps, which may hold dots themselves.
+pub fn line_of<'a>(text: &str, steps: impl IntoIterator<Item = &'a str>) -> usize {
     let Ok(root) = DeTable::parse(text) else { return 0 };
     let mut offset = None;
     let mut table = Some(root.get_ref());
     let mut value: Option<&DeValue> = None;
-    for step in path.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
+    for step in steps {
         let next = match (table, value, step.parse::<usize>()) {
             (Some(table), ..) => {
                 table.get_key_value(step).map(|(key, value)| (key.span().start, value.get_ref()))
@@ -71,6 +87,11 @@ fn syntax(text: &str, line: usize, message: &str) -> String {
         }
         _ => Fault::new("line", format!("{:?}", line.trim()), allowed).to_string(),
     }
+}
+
+/// The key or value that stands at `span`, or all.
+fn place<'a, 'b>(root: &'a DeValue<'b>, span: &Range<usize>) -> Place<'a, 'b> {
+    find(root, span).unwrap_or(Place { path: String::new(), value: root })
 }
 
 /// The key or value that stands at `span`; of several, the innermost.

@@ -298,12 +298,18 @@ fn queue_plan(
     let field = |name: &str| format!("{path}.{name}");
     let at_least_one = |name: &str, value: u64| integer(&field(name), value, 1..=u64::MAX >> 1);
     match queue {
-        QueueSpec::DropTail { packets, bytes, bdp } => {
+        QueueSpec::DropTail { packets, bytes, bdp, least_bytes } => {
             if let Some(packets) = packets {
                 at_least_one("packets", *packets)?;
             }
             if let Some(bytes) = bytes {
                 at_least_one("bytes", *bytes)?;
+            }
+            if let Some(least) = least_bytes {
+                at_least_one("least_bytes", *least)?;
+                if bdp.is_none() {
+                    return Err(Fault::new(&field("least_bytes"), least, "absent without bdp"));
+                }
             }
             let mut limit = *bytes;
             if let Some(bdp) = bdp {
@@ -316,9 +322,11 @@ fn queue_plan(
                     let allowed = "a multiple of rate_mbps times round trip that is a byte or more";
                     return Err(Fault::new(&field("bdp"), bdp, allowed));
                 }
-                limit = Some(limit.unwrap_or(u64::MAX).min(bytes as u64));
+                let bytes = (bytes as u64).max(least_bytes.unwrap_or(0));
+                limit = Some(limit.unwrap_or(u64::MAX).min(bytes));
             }
-            return Ok(QueueSpec::DropTail { packets: *packets, bytes: limit, bdp: None });
+            let (packets, bytes) = (*packets, limit);
+            return Ok(QueueSpec::DropTail { packets, bytes, bdp: None, least_bytes: None });
         }
         QueueSpec::Red { min_packets, max_packets, max_ratio, weight, packets, .. } => {
             integer(&field("min_packets"), *min_packets, 0..=1_000_000_000)?;

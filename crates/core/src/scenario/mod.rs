@@ -6,12 +6,18 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 mod check;
+pub mod distribution;
+mod distribution_file;
+mod draws;
 mod explain;
 mod flows;
 mod links;
 pub mod network;
+mod portable;
 pub mod spec;
 
+pub use distribution::Distribution;
+pub use distribution_file::fits;
 pub(crate) use explain::{explain, line_of_path};
 use network::Files;
 pub use network::{ConnectionPlan, LinkPlan, Network, SenderConfig};

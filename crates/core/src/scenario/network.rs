@@ -210,7 +210,7 @@ pub(super) struct Files<'a> {
     /// Each read once, by name.
     pub(super) traces: Vec<(String, Arc<Trace>)>,
     /// Files and folders of controllers, each read once by name and reader.
-    contents: Vec<(FileReader, Content)>,
+    pub(super) contents: Vec<(FileReader, Content)>,
 }
 
 impl<'a> Files<'a> {

@@ -192,6 +192,10 @@ pub enum QueueSpec {
         /// Most bytes, as a multiple of `rate_mbps` times `rtt_ms`.
         #[serde(default)]
         bdp: Option<f64>,
+        /// What `bdp` comes to is at least so many bytes: where the product is small, a share of it
+        /// would hold no packet.
+        #[serde(default)]
+        least_bytes: Option<u64>,
     },
     /// Random early detection (Floyd and Jacobson 1993), gentle.
     Red {
@@ -270,7 +274,7 @@ pub enum QueueSpec {
 
 impl Default for QueueSpec {
     fn default() -> Self {
-        Self::DropTail { packets: None, bytes: None, bdp: None }
+        Self::DropTail { packets: None, bytes: None, bdp: None, least_bytes: None }
     }
 }
 

@@ -6,15 +6,17 @@ use crate::params::ParamError;
 use crate::pilot::{Action, Pilot, PilotSpec};
 use crate::record::Outcome;
 use crate::rng::Seed;
-use crate::scenario::{ConnectionPlan, Network, Scenario, TrafficSpec};
+use crate::scenario::{ConnectionPlan, Network, Scenario, ScenarioError, TrafficSpec};
 use crate::sim::{self, Sim};
 use crate::units::Time;
 use desk::{Desk, Student};
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
+mod course;
 mod desk;
 
+pub use course::{Course, Source};
 pub use desk::Seat;
 
 /// What stands for the controller of a learning flow in records.
@@ -33,6 +35,12 @@ impl fmt::Display for SchoolError {
 }
 
 impl std::error::Error for SchoolError {}
+
+impl From<ScenarioError> for SchoolError {
+    fn from(error: ScenarioError) -> Self {
+        Self(error.to_string())
+    }
+}
 
 impl From<ParamError> for SchoolError {
     fn from(error: ParamError) -> Self {

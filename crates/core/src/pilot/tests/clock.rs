@@ -52,7 +52,8 @@ fn an_expired_slot_ends_with_the_next_acknowledgement() {
 fn the_smallest_of_a_window_is_forgotten_after_ten_seconds() {
     let (mut life, mut window) = (LeastRtt::new(false), LeastRtt::new(true));
     assert_eq!((life.get(), window.get()), (Span::ZERO, Span::ZERO));
-    for (millis, rtt) in [(0, 40), (5000, 60), (9950, 80), (10_000, 80), (15_100, 90), (90_000, 70)] {
+    for (millis, rtt) in [(0, 40), (5000, 60), (9950, 80), (10_000, 80), (15_100, 90), (90_000, 70)]
+    {
         let rtt = Span::from_millis(rtt);
         let record = Ack { now: at(millis), rtt, ..Ack::default() };
         life.on_ack(&record);

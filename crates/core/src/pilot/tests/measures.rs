@@ -154,7 +154,8 @@ fn a_flow_that_decides_faster_than_it_hears_keeps_a_bounded_account() {
 #[test]
 fn what_arrives_is_summed_up_from_decision_to_decision() {
     let mut arrived = Arrived::new(MSS, Time(0));
-    let sent = |delivered: u64| Ack { delivered: Bytes(delivered), inflight: Bytes(5000), ..ack(0, 1) };
+    let sent =
+        |delivered: u64| Ack { delivered: Bytes(delivered), inflight: Bytes(5000), ..ack(0, 1) };
     arrived.on_ack(&Ack { now: at(40), ..sent(1000) });
     arrived.restart(at(40));
     for (millis, rtt_ms, packets) in [(50, 40, 1), (60, 50, 1), (80, 70, 2)] {
@@ -203,7 +204,8 @@ fn samples_of_one_moment_have_no_slope() {
 
 #[test]
 fn names_and_numbers_have_one_order() {
-    let measures = Measures { time_s: 1.0, rtt_slope: 2.0, pacing_mbps: 3.0, ..Measures::default() };
+    let measures =
+        Measures { time_s: 1.0, rtt_slope: 2.0, pacing_mbps: 3.0, ..Measures::default() };
     let named = |name| measures.row()[NAMES.iter().position(|own| *own == name).unwrap()];
     assert_eq!((named("time_s"), named("rtt_slope"), named("pacing_mbps")), (1.0, 2.0, 3.0));
 }

@@ -14,7 +14,8 @@ fn what_is_left_out_is_tcp_drincs() {
     let spec = PilotSpec::parse(TABLES).expect("three tables suffice");
     assert_eq!(spec.shape(), (64, 1));
     assert_eq!((spec.choices(), spec.action_size()), (5, 0));
-    let steps: Vec<_> = spec.action.steps().unwrap().iter().map(|s| (s.factor, s.packets)).collect();
+    let steps: Vec<_> =
+        spec.action.steps().unwrap().iter().map(|s| (s.factor, s.packets)).collect();
     assert_eq!(steps, [(0.9, 0.0), (1.0, -1.0), (1.0, 0.0), (1.0, 1.0), (1.1, 0.0)]);
     assert_eq!((spec.bounds.cwnd_min_packets, spec.bounds.cwnd_max_packets), (2.0, 2000.0));
     assert!(spec.start.slow_start && spec.start.loss_guard && spec.start.guards_timeouts());
@@ -37,19 +38,37 @@ fn an_unknown_feature_is_answered_with_the_known_ones() {
 #[test]
 fn what_is_out_of_range_is_named_with_its_line_and_range() {
     for (old, new, message) in [
-        ("[decision]", "history = 257\n[decision]",
-         "line 3: observation.history = 257: allowed is a whole number in [1, 256]"),
-        ("\"srtt\"", "\"srtt\"\ntimes = nan",
-         "line 5: decision.times = NaN: allowed is a number in [0.01, 100]"),
-        ("\"srtt\"", "\"time\"\nmin_ms = 0.0",
-         "line 5: decision.min_ms = 0: allowed is with every = \"time\", a number above 0"),
-        ("\"cwnd_steps\"", "\"cwnd_steps\"\nsteps = [\"+0\", \"*-1\"]",
-         "line 7: action.steps[1] = \"*-1\": allowed is *F or /F with F in [0.01, 100], +P or -P \
-          with P in [0, 1000] packets"),
-        ("\"cwnd_steps\"", "\"cwnd_factor\"\nscale = 0.0",
-         "line 7: action.scale = 0: allowed is a number in [0.000001, 10]"),
-        ("[action]", "[bounds]\ncwnd_min_packets = 9.0\ncwnd_max_packets = 8.0\n[action]",
-         "line 7: bounds.cwnd_max_packets = 8: allowed is a number in [9, 1000000]"),
+        (
+            "[decision]",
+            "history = 257\n[decision]",
+            "line 3: observation.history = 257: allowed is a whole number in [1, 256]",
+        ),
+        (
+            "\"srtt\"",
+            "\"srtt\"\ntimes = nan",
+            "line 5: decision.times = NaN: allowed is a number in [0.01, 100]",
+        ),
+        (
+            "\"srtt\"",
+            "\"time\"\nmin_ms = 0.0",
+            "line 5: decision.min_ms = 0: allowed is with every = \"time\", a number above 0",
+        ),
+        (
+            "\"cwnd_steps\"",
+            "\"cwnd_steps\"\nsteps = [\"+0\", \"*-1\"]",
+            "line 7: action.steps[1] = \"*-1\": allowed is *F or /F with F in [0.01, 100], +P or -P \
+          with P in [0, 1000] packets",
+        ),
+        (
+            "\"cwnd_steps\"",
+            "\"cwnd_factor\"\nscale = 0.0",
+            "line 7: action.scale = 0: allowed is a number in [0.000001, 10]",
+        ),
+        (
+            "[action]",
+            "[bounds]\ncwnd_min_packets = 9.0\ncwnd_max_packets = 8.0\n[action]",
+            "line 7: bounds.cwnd_max_packets = 8: allowed is a number in [9, 1000000]",
+        ),
     ] {
         assert_eq!(refused(old, new), message);
     }

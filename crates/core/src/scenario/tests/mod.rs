@@ -6,6 +6,7 @@ use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
 mod accepted;
+mod distribution;
 
 const DUMBBELL: &str = "duration_s = 10.0
 [dumbbell]
@@ -69,7 +70,7 @@ fn an_unknown_field_of_a_queue_is_found_in_its_table() {
     assert_eq!(
         refused("packets", "packts"),
         "s.toml:6: dumbbell.bottleneck.queue.packts = 50: allowed is a field named packets, bytes, \
-         bdp"
+         bdp, least_bytes"
     );
     assert_eq!(
         refused("controller", "traffic = { kind = \"bulk\", bytes = 9 }\ncontroller"),

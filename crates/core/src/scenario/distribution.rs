@@ -1,0 +1,186 @@
+//! Scenarios at random: weighted files or inline tables whose fields are drawn. Everything is read and
+//! checked when the file is parsed, at every combination of the draws' ends, so that drawing does no I/O and
+//! cannot fail for a value that the file allows.
+use super::check::{Fault, put};
+use super::distribution_file::Reader;
+use super::draws::{Draw, Drawn};
+use super::network::{self, Files, RatePlan};
+use super::{Network, Scenario, ScenarioError, ScenarioSpec, explain};
+use crate::params::{Content, Loader, Reader as FileReader};
+use crate::rng::Seed;
+use crate::sim::trace::Trace;
+use std::sync::Arc;
+use toml::{Table, Value};
+
+/// A checked distribution of scenarios.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    pub(super) about: String,
+    pub(super) learners: Vec<String>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) agents: usize,
+    pub(super) digest: u64,
+    pub(super) origin: String,
+}
+
+/// One `[[scenario]]`.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// Over training progress.
+    pub(super) weight: Vec<(f64, f64)>,
+    /// What is not drawn, with the names of files relative to the distribution.
+    pub(super) table: Table,
+    pub(super) draws: Vec<Draw>,
+    /// What its files hold, whichever values are drawn.
+    pub(super) traces: Vec<(String, Arc<Trace>)>,
+    pub(super) contents: Vec<(FileReader, Content)>,
+    pub(super) source: Source,
+}
+
+/// Where the fields that are not drawn come from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// The place of the inline table.
+    Inline(Vec<String>),
+    /// A file, and its text.
+    File(String, String),
+}
+
+impl Distribution {
+    /// Parses a distribution; `load` reads the files that it and its scenarios name, relative to it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ScenarioError`]; also if some value that may be drawn would be refused in a scenario.
+    pub fn parse(text: &str, origin: &str, load: &mut Loader) -> Result<Self, ScenarioError> {
+        Reader { text, origin }.read(load)
+    }
+
+    /// The scenario of this seed at this training progress, of which only the part in [0, 1] counts. Equal
+    /// arguments give equal scenarios, and it does no I/O.
+    ///
+    /// # Errors
+    ///
+    /// If the drawn values are no scenario. Parsing has tried every combination of the draws' ends, between
+    /// which no rule of a scenario fails.
+    pub fn draw(&self, seed: Seed, progress: f64) -> Result<Scenario, ScenarioError> {
+        let weights = self.weights(progress);
+        let mut left = seed.stream("scenario", 0).uniform() * weights.iter().sum::<f64>();
+        let chosen = weights.iter().position(|weight| {
+            left -= weight;
+            left < 0.0
+        });
+        // Rounding may leave a little of the last weight.
+        let last = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or_default();
+        let entry = &self.entries[chosen.unwrap_or(last)];
+        let drawn: Vec<Drawn> = entry.draws.iter().map(|draw| draw.value(seed)).collect();
+        let mut none = |name: &str, _| Err(format!("a file that was read before, not {name}"));
+        let mut files = Files::new(&mut none);
+        entry.lend(&mut files);
+        let fail = |fault: Fault| {
+            let message = format!("{fault} (scenario {} drawn with seed {})", entry.name, seed.0);
+            ScenarioError { origin: self.origin.clone(), line: 0, message }
+        };
+        let (mut spec, network) = entry.resolve(&drawn, &mut files).map_err(fail)?;
+        spec.name = Some(format!("{}-{}", entry.name, seed.0));
+        let mut traces = files.traces;
+        traces.retain(|(_, trace)| {
+            network
+                .links
+                .iter()
+                .any(|link| matches!(&link.rate, RatePlan::Trace(used) if Arc::ptr_eq(used, trace)))
+        });
+        let (origin, text) = (self.origin.clone(), String::new());
+        Ok(Scenario { spec, network, origin, text, traces })
+    }
+
+    /// What the file says it is for.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// Patterns of the names of the flows that learn.
+    pub fn learners(&self) -> &[String] {
+        &self.learners
+    }
+
+    /// The most learning flows that a drawn scenario has.
+    pub fn agents(&self) -> usize {
+        self.agents
+    }
+
+    /// Names of the scenarios that it draws from.
+    pub fn names(&self) -> Vec<&str> {
+        self.entries.iter().map(|entry| entry.name.as_str()).collect()
+    }
+
+    /// The weight of each scenario at this training progress; their sum is above 0.
+    pub fn weights(&self, progress: f64) -> Vec<f64> {
+        self.entries.iter().map(|entry| weight_at(&entry.weight, progress)).collect()
+    }
+
+    /// Names the content, files included: equal digests draw equal scenarios.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Where the text came from.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+}
+
+impl Entry {
+    /// Gives the files read when parsing.
+    pub(super) fn lend(&self, files: &mut Files) {
+        files.traces.clone_from(&self.traces);
+        files.contents.clone_from(&self.contents);
+    }
+
+    /// The scenario with these values for its draws.
+    pub(super) fn resolve(
+        &self,
+        values: &[Drawn],
+        files: &mut Files,
+    ) -> Result<(ScenarioSpec, Network), Fault> {
+        let spec = if let Ok(spec) = self.filled(values)?.try_into() {
+            spec
+        } else {
+            // Without a text, the parser does not say where the fault is; with one it does.
+            let text = self.filled(values)?.to_string();
+            toml::from_str(&text).map_err(|error| explain::fault(&text, &error))?
+        };
+        for (value, trace) in values {
+            if let (Value::String(name), Some(trace)) = (value, trace) {
+                files.traces.push((name.clone(), Arc::clone(trace)));
+            }
+        }
+        let network = network::resolve(&spec, files)?;
+        Ok((spec, network))
+    }
+
+    fn filled(&self, values: &[Drawn]) -> Result<Table, Fault> {
+        let mut table = self.table.clone();
+        for (draw, (value, _)) in self.draws.iter().zip(values) {
+            for target in &draw.targets {
+                put(&mut table, target, value.clone())
+                    .map_err(|allowed| Fault::new(&target.join("."), value, allowed))?;
+            }
+        }
+        Ok(table)
+    }
+}
+
+/// The value at `progress` of a line through these points, constant outside of them.
+pub(super) fn weight_at(points: &[(f64, f64)], progress: f64) -> f64 {
+    let progress = if progress.is_nan() { 0.0 } else { progress };
+    let after = points.iter().position(|point| point.0 > progress).unwrap_or(points.len());
+    match (after.checked_sub(1).map(|before| points[before]), points.get(after)) {
+        (Some((from, low)), Some(&(to, high))) => {
+            low + (high - low) * (progress - from) / (to - from)
+        }
+        (Some((_, weight)), None) | (None, Some(&(_, weight))) => weight,
+        (None, None) => 0.0,
+    }
+}

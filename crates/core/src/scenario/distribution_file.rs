@@ -1,0 +1,406 @@
+//! From the text of a distribution to a checked one.
+use super::check::{Fault, number};
+use super::distribution::{Distribution, Entry, Source, weight_at};
+use super::draws::{Draw, DrawSpec, Drawn, plain};
+use super::network::{Files, duplicate};
+use super::{ScenarioError, ScenarioSpec, explain};
+use crate::controllers;
+use crate::params::Loader;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use toml::{Table, Value};
+
+/// A distribution's text, and where it came from.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) origin: &'a str,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSpec {
+    #[serde(default)]
+    about: String,
+    learners: Option<Vec<String>>,
+    #[serde(default)]
+    draw: BTreeMap<String, DrawSpec>,
+    #[serde(default)]
+    scenario: Vec<EntrySpec>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntrySpec {
+    name: Option<String>,
+    weight: Option<Value>,
+    file: Option<String>,
+    inline: Option<Table>,
+    #[serde(default)]
+    draw: BTreeMap<String, DrawSpec>,
+}
+
+impl Reader<'_> {
+    pub(super) fn read(&self, load: &mut Loader) -> Result<Distribution, ScenarioError> {
+        let spec: FileSpec = toml::from_str(self.text).map_err(|error| {
+            let (line, message) = explain::explain(self.text, &error);
+            ScenarioError { origin: self.origin.to_owned(), line, message }
+        })?;
+        let learners = spec.learners.unwrap_or_else(|| vec!["*".to_owned()]);
+        if learners.is_empty() || learners.iter().any(String::is_empty) {
+            let allowed = "patterns of flows' names, such as \"learner*\"";
+            return Err(self.fail(&Fault::new("learners", format!("{learners:?}"), allowed)));
+        }
+        if spec.scenario.is_empty() {
+            return Err(self.fail(&Fault::new("scenario", "absent", "one [[scenario]] or more")));
+        }
+        let mut entries = Vec::with_capacity(spec.scenario.len());
+        let mut agents = 0;
+        for (index, own) in spec.scenario.into_iter().enumerate() {
+            let mut entry = self.entry(index, own, &spec.draw, load)?;
+            agents = agents.max(self.try_ends(index, &mut entry, &learners, load)?);
+            entries.push(entry);
+        }
+        if let Some((index, name)) = duplicate(entries.iter().map(|entry| entry.name.as_str())) {
+            let field = format!("scenario[{index}].name");
+            let allowed = "a name of its own for every scenario";
+            return Err(self.fail(&Fault::new(&field, format!("{name:?}"), allowed)));
+        }
+        self.check_weights(&entries)?;
+        Ok(Distribution {
+            about: spec.about,
+            learners,
+            agents,
+            digest: digest(self.text, &entries),
+            origin: self.origin.to_owned(),
+            entries,
+        })
+    }
+
+    /// A scenario of the list, read but not tried.
+    fn entry(
+        &self,
+        index: usize,
+        own: EntrySpec,
+        common: &BTreeMap<String, DrawSpec>,
+        load: &mut Loader,
+    ) -> Result<Entry, ScenarioError> {
+        let here = format!("scenario[{index}]");
+        let weight = self.weight(&format!("{here}.weight"), own.weight.as_ref())?;
+        let (source, table) = match (own.file, own.inline) {
+            (Some(name), None) => self.scenario_file(&format!("{here}.file"), name, load)?,
+            (None, Some(table)) => {
+                let place = ["scenario".to_owned(), index.to_string(), "inline".to_owned()];
+                (Source::Inline(place.to_vec()), table)
+            }
+            (file, _) => {
+                let value = if file.is_some() { "file and inline" } else { "absent" };
+                let allowed = "exactly one of file, inline";
+                return Err(self.fail(&Fault::new(&format!("{here}.file"), value, allowed)));
+            }
+        };
+        let name = own.name.unwrap_or_else(|| match (&source, table.get("name")) {
+            (_, Some(Value::String(name))) => name.clone(),
+            (Source::File(file, _), _) => stem(file).to_owned(),
+            (Source::Inline(_), _) => format!("scenario{index}"),
+        });
+        let mut draws = Vec::new();
+        let place = |path: &String, own: bool| {
+            let tail = ["draw".to_owned(), path.clone()];
+            if own {
+                [vec!["scenario".to_owned(), index.to_string()], tail.to_vec()].concat()
+            } else {
+                tail.to_vec()
+            }
+        };
+        let shared = common.iter().filter(|(path, _)| !own.draw.contains_key(*path));
+        let all = shared.map(|draw| (draw, false)).chain(own.draw.iter().map(|draw| (draw, true)));
+        for ((path, spec), is_own) in all {
+            let place = place(path, is_own);
+            let draw = Draw::new(path, place.clone(), spec);
+            draws.push(draw.map_err(|fault| self.fail_at(&place, &fault))?);
+        }
+        // Which list a draw stands in does not change what is drawn.
+        draws.sort_by(|one, other| one.path.cmp(&other.path));
+        let (traces, contents) = (Vec::new(), Vec::new());
+        Ok(Entry { name, weight, table, draws, traces, contents, source })
+    }
+
+    /// The scenario in a file, with the files that it names relative to the distribution.
+    fn scenario_file(
+        &self,
+        field: &str,
+        name: String,
+        load: &mut Loader,
+    ) -> Result<(Source, Table), ScenarioError> {
+        let bytes = load(&name, SCENARIO_BYTES_MAX).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| "a scenario file, which is UTF-8".to_owned())
+        });
+        let text =
+            bytes.map_err(|allowed| self.fail(&Fault::new(field, format!("{name:?}"), allowed)))?;
+        let mut table: Table = toml::from_str(&text).map_err(|error| {
+            let (line, message) = explain::explain(&text, &error);
+            ScenarioError { origin: self.beside(&name), line, message }
+        })?;
+        if let Some((folder, _)) = name.rsplit_once('/') {
+            move_files(&mut table, folder);
+        }
+        Ok((Source::File(name, text), table))
+    }
+
+    /// A number, or points of a line over training progress.
+    fn weight(&self, field: &str, value: Option<&Value>) -> Result<Vec<(f64, f64)>, ScenarioError> {
+        let Some(value) = value else { return Ok(vec![(0.0, 1.0)]) };
+        let points = match (plain(value), value.as_array()) {
+            (Some(weight), _) => Some(vec![(0.0, weight)]),
+            (None, Some(points)) => points.iter().map(point).collect(),
+            _ => None,
+        };
+        let points = points.filter(|points: &Vec<_>| {
+            !points.is_empty()
+                && points.windows(2).all(|pair| pair[0].0 < pair[1].0)
+                && points.iter().all(|point| (0.0..=1.0).contains(&point.0))
+        });
+        let allowed = "a number, or pairs [progress, weight] with progress rising in [0, 1]";
+        let points = points.ok_or_else(|| self.fail(&Fault::new(field, value, allowed)))?;
+        for point in &points {
+            number(field, point.1, 0.0..=1e9).map_err(|fault| self.fail(&fault))?;
+        }
+        Ok(points)
+    }
+
+    /// Between two points of any scenario the sum is a line, so that it is above 0 if it is at all points.
+    fn check_weights(&self, entries: &[Entry]) -> Result<(), ScenarioError> {
+        let points = entries.iter().flat_map(|entry| entry.weight.iter().map(|point| point.0));
+        for at in points {
+            let sum: f64 = entries.iter().map(|entry| weight_at(&entry.weight, at)).sum();
+            if sum <= 0.0 {
+                let value = format!("{sum} in all at progress {at}");
+                let allowed = "weights of which one at least is above 0 at any progress";
+                return Err(self.fail(&Fault::new("scenario[0].weight", value, allowed)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries every combination of the draws' ends, which loads every file that may be needed, and
+    /// returns the most learning flows. The rules of a scenario are bounds on what rises or falls with each
+    /// number, so that none fails between ends at which all hold.
+    fn try_ends(
+        &self,
+        index: usize,
+        entry: &mut Entry,
+        learners: &[String],
+        load: &mut Loader,
+    ) -> Result<usize, ScenarioError> {
+        let ends: Vec<Vec<Drawn>> = entry.draws.iter().map(Draw::ends).collect();
+        let combinations = ends.iter().try_fold(1_usize, |all, ends| all.checked_mul(ends.len()));
+        let Some(combinations) = combinations.filter(|&all| all <= COMBINATIONS_MAX) else {
+            let field = format!("scenario[{index}].draw");
+            let value = format!("{} draws", ends.len());
+            let allowed = format!(
+                "so few that the ends of ranges and the choices have at most {COMBINATIONS_MAX} combinations"
+            );
+            return Err(self.fail(&Fault::new(&field, value, allowed)));
+        };
+        let mut agents = 0;
+        for combination in 0..combinations {
+            let mut rest = combination;
+            let pick = |ends: &Vec<Drawn>| {
+                let chosen = ends[rest % ends.len()].clone();
+                rest /= ends.len();
+                chosen
+            };
+            let values: Vec<Drawn> = ends.iter().map(pick).collect();
+            let mut files = Files::new(load);
+            entry.lend(&mut files);
+            let known = files.traces.len();
+            let (spec, _) =
+                entry.resolve(&values, &mut files).map_err(|fault| self.refused(entry, &fault))?;
+            let found = files.traces.split_off(known).into_iter();
+            let found: Vec<_> = found.filter(|found| !is_drawn(found, &values)).collect();
+            entry.contents = files.contents;
+            entry.traces.extend(found);
+            agents = agents.max(self.learning(index, &spec, learners)?);
+        }
+        Ok(agents)
+    }
+
+    /// How many flows learn; at least one must.
+    fn learning(
+        &self,
+        index: usize,
+        spec: &ScenarioSpec,
+        learners: &[String],
+    ) -> Result<usize, ScenarioError> {
+        let names = entry_names(spec);
+        let fits = |name: &String| learners.iter().any(|pattern| fits(pattern, name));
+        let flows = names.iter().zip(&spec.flow);
+        let count = flows.filter(|(name, _)| fits(name)).map(|(_, flow)| flow.count).sum::<u64>();
+        if count == 0 {
+            let names = names.join(", ");
+            let allowed =
+                format!("patterns one of which fits a flow of scenario[{index}]: {names}");
+            return Err(self.fail(&Fault::new("learners", format!("{learners:?}"), allowed)));
+        }
+        Ok(count as usize)
+    }
+
+    /// The error for what a scenario may not be: where the draw stands that makes it so, or else where
+    /// the scenario says so itself.
+    fn refused(&self, entry: &Entry, fault: &Fault) -> ScenarioError {
+        let blamed = entry
+            .draws
+            .iter()
+            .find(|draw| draw.targets.iter().any(|target| fault.lies_in(&target.join("."))));
+        if let Some(draw) = blamed {
+            let fault = Fault { path: draw.label(), ..fault.clone() };
+            return self.fail_at(&draw.place, &fault);
+        }
+        match &entry.source {
+            Source::Inline(place) => {
+                let own = fault.path.replace('[', ".").replace(']', "");
+                let steps: Vec<String> =
+                    place.iter().cloned().chain(own.split('.').map(str::to_owned)).collect();
+                let path = format!("scenario[{}].inline.{}", place[1], fault.path);
+                self.fail_at(&steps, &Fault { path, ..fault.clone() })
+            }
+            Source::File(name, text) => ScenarioError {
+                origin: self.beside(name),
+                line: explain::line_of_path(text, &fault.path),
+                message: format!("{fault} (a scenario of {})", explain::one_line(self.origin)),
+            },
+        }
+    }
+
+    /// The error for a fault of this file, at the line of its path.
+    fn fail(&self, fault: &Fault) -> ScenarioError {
+        let line = explain::line_of_path(self.text, &fault.path);
+        ScenarioError { origin: self.origin.to_owned(), line, message: fault.to_string() }
+    }
+
+    /// The error for a fault at the steps of a place.
+    fn fail_at(&self, place: &[String], fault: &Fault) -> ScenarioError {
+        let line = explain::line_of(self.text, place.iter().map(String::as_str));
+        ScenarioError { origin: self.origin.to_owned(), line, message: fault.to_string() }
+    }
+
+    /// The path of a file that is named relative to this one.
+    fn beside(&self, name: &str) -> String {
+        let name = explain::one_line(name);
+        match self.origin.rsplit_once('/') {
+            Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),
+            _ => name,
+        }
+    }
+}
+
+/// Names of the `[[flow]]` entries: their own, or `flow` and their number.
+fn entry_names(spec: &ScenarioSpec) -> Vec<String> {
+    let own = spec.flow.iter().enumerate();
+    own.map(|(index, flow)| flow.name.clone().unwrap_or_else(|| format!("flow{index}"))).collect()
+}
+
+/// Whether a pattern, in which `*` stands for any characters and `?` for one, is this name.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    // Row by row: which beginnings of the name the beginning of the pattern fits.
+    let mut fit = vec![false; name.len() + 1];
+    fit[0] = true;
+    for &symbol in &pattern {
+        let mut next = vec![false; name.len() + 1];
+        next[0] = symbol == '*' && fit[0];
+        for (at, &own) in name.iter().enumerate() {
+            next[at + 1] = match symbol {
+                '*' => next[at] || fit[at + 1],
+                '?' => fit[at],
+                _ => fit[at] && symbol == own,
+            };
+        }
+        fit = next;
+    }
+    fit[name.len()]
+}
+
+/// A pair of numbers.
+fn point(value: &Value) -> Option<(f64, f64)> {
+    match value.as_array()?.as_slice() {
+        [at, weight] => Some((plain(at)?, plain(weight)?)),
+        _ => None,
+    }
+}
+
+/// Whether a trace is one of those drawn, which are not files.
+fn is_drawn((_, trace): &(String, Arc<crate::sim::trace::Trace>), values: &[Drawn]) -> bool {
+    values.iter().any(|(_, drawn)| drawn.as_ref().is_some_and(|drawn| Arc::ptr_eq(drawn, trace)))
+}
+
+/// Makes the names of files in a scenario relative to the folder that `folder` is relative to.
+fn move_files(table: &mut Table, folder: &str) {
+    let moved = |value: &mut Value| {
+        if let Value::String(name) = value
+            && !name.starts_with('/')
+        {
+            *name = format!("{folder}/{name}");
+        }
+    };
+    for (topology, links) in [
+        ("dumbbell", ["bottleneck"].as_slice()),
+        ("parking_lot", &["bottleneck"]),
+        ("two_path", &["first", "second"]),
+    ] {
+        for link in links {
+            let link = table.get_mut(topology).and_then(|value| value.get_mut(link));
+            link.and_then(|link| link.get_mut("trace")).map(moved);
+        }
+    }
+    for link in list_of(table, "link") {
+        link.get_mut("trace").map(moved);
+    }
+    for flow in list_of(table, "flow") {
+        let controller = flow.get("controller").and_then(Value::as_str).unwrap_or_default();
+        // A setting without a default is one that names a file.
+        let settings = controllers::settings(controller).unwrap_or_default();
+        let named = settings.iter().filter(|setting| setting.kind.default().is_none());
+        for setting in named {
+            flow.get_mut("params").and_then(|params| params.get_mut(setting.name)).map(moved);
+        }
+    }
+}
+
+fn list_of<'a>(table: &'a mut Table, name: &str) -> &'a mut [Value] {
+    table.get_mut(name).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
+}
+
+fn stem(file: &str) -> &str {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    name.strip_suffix(".toml").unwrap_or(name)
+}
+
+/// FNV-1a over the text, the scenarios' and what their files hold.
+fn digest(text: &str, entries: &[Entry]) -> u64 {
+    let feed = |hash: u64, bytes: &[u8]| {
+        let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        bytes.iter().fold(hash, step)
+    };
+    let mut hash = feed(0xcbf2_9ce4_8422_2325, text.as_bytes());
+    for entry in entries {
+        if let Source::File(_, text) = &entry.source {
+            hash = feed(hash, text.as_bytes());
+        }
+        for (_, trace) in &entry.traces {
+            hash = feed(hash, &trace.digest().to_le_bytes());
+        }
+        for (_, content) in &entry.contents {
+            hash = feed(hash, &content.digest.to_le_bytes());
+        }
+    }
+    hash
+}
+
+/// Largest scenario file, in bytes.
+const SCENARIO_BYTES_MAX: u64 = 1 << 22;
+
+/// Most combinations of ends: twelve ranges, tried in a tenth of a second.
+const COMBINATIONS_MAX: usize = 4096;

@@ -1,0 +1,340 @@
+//! The draws of a distribution: what a field of a scenario may become, its ends, and one value of it.
+use super::check::{Fault, number, steps};
+use super::network::MBPS_MAX;
+use crate::rng::{Rng, Seed};
+use crate::sim::trace::{Cellular, OPPORTUNITY, Trace};
+use crate::units::{Rate, Span};
+use serde::Deserialize;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use toml::Value;
+
+/// What a distribution's file says of one draw: exactly one kind, and further fields that get the
+/// same value.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DrawSpec {
+    uniform: Option<(f64, f64)>,
+    log_uniform: Option<(f64, f64)>,
+    integer: Option<(i64, i64)>,
+    log_integer: Option<(i64, i64)>,
+    choice: Option<Vec<Value>>,
+    constant: Option<Value>,
+    trace: Option<TraceSpec>,
+    #[serde(default)]
+    also: Vec<String>,
+}
+
+/// A random trace; each property is a number, a pair (uniform between), or `{ log_uniform = pair }`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceSpec {
+    mean_mbps: Value,
+    seconds: f64,
+    volatility: Option<Value>,
+    reversion: Option<Value>,
+    outages_per_s: Option<Value>,
+    outage_ms: Option<Value>,
+}
+
+/// A checked draw.
+#[derive(Clone, Debug)]
+pub(super) struct Draw {
+    /// The dotted path of the field, which also names the draw's random stream.
+    pub(super) path: String,
+    /// Where it stands in the distribution's file.
+    pub(super) place: Vec<String>,
+    /// The steps of every field that gets the value.
+    pub(super) targets: Vec<Vec<String>>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Number(Interval),
+    Integer(i64, i64),
+    LogInteger(i64, i64),
+    Choice(Vec<Value>),
+    Trace(TraceDraw),
+}
+
+/// Numbers between two ends, both allowed.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    low: f64,
+    high: f64,
+    log: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TraceDraw {
+    duration: Span,
+    mean_mbps: Interval,
+    volatility: Interval,
+    reversion: Interval,
+    outages_per_second: Interval,
+    outage_ms: Interval,
+}
+
+/// A value for a field, and the trace behind it if it names one.
+pub(super) type Drawn = (Value, Option<Arc<Trace>>);
+
+impl Draw {
+    /// Checks a draw that stands at `place` in the file.
+    pub(super) fn new(path: &str, place: Vec<String>, spec: &DrawSpec) -> Result<Self, Fault> {
+        let here = label(&place);
+        let mut targets = Vec::new();
+        for (at, path) in
+            std::iter::once(path).chain(spec.also.iter().map(String::as_str)).enumerate()
+        {
+            let field = if at == 0 { here.clone() } else { format!("{here}.also[{}]", at - 1) };
+            let steps =
+                steps(path).map_err(|allowed| Fault::new(&field, format!("{path:?}"), allowed))?;
+            if spec.trace.is_some() && steps.last().is_none_or(|last| last != "trace") {
+                let allowed = "a path that ends in the field `trace` of a link";
+                return Err(Fault::new(&field, format!("{path:?}"), allowed));
+            }
+            targets.push(steps);
+        }
+        let kind = spec.kind(&here)?;
+        Ok(Self { path: path.to_owned(), place, targets, kind })
+    }
+
+    /// How the draw is named in an error.
+    pub(super) fn label(&self) -> String {
+        label(&self.place)
+    }
+
+    /// The values between which, or among which, every value of this draw lies.
+    pub(super) fn ends(&self) -> Vec<Drawn> {
+        let values = match &self.kind {
+            Kind::Number(Interval { low, high, .. }) => {
+                vec![Value::Float(*low), Value::Float(*high)]
+            }
+            Kind::Integer(low, high) | Kind::LogInteger(low, high) => {
+                vec![Value::Integer(*low), Value::Integer(*high)]
+            }
+            Kind::Choice(values) => return values.iter().map(|it| (it.clone(), None)).collect(),
+            Kind::Trace(_) => {
+                let shortest = Cellular { duration: Span::ZERO, ..Cellular::default() };
+                let trace = Arc::new(Trace::generate(&shortest, Seed(0)));
+                return vec![(Value::String("end.trace".to_owned()), Some(trace))];
+            }
+        };
+        let equal = values[0] == values[1];
+        values.into_iter().take(if equal { 1 } else { 2 }).map(|value| (value, None)).collect()
+    }
+
+    /// A value: the same for the same seed, whatever else is drawn.
+    pub(super) fn value(&self, seed: Seed) -> Drawn {
+        let mut rng = seed.stream(&self.path, 0);
+        let value = match &self.kind {
+            Kind::Number(interval) => Value::Float(interval.value(&mut rng)),
+            Kind::Integer(low, high) => {
+                // Both ends fit a field of 63 bits, and so does their distance.
+                let steps = rng.below((high - low) as u64 + 1);
+                Value::Integer(low + steps as i64)
+            }
+            Kind::LogInteger(low, high) => {
+                // Each whole number has the weight of the interval from it to the next.
+                let (from, to) = (libm::log(*low as f64), libm::log(*high as f64 + 1.0));
+                let value = libm::exp(rng.uniform_in(from, to)) as i64;
+                Value::Integer(value.clamp(*low, *high))
+            }
+            Kind::Choice(values) => values[rng.below(values.len() as u64) as usize].clone(),
+            Kind::Trace(draw) => {
+                let model = draw.model(&mut rng);
+                let own = rng.next_u64();
+                let trace = Arc::new(Trace::generate(&model, Seed(own)));
+                return (Value::String(format!("{own:016x}.trace")), Some(trace));
+            }
+        };
+        (value, None)
+    }
+}
+
+impl DrawSpec {
+    fn kind(&self, here: &str) -> Result<Kind, Fault> {
+        let given = [
+            self.uniform.is_some(),
+            self.log_uniform.is_some(),
+            self.integer.is_some(),
+            self.log_integer.is_some(),
+            self.choice.is_some(),
+            self.constant.is_some(),
+            self.trace.is_some(),
+        ];
+        let count = given.iter().filter(|&&given| given).count();
+        if count != 1 {
+            let allowed = "exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace";
+            return Err(Fault::new(here, format!("{count} of them"), allowed));
+        }
+        let field = |name: &str| format!("{here}.{name}");
+        if let Some(pair) = self.uniform {
+            return Ok(Kind::Number(Interval::new(&field("uniform"), pair, false)?));
+        }
+        if let Some(pair) = self.log_uniform {
+            return Ok(Kind::Number(Interval::new(&field("log_uniform"), pair, true)?));
+        }
+        if let Some(pair) = self.integer {
+            let (low, high) = whole(&field("integer"), pair, 0)?;
+            return Ok(Kind::Integer(low, high));
+        }
+        if let Some(pair) = self.log_integer {
+            let (low, high) = whole(&field("log_integer"), pair, 1)?;
+            return Ok(Kind::LogInteger(low, high));
+        }
+        if let Some(values) = &self.choice {
+            if values.is_empty() {
+                return Err(Fault::new(&field("choice"), "[]", "one value or more"));
+            }
+            return Ok(Kind::Choice(values.clone()));
+        }
+        if let Some(value) = &self.constant {
+            return Ok(Kind::Choice(vec![value.clone()]));
+        }
+        let spec = self.trace.as_ref().expect("one of seven kinds is given");
+        Ok(Kind::Trace(spec.check(&field("trace"))?))
+    }
+}
+
+impl TraceSpec {
+    fn check(&self, here: &str) -> Result<TraceDraw, Fault> {
+        let interval =
+            |name: &str, value: Option<&Value>, default: f64, (low, high): (f64, f64)| {
+                let field = format!("{here}.{name}");
+                let found = match value {
+                    None => Interval { low: default, high: default, log: false },
+                    Some(value) => Interval::read(&field, value)?,
+                };
+                number(&field, found.low, low..=high)?;
+                number(&field, found.high, low..=high)?;
+                Ok(found)
+            };
+        number(&format!("{here}.seconds"), self.seconds, 1.0..=TRACE_SECONDS_MAX)?;
+        let usual = Cellular::default();
+        let mean_mbps = interval("mean_mbps", Some(&self.mean_mbps), 0.0, (1e-3, MBPS_MAX))?;
+        let most = Rate::from_mbps(mean_mbps.high).bytes_in(Span::from_secs_f64(self.seconds)).0
+            / OPPORTUNITY.0;
+        if most > OPPORTUNITIES_MAX {
+            let allowed = format!(
+                "so much that a trace of {} s has at most {OPPORTUNITIES_MAX} packets",
+                self.seconds
+            );
+            return Err(Fault::new(&format!("{here}.mean_mbps"), mean_mbps.high, allowed));
+        }
+        let outage_ms = usual.outage.as_secs_f64() * 1e3;
+        let outages = (usual.outages_per_second, (0.0, 10.0));
+        Ok(TraceDraw {
+            duration: Span::from_secs_f64(self.seconds),
+            mean_mbps,
+            volatility: interval(
+                "volatility",
+                self.volatility.as_ref(),
+                usual.volatility,
+                UNIT_TEN,
+            )?,
+            reversion: interval("reversion", self.reversion.as_ref(), usual.reversion, UNIT_TEN)?,
+            outages_per_second: interval(
+                "outages_per_s",
+                self.outages_per_s.as_ref(),
+                outages.0,
+                outages.1,
+            )?,
+            outage_ms: interval("outage_ms", self.outage_ms.as_ref(), outage_ms, (0.0, 1e5))?,
+        })
+    }
+}
+
+impl TraceDraw {
+    fn model(&self, rng: &mut Rng) -> Cellular {
+        Cellular {
+            duration: self.duration,
+            mean: Rate::from_mbps(self.mean_mbps.value(rng)),
+            volatility: self.volatility.value(rng),
+            reversion: self.reversion.value(rng),
+            outages_per_second: self.outages_per_second.value(rng),
+            outage: Span::from_secs_f64(self.outage_ms.value(rng) / 1e3),
+        }
+    }
+}
+
+impl Interval {
+    fn new(field: &str, (low, high): (f64, f64), log: bool) -> Result<Self, Fault> {
+        let above = !log || low > 0.0;
+        if low.is_finite() && high.is_finite() && low <= high && above {
+            return Ok(Self { low, high, log });
+        }
+        let what = if log { " and above 0" } else { "" };
+        let allowed = format!("[low, high], finite{what}, with low at most high");
+        Err(Fault::new(field, format!("[{low}, {high}]"), allowed))
+    }
+
+    /// A number, a pair, or `{ log_uniform = pair }`.
+    fn read(field: &str, value: &Value) -> Result<Self, Fault> {
+        if let Some(value) = plain(value) {
+            return Self::new(field, (value, value), false);
+        }
+        let (pair, log) = match value {
+            Value::Table(table) if table.len() == 1 => (table.get("log_uniform"), true),
+            other => (Some(other), false),
+        };
+        let pair = pair.and_then(Value::as_array).map(|items| {
+            let numbers: Option<Vec<f64>> = items.iter().map(plain).collect();
+            numbers.and_then(|numbers| <[f64; 2]>::try_from(numbers).ok())
+        });
+        let allowed = "a number, a pair [low, high], or { log_uniform = [low, high] }";
+        let [low, high] = pair.flatten().ok_or_else(|| Fault::new(field, value, allowed))?;
+        Self::new(field, (low, high), log)
+    }
+
+    /// A value within the ends, rounding included.
+    fn value(self, rng: &mut Rng) -> f64 {
+        let Self { low, high, log } = self;
+        let value = if log {
+            libm::exp(rng.uniform_in(libm::log(low), libm::log(high)))
+        } else {
+            rng.uniform_in(low, high)
+        };
+        value.clamp(low, high)
+    }
+}
+
+/// A pair of whole numbers from `least`, in order.
+fn whole(field: &str, (low, high): (i64, i64), least: i64) -> Result<(i64, i64), Fault> {
+    if least <= low && low <= high {
+        return Ok((low, high));
+    }
+    let allowed = format!("[low, high], whole numbers from {least}, with low at most high");
+    Err(Fault::new(field, format!("[{low}, {high}]"), allowed))
+}
+
+/// A number of TOML.
+pub(super) fn plain(value: &Value) -> Option<f64> {
+    value.as_float().or(value.as_integer().map(|integer| integer as f64))
+}
+
+/// A place in a file as text, steps with dots in quotes.
+fn label(place: &[String]) -> String {
+    let mut text = String::new();
+    for step in place {
+        let dot = if text.is_empty() { "" } else { "." };
+        let _ = if step.bytes().all(|byte| byte.is_ascii_digit()) {
+            write!(text, "[{step}]")
+        } else if step.contains('.') {
+            write!(text, "{dot}{step:?}")
+        } else {
+            write!(text, "{dot}{step}")
+        };
+    }
+    text
+}
+
+/// Longest drawn trace: an hour.
+const TRACE_SECONDS_MAX: f64 = 3600.0;
+
+/// Most packets of a drawn trace: 16 MB, drawn in some 50 ms.
+const OPPORTUNITIES_MAX: u64 = 4_000_000;
+
+/// Volatility and reversion: beyond ten per second the generator's ticks of 20 ms are too long.
+const UNIT_TEN: (f64, f64) = (0.0, 10.0);

@@ -1,0 +1,440 @@
+//! What a distribution draws, and every way of refusing one.
+use super::super::{Distribution, Scenario, fits};
+use crate::rng::Seed;
+use crate::scenario::QueueSpec;
+use crate::scenario::network::{LinkPlan, RatePlan};
+use crate::units::Rate;
+
+const BASE: &str = "learners = [\"learner*\"]
+draw.\"dumbbell.bottleneck.rate_mbps\" = { uniform = [5, 15] }
+draw.\"dumbbell.rtt_ms\" = { log_uniform = [10, 300] }
+
+[[scenario]]
+name = \"one\"
+weight = [[0, 1], [1, 0]]
+[scenario.inline]
+duration_s = 10
+[scenario.inline.dumbbell.bottleneck]
+queue = { kind = \"drop_tail\", bdp = 1 }
+[[scenario.inline.flow]]
+name = \"learner\"
+[scenario.draw]
+\"flow.0.count\" = { integer = [1, 5] }
+\"flow.0.controller\" = { choice = [\"cubic\", \"new_reno\"] }
+
+[[scenario]]
+name = \"two\"
+weight = [[0, 0], [1, 3]]
+[scenario.inline]
+duration_s = 20
+[scenario.inline.dumbbell.bottleneck]
+queue = { kind = \"drop_tail\", packets = 9 }
+[[scenario.inline.flow]]
+name = \"learner\"
+[scenario.draw]
+\"dumbbell.rtt_ms\" = { constant = 77 }
+";
+
+fn parse(text: &str) -> Distribution {
+    Distribution::parse(text, "d.toml", &mut |_, _| Err("no file".to_owned())).unwrap()
+}
+
+/// The message for [`BASE`] with `old` replaced by `new`.
+fn refused(old: &str, new: &str) -> String {
+    assert!(BASE.contains(old), "{old}");
+    let text = BASE.replacen(old, new, 1);
+    let parsed =
+        Distribution::parse(&text, "d.toml", &mut |_, _| Err("a file there is".to_owned()));
+    parsed.map(|_| ()).expect_err("bad input").to_string()
+}
+
+fn bottleneck(scenario: &Scenario) -> &LinkPlan {
+    &scenario.network.links[0]
+}
+
+fn rate(scenario: &Scenario) -> f64 {
+    match bottleneck(scenario).rate {
+        RatePlan::Constant(rate) => rate.as_mbps(),
+        _ => panic!("a constant rate was drawn"),
+    }
+}
+
+#[test]
+fn a_seed_draws_the_same_text_again_and_another_seed_another() {
+    let distribution = parse(BASE);
+    let text = |seed| distribution.draw(Seed(seed), 0.5).unwrap().canonical();
+    for seed in 0..50 {
+        assert_eq!(text(seed), parse(BASE).draw(Seed(seed), 0.5).unwrap().canonical());
+        assert_ne!(text(seed), text(seed + 1));
+    }
+}
+
+#[test]
+fn a_drawn_scenario_is_what_its_own_text_says() {
+    let distribution = parse(BASE);
+    for seed in 0..50 {
+        let drawn = distribution.draw(Seed(seed), 0.5).unwrap();
+        let read = Scenario::parse(&drawn.resolved(), "s.toml").unwrap();
+        assert_eq!(read.spec, drawn.spec);
+        assert_eq!(read.canonical(), drawn.canonical());
+    }
+}
+
+#[test]
+fn values_lie_between_the_ends_and_fill_them() {
+    let distribution = parse(BASE);
+    let drawn: Vec<Scenario> =
+        (0..2000).map(|seed| distribution.draw(Seed(seed), 0.0).unwrap()).collect();
+    let rates: Vec<f64> = drawn.iter().map(rate).collect();
+    assert!(rates.iter().all(|rate| (5.0..=15.0).contains(rate)));
+    let mean = rates.iter().sum::<f64>() / 2000.0;
+    // Three standard errors of a uniform mean.
+    assert!((mean - 10.0).abs() < 3.0 * 10.0 / 12_f64.sqrt() / 2000_f64.sqrt(), "{mean}");
+    let mut counts = [0; 6];
+    let mut cubic = 0;
+    for scenario in &drawn {
+        counts[scenario.spec.flow[0].count as usize] += 1;
+        cubic += u32::from(scenario.spec.flow[0].controller == "cubic");
+    }
+    assert!(counts[0] == 0 && counts[1..].iter().all(|&count| count > 300), "{counts:?}");
+    assert!((900..1100).contains(&cubic), "{cubic}");
+    let rtt = |scenario: &Scenario| scenario.spec.dumbbell.as_ref().unwrap().rtt_ms.unwrap();
+    let below = drawn.iter().filter(|scenario| rtt(scenario) < 3000_f64.sqrt()).count();
+    assert!((900..1100).contains(&below), "half of log-uniform draws lie below the geometric mean");
+}
+
+#[test]
+fn whole_numbers_that_spread_evenly_by_factors_reach_both_ends() {
+    let distribution = parse(&BASE.replacen("integer = [1, 5]", "log_integer = [1, 8]", 1));
+    let mut counts = [0_u32; 9];
+    for seed in 0..3000 {
+        let drawn = distribution.draw(Seed(seed), 0.0).unwrap();
+        counts[drawn.spec.flow[0].count as usize] += 1;
+    }
+    assert!(counts[0] == 0 && counts[8] > 50, "{counts:?}");
+    // log 2 / log 9 of them are ones.
+    assert!((850..1050).contains(&counts[1]), "{counts:?}");
+}
+
+#[test]
+fn a_draw_does_not_shift_when_another_is_added() {
+    let more = BASE.replacen(
+        "[scenario.draw]",
+        "[scenario.draw]\n\"dumbbell.bottleneck.queue.bdp\" = { uniform = [1, 2] }",
+        1,
+    );
+    let (few, many) = (parse(BASE), parse(&more));
+    for seed in 0..20 {
+        let rate_of = |distribution: &Distribution| {
+            rate(&distribution.draw(Seed(seed), 0.0).unwrap()).to_bits()
+        };
+        assert_eq!(rate_of(&few), rate_of(&many));
+    }
+}
+
+#[test]
+fn weights_follow_training_progress() {
+    let distribution = parse(BASE);
+    assert_eq!(distribution.weights(0.0), [1.0, 0.0]);
+    assert_eq!(distribution.weights(0.5), [0.5, 1.5]);
+    assert_eq!(distribution.weights(7.0), [0.0, 3.0]);
+    let twos = |progress| {
+        let drawn = (0..1000).map(|seed| distribution.draw(Seed(seed), progress).unwrap());
+        drawn.filter(|scenario| scenario.name().starts_with("two")).count()
+    };
+    assert_eq!((twos(0.0), twos(1.0)), (0, 1000));
+    assert!((700..800).contains(&twos(0.5)), "three of four at equal parts");
+    assert_eq!(twos(f64::NAN), twos(0.0));
+}
+
+#[test]
+fn a_draw_of_a_scenario_stands_for_the_common_one() {
+    let drawn = parse(BASE).draw(Seed(1), 1.0).unwrap();
+    assert_eq!(drawn.spec.dumbbell.unwrap().rtt_ms, Some(77.0));
+}
+
+#[test]
+fn the_most_learning_flows_are_counted_at_the_ends() {
+    assert_eq!(parse(BASE).agents(), 5);
+}
+
+#[test]
+fn a_value_goes_to_every_field_that_is_named() {
+    let text = "[[scenario]]
+[scenario.inline]
+duration_s = 1
+link = [{ name = \"there\", rate_mbps = 1 }, { name = \"back\", rate_mbps = 1 }]
+flow = [{ path = [\"there\"], reverse = [\"back\"] }]
+[scenario.draw]
+\"link.0.delay_ms\" = { uniform = [1, 9], also = [\"link.1.delay_ms\"] }
+";
+    let drawn = parse(text).draw(Seed(3), 0.0).unwrap();
+    assert!(drawn.spec.link[0].delay_ms > 1.0);
+    assert_eq!(drawn.spec.link[0].delay_ms.to_bits(), drawn.spec.link[1].delay_ms.to_bits());
+}
+
+const TRACE: &str = "[[scenario]]
+[scenario.inline]
+duration_s = 10
+dumbbell = { rtt_ms = 50, bottleneck = { queue = { kind = \"drop_tail\", packets = 100 } } }
+flow = [{ controller = \"cubic\" }]
+[scenario.draw]
+\"dumbbell.bottleneck.trace\" = { trace = { mean_mbps = { log_uniform = [2, 20] }, volatility = [0.1, 1], seconds = 30 } }
+";
+
+#[test]
+fn a_drawn_trace_is_one_of_its_own_and_travels_with_the_scenario() {
+    let distribution = parse(TRACE);
+    for seed in 0..5 {
+        let drawn = distribution.draw(Seed(seed), 0.0).unwrap();
+        let RatePlan::Trace(trace) = &bottleneck(&drawn).rate else { panic!("a trace was drawn") };
+        assert!((1.9..21.0).contains(&trace.mean_rate().as_mbps()), "{}", trace.mean_rate());
+        assert_eq!(drawn.traces.len(), 1, "the stand-in for the ends is not among them");
+        let (text, traces) = drawn.portable(&str::to_owned);
+        let mut load = |name: &str, _| {
+            let found = traces.iter().find(|(known, _)| known == name);
+            Ok(found.expect("a trace of this name").1.to_text().into_bytes())
+        };
+        let read = Scenario::parse_with(&text, "s.toml", &[], &mut load).unwrap();
+        let RatePlan::Trace(again) = &bottleneck(&read).rate else { panic!("a trace is named") };
+        assert_eq!(again, trace);
+    }
+}
+
+#[test]
+fn files_are_relative_to_the_distribution_and_read_once() {
+    let scenario = "duration_s = 1
+dumbbell = { rtt_ms = 50, bottleneck = { trace = \"a.trace\" } }
+flow = [{}]
+";
+    let text = "[[scenario]]\nfile = \"../nets/s.toml\"\ndraw.\"dumbbell.rtt_ms\" = { uniform = [1, 2] }\n";
+    let mut asked = Vec::new();
+    let distribution = Distribution::parse(text, "dir/d.toml", &mut |name, _| {
+        asked.push(name.to_owned());
+        Ok(if name.contains(".trace") { "0\n5\n" } else { scenario }.into())
+    });
+    let drawn = distribution.unwrap().draw(Seed(1), 0.0).unwrap();
+    assert_eq!(asked, ["../nets/s.toml", "../nets/a.trace"]);
+    assert_eq!(drawn.spec.dumbbell.unwrap().bottleneck.trace.unwrap(), "../nets/a.trace");
+    assert_eq!(drawn.spec.name.unwrap(), "s-1");
+}
+
+#[test]
+fn a_fault_in_a_scenario_file_is_told_with_that_files_line() {
+    let text = "[[scenario]]\nfile = \"nets/s.toml\"\n";
+    let mut load = |_: &str, _| {
+        Ok(b"duration_s = 1\nflow = [{}]\n[dumbbell]\nrtt_ms = -5\nbottleneck.rate_mbps = 1\n"
+            .to_vec())
+    };
+    let error = Distribution::parse(text, "dir/d.toml", &mut load).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "dir/nets/s.toml:4: dumbbell.rtt_ms = -5: allowed is a number in [0, 10000000] \
+         (a scenario of dir/d.toml)"
+    );
+}
+
+#[test]
+fn an_end_that_no_scenario_may_have_is_refused_where_the_draw_stands() {
+    assert_eq!(
+        refused("[5, 15]", "[-5, 15]"),
+        "d.toml:2: draw.\"dumbbell.bottleneck.rate_mbps\" = -5: allowed is a number in [0.000001, 1000000]"
+    );
+    assert_eq!(
+        refused("integer = [1, 5]", "integer = [0, 5]"),
+        "d.toml:15: scenario[0].draw.\"flow.0.count\" = 0: allowed is 1 to 100000 flows in all"
+    );
+    assert_eq!(
+        refused("integer = [1, 5]", "uniform = [1, 5]"),
+        "d.toml:15: scenario[0].draw.\"flow.0.count\" = 1.0: allowed is \
+         a whole number in [0, 9223372036854775807]"
+    );
+    assert_eq!(
+        refused("\"new_reno\"]", "\"new_rino\"]").split(": allowed").next().unwrap(),
+        "d.toml:16: scenario[0].draw.\"flow.0.controller\" = \"new_rino\""
+    );
+    assert_eq!(
+        refused(
+            "\"dumbbell.rtt_ms\" = { constant = 77 }",
+            "\"dumbbell.rt_ms\" = { constant = 77 }"
+        ),
+        "d.toml:28: scenario[1].draw.\"dumbbell.rt_ms\" = 77: allowed is a field named \
+         rtt_ms, bottleneck, reverse_delay_ms, access_mbps, access_delay_ms"
+    );
+}
+
+#[test]
+fn a_bound_that_two_draws_break_together_is_found() {
+    // Each alone would do: 5 Mb/s times 10 ms times a thousandth is more than a byte.
+    let error = refused("bdp = 1 }", "bdp = 0.0001 }");
+    assert_eq!(
+        error,
+        "d.toml:11: scenario[0].inline.dumbbell.bottleneck.queue.bdp = 0.0001: allowed is \
+         a multiple of rate_mbps times round trip that is a byte or more"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_the_file_itself_is_one_line() {
+    for (old, new, message) in [
+        (
+            "uniform = [5, 15]",
+            "uniform = [15, 5]",
+            "d.toml:2: draw.\"dumbbell.bottleneck.rate_mbps\".uniform = [15, 5]: allowed is [low, high], finite, with low at most high",
+        ),
+        (
+            "[10, 300]",
+            "[0, 300]",
+            "d.toml:3: draw.\"dumbbell.rtt_ms\".log_uniform = [0, 300]: allowed is [low, high], finite and above 0, with low at most high",
+        ),
+        (
+            "{ constant = 77 }",
+            "{ constant = 77, uniform = [1, 2] }",
+            "d.toml:28: scenario[1].draw.\"dumbbell.rtt_ms\" = 2 of them: allowed is exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace",
+        ),
+        (
+            "choice = [\"cubic\", \"new_reno\"]",
+            "choice = []",
+            "d.toml:16: scenario[0].draw.\"flow.0.controller\".choice = []: allowed is one value or more",
+        ),
+        (
+            "weight = [[0, 1], [1, 0]]",
+            "weight = [[1, 1], [0, 0]]",
+            "d.toml:7: scenario[0].weight = [[1, 1], [0, 0]]: allowed is a number, or pairs [progress, weight] with progress rising in [0, 1]",
+        ),
+        (
+            "weight = [[0, 1], [1, 0]]",
+            "weight = -1",
+            "d.toml:7: scenario[0].weight = -1: allowed is a number in [0, 1000000000]",
+        ),
+        (
+            "weight = [[0, 1], [1, 0]]",
+            "weight = 0",
+            "d.toml:7: scenario[0].weight = 0 in all at progress 0: allowed is weights of which one at least is above 0 at any progress",
+        ),
+        (
+            "\"learner*\"",
+            "\"teacher\"",
+            "d.toml:1: learners = [\"teacher\"]: allowed is patterns one of which fits a flow of scenario[0]: learner",
+        ),
+        (
+            "name = \"two\"",
+            "name = \"one\"",
+            "d.toml:19: scenario[1].name = \"one\": allowed is a name of its own for every scenario",
+        ),
+        (
+            "name = \"two\"",
+            "name = \"two\"\nfile = \"x.toml\"",
+            "d.toml:20: scenario[1].file = file and inline: allowed is exactly one of file, inline",
+        ),
+        (
+            "\"dumbbell.rtt_ms\" = { constant",
+            "\"dumbbell..rtt_ms\" = { constant",
+            "d.toml:28: scenario[1].draw.dumbbell..rtt_ms = \"dumbbell..rtt_ms\": allowed is a path like dumbbell.bottleneck.rate_mbps or flow.0.controller",
+        ),
+        (
+            "\"flow.0.count\"",
+            "\"flow.7.count\"",
+            "d.toml:15: scenario[0].draw.\"flow.7.count\" = 1: allowed is flow.N.FIELD with N below 1",
+        ),
+        (
+            "name = \"one\"",
+            "nome = \"one\"",
+            "d.toml:6: scenario[0].nome = \"one\": allowed is a field named name, weight, file, inline, draw",
+        ),
+    ] {
+        let found = refused(old, new).replace("draw.\"dumbbell..rtt_ms\"", "draw.dumbbell..rtt_ms");
+        assert_eq!(found, message);
+    }
+}
+
+#[test]
+fn a_trace_without_bounds_or_end_is_refused() {
+    for (old, new, message) in [
+        (
+            "[2, 20] }",
+            "[2, 20000] }",
+            "d.toml:7: scenario[0].draw.\"dumbbell.bottleneck.trace\".trace.mean_mbps = 20000: allowed is so much that a trace of 30 s has at most 4000000 packets",
+        ),
+        (
+            "seconds = 30",
+            "seconds = 1e9",
+            "d.toml:7: scenario[0].draw.\"dumbbell.bottleneck.trace\".trace.seconds = 1000000000: allowed is a number in [1, 3600]",
+        ),
+        (
+            "[0.1, 1]",
+            "[0.1, 1, 2]",
+            "d.toml:7: scenario[0].draw.\"dumbbell.bottleneck.trace\".trace.volatility = [0.1, 1, 2]: allowed is a number, a pair [low, high], or { log_uniform = [low, high] }",
+        ),
+        (
+            "bottleneck.trace\"",
+            "bottleneck.rate_mbps\"",
+            "d.toml:7: scenario[0].draw.\"dumbbell.bottleneck.rate_mbps\" = \"dumbbell.bottleneck.rate_mbps\": allowed is a path that ends in the field `trace` of a link",
+        ),
+    ] {
+        let text = TRACE.replacen(old, new, 1);
+        assert_ne!(text, TRACE);
+        let error =
+            Distribution::parse(&text, "d.toml", &mut |_, _| Err(String::new())).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn too_many_combinations_of_ends_are_refused() {
+    let more =
+        (0..10).map(|index| format!("\"flow.0.params.p{index}\" = {{ uniform = [0, 1] }}\n"));
+    let mut text = BASE.to_owned() + &more.collect::<Vec<_>>().concat();
+    // The list of the second scenario, with one common range: 2 to the 11.
+    text += "\"duration_s\" = { uniform = [1, 2] }\n\"flow.0.start_s\" = { uniform = [0, 1] }\n";
+    let error = Distribution::parse(&text, "d.toml", &mut |_, _| Err(String::new())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "d.toml:27: scenario[1].draw = 14 draws: allowed is so few that the ends of ranges and the \
+         choices have at most 4096 combinations"
+    );
+}
+
+#[test]
+fn a_pattern_fits_as_in_a_shell() {
+    for (pattern, name, fit) in [
+        ("*", "", true),
+        ("*", "any", true),
+        ("learner*", "learner", true),
+        ("learner*", "learner_3", true),
+        ("learner*", "a_learner", false),
+        ("*a*b?", "xaybz", true),
+        ("*a*b?", "xayb", false),
+        ("", "", true),
+        ("", "a", false),
+        ("a.c", "abc", false),
+    ] {
+        assert_eq!(fits(pattern, name), fit, "{pattern:?} {name:?}");
+    }
+}
+
+#[test]
+fn limits_in_bdp_follow_the_drawn_rate_and_delay() {
+    let drawn = parse(BASE).draw(Seed(4), 0.0).unwrap();
+    let rtt_ms = drawn.spec.dumbbell.as_ref().unwrap().rtt_ms.unwrap();
+    let QueueSpec::DropTail { bytes: Some(bytes), .. } = bottleneck(&drawn).queue else {
+        panic!("a limit in bytes")
+    };
+    let bdp = Rate::from_mbps(rate(&drawn)).0 as f64 * rtt_ms / 8e3;
+    assert!((bytes as f64 - bdp).abs() < 2.0, "{bytes} {bdp}");
+}
+
+#[test]
+fn a_share_of_a_small_product_still_holds_packets() {
+    let text = BASE.replacen("bdp = 1 }", "bdp = 0.01, least_bytes = 6000 }", 1);
+    let drawn = parse(&text).draw(Seed(4), 0.0).unwrap();
+    let QueueSpec::DropTail { bytes, .. } = bottleneck(&drawn).queue else { panic!("a limit") };
+    assert_eq!(bytes, Some(6000));
+    let text = BASE.replacen("bdp = 1 }", "packets = 5, least_bytes = 6000 }", 1);
+    let error = Distribution::parse(&text, "d.toml", &mut |_, _| Err(String::new())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "d.toml:11: scenario[0].inline.dumbbell.bottleneck.queue.least_bytes = 6000: allowed is \
+         absent without bdp"
+    );
+}

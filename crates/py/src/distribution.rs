@@ -1,0 +1,71 @@
+//! Class `Distribution`: the core's, with files read beside it.
+use crate::errors;
+use crate::scenario::{Scenario, read_file};
+use ackademy::rng::Seed;
+use ackademy::scenario::Distribution as CoreDistribution;
+use pyo3::prelude::*;
+use std::path::Path;
+
+/// Scenarios at random.
+#[pyclass(frozen, module = "ackademy._core")]
+pub struct Distribution {
+    pub core: CoreDistribution,
+}
+
+#[pymethods]
+impl Distribution {
+    #[staticmethod]
+    fn parse(text: &str, origin: &str) -> PyResult<Self> {
+        let folder = Path::new(origin).parent().map(Path::to_path_buf).unwrap_or_default();
+        let core = CoreDistribution::parse(text, origin, &mut |name, bytes_max| {
+            read_file(&folder.join(name), bytes_max)
+        });
+        Ok(Self { core: core.map_err(errors::scenario)? })
+    }
+
+    #[pyo3(signature = (seed, progress=0.0))]
+    fn draw(&self, py: Python<'_>, seed: u64, progress: f64) -> PyResult<Scenario> {
+        let drawn = py.detach(|| self.core.draw(Seed(seed), progress));
+        let core = drawn.map_err(errors::scenario)?;
+        Ok(Scenario { core, origin: self.core.origin().to_owned() })
+    }
+
+    #[pyo3(signature = (progress=0.0))]
+    fn weights(&self, progress: f64) -> Vec<f64> {
+        self.core.weights(progress)
+    }
+
+    #[getter]
+    fn about(&self) -> &str {
+        self.core.about()
+    }
+
+    #[getter]
+    fn agents(&self) -> usize {
+        self.core.agents()
+    }
+
+    #[getter]
+    fn digest(&self) -> String {
+        format!("{:016x}", self.core.digest())
+    }
+
+    #[getter]
+    fn learners(&self) -> Vec<String> {
+        self.core.learners().to_vec()
+    }
+
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.core.names().into_iter().map(str::to_owned).collect()
+    }
+
+    #[getter]
+    fn origin(&self) -> &str {
+        self.core.origin()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Distribution({})", self.core.origin())
+    }
+}
