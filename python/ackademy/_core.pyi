@@ -285,7 +285,7 @@ class Forest:
 
 @final
 class Policy:
-    """A learned policy: a network and what it is given and what its answers do (docs/policies.md)."""
+    """A learned policy: a network, what it sees and what its answers do (docs/policies.md)."""
 
     @staticmethod
     def load(files: Mapping[str, bytes]) -> Policy:
