@@ -31,6 +31,7 @@ class FakeSchool:
         self.n_choices = CONTEXTS if discrete else 0
         self.action_size = 0 if discrete else 1
         self.packets = self.decisions = 0
+        self.progress = 0.0
         self.period = 1 + (np.arange(n * agents) % 3).reshape(n, agents)
         self.steps = 0
         self._seed = seed

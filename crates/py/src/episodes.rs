@@ -57,6 +57,8 @@ struct Slot {
     begun: u64,
     outcome: Option<Outcome>,
     packets: u64,
+    /// Simulated time of the last episode that ended, seconds.
+    ended_s: f64,
     decisions: u64,
     error: Option<SchoolError>,
 }
@@ -261,7 +263,8 @@ impl Episodes {
     /// Simulated time of each episode, seconds.
     #[getter]
     fn time_s<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let now = |slot: &Slot| slot.episode.as_ref().map_or(0.0, |own| own.now().as_secs_f64());
+        let now =
+            |slot: &Slot| slot.episode.as_ref().map_or(slot.ended_s, |own| own.now().as_secs_f64());
         Ok(PyArray1::from_vec(py, self.state()?.slots.iter().map(now).collect()))
     }
 }
@@ -437,6 +440,7 @@ impl Row<'_> {
             && let Some(ended) = self.slot.episode.take()
         {
             self.slot.packets += ended.packets();
+            self.slot.ended_s = ended.now().as_secs_f64();
             self.slot.outcome = Some(ended.finish());
         }
     }

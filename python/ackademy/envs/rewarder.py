@@ -112,7 +112,9 @@ class Rewarder:
         rewards = np.zeros(paid.shape)
         self.paid_for[:] = -1
         if paid.all():
-            rewards[:] = self._judge(account, self._before, self._best)
+            rows, best = account.reshape(-1, len(COLUMNS)), self._best.reshape(-1)
+            before = self._before.reshape(rows.shape)
+            rewards.reshape(-1)[:] = self._judge(rows, before, best)
             self._before[:] = account
             self.paid_for[:] = self._numbers()
         elif paid.any():

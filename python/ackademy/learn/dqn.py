@@ -143,6 +143,7 @@ def train(
         memory.add(done)
         row, transitions = transitions // config.row_every, transitions + len(done)
         episodes += int(school.over.sum())
+        school.progress = min(1.0, episodes / config.episodes)
 
         owed = 0 if transitions < config.warmup else int(transitions * config.updates_per_decision)
         while learner.updates + config.updates_at_once <= owed:

@@ -141,6 +141,7 @@ def train(
         done = ledger.close(school, rewards, cashier.paid_for)
         note(means, school, done)
         episodes += int(school.over.sum())
+        school.progress = min(1.0, episodes / config.episodes)
         waiting.append(done)
 
         while sum(map(len, waiting)) >= config.horizon:

@@ -60,6 +60,13 @@ class School(Protocol):
     def packets(self) -> int:
         """Data packets simulated so far."""
 
+    @property
+    def progress(self) -> float:
+        """How far training is, in [0, 1]: what the scenarios of new episodes are drawn by."""
+
+    @progress.setter
+    def progress(self, value: float, /) -> None: ...
+
     def reset(self, seed: int | None = None) -> None:
         """Begin all episodes anew."""
 

@@ -1,4 +1,4 @@
-"""`ackademy train lp-tcp`."""
+"""`ackademy train`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 from ackademy import engines
 from ackademy.errors import TrainingError
 from ackademy.folders import here_or_above
-from ackademy.train import cubic_beta, lp_tcp, network
+from ackademy.train import cubic_beta, deep_cli, lp_tcp, network
 from ackademy.train.collecting import Phase, Recording
 from ackademy.train.forest import Growth
 from ackademy.train.lp_tcp import Recipe, Workshop
@@ -35,6 +35,8 @@ def _root() -> None:
 
 
 app.command("cubic-beta")(cubic_beta.cubic_beta_command)
+app.command("drinc")(deep_cli.drinc_command)
+app.command("ppo")(deep_cli.ppo_command)
 
 
 @app.command("lp-tcp")

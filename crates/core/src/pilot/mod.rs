@@ -147,9 +147,10 @@ impl Pilot {
             features: spec.features().expect("a checked table names features"),
             history: History::new(length, width),
             clock: Clock::new(&spec.decision),
-            phase: match spec.start.slow_start && hold.window.in_slow_start() {
-                true => Phase::SlowStart { first: true },
-                false => Phase::Mind,
+            phase: if spec.start.slow_start && hold.window.in_slow_start() {
+                Phase::SlowStart { first: true }
+            } else {
+                Phase::Mind
             },
             rtt_min: LeastRtt::new(spec.observation.rtt_min == RttMinSpec::Window),
             arrived: Arrived::new(mss, flow.start),

@@ -20,6 +20,8 @@ use ackademy::units::{Bytes, Rate, Span, Time};
 const CWND_MAX: Bytes = Bytes(1 << 40);
 /// Packets that the BPF program lets out for one delivered: it raises the window by two more.
 const BURST: u64 = 3;
+/// Counter of controllers that give themselves up where they have no answer.
+const FALLBACKS: &str = "fallbacks";
 /// A flow is its governor's only subflow.
 const SUBFLOW: SubflowId = SubflowId(0);
 
@@ -66,6 +68,7 @@ pub struct Adapter {
     delivery_rate: Rate,
     sent_at: Time,
     growing: bool,
+    fell_back: bool,
     /// Time does not run back, though a timer may overtake a record.
     now: Time,
 }
@@ -101,6 +104,7 @@ impl Adapter {
             delivery_rate: Rate(0),
             sent_at: info.start,
             growing: false,
+            fell_back: false,
             now: info.start,
         }
     }
@@ -202,6 +206,24 @@ impl Adapter {
     pub fn on_timer(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.governor.on_timer(SUBFLOW, self.now);
+    }
+
+    /// Whether a decision fell due with the newest record: a controller that asks for a timer at the
+    /// very moment of an acknowledgement wants it before anything else happens.
+    pub fn is_due(&self) -> bool {
+        self.next_timer().is_some_and(|at| at <= self.now)
+    }
+
+    /// Makes the decision that is due.
+    pub fn settle(&mut self) {
+        self.on_timer(self.now);
+        let counters = self.governor.counters(SUBFLOW);
+        self.fell_back = counters.iter().any(|&(name, count)| name == FALLBACKS && count > 0.0);
+    }
+
+    /// Whether the controller has given itself up: a policy without an answer that can be used.
+    pub fn fell_back(&self) -> bool {
+        self.fell_back
     }
 
     /// When the controller wants [`Self::on_timer`] next.

@@ -1,3 +1,4 @@
+#![allow(clippy::float_cmp)] // exact: whole numbers, bounds and untouched values
 use super::*;
 
 /// A slot of 50 packets in 100 ms over a path of 40 ms, now at 60.

@@ -29,6 +29,7 @@ static __always_inline void show(struct sock *sk, struct state *st, __u64 now)
 	flow->delivered_ce = tp->delivered_ce;
 	flow->held = st->held;
 	flow->lost = tp->lost;
+	flow->fell_back = st->fell_back;
 }
 
 /* Sends a record up. One that the ring refuses still waits for its answer, so that a full ring ends
