@@ -135,6 +135,7 @@ def test_scenario_text_says_what_the_peers_are_told(case: Case) -> None:
     assert bottleneck.get("loss", {"ratio": 0.0})["ratio"] == told["loss"]
     assert scenario["sender"].get("packet_bytes", 1260) == case.wire_bytes
     assert scenario["flow"][0]["count"] == told["flows"]
+    assert scenario["flow"][0].get("params", {}).get("variant", "") == case.rules
 
 
 def test_our_rows_become_the_peers_quantities() -> None:
@@ -195,6 +196,7 @@ def test_table_gives_our_ratio_to_ns2_and_dashes_for_what_is_missing() -> None:
         "-",
         "3",
         "1.5",
+        "-",
     ]
 
 
@@ -211,6 +213,79 @@ needs_ns3 = pytest.mark.skipif(
     shutil.which("g++") is None or not Path("/usr/include/ns3/core-module.h").is_file(),
     reason="ns-3's headers or g++ are not installed",
 )
+
+
+def case_named(name: str) -> Case:
+    """The case of this name; with ns-3, which is slow, its first 60 s."""
+    case = next(case for case in peers.cases() if case.name == name)
+    return replace(case, duration_s=60.0) if case.rules == "ns3" else case
+
+
+def throughputs(name: str) -> tuple[float, float, float, float]:
+    """Throughput in Mb/s and wait in ms of the case's peer, then ours."""
+    case = case_named(name)
+    (peer,) = case.peers
+    found = []
+    for result in (Simulators(ROOT).run(peer, case), peers.ours(case)):
+        numbers = result.quantities()
+        found += [numbers["throughput, Mb/s"], numbers["queue wait, ms"]]
+    return found[0], found[1], found[2], found[3]
+
+
+def test_a_case_with_rules_is_held_against_the_peer_that_has_them() -> None:
+    assert case_named("Vegas as ns-3, L=50").peers == ("ns-3",)
+    assert case_named("Vegas as Linux, L=50").peers == ("ns-2",)
+    assert case_named("CUBIC, L=50").peers == peers.PEERS
+
+
+@needs_ns3
+@pytest.mark.parametrize(
+    ("name", "share", "packets"),
+    [
+        ("Vegas as ns-3, L=50", 0.01, 0.3),
+        ("Vegas as ns-3, L=50, 50 ms", 0.01, 2.1),  # the handshake makes ns-3's base 1 ms less
+        ("Hybla as ns-3, L=50", 0.05, 4.0),
+        ("Illinois as ns-3, L=50", 0.03, 4.0),
+        ("Westwood+ as ns-3, L=50", 0.05, 4.0),
+    ],
+)
+def test_by_ns3s_rules_ours_does_what_ns3_does(name: str, share: float, packets: float) -> None:
+    # The first minute holds the start-up, and with it a time-out that only the peer has or has not:
+    # a second and a half of 60 are 2.5 %. Ten Mb/s are a packet each ms.
+    theirs, their_wait, mbps, wait = throughputs(name)
+    assert mbps == pytest.approx(theirs, rel=share)
+    assert wait == pytest.approx(their_wait, abs=packets)
+
+
+@needs_ns3
+def test_ns3s_own_hybla_is_reno_because_its_ratio_never_leaves_one() -> None:
+    case = case_named("Hybla as ns-3, L=50")
+    reno, hybla = (
+        Simulators(ROOT).run_with("ns-3", peers.ns3_arguments(case) | {"agent": agent})
+        for agent in ("TcpNewReno", "TcpHybla")
+    )
+    rated = Simulators(ROOT).run("ns-3", case)
+    reno_drops, hybla_drops, rated_drops = (run.flows[0].drops or 0 for run in (reno, hybla, rated))
+    assert abs(hybla_drops - reno_drops) <= 5
+    assert rated_drops > 5 * reno_drops
+
+
+@needs_ns2
+@pytest.mark.parametrize(
+    ("name", "share", "packets"),
+    [
+        ("Vegas as Linux, L=50", 0.01, 2.1),  # anywhere from two to four packets are in the queue
+        ("Illinois as Linux, L=50", 0.01, 1.0),
+        ("Westwood+ as Linux, L=50", 0.04, 1.0),  # ns-2 returns to half by slow start at first
+        ("Hybla as Linux, L=50, 50 ms", 0.02, 0.5),
+    ],
+)
+def test_by_linuxs_rules_ours_does_what_ns2s_modules_do(
+    name: str, share: float, packets: float
+) -> None:
+    theirs, their_wait, mbps, wait = throughputs(name)
+    assert mbps == pytest.approx(theirs, rel=share)
+    assert wait == pytest.approx(their_wait, abs=packets)
 
 
 @needs_ns2

@@ -10,8 +10,9 @@ from ackademy.claims import RowName
 from ackademy.measures import metric_of
 from ackademy.toml_table import TomlTable
 
-FigureKind = Literal["bars", "lines", "windows"]
-"""bars: a metric by group and scheme; lines: over the groups' x; windows: cwnd over time"""
+FigureKind = Literal["bars", "lines", "windows", "plane"]
+"""bars: a metric by group and scheme; lines: over the groups' x; windows: cwnd over time; plane: a
+metric over another, a dot per run and an ellipse per scheme"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Figure:
     published: tuple[tuple[RowName, float], ...]
     """marks beside those of the table's columns, such as values read from a figure's pixels"""
     x_label: str
+    across: str
+    """plane: the metric to the right; `metric` goes upwards"""
     flows: tuple[str, ...]
     """windows: globs; `mean:reno*` is one line, the mean over the flows that the glob names"""
 
@@ -36,8 +39,8 @@ def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
     """Read a `[[figure]]`.
 
     Args:
-        entry: with `kind`, `title`, and by kind `metric` or `flows`; `schemes` and `groups` choose
-            among the rows.
+        entry: with `kind`, `title`, and by kind `metric`, `across` or `flows`; `schemes` and
+            `groups` choose among the rows.
         rows: all rows of the experiment.
 
     Raises:
@@ -48,6 +51,8 @@ def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
         raise entry.error("kind", kind, ", ".join(get_args(FigureKind)))
     if kind != "windows":
         metric_of(entry.string("metric"), entry.where)
+    if kind == "plane":
+        metric_of(entry.string("across"), entry.where)
     return Figure(
         kind=cast("FigureKind", kind),
         title=entry.string("title"),
@@ -56,6 +61,7 @@ def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
         rows=_chosen(entry, rows),
         published=tuple(_mark(entry, cells, rows) for cells in entry.lists("published", [])),
         x_label=entry.string("x_label", ""),
+        across=entry.string("across", ""),
         flows=tuple(entry.strings("flows", ["*"])),
     )
 

@@ -34,6 +34,10 @@ COLUMNS = (
 TP, D, P, TIMEOUTS, BASE, OWD, GOODPUT, P50, P95 = range(len(COLUMNS))
 
 
+NORMAL_95 = 1.96
+"""standard deviations to either side of the mean that hold 95 % of normally distributed values"""
+
+
 @dataclass(frozen=True, slots=True)
 class RunTables:
     """What a finished run left, as metrics read it."""
@@ -111,6 +115,22 @@ def _spread(metric: Metric) -> Metric:
         metric.unit,
         f"variance over runs of {metric.about}",
         variance,
+        extract=metric.extract,
+    )
+
+
+def _interval_end(metric: Metric, sign: int) -> Metric:
+    """The mean of a number per run plus or minus 1.96 standard deviations over runs."""
+
+    def end(samples: FloatArray) -> float:
+        return mean(samples) + sign * NORMAL_95 * math.sqrt(variance(samples))
+
+    return Metric(
+        f"{metric.label} {'−' if sign < 0 else '+'} 1.96 σ",
+        metric.unit,
+        f"mean {'minus' if sign < 0 else 'plus'} 1.96 standard deviations over runs of "
+        f"{metric.about}: where 95 % of the runs end, not where their mean does",
+        end,
         extract=metric.extract,
     )
 
@@ -243,6 +263,8 @@ METRICS: Mapping[str, Metric] = {
     "timeouts": _mean_of("time-outs", "", "per flow and run", TIMEOUTS),
     "jain_throughput": JAIN_TP,
     "jain_throughput_variance": _spread(JAIN_TP),
+    "jain_throughput_low": _interval_end(JAIN_TP, -1),
+    "jain_throughput_high": _interval_end(JAIN_TP, +1),
     "jain_delay": JAIN_D,
     "jain_delay_variance": _spread(JAIN_D),
     "utilisation": _utilisation(),

@@ -27,7 +27,10 @@ from rich.table import Table
 from ackademy.errors import AckademyError
 
 Peer: TypeAlias = Literal["ns-2", "ns-3"]
-Algorithm: TypeAlias = Literal["newreno", "newreno-sack", "cubic"]
+Algorithm: TypeAlias = Literal[
+    "newreno", "newreno-sack", "cubic", "hybla", "illinois", "vegas", "westwood_plus"
+]
+Rules: TypeAlias = Literal["", "ns3", "linux"]
 Setting: TypeAlias = Literal["remy", "plain"]
 Traffic: TypeAlias = Literal["always", "onoff"]
 
@@ -70,6 +73,9 @@ class Case:
     """bottleneck, bits per second"""
     rtt_s: float = 0.150
     """round-trip propagation, all of it on the bottleneck"""
+    rules: Rules = ""
+    """`variant` of a controller that has one: whose rules ours follows, and so which peer it is
+    held against; ns-2 runs modules of Linux"""
     seed: int = 1
     """of start times, transfers, pauses and random losses"""
 
@@ -79,13 +85,21 @@ class Case:
         return self.loss > 0.0 or self.spread_s > 0.0 or self.traffic == "onoff"
 
     @property
+    def peers(self) -> tuple[Peer, ...]:
+        """The peers whose rules ours follows in this case."""
+        of_rules: Mapping[Rules, tuple[Peer, ...]] = {"ns3": ("ns-3",), "linux": ("ns-2",)}
+        return of_rules.get(self.rules, PEERS)
+
+    @property
     def wire_bytes(self) -> int:
         """Size of a data packet on the bottleneck."""
         return 1260 if self.setting == "remy" else 1250
 
 
 def cases(*, quick: bool = False) -> list[Case]:
-    """The cases of docs/peers.md: NewReno as Remy ran it, then SACK NewReno and CUBIC.
+    """The cases of docs/peers.md: NewReno as Remy ran it, SACK NewReno, CUBIC, and the rest.
+
+    The rest are the controllers that TCP-Drinc is compared with, by the rules of ns-3 and of Linux.
 
     Args:
         quick: one buffer and one loss ratio each, 60 simulated seconds.
@@ -106,10 +120,32 @@ def cases(*, quick: bool = False) -> list[Case]:
         deep = found[-1]
         for loss in (1e-4, 1e-3, 1e-2):
             found.append(replace(deep, name=f"{deep.name}, loss {loss:g}", loss=loss))
+    found += _baselines()
     if not quick:
         return found
     few = [case for case in found if case.buffer == 50 or case.loss == 1e-3]
     return [replace(case, duration_s=60.0) for case in few]
+
+
+def _baselines() -> Iterator[Case]:
+    """Hybla, Illinois, Vegas and Westwood+, each against the peer whose rules it follows."""
+    labels: Mapping[Algorithm, str] = {
+        "hybla": "Hybla",
+        "illinois": "Illinois",
+        "vegas": "Vegas",
+        "westwood_plus": "Westwood+",
+    }
+    of_rules: Mapping[Rules, str] = {"ns3": "as ns-3", "linux": "as Linux"}
+    for algorithm, label in labels.items():
+        for rules, whose in of_rules.items():
+            name = f"{label} {whose}, L=50"
+            case = Case(name=name, algorithm=algorithm, rules=rules, buffer=50)
+            yield replace(case, name=f"{name}, 50 ms", rtt_s=0.050)
+            if (algorithm, rules) == ("hybla", "linux"):
+                continue  # ns-2's loses a third of what it sends at 150 ms
+            yield case
+            deep = replace(case, name=f"{label} {whose}, L=150", buffer=150)
+            yield from (deep, replace(deep, name=f"{deep.name}, loss 0.01", loss=1e-2))
 
 
 # ------------------------------------------------------------------------------------ results
@@ -227,11 +263,19 @@ NS2_AGENT: Mapping[Algorithm, str] = {
     "newreno": "TCP/Newreno",
     "newreno-sack": "TCP/Sack1",
     "cubic": "TCP/Linux cubic",
+    "hybla": "TCP/Linux hybla",
+    "illinois": "TCP/Linux illinois",
+    "vegas": "TCP/Linux vegas",
+    "westwood_plus": "TCP/Linux westwood",
 }
 NS3_AGENT: Mapping[Algorithm, str] = {
     "newreno": "TcpNewReno",
     "newreno-sack": "TcpNewReno",
     "cubic": "TcpCubic",
+    "hybla": "TcpHyblaRated",
+    "illinois": "TcpIllinois",
+    "vegas": "TcpVegas",
+    "westwood_plus": "TcpWestwoodPlus",
 }
 INSTALL_HINT = "install the peers: apt-get install ns2 libns3-dev g++"
 
@@ -242,7 +286,7 @@ def ns2_arguments(case: Case) -> dict[str, object]:
     if case.setting == "remy":
         return found
     # The Linux agents need timestamps, which take 10 bytes: fewer of payload, the same on the wire.
-    stamped = case.algorithm == "cubic"
+    stamped = NS2_AGENT[case.algorithm].startswith("TCP/Linux")
     found |= {"tick": 0.01, "timestamps": int(stamped), "payload": 1200 if stamped else 1210}
     return found
 
@@ -383,7 +427,10 @@ def scenario_toml(case: Case) -> str:
     if case.loss > 0.0:
         lines.append(f'loss = {{ kind = "bernoulli", ratio = {case.loss:g} }}')
     lines += ["", "[sender]", *_sender_lines(case), "", "[[flow]]", f"count = {case.flows}"]
-    lines.append(f'controller = "{"cubic" if case.algorithm == "cubic" else "new_reno"}"')
+    controller = case.algorithm.replace("newreno-sack", "newreno").replace("newreno", "new_reno")
+    lines.append(f'controller = "{controller}"')
+    if case.rules:
+        lines.append(f'params = {{ variant = "{case.rules}" }}')
     lines.append(f"start_spread_s = {case.spread_s:g}")
     if case.traffic == "onoff":
         lines.append('traffic = { kind = "on_off", mean_bytes = 10e6, mean_off_s = 0.5 }')
@@ -394,7 +441,9 @@ def _sender_lines(case: Case) -> list[str]:
     """Both recoveries as the peers run them: a window of 2, an ACK for every packet."""
     if case.algorithm != "newreno":
         sizes = [f"packet_bytes = {case.wire_bytes}", "ack_bytes = 40"]
-        return ['recovery = "sack"', *sizes, "ack_every = 1", "initial_cwnd_packets = 2"]
+        # The peers know neither RACK nor tail probes; NewReno's and CUBIC's cases keep ours.
+        plain = ["rack = false", "tlp = false", "rescue = true"] if case.rules else []
+        return ['recovery = "sack"', *sizes, "ack_every = 1", "initial_cwnd_packets = 2", *plain]
     if case.setting == "remy":
         return ['recovery = "ns2"']
     sizes = [f"packet_bytes = {case.wire_bytes}", "header_bytes = 40"]
@@ -493,21 +542,25 @@ def compare(
     """
     simulators = Simulators()
     simulators.prepare(peers)
-    kinds: list[tuple[str, Ours]] = [(peer, _peer_runner(simulators, peer)) for peer in peers]
+    runners: dict[str, Ours] = {peer: _peer_runner(simulators, peer) for peer in peers}
     if ours is not None:
-        kinds.append(("ours", ours))
-    total = sum(_runs_of(case, runs) for case in chosen) * len(kinds)
+        runners["ours"] = ours
+
+    def kinds_of(case: Case) -> list[str]:
+        return [name for name in runners if name == "ours" or name in case.peers]
+
+    total = sum(_runs_of(case, runs) * len(kinds_of(case)) for case in chosen)
     found = []
     with _progress(console) as progress:
         bar = progress.add_task("", total=total)
         for case in chosen:
             count = _runs_of(case, runs)
             quantities = {}
-            for name, run in kinds:
+            for name in kinds_of(case):
                 progress.update(bar, description=f"{name}: {case.name}")
                 results = []
                 for seed in range(1, count + 1):
-                    results.append(run(replace(case, seed=seed)))
+                    results.append(runners[name](replace(case, seed=seed)))
                     progress.advance(bar)
                 quantities[name] = mean_quantities(results)
             found.append(Row(case, count, quantities))
@@ -540,11 +593,11 @@ def _progress(console: Console) -> Progress:
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """One line per case and quantity, one column per simulator, and ours over ns-2."""
+    """One line per case and quantity, one column per simulator, and ours over each peer's."""
     found = Table(title="The same scenarios in ns-2, ns-3 and here")
     found.add_column("case")
     found.add_column("quantity")
-    for name in ("ns-2", "ns-3", "ours", "ours/ns-2"):
+    for name in ("ns-2", "ns-3", "ours", "ours/ns-2", "ours/ns-3"):
         found.add_column(name, justify="right")
     for row in rows:
         for label, values in _lines(row):
@@ -560,9 +613,9 @@ def _lines(row: Row) -> Iterator[tuple[tuple[str, str], list[str]]]:
     title = row.case.name if row.runs == 1 else f"{row.case.name} ({row.runs} seeds)"
     for position, name in enumerate(sorted(names, key=ROWS.index)):
         values = [row.quantities.get(who, {}).get(name) for who in ("ns-2", "ns-3", "ours")]
-        theirs, own = values[0], values[2]
-        ratio = own / theirs if own is not None and theirs else None
-        yield (title if position == 0 else "", name), [_text(value) for value in [*values, ratio]]
+        own = values[2]
+        ratios = [own / peer if own is not None and peer else None for peer in values[:2]]
+        yield (title if position == 0 else "", name), [_text(value) for value in values + ratios]
 
 
 def _text(value: float | None) -> str:

@@ -174,7 +174,11 @@ def _wanted(experiment: Experiment, row: Row) -> list[str]:
         if any(row.name in (case.row, case.against) for case in claim.cases)
     ]
     of_figures = [
-        figure.metric for figure in experiment.figures if figure.metric and row.name in figure.rows
+        metric
+        for figure in experiment.figures
+        if row.name in figure.rows
+        for metric in (figure.metric, figure.across)
+        if metric
     ]
     return list(dict.fromkeys([*experiment.metrics, *of_claims, *of_figures]))
 

@@ -662,3 +662,19 @@ fn extreme_values_do_no_harm() {
         }
     }
 }
+
+/// A draw every ten seconds and a packet every quarter of a second: nearly every round trip is twice
+/// the one-way delay, which it is not if the two directions draw on their own.
+#[test]
+fn a_reverse_direction_that_varies_repeats_the_forward_draws() {
+    let text = "duration_s = 1000\n[dumbbell]\nreverse_varies = true\n[dumbbell.bottleneck]\n\
+                rate_mbps = 100\ndelay_random = { low_ms = 60, high_ms = 160, hz = 0.1 }\n\
+                [sender]\nack_every = 1\n[[flow]]\nstop_s = 990\n\
+                traffic = { kind = \"app_limited\", rate_mbps = 0.046, write_bytes = 1448 }\n";
+    let outcome = sim::run(&parse(text).network, Seed(1)).expect("built-in controllers");
+    let flow = &outcome.flows[0];
+    assert!((flow.rtt_mean_ms - 2.0 * flow.owd_mean_ms).abs() < 1.0, "{flow:?}");
+    assert!((flow.base_rtt_ms - 120.0).abs() < 1.0, "{flow:?}");
+    assert!((200.0..240.0).contains(&flow.rtt_mean_ms), "{flow:?}");
+    assert!(flow.rtt_p95_ms > 290.0, "{flow:?}");
+}

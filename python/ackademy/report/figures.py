@@ -17,6 +17,7 @@ from ackademy.measures import metric_of
 from ackademy.metrics import FloatArray
 from ackademy.report.markup import Markup, element, join
 from ackademy.report.numbers import significant, with_interval
+from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.plot import Axis, Frame, thin
 from ackademy.reproduce import Measured, Reproduction
 
@@ -28,7 +29,7 @@ MEAN = "mean:"
 
 def figures(reproduction: Reproduction, colour: Mapping[str, int]) -> Markup:
     """Every figure that has something to show, one below the other."""
-    drawers = {"bars": _bars, "lines": _lines, "windows": _windows}
+    drawers = {"bars": _bars, "lines": _lines, "windows": _windows, "plane": _plane}
     parts = []
     for figure in reproduction.experiment.figures:
         drawing = drawers[figure.kind](reproduction, figure, colour)
@@ -156,6 +157,37 @@ def _windows(
         )
         cards.append(element("article", head, _keys(keys), drawing, class_="strip"))
     return element("div", join(cards), class_="strips")
+
+
+def _plane(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]) -> Markup | None:
+    rows = [reproduction.by_name[name] for name in figure.rows]
+    rows = [measured for measured in rows if measured.n_runs]
+    if not rows:
+        return None
+    up, across = metric_of(figure.metric), metric_of(figure.across)
+    panels = []
+    for group in dict.fromkeys(measured.row.group for measured in rows):
+        clouds = [
+            Cloud(
+                name=measured.row.scheme,
+                colour=colour[measured.row.scheme],
+                delay_ms=_each_run(measured, figure.across),
+                throughput_mbps=_each_run(measured, figure.metric),
+            )
+            for measured in rows
+            if measured.row.group == group
+        ]
+        labels = [f"{metric.about}, {metric.unit}".rstrip(", ") for metric in (across, up)]
+        panels.append(plane(group, clouds, *labels))
+    schemes = dict.fromkeys(measured.row.scheme for measured in rows)
+    keys = legend([(scheme, colour[scheme]) for scheme in schemes], published=False)
+    return join((keys, element("div", join(panels), class_="panels")))
+
+
+def _each_run(measured: Measured, metric: str) -> FloatArray:
+    """The metric of every run by itself."""
+    statistic, samples = metric_of(metric).statistic, measured.of(metric)
+    return np.array([statistic(run[None]) for run in samples])
 
 
 def _window_lines(

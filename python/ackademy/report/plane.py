@@ -16,7 +16,7 @@ from ackademy.report.plot import Axis, Frame
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """The runs of one scheme, and where the paper puts it."""
+    """The runs of one scheme, or their flows, and where the paper puts it."""
 
     name: str
     colour: int
@@ -26,16 +26,28 @@ class Cloud:
     """delay and throughput"""
 
 
-def plane(title: str, clouds: Sequence[Cloud]) -> Markup:
-    """One panel: delay to the right, throughput upwards, so that the upper left is best."""
+def plane(
+    title: str,
+    clouds: Sequence[Cloud],
+    across: str = "delay above the empty path, ms",
+    up: str = "throughput, Mb/s",
+) -> Markup:
+    """One panel: delay to the right, throughput upwards, so that the upper left is best.
+
+    Args:
+        title: above the panel.
+        clouds: at least one.
+        across: what the delay is, with its unit.
+        up: what the throughput is, with its unit.
+    """
     shapes = [(cloud, _ellipse(cloud)) for cloud in clouds]
     outlines = [ellipse.outline() for _, ellipse in shapes]
     printed = np.array([cloud.published for cloud in clouds if cloud.published])
     everything = np.vstack([*outlines, printed.reshape(-1, 2)])
     low, high = everything.min(axis=0), everything.max(axis=0)
     frame = Frame(
-        Axis(*padded(float(low[0]), float(high[0])), "delay above the empty path, ms"),
-        Axis(*padded(float(low[1]), float(high[1])), "throughput, Mb/s"),
+        Axis(*padded(float(low[0]), float(high[0])), across),
+        Axis(*padded(float(low[1]), float(high[1])), up),
     )
     content = [_cloud(frame, cloud, ellipse) for cloud, ellipse in shapes]
     content += [_published(frame, cloud) for cloud in clouds if cloud.published]

@@ -148,6 +148,14 @@ impl Illinois {
         self.round.samples += packets;
     }
 
+    /// Ends the round if this packet was sent in the next one.
+    fn end_round(&mut self, now: Time, sent_at: Time) {
+        if sent_at >= self.round.start {
+            self.adapt();
+            self.round = Round::new(now);
+        }
+    }
+
     /// New `alpha` and `beta` at the end of a round.
     fn adapt(&mut self) {
         if self.window.cwnd < self.limits.threshold {
@@ -219,10 +227,7 @@ impl Controller for Illinois {
         if ack.recovering == 1 {
             return;
         }
-        if ack.sent_at >= self.round.start {
-            self.adapt();
-            self.round = Round::new(ack.now);
-        }
+        self.end_round(ack.now, ack.sent_at);
         if ack.cwnd_limited == 0 {
             return;
         }
@@ -238,6 +243,9 @@ impl Controller for Illinois {
         if !matches!(loss.kind, LossKind::Gap | LossKind::Timeout) {
             return self.window.reduce(loss);
         }
+        // One loss may follow the repair of another without an ACK between them that is part of
+        // neither; what was measured during the repair counts for it.
+        self.end_round(loss.now, loss.sent_at);
         let left = if self.ns3 {
             ((1.0 - self.beta) * self.window.packets(loss.inflight).floor()).floor()
         } else {
@@ -423,6 +431,16 @@ mod tests {
             close(illinois.window.cwnd, left);
             close(illinois.window.ssthresh, left);
         }
+    }
+
+    #[test]
+    fn a_loss_behind_a_repair_is_answered_by_the_delay_during_it() {
+        let mut illinois = illinois("linux");
+        illinois.on_ack(&ack(105_000));
+        close(illinois.beta, 0.125);
+        illinois.on_ack(&Ack { recovering: 1, ..ack(195_000) });
+        illinois.on_loss(&Loss { sent_at: Time(1), ..Loss::default() });
+        close(illinois.beta, 0.5);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct WestwoodPlus {
     bandwidth: Bandwidth,
     /// What is being counted; `None` before the first ACK with a round trip.
     count: Option<Count>,
+    /// Whether the estimate is to be taken again when the present repair ends, as Linux does.
+    repairing: bool,
 }
 
 /// Packets acknowledged since a time.
@@ -78,6 +80,7 @@ impl WestwoodPlus {
             min_rtt: Span::MAX,
             bandwidth: if ns3 { Bandwidth::Ns3([0.0; 2]) } else { Bandwidth::Linux(None) },
             count: None,
+            repairing: false,
         }
     }
 
@@ -120,6 +123,12 @@ impl WestwoodPlus {
 impl Controller for WestwoodPlus {
     fn on_ack(&mut self, ack: &Ack) {
         self.measure(ack);
+        if self.repairing && ack.recovering == 0 {
+            self.repairing = false;
+            self.window.ssthresh = self.pipe();
+            self.window.cwnd = self.window.ssthresh;
+            return;
+        }
         self.window.on_ack(ack);
     }
 
@@ -129,6 +138,7 @@ impl Controller for WestwoodPlus {
         }
         self.window.ssthresh = self.pipe();
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+        self.repairing = !self.is_ns3() && loss.kind == LossKind::Gap;
         if loss.kind == LossKind::Timeout {
             self.window.cwnd = 1.0;
         }
@@ -262,6 +272,21 @@ mod tests {
         westwood.window.cwnd = 70.0;
         westwood.on_loss(&Loss::default());
         close(westwood.window.cwnd, 70.0);
+    }
+
+    #[test]
+    fn linux_takes_the_estimate_again_when_the_repair_ends() {
+        for (variant, after) in [("linux", 80.0), ("ns3", 60.0)] {
+            let mut westwood = busy(variant, 1);
+            westwood.min_rtt = Span::from_millis(60);
+            westwood.on_loss(&Loss { inflight: Bytes(100_000), ..Loss::default() });
+            westwood.min_rtt = Span::from_millis(80);
+            westwood.on_ack(&Ack { recovering: 1, ..ack(20_001, 1, 100) });
+            assert!((westwood.window.cwnd - 60.0).abs() < 0.4, "{variant}");
+            westwood.on_ack(&ack(20_002, 1, 100));
+            let cwnd = westwood.window.cwnd;
+            assert!((cwnd - after).abs() < 0.4, "{variant}: {cwnd}");
+        }
     }
 
     #[test]

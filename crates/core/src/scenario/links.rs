@@ -108,7 +108,18 @@ impl Builder {
                 link.delay = DelayPlan::Constant(millis(rtt_ms) - back);
             }
         }
-        let reverse = reverse_of(&link, "reverse", back);
+        let mut reverse = reverse_of(&link, "reverse", back);
+        if spec.reverse_varies {
+            let given = spec.rtt_ms.is_some() || spec.reverse_delay_ms != 0.0;
+            if given || spec.bottleneck.delay_random.is_none() {
+                let allowed = "false unless the bottleneck has delay_random, and neither rtt_ms nor \
+                               reverse_delay_ms is given";
+                return Err(Fault::new("dumbbell.reverse_varies", true, allowed));
+            }
+            reverse.delay = link.delay.clone();
+            reverse.delay_of = Some(self.links.len() as u64);
+            reverse.keep_order = link.keep_order;
+        }
         self.links.extend([link, reverse]);
         let access = match spec.access_mbps {
             None => None,
@@ -163,6 +174,7 @@ fn link_plan(
         rate: rate_plan(path, spec, reader)?,
         outages,
         delay: delay_plan(path, spec, reader)?,
+        delay_of: None,
         jitter: millis(spec.jitter_ms),
         keep_order: spec.keep_order,
         queue: queue_plan(&field("queue"), &spec.queue, (spec.rate_mbps, rtt), reader)?,
@@ -365,6 +377,7 @@ pub(super) fn plain(name: String, rate: RatePlan, delay: Span) -> LinkPlan {
         rate,
         outages: Vec::new(),
         delay: DelayPlan::Constant(delay),
+        delay_of: None,
         jitter: Span::ZERO,
         keep_order: true,
         queue: QueueSpec::default(),

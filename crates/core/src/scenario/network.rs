@@ -46,6 +46,8 @@ pub struct LinkPlan {
     pub outages: Vec<(Time, Time)>,
     /// Propagation.
     pub delay: DelayPlan,
+    /// The link, by its place among all, whose draws of the delay this one repeats.
+    pub delay_of: Option<u64>,
     /// Standard deviation of a constant delay.
     pub jitter: Span,
     /// Whether packets may not overtake each other.

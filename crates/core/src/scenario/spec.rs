@@ -51,6 +51,10 @@ pub struct DumbbellSpec {
     /// Propagation of the reverse direction when `rtt_ms` is absent.
     #[serde(default)]
     pub reverse_delay_ms: f64,
+    /// The reverse direction repeats the bottleneck's `delay_random`, draw by draw, and its
+    /// `keep_order`, as a wire does that is the same both ways.
+    #[serde(default)]
+    pub reverse_varies: bool,
     /// Rate of each flow's access links (both sides, both directions); absent: no access links.
     #[serde(default)]
     pub access_mbps: Option<f64>,

@@ -135,7 +135,7 @@ impl Link {
         let unlimited = matches!(discipline, Discipline::Unlimited);
         Self {
             service: service(plan, sub("rate")),
-            delay: delay(plan, sub("delay")),
+            delay: delay(plan, Seed(seed.derive("delay", plan.delay_of.unwrap_or(index)))),
             keep_order: plan.keep_order,
             discipline,
             rng: rng("queue"),

@@ -56,7 +56,7 @@ fn an_unknown_field_is_named_with_its_path_and_the_known_ones() {
     assert_eq!(
         refused("rtt_ms", "rt_ms"),
         "s.toml:3: dumbbell.rt_ms = 100: allowed is a field named rtt_ms, bottleneck, \
-         reverse_delay_ms, access_mbps, access_delay_ms"
+         reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
     );
     assert_eq!(
         refused("[dumbbell]", "[dumbell]"),
@@ -367,6 +367,11 @@ fn a_link_has_one_rate_and_one_delay() {
         refused("rate_mbps = 10", "rate_mbps = 10\ndelay_ms = 5"),
         "s.toml:3: dumbbell.rtt_ms = 100: allowed is no delay_ms and reverse_delay_ms beside it"
     );
+    assert_eq!(
+        refused("rtt_ms = 100", "rtt_ms = 100\nreverse_varies = true"),
+        "s.toml:4: dumbbell.reverse_varies = true: allowed is false unless the bottleneck has \
+         delay_random, and neither rtt_ms nor reverse_delay_ms is given"
+    );
 }
 
 #[test]
@@ -563,7 +568,7 @@ fn an_override_with_a_bad_path_or_value_names_it() {
     assert_eq!(
         overridden("dumbbell.rt_ms", "1").unwrap_err(),
         "s.toml: with overrides: dumbbell.rt_ms = 1: allowed is a field named rtt_ms, bottleneck, \
-         reverse_delay_ms, access_mbps, access_delay_ms"
+         reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
     );
     let deep = vec!["a"; 100_000].join(".");
     assert!(overridden(&deep, "1").is_err());
