@@ -20,7 +20,9 @@ THROUGHPUT = 4
 class FakeSchool:
     """`n` simulations of `agents` agents, `TICKS` long; discrete or with one continuous value."""
 
-    def __init__(self, n: int = 4, agents: int = 2, *, seed: int = 0, discrete: bool = True) -> None:
+    def __init__(
+        self, n: int = 4, agents: int = 2, *, seed: int = 0, discrete: bool = True
+    ) -> None:
         self.observation: F32 = np.zeros((n, agents, HISTORY, FEATURES), np.float32)
         self.measures: F64 = np.zeros((n, agents, 17))
         self.credit: F64 = np.zeros((n, agents, 17))
