@@ -27,6 +27,7 @@ from ackademy import (
     kinds,
     league,
     papers,
+    policies_cli,
     terminal,
     terminal_gap,
     terminal_league,
@@ -433,6 +434,8 @@ def trace(
 app.command("peers")(peers_module.peers)
 app.command("draw")(distributions.draw_command)
 app.command("generalise")(generalise_cli.generalise_command)
+app.command("eval")(policies_cli.eval_command)
+app.command("zoo")(policies_cli.zoo_command)
 app.add_typer(train_cli.app, name="train")
 
 

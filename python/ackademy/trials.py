@@ -17,7 +17,9 @@ import polars as pl
 from ackademy import _core, controllers, distributions, experiments
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
+from ackademy.metrics import jain_index
 from ackademy.run import Params
+from ackademy.toml_table import TomlTable
 
 POLICY_FILE = "policy.toml"
 """makes a folder a policy"""
@@ -69,6 +71,8 @@ class Score:
     """mean round trip over that of the empty path, from 1; `nan` without a sample"""
     loss_ratio: float
     """its packets that were dropped over those sent, [0, 1]"""
+    jain: float
+    """fairness of its flows' throughputs, (0, 1]; 1 for one flow"""
     utility: float
     """ln share − ln rtt_ratio: 0 for the whole link at the empty path's round trip, else below"""
 
@@ -90,16 +94,34 @@ def entrant(word: str, params: Params = {}) -> Entrant:  # noqa: B006  # a mappi
 
     Raises:
         ControllerError: if the word is a folder without a policy in it.
+        ExperimentError: if its `policy.toml` cannot be read.
     """
     folder = Path(word)
     if folder.is_dir():
-        if not (folder / POLICY_FILE).is_file():
-            raise ControllerError(f"{word}: allowed: a folder with {POLICY_FILE}, or a controller")
-        settings = {**params, "policy": str(folder)}
-        return Entrant(folder.resolve().name, "policy", tuple(settings.items()))
+        return Entrant(folder.resolve().name, *of_folder(folder, params))
     name = controllers.canonical(word)
     known = next((Path(str(value)).name for key, value in params.items() if key == "policy"), "")
     return Entrant(f"{name} {known}".rstrip(), name, tuple(params.items()))
+
+
+def of_folder(
+    folder: Path,
+    params: Params = {},  # noqa: B006  # a mapping, not changed
+) -> tuple[str, tuple[tuple[str, float | str], ...]]:
+    """The controller that flies the policy in a folder, and its settings.
+
+    Raises:
+        ControllerError: if there is no policy in it.
+        ExperimentError: if its `policy.toml` cannot be read.
+    """
+    if not (folder / POLICY_FILE).is_file():
+        raise ControllerError(f"{folder}: allowed: a folder with {POLICY_FILE}, or a controller")
+    described = TomlTable.read(folder / POLICY_FILE)
+    if "forest" in described.values:
+        forest = str(folder / described.string("forest"))
+        settings = {"policy": forest, "threshold": described.number("threshold"), **params}
+        return described.string("controller"), tuple(settings.items())
+    return "policy", tuple({**params, "policy": str(folder)}.items())
 
 
 def drawn(
@@ -169,6 +191,7 @@ def score_of(flows: pl.DataFrame, links: pl.DataFrame, duration_s: float) -> Sco
         delay_ms=delay,
         rtt_ratio=ratio,
         loss_ratio=float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
+        jain=jain_index(flows["throughput_mbps"].to_numpy()) if flows.height else math.nan,
         utility=utility(share, ratio),
     )
 
