@@ -248,6 +248,7 @@ def gap_command(
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas.")
     ] = "new_reno,cubic,rl_tcp",
+    param: Params = None,
     baselines: Annotated[
         str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
     ] = "",
@@ -270,9 +271,12 @@ def gap_command(
         ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp
 
         ackademy gap scenarios/gap/*.toml --cc cubic --baselines kernel:cubic --runs 10
+
+        ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/drinc
     """
     console = Console()
-    found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s)
+    settings = _settings(param, cc)
+    found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]

@@ -1,10 +1,11 @@
 //! Class `Episodes`: many simulations stepped at once for learners, into arrays that stay the same.
+use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 use crate::tables;
-use ackademy::pilot::{Action, FEATURES, MEASURES, NAMES, PilotSpec};
+use ackademy::pilot::{Action, FEATURES, Feature, MEASURES, NAMES, PilotSpec};
 use ackademy::record::Outcome;
 use ackademy::rng::Seed;
-use ackademy::school::{AGENTS_MAX, Episode, Lesson, SchoolError};
+use ackademy::school::{AGENTS_MAX, Course, Episode, SchoolError, Source};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
     PyReadwriteArray, PyUntypedArrayMethods,
@@ -22,9 +23,7 @@ const N_MAX: usize = 1 << 16;
 /// `n` simulations with up to `agents` learning flows each.
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct Episodes {
-    lesson: Lesson,
-    spec: Arc<PilotSpec>,
-    agents: usize,
+    course: Course,
     state: Mutex<State>,
     pool: Option<ThreadPool>,
     observation: Py<PyArray4<f32>>,
@@ -32,13 +31,22 @@ pub struct Episodes {
     credit: Py<PyArray3<f64>>,
     credit_step: Py<PyArray2<i64>>,
     due: Py<PyArray2<bool>>,
+    left: Py<PyArray2<bool>>,
     decision: Py<PyArray2<i64>>,
     over: Py<PyArray1<bool>>,
 }
 
 struct State {
     seed: u64,
+    progress: f64,
     slots: Vec<Slot>,
+}
+
+/// What a new episode follows from, besides its place and number.
+#[derive(Clone, Copy)]
+struct Plan {
+    seed: u64,
+    progress: f64,
 }
 
 /// One of the simulations, and what is left of those before it.
@@ -49,6 +57,8 @@ struct Slot {
     begun: u64,
     outcome: Option<Outcome>,
     packets: u64,
+    /// Simulated time of the last episode that ended, seconds.
+    ended_s: f64,
     decisions: u64,
     error: Option<SchoolError>,
 }
@@ -62,6 +72,7 @@ struct Row<'a> {
     credit: &'a mut [f64],
     credit_step: &'a mut [i64],
     due: &'a mut [bool],
+    left: &'a mut [bool],
     decision: &'a mut [i64],
     over: &'a mut bool,
 }
@@ -79,7 +90,7 @@ impl Episodes {
     #[allow(clippy::too_many_arguments)] // all but the first two by name
     fn new(
         py: Python<'_>,
-        source: &Bound<'_, Scenario>,
+        source: &Bound<'_, PyAny>,
         pilot: &str,
         n: usize,
         agents: usize,
@@ -92,21 +103,24 @@ impl Episodes {
         let spec = PilotSpec::parse(pilot)
             .map(Arc::new)
             .map_err(|error| PyValueError::new_err(format!("pilot: {error}")))?;
-        let lesson = Lesson::new(&source.get().core, &spec, &learners, agents).map_err(refused)?;
+        let course = Course::new(origin(source)?, &spec, learners, agents).map_err(refused)?;
         let (history, features) = spec.shape();
         Ok(Self {
-            lesson,
-            agents,
-            state: Mutex::new(State { seed, slots: (0..n).map(|_| Slot::default()).collect() }),
+            course,
+            state: Mutex::new(State {
+                seed,
+                progress: 0.0,
+                slots: (0..n).map(|_| Slot::default()).collect(),
+            }),
             pool: pool(n, threads)?,
             observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
             measures: PyArray3::zeros(py, [n, agents, MEASURES], false).unbind(),
             credit: PyArray3::zeros(py, [n, agents, MEASURES], false).unbind(),
             credit_step: PyArray2::zeros(py, [n, agents], false).unbind(),
             due: PyArray2::zeros(py, [n, agents], false).unbind(),
+            left: PyArray2::zeros(py, [n, agents], false).unbind(),
             decision: PyArray2::zeros(py, [n, agents], false).unbind(),
             over: PyArray1::zeros(py, n, false).unbind(),
-            spec,
         })
     }
 
@@ -118,7 +132,7 @@ impl Episodes {
             state.seed = seed;
             state.slots.iter_mut().for_each(|slot| slot.begun = 0);
         }
-        self.each(py, &mut state, &|row, seed| self.begin(row, seed))
+        self.each(py, &mut state, &|row, own| self.begin(row, own))
     }
 
     /// Answers for the agents whose decision is due, and runs every simulation until the next.
@@ -130,10 +144,10 @@ impl Episodes {
         }
         self.check_choices(py, &actions)?;
         let actions = actions.gather();
-        let size = self.agents;
-        self.each(py, &mut state, &|row, seed| {
+        let size = self.course.agents();
+        self.each(py, &mut state, &|row, own| {
             if *row.over {
-                return self.begin(row, seed);
+                return self.begin(row, own);
             }
             let first = row.index * size;
             self.go_on(row, &actions[first..first + size]);
@@ -179,6 +193,11 @@ impl Episodes {
     }
 
     #[getter]
+    fn left(&self, py: Python<'_>) -> Py<PyArray2<bool>> {
+        self.left.clone_ref(py)
+    }
+
+    #[getter]
     fn decision(&self, py: Python<'_>) -> Py<PyArray2<i64>> {
         self.decision.clone_ref(py)
     }
@@ -188,29 +207,45 @@ impl Episodes {
         self.over.clone_ref(py)
     }
 
+    /// How far training is, in [0, 1]: what a distribution draws the next episodes by.
+    #[getter]
+    fn progress(&self) -> PyResult<f64> {
+        Ok(self.state()?.progress)
+    }
+
+    #[setter]
+    fn set_progress(&self, progress: f64) -> PyResult<()> {
+        if !(0.0..=1.0).contains(&progress) {
+            let allowed = "allowed is a number in [0, 1]";
+            return Err(PyValueError::new_err(format!("progress = {progress}: {allowed}")));
+        }
+        self.state()?.progress = progress;
+        Ok(())
+    }
+
     #[getter]
     fn n_choices(&self) -> usize {
-        self.spec.choices()
+        self.course.spec().choices()
     }
 
     #[getter]
     fn action_size(&self) -> usize {
-        self.spec.action_size()
+        self.course.spec().action_size()
     }
 
     #[getter]
     fn n_features(&self) -> usize {
-        self.spec.shape().1
+        self.course.spec().shape().1
     }
 
     #[getter]
     fn history(&self) -> usize {
-        self.spec.shape().0
+        self.course.spec().shape().0
     }
 
     #[getter]
     fn features(&self) -> Vec<String> {
-        self.spec.observation.features.clone()
+        self.course.spec().observation.features.clone()
     }
 
     #[getter]
@@ -228,7 +263,8 @@ impl Episodes {
     /// Simulated time of each episode, seconds.
     #[getter]
     fn time_s<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let now = |slot: &Slot| slot.episode.as_ref().map_or(0.0, |own| own.now().as_secs_f64());
+        let now =
+            |slot: &Slot| slot.episode.as_ref().map_or(slot.ended_s, |own| own.now().as_secs_f64());
         Ok(PyArray1::from_vec(py, self.state()?.slots.iter().map(now).collect()))
     }
 }
@@ -250,15 +286,16 @@ impl Episodes {
         &self,
         py: Python<'_>,
         state: &mut State,
-        work: &(dyn Fn(&mut Row, u64) + Sync),
+        work: &(dyn Fn(&mut Row, Plan) + Sync),
     ) -> PyResult<()> {
-        let (length, width) = self.spec.shape();
-        let agents = self.agents;
+        let (length, width) = self.course.spec().shape();
+        let agents = self.course.agents();
         let mut observation = writable(&self.observation, py)?;
         let mut measures = writable(&self.measures, py)?;
         let mut credit = writable(&self.credit, py)?;
         let mut credit_step = writable(&self.credit_step, py)?;
         let mut due = writable(&self.due, py)?;
+        let mut left = writable(&self.left, py)?;
         let mut decision = writable(&self.decision, py)?;
         let mut over = writable(&self.over, py)?;
         let mut observation = observation.as_slice_mut()?.chunks_mut(agents * length * width);
@@ -266,9 +303,10 @@ impl Episodes {
         let mut credit = credit.as_slice_mut()?.chunks_mut(agents * MEASURES);
         let mut credit_step = credit_step.as_slice_mut()?.chunks_mut(agents);
         let mut due = due.as_slice_mut()?.chunks_mut(agents);
+        let mut left = left.as_slice_mut()?.chunks_mut(agents);
         let mut decision = decision.as_slice_mut()?.chunks_mut(agents);
         let mut over = over.as_slice_mut()?.iter_mut();
-        let seed = state.seed;
+        let plan = Plan { seed: state.seed, progress: state.progress };
         let rows = state.slots.iter_mut().enumerate().map_while(|(index, slot)| {
             Some(Row {
                 index,
@@ -278,14 +316,15 @@ impl Episodes {
                 credit: credit.next()?,
                 credit_step: credit_step.next()?,
                 due: due.next()?,
+                left: left.next()?,
                 decision: decision.next()?,
                 over: over.next()?,
             })
         });
         let mut rows: Vec<Row> = rows.collect();
         py.detach(|| match &self.pool {
-            Some(pool) => pool.install(|| rows.par_iter_mut().for_each(|row| work(row, seed))),
-            None => rows.iter_mut().for_each(|row| work(row, seed)),
+            Some(pool) => pool.install(|| rows.par_iter_mut().for_each(|row| work(row, plan))),
+            None => rows.iter_mut().for_each(|row| work(row, plan)),
         });
         drop(rows);
         py.check_signals()?;
@@ -296,7 +335,7 @@ impl Episodes {
     }
 
     /// The next episode of a simulation, up to its first decision.
-    fn begin(&self, row: &mut Row, seed: u64) {
+    fn begin(&self, row: &mut Row, Plan { seed, progress }: Plan) {
         let slot = &mut *row.slot;
         if let Some(left) = slot.episode.take() {
             slot.packets += left.packets();
@@ -309,7 +348,7 @@ impl Episodes {
         row.credit.fill(0.0);
         row.decision.fill(0);
         *row.over = false;
-        match self.lesson.begin(own) {
+        match self.course.begin(own, progress) {
             Ok(episode) => {
                 slot.episode = Some(episode);
                 row.advance();
@@ -331,8 +370,8 @@ impl Episodes {
     }
 
     fn take<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Actions<'py>> {
-        let (n, agents) = (self.over_len(actions.py()), self.agents);
-        let (taken, shape, wanted, kind) = if self.spec.choices() > 0 {
+        let (n, agents) = (self.over.bind(actions.py()).len(), self.course.agents());
+        let (taken, shape, wanted, kind) = if self.course.spec().choices() > 0 {
             let array: PyReadonlyArray2<i64> = actions.extract().map_err(|_| {
                 PyTypeError::new_err("actions: allowed is an array of int64 with 2 dimensions")
             })?;
@@ -343,7 +382,7 @@ impl Episodes {
                 PyTypeError::new_err("actions: allowed is an array of float32 with 3 dimensions")
             })?;
             let shape = array.shape().to_vec();
-            let wanted = vec![n, agents, self.spec.action_size()];
+            let wanted = vec![n, agents, self.course.spec().action_size()];
             (Actions::Values(array), shape, wanted, "float32")
         };
         if shape == wanted {
@@ -354,22 +393,18 @@ impl Episodes {
         )))
     }
 
-    fn over_len(&self, py: Python<'_>) -> usize {
-        self.over.bind(py).len()
-    }
-
     /// A choice that does not exist is a fault of the caller, not a flow's to bear.
     fn check_choices(&self, py: Python<'_>, actions: &Actions) -> PyResult<()> {
         let Actions::Choices(choices) = actions else { return Ok(()) };
         let due = self.due.bind(py).readonly();
         let choices = choices.as_array();
         for ((place, &choice), &due) in choices.indexed_iter().zip(due.as_array().iter()) {
-            if due && !(0..self.spec.choices() as i64).contains(&choice) {
+            if due && !(0..self.course.spec().choices() as i64).contains(&choice) {
                 return Err(PyValueError::new_err(format!(
                     "actions[{}, {}] = {choice}: allowed is a whole number in [0, {}]",
                     place.0,
                     place.1,
-                    self.spec.choices() - 1
+                    self.course.spec().choices() - 1
                 )));
             }
         }
@@ -387,6 +422,7 @@ impl Row<'_> {
             self.credit_step[agent] = -1;
             let mut seat = episode.seat(agent);
             self.due[agent] = seat.due;
+            self.left[agent] = seat.left;
             if !std::mem::take(&mut seat.fresh) {
                 continue;
             }
@@ -404,6 +440,7 @@ impl Row<'_> {
             && let Some(ended) = self.slot.episode.take()
         {
             self.slot.packets += ended.packets();
+            self.slot.ended_s = ended.now().as_secs_f64();
             self.slot.outcome = Some(ended.finish());
         }
     }
@@ -433,7 +470,7 @@ impl Actions<'_> {
 /// What a pilot can see: name, meaning, scaling, least and greatest value.
 #[pyfunction]
 pub fn pilot_features() -> Vec<(&'static str, &'static str, &'static str, f32, f32)> {
-    let row = |feature: &ackademy::pilot::Feature| {
+    let row = |feature: &Feature| {
         let (low, high) = feature.range();
         (feature.name, feature.about, feature.scale, low, high)
     };
@@ -453,6 +490,18 @@ fn writable<'py, T: numpy::Element, D: numpy::ndarray::Dimension>(
     let held =
         |error| PyRuntimeError::new_err(format!("an array of these episodes is held: {error}"));
     array.bind(py).try_readwrite().map_err(held)
+}
+
+fn origin(source: &Bound<'_, PyAny>) -> PyResult<Source> {
+    if let Ok(scenario) = source.cast::<Scenario>() {
+        return Ok(Source::Scenario(Box::new(scenario.get().core.clone())));
+    }
+    if let Ok(distribution) = source.cast::<Distribution>() {
+        return Ok(Source::Distribution(Box::new(distribution.get().core.clone())));
+    }
+    let class = source.get_type().name()?;
+    let allowed = "allowed is a Scenario or a Distribution";
+    Err(PyTypeError::new_err(format!("source of type {class}: {allowed}")))
 }
 
 fn pool(n: usize, threads: usize) -> PyResult<Option<ThreadPool>> {

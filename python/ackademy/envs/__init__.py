@@ -3,13 +3,18 @@
 import ackademy.envs
 import gymnasium
 
-env = gymnasium.make("ackademy/CubicBeta-v0", rate_mbps=4.0)
+env = gymnasium.make("ackademy/Flow-v0", scenario="scenarios/deep_buffer.toml")
 """
 
 from __future__ import annotations
 
 from gymnasium.envs.registration import register
 
+register(
+    id="ackademy/Flow-v0",
+    entry_point="ackademy.envs.flow:Flow",
+    vector_entry_point="ackademy.envs.flow:VectorFlow",
+)
 register(
     id="ackademy/CubicBeta-v0",
     entry_point="ackademy.envs.cubic_beta:CubicBeta",

@@ -1,4 +1,4 @@
-"""`ackademy train lp-tcp`."""
+"""`ackademy train`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rich.console import Console
 
 from ackademy import engines
 from ackademy.errors import TrainingError
-from ackademy.train import cubic_beta, lp_tcp, network
+from ackademy.folders import here_or_above
+from ackademy.train import cubic_beta, deep_cli, lp_tcp, network
 from ackademy.train.collecting import Phase, Recording
 from ackademy.train.forest import Growth
 from ackademy.train.lp_tcp import Recipe, Workshop
@@ -34,6 +35,8 @@ def _root() -> None:
 
 
 app.command("cubic-beta")(cubic_beta.cubic_beta_command)
+app.command("drinc")(deep_cli.drinc_command)
+app.command("ppo")(deep_cli.ppo_command)
 
 
 @app.command("lp-tcp")
@@ -136,10 +139,8 @@ def scenario_folder() -> Path:
     Raises:
         TrainingError: if there is none with Kong 2018's networks.
     """
-    here = Path.cwd()
-    for root in (here, *here.parents, Path(__file__).resolve().parents[3]):
-        if (folder := root / "scenarios" / "kong2018_one_sender.toml").is_file():
-            return folder.parent
+    for scenario in here_or_above("scenarios/kong2018_one_sender.toml"):
+        return scenario.parent
     raise TrainingError("no scenarios/kong2018_one_sender.toml here: run this in the repository")
 
 

@@ -245,13 +245,14 @@ impl Arrived {
         self.account.add(ack, 1.0, gap, self.mss);
         self.last_ack = Some(ack.now);
         // What was sent is delivered, lost or on its way.
-        self.sent = self.sent.max(ack.delivered.0 + ack.inflight.0 + self.lost);
+        let sent = ack.delivered.0.saturating_add(ack.inflight.0).saturating_add(self.lost);
+        self.sent = self.sent.max(sent);
     }
 
     /// Something was lost.
     pub fn on_loss(&mut self, loss: &Loss) {
         self.account.lost += lost_bytes(loss);
-        self.lost += lost_bytes(loss) as u64;
+        self.lost = self.lost.saturating_add(lost_bytes(loss) as u64);
     }
 
     /// Bytes sent so far, as far as the records tell, retransmissions included.

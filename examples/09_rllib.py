@@ -1,0 +1,23 @@
+"""RLlib as it is: PPO on one local machine. Needs the extra `torch`."""
+
+import ray
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.tune.registry import register_env
+
+from ackademy.envs.flow import Flow
+
+register_env("flow", lambda settings: Flow(**settings))
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+config = (
+    PPOConfig()
+    .environment("flow", env_config={"pilot": "aurora", "reward": "aurora", "flat": True})
+    .env_runners(num_env_runners=0)
+    .training(train_batch_size=400, minibatch_size=100, num_epochs=2)
+    .debugging(seed=1)
+)
+algorithm = config.build_algo()
+for _ in range(2):
+    result = algorithm.train()
+print(f"steps sampled: {result['num_env_steps_sampled_lifetime']:.0f}")
+algorithm.stop()
+ray.shutdown()

@@ -1,0 +1,273 @@
+"""One learning flow in a network, once or many times over: `ackademy/Flow-v0`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from ackademy.envs import opening
+from ackademy.envs.measures import COLUMNS, FloatArray, Measures
+from ackademy.envs.opening import LINK, Observation, Source
+from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
+from ackademy.envs.rewards import Reward
+from ackademy.errors import TrainingError
+
+Action: TypeAlias = "int | np.integer[Any] | npt.NDArray[Any]"
+Info: TypeAlias = dict[str, Any]
+
+SEED_MAX = 2**63 - 1
+
+
+class Flow(gym.Env[Observation, Action]):
+    """One learning flow among others; a step lasts from one of its decisions to the next.
+
+    The network and every other flow are a scenario's; the learning flow is one of them, under the
+    actions of whoever steps the environment. The simulator is packet by packet, with loss recovery
+    as in the kernel, and the same pilot runs in a finished policy: what is observed here is what
+    the policy will see.
+
+    ## Observation
+
+    `Box`, float32, shape (history, features): the latest slots, oldest first, zeros before the
+    first. Features, their scaling and ranges are the pilot's (docs/envs.md has the table). With
+    `flat` the same numbers in one row, which many libraries want.
+
+    ## Action
+
+    `Discrete` with one choice per step of the pilot's `cwnd_steps`, or `Box` in [-1, 1] with one
+    value (`cwnd_factor`, `rate_change`) or two (`rate_and_cwnd`). An action that is not a number,
+    or beyond the pilot's `limit`, hands the flow to CUBIC for the rest of the episode, as it would
+    in use.
+
+    ## Reward
+
+    A function of what an interval measured and what the one before it did (`rewards`). With
+    `credit="arrived"` the interval is the step: what was acknowledged and lost since the decision.
+    Most of that was sent under the decision before. With `credit="sent"` it is what became of the
+    packets sent under one decision, paid in the step in which the last of them is accounted for;
+    `info["credit"]` is that decision's number, -1 and a reward of 0 where none was completed.
+
+    ## Start and end
+
+    `reset` simulates up to the flow's first decision. An episode is truncated at the end of the
+    scenario and never terminates.
+
+    ## Info
+
+    | key | what |
+    |---|---|
+    | `measures` | the interval just ended, by name (`ackademy.envs.measures.COLUMNS`) |
+    | `decision` | number of the decision now due, from 0 |
+    | `credit` | number of the decision that the reward is for, -1 without one |
+
+    Args:
+        scenario: a scenario or a distribution of them: a file, its text, or parsed.
+        pilot: a name of `pilots.PILOTS`, a TOML file, or its text.
+        reward: a name of `rewards.REWARDS`, `file.py:function`, or a function.
+        learner: pattern for the `[[flow]]` entry that learns; not needed where there is only one,
+            or where a distribution names it.
+        credit: which interval is paid for.
+        flat: whether observations are one row.
+        render_mode: `ansi` for a line of text per step.
+
+    ## Versions
+
+    v0: first.
+
+    Raises:
+        AckademyError: one line with file, field, value and what is allowed.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 10}  # noqa: RUF012 (an instance attribute in Gymnasium's own eyes)
+
+    def __init__(
+        self,
+        scenario: str | Path | Source = LINK,
+        pilot: str | Path = "drinc",
+        reward: str | Reward = "drinc",
+        learner: str | None = None,
+        credit: Credit = "arrived",
+        flat: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode not in (None, "ansi"):
+            raise TrainingError(f"render_mode = {render_mode!r}: allowed: 'ansi', or none")
+        self.render_mode = render_mode
+        self._episodes = opening.open_episodes(scenario, pilot, learner, n=1, agents=1, threads=1)
+        self._rewarder = Rewarder(reward, credit, self._episodes)
+        self.observation_space = opening.observation_space(self._episodes, flat=flat)
+        self.action_space = opening.action_space(self._episodes)
+        self._actions = opening.action_array(self._episodes)
+        self._view = self._episodes.observation.reshape(self.observation_space.shape)
+        self._seeded = False
+        self._running = False
+        self._reward = 0.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, Info]:
+        """Begin an episode and go on to the first decision.
+
+        Args:
+            seed: of the episode; without one, the next of the sequence that the last seed began.
+            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
+        """
+        super().reset(seed=seed)
+        if seed is None and not self._seeded:
+            seed = int(self.np_random.integers(SEED_MAX))
+        self._seeded = True
+        opening.begin(self._episodes, seed, options)
+        self._rewarder.reset()
+        self._running = True
+        self._reward = 0.0
+        return self._view.copy(), self._info()
+
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
+        """Decide, and go on to the next decision or the end of the scenario.
+
+        Raises:
+            ResetNeeded: if the episode is over or none has begun.
+        """
+        if not self._running:
+            raise gym.error.ResetNeeded("the episode is over or has not begun: call reset()")
+        if self._episodes.over[0]:  # over before the first decision
+            self._running = False
+            return self._view.copy(), 0.0, False, True, self._info()
+        self._actions[0, 0] = action
+        self._episodes.step(self._actions)
+        self._reward = float(self._rewarder.pay()[0, 0])
+        truncated = bool(self._episodes.over[0])
+        self._running = not truncated
+        return self._view.copy(), self._reward, False, truncated, self._info()
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """A line on the interval just ended, in mode `ansi`."""
+        if self.render_mode is None:
+            return None
+        of = Measures(self._episodes.measures[0, 0])
+        return (
+            f"{float(of.time_s):9.3f} s  {float(of.throughput_mbps):8.3f} Mb/s  "
+            f"rtt {float(of.rtt_ms):8.2f} ms  loss {100 * float(of.loss_ratio):5.1f} %  "
+            f"cwnd {float(of.cwnd_packets):8.1f}  reward {self._reward:9.3f}"
+        )
+
+    def _info(self) -> Info:
+        return {
+            "measures": dict(zip(COLUMNS, self._episodes.measures[0, 0].tolist(), strict=True)),
+            "decision": int(self._episodes.decision[0, 0]),
+            "credit": int(self._rewarder.paid_for[0, 0]),
+        }
+
+
+class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
+    """`Flow` many times over: one call steps all simulations, on all cores and without the GIL.
+
+    Spaces, rewards and infos are those of `Flow`, batched: `infos["measures"]` holds one array of
+    shape (num_envs,) per column, `decision` and `credit` are arrays. Episode `i` of a seed is the
+    same whatever the number of environments or threads.
+
+    An episode that is over begins anew with the next step, whose action is ignored and whose reward
+    is 0 (`AutoresetMode.NEXT_STEP`).
+
+    Args:
+        num_envs: simulations.
+        scenario: as for `Flow`.
+        pilot: as for `Flow`.
+        reward: as for `Flow`.
+        learner: as for `Flow`.
+        credit: as for `Flow`.
+        flat: as for `Flow`.
+        copy: whether observations and infos are copies. If not, they are views of arrays that the
+            next step overwrites: read them before it.
+        threads: that simulate; 0 for all cores. Results do not depend on it.
+
+    Raises:
+        AckademyError: one line with file, field, value and what is allowed.
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        scenario: str | Path | Source = LINK,
+        pilot: str | Path = "drinc",
+        reward: str | Reward = "drinc",
+        learner: str | None = None,
+        credit: Credit = "arrived",
+        flat: bool = False,
+        copy: bool = True,
+        threads: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode is not None:
+            raise TrainingError(f"render_mode = {render_mode!r}: allowed: none")
+        if num_envs < 1:
+            raise TrainingError(f"num_envs = {num_envs}: allowed: a whole number from 1")
+        self.num_envs = num_envs
+        self.episodes = opening.open_episodes(
+            scenario, pilot, learner, n=num_envs, agents=1, threads=threads
+        )
+        self._rewarder = Rewarder(reward, credit, self.episodes)
+        self._copy = copy
+        single = opening.observation_space(self.episodes, flat=flat)
+        self.single_observation_space: spaces.Box = single
+        self.single_action_space = opening.action_space(self.episodes)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._actions = opening.action_array(self.episodes)
+        self._view = self.episodes.observation.reshape(num_envs, *single.shape)
+        self._seeded = False
+        self._never: BoolArray = np.zeros(num_envs, np.bool_)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, Info]:
+        """Begin all episodes and go on to their first decisions.
+
+        Args:
+            seed: of all episodes; without one, they go on in the sequence of the last seed.
+            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
+        """
+        super().reset(seed=seed)
+        if seed is None and not self._seeded:
+            seed = int(self.np_random.integers(SEED_MAX))
+        self._seeded = True
+        opening.begin(self.episodes, seed, options)
+        self._rewarder.reset()
+        return self._observe(), self._info()
+
+    def step(
+        self, actions: npt.NDArray[Any]
+    ) -> tuple[Observation, FloatArray, BoolArray, BoolArray, Info]:
+        """Decide for all, and go on to their next decisions or the ends of their scenarios.
+
+        Args:
+            actions: shape (num_envs,) of choices, or (num_envs, values).
+        """
+        self._actions[:, 0] = actions
+        self.episodes.step(self._actions)
+        rewards = self._rewarder.pay()[:, 0]
+        truncated = self.episodes.over.copy()
+        return self._observe(), rewards, self._never.copy(), truncated, self._info()
+
+    def _observe(self) -> Observation:
+        return self._view.copy() if self._copy else self._view
+
+    def _info(self) -> Info:
+        measures = self.episodes.measures[:, 0]
+        decision = self.episodes.decision[:, 0]
+        if self._copy:
+            measures, decision = measures.copy(), decision.copy()
+        return {
+            "measures": Measures(measures).by_name(),
+            "decision": decision,
+            "credit": self._rewarder.paid_for[:, 0].copy(),
+        }

@@ -1,0 +1,155 @@
+"""What every environment is made of: a scenario, a pilot, spaces."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from ackademy import _core
+from ackademy.envs import pilots
+from ackademy.errors import TrainingError
+from ackademy.run import read_scenario, read_text
+
+Source: TypeAlias = "_core.Scenario | _core.Distribution"
+Observation: TypeAlias = npt.NDArray[np.float32]
+
+LINK = """\
+# One flow alone on a link of 12 Mb/s and 40 ms with a buffer of one bandwidth-delay product.
+duration_s = 30
+
+[dumbbell]
+rtt_ms = 40
+
+[dumbbell.bottleneck]
+rate_mbps = 12
+queue = { kind = "drop_tail", bdp = 1 }
+
+[[flow]]
+name = "learner"
+"""
+"""the scenario of an environment that was given none"""
+
+
+def read_source(scenario: str | Path | Source) -> Source:
+    """A scenario, or a distribution of scenarios, from a file, a text or itself.
+
+    Args:
+        scenario: a file, the text of one (anything with a line break), or one that is parsed. A
+            file with `[[scenario]]` tables is a distribution.
+
+    Raises:
+        ScenarioError: if it cannot be read or is wrong.
+    """
+    if isinstance(scenario, _core.Scenario | _core.Distribution):
+        return scenario
+    is_text = isinstance(scenario, str) and "\n" in scenario
+    text = str(scenario) if is_text else read_text(Path(scenario))
+    origin = "scenario" if is_text else str(scenario)
+    if _is_distribution(text):
+        return _core.Distribution.parse(text, origin)
+    return read_scenario(_core.Scenario.parse(text, origin))
+
+
+def _is_distribution(text: str) -> bool:
+    try:
+        return "scenario" in tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False  # the scenario's parser says what is wrong, and where
+
+
+def learners_of(source: Source, learner: str | None) -> list[str]:
+    """Patterns of the entries that learn.
+
+    Raises:
+        TrainingError: if none was named and there are several.
+    """
+    if learner is not None:
+        return [learner]
+    if isinstance(source, _core.Distribution):
+        return source.learners
+    if len(source.entries) != 1:
+        raise TrainingError(
+            f"learner is not given; allowed: a pattern for one of {', '.join(source.entries)}"
+        )
+    return source.entries
+
+
+def open_episodes(
+    scenario: str | Path | Source,
+    pilot: str | Path,
+    learner: str | None,
+    *,
+    n: int,
+    agents: int,
+    threads: int,
+) -> _core.Episodes:
+    """Simulations that stop wherever a decision is due.
+
+    Raises:
+        AckademyError: if scenario, pilot or learner is wrong.
+    """
+    source = read_source(scenario)
+    learners = learners_of(source, learner)
+    text = pilots.read(pilot)
+    try:
+        return _core.Episodes(
+            source, text, n=n, agents=agents, learners=learners, seed=0, threads=threads
+        )
+    except ValueError as error:
+        raise TrainingError(str(error)) from error
+
+
+def begin(
+    episodes: _core.Episodes, seed: int | None, options: Mapping[str, object] | None
+) -> None:
+    """Begin all episodes anew, under a seed or on in the sequence of the last one.
+
+    Args:
+        episodes: simulations.
+        seed: from 0 to 2^64 − 1.
+        options: `progress`, a number in [0, 1], is the part of the training that is done, on which
+            a distribution's weights may depend; it holds until it is set again. Others are ignored.
+
+    Raises:
+        TrainingError: if seed or progress is out of range, or a drawn scenario is none to learn on.
+    """
+    if seed is not None and not 0 <= seed < 2**64:
+        raise TrainingError(f"seed = {seed}: allowed: a whole number from 0 to 2^64 - 1")
+    try:
+        if options and "progress" in options:
+            episodes.progress = options["progress"]
+        episodes.reset(seed)
+    except (TypeError, ValueError) as error:
+        raise TrainingError(str(error)) from error
+
+
+def observation_space(episodes: _core.Episodes, *, flat: bool) -> spaces.Box:
+    """Of one flow: (history, features), or that many numbers in a row."""
+    ranges = {name: (low, high) for name, _, _, low, high in _core.pilot_features()}
+    low, high = np.array([ranges[name] for name in episodes.features], np.float32).T
+    rows = episodes.history
+    # Zeros stand before the first slot, whatever a feature's range.
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    if flat:
+        return spaces.Box(np.tile(low, rows), np.tile(high, rows), dtype=np.float32)
+    return spaces.Box(np.tile(low, (rows, 1)), np.tile(high, (rows, 1)), dtype=np.float32)
+
+
+def action_array(episodes: _core.Episodes) -> npt.NDArray[Any]:
+    """Zeros to write the actions of all flows to, as `Episodes.step` takes them."""
+    if episodes.n_choices:
+        return np.zeros(episodes.due.shape, np.int64)
+    return np.zeros((*episodes.due.shape, episodes.action_size), np.float32)
+
+
+def action_space(episodes: _core.Episodes) -> spaces.Discrete | spaces.Box:
+    """Of one flow: choices, or values in [-1, 1]."""
+    if episodes.n_choices:
+        return spaces.Discrete(episodes.n_choices)
+    return spaces.Box(-1.0, 1.0, (episodes.action_size,), np.float32)

@@ -1,0 +1,76 @@
+"""Pilots by name: what a learned controller sees, when it decides and what its answers do.
+
+A pilot is the five TOML tables that begin a policy's description (docs/envs.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from ackademy.errors import TrainingError
+
+DRINC = """\
+# TCP-Drinc: Xiao, Mao, Tugnait, IEEE Access 2019, names the features; all numbers are proposed.
+[observation]
+features = ["cwnd_change", "rtt_mean", "rtt_ratio", "rtt_excess", "ack_gap"]
+history = 64
+
+[decision]
+every = "srtt"
+
+[action]
+map = "cwnd_steps"
+steps = ["*0.9", "-1", "+0", "+1", "*1.1"]
+"""
+
+AURORA = """\
+# Aurora: Jay et al., ICML 2019; features, history, map and interval as in its training environment.
+# Slow start and the window's bounds are proposed.
+[observation]
+features = ["latency_gradient", "latency_ratio", "send_ratio"]
+history = 10
+
+[decision]
+every = "srtt"
+times = 0.5
+
+[action]
+map = "rate_change"
+scale = 0.025
+
+[start]
+slow_start = true
+loss_guard = false
+"""
+
+PILOTS: Mapping[str, str] = MappingProxyType({"aurora": AURORA, "drinc": DRINC})
+"""the TOML text of every pilot that has a name"""
+
+
+def read(pilot: str | Path) -> str:
+    """The TOML text of a pilot.
+
+    Args:
+        pilot: a name of `PILOTS`, a file, or the text itself (anything with a line break).
+
+    Raises:
+        TrainingError: if there is no such name or file.
+    """
+    if isinstance(pilot, str):
+        if "\n" in pilot:
+            return pilot
+        known = PILOTS.get(pilot)
+        if known is not None:
+            return known
+    path = Path(pilot)
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        allowed = f"{', '.join(PILOTS)}, or a TOML file"
+        raise TrainingError(f"pilot = {str(pilot)!r}: no such file; allowed: {allowed}") from None
+    except OSError as error:
+        raise TrainingError(f"pilot = {str(pilot)!r}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise TrainingError(f"{path}: byte {error.start} is not UTF-8; allowed: text") from error

@@ -1,0 +1,175 @@
+"""Pays rewards: which flows are due one after a step, and for which interval."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from ackademy.envs.measures import COLUMNS, FloatArray, Measures
+from ackademy.envs.rewards import Reward, find
+from ackademy.errors import TrainingError
+
+Credit = Literal["arrived", "sent"]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+TIME, ACKED, LOST, THROUGHPUT = (
+    COLUMNS.index(name) for name in ("time_s", "acked_packets", "lost_packets", "throughput_mbps")
+)
+
+
+class Accounts(Protocol):
+    """What a rewarder reads after each step: `_core.Episodes`, or what looks like one."""
+
+    @property
+    def measures(self) -> FloatArray:
+        """What was acknowledged since the last decision, shape (n, agents, 17)."""
+
+    @property
+    def credit(self) -> FloatArray:
+        """What became of the packets of one slot, shape (n, agents, 17)."""
+
+    @property
+    def credit_step(self) -> IntArray:
+        """Number of the decision that slot began with, or -1, shape (n, agents)."""
+
+    @property
+    def decision(self) -> IntArray:
+        """Number of the decision now due, shape (n, agents)."""
+
+    @property
+    def due(self) -> BoolArray:
+        """Whose decision it is, shape (n, agents)."""
+
+    @property
+    def left(self) -> BoolArray:
+        """Whose flow has ended, or whose episode has, shape (n, agents)."""
+
+    @property
+    def over(self) -> BoolArray:
+        """Which episodes have ended, shape (n,)."""
+
+
+class Rewarder:
+    """Rewards of all flows of all episodes, step by step.
+
+    A flow is paid when it is due again or ends, once for the interval since its last decision
+    (`arrived`), or when the fate of all packets of one slot is known, for that slot (`sent`). An
+    interval that the end cut short and in which nothing was acknowledged or lost pays 0: it would
+    be judged for its length. Whoever is not paid gets 0.
+
+    The interval before a flow's first is what it measured up to its first decision.
+
+    Args:
+        reward: a name, `file.py:function`, or a function.
+        credit: which account is paid for.
+        accounts: read after each step.
+
+    Attributes:
+        paid_for: number of the decision that the last payment is for, -1 without one; shape
+            (n, agents).
+        entered: which flows have been due in their present episode; shape (n, agents).
+
+    Raises:
+        TrainingError: if there is no such reward or account.
+    """
+
+    def __init__(self, reward: str | Reward, credit: Credit, accounts: Accounts) -> None:
+        if credit not in get_args(Credit):
+            raise TrainingError(f"credit = {credit!r}: allowed: {', '.join(get_args(Credit))}")
+        self.function = find(reward)
+        self.credit = credit
+        self._accounts = accounts
+        shape = accounts.due.shape
+        self.paid_for: IntArray = np.full(shape, -1, np.int64)
+        self._before = np.zeros_like(accounts.measures)
+        self._best = np.zeros(shape)
+        self.entered: BoolArray = np.zeros(shape, np.bool_)
+        self._over = np.zeros(shape[0], np.bool_)
+        self._left = np.zeros(shape, np.bool_)
+        self._made: IntArray = np.full(shape, -1, np.int64)
+
+    def reset(self) -> None:
+        """All episodes have begun anew."""
+        self.entered[:] = False
+        self._left[:] = False
+        self.paid_for[:] = -1
+        self._enter()
+
+    def pay(self) -> FloatArray:
+        """The rewards of the step just made, shape (n, agents).
+
+        Raises:
+            TrainingError: if the function returns another shape than asked, or what is not finite.
+        """
+        began = self._over
+        if began.any():
+            self.entered[began] = False
+            self._left[began] = False
+        account, paid = self._account()
+        rewards = np.zeros(paid.shape)
+        self.paid_for[:] = -1
+        if paid.all():
+            rows, best = account.reshape(-1, len(COLUMNS)), self._best.reshape(-1)
+            before = self._before.reshape(rows.shape)
+            rewards.reshape(-1)[:] = self._judge(rows, before, best)
+            self._before[:] = account
+            self.paid_for[:] = self._numbers()
+        elif paid.any():
+            rows, best = account[paid], self._best[paid]
+            rewards[paid] = self._judge(rows, self._before[paid], best)
+            self._before[paid] = rows
+            self._best[paid] = best
+            self.paid_for[paid] = self._numbers()[paid]
+        self._enter()
+        return rewards
+
+    def _account(self) -> tuple[FloatArray, BoolArray]:
+        """The account that is paid for, and who is paid."""
+        accounts = self._accounts
+        if self.credit == "sent":
+            return accounts.credit, self.entered & (accounts.credit_step >= 0)
+        measures = accounts.measures
+        paid = self.entered & accounts.due
+        if accounts.left.any():
+            ends = self.entered & accounts.left & ~self._left
+            heard = (measures[..., ACKED] > 0.0) | (measures[..., LOST] > 0.0)
+            # A flow that has fallen back measures nothing any more.
+            paid |= ends & heard & (measures[..., TIME] > self._before[..., TIME])
+        return measures, paid
+
+    def _numbers(self) -> IntArray:
+        return self._accounts.credit_step if self.credit == "sent" else self._made
+
+    def _judge(self, rows: FloatArray, before: FloatArray, best: FloatArray) -> FloatArray:
+        """The function's word on rows of measures; `best` is raised in place."""
+        best_before = best.copy()
+        np.maximum(best, rows[..., THROUGHPUT], out=best)
+        rewards = np.asarray(self.function(Measures(rows, best), Measures(before, best_before)))
+        if rewards.shape != best.shape:
+            raise TrainingError(
+                f"reward {_name(self.function)}: shape {rewards.shape}: allowed: {best.shape}"
+            )
+        if not np.isfinite(rewards).all():
+            raise TrainingError(f"reward {_name(self.function)}: not finite; allowed: numbers")
+        return rewards
+
+    def _enter(self) -> None:
+        """Take note of flows that are due for the first time, and of episodes that are over."""
+        accounts = self._accounts
+        self._over = accounts.over.copy()
+        self._left = accounts.left.copy()
+        np.copyto(self._made, accounts.decision, where=accounts.due)
+        if self.entered.all():
+            return
+        new = accounts.due & ~self.entered
+        if new.any():
+            self._before[new] = accounts.measures[new]
+            self._best[new] = accounts.measures[new][:, THROUGHPUT]
+            self.entered |= new
+
+
+def _name(function: Reward) -> str:
+    return getattr(function, "__name__", repr(function))

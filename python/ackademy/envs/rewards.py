@@ -1,0 +1,249 @@
+"""Rewards: what the literature pays a flow for an interval.
+
+A reward is a function of what the interval measured and of what the interval before it did. Both
+hold one row per flow that is paid; the result has one number per row.
+
+def patient(measures: Measures, before: Measures) -> FloatArray:
+    return measures.throughput_mbps - 0.1 * measures.rtt_ms
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from ackademy.envs.measures import PACKET_BITS, SHORTEST_S, FloatArray, Measures
+from ackademy.errors import TrainingError
+
+Reward: TypeAlias = Callable[[Measures, Measures], FloatArray]
+
+MIN_DELAY_MS = 0.1
+"""least queueing delay under a logarithm; *proposed*"""
+MAX_LOSS = 0.999
+"""highest loss ratio under a logarithm of what is left; *proposed*"""
+
+
+def rl_tcp(
+    measures: Measures, before: Measures, *, delta_1: float = 0.01, delta_2: float = 0.1
+) -> FloatArray:
+    """RL-TCP: 10, 2, −2 or −10 by the change of a utility.
+
+    U = ln(tp) − δ₁·ln(d) + δ₂·ln(1 − p), tp the throughput, d the mean round trip above the flow's
+    least in ms, p the loss ratio. The result is 10 where U − U_before ≥ 1, 2 from 0 up to 1, −2
+    from −1 up to 0, −10 below.
+
+    Source: Kong, Zang, Ma, "Improving TCP Congestion Control with Machine Intelligence",
+    NetAI 2018; (δ₁, δ₂) as in its Table 4. The bounds under the logarithms are *proposed*.
+    """
+
+    def utility(of: Measures) -> FloatArray:
+        delay = np.maximum(of.rtt_ms - of.flow_min_rtt_ms, MIN_DELAY_MS)
+        kept = 1.0 - np.minimum(of.loss_ratio, MAX_LOSS)
+        return np.log(_throughput(of)) - delta_1 * np.log(delay) + delta_2 * np.log(kept)
+
+    change = utility(measures) - utility(before)
+    rungs = [change >= 1.0, change >= 0.0, change >= -1.0]
+    return np.select(rungs, [10.0, 2.0, -2.0], -10.0)
+
+
+def q_tcp(
+    measures: Measures, before: Measures, *, delta: float = 1.0, dead_zone: float = 1e-3
+) -> FloatArray:
+    """Q-TCP: the sign of the change of a utility, times 2.
+
+    U = ln(tp) − δ·ln(RTT). The result is 2 where U − U_before is above the dead zone, −2 below its
+    negative, else 0.
+
+    Source: the Q-learning scheme that Kong et al. 2018 compare with. Dead zone and δ = 1 as in its
+    public implementations; the round trip as the delay is *proposed*.
+    """
+    change = _log_power(measures, delta) - _log_power(before, delta)
+    return 2.0 * ((change > dead_zone).astype(float) - (change < -dead_zone).astype(float))
+
+
+def drinc(measures: Measures, before: Measures, *, delta: float = 1.0) -> FloatArray:
+    """TCP-Drinc: the change of a utility, within ±1.
+
+    clip(U − U_before, −1, 1), U = ln(x) − δ·ln(RTT), x the throughput in Mb/s, RTT the mean in ms.
+
+    Source: *proposed* for Xiao, Mao, Tugnait, "TCP-Drinc", IEEE Access 2019, whose own formula is
+    not public. A difference of potentials leaves the order of policies as U has it.
+    """
+    change = _log_power(measures, delta) - _log_power(before, delta)
+    return np.clip(change, -1.0, 1.0)
+
+
+def learningcc(measures: Measures, before: Measures) -> FloatArray:
+    """LearningCC: bandwidth over delay, (kb/s) / ms.
+
+    Source: LearningCC's reward of an arm, Bw / srtt. Here Bw is the throughput of the interval, not
+    a single delivery-rate sample, and the round trip its mean.
+    """
+    return measures.throughput_mbps * 1e3 / np.maximum(measures.rtt_ms, MIN_DELAY_MS)
+
+
+def pcc_allegro(measures: Measures, before: Measures) -> FloatArray:
+    """PCC Allegro: T·s(L − 0.05) − x·L, s(y) = 1 / (1 + e^(100·y)).
+
+    T is the throughput and x the sending rate, both in Mb/s, L the loss ratio.
+
+    Source: Dong et al., "PCC: Re-architecting Congestion Control for Consistent High Performance",
+    NSDI 2015.
+    """
+    loss = measures.loss_ratio
+    tolerance = 1.0 / (1.0 + np.exp(100.0 * (loss - 0.05)))
+    return measures.throughput_mbps * tolerance - measures.sent_mbps * loss
+
+
+def vivace(measures: Measures, before: Measures) -> FloatArray:
+    """PCC Vivace: x^0.9 − 900·x·dRTT/dT − 11.35·x·L.
+
+    x is the sending rate in Mb/s, dRTT/dT the slope of the round trips (taken for 0 below 0.01 in
+    size), L the loss ratio.
+
+    Source: Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018.
+    """
+    rate = measures.sent_mbps
+    slope = np.where(np.abs(measures.rtt_slope) < 0.01, 0.0, measures.rtt_slope)
+    return rate**0.9 - 900.0 * rate * slope - 11.35 * rate * measures.loss_ratio
+
+
+def aurora(measures: Measures, before: Measures, *, scale: float = 1e-3) -> FloatArray:
+    """Aurora: (10·throughput − 1000·latency − 2000·loss) / 1000.
+
+    Throughput in packets of 1500 bytes per second, latency the mean round trip in seconds, loss a
+    ratio.
+
+    Source: Jay et al., "A Deep Reinforcement Learning Perspective on Internet Congestion Control",
+    ICML 2019; packet size and scale as in its published training environment.
+    """
+    packets = measures.throughput_mbps * (1e6 / PACKET_BITS)
+    gain = 10.0 * packets - 1e3 * (measures.rtt_ms * 1e-3) - 2e3 * measures.loss_ratio
+    return gain * scale
+
+
+def orca(
+    measures: Measures, before: Measures, *, loss_weight: float = 5.0, margin: float = 1.25
+) -> FloatArray:
+    """Orca: power with a penalty for losses, relative to the best so far.
+
+    (thr − ζ·l) / thr_max · min(1, β·d_min / d), thr the throughput and l the lost rate in Mb/s,
+    thr_max the highest throughput of the flow in the episode, d the smoothed round trip, d_min the
+    flow's least. Up to 1; negative where losses prevail.
+
+    Source: Abbasloo, Yen, Chao, "Classic Meets Modern: a Pragmatic Learning-Based Congestion
+    Control for the Internet", SIGCOMM 2020; ζ = 5 and β = 1.25 as in its published code, whose
+    normalisation by running moments is left out.
+    """
+    power = measures.throughput_mbps - loss_weight * measures.lost_mbps
+    best = np.maximum(measures.throughput_max_mbps, 1e-3)
+    delay = np.where(measures.srtt_ms > 0.0, measures.srtt_ms, measures.rtt_ms)
+    ratio = margin * measures.flow_min_rtt_ms / np.maximum(delay, MIN_DELAY_MS)
+    return power / best * np.minimum(ratio, 1.0)
+
+
+def drl_cc(measures: Measures, before: Measures) -> FloatArray:
+    """DRL-CC: ln(g), g the flow's goodput in Mb/s, at least 0.01.
+
+    The paper's reward is the sum over all flows of a host; sum over the agents for it.
+
+    Source: Xu et al., "Experience-Driven Congestion Control", IEEE JSAC 37(6), 2019. The floor is
+    *proposed*.
+    """
+    return np.log(np.maximum(measures.throughput_mbps, 0.01))
+
+
+REWARDS: Mapping[str, Reward] = MappingProxyType(
+    {
+        function.__name__: cast("Reward", function)
+        for function in (
+            aurora,
+            drinc,
+            drl_cc,
+            learningcc,
+            orca,
+            pcc_allegro,
+            q_tcp,
+            rl_tcp,
+            vivace,
+        )
+    }
+)
+"""every reward by name"""
+
+
+def find(reward: str | Reward, beside: Path | None = None) -> Reward:
+    """A reward function by its name, from a file, or itself.
+
+    Args:
+        reward: a name of `REWARDS`, `file.py:function` (the file is executed, as `import` would),
+            or a function.
+        beside: folder in which the file is looked for after the current one.
+
+    Raises:
+        TrainingError: if there is no such reward, file or function.
+        Exception: whatever the file itself raises.
+    """
+    if not isinstance(reward, str):
+        if not callable(reward):
+            raise TrainingError(f"reward = {reward!r}: allowed: {_allowed()}, or a function")
+        return reward
+    known = REWARDS.get(reward.replace("-", "_"))
+    if known is not None:
+        return known
+    file, _, name = reward.rpartition(":")
+    if not file.endswith(".py"):
+        raise TrainingError(f"reward = {reward!r}: allowed: {_allowed()}")
+    for path in (Path(file).expanduser(), (beside or Path()) / file):
+        if path.is_file():
+            return _load(reward, path.resolve(), name)
+    raise TrainingError(f"reward = {reward!r}: no file {file}, neither here nor in {beside or '.'}")
+
+
+def _load(reward: str, path: Path, name: str) -> Reward:
+    module_name = f"ackademy_reward_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    module = sys.modules.get(module_name)
+    if module is None:
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        assert spec is not None  # the name ends in .py
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module  # dataclasses look their module up while it loads
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[module_name]
+            raise
+    function = getattr(module, name, None)
+    if not callable(function):
+        own = [key for key, value in vars(module).items() if _is_own_function(value, module_name)]
+        raise TrainingError(
+            f"reward = {reward!r}: no function {name} in {path}; it has: {', '.join(own) or 'none'}"
+        )
+    return cast("Reward", function)
+
+
+def _is_own_function(value: object, module_name: str) -> bool:
+    return callable(value) and getattr(value, "__module__", "") == module_name
+
+
+def _allowed() -> str:
+    return f"{', '.join(REWARDS)}, or file.py:function"
+
+
+def _throughput(measures: Measures) -> FloatArray:
+    """In Mb/s, at least a packet per interval, so that it has a logarithm."""
+    packet = PACKET_BITS / (np.maximum(measures.duration_s, SHORTEST_S) * 1e6)
+    return np.maximum(measures.throughput_mbps, packet)
+
+
+def _log_power(measures: Measures, delta: float) -> FloatArray:
+    delay = np.maximum(measures.rtt_ms, MIN_DELAY_MS)
+    return np.log(_throughput(measures)) - delta * np.log(delay)

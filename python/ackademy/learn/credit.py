@@ -1,0 +1,155 @@
+"""Delayed credit: which reward belongs to which decision (TCP-Drinc's experience buffer).
+
+A decision changes the packets that are sent after it, and those are acknowledged a round trip
+later, when the next decision has long been made. So a decision waits here with what was seen
+when it was made, until the slot of packets sent under it closes and the next decision of the
+same agent is due. Then (X_t, a_t, reward of the packets of slot t, X_{t+1}) is complete.
+
+Agents decide at times of their own. What follows a decision is always the next one of the *same*
+agent, however many others decide in between, so a discount counts decisions of one agent.
+
+The end of an episode is that of the time we gave it, not of the connection: no transition is
+final. The one or two decisions whose slot did not close before it are dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ackademy.learn.school import F32, F64, I64, Actions, Bools, School
+
+DEPTH = 8
+"""decisions of one agent that may be open at once; two are, since a slot closes after 2 srtt"""
+
+
+@dataclass(frozen=True, slots=True)
+class Transitions:
+    """Completed decisions, in the order in which they were completed."""
+
+    observation: F32
+    """shape (m, history, features)"""
+    action: Actions
+    """shape (m,) or (m, action_size)"""
+    reward: F32
+    """shape (m,)"""
+    following: F32
+    """shape (m, history, features): what the same agent saw at its next decision"""
+    log_probability: F32
+    """shape (m,): of the action when it was chosen"""
+    stream: I64
+    """shape (m,): the agent, as `simulation * agents + agent`"""
+    place: I64
+    """shape (m,): one more per decision of a stream; a new episode leaves a gap"""
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    def __getitem__(self, chosen: slice) -> Transitions:
+        return Transitions(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+    @classmethod
+    def joined(cls, parts: list[Transitions]) -> Transitions:
+        """All of them, one behind the other."""
+        columns = ([getattr(part, name) for part in parts] for name in cls.__slots__)
+        return cls(*(np.concatenate(column) for column in columns))
+
+
+class Ledger:
+    """The open decisions of all agents."""
+
+    def __init__(self, school: School) -> None:
+        n, agents, history, features = school.observation.shape
+        self._agents = agents
+        size = () if school.n_choices else (school.action_size,)
+        dtype = np.int64 if school.n_choices else np.float32
+        cells = (n * agents, DEPTH)
+        self._number = np.full(cells, -1, np.int64)
+        self._observation = np.zeros((*cells, history, features), np.float32)
+        self._action: Actions = np.zeros((*cells, *size), dtype)
+        self._log_probability = np.zeros(cells, np.float32)
+        self._value = np.zeros(cells, np.float32)
+        self._closed = np.zeros(cells, np.bool_)
+        self._first_place = np.zeros(n * agents, np.int64)
+        self._complete: list[tuple[I64, I64]] = []
+
+    def open(self, school: School, actions: Actions, log_probability: F32 | None = None) -> None:
+        """Note the decisions that are due and what was decided; to be called before `step`.
+
+        Args:
+            school: as it stands, decisions due.
+            actions: shape (n, agents) or (n, agents, action_size).
+            log_probability: shape (n, agents), of the actions.
+        """
+        streams = np.flatnonzero(school.due & ~school.over[:, None])
+        number = school.decision.reshape(-1)[streams]
+        place = number % DEPTH
+        self._number[streams, place] = number
+        self._closed[streams, place] = False
+        self._observation[streams, place] = _flat(school.observation)[streams]
+        self._action[streams, place] = _flat(actions)[streams]
+        if log_probability is not None:
+            self._log_probability[streams, place] = log_probability.reshape(-1)[streams]
+        self._note(streams, number - 1)
+
+    def close(self, school: School, rewards: F64, paid_for: I64) -> Transitions:
+        """Give the slots that closed with this step their rewards; to be called after `step`.
+
+        Args:
+            school: as it stands.
+            rewards: shape (n, agents).
+            paid_for: shape (n, agents): number of the decision each is for; -1: no reward.
+
+        Returns:
+            Every transition completed since the last call.
+        """
+        streams = np.flatnonzero(paid_for >= 0)
+        number = paid_for.reshape(-1)[streams]
+        known = self._number[streams, number % DEPTH] == number
+        streams, number = streams[known], number[known]
+        self._value[streams, number % DEPTH] = rewards.reshape(-1)[streams]
+        self._closed[streams, number % DEPTH] = True
+        self._note(streams, number)
+        done = self._take()
+        self._forget(np.repeat(school.over, self._agents))
+        return done
+
+    def _note(self, streams: I64, number: I64) -> None:
+        """Note which of these decisions have both their reward and their successor."""
+        here, there = number % DEPTH, (number + 1) % DEPTH
+        ready = (
+            (number >= 0)
+            & (self._number[streams, here] == number)
+            & self._closed[streams, here]
+            & (self._number[streams, there] == number + 1)
+        )
+        if ready.any():
+            self._complete.append((streams[ready], number[ready]))
+
+    def _take(self) -> Transitions:
+        empty = np.zeros(0, np.int64)
+        streams = np.concatenate([empty, *(streams for streams, _ in self._complete)])
+        number = np.concatenate([empty, *(number for _, number in self._complete)])
+        self._complete = []
+        here, there = number % DEPTH, (number + 1) % DEPTH
+        return Transitions(
+            observation=self._observation[streams, here],
+            action=self._action[streams, here],
+            reward=self._value[streams, here],
+            following=self._observation[streams, there],
+            log_probability=self._log_probability[streams, here],
+            stream=streams,
+            place=self._first_place[streams] + number,
+        )
+
+    def _forget(self, ended: Bools) -> None:
+        """Drop what is open of the episodes that have ended."""
+        self._first_place[ended] += self._number[ended].max(axis=1, initial=-1) + 2
+        self._number[ended] = -1
+        self._closed[ended] = False
+
+
+def _flat(array: Actions | F32) -> Actions | F32:
+    """Streams in place of simulations and agents."""
+    return array.reshape(-1, *array.shape[2:])

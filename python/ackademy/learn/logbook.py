@@ -1,0 +1,148 @@
+"""What a training tells while it runs: the rows of its curve, TensorBoard, and its checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ackademy.errors import TrainingError
+from ackademy.learn import journal
+from ackademy.learn.journal import Checkpoint
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""told how many of how many episodes are done"""
+CHECKPOINT_S = 30.0
+"""between checkpoints, at least; *proposed*: a killed training loses about as much"""
+
+
+def quiet(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+class Means:
+    """Means of named values since the last row."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str, values: npt.NDArray[np.floating] | float) -> None:
+        """Take in values; none is fine."""
+        array = np.asarray(values, np.float64)
+        self._sums[name] = self._sums.get(name, 0.0) + float(array.sum())
+        self._counts[name] = self._counts.get(name, 0) + array.size
+
+    def take(self) -> dict[str, float]:
+        """The means, 0 where there was no value; begins anew."""
+        means = {name: total / max(1, self._counts[name]) for name, total in self._sums.items()}
+        self.clear()
+        return means
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._sums, self._counts = {}, {}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a training keeps what it needs to go on after a kill."""
+
+    folder: Path
+    recipe: str
+    """names what is learnt from what: a checkpoint of another one is refused"""
+    resume: bool = False
+    checkpoint_s: float = CHECKPOINT_S
+
+
+class Logbook:
+    """The curve of one training.
+
+    Args:
+        columns: of the curve.
+        place: where checkpoints and TensorBoard's files go; `None`: nowhere.
+        progress: told about episodes.
+
+    Raises:
+        TrainingError: if there is a checkpoint to resume from that does not fit.
+    """
+
+    def __init__(
+        self, columns: tuple[str, ...], place: Place | None = None, progress: Progress = quiet
+    ) -> None:
+        self.columns, self.progress = columns, progress
+        self.rows: list[tuple[float, ...]] = []
+        self.resumed: Checkpoint | None = None
+        self._place = place
+        self._board: SummaryWriter | None = None
+        self._kept_at = time.monotonic()
+        if place is None:
+            return
+        if place.resume:
+            self.resumed = journal.load(place.folder, place.recipe)
+        else:
+            journal.discard(place.folder)
+        if self.resumed is not None:
+            self.rows = _rows(self.resumed.curve, columns)
+        self._board = _board(place.folder / "tensorboard", self.rows)
+
+    def row(self, values: Mapping[str, float]) -> None:
+        """Add a row; the first column is TensorBoard's step."""
+        row = tuple(float(values.get(name, 0.0)) for name in self.columns)
+        self.rows.append(row)
+        if self._board is not None:
+            for name, value in zip(self.columns[1:], row[1:], strict=True):
+                self._board.add_scalar(f"train/{name}", value, int(row[0]))
+
+    def keep(
+        self,
+        step: int,
+        state: Mapping[str, int],
+        arrays: Callable[[], Mapping[str, npt.NDArray[np.generic]]],
+    ) -> None:
+        """Write a checkpoint if it is time; to be called right behind a row."""
+        if self._place is None or time.monotonic() - self._kept_at < self._place.checkpoint_s:
+            return
+        if self._board is not None:
+            self._board.flush()
+        whole = {"recipe": self._place.recipe, "step": step, **state}
+        journal.save(Checkpoint(whole, arrays(), self.csv()), self._place.folder, step)
+        self._kept_at = time.monotonic()
+
+    def csv(self) -> str:
+        """The curve: the same training gives the same text."""
+        lines = [",".join(self.columns)]
+        lines += [",".join(f"{value:.7g}" for value in row) for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def close(self) -> None:
+        """Write out what TensorBoard still holds."""
+        if self._board is not None:
+            self._board.close()
+
+
+def _rows(text: str, columns: tuple[str, ...]) -> list[tuple[float, ...]]:
+    head, *lines = text.splitlines()
+    if tuple(head.split(",")) != columns:
+        raise TrainingError(f"checkpoint: columns {head}: allowed: {','.join(columns)}")
+    return [tuple(float(value) for value in line.split(",")) for line in lines]
+
+
+def _board(folder: Path, rows: list[tuple[float, ...]]) -> SummaryWriter:
+    """TensorBoard's writer; what it holds behind the last row is hidden."""
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError as error:
+        raise TrainingError(
+            "training needs tensorboardX: install the extra with `pip install 'ackademy[train]'`"
+        ) from error
+    step = int(rows[-1][0]) + 1 if rows else None
+    return SummaryWriter(str(folder), purge_step=step)

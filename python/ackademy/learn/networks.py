@@ -1,0 +1,133 @@
+"""A policy's network: from its list of layers to a Flax module, and to its tensors and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import flax.linen as nn
+import jax
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import safetensors.numpy
+from jax import Array
+
+from ackademy.errors import TrainingError
+from ackademy.learn.layers import Layer, Shape, shapes_through
+
+Weights: TypeAlias = dict[str, Array]
+"""by the name of the tensor: `layers.{i}.{part}`"""
+Tensors: TypeAlias = dict[str, npt.NDArray[np.float32]]
+"""the same outside of JAX"""
+
+
+class Network(nn.Module):
+    """The layers one behind the other; its parameters have the names of the tensors."""
+
+    layers: tuple[Layer, ...]
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """Outputs, shape (batch, outputs), of observations (batch, history, features)."""
+        for index, layer in enumerate(self.layers):
+            parts = {
+                part: self.param(tensor_name(index, part), begin, shape)
+                for part, (shape, begin) in layer.parts(x.shape[1:]).items()
+            }
+            x = layer(parts, x)
+        return x
+
+
+def tensor_name(index: int, part: str) -> str:
+    """How a tensor is called in `weights.safetensors`."""
+    return f"layers.{index}.{part}"
+
+
+def tensor_shapes(layers: Sequence[Layer], entering: Shape) -> dict[str, Shape]:
+    """Every tensor that these layers have, and its shape.
+
+    Args:
+        layers: one behind the other.
+        entering: (history, features) of the observation.
+    """
+    shapes = shapes_through(layers, entering)
+    return {
+        tensor_name(index, part): shape
+        for index, layer in enumerate(layers)
+        for part, (shape, _) in layer.parts(shapes[index]).items()
+    }
+
+
+def begin(layers: Sequence[Layer], entering: Shape, key: Array) -> Weights:
+    """Weights to begin with: He-uniform, orthogonal where recurrent, biases 0."""
+    shapes_through(layers, entering)
+    first = jax.jit(Network(tuple(layers)).init)  # one compilation, not one per operation
+    made = first(key, np.zeros((1, *entering), np.float32))
+    weights: Weights = dict(made["params"]) if "params" in made else {}
+    return weights
+
+
+def apply(layers: Sequence[Layer], weights: Mapping[str, Array], x: Array) -> Array:
+    """Outputs of a batch of observations; to be traced, or called through `jitted`."""
+    out: Array = Network(tuple(layers)).apply({"params": dict(weights)}, x)
+    return out
+
+
+@partial(jax.jit, static_argnums=0)
+def jitted(layers: tuple[Layer, ...], weights: Weights, x: Array) -> Array:
+    """`apply`, compiled once per list of layers and shape."""
+    return apply(layers, weights, x)
+
+
+def save(weights: Mapping[str, Array], path: Path) -> None:
+    """Write the tensors; the same weights give the same bytes."""
+    path.write_bytes(to_bytes(weights))
+
+
+def to_bytes(weights: Mapping[str, Array]) -> bytes:
+    """The tensors as safetensors, in the order of their names."""
+    tensors = {name: np.asarray(weights[name], np.float32) for name in sorted(weights)}
+    return safetensors.numpy.save({k: np.ascontiguousarray(v) for k, v in tensors.items()})
+
+
+def load(layers: Sequence[Layer], entering: Shape, path: Path) -> Weights:
+    """The tensors that these layers need.
+
+    Raises:
+        TrainingError: if the file cannot be read, or a tensor is missing, has another shape, or
+            holds a number that is not finite.
+    """
+    try:
+        tensors = safetensors.numpy.load(path.read_bytes())
+    except (OSError, safetensors.SafetensorError, ValueError, KeyError) as error:
+        raise TrainingError(f"{path}: {error}") from None
+    return checked(layers, entering, tensors, str(path))
+
+
+def checked(
+    layers: Sequence[Layer],
+    entering: Shape,
+    tensors: Mapping[str, npt.NDArray[np.generic]],
+    where: str,
+) -> Weights:
+    """These tensors as weights of these layers.
+
+    Raises:
+        TrainingError: as `load`.
+    """
+    weights: Weights = {}
+    for name, shape in tensor_shapes(layers, entering).items():
+        if name not in tensors:
+            raise TrainingError(f"{where}: {name} is missing: allowed: shape {shape}")
+        value = tensors[name]
+        if value.shape != shape or value.dtype != np.float32:
+            raise TrainingError(
+                f"{where}: {name}: {value.dtype} {value.shape}: allowed: float32 {shape}"
+            )
+        if not np.isfinite(value).all():
+            raise TrainingError(f"{where}: {name} holds a number that is not finite")
+        weights[name] = jax.numpy.asarray(value)
+    return weights

@@ -1,0 +1,362 @@
+"""Proximal policy optimisation (Schulman et al. 2017) over agents that decide at their own times.
+
+Decisions of one agent in one episode are a stream. `credit` completes them in order; advantages
+(GAE, Schulman et al. 2016) run along each stream, and where a stream is cut, by the end of its
+episode or of the batch, the value of what the agent saw next stands for the rest: an episode ends
+because its time is up.
+
+Continuous actions are Gaussian around the network's outputs, with a spread that is learnt but does
+not depend on the observation; what is sent to the flow is cut to [-1, 1], as the pilot would.
+A deployed policy answers with the outputs themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import optax
+from jax import Array, lax
+
+from ackademy.learn import networks
+from ackademy.learn.credit import Ledger, Transitions
+from ackademy.learn.journal import Journal, Replayed
+from ackademy.learn.layers import Dense, Layer
+from ackademy.learn.logbook import Logbook, Means
+from ackademy.learn.networks import Weights
+from ackademy.learn.school import F32, F64, I64, Actions, Cashier, School
+
+COLUMNS = (
+    "decisions",
+    "episodes",
+    "updates",
+    "reward",
+    "throughput_mbps",
+    "rtt_ms",
+    "loss_ratio",
+    "entropy",
+    "policy_loss",
+    "value_loss",
+    "explained",
+    "divergence",
+    "clipped",
+)
+"""of the curve: counters, then means since the row before"""
+ACTING, LEARNING = 1, 2
+"""purposes of random numbers"""
+Parameters: TypeAlias = dict[str, Any]
+"""`policy` and `value`: weights; `log_std`: shape (action_size,)"""
+LOG_ROOT = 0.5 * float(np.log(2.0 * np.pi))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How to learn; defaults are *proposed*, near those of the paper's continuous tasks."""
+
+    episodes: int = 1_000
+    """to be finished, over all simulations"""
+    horizon: int = 8_192
+    """transitions per batch, over all agents"""
+    epochs: int = 8
+    """passes over a batch"""
+    minibatch: int = 512
+    """transitions per step of the optimiser; divides `horizon`"""
+    learning_rate: float = 3e-4
+    """Adam's"""
+    discount: float = 0.99
+    """per decision of one agent"""
+    trace: float = 0.95
+    """GAE's lambda"""
+    clip: float = 0.2
+    """how far the ratio of probabilities pays"""
+    entropy: float = 0.0
+    """weight of the bonus for entropy"""
+    value_weight: float = 0.5
+    """of the value's squared error"""
+    gradient_norm: float = 0.5
+    """longer gradients are shortened"""
+    spread: float = 0.5
+    """standard deviation of continuous actions at the beginning"""
+    reward_scale: float = 1.0
+    """factor of rewards before anything is learnt from them"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training left."""
+
+    weights: Weights
+    """of the policy"""
+    decisions: int
+    episodes: int
+    updates: int
+
+
+def train(
+    school: School,
+    cashier: Cashier,
+    layers: tuple[Layer, ...],
+    config: Config,
+    seed: int,
+    log: Logbook,
+) -> Trained:
+    """Learn until enough episodes are over.
+
+    The same seed gives the same weights on one machine, killed and resumed or not.
+
+    Args:
+        school: simulations, freshly reset; discrete or continuous actions.
+        cashier: pays what they did.
+        layers: of the policy; the value has the same ones with a single output.
+        config: how to learn.
+        seed: of the networks' first weights, of the actions and of the minibatches.
+        log: of columns `COLUMNS`.
+    """
+    learner = _Learner(layers, config, school, seed)
+    ledger, journal, means = Ledger(school), Journal(), Means()
+    past: Replayed | None = None
+    if (kept := log.resumed) is not None:
+        learner.restore(kept.counter("updates"), kept.arrays)
+        past = Replayed(kept.counter("step"), kept.arrays)
+    waiting: list[Transitions] = []
+    decisions = episodes = taken = 0
+
+    while episodes < config.episodes:
+        if past is not None and journal.steps < past.steps:
+            actions, log_probability = past.next(school)
+        else:
+            rng = np.random.default_rng((seed, ACTING, journal.steps))
+            actions, log_probability = learner.act(school, rng)
+        journal.add(school, actions, log_probability)
+        ledger.open(school, actions, log_probability)
+        decisions += int(school.due.sum())
+        school.step(actions if school.n_choices else np.clip(actions, -1.0, 1.0))
+        rewards = cashier.pay()
+        done = ledger.close(school, rewards, cashier.paid_for)
+        note(means, school, done)
+        episodes += int(school.over.sum())
+        school.progress = min(1.0, episodes / config.episodes)
+        waiting.append(done)
+
+        while sum(map(len, waiting)) >= config.horizon:
+            whole = Transitions.joined(waiting)
+            batch, waiting = whole[: config.horizon], [whole[config.horizon :]]
+            taken += 1
+            if taken <= learner.updates:
+                means.clear()  # learnt from before the checkpoint
+                continue
+            for name, value in learner.learn(batch, seed).items():
+                means.add(name, value)
+            counters = {"decisions": decisions, "episodes": episodes, "updates": learner.updates}
+            log.row({**counters, **means.take()})
+            if sum(map(len, waiting)) < config.horizon:
+                log.keep(
+                    journal.steps,
+                    {"updates": learner.updates},
+                    lambda: {**learner.arrays(), **journal.arrays()},
+                )
+            log.progress(min(episodes, config.episodes), config.episodes)
+
+    return Trained(learner.parameters["policy"], decisions, episodes, learner.updates)
+
+
+def note(means: Means, school: School, done: Transitions) -> None:
+    """Take in what the flows that are due have measured, and the rewards that became known."""
+    rows = school.measures[school.due]
+    means.add("reward", done.reward)
+    means.add("throughput_mbps", rows[:, 4])
+    means.add("rtt_ms", rows[:, 6])
+    means.add("loss_ratio", rows[:, 5])
+
+
+def advantages(
+    batch: Transitions, value: F32, following: F32, discount: float, trace: float
+) -> F64:
+    """Generalised advantages along each stream.
+
+    Args:
+        batch: shape (m,), in any order.
+        value: shape (m,): of what was seen when deciding.
+        following: shape (m,): of what the same agent saw next.
+        discount: per decision.
+        trace: lambda; 0: one step only.
+
+    Returns:
+        Shape (m,).
+    """
+    order = np.lexsort((batch.place, batch.stream))
+    surprise = (batch.reward + discount * following - value).astype(np.float64)[order]
+    stream, place = batch.stream[order], batch.place[order]
+    goes_on = np.zeros(len(order), np.bool_)
+    goes_on[:-1] = (stream[1:] == stream[:-1]) & (place[1:] == place[:-1] + 1)
+    sums, later = surprise.tolist(), 0.0
+    for i in range(len(sums) - 1, -1, -1):
+        later = sums[i] + (discount * trace * later if goes_on[i] else 0.0)
+        sums[i] = later
+    out = np.empty(len(order))
+    out[order] = sums
+    return out
+
+
+class _Learner:
+    """Policy, value and optimiser."""
+
+    def __init__(
+        self, layers: tuple[Layer, ...], config: Config, school: School, seed: int
+    ) -> None:
+        self.updates = 0
+        self._layers, self._config = layers, config
+        self._value_layers = (*layers[:-1], Dense(1))
+        entering = school.observation.shape[2:]
+        policy_key, value_key = jax.random.split(jax.random.key(seed))
+        policy = networks.begin(layers, entering, policy_key)
+        # Every action is about as likely at first, whatever is seen.
+        last = networks.tensor_name(len(layers) - 1, "kernel")
+        policy[last] = 0.01 * policy[last]
+        self.parameters: Parameters = {
+            "policy": policy,
+            "value": networks.begin(self._value_layers, entering, value_key),
+            "log_std": jnp.full(school.action_size, np.log(config.spread), jnp.float32),
+        }
+        self._optimiser = _optimiser(config).init(self.parameters)
+
+    def act(self, school: School, rng: np.random.Generator) -> tuple[Actions, F32]:
+        """An action for every agent that is due, and its log-probability; 0 elsewhere."""
+        due = school.due
+        outputs = self._outputs(school.observation[due], len(due))
+        log_probability = np.zeros(due.shape, np.float32)
+        if school.n_choices:
+            shifted = outputs - outputs.max(axis=1, keepdims=True)
+            logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+            chosen = (logs + rng.gumbel(size=logs.shape)).argmax(axis=1)
+            choices = np.zeros(due.shape, np.int64)
+            choices[due] = chosen
+            log_probability[due] = np.take_along_axis(logs, chosen[:, None], axis=1)[:, 0]
+            return choices, log_probability
+        log_std = np.asarray(self.parameters["log_std"])
+        noise = rng.standard_normal((len(outputs), school.action_size), np.float32)
+        values = np.zeros((*due.shape, school.action_size), np.float32)
+        values[due] = outputs[:, : school.action_size] + np.exp(log_std) * noise
+        log_probability[due] = (-0.5 * noise**2 - log_std - LOG_ROOT).sum(axis=1)
+        return values, log_probability
+
+    def _outputs(self, seen: F32, width: int) -> F32:
+        """The policy's outputs, in padded slices of one shape: XLA compiles one per shape."""
+        parts = []
+        for start in range(0, len(seen), width):
+            part = seen[start : start + width]
+            padded = np.zeros((width, *part.shape[1:]), np.float32)
+            padded[: len(part)] = part
+            weights = self.parameters["policy"]
+            outputs = networks.jitted(self._layers, weights, jnp.asarray(padded))
+            parts.append(np.asarray(outputs)[: len(part)])
+        units = self._layers[-1].output((1,))[-1]
+        return np.concatenate(parts) if parts else np.zeros((0, units), np.float32)
+
+    def learn(self, batch: Transitions, seed: int) -> dict[str, F32 | float]:
+        """Some epochs over a batch; returns what the curve shows of them."""
+        config = self._config
+        value = self._values(batch.observation)
+        scaled = Transitions(
+            batch.observation, batch.action, batch.reward * np.float32(config.reward_scale),
+            batch.following, batch.log_probability, batch.stream, batch.place,
+        )  # fmt: skip
+        following = self._values(batch.following)
+        advantage = advantages(scaled, value, following, config.discount, config.trace)
+        wanted = advantage + value
+        rng = np.random.default_rng((seed, LEARNING, self.updates))
+        order = np.stack([rng.permutation(config.horizon) for _ in range(config.epochs)])
+        columns = (batch.observation, batch.action, batch.log_probability, advantage, wanted)
+        self.parameters, self._optimiser, told = _update(
+            self._layers, self._value_layers, config, self.parameters, self._optimiser,
+            tuple(jnp.asarray(c, None if c is batch.action else jnp.float32) for c in columns),
+            jnp.asarray(order.reshape(-1, config.minibatch)),
+        )  # fmt: skip
+        self.updates += 1
+        spread = float(np.var(wanted))
+        explained = 1.0 - float(np.var(wanted - value)) / spread if spread > 0.0 else 0.0
+        return {"explained": explained, **{name: np.asarray(v) for name, v in told.items()}}
+
+    def _values(self, seen: F32) -> F32:
+        weights = self.parameters["value"]
+        return np.asarray(networks.jitted(self._value_layers, weights, jnp.asarray(seen)))[:, 0]
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """For a checkpoint."""
+        leaves = jax.tree.leaves((self.parameters, self._optimiser))
+        return {f"learner.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+
+    def restore(self, updates: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from a checkpoint."""
+        self.updates = updates
+        leaves, structure = jax.tree.flatten((self.parameters, self._optimiser))
+        kept = [jnp.asarray(arrays[f"learner.{i}"]) for i in range(len(leaves))]
+        self.parameters, self._optimiser = jax.tree.unflatten(structure, kept)
+
+
+def _optimiser(config: Config) -> optax.GradientTransformation:
+    return optax.chain(
+        optax.clip_by_global_norm(config.gradient_norm), optax.adam(config.learning_rate, eps=1e-5)
+    )
+
+
+def _log_probability_and_entropy(
+    outputs: Array, log_std: Array, action: Array
+) -> tuple[Array, Array]:
+    """Of actions under a policy's outputs; discrete if the actions are whole numbers."""
+    if jnp.issubdtype(action.dtype, jnp.integer):
+        logs = jax.nn.log_softmax(outputs)
+        chosen = jnp.take_along_axis(logs, action[:, None], axis=1)[:, 0]
+        return chosen, -(jnp.exp(logs) * logs).sum(axis=1)
+    noise = (action - outputs[:, : action.shape[1]]) / jnp.exp(log_std)
+    chosen = (-0.5 * noise**2 - log_std - LOG_ROOT).sum(axis=1)
+    return chosen, jnp.broadcast_to((log_std + 0.5 + LOG_ROOT).sum(), chosen.shape)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _update(
+    layers: tuple[Layer, ...],
+    value_layers: tuple[Layer, ...],
+    config: Config,
+    parameters: Parameters,
+    optimiser: Any,  # noqa: ANN401  # Optax's state, a tree of arrays
+    columns: tuple[Array, ...],
+    order: Array,
+) -> tuple[Parameters, Any, dict[str, Array]]:
+    """A step of the optimiser for each row of `order`, which holds places in the batch."""
+
+    def loss(parameters: Parameters, rows: tuple[Array, ...]) -> tuple[Array, dict[str, Array]]:
+        observation, action, before, advantage, wanted = rows
+        outputs = networks.apply(layers, parameters["policy"], observation)
+        now, entropy = _log_probability_and_entropy(outputs, parameters["log_std"], action)
+        value = networks.apply(value_layers, parameters["value"], observation)[:, 0]
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        ratio = jnp.exp(now - before)
+        held = jnp.clip(ratio, 1.0 - config.clip, 1.0 + config.clip)
+        policy_loss = -jnp.minimum(ratio * advantage, held * advantage).mean()
+        value_loss = 0.5 * jnp.square(value - wanted).mean()
+        total = policy_loss + config.value_weight * value_loss - config.entropy * entropy.mean()
+        told = {
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "entropy": entropy.mean(),
+            "divergence": (ratio - 1.0 - (now - before)).mean(),
+            "clipped": (jnp.abs(ratio - 1.0) > config.clip).mean(),
+        }
+        return total, told
+
+    def step(carry: Any, places: Array) -> tuple[Any, dict[str, Array]]:  # noqa: ANN401
+        parameters, optimiser = carry
+        rows = tuple(column[places] for column in columns)
+        gradient, told = jax.grad(loss, has_aux=True)(parameters, rows)
+        change, optimiser = _optimiser(config).update(gradient, optimiser, parameters)
+        return (optax.apply_updates(parameters, change), optimiser), told
+
+    (parameters, optimiser), told = lax.scan(step, (parameters, optimiser), order)
+    return parameters, optimiser, told

@@ -1,0 +1,260 @@
+"""`ackademy train drinc` and `ackademy train ppo`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ackademy.errors import TrainingError
+from ackademy.report.numbers import significant
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackademy.learn import logbook
+    from ackademy.train import deep
+    from ackademy.train.deep import Pupil
+
+INTERRUPTED = 130
+
+RecipeFile = Annotated[
+    Path | None, typer.Option(help="Another recipe file.", metavar="FILE", show_default=False)
+]
+Scenario = Annotated[
+    Path | None, typer.Option(help="Train on this scenario instead.", metavar="FILE")
+]
+Distribution = Annotated[
+    Path | None,
+    typer.Option(help="Train on this distribution of scenarios instead.", metavar="FILE"),
+]
+Learner = Annotated[
+    list[str] | None,
+    typer.Option(help="Pattern of the flows that learn, where not all do.", metavar="PATTERN"),
+]
+Reward = Annotated[
+    str | None, typer.Option(help="A name, or file.py:function.", metavar="REWARD")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Of everything; the recipe's by default.")]
+Episodes = Annotated[int | None, typer.Option(min=1, help="The recipe's by default.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A short one, to see that all works.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed one was.")]
+Threads = Annotated[int, typer.Option(min=0, help="For simulations; 0: one per core.")]
+Engine = Annotated[
+    Literal["local", "ray"], typer.Option(help="Simulate here, or on a Ray cluster.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
+]
+Work = Annotated[Path, typer.Option(help="Where checkpoints and TensorBoard's files go.")]
+
+
+def drinc_command(
+    out: Annotated[Path, typer.Option(help="The policy's folder.")] = Path("policies/tcp_drinc"),
+    recipe: RecipeFile = None,
+    scenario: Scenario = None,
+    distribution: Distribution = None,
+    learner: Learner = None,
+    reward: Reward = None,
+    seed: Seed = None,
+    episodes: Episodes = None,
+    quick: Quick = False,
+    resume: Resume = False,
+    threads: Threads = 0,
+    engine: Engine = "local",
+    address: Address = None,
+    work: Work = Path("runs"),
+) -> None:
+    """Train a TCP-Drinc-style agent by deep Q-learning with delayed credit.
+
+    Examples:
+        ackademy train drinc
+
+        ackademy train drinc --quick --out mine
+
+        ackademy train drinc --scenario scenarios/cellular.toml --reward mine.py:patient --out mine
+    """
+    asked = Asked("drinc", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
+                  episodes, quick)  # fmt: skip
+    _train(asked, out, resume=resume, threads=threads, on=(engine, address), work=work)
+
+
+def ppo_command(
+    out: Annotated[Path, typer.Option(help="The policy's folder.")] = Path("policies/aurora_mixed"),
+    recipe: RecipeFile = None,
+    scenario: Scenario = None,
+    distribution: Distribution = None,
+    learner: Learner = None,
+    reward: Reward = None,
+    seed: Seed = None,
+    episodes: Episodes = None,
+    quick: Quick = False,
+    resume: Resume = False,
+    threads: Threads = 0,
+    engine: Engine = "local",
+    address: Address = None,
+    work: Work = Path("runs"),
+) -> None:
+    """Train a small policy with Aurora's observation by proximal policy optimisation.
+
+    Examples:
+        ackademy train ppo
+
+        ackademy train ppo --quick --out mine
+
+        ackademy train ppo --distribution distributions/pcc_rl.toml --reward aurora --out mine
+    """
+    asked = Asked("ppo", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
+                  episodes, quick)  # fmt: skip
+    _train(asked, out, resume=resume, threads=threads, on=(engine, address), work=work)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command line asks for; `command` says it again."""
+
+    name: Literal["drinc", "ppo"]
+    recipe: Path | None
+    scenario: Path | None
+    distribution: Path | None
+    learners: tuple[str, ...]
+    reward: str | None
+    seed: int | None
+    episodes: int | None
+    quick: bool
+
+    def command(self, out: Path) -> str:
+        """The command that makes the same policy."""
+        options = {
+            "--recipe": self.recipe,
+            "--scenario": self.scenario,
+            "--distribution": self.distribution,
+            "--reward": self.reward,
+            "--seed": self.seed,
+            "--episodes": self.episodes,
+        }
+        words = ["ackademy", "train", self.name]
+        words += [w for k, v in options.items() if v is not None for w in (k, str(v))]
+        words += [w for pattern in self.learners for w in ("--learner", pattern)]
+        words += ["--quick"] * self.quick
+        return shlex.join([*words, "--out", str(out)])
+
+
+def recipe_file(name: Literal["drinc", "ppo"]) -> Path:
+    """The recipe of a command: in `recipes`, here, above, or in the source checkout.
+
+    Raises:
+        TrainingError: if there is none.
+    """
+    file = {"drinc": "drinc.toml", "ppo": "aurora_mixed.toml"}[name]
+    here = Path.cwd()
+    for root in (here, *here.parents, Path(__file__).resolve().parents[3]):
+        if (path := root / "recipes" / file).is_file():
+            return path
+    raise TrainingError(f"no recipes/{file} here: name a recipe with --recipe")
+
+
+def _train(
+    asked: Asked,
+    out: Path,
+    *,
+    resume: bool,
+    threads: int,
+    on: tuple[Literal["local", "ray"], str | None],
+    work: Path,
+) -> None:
+    if asked.scenario is not None and asked.distribution is not None:
+        raise TrainingError("--scenario and --distribution: allowed: one of them")
+    try:
+        from ackademy.train import deep, deep_card, deep_recipe
+    except ImportError as error:
+        raise TrainingError(
+            f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
+            "extra with `pip install 'ackademy[train]'`"
+        ) from None
+    recipe = deep.with_changes(
+        deep_recipe.read(asked.recipe or recipe_file(asked.name), quick=asked.quick),
+        source=asked.scenario or asked.distribution,
+        learners=asked.learners,
+        reward=asked.reward,
+        seed=asked.seed,
+        episodes=asked.episodes,
+    )
+    wanted = {"drinc": "dqn", "ppo": "ppo"}[asked.name]
+    if recipe.learner != wanted:
+        raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: {wanted}")
+    console = Console()
+    folder = work / "train" / asked.name / out.name
+    with _simulations(on, threads) as make, _bar(console, out.name) as progress:
+        try:
+            pupil = deep.train(recipe, make, folder, resume=resume, progress=progress)
+        except KeyboardInterrupt:
+            message = f"interrupted; go on with --resume from what is kept in {folder}"
+            Console(stderr=True).print(message, style="red", soft_wrap=True)
+            raise typer.Exit(INTERRUPTED) from None
+    judged = deep_card.write(pupil, out, asked.command(out))
+    _tell(console, pupil, judged, out)
+
+
+@contextmanager
+def _simulations(
+    on: tuple[Literal["local", "ray"], str | None], threads: int
+) -> Iterator[deep.Opener]:
+    from ackademy.train import deep
+
+    engine, address = on
+    if engine == "local":
+        if address is not None:
+            raise TrainingError("--address: allowed: with --engine ray")
+        yield deep.here(threads)
+        return
+    from ackademy.train import ray_school
+
+    with ray_school.cluster(address):
+        yield ray_school.on_ray()
+
+
+@contextmanager
+def _bar(console: Console, name: str) -> Iterator[logbook.Progress]:
+    """Episodes in a bar in a terminal; elsewhere a line now and then."""
+    if not console.is_terminal:
+        tenths: set[int] = set()
+
+        def line(done: int, total: int) -> None:
+            if (tenth := 10 * done // total) not in tenths:
+                tenths.add(tenth)
+                console.print(f"{name}: {done} of {total} episodes", highlight=False)
+
+        yield line
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(f"{name}: episodes", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _tell(console: Console, pupil: Pupil, judged: pl.DataFrame, out: Path) -> None:
+    table = Table(title=f"{out.name} beside others", title_justify="left", title_style="bold")
+    heads = ("scenario", "controller", "Mb/s", "utilisation", "delay ms", "loss", "Jain")
+    for head in heads:
+        table.add_column(head, justify="left" if head in heads[:2] else "right")
+    for row in judged.iter_rows(named=True):
+        numbers = ("throughput_mbps", "utilisation", "delay_ms", "loss_ratio", "jain")
+        shown = ["–" if row[n] is None else significant(row[n], 3) for n in numbers]
+        table.add_row(row["scenario"], row["controller"], *shown)
+    console.print(table)
+    console.print(
+        f"{pupil.episodes} episodes, {pupil.decisions} decisions, {pupil.updates} updates, "
+        f"{pupil.packets / 1e6:.1f} million packets; {pupil.wall_s:.0f} s, "
+        f"{pupil.cpu_s:.0f} s of CPU\npolicy: {out}",
+        highlight=False,
+        soft_wrap=True,
+    )

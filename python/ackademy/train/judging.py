@@ -1,0 +1,108 @@
+"""What a policy does beside known controllers, on scenarios it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ackademy import _core
+from ackademy.envs.opening import Source
+from ackademy.metrics import jain_index
+from ackademy.run import measure, simulate
+from ackademy.train.deep import learning_entries
+
+RIVALS = ("cubic", "new_reno")
+N_SEEDS = 24
+FIRST_SEED = 1_000_001
+"""of those that are judged: episodes of a training have seeds of 64 random bits"""
+COLUMNS = ("scenario", "controller", "runs", "throughput_mbps", "utilisation", "delay_ms",
+           "loss_ratio", "jain", "fallbacks")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One run under one controller; means over the flows that learn, or that stand for them."""
+
+    scenario: str
+    controller: str
+    throughput_mbps: float
+    utilisation: float
+    """of the busiest link, by all flows"""
+    delay_ms: float
+    """round trip above the empty path"""
+    loss_ratio: float
+    jain: float
+    """of the flows' throughputs; nan for one alone"""
+    fallbacks: int
+    """flows that were handed over to CUBIC"""
+
+
+def judge(
+    source: Source, learners: tuple[str, ...], folder: Path, *, seeds: int = N_SEEDS
+) -> pl.DataFrame:
+    """Run a policy and its rivals on the same scenarios.
+
+    Args:
+        source: a distribution, drawn from at the end of training; or a scenario.
+        learners: patterns of the entries that the controllers govern.
+        folder: of the policy.
+        seeds: how many scenarios are drawn, or how often the one is run.
+
+    Returns:
+        A row per name of scenario and controller, columns `COLUMNS`.
+    """
+    rows: list[Judged] = []
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        is_drawn = isinstance(source, _core.Distribution)
+        scenario = source.draw(seed, 1.0) if isinstance(source, _core.Distribution) else source
+        name = scenario.name.rpartition("-")[0] if is_drawn else scenario.name
+        for cc in ("policy", *RIVALS):
+            rows.append(_run(name, scenario, learners, cc, folder, seed))
+    return _table(rows)
+
+
+def _run(
+    name: str,
+    scenario: _core.Scenario,
+    learners: tuple[str, ...],
+    cc: str,
+    folder: Path,
+    seed: int,
+) -> Judged:
+    params: dict[str, float | str] = {"policy": str(folder)} if cc == "policy" else {}
+    entries = learning_entries(scenario, learners)
+    governed = scenario.with_controller(cc, params, entries)
+    tables = simulate(governed, seed, 0.0)
+    metrics = measure(tables)
+    flows = metrics.flows.filter(pl.Series(_governed(scenario, entries)))
+    throughput = flows["throughput_mbps"].to_numpy()
+    counters = tables.counters.filter(pl.col("name") == "fallbacks")
+    return Judged(
+        scenario=name,
+        controller=cc,
+        throughput_mbps=float(throughput.mean()),
+        utilisation=float(np.max(metrics.links["utilisation"].to_numpy())),
+        delay_ms=float(np.nanmean(flows["delay_ms"].to_numpy())),
+        loss_ratio=float(flows["loss_ratio"].to_numpy().mean()),
+        jain=jain_index(throughput) if throughput.size > 1 else float("nan"),
+        fallbacks=int(counters["value"].sum()),
+    )
+
+
+def _governed(scenario: _core.Scenario, entries: Sequence[str]) -> list[bool]:
+    """Which flows are of these entries: those that change their controller with it."""
+    one, other = (scenario.with_controller(cc, {}, entries).controllers for cc in RIVALS)
+    return [a != b for a, b in zip(one, other, strict=True)]
+
+
+def _table(rows: Sequence[Judged]) -> pl.DataFrame:
+    fields = {name: [getattr(row, name) for row in rows] for name in Judged.__slots__}
+    frame = pl.DataFrame(fields).with_columns(pl.col("jain").fill_nan(None))
+    means = [pl.col(n).mean() for n in COLUMNS[3:-1]]
+    grouped = frame.group_by("scenario", "controller", maintain_order=True)
+    table = grouped.agg(pl.len().alias("runs"), *means, pl.col("fallbacks").sum())
+    return table.sort("scenario", maintain_order=True).select(COLUMNS)
