@@ -28,10 +28,12 @@ from ackademy.trials import Entrant, Score, Trial
 CARD, PAGE = "card.toml", "CARD.md"
 FORMAT = 1
 BEGIN, END = "<!-- card.toml -->", "<!-- end of card.toml -->"
-COUNTS = ("sent_packets", "dropped_packets", "delivered_bytes")
+COUNTS = ("sent_packets", "dropped_packets", "delivered_bytes", "fallbacks")
 """of all flows under the policy together, in each run"""
 HEADLINE = ("share", "rtt_ratio", "loss_ratio", "utility")
 BASELINES = ("cubic", "new_reno")
+DECIMALS = 6
+"""of a mean in the file"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +182,12 @@ def read(folder: Path) -> Card | None:
 def in_markdown(card: Card) -> str:
     """What `CARD.md` shows between its marks."""
     fixed = card.fixed
-    seeds = f"seeds {', '.join(map(str, fixed.seeds))}"
+    several = "s" if len(fixed.seeds) > 1 else ""
+    seeds = f"seed{several} {', '.join(map(str, fixed.seeds))}"
+    runs = f"{len(fixed.seeds)} run{several} of {fixed.duration_s:g} s ({seeds})"
     lines = [
         BEGIN,
-        f"On `{fixed.source}`, {len(fixed.seeds)} runs of {fixed.duration_s:g} s ({seeds}); means:",
+        f"On `{fixed.source}`, {runs}; means:",
         "",
         "| controller | share of the link, % | RTT / empty RTT | loss, % | utility |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -246,19 +250,21 @@ def _run(trial: Trial, own: Entrant, duration_s: float, scratch: Path) -> Ran:
     globs = [glob if glob.endswith("*") else f"{glob}*" for glob in chosen]
     mine = [any(fnmatchcase(name, glob) for glob in globs) for name in flows["flow"]]
     flows = flows.filter(pl.Series(mine))
+    score = trials.score_of(flows, tables.links, tables.counters, duration_s)
     return Ran(
         seed=trial.seed,
         scenario=trial.name,
-        counts=tuple(int(flows[key].sum()) for key in COUNTS),
-        score=trials.score_of(flows, tables.links, duration_s),
+        counts=(*(int(flows[key].sum()) for key in COUNTS[:-1]), score.fallbacks),
+        score=score,
     )
 
 
 def _means(ran: Sequence[Ran]) -> dict[str, float]:
     values = {key: np.array([getattr(one.score, key) for one in ran]) for key in HEADLINE}
-    return {key: float(np.nanmean(own)) if own.size else math.nan for key, own in values.items()}
+    # As the file has them, so that what is read again is what was made.
+    return {key: round(float(np.nanmean(own)), DECIMALS) for key, own in values.items()}
 
 
 def _decimal(value: float) -> str:
-    """Six decimals: logarithms may differ in their last bits between machines."""
-    return f"{value:.6f}" if math.isfinite(value) else "nan"
+    """Few decimals: logarithms may differ in their last bits between machines."""
+    return f"{value:.{DECIMALS}f}" if math.isfinite(value) else "nan"

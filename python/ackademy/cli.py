@@ -275,7 +275,7 @@ def gap_command(
         ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/drinc
     """
     console = Console()
-    settings = _settings(param, cc)
+    settings = batches.settings(param, cc)
     found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]

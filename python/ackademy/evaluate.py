@@ -31,6 +31,7 @@ COLUMNS = (
     "rtt_ratio",
     "loss_ratio",
     "jain",
+    "fallbacks",
     "utility",
 )
 """numbers of a score that are shown, in order"""
@@ -98,12 +99,21 @@ def trained_on(folder: Path, seed: int, runs: int) -> Source:
         AckademyError: if it does not say, or what it names is not there.
     """
     made = TomlTable.read(folder / trials.POLICY_FILE).table("made")
-    for key, read in (("distribution", of_distribution), ("scenario", of_scenario)):
-        named = made.values.get(key)
-        if isinstance(named, str) and named:
-            return read(_found(named, folder), seed, runs)
-    allowed = "--distribution FILE or --scenario FILE, since [made] names neither"
-    raise AckademyError(f"{folder / trials.POLICY_FILE}: allowed: {allowed}")
+    named, digest = made.values.get("trained_on"), made.values.get("distribution_digest", "")
+    if not isinstance(named, str) or not named:
+        allowed = "--distribution FILE or --scenario FILE, since [made] has no trained_on"
+        raise AckademyError(f"{folder / trials.POLICY_FILE}: allowed: {allowed}")
+    path = _found(named, "distributions" if digest else "scenarios", folder)
+    return of_distribution(path, seed, runs) if digest else of_scenario(path, seed, runs)
+
+
+def has_changed(folder: Path, source: Source) -> bool:
+    """Whether a distribution that a policy was trained on is another one by now."""
+    described = folder / trials.POLICY_FILE
+    made = TomlTable.read(described).table("made").values if described.is_file() else {}
+    known = made.get("distribution_digest", "")
+    is_same_file = made.get("trained_on") == Path(source.origin).name
+    return bool(known and source.digest and is_same_file and known != source.digest)
 
 
 def cells(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Cell]:
@@ -191,12 +201,13 @@ def _result(group: str, name: str, own: list[Score], policy: list[Score]) -> Res
     return Result(group, name, tuple(own), {c: mean(c) for c in COLUMNS}, t_interval(gains))
 
 
-def _found(named: str, folder: Path) -> Path:
-    """A file that a policy names: from here, or from a folder above the policy's."""
-    for root in (Path(), *folder.resolve().parents):
-        if (path := root / named).is_file():
-            return path
+def _found(named: str, kind: str, folder: Path) -> Path:
+    """The file that a policy was trained on: here, or in a folder above the policy's."""
+    for root in (Path(), *folder.resolve().parents, Path(__file__).resolve().parents[2]):
+        for path in (root / named, root / kind / named):
+            if path.is_file():
+                return path
     raise AckademyError(
-        f"{folder / trials.POLICY_FILE}: [made] names {named!r}: allowed: a file that is there; "
-        "or give --distribution or --scenario"
+        f"{folder / trials.POLICY_FILE}: made.trained_on = {named!r}: allowed: a file here or in "
+        f"{kind}; or give --distribution or --scenario"
     )

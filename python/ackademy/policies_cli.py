@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ackademy import batches, cards, engines, evaluate, trials, zoo
+from ackademy import batches, cards, engines, evaluate, terminal, trials, zoo
 from ackademy.cards import FixedSet
 from ackademy.errors import AckademyError
 from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
@@ -20,8 +20,8 @@ from ackademy.report.page import write
 from ackademy.toml_table import TomlTable
 
 RUNS, REPORTS = Path("runs"), Path("reports")
-CARD_SEEDS, CARD_S = (1, 2, 3, 4), 20.0
-"""the fixed set of a card: seeds, and seconds of each run (proposed)"""
+CARD_S = 20.0
+"""of each run of a card (proposed)"""
 
 
 def eval_command(
@@ -40,11 +40,17 @@ def eval_command(
         list[str] | None,
         typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Of each: draws, or seeds.")] = 40,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of each: draws, or seeds; 40, or a card's 4 by default."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the first; the others follow.")] = FIRST_SEED,
     card: Annotated[
         bool, typer.Option("--card", help="Write card.toml and CARD.md of the fixed set instead.")
     ] = False,
+    card_s: Annotated[
+        float, typer.Option(min=1.0, help="Seconds of each run of a new card.")
+    ] = CARD_S,
     html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core.")] = None,
     out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
@@ -65,8 +71,13 @@ def eval_command(
         raise AckademyError("eval: allowed: --scenario or --distribution, and not both")
     folder = Path(policy)
     if card:
-        _write_card(folder, scenario, flows, distribution, console)
+        fixed = _fixed_set(
+            folder, scenario, flows, distribution, (tuple(range(1, 1 + (runs or 4))), card_s)
+        )
+        cards.write(folder, cards.make(folder, fixed, Path()))
+        console.print(f"card: {folder / cards.CARD}, {folder / cards.PAGE}", highlight=False)
         return
+    runs = runs or 40
     if scenario:
         source = evaluate.of_scenario(scenario, seed, runs, flows)
     elif distribution:
@@ -81,8 +92,10 @@ def eval_command(
     engine = engines.local(jobs or engines.core_count())
     batch = batches.run(evaluate.cells(source, entrants, cells), cells, engine, console, "runs")
     found = evaluate.results(source, entrants, cells)
-    for table in _tables(source, found):
+    for table in _tables(source, found, console):
         console.print(table)
+    if evaluate.has_changed(folder, source):
+        console.print(f"{source.origin} has changed since this policy was trained on it")
     named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-")
     page = html or REPORTS / named
     described = folder / trials.POLICY_FILE
@@ -113,27 +126,17 @@ def zoo_command(
         raise AckademyError(f"{folder}: allowed: a folder with policies in it")
     found = zoo.models(folder)
     table = Table(title=f"policies in {folder}", title_justify="left", title_style="bold")
-    for head in (
-        "name",
-        "controller",
-        "observes, does",
-        "learned",
-        "trained by",
-        "on its set",
-        "flies",
-    ):
+    table.add_column("name", no_wrap=True)
+    for head in ("what it is", "trained by", "on its card's set"):
         table.add_column(head, overflow="fold")
+    table.add_column("flies")
     for model in found:
-        size = f"{model.parameters:,} numbers\n{model.size_bytes / 1024:.0f} KiB".replace(",", " ")
-        table.add_row(
-            model.name,
-            model.controller,
-            "\n".join(part for part in (model.about, model.observes, model.acts) if part),
-            size,
-            model.trained,
-            _headline(model),
-            "[red]no[/]" if model.fault else "[green]yes[/]",
-        )
+        size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
+        what = (f"{model.controller}: {model.about}", f"sees {model.observes}", model.acts, size)
+        flies = "[red]no[/]" if model.fault else "[green]yes[/]"
+        told = "\n".join(part for part in what if part)
+        table.add_row(model.name, told, model.trained, _headline(model), flies)
+        table.add_section()
     console.print(table)
     for model in found:
         if model.fault:
@@ -151,35 +154,36 @@ def _headline(model: zoo.Model) -> str:
     )
 
 
-def _write_card(
-    folder: Path, scenario: Path | None, flows: str, distribution: Path | None, console: Console
-) -> None:
-    """Run the fixed set of the policy's card, the old one if it has one and none is given."""
+def _fixed_set(
+    folder: Path,
+    scenario: Path | None,
+    flows: str,
+    distribution: Path | None,
+    how: tuple[tuple[int, ...], float],
+) -> FixedSet:
+    """What a card is to hold: the old card's set if there is one and no other is asked for."""
     old = cards.read(folder)
-    if scenario or distribution:
-        path = scenario or distribution
-        fixed = FixedSet(str(path), distribution is not None, flows, CARD_SEEDS, CARD_S)
-    elif old is not None:
-        fixed = old.fixed
-    else:
-        source = evaluate.trained_on(folder, 1, 1)
-        fixed = FixedSet(source.origin, bool(source.digest), flows, CARD_SEEDS, CARD_S)
-    cards.write(folder, cards.make(folder, fixed, Path()))
-    console.print(f"card: {folder / cards.CARD}, {folder / cards.PAGE}", highlight=False)
+    if distribution:
+        return FixedSet(str(distribution), True, flows, *how)
+    if scenario:
+        return FixedSet(str(scenario), False, flows, *how)
+    if old is not None:
+        return old.fixed
+    source = evaluate.trained_on(folder, 1, 1)
+    return FixedSet(source.origin, bool(source.digest), flows, *how)
 
 
-def _tables(source: Source, found: Sequence[Result]) -> list[Table]:
+def _tables(source: Source, found: Sequence[Result], console: Console) -> list[Table]:
     tables = []
     for group in dict.fromkeys(own.scenario for own in found):
         rows = [own for own in found if own.scenario == group]
+        numbers = {
+            "\n".join(report.HEADS[column]).rstrip(): [report.cell(own, column) for own in rows]
+            for column in COLUMNS
+        }
+        gains = ["–" if index == 0 else with_interval(own.gain) for index, own in enumerate(rows)]
+        numbers["gain of\nthe policy"] = gains
         title = f"{group or source.origin}, {len(rows[0].scores)} runs"
-        table = Table(title=title, title_justify="left", title_style="bold")
-        table.add_column("controller", no_wrap=True)
-        for column in COLUMNS:
-            table.add_column("\n".join(report.HEADS[column]).rstrip(), justify="right")
-        table.add_column("gain of\nthe policy", justify="right")
-        for index, own in enumerate(rows):
-            gain = "–" if index == 0 else with_interval(own.gain)
-            table.add_row(own.entrant, *(report.cell(own, column) for column in COLUMNS), gain)
-        tables.append(table)
+        names = {"controller": [own.entrant for own in rows]}
+        tables += terminal.fitting(title, names, numbers, console)
     return tables

@@ -73,6 +73,8 @@ class Score:
     """its packets that were dropped over those sent, [0, 1]"""
     jain: float
     """fairness of its flows' throughputs, (0, 1]; 1 for one flow"""
+    fallbacks: int
+    """of its flows, those that a guard of their policy handed over to another controller"""
     utility: float
     """ln share − ln rtt_ratio: 0 for the whole link at the empty path's round trip, else below"""
 
@@ -169,12 +171,16 @@ def score(trial: Trial, own: Cell, folder: Path) -> Score:
     """
     flows = experiments.read(folder, own, "summary")
     links = experiments.read(folder, own, "links")
+    counters = experiments.read(folder, own, "counters")
     globs = [glob if glob.endswith("*") else f"{glob}*" for glob in trial.learners]
     mine = [any(fnmatchcase(name, glob) for glob in globs) for name in flows["flow"]]
-    return score_of(flows.filter(pl.Series(mine)), links, trial.scenario.duration_s)
+    flows = flows.filter(pl.Series(mine))
+    return score_of(flows, links, counters, trial.scenario.duration_s)
 
 
-def score_of(flows: pl.DataFrame, links: pl.DataFrame, duration_s: float) -> Score:
+def score_of(
+    flows: pl.DataFrame, links: pl.DataFrame, counters: pl.DataFrame, duration_s: float
+) -> Score:
     """From the tables of a run, its flows chosen and measured."""
     capacity_mbps = float(links["capacity_bytes"].cast(pl.Float64).min() or 0.0)  # type: ignore[arg-type]
     capacity_mbps *= 8e-6 / duration_s
@@ -185,6 +191,7 @@ def score_of(flows: pl.DataFrame, links: pl.DataFrame, duration_s: float) -> Sco
     delay = _mean(delays["delay_ms"])
     ratio = _mean(1.0 + delays["delay_ms"] / delays["base_rtt_ms"])
     sent = float(flows["sent_packets"].sum())
+    fell = (pl.col("name") == "fallbacks") & pl.col("flow").is_in(flows["flow"].implode())
     return Score(
         throughput_mbps=throughput,
         share=share,
@@ -192,6 +199,7 @@ def score_of(flows: pl.DataFrame, links: pl.DataFrame, duration_s: float) -> Sco
         rtt_ratio=ratio,
         loss_ratio=float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
         jain=jain_index(flows["throughput_mbps"].to_numpy()) if flows.height else math.nan,
+        fallbacks=int(counters.filter(fell)["value"].sum()),
         utility=utility(share, ratio),
     )
 

@@ -49,7 +49,7 @@ class Model:
     def trained(self) -> str:
         """How, in a line."""
         parts = [str(self.made.get("command", "unknown"))]
-        for key in ("distribution", "reward", "steps", "updates", "seed"):
+        for key in ("trained_on", "reward", "decisions", "updates", "seed"):
             if key in self.made:
                 parts.append(f"{key} {self.made[key]}")
         return ", ".join(parts)

@@ -18,11 +18,12 @@ from ackademy.report.plot import Axis, Frame, thin
 PER_CENT = frozenset({"share", "loss_ratio"})
 HEADS: Mapping[str, tuple[str, str]] = {
     "throughput_mbps": ("throughput", "Mb/s"),
-    "share": ("share of the link", "%"),
-    "delay_ms": ("queueing delay", "ms"),
-    "rtt_ratio": ("RTT / empty RTT", ""),
+    "share": ("share", "%"),
+    "delay_ms": ("delay", "ms"),
+    "rtt_ratio": ("RTT ratio", ""),
     "loss_ratio": ("loss", "%"),
     "jain": ("Jain", ""),
+    "fallbacks": ("fallbacks", ""),
     "utility": ("utility", ""),
 }
 """label and unit of each column"""
@@ -67,8 +68,9 @@ def page(
         facts=facts,
     )
     lead = (
-        "Means over runs with half their 95 % interval. Throughput is of the entrant's flows "
-        "together. Utility is ln share − ln (RTT / empty RTT), 0 at best; gain is the policy's "
+        "Means over runs with half their 95 % interval. Throughput and share of the narrowest "
+        "link are of the entrant's flows together, the RTT ratio is over the "
+        "empty path's. Utility is ln share − ln (RTT / empty RTT), 0 at best; gain is the policy's "
         "minus the other's, run by run."
     )
     tables = [
@@ -157,12 +159,13 @@ def _plane(
 
 
 def _curve(path: Path) -> Markup | None:
-    """The second number of a CSV file over its first: what a trainer logs over its steps."""
+    """The reward over the first number of a CSV file: what a trainer logs over its decisions."""
     lines = path.read_text(encoding="utf-8").splitlines()
     names = lines[0].split(",") if lines else []
     rows = [line.split(",") for line in lines[1:]]
     try:
-        values = np.array([[float(row[0]), float(row[1])] for row in rows], np.float64)
+        column = names.index("reward")
+        values = np.array([[float(row[0]), float(row[column])] for row in rows], np.float64)
     except (ValueError, IndexError):
         return None
     if values.shape[0] < 2 or not np.isfinite(values).any():
@@ -171,8 +174,8 @@ def _curve(path: Path) -> Markup | None:
     low, high = float(np.nanmin(y)), float(np.nanmax(y))
     room = 0.05 * (high - low) or 1.0
     frame = Frame(
-        Axis(float(x.min()), float(x.max()), names[0]), Axis(low - room, high + room, names[1])
+        Axis(float(x.min()), float(x.max()), names[0]), Axis(low - room, high + room, names[column])
     )
     line = element("path", class_="stroke s1", d=frame.line(*thin(x, y, N_POINTS)))
-    drawing = frame.draw([line], label=f"{names[1]} over {names[0]}", class_="figure")
+    drawing = frame.draw([line], label=f"{names[column]} over {names[0]}", class_="figure")
     return element("figure", drawing, class_="panel drawn")
