@@ -14,7 +14,20 @@ import pytest
 
 import ackademy
 
-COMMANDS = ("run", "compare", "gap", "reproduce", "report", "list", "schema", "peers")
+COMMANDS = (
+    "run",
+    "compare",
+    "gap",
+    "reproduce",
+    "report",
+    "list",
+    "schema",
+    "peers",
+    "draw",
+    "generalise",
+    "eval",
+    "zoo",
+)
 
 
 def start(*words: str | Path, cwd: Path) -> subprocess.Popen[str]:

@@ -27,6 +27,7 @@ from ackademy import (
     kinds,
     league,
     papers,
+    policies_cli,
     terminal,
     terminal_gap,
     terminal_league,
@@ -274,7 +275,7 @@ def gap_command(
         ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/drinc
     """
     console = Console()
-    settings = _settings(param, cc)
+    settings = batches.settings(param, cc)
     found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
@@ -437,6 +438,8 @@ def trace(
 app.command("peers")(peers_module.peers)
 app.command("draw")(distributions.draw_command)
 app.command("generalise")(generalise_cli.generalise_command)
+app.command("eval")(policies_cli.eval_command)
+app.command("zoo")(policies_cli.zoo_command)
 app.add_typer(train_cli.app, name="train")
 
 

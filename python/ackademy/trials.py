@@ -17,7 +17,9 @@ import polars as pl
 from ackademy import _core, controllers, distributions, experiments
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
+from ackademy.metrics import jain_index
 from ackademy.run import Params
+from ackademy.toml_table import TomlTable
 
 POLICY_FILE = "policy.toml"
 """makes a folder a policy"""
@@ -69,6 +71,10 @@ class Score:
     """mean round trip over that of the empty path, from 1; `nan` without a sample"""
     loss_ratio: float
     """its packets that were dropped over those sent, [0, 1]"""
+    jain: float
+    """fairness of its flows' throughputs, (0, 1]; 1 for one flow"""
+    fallbacks: int
+    """of its flows, those that a guard of their policy handed over to another controller"""
     utility: float
     """ln share − ln rtt_ratio: 0 for the whole link at the empty path's round trip, else below"""
 
@@ -90,16 +96,34 @@ def entrant(word: str, params: Params = {}) -> Entrant:  # noqa: B006  # a mappi
 
     Raises:
         ControllerError: if the word is a folder without a policy in it.
+        ExperimentError: if its `policy.toml` cannot be read.
     """
     folder = Path(word)
     if folder.is_dir():
-        if not (folder / POLICY_FILE).is_file():
-            raise ControllerError(f"{word}: allowed: a folder with {POLICY_FILE}, or a controller")
-        settings = {**params, "policy": str(folder)}
-        return Entrant(folder.resolve().name, "policy", tuple(settings.items()))
+        return Entrant(folder.resolve().name, *of_folder(folder, params))
     name = controllers.canonical(word)
     known = next((Path(str(value)).name for key, value in params.items() if key == "policy"), "")
     return Entrant(f"{name} {known}".rstrip(), name, tuple(params.items()))
+
+
+def of_folder(
+    folder: Path,
+    params: Params = {},  # noqa: B006  # a mapping, not changed
+) -> tuple[str, tuple[tuple[str, float | str], ...]]:
+    """The controller that flies the policy in a folder, and its settings.
+
+    Raises:
+        ControllerError: if there is no policy in it.
+        ExperimentError: if its `policy.toml` cannot be read.
+    """
+    if not (folder / POLICY_FILE).is_file():
+        raise ControllerError(f"{folder}: allowed: a folder with {POLICY_FILE}, or a controller")
+    described = TomlTable.read(folder / POLICY_FILE)
+    if "forest" in described.values:
+        forest = str(folder / described.string("forest"))
+        settings = {"policy": forest, "threshold": described.number("threshold"), **params}
+        return described.string("controller"), tuple(settings.items())
+    return "policy", tuple({**params, "policy": str(folder)}.items())
 
 
 def drawn(
@@ -147,12 +171,16 @@ def score(trial: Trial, own: Cell, folder: Path) -> Score:
     """
     flows = experiments.read(folder, own, "summary")
     links = experiments.read(folder, own, "links")
+    counters = experiments.read(folder, own, "counters")
     globs = [glob if glob.endswith("*") else f"{glob}*" for glob in trial.learners]
     mine = [any(fnmatchcase(name, glob) for glob in globs) for name in flows["flow"]]
-    return score_of(flows.filter(pl.Series(mine)), links, trial.scenario.duration_s)
+    flows = flows.filter(pl.Series(mine))
+    return score_of(flows, links, counters, trial.scenario.duration_s)
 
 
-def score_of(flows: pl.DataFrame, links: pl.DataFrame, duration_s: float) -> Score:
+def score_of(
+    flows: pl.DataFrame, links: pl.DataFrame, counters: pl.DataFrame, duration_s: float
+) -> Score:
     """From the tables of a run, its flows chosen and measured."""
     capacity_mbps = float(links["capacity_bytes"].cast(pl.Float64).min() or 0.0)  # type: ignore[arg-type]
     capacity_mbps *= 8e-6 / duration_s
@@ -163,12 +191,15 @@ def score_of(flows: pl.DataFrame, links: pl.DataFrame, duration_s: float) -> Sco
     delay = _mean(delays["delay_ms"])
     ratio = _mean(1.0 + delays["delay_ms"] / delays["base_rtt_ms"])
     sent = float(flows["sent_packets"].sum())
+    fell = (pl.col("name") == "fallbacks") & pl.col("flow").is_in(flows["flow"].implode())
     return Score(
         throughput_mbps=throughput,
         share=share,
         delay_ms=delay,
         rtt_ratio=ratio,
         loss_ratio=float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
+        jain=jain_index(flows["throughput_mbps"].to_numpy()) if flows.height else math.nan,
+        fallbacks=int(counters.filter(fell)["value"].sum()),
         utility=utility(share, ratio),
     )
 

@@ -1,0 +1,213 @@
+"""What a frozen policy achieves where it was trained, or on any scenario, beside others."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ackademy import _core, distributions, experiments, trials
+from ackademy.cells import Cell
+from ackademy.errors import AckademyError, ExperimentError
+from ackademy.intervals import Interval, t_interval
+from ackademy.metrics import FloatArray
+from ackademy.run import read_text
+from ackademy.toml_table import TomlTable
+from ackademy.trials import Entrant, Score, Trial
+
+FIRST_SEED = 1_000_001
+"""of the runs: far from the small seeds that people train and plot with"""
+COLUMNS = (
+    "throughput_mbps",
+    "share",
+    "delay_ms",
+    "rtt_ratio",
+    "loss_ratio",
+    "jain",
+    "fallbacks",
+    "utility",
+)
+"""numbers of a score that are shown, in order"""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a policy is tried on."""
+
+    origin: str
+    """the file of a distribution or of a scenario"""
+    about: str
+    digest: str
+    """of a distribution; empty for a scenario"""
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One entrant on all trials, or on those of one scenario of the distribution."""
+
+    scenario: str
+    """empty for all together"""
+    entrant: str
+    scores: tuple[Score, ...]
+    estimates: dict[str, Interval]
+    """mean over runs, by column"""
+    gain: Interval
+    """utility of the policy minus this entrant's, run by run"""
+
+    def values(self, column: str) -> FloatArray:
+        """Of one column, by run."""
+        return np.array([getattr(score, column) for score in self.scores], np.float64)
+
+
+def of_distribution(path: Path, seed: int, runs: int, progress: float = 1.0) -> Source:
+    """Scenarios drawn from a file, one per run.
+
+    Raises:
+        ScenarioError: if it cannot be read or is wrong.
+    """
+    read = distributions.read(path)
+    found = trials.drawn(read, seed, runs, progress)
+    return Source(str(path), " ".join(read.about.split()), read.digest, tuple(found))
+
+
+def of_scenario(path: Path, seed: int, runs: int, flows: str = "*") -> Source:
+    """One scenario with a seed per run, the policy on the flows that a glob names.
+
+    Raises:
+        ScenarioError: if it cannot be read, is wrong, or has no such flow.
+    """
+    scenario = _core.Scenario.parse(read_text(path), str(path))
+    if not any(fnmatchcase(name, flows) for name in scenario.entries):
+        allowed = ", ".join(scenario.entries)
+        raise ExperimentError(f"{path}: flow {flows!r}: allowed: {allowed}")
+    found = tuple(Trial(scenario, own, (flows,)) for own in range(seed, seed + runs))
+    return Source(str(path), "", "", found)
+
+
+def trained_on(folder: Path, seed: int, runs: int) -> Source:
+    """What the policy in a folder says that it was trained on.
+
+    Raises:
+        AckademyError: if it does not say, or what it names is not there.
+    """
+    made = TomlTable.read(folder / trials.POLICY_FILE).table("made")
+    named, digest = made.values.get("trained_on"), made.values.get("distribution_digest", "")
+    if not isinstance(named, str) or not named:
+        allowed = "--distribution FILE or --scenario FILE, since [made] has no trained_on"
+        raise AckademyError(f"{folder / trials.POLICY_FILE}: allowed: {allowed}")
+    path = _found(named, "distributions" if digest else "scenarios", folder)
+    return of_distribution(path, seed, runs) if digest else of_scenario(path, seed, runs)
+
+
+def has_changed(folder: Path, source: Source) -> bool:
+    """Whether a distribution that a policy was trained on is another one by now."""
+    described = folder / trials.POLICY_FILE
+    made = TomlTable.read(described).table("made").values if described.is_file() else {}
+    known = made.get("distribution_digest", "")
+    is_same_file = made.get("trained_on") == Path(source.origin).name
+    return bool(known and source.digest and is_same_file and known != source.digest)
+
+
+def cells(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Cell]:
+    """Every run."""
+    return [trials.cell(trial, own, folder) for trial in source.trials for own in entrants]
+
+
+def results(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Result]:
+    """All runs together, then by scenario of the distribution; the policy is the first entrant."""
+    scores: dict[str, dict[str, list[Score]]] = {}
+    for trial in source.trials:
+        own = {entrant.name: trials.cell(trial, entrant, folder) for entrant in entrants}
+        if not all(experiments.is_finished(folder, cell) for cell in own.values()):
+            continue
+        for name, cell in own.items():
+            score = trials.score(trial, cell, folder)
+            for group in ("", kind_of(trial, source)):
+                scores.setdefault(group, {}).setdefault(name, []).append(score)
+    several = len(scores) > 2
+    return [
+        _result(group, name, own, by_name[entrants[0].name])
+        for group, by_name in scores.items()
+        for name, own in by_name.items()
+        if not group or several
+    ]
+
+
+def kind_of(trial: Trial, source: Source) -> str:
+    """Which scenario of the distribution a trial was drawn from."""
+    return trial.name.rpartition("-")[0] if source.digest else trial.name
+
+
+def csv(source: Source, entrants: Sequence[Entrant], folder: Path) -> str:
+    """One row per run and entrant."""
+    rows = [
+        {
+            "scenario": trial.name,
+            "seed": trial.seed,
+            "entrant": own.name,
+            **asdict(trials.score(trial, cell, folder)),
+        }
+        for trial in source.trials
+        for own in entrants
+        if experiments.is_finished(folder, cell := trials.cell(trial, own, folder))
+    ]
+    buffer = io.StringIO()
+    pl.DataFrame(rows).write_csv(buffer, float_precision=6)
+    return buffer.getvalue()
+
+
+def as_json(
+    source: Source, entrants: Sequence[Entrant], found: Sequence[Result], command: str
+) -> str:
+    """What the report shows, for programs."""
+    described = {
+        "command": command,
+        "entrants": {own.name: own.words for own in entrants},
+        "tried_on": {"file": source.origin, "digest": source.digest},
+        "results": [
+            {
+                "scenario": own.scenario,
+                "entrant": own.entrant,
+                "runs": len(own.scores),
+                **{column: _bounds(own.estimates[column]) for column in COLUMNS},
+                "gain": _bounds(own.gain),
+            }
+            for own in found
+        ],
+    }
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def _bounds(interval: Interval) -> list[float | None]:
+    ends = (interval.value, interval.low, interval.high)
+    return [round(end, 6) if math.isfinite(end) else None for end in ends]
+
+
+def _result(group: str, name: str, own: list[Score], policy: list[Score]) -> Result:
+    def mean(column: str) -> Interval:
+        values = np.array([getattr(score, column) for score in own], np.float64)
+        values = values[np.isfinite(values)]
+        return t_interval(values) if values.size else Interval(math.nan, math.nan, math.nan)
+
+    gains = np.array([a.utility - b.utility for a, b in zip(policy, own, strict=True)])
+    return Result(group, name, tuple(own), {c: mean(c) for c in COLUMNS}, t_interval(gains))
+
+
+def _found(named: str, kind: str, folder: Path) -> Path:
+    """The file that a policy was trained on: here, or in a folder above the policy's."""
+    for root in (Path(), *folder.resolve().parents, Path(__file__).resolve().parents[2]):
+        for path in (root / named, root / kind / named):
+            if path.is_file():
+                return path
+    raise AckademyError(
+        f"{folder / trials.POLICY_FILE}: made.trained_on = {named!r}: allowed: a file here or in "
+        f"{kind}; or give --distribution or --scenario"
+    )

@@ -1,0 +1,189 @@
+"""`ackademy eval` and `ackademy zoo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ackademy import batches, cards, engines, evaluate, terminal, trials, zoo
+from ackademy.cards import FixedSet
+from ackademy.errors import AckademyError
+from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
+from ackademy.report import evaluation as report
+from ackademy.report.numbers import with_interval
+from ackademy.report.page import write
+from ackademy.toml_table import TomlTable
+
+RUNS, REPORTS = Path("runs"), Path("reports")
+CARD_S = 20.0
+"""of each run of a card (proposed)"""
+
+
+def eval_command(
+    policy: Annotated[str, typer.Argument(help="A policy's folder, or a controller.")],
+    scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
+    flows: Annotated[
+        str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")
+    ] = "*",
+    distribution: Annotated[
+        Path | None, typer.Option(help="Or on draws from this; by default what it trained on.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="Controllers or policies beside it, separated by commas.")
+    ] = "cubic,new_reno",
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of each: draws, or seeds; 40, or a card's 4 by default."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the first; the others follow.")] = FIRST_SEED,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write card.toml and CARD.md of the fixed set instead.")
+    ] = False,
+    card_s: Annotated[
+        float, typer.Option(min=1.0, help="Seconds of each run of a new card.")
+    ] = CARD_S,
+    html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core.")] = None,
+    out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
+) -> None:
+    """Try a frozen policy where it was trained, or elsewhere, beside other controllers.
+
+    Examples:
+        ackademy eval policies/drinc
+
+        ackademy eval policies/drinc --distribution distributions/mixed.toml --runs 100
+
+        ackademy eval policies/drinc --scenario scenarios/fair_share.toml --against cubic,vegas
+
+        ackademy eval policies/drinc --card
+    """
+    console = Console()
+    if scenario and distribution:
+        raise AckademyError("eval: allowed: --scenario or --distribution, and not both")
+    folder = Path(policy)
+    if card:
+        fixed = _fixed_set(
+            folder, scenario, flows, distribution, (tuple(range(1, 1 + (runs or 4))), card_s)
+        )
+        cards.write(folder, cards.make(folder, fixed, Path()))
+        console.print(f"card: {folder / cards.CARD}, {folder / cards.PAGE}", highlight=False)
+        return
+    runs = runs or 40
+    if scenario:
+        source = evaluate.of_scenario(scenario, seed, runs, flows)
+    elif distribution:
+        source = evaluate.of_distribution(distribution, seed, runs)
+    else:
+        source = evaluate.trained_on(folder, seed, runs)
+    own = trials.entrant(policy, batches.settings(param, policy))
+    others = tuple(trials.entrant(word.strip()) for word in against.split(",") if word.strip())
+    entrants = (own, *others)
+    trials.names_differ(entrants)
+    cells = out / "eval"
+    engine = engines.local(jobs or engines.core_count())
+    batch = batches.run(evaluate.cells(source, entrants, cells), cells, engine, console, "runs")
+    found = evaluate.results(source, entrants, cells)
+    for table in _tables(source, found, console):
+        console.print(table)
+    if evaluate.has_changed(folder, source):
+        console.print(f"{source.origin} has changed since this policy was trained on it")
+    named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-")
+    page = html or REPORTS / named
+    described = folder / trials.POLICY_FILE
+    made = TomlTable.read(described).table("made").values if described.is_file() else {}
+    curve = folder / "curve.csv"
+    text = report.page(source, found, made, curve if curve.is_file() else None, batches.command())
+    write(page, text)
+    write(page.with_suffix(".csv"), evaluate.csv(source, entrants, cells))
+    write(page.with_suffix(".json"), evaluate.as_json(source, entrants, found, batches.command()))
+    numbers = f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}"
+    console.print(numbers, highlight=False, soft_wrap=True)
+    console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+    batches.report_failures(batch)
+
+
+def zoo_command(
+    folder: Annotated[Path, typer.Argument(help="Where policies lie.")] = Path("policies"),
+) -> None:
+    """List the policies, with what their cards say, and fly each for two seconds.
+
+    The exit status is 1 if one cannot be flown.
+
+    Examples:
+        ackademy zoo
+    """
+    console = Console()
+    if not folder.is_dir():
+        raise AckademyError(f"{folder}: allowed: a folder with policies in it")
+    found = zoo.models(folder)
+    table = Table(title=f"policies in {folder}", title_justify="left", title_style="bold")
+    table.add_column("name", no_wrap=True)
+    for head in ("what it is", "trained by", "on its card's set"):
+        table.add_column(head, overflow="fold")
+    table.add_column("flies")
+    for model in found:
+        size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
+        what = (f"{model.controller}: {model.about}", f"sees {model.observes}", model.acts, size)
+        flies = "[red]no[/]" if model.fault else "[green]yes[/]"
+        told = "\n".join(part for part in what if part)
+        table.add_row(model.name, told, model.trained, _headline(model), flies)
+        table.add_section()
+    console.print(table)
+    for model in found:
+        if model.fault:
+            batches.fail(f"{model.name}: {model.fault}")
+    if any(model.fault for model in found):
+        raise typer.Exit(1)
+
+
+def _headline(model: zoo.Model) -> str:
+    if model.card is None:
+        return "no card.toml"
+    return "\n".join(
+        f"{name}: {100 * own['share']:.0f} %, RTT × {own['rtt_ratio']:.2f}"
+        for name, own in model.card.headline.items()
+    )
+
+
+def _fixed_set(
+    folder: Path,
+    scenario: Path | None,
+    flows: str,
+    distribution: Path | None,
+    how: tuple[tuple[int, ...], float],
+) -> FixedSet:
+    """What a card is to hold: the old card's set if there is one and no other is asked for."""
+    old = cards.read(folder)
+    if distribution:
+        return FixedSet(str(distribution), True, flows, *how)
+    if scenario:
+        return FixedSet(str(scenario), False, flows, *how)
+    if old is not None:
+        return old.fixed
+    source = evaluate.trained_on(folder, 1, 1)
+    return FixedSet(source.origin, bool(source.digest), flows, *how)
+
+
+def _tables(source: Source, found: Sequence[Result], console: Console) -> list[Table]:
+    tables = []
+    for group in dict.fromkeys(own.scenario for own in found):
+        rows = [own for own in found if own.scenario == group]
+        numbers = {
+            "\n".join(report.HEADS[column]).rstrip(): [report.cell(own, column) for own in rows]
+            for column in COLUMNS
+        }
+        gains = ["–" if index == 0 else with_interval(own.gain) for index, own in enumerate(rows)]
+        numbers["gain of\nthe policy"] = gains
+        title = f"{group or source.origin}, {len(rows[0].scores)} runs"
+        names = {"controller": [own.entrant for own in rows]}
+        tables += terminal.fitting(title, names, numbers, console)
+    return tables
