@@ -20,7 +20,9 @@ THROUGHPUT = 4
 class FakeSchool:
     """`n` simulations of `agents` agents, `TICKS` long; discrete or with one continuous value."""
 
-    def __init__(self, n: int = 4, agents: int = 2, *, seed: int = 0, discrete: bool = True) -> None:
+    def __init__(
+        self, n: int = 4, agents: int = 2, *, seed: int = 0, discrete: bool = True
+    ) -> None:
         self.observation: F32 = np.zeros((n, agents, HISTORY, FEATURES), np.float32)
         self.measures: F64 = np.zeros((n, agents, 17))
         self.credit: F64 = np.zeros((n, agents, 17))
@@ -38,6 +40,7 @@ class FakeSchool:
         self.reset()
 
     def reset(self, seed: int | None = None) -> None:
+        """Begin all episodes anew."""
         self._seed = self._seed if seed is None else seed
         self._episode = np.zeros(len(self.over), np.int64)
         for i in range(len(self.over)):
@@ -70,6 +73,7 @@ class FakeSchool:
         return 1.0 - (float(actions[i, j, 0]) - (context - 1.0)) ** 2
 
     def step(self, actions: Actions) -> None:
+        """Take the answers of those who are due and go on until others are."""
         self.steps += 1
         for i in range(len(self.over)):
             if self.over[i]:
