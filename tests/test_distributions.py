@@ -6,6 +6,7 @@ import math
 import time
 import tomllib
 from collections import Counter
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def test_every_draw_is_a_scenario_and_repeats(name: str, progress: float) -> Non
     for seed in range(200):
         scenario = distribution.draw(seed, progress)
         assert scenario.canonical() == again.draw(seed, progress).canonical()
-        learners = [flow for flow in scenario.flows if flow.startswith("learner")]
+        globs = [f"{pattern}*" for pattern in distribution.learners]
+        learners = [flow for flow in scenario.flows if any(fnmatchcase(flow, g) for g in globs)]
         assert 1 <= len(learners) <= distribution.agents
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import ackademy
@@ -52,6 +53,8 @@ def test_run_on_the_kernel_says_how_it_went(dumbbell: Path, fake: Path) -> None:
     assert run is not None
     assert (run.lateness_us["p99"], run.scheduler, run.valid) == (40.0, "fifo", True)
     assert (len(run.governed), run.decisions, run.fallbacks) == (2, 160, 2)
+    assert (run.policy_decisions, run.policy_fallbacks) == (40, 1)
+    assert run.policy_cpu_us == {"p50": 9.5, "p99": 21.0}
     assert run.release == os.uname().release
     assert run.assumptions == ("the fake's kernel is the simulator",)
     assert ackademy.run(dumbbell, cc="cubic").kernel is None
@@ -358,3 +361,29 @@ def test_real_flows_fill_the_emulated_link(dumbbell: Path, cc: str) -> None:
     assert len(result.kernel.governed) == (2 if cc == "cubic" else 0)
     assert (result.kernel.decisions > 0) == (cc == "cubic")
     assert result.flow_series["time_s"].n_unique() >= 25
+
+
+@pytest.mark.skipif(bool(lacking()), reason=lacking())
+@pytest.mark.parametrize("cc", ["policy", "tcp_drinc"])
+def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str) -> None:
+    text = dumbbell.read_text().replace("duration_s = 4", "duration_s = 3")
+    policy = Path(__file__).parents[1] / "crates/core/tests/files" / cc / "policy"
+    params = {"policy": str(policy)}
+    result = ackademy.run(text, cc=cc, params=params, backend="kernel")
+    assert result.kernel is not None
+    counters = result.counters.filter(pl.col("name") == "decisions")["value"]
+    # Each flow decides about once per round trip of 20 ms and more.
+    assert 20 < counters.sum() <= result.kernel.policy_decisions
+    assert result.kernel.policy_decisions < 2 * 3.0 / 0.02
+    assert (result.kernel.policy_fallbacks, result.kernel.fallbacks) == (0, 0)
+    assert 0.0 < result.kernel.policy_cpu_us["p50"] <= result.kernel.policy_cpu_us["p99"]
+    assert (result.flows["throughput_mbps"] > 0.2).all()
+
+
+def test_folder_that_is_no_policy_starts_nothing(dumbbell: Path, fake: Path) -> None:
+    (dumbbell.parent / "mine").mkdir()
+    (dumbbell.parent / "mine" / "policy.toml").write_text("format = 7")
+    params = {"policy": str(dumbbell.parent / "mine")}
+    with pytest.raises(ScenarioError, match=r"params\.policy.*weights\.safetensors"):
+        ackademy.run(dumbbell, cc="policy", params=params, backend="kernel")
+    assert calls(fake) == []

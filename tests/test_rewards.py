@@ -195,6 +195,7 @@ class Script:
     """Two flows of one simulation whose accounts are written by hand."""
 
     def __init__(self) -> None:
+        self.time_s = 0.0
         self.measures = np.zeros((1, 2, len(COLUMNS)))
         self.credit = np.zeros((1, 2, len(COLUMNS)))
         self.credit_step = np.full((1, 2), -1)
@@ -206,9 +207,16 @@ class Script:
     def next(self, due: tuple[bool, bool], throughputs: tuple[float, float]) -> None:
         """These are due now, and this is what each of them has had."""
         self.due[0] = due
+        self.time_s += 1.0
+        self.left[0] |= self.over[0]
         for flow, throughput in enumerate(throughputs):
-            if due[flow] or self.over[0]:
-                self.measures[0, flow] = interval(throughput_mbps=throughput)[0]
+            if due[flow] or self.left[0, flow]:
+                self.measures[0, flow] = interval(time_s=self.time_s, throughput_mbps=throughput)[0]
+
+    def begin(self) -> None:
+        """Anew."""
+        self.over[:] = False
+        self.left[:] = False
 
 
 def change(measures: Measures, before: Measures) -> FloatArray:
@@ -245,6 +253,32 @@ def test_an_interval_that_the_end_cuts_short_pays_only_if_it_has_something_to_te
     assert pays.pay().tolist() == [[3.0, 0.0]]
 
 
+def test_a_flow_that_ends_early_is_paid_its_last_interval_once() -> None:
+    script = Script()
+    pays = rewarder(script)
+    script.next((True, True), (1.0, 1.0))
+    pays.reset()
+    script.left[0, 1] = True
+    script.next((True, False), (2.0, 5.0))
+    assert pays.pay().tolist() == [[1.0, 4.0]]
+    script.measures[0, 1] += 1.0
+    script.over[0] = True
+    script.next((False, False), (3.0, 9.0))
+    assert pays.pay().tolist() == [[1.0, 0.0]]
+
+
+def test_a_flow_that_fell_back_is_not_paid_for_its_last_measures_again() -> None:
+    script = Script()
+    pays = rewarder(script)
+    script.next((True, True), (1.0, 1.0))
+    pays.reset()
+    stale = script.measures[0, 1].copy()
+    script.over[0] = True
+    script.next((False, False), (4.0, 4.0))
+    script.measures[0, 1] = stale
+    assert pays.pay().tolist() == [[3.0, 0.0]]
+
+
 def test_an_episode_that_begins_anew_owes_nothing_to_the_one_before() -> None:
     script = Script()
     pays = rewarder(script)
@@ -253,7 +287,7 @@ def test_an_episode_that_begins_anew_owes_nothing_to_the_one_before() -> None:
     script.over[0] = True
     script.next((False, False), (4.0, 4.0))
     pays.pay()
-    script.over[0] = False
+    script.begin()
     script.next((True, False), (9.0, 0.0))
     assert pays.pay().tolist() == [[0.0, 0.0]]
     assert pays.entered.tolist() == [[True, False]]
@@ -295,7 +329,7 @@ def test_the_best_throughput_is_an_episodes_own() -> None:
     assert seen == [5.0, 8.0, 8.0]
     script.over[0] = True
     pays.pay()
-    script.over[0] = False
+    script.begin()
     script.next((True, True), (2.0, 1.0))
     pays.pay()
     script.next((True, True), (3.0, 1.0))

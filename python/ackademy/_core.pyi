@@ -12,6 +12,7 @@ __all__ = [
     "CODE_HASH",
     "Ack",
     "Distribution",
+    "Episodes",
     "Flow",
     "Forest",
     "Loss",
@@ -20,6 +21,8 @@ __all__ = [
     "collect_sends",
     "controllers",
     "generate_trace",
+    "pilot_features",
+    "pilot_measures",
     "schema",
     "simulate",
 ]
@@ -57,6 +60,124 @@ class ControllerClass(Protocol):
 
     def __call__(self, flow: Flow, /) -> object:
         """Make one."""
+
+@final
+class Episodes:
+    """Simulations that stop whenever a decision of a learning flow falls due (docs/pilot.md).
+
+    Each has up to `agents` learning flows, in the order of the scenario's entries; an agent without
+    a flow is never due. Every array stays the same object and is written in place, while the other
+    threads of Python go on: read it between calls only.
+    """
+
+    def __new__(
+        cls,
+        source: Scenario | Distribution,
+        pilot: str,
+        *,
+        n: int,
+        agents: int,
+        learners: Sequence[str],
+        seed: int,
+        threads: int = 0,
+    ) -> Episodes:
+        """Nothing runs until `reset`.
+
+        Args:
+            source: what every episode simulates, or what each draws its scenario from.
+            pilot: TOML of the tables `observation`, `decision`, `action`, `bounds` and `start`.
+            n: simulations stepped at once, 1 to 65536.
+            agents: seats in each, 1 to 10000.
+            learners: patterns (`*`, `?`) of the names of the `[[flow]]` entries that learn.
+            seed: of everything; episode k of simulation i follows from it, i and k alone.
+            threads: that simulate; 0 for as many as there are cores. Results do not depend on it.
+
+        Raises:
+            ValueError: one line with what is wrong and what is allowed.
+            TypeError: if `source` is neither.
+        """
+    def reset(self, seed: int | None = None) -> None:
+        """Begin every simulation anew, and run each until a decision falls due or it is over.
+
+        Args:
+            seed: begins the numbering of episodes again under another seed; without it, the next
+                episodes follow.
+
+        Raises:
+            ValueError: if a drawn scenario has no learning flow, or more than `agents`.
+            RuntimeError: if another thread is in a call, or an array is held for writing.
+        """
+    def step(self, actions: npt.NDArray[np.int64] | npt.NDArray[np.float32]) -> None:
+        """Answer for the agents that are due, and run each simulation until the next decision.
+
+        A simulation that is over begins its next episode instead, and its actions are ignored.
+
+        Args:
+            actions: choices, int64 of shape (n, agents), or values, float32 of shape (n, agents,
+                action_size). Those of agents that are not due are ignored. A value that is not
+                finite or beyond the pilot's limit hands its flow to CUBIC for the episode.
+
+        Raises:
+            ValueError: if the shape is another, or a choice of an agent that is due does not exist.
+            TypeError: if it is no such array.
+            RuntimeError: before the first `reset`, or as there.
+        """
+    def tables(self, index: int) -> _Tables:
+        """Tables of the last episode of a simulation that ended, as `simulate` returns them.
+
+        Raises:
+            ValueError: if none has ended, or `index` is not below `n`.
+        """
+    @property
+    def observation(self) -> npt.NDArray[np.float32]:
+        """(n, agents, history, features): what each agent saw last; zeros before."""
+    @property
+    def measures(self) -> npt.NDArray[np.float64]:
+        """(n, agents, 17): what arrived since the decision before; columns by `pilot_measures`."""
+    @property
+    def credit(self) -> npt.NDArray[np.float64]:
+        """(n, agents, 17): what became of the packets sent in one slot."""
+    @property
+    def credit_step(self) -> npt.NDArray[np.int64]:
+        """(n, agents): the decision that began this slot; -1 if none was told by the last call."""
+    @property
+    def due(self) -> npt.NDArray[np.bool_]:
+        """(n, agents): whose answer is awaited."""
+    @property
+    def decision(self) -> npt.NDArray[np.int64]:
+        """(n, agents): how many decisions the agent has made, the number of the one now due."""
+    @property
+    def over(self) -> npt.NDArray[np.bool_]:
+        """(n,): whether the last call reached the end of the episode, which is one of time."""
+    @property
+    def time_s(self) -> npt.NDArray[np.float64]:
+        """(n,): simulated time that each episode has reached, a copy."""
+    @property
+    def n_choices(self) -> int:
+        """Steps of a discrete action map; 0 if actions are values."""
+    @property
+    def action_size(self) -> int:
+        """Values of an action; 0 if it is a choice."""
+    @property
+    def n_features(self) -> int:
+        """Numbers of a vector."""
+    @property
+    def history(self) -> int:
+        """Vectors of an observation."""
+    @property
+    def features(self) -> list[str]:
+        """Names of a vector's numbers, in order."""
+    @property
+    def packets(self) -> int:
+        """Data packets sent so far, by every flow of every episode."""
+    @property
+    def decisions(self) -> int:
+        """Answers taken so far."""
+    @property
+    def progress(self) -> float:
+        """How far training is, in [0, 1]: what a distribution weighs its scenarios by."""
+    @progress.setter
+    def progress(self, value: float, /) -> None: ...
 
 @final
 class Flow:
@@ -106,6 +227,9 @@ class Ack:
     @property
     def inflight_bytes(self) -> int:
         """Sent, neither delivered nor declared lost."""
+    @property
+    def prior_inflight_bytes(self) -> int:
+        """What the newest acknowledgement found in flight."""
     @property
     def delivered_bytes(self) -> int:
         """Delivered since the connection began."""
@@ -158,7 +282,7 @@ class Forest:
 
 @final
 class Policy:
-    """A learned policy: a network and what it is given and what its answers do (docs/policies.md)."""
+    """A learned policy: a network, what it sees and what its answers do (docs/policies.md)."""
 
     @staticmethod
     def load(files: Mapping[str, bytes]) -> Policy:
@@ -340,6 +464,12 @@ def simulate(
     Returns:
         Columns by table: flows, counters, links, flow_series, link_series.
     """
+
+def pilot_features() -> list[tuple[str, str, str, float, float]]:
+    """What a pilot can see: name, meaning, scaling, least and greatest value."""
+
+def pilot_measures() -> list[str]:
+    """Columns of `Episodes.measures` and `Episodes.credit`."""
 
 @type_check_only
 class SendTable(TypedDict):

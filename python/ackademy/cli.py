@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
@@ -18,12 +16,14 @@ from rich.table import Table
 import ackademy
 from ackademy import (
     _core,
+    batches,
     compare,
     controllers,
     distributions,
     engines,
     experiments,
     gap,
+    generalise_cli,
     kinds,
     league,
     papers,
@@ -32,7 +32,6 @@ from ackademy import (
     terminal_league,
 )
 from ackademy import peers as peers_module
-from ackademy.cells import Cell
 from ackademy.errors import AckademyError, ControllerError
 from ackademy.kernel import Backend
 from ackademy.report import comparison as comparison_report
@@ -46,7 +45,6 @@ from ackademy.train import cli as train_cli
 
 EngineName = Literal["local", "ray"]
 
-INTERRUPTED = 130
 BAD_INPUT = 2
 SAMPLES_PER_RUN = 2000
 """rows of a time series that is drawn and nothing else"""
@@ -85,7 +83,7 @@ def main() -> NoReturn:
     try:
         app()
     except AckademyError as error:
-        _fail(str(error))
+        batches.fail(str(error))
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -133,21 +131,21 @@ def run(
     """
     console = Console()
     name = controllers.canonical(cc) if cc else None
-    parsed = read_scenario(scenario, cc=name, params=_settings(param, cc))
+    parsed = read_scenario(scenario, cc=name, params=batches.settings(param, cc))
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
         with terminal.waiting(console, parsed.duration_s if backend == "kernel" else 0.0):
             result = ackademy.run(parsed, seed=seed, sample_interval_ms=sample_ms, backend=backend)
     except KeyboardInterrupt:
-        _fail("interrupted; nothing was written")
-        raise typer.Exit(INTERRUPTED) from None
+        batches.fail("interrupted; nothing was written")
+        raise typer.Exit(batches.INTERRUPTED) from None
     console.print(terminal.run_tables(result, console))
     if parquet:
         result.write_parquet(parquet)
         console.print(f"tables: {parquet}", highlight=False)
     if html:
-        write(html, comparison_report.run_page(result, _command()))
+        write(html, comparison_report.run_page(result, batches.command()))
         console.print(f"report: {html}", highlight=False)
 
 
@@ -195,7 +193,7 @@ def compare_command(
     console = Console()
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenario files, or --suite NAME, and not both")
-    settings = _settings(param, cc)
+    settings = batches.settings(param, cc)
     if suite:
         if cc:
             raise AckademyError("compare: --cc is for scenario files; a suite lists its schemes")
@@ -208,13 +206,13 @@ def compare_command(
     found = compare.contenders(scenarios or [], _names(cc), settings, runs or 5, 200.0, backend)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
-    batch = _run_cells(cells, folder, _engine(engine, address, jobs), console, "comparing")
+    batch = batches.run(cells, folder, _engine(engine, address, jobs), console, "comparing")
     standings = compare.standings(found, folder)
     console.print(terminal.comparison(standings, console))
     console.print(terminal.kernel_notes([r for s in standings for r in s.kernel_runs]))
-    write(html, comparison_report.page(standings, folder, _command()))
+    write(html, comparison_report.page(standings, folder, batches.command()))
     console.print(f"report: {html}", highlight=False)
-    _report_failures(batch)
+    batches.report_failures(batch)
 
 
 def _league(
@@ -229,18 +227,18 @@ def _league(
     console, began = Console(), time.monotonic()
     folder = out / f"league-{suite.name}"
     cells = [cell for game in games for cell in game.cells]
-    batch = _run_cells(cells, folder, engine, console, f"league {suite.name}")
+    batch = batches.run(cells, folder, engine, console, f"league {suite.name}")
     results = league.results(games, folder)
     spent_s = time.monotonic() - began
     console.print(terminal_league.tables(results, console))
     console.print(terminal.kernel_notes([run for result in results for run in result.kernel_runs]))
-    write(page, league_report.page(suite, results, spent_s, _command()))
+    write(page, league_report.page(suite, results, spent_s, batches.command()))
     console.print(f"report: {page}", highlight=False)
     if markdown:
-        write(markdown, league_markdown.tables(results, _command()))
+        write(markdown, league_markdown.tables(results, batches.command()))
         console.print(f"tables: {markdown}", highlight=False)
     console.print(terminal.effort(batch, spent_s), highlight=False)
-    _report_failures(batch)
+    batches.report_failures(batch)
 
 
 @app.command("gap")
@@ -249,6 +247,7 @@ def gap_command(
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas.")
     ] = "new_reno,cubic,rl_tcp",
+    param: Params = None,
     baselines: Annotated[
         str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
     ] = "",
@@ -271,26 +270,29 @@ def gap_command(
         ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp
 
         ackademy gap scenarios/gap/*.toml --cc cubic --baselines kernel:cubic --runs 10
+
+        ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/drinc
     """
     console = Console()
-    found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s)
+    settings = _settings(param, cc)
+    found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]
     engine = engines.local(jobs or engines.core_count())
     before = experiments.missing(folder, emulated)
-    batch = _run_cells(simulated, folder, engine, console, "gap, simulating")
+    batch = batches.run(simulated, folder, engine, console, "gap, simulating")
     if before:
         console.print(terminal_gap.forecast(before), highlight=False)
-    batch = batch.with_more(_run_cells(emulated, folder, engine, console, "gap, on the kernel"))
+    batch = batch.with_more(batches.run(emulated, folder, engine, console, "gap, on the kernel"))
     gaps = gap.measure(found, folder)
     console.print(terminal_gap.tables(gaps, console))
-    write(html, gap_report.page(gaps, folder, _command()))
+    write(html, gap_report.page(gaps, folder, batches.command()))
     console.print(f"report: {html}", highlight=False)
     if markdown:
-        write(markdown, gap_markdown.tables(gaps, _command()))
+        write(markdown, gap_markdown.tables(gaps, batches.command()))
         console.print(f"tables: {markdown}", highlight=False)
-    _report_failures(batch)
+    batches.report_failures(batch)
 
 
 @app.command("reproduce")
@@ -324,7 +326,7 @@ def reproduce_command(
     folder = out / paper
     label = f"{studies[0].item} of {paper}" if len(studies) == 1 else paper
     began = time.monotonic()
-    with _resumable(), terminal.progress_bar(console, label) as progress:
+    with batches.resumable(), terminal.progress_bar(console, label) as progress:
         chosen = _engine(engine, address, jobs)
         batch = kinds.run_all(studies, runs, folder, chosen, progress)
     spent_s = time.monotonic() - began
@@ -334,11 +336,11 @@ def reproduce_command(
         _write_reports(study, findings, reports, console)
     if len(studies) > 1:
         index = reports / f"{paper}.html"
-        write(index, index_report.page(paper, found, spent_s, _command()))
+        write(index, index_report.page(paper, found, spent_s, batches.command()))
         console.print(terminal.index(found))
         console.print(f"all items: {index}", highlight=False, soft_wrap=True)
     console.print(terminal.effort(batch, spent_s), highlight=False)
-    _report_failures(batch)
+    batches.report_failures(batch)
 
 
 @app.command()
@@ -434,39 +436,8 @@ def trace(
 
 app.command("peers")(peers_module.peers)
 app.command("draw")(distributions.draw_command)
+app.command("generalise")(generalise_cli.generalise_command)
 app.add_typer(train_cli.app, name="train")
-
-
-def _run_cells(
-    cells: Sequence[Cell], folder: Path, engine: engines.Engine, console: Console, label: str
-) -> experiments.Batch:
-    with _resumable(), terminal.progress_bar(console, label) as progress:
-        return experiments.run_cells(cells, folder, engine, progress)
-
-
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """On Ctrl-C, say how to go on."""
-    try:
-        yield
-    except experiments.Interrupted as stop:
-        _fail(f"interrupted: {stop}; run the same command again to go on:\n  {_command()}")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _report_failures(batch: experiments.Batch) -> None:
-    """Say which cells failed, the first with its traceback; exit status 1 if there is one."""
-    if not batch.failures:
-        return
-    _fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")
-    for failure in batch.failures[:10]:
-        cell = failure.cell
-        named = cell.controller or ", ".join(own.controller for own in cell.assignments)
-        cc = named or compare.AS_WRITTEN
-        last = failure.error.splitlines()[-1] if failure.error else "no reason given"
-        _fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
-    _fail(batch.failures[0].error)
-    raise typer.Exit(1)
 
 
 def _paper(study: kinds.Study) -> str:
@@ -489,22 +460,6 @@ def _engine(name: EngineName, address: str | None, jobs: int | None) -> engines.
     if name == "ray":
         return engines.ray_cluster(address)
     return engines.local(jobs or engines.core_count())
-
-
-def _settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | str]:
-    """`NAME=VALUE` words; what looks like a number is one."""
-    if param and not cc:
-        raise ControllerError("--param needs --cc: it sets what that controller has")
-    settings: dict[str, float | str] = {}
-    for word in param or ():
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise ControllerError(f"--param {word}: allowed: NAME=VALUE")
-        try:
-            settings[name] = float(value)
-        except ValueError:
-            settings[name] = value
-    return settings
 
 
 def _names(words: str) -> list[str]:
@@ -539,12 +494,3 @@ def _first_sentence(path: Path) -> str:
             break
         comment.append(line.lstrip("# "))
     return " ".join(comment)
-
-
-def _command() -> str:
-    """What the user typed."""
-    return shlex.join(["ackademy", *sys.argv[1:]])
-
-
-def _fail(message: str) -> None:
-    Console(stderr=True).print(message, style="red", markup=False, highlight=False, soft_wrap=True)

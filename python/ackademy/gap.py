@@ -18,7 +18,7 @@ from ackademy.errors import ControllerError
 from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index
-from ackademy.run import read_text
+from ackademy.run import Params, read_text
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 
@@ -169,6 +169,7 @@ def pairs(
     baselines: Sequence[str],
     runs: int,
     duration_s: float | None,
+    params: Params | None = None,
 ) -> list[Pair]:
     """Every scenario under every controller on both sides, then the kernel's own on theirs.
 
@@ -178,6 +179,7 @@ def pairs(
         baselines: the kernel's, as `kernel:NAME`.
         runs: on each side; seeds from 1.
         duration_s: instead of the scenarios' own.
+        params: settings of every controller of `ccs`, instead of those in the scenarios.
 
     Raises:
         AckademyError: if a scenario cannot be read, or a controller is on the wrong side.
@@ -195,7 +197,9 @@ def pairs(
         own = Cell(text=text, origin=str(path), controller=None, seed=1, overrides=overrides)
         named = set(own.scenario().controllers)
         for cc in (*ccs, *baselines):
-            one = own if named == {cc} else replace(own, controller=cc)
+            given = tuple((params or {}).items()) if cc in ccs else ()
+            as_written = named == {cc} and not given
+            one = own if as_written else replace(own, controller=cc, params=given)
             found += _sides(path.stem, cc, one, runs)
     return found
 

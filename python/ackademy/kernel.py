@@ -79,6 +79,12 @@ class KernelRun:
     """between samples of a flow; `nan` where the kernel's own controllers ran alone"""
     decision_us: Mapping[str, float]
     """by quantile: from a sample to its decision; `nan` without decisions"""
+    policy_decisions: int
+    """that networks of policies made"""
+    policy_cpu_us: Mapping[str, float]
+    """by quantile: processor time of one of them; `nan` without"""
+    policy_fallbacks: int
+    """flows that went on under the daemon's CUBIC for want of an answer of their policy"""
     governed: tuple[Governed, ...]
     """the flows under our controllers"""
     assumptions: tuple[str, ...]
@@ -101,7 +107,10 @@ class KernelRun:
         agent: Report = _get(report, "agent", dict) if report.get("agent") is not None else {}
         emulator = _get(report, "emulator", dict)
         lateness = _get(emulator, "lateness_us", dict)
-        decision = _get(agent, "decision_us", dict) if agent.get("decision_us") else {}
+        decision, thought = (
+            _get(agent, name, dict) if agent.get(name) else {}
+            for name in ("decision_us", "policy_cpu_us")
+        )
         return cls(
             release=_get(_get(report, "kernel", dict), "release", str),
             lateness_us={name: _number(lateness, name) for name in LATENESS},
@@ -111,6 +120,9 @@ class KernelRun:
             packets=_get(emulator, "packets", int),
             interval_ms=_number(agent, "interval_ms") if agent else math.nan,
             decision_us={n: _number(decision, n) if decision else math.nan for n in DECISION},
+            policy_decisions=_get(agent, "policy_decisions", int) if agent else 0,
+            policy_cpu_us={n: _number(thought, n) if thought else math.nan for n in DECISION},
+            policy_fallbacks=_get(agent, "policy_fallbacks", int) if agent else 0,
             governed=tuple(
                 _governed(entry) for entry in (_get(agent, "flows", list) if agent else ())
             ),

@@ -19,6 +19,7 @@ import numpy as np
 from ackademy import experiments
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ExperimentError
+from ackademy.folders import here_or_above
 from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import Backend, KernelRun
 from ackademy.measures import Metric, RunTables, metric_of, per_flow
@@ -378,9 +379,7 @@ def _params(table: TomlTable, folder: Path) -> dict[str, float | str]:
 def _find(name: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
-    here = Path.cwd()
-    roots = [here, *here.parents, Path(__file__).resolve().parents[2]]
-    folders = [folder for root in roots if (folder := root / "suites").is_dir()]
+    folders = here_or_above("suites")
     for folder in folders:
         if (path := folder / f"{name}.toml").is_file():
             return path

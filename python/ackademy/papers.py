@@ -16,6 +16,7 @@ from ackademy.claims import Claim, RowName, parse_claim
 from ackademy.compare import AS_WRITTEN
 from ackademy.errors import ExperimentError
 from ackademy.figures import Figure, parse_figure
+from ackademy.folders import here_or_above
 from ackademy.measures import metric_of
 from ackademy.toml_table import TomlTable, toml_value
 
@@ -117,7 +118,7 @@ def find(name: str) -> Path:
         if path.is_file():
             return path
         raise ExperimentError(f"{name}: no such file")
-    for folder in _paper_folders():
+    for folder in here_or_above("papers"):
         path = folder / f"{name}.toml"
         if path.is_file() and path.name != "paper.toml":
             return path
@@ -131,7 +132,7 @@ def available() -> list[str]:
     """Names of all experiments that `find` finds."""
     names = {
         f"{path.parent.name}/{path.stem}"
-        for folder in _paper_folders()
+        for folder in here_or_above("papers")
         for path in folder.glob("*/*.toml")
         if path.name != "paper.toml"
     }
@@ -315,10 +316,3 @@ def _setting(settings: TomlTable, key: str, value: object, folder: Path) -> floa
     if isinstance(value, int | float):
         return value
     raise settings.error(f"params.{key}", value, "a number or a text")
-
-
-def _paper_folders() -> list[Path]:
-    """Folders `papers` of the current folder, of those above it, and of the source checkout."""
-    here = Path.cwd()
-    roots = [here, *here.parents, Path(__file__).resolve().parents[2]]
-    return [folder for root in roots if (folder := root / "papers").is_dir()]

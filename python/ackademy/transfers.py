@@ -16,6 +16,7 @@ import polars as pl
 
 from ackademy.cells import Cell
 from ackademy.errors import ExperimentError, ScenarioError
+from ackademy.folders import here_or_above
 from ackademy.run import read_text, simulate
 
 BETA_UNITS = 100
@@ -152,11 +153,8 @@ def scenario_file() -> Path:
     Raises:
         ScenarioError: if it is in none of them.
     """
-    here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
-        path = folder / "scenarios" / "knott2023.toml"
-        if path.is_file():
-            return path
+    for path in here_or_above("scenarios/knott2023.toml"):
+        return path
     raise ScenarioError("scenarios/knott2023.toml: not here nor above; run this in the repository")
 
 

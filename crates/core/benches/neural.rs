@@ -79,6 +79,18 @@ fn file(tensors: &[(&str, Vec<usize>)]) -> Vec<u8> {
     network::random(&tensors, &mut || rng.uniform())
 }
 
+/// Tensors of a flattened observation of `inputs` numbers, two dense layers of 128, one of `outputs`.
+fn perceptron(inputs: usize, outputs: usize) -> Vec<(&'static str, Vec<usize>)> {
+    vec![
+        ("layers.1.kernel", vec![inputs, 128]),
+        ("layers.1.bias", vec![128]),
+        ("layers.2.kernel", vec![128, 128]),
+        ("layers.2.bias", vec![128]),
+        ("layers.3.kernel", vec![128, outputs]),
+        ("layers.3.bias", vec![outputs]),
+    ]
+}
+
 fn trees() -> Vec<u8> {
     let mut rng = Rng::new(1);
     let arrays = forest::Arrays::grow(100, 2001, 50, &mut || rng.uniform());
@@ -95,7 +107,7 @@ fn main() {
             dense(1, Activation::Linear),
         ]
     };
-    let mlp = file(&network::perceptron(30, 1));
+    let mlp = file(&perceptron(30, 1));
     measure("mlp_2x128_relu", &perceptron(Activation::Relu), series(10, 3), &mlp);
     measure("mlp_2x128_tanh", &perceptron(Activation::Tanh), series(10, 3), &mlp);
     measure("drinc", &drinc(), series(64, 5), &file(&network::drinc()));

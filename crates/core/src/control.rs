@@ -31,6 +31,10 @@ pub struct Ack {
     pub ce_marked: Bytes,
     /// Sent, neither delivered nor declared lost, after this acknowledgement.
     pub inflight: Bytes,
+    /// What the newest of the acknowledgements found in flight: `inflight` and what it delivered.
+    /// Of a single one that is `inflight + acked`; of a batch it is less, for between its
+    /// acknowledgements packets left.
+    pub prior_inflight: Bytes,
     /// Delivered since the connection began.
     pub delivered: Bytes,
     /// Delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation); zero when there is none.
@@ -149,7 +153,8 @@ pub trait Controller: std::marker::Send {
     }
     /// What is allowed now.
     fn control(&self) -> Control;
-    /// The run is over, for controllers that report to someone. Not every transport calls it.
+    /// The flow has nothing to send for the rest of the run, or the run is over: both may be told.
+    /// For controllers that report to someone. Not every transport calls it.
     fn on_end(&mut self, _now: Time) {}
     /// Events worth counting, by name (fallbacks, learning steps, ...), read at the end of a run.
     fn counters(&self) -> Vec<(&'static str, f64)> {

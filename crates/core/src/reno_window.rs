@@ -5,6 +5,9 @@ use crate::units::{Bytes, Rate};
 /// Largest window, in bytes: a terabyte, beyond every path, keeps the arithmetic finite.
 pub const CWND_MAX: f64 = (1_u64 << 40) as f64;
 
+/// Most packets of one record that are counted one by one, so that a record costs a bounded time.
+pub const RECORD_PACKETS_MAX: usize = 4096;
+
 /// The window of RFC 5681, shared by the controllers that are NewReno underneath.
 #[derive(Clone, Debug)]
 pub struct Window {
@@ -38,6 +41,11 @@ impl Window {
     /// Whether the window grows exponentially.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
+    }
+
+    /// Largest window, packets.
+    pub fn most(&self) -> f64 {
+        CWND_MAX / self.mss
     }
 
     /// Acknowledged bytes in packets.
@@ -77,6 +85,21 @@ impl Window {
     /// Congestion avoidance: `per_rtt` packets per round trip, spread over it.
     pub fn avoid(&mut self, acked: f64, per_rtt: f64) {
         self.grow(per_rtt * acked / self.cwnd);
+    }
+
+    /// As [`Window::avoid`], packet by packet: where `per_rtt` is not small beside the window, a
+    /// record of many packets then gives what as many single ones would.
+    pub fn avoid_singly(&mut self, acked: f64, per_rtt: f64) {
+        let mut rest = acked;
+        for _ in 0..RECORD_PACKETS_MAX {
+            let step = rest.min(1.0);
+            if step <= 0.0 {
+                return;
+            }
+            self.avoid(step, per_rtt);
+            rest -= step;
+        }
+        self.avoid(rest, per_rtt);
     }
 
     /// Adds `packets`, which may be negative; at least one packet stays.
@@ -170,6 +193,16 @@ mod tests {
         let before = window.control();
         window.reduce(&Loss { kind: LossKind::More, ..Loss::default() });
         assert_eq!(window.control(), before);
+    }
+
+    #[test]
+    fn a_record_grows_like_its_packets_one_by_one() {
+        let (mut one, mut many) = (window(Recovery::Sack), window(Recovery::Sack));
+        (0..30).for_each(|_| one.avoid(1.0, 40.0));
+        many.avoid_singly(30.0, 40.0);
+        assert!((one.cwnd - many.cwnd).abs() < 1e-9, "{} and {}", one.cwnd, many.cwnd);
+        many.avoid_singly(1e9, 1.0);
+        assert!(many.cwnd.is_finite());
     }
 
     #[test]

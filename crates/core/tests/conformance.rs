@@ -281,6 +281,7 @@ impl<'a> Run<'a> {
             acked: Bytes(packets * MSS),
             ce_marked: Bytes(0),
             inflight,
+            prior_inflight: inflight + Bytes(packets * MSS),
             delivered: self.delivered,
             delivery_rate: Rate::of(inflight + Bytes(packets * MSS), rtt.max(Span(1))),
             app_limited: 0,
@@ -441,6 +442,7 @@ const STREAM: Ack = Ack {
     acked: Bytes(MSS),
     ce_marked: Bytes(0),
     inflight: Bytes(100 * MSS),
+    prior_inflight: Bytes(101 * MSS),
     delivered: Bytes(0),
     delivery_rate: Rate(10_000_000),
     app_limited: 0,
@@ -473,7 +475,6 @@ fn window_after_stream(spec: &'static Spec, seed: u64, batch: u64) -> f64 {
             now,
             sent_at,
             acked: Bytes(batch * MSS),
-            inflight: STREAM.inflight + Bytes(MSS) - Bytes(batch * MSS), // what was before, less these
             delivered: Bytes(now_ms * MSS),
             recovering: u64::from((loss_ms..=loss_ms + 100).contains(&now_ms)),
             ..STREAM
@@ -560,6 +561,7 @@ fn ack() -> impl Strategy<Value = Event> {
             acked: Bytes(amounts.0),
             ce_marked: Bytes(amounts.1),
             inflight: Bytes(amounts.2),
+            prior_inflight: Bytes(amounts.2.saturating_add(amounts.0)),
             delivered: Bytes(amounts.3),
             delivery_rate: Rate(amounts.4),
             app_limited: flags[0],

@@ -11,6 +11,8 @@ use ackademy::units::Span;
 use clap::Args;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
@@ -33,6 +35,9 @@ pub struct Arguments {
     /// Controller of the daemon
     #[arg(long, default_value = "cubic")]
     cc: String,
+    /// Setting of the controller, as NAME=VALUE; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    param: Vec<String>,
     /// Flows of the crowded run
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=1000))]
     flows: u32,
@@ -42,6 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   ackademyd bench
   ackademyd bench --rounds 3 --cc rl-tcp
+  ackademyd bench --cc tcp-drinc --param policy=policies/drinc --flows 20
 
 Needs root, and iperf3. Everything happens in two network namespaces that it makes and removes.";
 
@@ -58,7 +64,7 @@ const PORT: u32 = 5201;
 /// One line for a person.
 pub fn run(arguments: &Arguments) -> Result<(), Error> {
     interrupt::watch();
-    let bench = Bench::new(&arguments.cc)?;
+    let mut bench = Bench::new(&arguments.cc, &arguments.param)?;
     let (mut kernel, mut ours) = (Vec::new(), Vec::new());
     let seconds = arguments.seconds;
     bench.transfer("cubic", 1, 1)?; // Fills caches for whoever is first.
@@ -89,6 +95,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
         since(|status| status.counts.refused)
     );
     println!("  memory of the daemon    {:7.2} MB", bench.daemon.memory_mb()?);
+    println!("the daemon, over both");
+    for line in bench.daemon.end()?.lines() {
+        println!("  {}", line.trim_start_matches("ackademyd: "));
+    }
     Ok(())
 }
 
@@ -106,7 +116,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(cc: &str) -> Result<Self, Error> {
+    fn new(cc: &str, params: &[String]) -> Result<Self, Error> {
         let statistics = count_time()?;
         let others = programs().map(|program| program.id).max().unwrap_or(0);
         let name = format!("bench{}", id());
@@ -119,7 +129,7 @@ impl Bench {
             command("ip", &["-n", host, "address", "add", address, "dev", "veth0"])?;
             command("ip", &["-n", host, "link", "set", "veth0", "up"])?;
         }
-        let daemon = Daemon::start(cc, &name)?;
+        let daemon = Daemon::start(cc, params, &name)?;
         let cc = cc.to_owned();
         Ok(Self { daemon, hosts, name, cc, others, _statistics: statistics, _owner: owner })
     }
@@ -201,11 +211,12 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(cc: &str, name: &str) -> Result<Self, Error> {
+    fn start(cc: &str, params: &[String], name: &str) -> Result<Self, Error> {
         let files = BpfFiles::mount(name)?;
         let pins = files.folder.join("pins");
         let mut serve = Command::new(own_path()?);
         serve.args(["kernel", "--cc", cc, "--name", name, "--pins"]).arg(&pins);
+        serve.args(params.iter().flat_map(|param| ["--param", param]));
         let process = serve.stderr(Stdio::piped()).spawn();
         let process = Process(process.map_err(|error| failed("start the daemon", error))?);
         let mut daemon = Self { process, pins, _files: files };
@@ -232,6 +243,18 @@ impl Daemon {
         }
         let line = text.lines().last().unwrap_or("it did not start");
         Error::System(line.trim_start_matches("ackademyd: ").to_owned())
+    }
+
+    /// Ends it, for what it says then: how long answers took, and what a policy's decisions cost.
+    fn end(&mut self) -> Result<String, Error> {
+        let process = Pid::from_raw(self.process.0.id().cast_signed());
+        kill(process, Signal::SIGTERM).map_err(|error| failed("end the daemon", error))?;
+        let mut said = String::new();
+        if let Some(mut out) = self.process.0.stderr.take() {
+            out.read_to_string(&mut said).map_err(|error| failed("hear the daemon", error))?;
+        }
+        // The first line says what it serves.
+        Ok(said.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned()))
     }
 
     /// Resident memory.

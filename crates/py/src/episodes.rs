@@ -31,6 +31,7 @@ pub struct Episodes {
     credit: Py<PyArray3<f64>>,
     credit_step: Py<PyArray2<i64>>,
     due: Py<PyArray2<bool>>,
+    left: Py<PyArray2<bool>>,
     decision: Py<PyArray2<i64>>,
     over: Py<PyArray1<bool>>,
 }
@@ -56,6 +57,8 @@ struct Slot {
     begun: u64,
     outcome: Option<Outcome>,
     packets: u64,
+    /// Simulated time of the last episode that ended, seconds.
+    ended_s: f64,
     decisions: u64,
     error: Option<SchoolError>,
 }
@@ -69,6 +72,7 @@ struct Row<'a> {
     credit: &'a mut [f64],
     credit_step: &'a mut [i64],
     due: &'a mut [bool],
+    left: &'a mut [bool],
     decision: &'a mut [i64],
     over: &'a mut bool,
 }
@@ -114,6 +118,7 @@ impl Episodes {
             credit: PyArray3::zeros(py, [n, agents, MEASURES], false).unbind(),
             credit_step: PyArray2::zeros(py, [n, agents], false).unbind(),
             due: PyArray2::zeros(py, [n, agents], false).unbind(),
+            left: PyArray2::zeros(py, [n, agents], false).unbind(),
             decision: PyArray2::zeros(py, [n, agents], false).unbind(),
             over: PyArray1::zeros(py, n, false).unbind(),
         })
@@ -188,6 +193,11 @@ impl Episodes {
     }
 
     #[getter]
+    fn left(&self, py: Python<'_>) -> Py<PyArray2<bool>> {
+        self.left.clone_ref(py)
+    }
+
+    #[getter]
     fn decision(&self, py: Python<'_>) -> Py<PyArray2<i64>> {
         self.decision.clone_ref(py)
     }
@@ -253,7 +263,8 @@ impl Episodes {
     /// Simulated time of each episode, seconds.
     #[getter]
     fn time_s<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let now = |slot: &Slot| slot.episode.as_ref().map_or(0.0, |own| own.now().as_secs_f64());
+        let now =
+            |slot: &Slot| slot.episode.as_ref().map_or(slot.ended_s, |own| own.now().as_secs_f64());
         Ok(PyArray1::from_vec(py, self.state()?.slots.iter().map(now).collect()))
     }
 }
@@ -284,6 +295,7 @@ impl Episodes {
         let mut credit = writable(&self.credit, py)?;
         let mut credit_step = writable(&self.credit_step, py)?;
         let mut due = writable(&self.due, py)?;
+        let mut left = writable(&self.left, py)?;
         let mut decision = writable(&self.decision, py)?;
         let mut over = writable(&self.over, py)?;
         let mut observation = observation.as_slice_mut()?.chunks_mut(agents * length * width);
@@ -291,6 +303,7 @@ impl Episodes {
         let mut credit = credit.as_slice_mut()?.chunks_mut(agents * MEASURES);
         let mut credit_step = credit_step.as_slice_mut()?.chunks_mut(agents);
         let mut due = due.as_slice_mut()?.chunks_mut(agents);
+        let mut left = left.as_slice_mut()?.chunks_mut(agents);
         let mut decision = decision.as_slice_mut()?.chunks_mut(agents);
         let mut over = over.as_slice_mut()?.iter_mut();
         let plan = Plan { seed: state.seed, progress: state.progress };
@@ -303,6 +316,7 @@ impl Episodes {
                 credit: credit.next()?,
                 credit_step: credit_step.next()?,
                 due: due.next()?,
+                left: left.next()?,
                 decision: decision.next()?,
                 over: over.next()?,
             })
@@ -408,6 +422,7 @@ impl Row<'_> {
             self.credit_step[agent] = -1;
             let mut seat = episode.seat(agent);
             self.due[agent] = seat.due;
+            self.left[agent] = seat.left;
             if !std::mem::take(&mut seat.fresh) {
                 continue;
             }
@@ -425,6 +440,7 @@ impl Row<'_> {
             && let Some(ended) = self.slot.episode.take()
         {
             self.slot.packets += ended.packets();
+            self.slot.ended_s = ended.now().as_secs_f64();
             self.slot.outcome = Some(ended.finish());
         }
     }

@@ -47,6 +47,10 @@ impl Ack {
         self.0.inflight.0
     }
     #[getter]
+    fn prior_inflight_bytes(&self) -> u64 {
+        self.0.prior_inflight.0
+    }
+    #[getter]
     fn delivered_bytes(&self) -> u64 {
         self.0.delivered.0
     }

@@ -85,7 +85,7 @@ class Flow(gym.Env[Observation, Action]):
         AckademyError: one line with file, field, value and what is allowed.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 (an instance attribute in Gymnasium's own eyes)
+    metadata = {"render_modes": ["ansi"], "render_fps": 10}  # noqa: RUF012 (an instance attribute in Gymnasium's own eyes)
 
     def __init__(
         self,
@@ -117,13 +117,13 @@ class Flow(gym.Env[Observation, Action]):
 
         Args:
             seed: of the episode; without one, the next of the sequence that the last seed began.
-            options: none are known; they are ignored.
+            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
         """
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(SEED_MAX))
         self._seeded = True
-        self._episodes.reset(seed)
+        opening.begin(self._episodes, seed, options)
         self._rewarder.reset()
         self._running = True
         self._reward = 0.0
@@ -234,13 +234,13 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
         Args:
             seed: of all episodes; without one, they go on in the sequence of the last seed.
-            options: none are known; they are ignored.
+            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
         """
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(SEED_MAX))
         self._seeded = True
-        self.episodes.reset(seed)
+        opening.begin(self.episodes, seed, options)
         self._rewarder.reset()
         return self._observe(), self._info()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -101,6 +102,30 @@ def open_episodes(
             source, text, n=n, agents=agents, learners=learners, seed=0, threads=threads
         )
     except ValueError as error:
+        raise TrainingError(str(error)) from error
+
+
+def begin(
+    episodes: _core.Episodes, seed: int | None, options: Mapping[str, object] | None
+) -> None:
+    """Begin all episodes anew, under a seed or on in the sequence of the last one.
+
+    Args:
+        episodes: simulations.
+        seed: from 0 to 2^64 − 1.
+        options: `progress`, a number in [0, 1], is the part of the training that is done, on which
+            a distribution's weights may depend; it holds until it is set again. Others are ignored.
+
+    Raises:
+        TrainingError: if seed or progress is out of range, or a drawn scenario is none to learn on.
+    """
+    if seed is not None and not 0 <= seed < 2**64:
+        raise TrainingError(f"seed = {seed}: allowed: a whole number from 0 to 2^64 - 1")
+    try:
+        if options and "progress" in options:
+            episodes.progress = options["progress"]
+        episodes.reset(seed)
+    except (TypeError, ValueError) as error:
         raise TrainingError(str(error)) from error
 
 

@@ -132,14 +132,14 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
         Args:
             seed: of the episode; without one, the next of the sequence that the last seed began.
-            options: none are known; they are ignored.
+            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
         """
         if seed is None and self._generator is None:
             self._generator, _ = seeding.np_random()
             seed = int(self._generator.integers(SEED_MAX))
         elif seed is not None:
             self._generator, _ = seeding.np_random(seed)
-        self._episodes.reset(seed)
+        opening.begin(self._episodes, seed, options)
         self._rewarder.reset()
         self._left[:] = False
         self.agents = self._live()

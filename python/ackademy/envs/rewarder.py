@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ackademy.envs.measures import FloatArray, Measures
+from ackademy.envs.measures import COLUMNS, FloatArray, Measures
 from ackademy.envs.rewards import Reward, find
 from ackademy.errors import TrainingError
 
@@ -15,8 +15,9 @@ Credit = Literal["arrived", "sent"]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-THROUGHPUT = 4
-"""place of `throughput_mbps` among the columns"""
+TIME, ACKED, LOST, THROUGHPUT = (
+    COLUMNS.index(name) for name in ("time_s", "acked_packets", "lost_packets", "throughput_mbps")
+)
 
 
 class Accounts(Protocol):
@@ -43,6 +44,10 @@ class Accounts(Protocol):
         """Whose decision it is, shape (n, agents)."""
 
     @property
+    def left(self) -> BoolArray:
+        """Whose flow has ended, or whose episode has, shape (n, agents)."""
+
+    @property
     def over(self) -> BoolArray:
         """Which episodes have ended, shape (n,)."""
 
@@ -50,10 +55,10 @@ class Accounts(Protocol):
 class Rewarder:
     """Rewards of all flows of all episodes, step by step.
 
-    A flow is paid when it is due again or its episode ends, once for the interval since its last
-    decision (`arrived`), or when the fate of all packets of one slot is known, for that slot
-    (`sent`). An interval that the end of the episode cut short and in which nothing was
-    acknowledged or lost pays 0: it would be judged for its length. Whoever is not paid gets 0.
+    A flow is paid when it is due again or ends, once for the interval since its last decision
+    (`arrived`), or when the fate of all packets of one slot is known, for that slot (`sent`). An
+    interval that the end cut short and in which nothing was acknowledged or lost pays 0: it would
+    be judged for its length. Whoever is not paid gets 0.
 
     The interval before a flow's first is what it measured up to its first decision.
 
@@ -83,11 +88,13 @@ class Rewarder:
         self._best = np.zeros(shape)
         self.entered: BoolArray = np.zeros(shape, np.bool_)
         self._over = np.zeros(shape[0], np.bool_)
+        self._left = np.zeros(shape, np.bool_)
         self._made: IntArray = np.full(shape, -1, np.int64)
 
     def reset(self) -> None:
         """All episodes have begun anew."""
         self.entered[:] = False
+        self._left[:] = False
         self.paid_for[:] = -1
         self._enter()
 
@@ -100,11 +107,14 @@ class Rewarder:
         began = self._over
         if began.any():
             self.entered[began] = False
+            self._left[began] = False
         account, paid = self._account()
         rewards = np.zeros(paid.shape)
         self.paid_for[:] = -1
         if paid.all():
-            rewards[:] = self._judge(account, self._before, self._best)
+            rows, best = account.reshape(-1, len(COLUMNS)), self._best.reshape(-1)
+            before = self._before.reshape(rows.shape)
+            rewards.reshape(-1)[:] = self._judge(rows, before, best)
             self._before[:] = account
             self.paid_for[:] = self._numbers()
         elif paid.any():
@@ -121,12 +131,14 @@ class Rewarder:
         accounts = self._accounts
         if self.credit == "sent":
             return accounts.credit, self.entered & (accounts.credit_step >= 0)
-        over = accounts.over[:, np.newaxis]
+        measures = accounts.measures
         paid = self.entered & accounts.due
-        if over.any():
-            heard = (accounts.measures[..., 2] > 0.0) | (accounts.measures[..., 3] > 0.0)
-            paid |= self.entered & over & heard
-        return accounts.measures, paid
+        if accounts.left.any():
+            ends = self.entered & accounts.left & ~self._left
+            heard = (measures[..., ACKED] > 0.0) | (measures[..., LOST] > 0.0)
+            # A flow that has fallen back measures nothing any more.
+            paid |= ends & heard & (measures[..., TIME] > self._before[..., TIME])
+        return measures, paid
 
     def _numbers(self) -> IntArray:
         return self._accounts.credit_step if self.credit == "sent" else self._made
@@ -148,6 +160,7 @@ class Rewarder:
         """Take note of flows that are due for the first time, and of episodes that are over."""
         accounts = self._accounts
         self._over = accounts.over.copy()
+        self._left = accounts.left.copy()
         np.copyto(self._made, accounts.decision, where=accounts.due)
         if self.entered.all():
             return

@@ -18,6 +18,7 @@ from ackademy.errors import ExperimentError
 from ackademy.experiments import Batch, Progress
 from ackademy.metrics import FloatArray
 from ackademy.papers import Assumption, Paper
+from ackademy.report import assumptions
 from ackademy.report.markup import Markup, element, join
 from ackademy.report.page import Head, Section, document
 from ackademy.report.plot import Axis, Frame
@@ -100,12 +101,13 @@ class CurveStudy:
         head = Head(f"Reproduction · {self.item}", self.title, self.about, cite, {})
         drawing = element("figure", _legend(self.curves), _drawn(self.curves), class_="panel drawn")
         lead = "Rings are the maxima, th₀. Packets the forest has not been fitted to."
+        rests_on = assumptions.listed(self.assumptions)
         return document(
             head,
             [
                 Section("curves", "F1 by threshold", lead, drawing),
                 Section("maxima", "th₀, published and ours", "", _table(self.curves)),
-                Section("assumptions", "What this rests on", "", _assumptions(self.assumptions)),
+                Section("assumptions", "What this rests on", "", rests_on),
             ],
         )
 
@@ -186,11 +188,3 @@ def _table(curves: Sequence[Curve]) -> Markup:
     ]
     table = element("table", element("thead", element("tr", *heads)), element("tbody", join(rows)))
     return element("div", table, class_="scroll")
-
-
-def _assumptions(assumptions: Sequence[Assumption]) -> Markup:
-    entries = [
-        join((element("dt", entry.origin, class_=entry.origin), element("dd", entry.text)))
-        for entry in assumptions
-    ]
-    return element("dl", join(entries), class_="assumptions")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ackademy import gap
 from ackademy.compare import Column
 from ackademy.gap import COLUMNS, Gap
+from ackademy.kernel import KernelRun
 from ackademy.report.numbers import NONE, counted, percent_with_interval, significant, with_interval
+
+POLICY_HEADS = (
+    "decisions of the policy",
+    "sample to obeyed, µs, p50 / p99",
+    "processor time of a decision, µs, p50 / p99",
+    "flows without an answer",
+)
 
 
 def tables(gaps: Sequence[Gap], command: str) -> str:
@@ -74,20 +82,47 @@ def _emphasised(difference: gap.Difference) -> str:
 
 
 def _runs(gaps: Sequence[Gap]) -> str:
+    head = ["scenario", "controller", "runs", "late at p99, µs", "decisions", "fallbacks"]
     rows = [
-        (
+        [
             one.pair.scenario,
             one.pair.controller,
             counted(one.kernel.n_runs, one.n_invalid),
             significant(one.lateness_us, 3),
             str(one.decisions),
             str(one.fallbacks),
-        )
+        ]
         for one in gaps
     ]
-    return _table(
-        ("scenario", "controller", "runs", "late at p99, µs", "decisions", "fallbacks"), rows
-    )
+    if any(run.policy_decisions for one in gaps for run in one.kernel_runs):
+        head += POLICY_HEADS
+        for one, row in zip(gaps, rows, strict=True):
+            row += _policy(one)
+    return _table(head, rows)
+
+
+def _policy(one: Gap) -> list[str]:
+    """The cells of `POLICY_HEADS`: medians and 99th percentiles are the largest of the runs."""
+    runs = [run for run in one.kernel_runs if run.valid and run.policy_decisions]
+    if not runs:
+        return [NONE] * len(POLICY_HEADS)
+    worst = [
+        " / ".join(significant(max(times(run)[q] for run in runs), 3) for q in ("p50", "p99"))
+        for times in (_applied, _thought)
+    ]
+    return [
+        str(sum(run.policy_decisions for run in runs)),
+        *worst,
+        str(sum(run.policy_fallbacks for run in runs)),
+    ]
+
+
+def _applied(run: KernelRun) -> Mapping[str, float]:
+    return run.decision_us
+
+
+def _thought(run: KernelRun) -> Mapping[str, float]:
+    return run.policy_cpu_us
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

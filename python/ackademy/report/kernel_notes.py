@@ -20,6 +20,17 @@ def notes(runs: Sequence[KernelRun]) -> list[str]:
         + (f" (p99 {max(decided):.0f} µs)" if decided else ""),
         f"{sum(run.fallbacks for run in runs)} fallbacks",
     ]
+    thoughts = sum(run.policy_decisions for run in runs)
+    if thoughts:
+        median, longest = (
+            max(run.policy_cpu_us[name] for run in runs if run.policy_decisions)
+            for name in ("p50", "p99")
+        )
+        words += [
+            f"{thoughts} decisions of policies (processor time p50 {median:.0f} µs, "
+            f"p99 {longest:.0f} µs)",
+            f"{sum(run.policy_fallbacks for run in runs)} flows without an answer of theirs",
+        ]
     lines = [f"kernel {runs[0].release}: {'; '.join(words)}"]
     invalid = [run for run in runs if not run.valid]
     if invalid:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ackademy.kernel import KernelRun
 from ackademy.league import LESS_IS_BETTER, MERIT, SHOWN, Result, Scheme, Suite, heading
+from ackademy.report import assumptions
 from ackademy.report.comparison import kernel_section
 from ackademy.report.league_plane import key, legend, marks, plane
 from ackademy.report.markup import Markup, element, join, math_label
@@ -76,7 +77,7 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
             "Mean ± half the 95 % interval over runs. A heading sorts.",
             _tables(networks, mark),
         ),
-        Section("assumptions", "What this rests on", "", _assumptions(suite)),
+        Section("assumptions", "What this rests on", "", assumptions.listed(suite.assumptions)),
         *kernel_section(_kernel_runs(found)),
         Section("repeat", "How to repeat it", "", _repeat(spent_s, command)),
     ]
@@ -354,14 +355,6 @@ def _measured(result: Result, metric: str) -> Markup:
     if estimate is None:
         return element("td", without_runs(0))
     return element("td", with_interval(estimate), data_v=f"{estimate.value:.6g}")
-
-
-def _assumptions(suite: Suite) -> Markup:
-    entries = [
-        join((element("dt", a.origin, class_=a.origin), element("dd", a.text)))
-        for a in suite.assumptions
-    ]
-    return element("dl", join(entries), class_="assumptions")
 
 
 def _repeat(spent_s: float, command: str) -> Markup:

@@ -16,6 +16,7 @@ from ackademy.kinds.cubic_beta import (
     group_of,
 )
 from ackademy.metrics import FloatArray
+from ackademy.report import assumptions
 from ackademy.report.markup import Markup, element, join
 from ackademy.report.numbers import NONE, significant, with_interval
 from ackademy.report.page import Head, Section, document, tabs
@@ -359,13 +360,9 @@ def _cell(outcome: Outcome, measure: str, printed: Mapping[str, float]) -> Marku
 
 
 def _assumptions(findings: BetaFindings) -> Section:
-    entries = [
-        join((element("dt", entry.origin, class_=entry.origin), element("dd", entry.text)))
-        for entry in findings.study.assumptions
-    ]
     return Section(
         "assumptions",
         "What this rests on",
         "Every choice behind these numbers, and who made it.",
-        element("dl", join(entries), class_="assumptions"),
+        assumptions.listed(findings.study.assumptions),
     )

@@ -13,6 +13,8 @@ from ackademy import experiments
 from ackademy.claims import Checked, CheckedCase
 from ackademy.intervals import Interval
 from ackademy.measures import metric_of
+from ackademy.papers import Assumption
+from ackademy.report import assumptions
 from ackademy.report.figures import figures
 from ackademy.report.forest import Mark, Scale, forest, reach
 from ackademy.report.markup import Markup, element, join, math_label
@@ -360,25 +362,18 @@ def _of_row(measured: Measured, series: pl.DataFrame) -> pl.DataFrame:
 
 
 def _assumptions(reproduction: Reproduction) -> Markup:
-    entries = [
-        join(
-            (
-                element("dt", assumption.origin, class_=assumption.origin),
-                element("dd", assumption.text),
-            )
-        )
-        for assumption in reproduction.experiment.assumptions
+    run_once = [
+        Assumption("derived", f"{' '.join(row.name)} is run once: {row.deterministic}.")
+        for row in (measured.row for measured in reproduction.rows)
+        if row.deterministic
     ]
-    for measured in reproduction.rows:
-        if measured.row.deterministic:
-            text = f"{' '.join(measured.row.name)} is run once: {measured.row.deterministic}."
-            entries.append(join((element("dt", "derived"), element("dd", text))))
+    rests_on = assumptions.listed((*reproduction.experiment.assumptions, *run_once))
     missing = {m.row.scheme: m.row.missing for m in reproduction.rows if m.row.missing}
     absent = [
         element("p", f"{scheme} is not in this table yet: {reason}.")
         for scheme, reason in missing.items()
     ]
-    return join((element("dl", join(entries), class_="assumptions"), *absent))
+    return join((rests_on, *absent))
 
 
 def _repeat(reproduction: Reproduction) -> Markup:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ackademy import engines
 from ackademy.errors import TrainingError
+from ackademy.folders import here_or_above
 from ackademy.train import cubic_beta, deep_cli, lp_tcp, network
 from ackademy.train.collecting import Phase, Recording
 from ackademy.train.forest import Growth
@@ -138,10 +139,8 @@ def scenario_folder() -> Path:
     Raises:
         TrainingError: if there is none with Kong 2018's networks.
     """
-    here = Path.cwd()
-    for root in (here, *here.parents, Path(__file__).resolve().parents[3]):
-        if (folder := root / "scenarios" / "kong2018_one_sender.toml").is_file():
-            return folder.parent
+    for scenario in here_or_above("scenarios/kong2018_one_sender.toml"):
+        return scenario.parent
     raise TrainingError("no scenarios/kong2018_one_sender.toml here: run this in the repository")
 
 

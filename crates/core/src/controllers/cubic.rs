@@ -191,7 +191,7 @@ impl Epoch {
 impl Controller for Cubic {
     fn on_ack(&mut self, ack: &Ack) {
         if self.answers_mark(ack) {
-            let flight = self.window.packets(ack.inflight + ack.acked);
+            let flight = self.window.packets(ack.prior_inflight);
             return self.reduce(ack.now, flight, 1.0);
         }
         if ack.recovering == 1 {
@@ -484,7 +484,7 @@ mod tests {
     fn marks_of_one_window_reduce_once() {
         let mut cubic = cubic(&[]);
         cubic.window.cwnd = 100.0;
-        let mark = Ack { ce_marked: Bytes(MSS), inflight: Bytes(99 * MSS), ..ack_at(1.0, 100) };
+        let mark = Ack { ce_marked: Bytes(MSS), prior_inflight: Bytes(100 * MSS), ..ack_at(1.0, 100) };
         cubic.on_ack(&mark);
         close(cubic.window.cwnd, 70.0, 1e-9);
         cubic.on_ack(&Ack { now: Time::from_secs_f64(1.05), ..mark });

@@ -2,7 +2,7 @@
 //! Performance", NSDI 2015. Tries a slightly higher and a slightly lower rate and goes where a
 //! utility of throughput and loss is larger.
 use crate::control::Spec;
-use crate::learners::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rule, Way};
+use crate::learners::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;
@@ -81,7 +81,7 @@ struct Allegro {
     epsilon: f64,
     rate_bps: f64,
     state: State,
-    rounds: [u64; 2],
+    rounds: Rounds,
 }
 
 impl Allegro {
@@ -94,7 +94,7 @@ impl Allegro {
             epsilon: epsilon_min,
             rate_bps: 1e6,
             state: State::Start(Doubling::default()),
-            rounds: [0; 2],
+            rounds: Rounds::default(),
         }
     }
 
@@ -137,11 +137,11 @@ impl Allegro {
         }
         if let Some(way) = pairs.agreed() {
             let utility = pairs.mean_of(way);
-            self.rounds[0] += 1;
+            self.rounds.decided += 1;
             self.set_rate(self.rate_bps * (1.0 + way.sign() * self.epsilon), path);
             self.adjust(way, 1.0, utility, path);
         } else {
-            self.rounds[1] += 1;
+            self.rounds.undecided += 1;
             self.epsilon = (self.epsilon + self.epsilon_min).min(self.epsilon_max);
             self.state = State::Decide(None);
         }
@@ -232,10 +232,7 @@ impl Rule for Allegro {
     }
 
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("decisions", self.rounds[0] as f64),
-            ("undecided_rounds", self.rounds[1] as f64),
-        ]
+        self.rounds.counters()
     }
 }
 

@@ -3,7 +3,7 @@
 //! `pcc_monitor_interval_queue.cc`, `pcc_utility_manager.cc`): Allegro's kind of utility, with a
 //! penalty on growing round trips, and other steps.
 use crate::control::{Ack, Spec};
-use crate::learners::pcc::{Course, Pairs, Path, Pcc, Plan, Rule, Way};
+use crate::learners::pcc::{Course, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;
@@ -69,7 +69,7 @@ enum Purpose {
 struct Quic {
     rate_bps: f64,
     state: State,
-    rounds: [u64; 2],
+    rounds: Rounds,
 }
 
 impl Quic {
@@ -77,7 +77,7 @@ impl Quic {
         Self {
             rate_bps: 1e6,
             state: State::Start { planned: false, best: 0.0 },
-            rounds: [0; 2],
+            rounds: Rounds::default(),
         }
     }
 
@@ -112,11 +112,11 @@ impl Quic {
             return Course::Keep;
         }
         let Some(way) = pairs.agreed().filter(|_| report.usable) else {
-            self.rounds[1] += 1;
+            self.rounds.undecided += 1;
             self.state = State::Probe(None);
             return Course::Change;
         };
-        self.rounds[0] += 1;
+        self.rounds.decided += 1;
         let best = pairs.last_best();
         let before_bps = self.rate_bps * (1.0 + way.sign() * PROBE);
         self.set_rate(before_bps * (1.0 + way.sign() * STEP.0), path);
@@ -215,10 +215,7 @@ impl Rule for Quic {
     }
 
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("decisions", self.rounds[0] as f64),
-            ("undecided_rounds", self.rounds[1] as f64),
-        ]
+        self.rounds.counters()
     }
 }
 

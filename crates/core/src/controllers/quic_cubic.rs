@@ -1,10 +1,10 @@
 //! CUBIC as Google's QUIC stack has it (`CubicBytes` in `TcpCubicSenderBytes`, one connection): it
 //! adds the smallest round trip to the time in the cubic, and half of what was acknowledged at most
 //! to the window.
-use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{HyStart, MSS, ON_TIMEOUT, Window, pacing_rate, restarts_on_timeout};
-use crate::units::{Span, Time};
+use crate::quic::{Answer, MSS, ON_TIMEOUT, Sender};
+use crate::units::Time;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {
@@ -31,12 +31,9 @@ pub const SPEC: Spec = Spec {
 /// Returns fast to the window of the last loss, lingers there, then probes beyond it.
 #[derive(Clone, Debug)]
 pub struct QuicCubic {
-    window: Window,
-    hystart: HyStart,
+    sender: Sender,
     beta: f64,
     c: f64,
-    restarts: bool,
-    srtt: Span,
     /// Where the last reduction began, bytes.
     last_max: f64,
     epoch: Option<Epoch>,
@@ -58,19 +55,16 @@ impl QuicCubic {
     /// Starts in slow start.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         Self {
-            window: Window::new(flow, params, PACKETS_MIN),
-            hystart: HyStart::default(),
+            sender: Sender::new(flow, params),
             beta: params.number("beta"),
             c: params.number("c"),
-            restarts: restarts_on_timeout(params),
-            srtt: Span::ZERO,
             last_max: 0.0,
             epoch: None,
         }
     }
 
     fn avoid(&mut self, ack: &Ack) {
-        let (cwnd, mss) = (self.window.cwnd().0 as f64, self.window.mss() as f64);
+        let (cwnd, mss) = (self.sender.window.cwnd().0 as f64, self.sender.window.mss() as f64);
         let acked = ack.acked.0 as f64;
         let (last_max, c) = (self.last_max, self.c);
         let epoch = self.epoch.get_or_insert_with(|| Epoch {
@@ -85,30 +79,25 @@ impl QuicCubic {
         let alpha = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
         epoch.reno += acked * alpha * mss / epoch.reno;
         let target = cubic.min(cwnd + acked / 2.0).max(epoch.reno);
-        self.window.set(target as u64);
+        self.sender.window.set(target as u64);
     }
 
     fn reduce(&mut self, now: Time) {
-        let (cwnd, mss) = (self.window.cwnd().0 as f64, self.window.mss() as f64);
+        let (cwnd, mss) = (self.sender.window.cwnd().0 as f64, self.sender.window.mss() as f64);
         // Fast convergence: a window that did not come back gives some of it up.
         let came_back = cwnd + mss >= self.last_max;
         self.last_max = if came_back { cwnd } else { BETA_LAST_MAX * cwnd };
         self.epoch = None;
-        self.window.cut_to(now, (cwnd * self.beta) as u64);
+        self.sender.window.cut_to(now, (cwnd * self.beta) as u64);
     }
 }
 
 impl Controller for QuicCubic {
     fn on_ack(&mut self, ack: &Ack) {
-        self.srtt = ack.srtt;
-        self.window.note(ack);
-        let window = &mut self.window;
-        if window.in_slow_start() && self.hystart.on_ack(ack, window.packets(), window.packet()) {
-            window.leave_slow_start();
-        }
-        if window.in_recovery() {
+        if !self.sender.hear(ack) {
             return;
         }
+        let window = &mut self.sender.window;
         if !window.is_limited() {
             self.epoch = None;
         } else if window.in_slow_start() {
@@ -119,30 +108,21 @@ impl Controller for QuicCubic {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        match loss.kind {
-            LossKind::Gap | LossKind::More if self.window.answers_loss(loss) => {
-                self.reduce(loss.now);
-            }
-            LossKind::Timeout if self.restarts => {
-                self.window.restart();
+        match self.sender.answer(loss) {
+            Some(Answer::Reduce) => self.reduce(loss.now),
+            Some(Answer::Restart) => {
+                self.sender.window.restart();
                 (self.last_max, self.epoch) = (0.0, None);
             }
-            _ => {}
+            None => {}
         }
     }
 
     fn control(&self) -> Control {
-        let percent = if self.window.in_slow_start() { 200 } else { 125 };
-        Control {
-            cwnd: self.window.allowed(),
-            pacing_rate: pacing_rate(self.window.cwnd(), percent, self.srtt),
-            ssthresh: self.window.ssthresh(),
-        }
+        self.sender.control()
     }
 }
 
-/// Smallest window, in packets.
-const PACKETS_MIN: u64 = 2;
 /// What fast convergence leaves of the maximum.
 const BETA_LAST_MAX: f64 = 0.85;
 
@@ -150,7 +130,7 @@ const BETA_LAST_MAX: f64 = 0.85;
 mod tests {
     use super::*;
     use crate::control::Recovery;
-    use crate::units::Bytes;
+    use crate::units::{Bytes, Span};
 
     const PACKET: u64 = 1000;
 
@@ -184,10 +164,10 @@ mod tests {
                 srtt: rtt,
                 min_rtt: rtt,
                 acked: Bytes(PACKET),
-                inflight: cubic.window.cwnd(),
+                prior_inflight: cubic.sender.window.cwnd() + Bytes(PACKET),
                 ..Ack::default()
             });
-            now += 0.1 / cubic.window.packets() as f64;
+            now += 0.1 / cubic.sender.window.packets() as f64;
         }
     }
 
@@ -195,10 +175,10 @@ mod tests {
     fn a_loss_leaves_seven_tenths_and_the_plateau_comes_after_k_seconds() {
         let mut cubic = quic_cubic();
         lose(&mut cubic, 1.0);
-        assert_eq!(cubic.window.packets(), 70);
+        assert_eq!(cubic.sender.window.packets(), 70);
         let k = libm::cbrt(30.0 / 0.4);
         run(&mut cubic, (1.1, 1.0 + k));
-        assert!((99..=101).contains(&cubic.window.packets()), "{}", cubic.window.packets());
+        assert!((99..=101).contains(&cubic.sender.window.packets()), "{}", cubic.sender.window.packets());
     }
 
     #[test]
@@ -214,7 +194,7 @@ mod tests {
         let mut cubic = quic_cubic();
         cubic.last_max = 1e9;
         run(&mut cubic, (1.0, 1.1)); // one round trip of 100 to 150 acknowledgements
-        let packets = cubic.window.packets();
+        let packets = cubic.sender.window.packets();
         assert!((140..=165).contains(&packets), "{packets}");
     }
 

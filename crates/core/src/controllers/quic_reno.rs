@@ -1,9 +1,8 @@
 //! Reno as Google's QUIC stack has it (`TcpCubicSenderBytes` with Reno's growth), the baseline of
 //! Zhang's `LearningCC` paper.
-use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{HyStart, MSS, ON_TIMEOUT, Window, pacing_rate, restarts_on_timeout};
-use crate::units::Span;
+use crate::quic::{Answer, MSS, ON_TIMEOUT, Sender};
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {
@@ -26,37 +25,23 @@ pub const SPEC: Spec = Spec {
 /// One packet more per round trip; a part of the window for each round trip with a loss.
 #[derive(Clone, Debug)]
 pub struct QuicReno {
-    window: Window,
-    hystart: HyStart,
+    sender: Sender,
     beta: f64,
-    restarts: bool,
-    srtt: Span,
 }
 
 impl QuicReno {
     /// Starts in slow start.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
-        Self {
-            window: Window::new(flow, params, PACKETS_MIN),
-            hystart: HyStart::default(),
-            beta: params.number("beta"),
-            restarts: restarts_on_timeout(params),
-            srtt: Span::ZERO,
-        }
+        Self { sender: Sender::new(flow, params), beta: params.number("beta") }
     }
 }
 
 impl Controller for QuicReno {
     fn on_ack(&mut self, ack: &Ack) {
-        self.srtt = ack.srtt;
-        self.window.note(ack);
-        let window = &mut self.window;
-        if window.in_slow_start() && self.hystart.on_ack(ack, window.packets(), window.packet()) {
-            window.leave_slow_start();
-        }
-        if window.in_recovery() {
+        if !self.sender.hear(ack) {
             return;
         }
+        let window = &mut self.sender.window;
         if window.in_slow_start() {
             if window.is_limited() {
                 window.grow_exponentially(ack.acked);
@@ -67,35 +52,29 @@ impl Controller for QuicReno {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        match loss.kind {
-            LossKind::Gap | LossKind::More if self.window.answers_loss(loss) => {
-                let cwnd = self.window.cwnd().0 as f64 * self.beta;
-                self.window.cut_to(loss.now, cwnd as u64);
+        let answer = self.sender.answer(loss);
+        let window = &mut self.sender.window;
+        match answer {
+            Some(Answer::Reduce) => {
+                let cwnd = window.cwnd().0 as f64 * self.beta;
+                window.cut_to(loss.now, cwnd as u64);
             }
-            LossKind::Timeout if self.restarts => self.window.restart(),
-            _ => {}
+            Some(Answer::Restart) => window.restart(),
+            None => {}
         }
     }
 
     fn control(&self) -> Control {
-        let percent = if self.window.in_slow_start() { 200 } else { 125 };
-        Control {
-            cwnd: self.window.allowed(),
-            pacing_rate: pacing_rate(self.window.cwnd(), percent, self.srtt),
-            ssthresh: self.window.ssthresh(),
-        }
+        self.sender.control()
     }
 }
-
-/// Smallest window, in packets.
-const PACKETS_MIN: u64 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Recovery;
+    use crate::control::{LossKind, Recovery};
     use crate::params::ParamValue;
-    use crate::units::{Bytes, Rate, Time};
+    use crate::units::{Bytes, Rate, Span, Time};
 
     const PACKET: u64 = 1000;
 
@@ -117,7 +96,7 @@ mod tests {
             now: Time(10),
             srtt: Span::from_millis(40),
             acked: Bytes(PACKET),
-            inflight: Bytes(19 * PACKET),
+            prior_inflight: Bytes(20 * PACKET),
             ..Ack::default()
         }
     }
@@ -126,9 +105,9 @@ mod tests {
     fn a_window_of_acks_adds_one_packet() {
         let mut reno = quic_reno(&[]);
         (0..19).for_each(|_| reno.on_ack(&ack()));
-        assert_eq!(reno.window.cwnd(), Bytes(20 * PACKET));
+        assert_eq!(reno.sender.window.cwnd(), Bytes(20 * PACKET));
         reno.on_ack(&ack());
-        assert_eq!(reno.window.cwnd(), Bytes(21 * PACKET));
+        assert_eq!(reno.sender.window.cwnd(), Bytes(21 * PACKET));
     }
 
     #[test]
@@ -137,9 +116,9 @@ mod tests {
         let loss = Loss { now: Time(100), lost: Bytes(PACKET), sent_at: Time(50), ..Loss::default() };
         reno.on_loss(&loss);
         reno.on_loss(&Loss { sent_at: Time(99), kind: LossKind::More, ..loss });
-        assert_eq!(reno.window.cwnd(), Bytes(10 * PACKET));
+        assert_eq!(reno.sender.window.cwnd(), Bytes(10 * PACKET));
         reno.on_loss(&Loss { now: Time(200), sent_at: Time(100), kind: LossKind::More, ..loss });
-        assert_eq!(reno.window.cwnd(), Bytes(5 * PACKET));
+        assert_eq!(reno.sender.window.cwnd(), Bytes(5 * PACKET));
     }
 
     #[test]
@@ -154,10 +133,10 @@ mod tests {
         let timeout = Loss { kind: LossKind::Timeout, ..Loss::default() };
         let mut reno = quic_reno(&[]);
         reno.on_loss(&timeout);
-        assert_eq!(reno.window.cwnd(), Bytes(2 * PACKET));
+        assert_eq!(reno.sender.window.cwnd(), Bytes(2 * PACKET));
         let ignore = ("on_timeout".to_owned(), ParamValue::Word("ignore".to_owned()));
         let mut reno = quic_reno(&[ignore]);
         reno.on_loss(&timeout);
-        assert_eq!(reno.window.cwnd(), Bytes(20 * PACKET));
+        assert_eq!(reno.sender.window.cwnd(), Bytes(20 * PACKET));
     }
 }

@@ -52,3 +52,36 @@ fn check(spec: &PilotSpec) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = include_str!("../../tests/files/tcp_drinc/policy/policy.toml");
+    const WEIGHTS: &[u8] =
+        include_bytes!("../../tests/files/tcp_drinc/policy/weights.safetensors");
+
+    fn read(text: &str) -> Result<(), String> {
+        let ParamKind::Files { read, .. } = SPEC.params[0].kind else { unreachable!() };
+        read(&[text.as_bytes().to_vec(), WEIGHTS.to_vec()]).map(drop)
+    }
+
+    #[test]
+    fn only_the_paper_s_features_and_their_history_are_taken() {
+        assert_eq!(read(GOOD), Ok(()));
+        let swapped = GOOD.replace("\"rtt_mean\", \"rtt_ratio\"", "\"rtt_ratio\", \"rtt_mean\"");
+        let fault = read(&swapped).unwrap_err();
+        assert!(fault.starts_with("policy.toml: observation.features = [\"cwnd_change\", \"rtt_ra"));
+        assert_eq!(
+            read(&GOOD.replace("history = 64", "history = 32")),
+            Err("policy.toml: observation.history = 32: allowed is 64".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_policy_of_values_is_not_taken() {
+        let values = GOOD.replace("map = \"cwnd_steps\"", "map = \"cwnd_factor\"");
+        let fault = read(&values).unwrap_err();
+        assert!(fault.starts_with("policy.toml: action.map"), "{fault}");
+    }
+}

@@ -3,7 +3,7 @@
 //! step rules follow the implementation in `WebRTC` (`modules/congestion_controller/pcc`, 2018), which
 //! has the paper's numbers.
 use crate::control::Spec;
-use crate::learners::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rule, Way};
+use crate::learners::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;
@@ -159,7 +159,7 @@ struct Vivace {
     step: Step,
     rate_mbps: f64,
     state: State,
-    rounds: [u64; 2],
+    rounds: Rounds,
 }
 
 impl Vivace {
@@ -179,7 +179,7 @@ impl Vivace {
             step: Step { theta0_mbps: params.number("theta0_mbps"), ..Step::default() },
             rate_mbps: 1.0,
             state: State::Start(Doubling::default()),
-            rounds: [0; 2],
+            rounds: Rounds::default(),
         }
     }
 
@@ -208,11 +208,11 @@ impl Vivace {
             return Course::Keep;
         }
         if !report.usable || pairs.agreed().is_none() {
-            self.rounds[1] += 1;
+            self.rounds.undecided += 1;
             self.state = State::Probe(None);
             return Course::Change;
         }
-        self.rounds[0] += 1;
+        self.rounds.decided += 1;
         let advantage = f64::midpoint(pairs.advantage(0), pairs.advantage(1));
         let gradient = advantage / (2.0 * EPSILON * self.rate_mbps);
         let utility = f64::midpoint(pairs.mean_of(Way::Up), pairs.mean_of(Way::Down));
@@ -312,10 +312,7 @@ impl Rule for Vivace {
     }
 
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("decisions", self.rounds[0] as f64),
-            ("undecided_rounds", self.rounds[1] as f64),
-        ]
+        self.rounds.counters()
     }
 }
 

@@ -10,3 +10,7 @@ pub mod tabular;
 #[cfg(test)]
 #[path = "../../tests/support/forest.rs"]
 pub(crate) mod grown;
+
+#[cfg(test)]
+#[path = "../../tests/support/network.rs"]
+pub(crate) mod written;

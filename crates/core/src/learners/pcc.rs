@@ -248,6 +248,22 @@ impl<R: Rule> Controller for Pcc<R> {
     }
 }
 
+/// How often rates around the present one were compared, of a rule's counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rounds {
+    /// Rounds whose pairs agreed on a way.
+    pub decided: u64,
+    /// Rounds whose pairs did not, or that the sender could not fill.
+    pub undecided: u64,
+}
+
+impl Rounds {
+    /// See [`Controller::counters`].
+    pub fn counters(self) -> Vec<(&'static str, f64)> {
+        vec![("decisions", self.decided as f64), ("undecided_rounds", self.undecided as f64)]
+    }
+}
+
 /// Faster or slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {

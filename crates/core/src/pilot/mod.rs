@@ -66,8 +66,11 @@ pub trait Mind: Send {
         false
     }
 
-    /// A decision has fallen due, or the run is over.
+    /// A decision has fallen due, or none will any more.
     fn hear(&mut self, _report: &Report) {}
+
+    /// The flow has ended, or the run; a decision that is due is the last.
+    fn leave(&mut self) {}
 }
 
 /// What a mind that watches is told when a decision falls due, and at the end.
@@ -116,6 +119,8 @@ pub struct Pilot {
     cwnd_before: f64,
     /// When the decision fell due that is not made yet.
     due: Option<Time>,
+    /// Nothing more will be sent.
+    ended: bool,
     counts: Counts,
 }
 
@@ -152,6 +157,7 @@ impl Pilot {
             latest: Ack::default(),
             cwnd_before: hold.cwnd(),
             due: None,
+            ended: false,
             counts: Counts::default(),
             spec: Arc::clone(spec),
             mind,
@@ -337,11 +343,15 @@ impl Controller for Pilot {
     }
 
     fn on_end(&mut self, now: Time) {
-        if !matches!(self.phase, Phase::Fallback(_)) && self.due.is_none() && now >= self.flow.start
-        {
+        if self.ended || now < self.flow.start {
+            return;
+        }
+        self.ended = true;
+        if !matches!(self.phase, Phase::Fallback(_)) && self.due.is_none() {
             let arrived = self.end_slot(now);
             self.tell(arrived, false);
         }
+        self.mind.leave();
     }
 
     /// Decisions made, and why the flow fell back, if it did.

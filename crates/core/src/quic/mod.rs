@@ -5,10 +5,12 @@
 //! so far" is "sent now or later". A retransmission has a new number there and a new send time here.
 mod hystart;
 mod rounds;
+mod sender;
 mod window;
 
 pub use hystart::HyStart;
 pub use rounds::{RoundMax, Rounds};
+pub use sender::{Answer, Sender};
 pub use window::Window;
 
 use crate::params::{Param, ParamKind, Params};

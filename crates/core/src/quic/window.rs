@@ -99,7 +99,7 @@ impl Window {
 
     /// Takes in what an acknowledgement says of flight and recovery; before anything else.
     pub fn note(&mut self, ack: &Ack) {
-        self.prior_inflight = (ack.inflight + ack.acked).0;
+        self.prior_inflight = ack.prior_inflight.0;
         self.newest_acked = self.newest_acked.max(ack.sent_at);
         if let Some(cutback) = &mut self.cutback {
             cutback.delivered = cutback.delivered.saturating_add(ack.acked.0);
@@ -240,8 +240,8 @@ mod tests {
 
     /// Acknowledges one packet sent at `sent_at`, with `inflight` packets before it.
     fn ack(sent_at: u64, inflight: u64) -> Ack {
-        let left = Bytes((inflight - 1) * MSS);
-        Ack { sent_at: Time(sent_at), acked: Bytes(MSS), inflight: left, ..Ack::default() }
+        let prior_inflight = Bytes(inflight * MSS);
+        Ack { sent_at: Time(sent_at), acked: Bytes(MSS), prior_inflight, ..Ack::default() }
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Seat {
     pub decision: u64,
     /// Whether the decision is the agent's now.
     pub due: bool,
+    /// Whether the flow has ended, or the run: no decision falls due any more.
+    pub left: bool,
     /// Whether anything here is new since the learner last looked.
     pub fresh: bool,
     answer: Option<Action>,
@@ -102,5 +104,9 @@ impl Mind for Student {
             seat.due = true;
             self.desk.waiting.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn leave(&mut self) {
+        self.desk.seat(self.seat).left = true;
     }
 }

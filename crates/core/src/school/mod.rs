@@ -6,7 +6,7 @@ use crate::params::ParamError;
 use crate::pilot::{Action, Pilot, PilotSpec};
 use crate::record::Outcome;
 use crate::rng::Seed;
-use crate::scenario::{ConnectionPlan, Network, Scenario, ScenarioError, TrafficSpec};
+use crate::scenario::{ConnectionPlan, Network, Scenario, ScenarioError, TrafficSpec, fits};
 use crate::sim::{self, Sim};
 use crate::units::Time;
 use desk::{Desk, Student};
@@ -74,7 +74,7 @@ impl Lesson {
         let mut plans = network.connections.iter_mut();
         let mut found = 0;
         for (flow, name) in scenario.spec.flow.iter().zip(&entries) {
-            let learns = learners.iter().any(|pattern| matches(pattern, name));
+            let learns = learners.iter().any(|pattern| fits(pattern, name));
             for plan in plans.by_ref().take(flow.count as usize).filter(|_| learns) {
                 if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
                     let about = "its traffic is cbr, which no congestion controller governs";
@@ -192,32 +192,6 @@ impl Episode {
     pub fn finish(self) -> Outcome {
         self.sim.finish()
     }
-}
-
-/// Whether `name` is an instance of `pattern`, in which `*` stands for any text and `?` for any one
-/// character.
-fn matches(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    let (mut at, mut place) = (0, 0);
-    // Where the last star is, and how much it stands for so far.
-    let mut star: Option<(usize, usize)> = None;
-    while place < name.len() {
-        if pattern.get(at) == Some(&'*') {
-            star = Some((at, place));
-            at += 1;
-        } else if pattern.get(at).is_some_and(|&char| char == '?' || char == name[place]) {
-            at += 1;
-            place += 1;
-        } else if let Some((starred, from)) = star {
-            star = Some((starred, from + 1));
-            at = starred + 1;
-            place = from + 1;
-        } else {
-            return false;
-        }
-    }
-    pattern[at..].iter().all(|&char| char == '*')
 }
 
 #[cfg(test)]

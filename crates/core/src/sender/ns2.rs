@@ -394,6 +394,7 @@ impl Ns2Sender {
             rtt_max: rtt,
             acked: Bytes(acked),
             inflight: self.inflight(),
+            prior_inflight: self.inflight() + Bytes(acked),
             delivered: Bytes((self.acked + 1) as u64 * self.packet),
             ..Ack::default()
         }

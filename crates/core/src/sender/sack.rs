@@ -445,6 +445,7 @@ impl SackSender {
             acked: Bytes(delivered.bytes),
             ce_marked: if self.config.ecn == EcnSpec::Accurate { ce_marked } else { Bytes::ZERO },
             inflight: self.inflight(),
+            prior_inflight: self.inflight() + Bytes(delivered.bytes),
             delivered: self.rate.delivered(),
             delivery_rate: self.delivery_rate,
             app_limited: u64::from(delivered.sent.app_limited),

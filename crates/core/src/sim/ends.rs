@@ -63,6 +63,18 @@ impl Sim {
             {
                 self.schedule(next, Event::App(index));
             }
+            self.tell_if_over(index);
+        }
+    }
+
+    /// Tells the controllers of a connection that it has nothing to send any more.
+    fn tell_if_over(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if connection.app.is_over() {
+            let first = connection.first_flow as usize;
+            for flow in &self.flows[first..first + connection.flow_count as usize] {
+                connection.governor.on_end(flow.id, self.now);
+            }
         }
     }
 
@@ -178,6 +190,8 @@ impl Sim {
         }
         if self.connections[index as usize].app.may_finish() {
             self.finish_transfer(index);
+        } else {
+            self.tell_if_over(index);
         }
     }
 }

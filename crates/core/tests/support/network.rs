@@ -57,18 +57,6 @@ pub fn random(tensors: &[(&str, &[usize])], draw: &mut dyn FnMut() -> f64) -> Ve
     file.to_bytes()
 }
 
-/// Tensors of a flattened observation of `inputs` numbers, two dense layers of 128, one of `outputs`.
-pub fn perceptron(inputs: usize, outputs: usize) -> Vec<(&'static str, Vec<usize>)> {
-    vec![
-        ("layers.1.kernel", vec![inputs, 128]),
-        ("layers.1.bias", vec![128]),
-        ("layers.2.kernel", vec![128, 128]),
-        ("layers.2.bias", vec![128]),
-        ("layers.3.kernel", vec![128, outputs]),
-        ("layers.3.bias", vec![outputs]),
-    ]
-}
-
 /// Tensors of TCP-Drinc's network.
 pub fn drinc() -> Vec<(&'static str, Vec<usize>)> {
     vec![

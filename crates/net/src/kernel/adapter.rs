@@ -20,6 +20,8 @@ use ackademy::units::{Bytes, Rate, Span, Time};
 const CWND_MAX: Bytes = Bytes(1 << 40);
 /// Packets that the BPF program lets out for one delivered: it raises the window by two more.
 const BURST: u64 = 3;
+/// Counter of controllers that give themselves up where they have no answer.
+const FALLBACKS: &str = "fallbacks";
 /// A flow is its governor's only subflow.
 const SUBFLOW: SubflowId = SubflowId(0);
 
@@ -66,6 +68,7 @@ pub struct Adapter {
     delivery_rate: Rate,
     sent_at: Time,
     growing: bool,
+    fell_back: bool,
     /// Time does not run back, though a timer may overtake a record.
     now: Time,
 }
@@ -101,6 +104,7 @@ impl Adapter {
             delivery_rate: Rate(0),
             sent_at: info.start,
             growing: false,
+            fell_back: false,
             now: info.start,
         }
     }
@@ -163,6 +167,7 @@ impl Adapter {
     fn tell_ack(&mut self, record: &Record, packets: u32, recovering: u64) {
         let micros = |us: u32| Span::from_micros(u64::from(us));
         let acked = Bytes(u64::from(packets) * self.packet);
+        let found = record.inflight.saturating_add(record.newest.min(packets));
         self.delivered = Bytes(self.delivered.0 + acked.0);
         let ack = Ack {
             now: self.now,
@@ -174,6 +179,7 @@ impl Adapter {
             acked,
             ce_marked: Bytes::ZERO,
             inflight: Bytes(u64::from(record.inflight) * self.packet),
+            prior_inflight: Bytes(u64::from(found) * self.packet),
             delivered: self.delivered,
             delivery_rate: self.delivery_rate,
             app_limited: u64::from(record.flags & flag::APP_LIMITED != 0),
@@ -200,6 +206,24 @@ impl Adapter {
     pub fn on_timer(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.governor.on_timer(SUBFLOW, self.now);
+    }
+
+    /// Whether a decision fell due with the newest record: a controller that asks for a timer at the
+    /// very moment of an acknowledgement wants it before anything else happens.
+    pub fn is_due(&self) -> bool {
+        self.next_timer().is_some_and(|at| at <= self.now)
+    }
+
+    /// Makes the decision that is due.
+    pub fn settle(&mut self) {
+        self.on_timer(self.now);
+        let counters = self.governor.counters(SUBFLOW);
+        self.fell_back = counters.iter().any(|&(name, count)| name == FALLBACKS && count > 0.0);
+    }
+
+    /// Whether the controller has given itself up: a policy without an answer that can be used.
+    pub fn fell_back(&self) -> bool {
+        self.fell_back
     }
 
     /// When the controller wants [`Self::on_timer`] next.
@@ -305,6 +329,23 @@ mod tests {
         assert_eq!((grew.delivered, held.delivered), (Bytes(7 * 1500), Bytes(10 * 1500)));
         assert_eq!((loss.kind, loss.lost), (LossKind::Gap, Bytes(2 * 1500)));
         assert_eq!(loss.inflight, Bytes(20 * 1500), "FlightSize is at most the window");
+    }
+
+    #[test]
+    fn the_flight_before_is_what_the_newest_acknowledgement_found_not_the_batch() {
+        let (mut adapter, heard) = adapter(window(20));
+        let record = Record { delivered: 10, newest: 2, inflight: 18, ..Record::default() };
+        adapter.on_record(&record);
+        adapter.on_record(&Record { delivered: 11, ..record });
+        let heard = heard.lock().unwrap();
+        let found: Vec<_> = heard
+            .iter()
+            .map(|event| match event {
+                Event::Ack(ack) => (ack.acked.0 / 1500, ack.prior_inflight.0 / 1500),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(found, [(10, 20), (1, 19)]);
     }
 
     /// Holds all above eight packets in flight, and asks for twenty.

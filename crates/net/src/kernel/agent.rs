@@ -1,12 +1,12 @@
 //! The loop that hears of flows and answers: one thread, asleep while nothing happens.
 use super::adapter::{Adapter, flow_info};
 use super::program::Program;
-use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, kind, verdict};
+use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, decided, kind, verdict};
 use super::{Assign, FlowKey, FlowTotals, Options};
 use crate::clock;
 use crate::error::Error;
 use crate::link::lateness::Lateness;
-use ackademy::units::Time;
+use ackademy::units::{Span, Time};
 use libbpf_rs::RingBufferBuilder;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -46,6 +46,8 @@ pub struct Agent {
     timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
     /// From the making of a record to the writing of its answer.
     answers: Lateness,
+    /// Processor time of the decisions that fell due with a record.
+    thoughts: Lateness,
 }
 
 impl Agent {
@@ -63,6 +65,7 @@ impl Agent {
             served,
             timers: BinaryHeap::new(),
             answers: Lateness::default(),
+            thoughts: Lateness::default(),
         })
     }
 
@@ -118,6 +121,11 @@ impl Agent {
     /// acknowledgement that applies them: [`record::Totals::latency`].
     pub fn answers(&self) -> &Lateness {
         &self.answers
+    }
+
+    /// How much processor time decisions took that fell due with a record: a policy's inference.
+    pub fn thoughts(&self) -> &Lateness {
+        &self.thoughts
     }
 
     /// Until the next timer, at most a nap.
@@ -214,11 +222,16 @@ impl Agent {
         if let Some(mut adapter) = served.adapter.take() {
             let heard = catch_unwind(AssertUnwindSafe(|| {
                 hear(&mut adapter);
+                let thought = settle(&mut adapter);
                 let allowed = adapter.allowed();
                 let timer = adapter.next_timer();
-                (adapter, allowed, timer)
+                (adapter, allowed, timer, thought)
             }));
-            if let Ok((adapter, allowed, timer)) = heard {
+            if let Ok((adapter, allowed, timer, thought)) = heard {
+                if let Some(thought) = thought {
+                    self.thoughts.record(thought);
+                }
+                decision.flags = if adapter.fell_back() { decided::FELL_BACK } else { 0 };
                 served.adapter = Some(adapter);
                 decision.verdict = verdict::INVALID;
                 if let Some(allowed) = allowed {
@@ -284,6 +297,17 @@ impl Served {
             invalid: u64::from(record.invalid),
         };
     }
+}
+
+/// Makes the decision that is due, so that it leaves with the answer to the record that it fell due
+/// with; the processor time that it took.
+fn settle(adapter: &mut Adapter) -> Option<Span> {
+    if !adapter.is_due() {
+        return None;
+    }
+    let began = clock::spent();
+    adapter.settle();
+    Some(Span(clock::spent().0 - began.0))
 }
 
 /// Ahead of ordinary programs, if this thread may: waiting for a processor behind the programs whose

@@ -218,7 +218,7 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         options.slots
     );
     agent.run(stop)?;
-    let (counts, answers) = (agent.totals().counts, agent.answers());
+    let (counts, answers, thoughts) = (agent.totals().counts, agent.answers(), agent.thoughts());
     eprintln!(
         "ackademyd: {} flows, {} decisions, {} falls to CUBIC; answers after p50 {} us, p99 {} us",
         counts.opened,
@@ -227,6 +227,16 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         answers.quantile(0.5).0 / 1000,
         answers.quantile(0.99).0 / 1000
     );
+    if thoughts.total() > 0 {
+        eprintln!(
+            "ackademyd: {} decisions of policies, {} flows fell back for want of one; processor time \
+             p50 {:.1} us, p99 {:.1} us",
+            thoughts.total(),
+            counts.policy_fallbacks,
+            thoughts.quantile(0.5).0 as f64 / 1e3,
+            thoughts.quantile(0.99).0 as f64 / 1e3
+        );
+    }
     Ok(())
 }
 

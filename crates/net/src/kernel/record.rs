@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -41,14 +41,20 @@ pub mod flag {
 /// Values of [`Decision::verdict`].
 pub mod verdict {
     /// The decision holds.
-    pub const OBEY: u32 = 0;
+    pub const OBEY: u16 = 0;
     /// The decision holds, and until the next one the window grows by what is delivered: the
     /// controller is in slow start.
-    pub const GROW: u32 = 1;
+    pub const GROW: u16 = 1;
     /// No sender can obey what the controller wants: CUBIC until it wants something else.
-    pub const INVALID: u32 = 2;
+    pub const INVALID: u16 = 2;
     /// CUBIC until the flow ends.
-    pub const ABANDON: u32 = 3;
+    pub const ABANDON: u16 = 3;
+}
+
+/// Bits of [`Decision::flags`].
+pub mod decided {
+    /// The controller has given itself up: CUBIC of this process decides.
+    pub const FELL_BACK: u16 = 1;
 }
 
 /// Values of [`Flow::state`].
@@ -109,6 +115,8 @@ pub struct Record {
     pub lost: u32,
     /// Packets in flight.
     pub inflight: u32,
+    /// Part of `delivered` that the newest acknowledgement delivered.
+    pub newest: u32,
     /// Packets outstanding when the newest loss was declared.
     pub flight: u32,
     /// Newest delivery-rate sample: this many packets ...
@@ -123,6 +131,8 @@ pub struct Record {
     pub refused: u32,
     /// Decisions that no sender can obey.
     pub invalid: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// Down: what a flow may do.
@@ -134,7 +144,9 @@ pub struct Decision {
     /// The flow's [`Record::generation`].
     pub generation: u32,
     /// One of [`verdict`].
-    pub verdict: u32,
+    pub verdict: u16,
+    /// Some of [`decided`].
+    pub flags: u16,
     /// Newest record it answers.
     pub number: u64,
     /// When that record was made.
@@ -215,6 +227,10 @@ pub struct Flow {
     pub held: u32,
     /// As in the newest [`Record`].
     pub lost: u32,
+    /// 1 if [`decided::FELL_BACK`] holds, else 0.
+    pub fell_back: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// How to serve; what may change under live flows is what the daemon that took over wants.
@@ -272,6 +288,8 @@ pub struct Counts {
     pub refused: u64,
     /// Decisions that no sender can obey.
     pub invalid: u64,
+    /// Flows whose controller gave itself up; they are under CUBIC of the daemon.
+    pub policy_fallbacks: u64,
 }
 
 /// What is counted over all flows.
@@ -285,11 +303,11 @@ pub struct Totals {
 }
 
 const _: () = {
-    assert!(size_of::<Record>() == 104);
+    assert!(size_of::<Record>() == 112);
     assert!(size_of::<Decision>() == 64);
-    assert!(size_of::<Flow>() == 168);
+    assert!(size_of::<Flow>() == 176);
     assert!(size_of::<Settings>() == 40);
-    assert!(size_of::<Totals>() == 64 + 8 * LATENCY_BUCKETS);
+    assert!(size_of::<Totals>() == 72 + 8 * LATENCY_BUCKETS);
 };
 
 /// A layout of plain integers: every pattern of bits is a value.

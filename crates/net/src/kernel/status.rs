@@ -47,7 +47,8 @@ pub struct FlowStatus {
     pub remote: String,
     /// Inode of the sender's network namespace.
     pub namespace: u64,
-    /// `agent`: obeys the controller; `cubic`: waits for it under CUBIC; `abandoned`: stays there.
+    /// `agent`: obeys the controller; `fallback`: the same, but the controller has given itself up
+    /// and the daemon's CUBIC decides; `cubic`: waits for it under CUBIC; `abandoned`: stays there.
     pub state: &'static str,
     /// Since it was opened, or chose this congestion control.
     pub age_s: f64,
@@ -137,6 +138,7 @@ impl FlowStatus {
             remote: key.remote.to_string(),
             namespace: key.namespace,
             state: match flow.state {
+                state::AGENT if flow.fell_back == 1 => "fallback",
                 state::AGENT => "agent",
                 state::CUBIC => "cubic",
                 _ => "abandoned",
@@ -166,6 +168,7 @@ impl Display for Status {
             fallbacks,
             refused,
             invalid,
+            policy_fallbacks,
         } = self.counts;
         match self.daemon {
             Some(process) => writeln!(f, "`{}`: process {process}", self.name)?,
@@ -179,7 +182,10 @@ impl Display for Status {
         )?;
         writeln!(f, "samples    {samples}, and {refused} that the full ring refused")?;
         writeln!(f, "decisions  {decisions}, and {invalid} that no sender can obey")?;
-        writeln!(f, "fallbacks  {fallbacks}")?;
+        writeln!(
+            f,
+            "fallbacks  {fallbacks}, and {policy_fallbacks} of policies without an answer"
+        )?;
         let Latency { p50_us, p90_us, p99_us } = self.latency;
         writeln!(
             f,

@@ -80,6 +80,7 @@ impl Table<Decision> {
             fence(Ordering::Release);
             (&raw mut (*entry).generation).write_volatile(decision.generation);
             (&raw mut (*entry).verdict).write_volatile(decision.verdict);
+            (&raw mut (*entry).flags).write_volatile(decision.flags);
             (&raw mut (*entry).number).write_volatile(decision.number);
             (&raw mut (*entry).sampled_at).write_volatile(decision.sampled_at);
             (&raw mut (*entry).written_at).write_volatile(decision.written_at);

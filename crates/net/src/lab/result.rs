@@ -64,6 +64,12 @@ pub struct AgentReport {
     pub answer_us: Decision,
     /// From a sample's measurement to the acknowledgement that obeys the answer.
     pub decision_us: Decision,
+    /// Decisions that fell due with a sample, which a policy's network makes.
+    pub policy_decisions: u64,
+    /// Processor time of each; null if there was none.
+    pub policy_cpu_us: Option<Decision>,
+    /// Flows whose policy had no answer that can be used; the daemon's CUBIC took over.
+    pub policy_fallbacks: u64,
     /// One per flow that was under one of them.
     pub flows: Vec<AgentFlow>,
 }

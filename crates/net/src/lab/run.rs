@@ -188,6 +188,7 @@ struct Served {
     totals: Totals,
     /// From the making of a record to the writing of its answer.
     answers: lateness::Lateness,
+    thoughts: lateness::Lateness,
 }
 
 /// What runs at the same time.
@@ -222,7 +223,11 @@ impl Threads<'_> {
             let agent = agent.map(|mut agent| {
                 guarded(scope, "agent", stop, move || {
                     agent.run(stop_agent)?;
-                    Ok(Served { totals: agent.totals(), answers: agent.answers().clone() })
+                    Ok(Served {
+                        totals: agent.totals(),
+                        answers: agent.answers().clone(),
+                        thoughts: agent.thoughts().clone(),
+                    })
                 })
             });
             wait(stop, duration);
@@ -336,6 +341,12 @@ fn report(
                 p99: micros(served.answers.quantile(0.99)),
             },
             decision_us: Decision::new(&served.totals),
+            policy_decisions: served.thoughts.total(),
+            policy_cpu_us: (served.thoughts.total() > 0).then(|| Decision {
+                p50: micros(served.thoughts.quantile(0.5)),
+                p99: micros(served.thoughts.quantile(0.99)),
+            }),
+            policy_fallbacks: served.totals.counts.policy_fallbacks,
             flows: closed.served.into_values().collect(),
         }),
         kernel: KernelReport { release: release() },

@@ -8,5 +8,9 @@ mod bed;
 mod controllers;
 mod kills;
 mod life;
+#[allow(dead_code)] // the core's tests use more of it
+#[path = "../../../core/tests/support/network.rs"]
+mod network;
+mod policies;
 mod start;
 mod traffic;

@@ -40,6 +40,7 @@ fn ack(now_ms: u64, rtt_ms: u64) -> Ack {
         srtt: Span::from_millis(rtt_ms),
         acked: Bytes(PACKET),
         inflight: Bytes(50 * PACKET),
+        prior_inflight: Bytes(51 * PACKET),
         delivery_rate: BANDWIDTH,
         ..Ack::default()
     }
@@ -128,7 +129,7 @@ fn a_window_with_more_than_three_free_packets_does_not_grow_in_the_code_but_in_t
     for (mode, expected) in [("code", 20), ("paper", 21)] {
         let mut cc = in_aimd(&[("mode", mode)], 1);
         for step in 0..20 {
-            cc.on_ack(&Ack { inflight: Bytes(15 * PACKET), ..ack(1001 + step, 100) });
+            cc.on_ack(&Ack { prior_inflight: Bytes(16 * PACKET), ..ack(1001 + step, 100) });
         }
         assert_eq!(packets(&cc), expected, "{mode}");
     }

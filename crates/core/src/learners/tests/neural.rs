@@ -1,11 +1,8 @@
 use super::*;
 use crate::learners::grown::Arrays;
+use crate::learners::written::{self, TensorFile};
 use crate::rng::Rng;
 use crate::safetensors::Tensors;
-use written::TensorFile;
-
-#[path = "../../../tests/support/network.rs"]
-mod written;
 
 const LINEAR: Activation = Activation::Linear;
 

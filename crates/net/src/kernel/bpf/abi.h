@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -46,6 +46,7 @@ struct record {
 	__u32 held; /* part of delivered during which no window grows */
 	__u32 lost; /* packets declared lost since the connection began */
 	__u32 inflight; /* packets */
+	__u32 newest; /* part of delivered that the newest acknowledgement delivered */
 	__u32 flight; /* packets outstanding when the loss was declared */
 	__u32 rate_delivered; /* newest delivery-rate sample: packets ... */
 	__u32 rate_interval_us; /* ... in this time */
@@ -53,6 +54,7 @@ struct record {
 	__u32 fallbacks;
 	__u32 refused;
 	__u32 invalid;
+	__u32 reserved;
 };
 
 enum verdict {
@@ -66,11 +68,17 @@ enum verdict {
 	VERDICT_ABANDON,
 };
 
+enum decision_flag {
+	/* The controller has given itself up: the agent's own CUBIC decides. */
+	DECISION_FELL_BACK = 1,
+};
+
 /* Down: what a flow may do. */
 struct decision {
 	__u64 sequence; /* odd while it is being written */
 	__u32 generation; /* of the slot */
-	__u32 verdict;
+	__u16 verdict;
+	__u16 flags;
 	__u64 number; /* of the newest record it answers */
 	__u64 sampled_at; /* when that record was made */
 	__u64 written_at;
@@ -119,6 +127,8 @@ struct flow {
 	__u32 delivered_ce;
 	__u32 held;
 	__u32 lost;
+	__u32 fell_back; /* 1: DECISION_FELL_BACK holds */
+	__u32 reserved;
 };
 
 /* What became of a socket under this congestion control, when all were handed back. */
@@ -147,12 +157,13 @@ struct totals {
 	__u64 fallbacks;
 	__u64 refused;
 	__u64 invalid;
+	__u64 policy_fallbacks; /* flows whose controller gave itself up */
 	/* Record made until decision applied: four buckets per power of two of nanoseconds. */
 	__u64 latency[LATENCY_BUCKETS];
 };
 
-_Static_assert(sizeof(struct record) == 104, "record.rs");
+_Static_assert(sizeof(struct record) == 112, "record.rs");
 _Static_assert(sizeof(struct decision) == 64, "record.rs");
-_Static_assert(sizeof(struct flow) == 168, "record.rs");
+_Static_assert(sizeof(struct flow) == 176, "record.rs");
 _Static_assert(sizeof(struct settings) == 40, "record.rs");
-_Static_assert(sizeof(struct totals) == 64 + 8 * LATENCY_BUCKETS, "record.rs");
+_Static_assert(sizeof(struct totals) == 72 + 8 * LATENCY_BUCKETS, "record.rs");

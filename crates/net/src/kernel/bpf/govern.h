@@ -84,6 +84,9 @@ static __always_inline void take_decision(struct sock *sk, struct state *st, __u
 	if (taken.number > st->answered && taken.number > 1)
 		note_latency(taken.sampled_at, now);
 	st->answered = taken.number;
+	if (taken.flags & DECISION_FELL_BACK && !st->fell_back)
+		count(policy_fallbacks);
+	st->fell_back = taken.flags & DECISION_FELL_BACK;
 	if (taken.verdict > VERDICT_GROW) {
 		st->invalid++;
 		count(invalid);

@@ -28,6 +28,8 @@ struct state {
 	__u32 rate_delivered;
 	__u32 rate_interval_us;
 	__u32 flight;
+	__u32 newest; /* packets that the newest acknowledgement delivered */
+	__u32 fell_back; /* DECISION_FELL_BACK holds */
 	__u64 next_sample;
 	/* Questions. */
 	__u64 number; /* of the newest record */

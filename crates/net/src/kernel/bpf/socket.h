@@ -92,6 +92,8 @@ static __always_inline void tally(const struct tcp_sock *tp, struct state *st, _
 	__u32 delivered = tp->delivered - st->delivered;
 
 	st->delivered = tp->delivered;
+	if (delivered)
+		st->newest = delivered;
 	/* A duplicate acknowledgement may be the first sign of loss: the window waits (RFC 5681
 	 * section 3.2). */
 	if (reducing(ca) || tp->snd_una == st->una)

@@ -29,6 +29,7 @@ static __always_inline void show(struct sock *sk, struct state *st, __u64 now)
 	flow->delivered_ce = tp->delivered_ce;
 	flow->held = st->held;
 	flow->lost = tp->lost;
+	flow->fell_back = st->fell_back;
 }
 
 /* Sends a record up. One that the ring refuses still waits for its answer, so that a full ring ends
@@ -84,6 +85,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->held = st->held;
 	record->lost = tp->lost;
 	record->inflight = packets_in_flight(tp);
+	record->newest = st->newest;
 	record->flight = st->flight;
 	record->rate_delivered = st->rate_delivered;
 	record->rate_interval_us = st->rate_interval_us;
@@ -91,6 +93,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->fallbacks = st->fallbacks;
 	record->refused = st->refused;
 	record->invalid = st->invalid;
+	record->reserved = 0;
 	bpf_ringbuf_submit(record, 0);
 	count(samples);
 	st->rtt_us = 0;

@@ -1,0 +1,102 @@
+//! What the application, the receiver and the controller withhold, and ACKs that lie.
+use super::*;
+use crate::control::Verdict;
+
+// Application
+
+#[test]
+fn samples_are_marked_while_the_application_is_slow() {
+    let mut bench = Bench::new("", 10);
+    bench.supply.unsent = 2 * MSS;
+    bench.send(0);
+    bench.supply.unsent = u64::MAX;
+    bench.send(50); // sent while what was limited is in flight
+    bench.ack(100, 2, &[]);
+    bench.ack(150, 10, &[]);
+    let end = bench.sender.board.nxt();
+    bench.ack(250, end, &[]);
+    let limited: Vec<u64> = bench.script.acks.iter().map(|ack| ack.app_limited).collect();
+    assert_eq!(limited, [0, 1, 0]);
+}
+
+#[test]
+fn a_window_that_was_not_filled_is_reported() {
+    let mut bench = Bench::new("", 10);
+    bench.script.control.ssthresh = Bytes(0);
+    bench.send(0);
+    bench.ack(100, 4, &[]);
+    bench.supply.unsent = 0;
+    bench.ack(150, 10, &[]);
+    bench.supply.unsent = MSS;
+    bench.ack(200, bench.sender.board.nxt(), &[]);
+    bench.ack(300, bench.sender.board.nxt(), &[]);
+    let limited: Vec<u64> = bench.script.acks.iter().map(|ack| ack.cwnd_limited).collect();
+    assert_eq!(limited, [1, 1, 1, 0]);
+}
+
+#[test]
+fn a_flow_that_idled_longer_than_its_timer_is_told_so_once() {
+    for (fields, kinds) in [("idle_restart = true", vec![LossKind::Idle]), ("", vec![])] {
+        let mut bench = Bench::warm(fields);
+        bench.supply.unsent = 0;
+        bench.ack(200, 11, &[]);
+        bench.supply.unsent = 20 * MSS;
+        bench.send(5000);
+        assert_eq!(bench.script.kinds(), kinds);
+        assert_eq!(bench.sender.stats.declared_lost_bytes, 0);
+    }
+    let mut bench = Bench::warm("idle_restart = true");
+    bench.supply.unsent = 0;
+    bench.ack(200, 11, &[]);
+    bench.supply.unsent = MSS;
+    bench.send(250);
+    assert!(bench.script.losses.is_empty(), "a pause below the time-out is no idling");
+}
+
+#[test]
+fn the_receivers_window_bounds_what_is_out() {
+    let mut bench = Bench::new("receiver_window_packets = 3", 10);
+    assert_eq!(bench.send(0), [Ok(0), Ok(1), Ok(2)]);
+    assert_eq!(bench.ack(100, 1, &[]), [Ok(3)]);
+}
+
+#[test]
+fn the_last_packet_of_a_transfer_is_as_small_as_what_is_left() {
+    let mut bench = Bench::new("", 10);
+    bench.supply.unsent = MSS + 1;
+    bench.send(0);
+    assert_eq!(bench.sender.stats.sent_bytes, MSS + 1);
+}
+
+// Untrusted ACKs
+
+#[test]
+fn acks_of_what_was_never_sent_change_nothing() {
+    let mut bench = Bench::warm("");
+    let before = (bench.sender.board.una(), bench.pipe());
+    bench.ack(200, 1000, &[]);
+    bench.ack(201, 1, &[(500, 600)]);
+    bench.ack(202, 0, &[(0, 1)]);
+    assert_eq!((bench.sender.board.una(), bench.pipe()), before);
+    assert!(bench.script.acks.is_empty() && bench.script.losses.is_empty());
+}
+
+#[test]
+fn a_held_packet_waits_for_the_next_ack_and_not_for_pacing() {
+    let mut script = Script::new(10);
+    script.verdict = Some(Verdict::Send);
+    script.control.pacing_rate = Rate(8_000_000);
+    let fields = "ack_every = 1\ntlp = false";
+    let sender = SackSender::new(&config(fields), &script.governor());
+    let mut bench = Bench { sender, script, supply: Supply { unsent: u64::MAX }, now: 0 };
+    assert_eq!(bench.send(0), [Ok(0)]);
+    bench.script.verdict = Some(Verdict::Hold);
+    assert_eq!(bench.send(1), []);
+    assert!(bench.sender.deadline() > at(100), "asked again at {}", bench.sender.deadline());
+    bench.script.verdict = Some(Verdict::Send);
+    assert_eq!(bench.ack(50, 1, &[]), [Ok(1)]);
+    assert_eq!(
+        bench.script.acks[0].cwnd_limited, 1,
+        "the controller, not the application, held back"
+    );
+}

@@ -1,0 +1,147 @@
+//! How fast: rate reduction, pacing, marks.
+use super::*;
+
+// RFC 6937
+
+/// Ten in flight, 1 lost, window 5, no more than the first retransmission out yet.
+fn reducing() -> (Bench, Vec<Result<u64, u64>>) {
+    let mut bench = Bench::warm("tlp = false");
+    let sent = bench.ack(200, 1, &[(2, 5)]);
+    (bench, sent)
+}
+
+#[test]
+fn a_reduction_begins_with_the_retransmission() {
+    let (bench, sent) = reducing();
+    // 3 delivered of 10, half of it: one packet and a half.
+    assert_eq!(sent, [Err(1)]);
+    assert_eq!((bench.sender.prr.recover_fs, bench.sender.allowed.cwnd), (10 * MSS, 5 * MSS));
+}
+
+#[test]
+fn while_the_pipe_is_above_the_window_what_is_sent_is_in_proportion_to_what_is_delivered() {
+    let (mut bench, first) = reducing();
+    let mut out = first.len() as u64;
+    for end in 6..10 {
+        out += bench.ack(200 + end, 1, &[(2, end)]).len() as u64;
+        let delivered = end - 2;
+        if bench.pipe() > 5 {
+            assert_eq!(out, delivered * 5 / 10, "{delivered} delivered");
+        }
+    }
+    assert_eq!(bench.pipe(), 5);
+}
+
+#[test]
+fn once_below_the_window_no_ack_lets_out_more_than_it_delivered_and_one() {
+    let mut bench = Bench::warm("tlp = false");
+    bench.script.control.cwnd = Bytes(20 * MSS);
+    bench.ack(200, 2, &[]); // 20 in flight: 2 to 21
+    assert_eq!(bench.pipe(), 20);
+    // Only 3 of them survive; the window is 10, the pipe is nearly empty.
+    let sent = bench.ack(300, 2, &[(19, 22)]);
+    assert!((1..=4).contains(&sent.len()), "{sent:?}");
+    assert!(bench.pipe() < 10);
+    let before = bench.pipe();
+    let una = bench.sender.board.una();
+    let sent = bench.ack(400, una + 1, &[(19, 22)]);
+    assert!(sent.len() <= 2, "{sent:?} after one delivery with {before} in the pipe");
+}
+
+#[test]
+fn without_prr_the_window_alone_decides() {
+    let mut bench = Bench::warm("tlp = false\nprr = false");
+    // Pipe 6 is above the window of 5: the first retransmission leaves, then nothing.
+    assert_eq!(bench.ack(200, 1, &[(2, 5)]), [Err(1)]);
+    assert_eq!(bench.ack(201, 1, &[(2, 7)]), []);
+    assert_eq!(bench.ack(202, 1, &[(2, 8)]), [Ok(11)]);
+}
+
+#[test]
+fn a_reduction_over_a_terabyte_in_flight_does_not_overflow() {
+    let (mut bench, _) = reducing();
+    bench.sender.prr.delivered = 1 << 39;
+    bench.sender.prr.recover_fs = 1 << 40;
+    bench.sender.allowed.cwnd = 1000;
+    bench.sender.reduce_proportionally(&Delivered { bytes: 1000, ..Delivered::default() }, false);
+    bench.sender.allowed.cwnd = 1 << 40;
+    bench
+        .sender
+        .reduce_proportionally(&Delivered { bytes: 1 << 40, ..Delivered::default() }, false);
+}
+
+// Pacing
+
+#[test]
+fn paced_packets_leave_one_transmission_time_apart() {
+    let mut bench = Bench::new("tlp = false", 10);
+    bench.script.control.pacing_rate = Rate(8 * MSS * 100); // 100 packets per second
+    bench.sender.allowed.pacing_rate = bench.script.control.pacing_rate;
+    assert_eq!(bench.send(0), [Ok(0)]);
+    assert_eq!(bench.sender.deadline(), at(10));
+    assert_eq!(bench.send(9), []);
+    assert_eq!(bench.expire(10), [Ok(1)]);
+    // A late wake-up is not made up for by a burst.
+    assert_eq!(bench.expire(50), [Ok(2)]);
+    assert_eq!(bench.sender.deadline(), at(60));
+}
+
+#[test]
+fn a_window_is_paced_at_twice_then_a_fifth_above_its_rate() {
+    let mut bench = Bench::warm("tlp = false");
+    bench.sender.config.pacing = true;
+    bench.sender.allowed.ssthresh = u64::MAX;
+    assert_eq!(bench.sender.pacing_rate(), Rate(2 * 10 * MSS * 8 * 10));
+    bench.sender.allowed.ssthresh = 5 * MSS;
+    assert_eq!(bench.sender.pacing_rate(), Rate(12 * MSS * 8 * 10));
+}
+
+#[test]
+fn a_full_window_needs_no_pacing_timer() {
+    let mut bench = Bench::new("tlp = false\nrto_initial_ms = 1000", 2);
+    bench.sender.allowed.pacing_rate = Rate(8 * MSS * 100);
+    bench.send(0);
+    bench.expire(10);
+    bench.expire(20);
+    assert_eq!(bench.sender.deadline(), at(1000));
+}
+
+// RFC 3168
+
+#[test]
+fn marks_are_answered_once_per_round_trip() {
+    let mut bench = Bench::warm("ecn = \"classic\"");
+    let marked = |seq| Packet { ce_bytes: 1000, ..ack(seq, &[]) };
+    bench.hear(200, &marked(2));
+    bench.hear(201, &marked(3));
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    assert_eq!(bench.script.losses[0].lost, Bytes::ZERO);
+    let end = bench.sender.board.nxt();
+    bench.hear(300, &marked(end));
+    assert_eq!(bench.script.kinds(), [LossKind::Gap], "sent before the answer");
+    bench.hear(400, &marked(end + 1));
+    assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Gap]);
+    assert!(bench.script.acks.iter().all(|ack| ack.ce_marked == Bytes::ZERO));
+    assert_eq!(bench.sender.stats.ce_marked_bytes, 4000);
+}
+
+#[test]
+fn marks_of_a_window_that_a_loss_has_cut_do_not_cut_it_again() {
+    let mut bench = Bench::warm("ecn = \"classic\"\ntlp = false");
+    bench.ack(200, 1, &[(2, 5)]);
+    let end = match bench.sender.episode {
+        Episode::Fast(end) => end,
+        other => panic!("{other:?}"),
+    };
+    // Recovery ends with an ACK that still reports a mark of that window.
+    bench.hear(300, &Packet { ce_bytes: 1000, ..ack(end, &[]) });
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+}
+
+#[test]
+fn accurate_marks_go_to_the_controller_and_mean_nothing_else() {
+    let mut bench = Bench::warm("ecn = \"accurate\"");
+    bench.hear(200, &Packet { ce_bytes: 1000, ..ack(3, &[]) });
+    assert!(bench.script.losses.is_empty());
+    assert_eq!(bench.script.acks[0].ce_marked, Bytes(1000));
+}

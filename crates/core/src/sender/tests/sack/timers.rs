@@ -1,0 +1,186 @@
+//! Probes and time-outs.
+use super::*;
+
+// RFC 8985, tail loss probes
+
+#[test]
+fn after_two_round_trips_of_silence_new_data_probes() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    assert_eq!(bench.sender.deadline(), at(300));
+    assert_eq!(bench.expire(300), [Ok(11)]);
+    // One probe per silence: what follows is the time-out, which starts anew.
+    assert_eq!(bench.sender.deadline(), at(300) + bench.sender.rtt.rto());
+    assert!(bench.script.losses.is_empty());
+}
+
+#[test]
+fn without_new_data_the_last_packet_probes() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    bench.supply.unsent = 0;
+    assert_eq!(bench.expire(300), [Err(10)]);
+    assert_eq!(bench.pipe(), 10);
+    assert!(bench.script.losses.is_empty());
+}
+
+#[test]
+fn a_single_packet_waits_for_a_delayed_ack_before_it_probes() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    bench.supply.unsent = 0;
+    bench.ack(200, 10, &[]);
+    assert_eq!(bench.sender.deadline(), at(200 + 200 + 200));
+}
+
+#[test]
+fn before_the_first_sample_a_probe_waits_a_second() {
+    let mut bench = Bench::new("rto_initial_ms = 3000", 4);
+    bench.send(0);
+    assert_eq!(bench.sender.deadline(), at(1000));
+}
+
+#[test]
+fn a_loss_that_the_probe_repaired_is_congestion() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    bench.supply.unsent = 0;
+    bench.ack(200, 10, &[]);
+    assert_eq!(bench.expire(600), [Err(10)]);
+    bench.ack(700, 11, &[]);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    assert_eq!(bench.sender.stats.recoveries, 1);
+}
+
+#[test]
+fn a_probe_of_what_had_arrived_is_not() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    bench.supply.unsent = 0;
+    bench.ack(200, 10, &[]);
+    assert_eq!(bench.expire(600), [Err(10)]);
+    bench.ack(610, 11, &[]); // the first copy, late
+    bench.script.losses.clear();
+    bench.hear(700, &Packet { again: true, ..ack(11, &[]) });
+    assert!(bench.script.losses.is_empty());
+    assert!(bench.sender.probe.is_none());
+}
+
+#[test]
+fn nothing_probes_during_recovery_or_with_a_gap() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    bench.ack(200, 1, &[(2, 3)]);
+    assert_eq!(bench.sender.probe_deadline, Time::NEVER);
+    bench.ack(201, 1, &[(2, 5)]);
+    assert_eq!(bench.sender.probe_deadline, Time::NEVER);
+}
+
+// RFC 6298
+
+const TIMER: &str = "tlp = false\nrto_min_ms = 1000\nrto_initial_ms = 1000";
+
+#[test]
+fn the_timer_starts_with_the_first_packet_and_not_with_the_next() {
+    let mut bench = Bench::new(TIMER, 1);
+    bench.send(0);
+    bench.sender.allowed.cwnd = 2 * MSS;
+    bench.send(300);
+    assert_eq!(bench.sender.deadline(), at(1000)); // rule 5.1
+}
+
+#[test]
+fn the_timer_stops_when_all_is_acknowledged() {
+    let mut bench = Bench::warm(TIMER);
+    bench.supply.unsent = 0;
+    bench.ack(200, 11, &[]);
+    assert_eq!(bench.sender.deadline(), Time::NEVER); // rule 5.2
+}
+
+#[test]
+fn an_ack_of_new_data_starts_the_timer_anew_and_a_duplicate_does_not() {
+    let mut bench = Bench::warm(TIMER);
+    bench.ack(200, 5, &[]);
+    let due = bench.sender.rto_deadline;
+    assert_eq!(due, at(200) + bench.sender.rtt.rto()); // rule 5.3
+    bench.ack(210, 5, &[(6, 7)]);
+    assert_eq!(bench.sender.rto_deadline, due);
+}
+
+#[test]
+fn the_repair_of_the_first_hole_starts_the_timer_anew_and_of_another_does_not() {
+    let mut bench = Bench::warm(&format!("{COUNTING}\nrto_min_ms = 1000"));
+    let sent = bench.ack(203, 1, &[(2, 5)]);
+    assert_eq!(sent[0], Err(1));
+    let due = bench.sender.rto_deadline;
+    assert_eq!(due, at(203) + bench.sender.rtt.rto()); // Linux's rule
+    let sent = bench.ack(210, 1, &[(2, 5), (6, 11)]); // now 5 is missing too
+    assert!(sent.contains(&Err(5)), "{sent:?}");
+    assert_eq!(bench.sender.rto_deadline, due);
+}
+
+#[test]
+fn a_time_out_sends_the_first_packet_doubles_the_timer_and_starts_it() {
+    let mut bench = Bench::warm(TIMER);
+    let rto = bench.sender.rtt.rto();
+    let due = bench.sender.deadline().0 / 1_000_000;
+    assert_eq!(bench.expire(due), [Err(1)]); // rule 5.4
+    assert_eq!(bench.sender.rtt.rto(), rto * 2); // rule 5.5
+    assert_eq!(bench.sender.deadline(), at(due) + rto * 2); // rule 5.6
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
+    assert_eq!(bench.sender.stats.timeouts, 1);
+}
+
+#[test]
+fn the_first_packet_leaves_even_where_rack_keeps_a_window_in_flight() {
+    let mut bench = Bench::warm("tlp = false");
+    // 1 is the only one old enough to be lost.
+    bench.sender.rack.rtt = Span::from_millis(1);
+    bench.script.control.cwnd = Bytes(19 * MSS);
+    bench.ack(300, 2, &[]);
+    let due = bench.sender.deadline().0.div_ceil(1_000_000);
+    bench.sender.allowed.cwnd = 30 * MSS;
+    assert!(!bench.send(due).is_empty());
+    assert_eq!(bench.expire(due), [Err(2)]);
+    assert!(bench.pipe() > 1);
+}
+
+#[test]
+fn a_time_out_spares_what_was_sent_within_a_round_trip() {
+    let mut bench = Bench::warm("tlp = false");
+    bench.ack(280, 6, &[]); // five new packets at 280 ms; 6 to 10 left at 100 ms
+    let due = at(379);
+    bench.sender.rto_deadline = due;
+    bench.expire(379);
+    assert_eq!(bench.script.losses[0].lost, Bytes(5 * MSS));
+    // RACK's round trip is 180 ms: 11 to 15 are younger than that.
+    assert_eq!(bench.sender.rack.rtt, Span::from_millis(180));
+}
+
+#[test]
+fn without_rack_a_time_out_declares_everything_lost() {
+    let mut bench = Bench::warm(COUNTING);
+    bench.ack(200, 1, &[(3, 5)]);
+    let due = bench.sender.deadline().0.div_ceil(1_000_000);
+    bench.expire(due);
+    // 12 in flight and 2 of them sacked.
+    assert_eq!(bench.script.losses[0].lost, Bytes(10 * MSS));
+    assert_eq!(bench.pipe(), 1);
+}
+
+#[test]
+fn no_sample_is_taken_of_a_packet_sent_twice() {
+    let mut bench = Bench::warm(TIMER);
+    let (srtt, samples) = (bench.sender.rtt.srtt(), bench.sender.stats.rtt_samples);
+    let due = bench.sender.deadline().0 / 1_000_000;
+    bench.expire(due);
+    bench.ack(due + 10, 2, &[]);
+    assert_eq!(bench.sender.rtt.srtt(), srtt);
+    assert_eq!(bench.sender.stats.rtt_samples, samples);
+    assert_eq!(bench.script.acks[0].rtt, Span::ZERO);
+}
+
+#[test]
+fn a_second_time_out_of_one_packet_reports_the_first_ones_flight() {
+    let mut bench = Bench::warm(TIMER);
+    for _ in 0..3 {
+        let due = bench.sender.deadline().0 / 1_000_000;
+        bench.expire(due);
+    }
+    let flights: Vec<u64> = bench.script.losses.iter().map(|loss| loss.inflight.0 / MSS).collect();
+    assert_eq!(flights, [10, 10, 10]);
+}
