@@ -143,9 +143,7 @@ def check(recipe: Recipe, school: School) -> None:
     Raises:
         TrainingError: naming what does not fit.
     """
-    shapes = layers.shapes_through(
-        recipe.layers, school.observation.shape[2:], str(recipe.origin)
-    )
+    shapes = layers.shapes_through(recipe.layers, school.observation.shape[2:], str(recipe.origin))
     wanted = school.n_choices or school.action_size
     if shapes[-1] != (wanted,):
         raise TrainingError(
