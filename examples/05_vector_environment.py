@@ -20,5 +20,5 @@ for _ in range(500):
 print(
     f"reward per step: held {returns[:32].mean() / 500:.2f}, raised {returns[32:].mean() / 500:.2f}"
 )
-print(f"round trips now: {np.median(infos['measures']['rtt_mean_ms'][:32]):.0f} ms held, ", end="")
-print(f"{np.median(infos['measures']['rtt_mean_ms'][32:]):.0f} ms raised")
+print(f"round trips now: {np.median(infos['measures']['srtt_ms'][:32]):.0f} ms held, ", end="")
+print(f"{np.median(infos['measures']['srtt_ms'][32:]):.0f} ms raised")

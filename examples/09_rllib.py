@@ -1,11 +1,13 @@
 """RLlib as it is: PPO on one local machine. Needs the extra `torch`."""
 
 import ray
+import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.tune.registry import register_env
 
 from ackademy.envs.flow import Flow
 
+torch.set_num_threads(1)  # this network is too small to share
 register_env("flow", lambda settings: Flow(**settings))
 ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
 config = (

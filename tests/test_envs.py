@@ -223,7 +223,7 @@ def test_rendering_says_where_the_flow_is() -> None:
     env = gymnasium.make("ackademy/Flow-v0", scenario=SHORT, learner="learner", render_mode="ansi")
     env.reset(seed=1)
     *_, info = env.step(KEEP)
-    line = env.render()
+    line: object = env.render()
     assert isinstance(line, str)
     assert f"{info['measures']['throughput_mbps']:.3f} Mb/s" in line
     assert flow().render() is None
@@ -263,7 +263,7 @@ def rollout(env: VectorFlow, n_steps: int) -> list[tuple[npt.NDArray[Any], ...]]
     """Observations, rewards, ends and throughputs under random actions."""
     observation, _ = env.reset(seed=5)
     env.action_space.seed(5)
-    rows = [(observation,)]
+    rows: list[tuple[npt.NDArray[Any], ...]] = [(observation,)]
     for _ in range(n_steps):
         observation, rewards, terminated, truncated, infos = env.step(env.action_space.sample())
         assert not terminated.any()

@@ -144,6 +144,9 @@ class Episodes:
     def due(self) -> npt.NDArray[np.bool_]:
         """(n, agents): whose answer is awaited."""
     @property
+    def left(self) -> npt.NDArray[np.bool_]:
+        """(n, agents): whose flow has ended, or the run; no decision falls due any more."""
+    @property
     def decision(self) -> npt.NDArray[np.int64]:
         """(n, agents): how many decisions the agent has made, the number of the one now due."""
     @property

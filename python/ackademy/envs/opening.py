@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -105,9 +105,7 @@ def open_episodes(
         raise TrainingError(str(error)) from error
 
 
-def begin(
-    episodes: _core.Episodes, seed: int | None, options: Mapping[str, object] | None
-) -> None:
+def begin(episodes: _core.Episodes, seed: int | None, options: Mapping[str, object] | None) -> None:
     """Begin all episodes anew, under a seed or on in the sequence of the last one.
 
     Args:
@@ -123,7 +121,7 @@ def begin(
         raise TrainingError(f"seed = {seed}: allowed: a whole number from 0 to 2^64 - 1")
     try:
         if options and "progress" in options:
-            episodes.progress = options["progress"]
+            episodes.progress = cast("float", options["progress"])
         episodes.reset(seed)
     except (TypeError, ValueError) as error:
         raise TrainingError(str(error)) from error
@@ -148,7 +146,7 @@ def action_array(episodes: _core.Episodes) -> npt.NDArray[Any]:
     return np.zeros((*episodes.due.shape, episodes.action_size), np.float32)
 
 
-def action_space(episodes: _core.Episodes) -> spaces.Discrete | spaces.Box:
+def action_space(episodes: _core.Episodes) -> spaces.Space[Any]:
     """Of one flow: choices, or values in [-1, 1]."""
     if episodes.n_choices:
         return spaces.Discrete(episodes.n_choices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
-from pettingzoo import ParallelEnv
+from pettingzoo import ParallelEnv  # type: ignore[import-untyped]
 
 from ackademy import _core
 from ackademy.envs import opening
@@ -146,7 +147,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         return self._observe(self.agents), self._infos(self.agents)
 
     def step(
-        self, actions: dict[str, Action]
+        self, actions: Mapping[str, Action]
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
         """Let those decide who are due, and go on to the next who is, or to the end.
 

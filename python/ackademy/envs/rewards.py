@@ -65,7 +65,7 @@ def q_tcp(
     public implementations; the round trip as the delay is *proposed*.
     """
     change = _log_power(measures, delta) - _log_power(before, delta)
-    return 2.0 * ((change > dead_zone).astype(float) - (change < -dead_zone).astype(float))
+    return np.select([change > dead_zone, change < -dead_zone], [2.0, -2.0], 0.0)
 
 
 def drinc(measures: Measures, before: Measures, *, delta: float = 1.0) -> FloatArray:
