@@ -121,7 +121,12 @@ def train(
     """
     entering = school.observation.shape[2:]
     learner = _Learner(layers, config, networks.begin(layers, entering, jax.random.key(seed)))
-    memory, ledger, journal, means = Memory(config.memory, entering), Ledger(school), Journal(), Means()
+    memory, ledger, journal, means = (
+        Memory(config.memory, entering),
+        Ledger(school),
+        Journal(),
+        Means(),
+    )
     past: Replayed | None = None
     if (kept := log.resumed) is not None:
         learner.restore(kept.counter("updates"), kept.arrays)

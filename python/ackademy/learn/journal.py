@@ -97,7 +97,7 @@ class Replayed:
 class Checkpoint:
     """A training as it stood behind a row of its curve."""
 
-    state: Mapping[str, int | str]
+    state: Mapping[str, object]
     """counters, and `recipe`, which names what is learnt from what"""
     arrays: Mapping[str, npt.NDArray[np.generic]]
     curve: str
@@ -117,7 +117,8 @@ def save(checkpoint: Checkpoint, folder: Path, step: int) -> None:
     made = folder / f".{PREFIX}{os.getpid()}"
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
-    arrays = {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
+    # Not `ascontiguousarray`, which would make Adam's count, a scalar, a vector of one.
+    arrays = {name: np.asarray(array, order="C") for name, array in checkpoint.arrays.items()}
     (made / ARRAYS).write_bytes(safetensors.numpy.save(arrays))
     (made / "curve.csv").write_text(checkpoint.curve)
     lines = [f"{name} = {toml_value(value)}" for name, value in checkpoint.state.items()]

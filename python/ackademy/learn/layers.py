@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import ClassVar, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -296,7 +296,7 @@ def _layer(table: Mapping[str, object], where: str) -> Layer:
             raise TrainingError(
                 f"{where}.{name} = {shown!r}: allowed: a whole number from 1 to {LARGEST}"
             )
-    return cast("Layer", cls(**values))  # type: ignore[arg-type]  # checked above
+    return cls(**values)  # type: ignore[arg-type]  # checked above
 
 
 def _with_time(shape: Shape, kind: str) -> tuple[int, int]:

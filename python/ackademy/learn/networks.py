@@ -72,7 +72,8 @@ def begin(layers: Sequence[Layer], entering: Shape, key: Array) -> Weights:
 
 def apply(layers: Sequence[Layer], weights: Mapping[str, Array], x: Array) -> Array:
     """Outputs of a batch of observations; to be traced, or called through `jitted`."""
-    out: Array = Network(tuple(layers)).apply({"params": dict(weights)}, x)
+    out = Network(tuple(layers)).apply({"params": dict(weights)}, x)
+    assert isinstance(out, Array)  # Flax could also return what the layers have changed
     return out
 
 

@@ -13,7 +13,7 @@ A deployed policy answers with the outputs themselves.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,7 +30,7 @@ from ackademy.learn.journal import Journal, Replayed
 from ackademy.learn.layers import Dense, Layer
 from ackademy.learn.logbook import Logbook, Means
 from ackademy.learn.networks import Weights
-from ackademy.learn.school import F32, F64, I64, Actions, Cashier, School
+from ackademy.learn.school import F32, F64, Actions, Cashier, School
 
 COLUMNS = (
     "decisions",
@@ -85,6 +85,9 @@ class Config:
     """standard deviation of continuous actions at the beginning"""
     reward_scale: float = 1.0
     """factor of rewards before anything is learnt from them"""
+    reward_limit: float = 0.0
+    """largest amount of a reward, then; 0: none. A few slots far beyond the link's rate would
+    otherwise outweigh all others"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def train(
         journal.add(school, actions, log_probability)
         ledger.open(school, actions, log_probability)
         decisions += int(school.due.sum())
-        school.step(actions if school.n_choices else np.clip(actions, -1.0, 1.0))
+        school.step(actions if school.n_choices else within(actions))
         rewards = cashier.pay()
         done = ledger.close(school, rewards, cashier.paid_for)
         note(means, school, done)
@@ -164,6 +167,11 @@ def train(
             log.progress(min(episodes, config.episodes), config.episodes)
 
     return Trained(learner.parameters["policy"], decisions, episodes, learner.updates)
+
+
+def within(actions: Actions) -> F32:
+    """Values as the pilot takes them, in [-1, 1]."""
+    return np.clip(actions, -1.0, 1.0).astype(np.float32)
 
 
 def note(means: Means, school: School, done: Transitions) -> None:
@@ -263,12 +271,12 @@ class _Learner:
         """Some epochs over a batch; returns what the curve shows of them."""
         config = self._config
         value = self._values(batch.observation)
-        scaled = Transitions(
-            batch.observation, batch.action, batch.reward * np.float32(config.reward_scale),
-            batch.following, batch.log_probability, batch.stream, batch.place,
-        )  # fmt: skip
+        reward = batch.reward * np.float32(config.reward_scale)
+        if config.reward_limit > 0.0:
+            reward = np.clip(reward, -config.reward_limit, config.reward_limit)
+        paid = replace(batch, reward=reward)
         following = self._values(batch.following)
-        advantage = advantages(scaled, value, following, config.discount, config.trace)
+        advantage = advantages(paid, value, following, config.discount, config.trace)
         wanted = advantage + value
         rng = np.random.default_rng((seed, LEARNING, self.updates))
         order = np.stack([rng.permutation(config.horizon) for _ in range(config.epochs)])

@@ -49,6 +49,10 @@ class School(Protocol):
         """Shape (n,): the episode has reached its end, which is that of its time."""
 
     @property
+    def left(self) -> Bools:
+        """Shape (n, agents): the flow has ended before the episode; it decides no more."""
+
+    @property
     def n_choices(self) -> int:
         """Number of discrete actions; 0: actions are continuous."""
 

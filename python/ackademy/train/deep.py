@@ -13,7 +13,7 @@ from ackademy import _core
 from ackademy.envs import opening, rewards
 from ackademy.envs.rewarder import Rewarder
 from ackademy.errors import TrainingError
-from ackademy.learn import dqn, networks, ppo
+from ackademy.learn import dqn, layers, ppo
 from ackademy.learn.logbook import Logbook, Place, Progress, quiet
 from ackademy.learn.networks import Weights
 from ackademy.learn.school import School
@@ -21,7 +21,7 @@ from ackademy.run import read_text
 from ackademy.train.deep_recipe import Recipe
 
 Opener = Callable[[opening.Source, Recipe, list[str]], School]
-"""makes the simulations of a recipe; `ray_school.open_on_ray` makes them on a cluster"""
+"""makes the simulations of a recipe"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,7 @@ def check(recipe: Recipe, school: School) -> None:
     Raises:
         TrainingError: naming what does not fit.
     """
-    shapes = networks.shapes_through(
-        recipe.layers, school.observation.shape[2:], str(recipe.origin)
-    )
+    shapes = layers.shapes_through(recipe.layers, school.observation.shape[2:], str(recipe.origin))
     wanted = school.n_choices or school.action_size
     if shapes[-1] != (wanted,):
         raise TrainingError(

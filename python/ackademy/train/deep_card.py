@@ -28,7 +28,8 @@ is paid for the packets that were sent under it, which are known one round trip 
 it is the next decision of the same flow; no episode's end counts as an end.""",
     "ppo": """\
 The learner is proximal policy optimisation with generalised advantages along each flow's own
-decisions. What is deployed answers with the mean of the Gaussian that was trained, without noise.""",
+decisions. What is deployed answers with the mean of the Gaussian that was trained, without
+noise.""",
 }
 DRINC = """\
 The journal paper's hyper-parameters are not public: features and kinds of layers are the paper's,
@@ -193,7 +194,9 @@ def _judgement(judged: pl.DataFrame) -> str:
     for row in judged.iter_rows(named=True):
         numbers = ("throughput_mbps", "utilisation", "delay_ms", "loss_ratio", "jain")
         shown = ["–" if row[n] is None else significant(row[n], 3) for n in numbers]
-        controller = f"**{row['controller']}**" if row["controller"] == "policy" else row["controller"]
+        controller = (
+            f"**{row['controller']}**" if row["controller"] == "policy" else row["controller"]
+        )
         rows.append([row["scenario"], controller, str(row["runs"]), *shown])
     return _table(head, rows)
 

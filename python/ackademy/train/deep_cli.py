@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ackademy.learn import logbook
-    from ackademy.train import deep
     from ackademy.train.deep import Pupil
 
 INTERRUPTED = 130
@@ -40,20 +39,12 @@ Learner = Annotated[
     list[str] | None,
     typer.Option(help="Pattern of the flows that learn, where not all do.", metavar="PATTERN"),
 ]
-Reward = Annotated[
-    str | None, typer.Option(help="A name, or file.py:function.", metavar="REWARD")
-]
+Reward = Annotated[str | None, typer.Option(help="A name, or file.py:function.", metavar="REWARD")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Of everything; the recipe's by default.")]
 Episodes = Annotated[int | None, typer.Option(min=1, help="The recipe's by default.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A short one, to see that all works.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed one was.")]
 Threads = Annotated[int, typer.Option(min=0, help="For simulations; 0: one per core.")]
-Engine = Annotated[
-    Literal["local", "ray"], typer.Option(help="Simulate here, or on a Ray cluster.")
-]
-Address = Annotated[
-    str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
-]
 Work = Annotated[Path, typer.Option(help="Where checkpoints and TensorBoard's files go.")]
 
 
@@ -69,8 +60,6 @@ def drinc_command(
     quick: Quick = False,
     resume: Resume = False,
     threads: Threads = 0,
-    engine: Engine = "local",
-    address: Address = None,
     work: Work = Path("runs"),
 ) -> None:
     """Train a TCP-Drinc-style agent by deep Q-learning with delayed credit.
@@ -84,7 +73,7 @@ def drinc_command(
     """
     asked = Asked("drinc", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
                   episodes, quick)  # fmt: skip
-    _train(asked, out, resume=resume, threads=threads, on=(engine, address), work=work)
+    _train(asked, out, resume=resume, threads=threads, work=work)
 
 
 def ppo_command(
@@ -99,8 +88,6 @@ def ppo_command(
     quick: Quick = False,
     resume: Resume = False,
     threads: Threads = 0,
-    engine: Engine = "local",
-    address: Address = None,
     work: Work = Path("runs"),
 ) -> None:
     """Train a small policy with Aurora's observation by proximal policy optimisation.
@@ -114,7 +101,7 @@ def ppo_command(
     """
     asked = Asked("ppo", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
                   episodes, quick)  # fmt: skip
-    _train(asked, out, resume=resume, threads=threads, on=(engine, address), work=work)
+    _train(asked, out, resume=resume, threads=threads, work=work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +155,6 @@ def _train(
     *,
     resume: bool,
     threads: int,
-    on: tuple[Literal["local", "ray"], str | None],
     work: Path,
 ) -> None:
     if asked.scenario is not None and asked.distribution is not None:
@@ -193,33 +179,15 @@ def _train(
         raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: {wanted}")
     console = Console()
     folder = work / "train" / asked.name / out.name
-    with _simulations(on, threads) as make, _bar(console, out.name) as progress:
+    with _bar(console, out.name) as progress:
         try:
-            pupil = deep.train(recipe, make, folder, resume=resume, progress=progress)
+            pupil = deep.train(recipe, deep.here(threads), folder, resume=resume, progress=progress)
         except KeyboardInterrupt:
             message = f"interrupted; go on with --resume from what is kept in {folder}"
             Console(stderr=True).print(message, style="red", soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
     judged = deep_card.write(pupil, out, asked.command(out))
     _tell(console, pupil, judged, out)
-
-
-@contextmanager
-def _simulations(
-    on: tuple[Literal["local", "ray"], str | None], threads: int
-) -> Iterator[deep.Opener]:
-    from ackademy.train import deep
-
-    engine, address = on
-    if engine == "local":
-        if address is not None:
-            raise TrainingError("--address: allowed: with --engine ray")
-        yield deep.here(threads)
-        return
-    from ackademy.train import ray_school
-
-    with ray_school.cluster(address):
-        yield ray_school.on_ray()
 
 
 @contextmanager
