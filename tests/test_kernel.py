@@ -377,7 +377,7 @@ def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str) -> N
     assert result.kernel.policy_decisions < 2 * 3.0 / 0.02
     assert (result.kernel.policy_fallbacks, result.kernel.fallbacks) == (0, 0)
     assert 0.0 < result.kernel.policy_cpu_us["p50"] <= result.kernel.policy_cpu_us["p99"]
-    assert (result.flows["throughput_mbps"] > 0.2).all()
+    assert (result.metrics().flows["throughput_mbps"] > 0.2).all()
 
 
 def test_folder_that_is_no_policy_starts_nothing(dumbbell: Path, fake: Path) -> None:
