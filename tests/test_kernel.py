@@ -384,6 +384,6 @@ def test_folder_that_is_no_policy_starts_nothing(dumbbell: Path, fake: Path) -> 
     (dumbbell.parent / "mine").mkdir()
     (dumbbell.parent / "mine" / "policy.toml").write_text("format = 7")
     params = {"policy": str(dumbbell.parent / "mine")}
-    with pytest.raises(ScenarioError, match=r"params\.policy.*weights\.safetensors"):
+    with pytest.raises(ControllerError, match=r"`policy`.*weights\.safetensors"):
         ackademy.run(dumbbell, cc="policy", params=params, backend="kernel")
     assert calls(fake) == []
