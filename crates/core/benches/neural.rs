@@ -99,7 +99,7 @@ fn trees() -> Vec<u8> {
 
 fn main() {
     let series = |steps, width| Shape { steps, width };
-    let perceptron = |activation| {
+    let layers = |activation| {
         [
             LayerSpec::Flatten {},
             dense(128, activation),
@@ -108,8 +108,8 @@ fn main() {
         ]
     };
     let mlp = file(&perceptron(30, 1));
-    measure("mlp_2x128_relu", &perceptron(Activation::Relu), series(10, 3), &mlp);
-    measure("mlp_2x128_tanh", &perceptron(Activation::Tanh), series(10, 3), &mlp);
+    measure("mlp_2x128_relu", &layers(Activation::Relu), series(10, 3), &mlp);
+    measure("mlp_2x128_tanh", &layers(Activation::Tanh), series(10, 3), &mlp);
     measure("drinc", &drinc(), series(64, 5), &file(&network::drinc()));
     let gru = [LayerSpec::Gru { units: 64, returns: Returns::Last }, dense(5, Activation::Linear)];
     let tensors = [

@@ -150,7 +150,7 @@ impl Episodes {
                 return self.begin(row, own);
             }
             let first = row.index * size;
-            self.go_on(row, &actions[first..first + size]);
+            Self::go_on(row, &actions[first..first + size]);
         })
     }
 
@@ -360,7 +360,7 @@ impl Episodes {
         }
     }
 
-    fn go_on(&self, row: &mut Row, actions: &[Action]) {
+    fn go_on(row: &mut Row, actions: &[Action]) {
         if let Some(episode) = &mut row.slot.episode {
             for (agent, &action) in actions.iter().enumerate().take(episode.flows()) {
                 row.slot.decisions += u64::from(episode.answer(agent, action));

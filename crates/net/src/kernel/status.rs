@@ -191,9 +191,13 @@ impl Display for Status {
             f,
             "latency    p50 {p50_us:.0} us, p90 {p90_us:.0} us, p99 {p99_us:.0} us from sample to applied decision"
         )?;
-        if self.flows.is_empty() {
-            return Ok(());
-        }
+        if self.flows.is_empty() { Ok(()) } else { self.table(f) }
+    }
+}
+
+impl Status {
+    /// A line of headings and one per flow.
+    fn table(&self, f: &mut Formatter) -> fmt::Result {
         let wide = |text: fn(&FlowStatus) -> &str| {
             self.flows.iter().map(|flow| text(flow).len()).max().unwrap_or(0).max(6)
         };

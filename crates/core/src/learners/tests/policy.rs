@@ -70,7 +70,9 @@ fn the_first_outputs_are_the_values() {
         policy.unwrap().mind().decide(&[0.0; 2])
     };
     assert_eq!(values("rate_and_cwnd"), Ok(Action::Values([3.0, 4.0])));
-    assert!(matches!(values("cwnd_factor"), Ok(Action::Values([first, _])) if (first - 3.0).abs() < 1e-6));
+    assert!(
+        matches!(values("cwnd_factor"), Ok(Action::Values([first, _])) if (first - 3.0).abs() < 1e-6)
+    );
 }
 
 #[test]
