@@ -16,7 +16,8 @@ BIN := .venv/bin/
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd demo test test-rust test-python bench bench-kernel gap lint peers fuzz wasm clean
+.PHONY: help system build ackademyd demo test test-rust test-python test-torch bench bench-env bench-kernel gap lint \
+	peers fuzz wasm clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,12 +50,20 @@ test-rust: system
 	cargo test --workspace --quiet
 
 test-python: $(UV) ackademyd
-	$(UV) sync --locked --quiet --inexact --extra ray --extra train
+	$(UV) sync --locked --quiet --inexact --extra onnx --extra ray --extra train
 	$(BIN)pytest -q
+
+test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
+	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project
+	PYTHONPATH=python build/torch/bin/pytest -q tests/test_stable_baselines3.py tests/test_examples.py
 
 bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/results.json
 	cargo bench --quiet --bench sim --no-run
 	$(BIN)python benches/bench.py
+
+bench-env: build ## environment steps per core-second; PEER=checkout of PCC-RL
+	$(UV) sync --locked --quiet --inexact --extra train
+	$(BIN)python -W ignore benches/bench_env.py $(if $(PEER),--peer $(PEER))
 
 bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, cost per ACK, decision latency
 	$(ACKADEMYD) bench
@@ -81,10 +90,10 @@ wasm: ## core builds without an operating system
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
 	cargo build --quiet --package ackademy --lib --target wasm32-unknown-unknown
 
-fuzz: ## parsers of scenarios, traces and policies, FUZZ_SECONDS=20 each
+fuzz: ## parsers of scenarios, distributions, traces and policies, FUZZ_SECONDS=20 each
 	rustup toolchain list | grep nightly >/dev/null || rustup toolchain install nightly --profile minimal
 	command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
-	cd fuzz && for target in scenario trace policy; do \
+	cd fuzz && for target in scenario distribution trace policy neural; do \
 		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0; done
 
 clean: ## remove what was built; results in runs/ and reports/ stay
