@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.table import Table
 
@@ -60,11 +61,11 @@ def generalise_command(
     Finished runs are kept: an interrupted command goes on where it was.
 
     Examples:
-        ackademy generalise policies/drinc
+        ackademy generalise policies/tcp_drinc
 
-        ackademy generalise --cc policy --param policy=policies/drinc --links 400 --seed 9
+        ackademy generalise --cc policy --param policy=policies/tcp_drinc --links 400 --seed 9
 
-        ackademy generalise rl-tcp --against cubic,new_reno,policies/drinc
+        ackademy generalise rl-tcp --against cubic,new_reno,policies/tcp_drinc
     """
     console = Console()
     if bool(policy) == bool(cc):
@@ -115,13 +116,15 @@ def _study(policy: Entrant, against: str, file: Path, drawn: tuple[int, int]) ->
 
 
 def _tables(study: Study, gathered: Sequence[Bin], listed: Sequence[Worst]) -> Group:
-    parts: list[Table] = []
+    parts: list[Table | str] = []
     title = f"{study.policy.name} on {len(study.trials)} links"
     for axis, label in (("all", title), *((own.key, own.label) for own in generalise.AXES)):
-        table = Table(title=label, title_justify="left", title_style="bold")
+        # Without frames it fits into 80 columns, and no number is cut.
+        table = Table(title=label, title_justify="left", title_style="bold", box=SIMPLE_HEAD,
+                      show_edge=False, pad_edge=False, padding=(0, 0))  # fmt: skip
         for head in ("links", "controller"):
             table.add_column(head, no_wrap=True)
-        for head in (*SHORT.values(), "gain of\nthe policy", "it wins\n%"):
+        for head in (*SHORT.values(), "gain of\npolicy", "wins\n%"):
             table.add_column(head, justify="right", no_wrap=True)
         previous = ""
         for own in (own for own in gathered if own.axis == axis):
@@ -130,7 +133,7 @@ def _tables(study: Study, gathered: Sequence[Bin], listed: Sequence[Worst]) -> G
                 table.add_section()
             table.add_row(*_words(study, own, f"{own.range} ({own.n_links})" if is_first else ""))
             previous = own.range
-        parts.append(table)
+        parts += [table, ""]
     failures = Table(title="worst links", title_justify="left", title_style="bold")
     failures.add_column("how")
     failures.add_column("link")
