@@ -168,7 +168,7 @@ def _by_axis(key: str, study: Study, gathered: Sequence[Bin]) -> Markup:
             count = next(iter(row.values())).n_links
             body.append(element("tr", element("td", name), element("td", str(count)), *cells))
         parts.append(element("div", _table(heads, body, "heat"), class_="panel"))
-    return element("div", join(parts), class_="panels")
+    return element("div", join(parts), class_="panels wide")
 
 
 def _tip(interval: Interval, key: str) -> str:
@@ -247,7 +247,7 @@ def _pair_of_maps(
                 cells.append(element("td", significant(mean, 2), class_=shade, data_tip=tip))
             body.append(element("tr", element("td", y.names[down]), *cells))
         parts.append(element("div", _table(heads, body, "heat"), class_="panel"))
-    return element("div", join(parts), class_="panels")
+    return element("div", join(parts), class_="panels wide")
 
 
 def _panels(study: Study, found: Sequence[Row], colours: Mapping[str, int]) -> Markup:
