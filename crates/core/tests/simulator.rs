@@ -235,7 +235,10 @@ impl Draw {
         let mut text = format!("[[flow]]\n{route}controller = \"{controller}\"\n");
         if controller == "lp_tcp" {
             let threshold = self.scale(0.01, 1.0);
-            let _ = writeln!(text, "params = {{ policy = \"policy\", threshold = {threshold} }}");
+            let _ = writeln!(text, "params = {{ policy = \"lp_tcp\", threshold = {threshold} }}");
+        }
+        if ["policy", "tcp_drinc"].contains(&controller) {
+            let _ = writeln!(text, "params = {{ policy = \"{controller}\" }}");
         }
         if self.chance(0.3) {
             let _ = writeln!(text, "count = {}\nstart_step_s = 0.01", 1 + self.below(4));
@@ -310,8 +313,21 @@ impl Draw {
 
 fn parse(text: &str) -> Scenario {
     let mut load = |name: &str, _| {
-        if name == "policy" {
-            return Ok(include_bytes!("files/lp_tcp/policy").to_vec());
+        let files: [(&str, &[u8]); 5] = [
+            ("lp_tcp", include_bytes!("files/lp_tcp/policy")),
+            ("policy/policy.toml", include_bytes!("files/policy/policy/policy.toml")),
+            (
+                "policy/weights.safetensors",
+                include_bytes!("files/policy/policy/weights.safetensors"),
+            ),
+            ("tcp_drinc/policy.toml", include_bytes!("files/tcp_drinc/policy/policy.toml")),
+            (
+                "tcp_drinc/weights.safetensors",
+                include_bytes!("files/tcp_drinc/policy/weights.safetensors"),
+            ),
+        ];
+        if let Some((_, bytes)) = files.iter().find(|(file, _)| *file == name) {
+            return Ok(bytes.to_vec());
         }
         let model = Cellular {
             duration: Span::from_millis(2000),

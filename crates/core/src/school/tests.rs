@@ -195,7 +195,8 @@ fn both_senders_call_a_pilot_at_the_moment_that_it_asks_for() {
             };
             let mut sim = Sim::new(lesson.network(), Seed(1), &mut build).unwrap();
             sim.run_until(lesson.network().duration);
-            assert!(decisions(&sim.finish()) > 1000.0);
+            let made = decisions(&sim.finish());
+            assert!(made > 300.0, "only {made} calls to judge by: {sender} {map}");
         }
     }
 }
