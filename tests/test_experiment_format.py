@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,20 @@ def test_every_figure_is_in_the_report(result: reproduce.Reproduction) -> None:
         assert title in page
     assert "mean of reno*" in page
     assert "published 30.00 ms" in page
+
+
+def test_page_without_published_throughputs_has_no_empty_section_of_differences(
+    result: reproduce.Reproduction,
+) -> None:
+    title = "How far from the published numbers"
+    assert title in paper_report.page(result)
+    rows = tuple(
+        replace(measured, row=replace(measured.row, published={"delay_p95_ms": 20.0}))
+        for measured in result.rows
+    )
+    page = paper_report.page(replace(result, rows=rows))
+    assert title not in page
+    assert "Table 8, number by number" in page
 
 
 def test_plane_has_a_dot_per_run_and_an_oval_per_scheme_of_its_groups(
