@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ackademy import ExperimentError, ScenarioError, cells, kinds, papers, reproduce
@@ -14,6 +17,10 @@ from ackademy.experiments import quiet, run_cells
 from ackademy.measures import metric_of
 from ackademy.report import index as index_report
 from ackademy.report import paper as paper_report
+from ackademy.report.figures import figures
+from ackademy.report.numbers import significant
+
+TP, RTT = "throughput_mean_mbps", "rtt_mean_ms"
 
 MIX = """\
 duration_s = 4
@@ -96,6 +103,13 @@ kind = "windows"
 title = "Windows over time"
 schemes = ["Cubic"]
 flows = ["learner", "mean:reno*"]
+
+[[figure]]
+kind = "plane"
+title = "Delay across, throughput up"
+metric = "throughput_mean_mbps"
+across = "rtt_mean_ms"
+groups = ["long"]
 """
 
 
@@ -189,10 +203,56 @@ def test_claim_about_a_scheme_is_about_all_its_rows(result: reproduce.Reproducti
 
 def test_every_figure_is_in_the_report(result: reproduce.Reproduction) -> None:
     page = paper_report.page(result)
-    for title in ("Bars of throughput", "Delay over the buffer", "Windows over time"):
+    for title in (
+        "Bars of throughput",
+        "Delay over the buffer",
+        "Windows over time",
+        "Delay across, throughput up",
+    ):
         assert title in page
     assert "mean of reno*" in page
     assert "published 30.00 ms" in page
+
+
+def test_page_without_published_throughputs_has_no_empty_section_of_differences(
+    result: reproduce.Reproduction,
+) -> None:
+    title = "How far from the published numbers"
+    assert title in paper_report.page(result)
+    rows = tuple(
+        replace(measured, row=replace(measured.row, published={"delay_p95_ms": 20.0}))
+        for measured in result.rows
+    )
+    page = paper_report.page(replace(result, rows=rows))
+    assert title not in page
+    assert "Table 8, number by number" in page
+
+
+def test_plane_has_a_dot_per_run_and_an_oval_per_scheme_of_its_groups(
+    result: reproduce.Reproduction,
+) -> None:
+    drawn = str(figures(result, {"Cubic": 0, "Beside": 1, "Plain": 2}))
+    panel = drawn[drawn.index("Delay across, throughput up") :]
+    assert panel.count('class="panel"') == 1
+    assert "mean round-trip time, ms" in panel
+    assert "mean throughput, Mb/s" in panel
+    ovals = re.findall(r'class="oval" d="([^"]+)"', panel)
+    runs = re.findall(r'class="run" d="([^"]+)"', panel)
+    assert [path.count("L") + 1 for path in ovals] == [72, 72]
+    assert [path.count("M") for path in runs] == [4, 4]
+    for oval, run in zip(ovals, runs, strict=True):
+        outline, dots = (np.array(re.findall(r"(-?\d+) (-?\d+)", d), float) for d in (oval, run))
+        assert outline.mean(axis=0) == pytest.approx(dots.mean(axis=0), abs=1.0)
+    centres = re.findall(r'data-tip="(\S+)\n(\S+) Mb/s, (\S+) ms\n4 values', panel)
+    expected = [
+        (scheme, *(significant(row.estimates[name].value) for name in (TP, RTT)))
+        for scheme, row in (("Cubic", result.rows[2]), ("Plain", result.rows[3]))
+    ]
+    assert centres == expected
+
+
+def test_plane_measures_what_no_column_or_claim_asks_for(result: reproduce.Reproduction) -> None:
+    assert [RTT in row.estimates for row in result.rows] == [False, False, True, True]
 
 
 def test_file_setting_is_relative_to_the_experiment(edited: Callable[[str, str], str]) -> None:
@@ -209,6 +269,8 @@ def test_file_setting_is_relative_to_the_experiment(edited: Callable[[str, str],
         ('rows = "Cubic"', 'rows = "Vegas"', r"rows = 'Vegas': allowed: a scheme"),
         ("min_value = 0.01", "min_ratio = 0.01", r"against = None: allowed: a row"),
         ('rows = "Cubic"', 'rows = "Cubic"\nagainst = "Plain"', r"no such row"),
+        ('across = "rtt_mean_ms"', "", r"across = None: allowed: a text"),
+        ('across = "rtt_mean_ms"', 'across = "rtt"', r"metric = 'rtt': allowed: throughput_mean"),
         ('kind = "bars"', 'kind = "pie"', r"kind = 'pie': allowed: bars, lines, windows"),
         ('"delay_p95_ms", "thr', '"utilisation:", "thr', r"utilisation:.*allowed: throughput_mean"),
         ("{ learner = { beta", "{ reno = { beta", r"params = .*allowed: learner"),

@@ -103,6 +103,25 @@ def test_ellipse_holds_its_share_of_the_runs() -> None:
     assert np.mean(np.square(scaled).sum(axis=1) <= 1.0) == pytest.approx(0.95, abs=0.01)
 
 
+@pytest.mark.parametrize("degrees", [0.0, 30.0, 90.0, 150.0])
+def test_ellipse_of_known_covariance_has_known_axes(degrees: float) -> None:
+    """Four runs whose covariance is 24 along one axis and 6 across it, turned about (600, 2)."""
+    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    along, across = np.array([cosine, sine]), np.array([-sine, cosine])
+    points = np.array([600.0, 2.0]) + np.array(
+        [6.0 * along, -6.0 * along, 3.0 * across, -3.0 * across]
+    )
+    ellipse = confidence_ellipse(points)
+    assert ellipse.centre == pytest.approx((600.0, 2.0))
+    assert ellipse.half_axes == pytest.approx(
+        (math.sqrt(5.991465 * 24.0), math.sqrt(5.991465 * 6.0))
+    )
+    assert math.sin(ellipse.angle_rad - math.radians(degrees)) == pytest.approx(0.0, abs=1e-9)
+    outline = ellipse.outline() - np.array([600.0, 2.0])
+    on_it = (outline @ along) ** 2 / 24.0 + (outline @ across) ** 2 / 6.0
+    assert on_it == pytest.approx(np.full(len(outline), 5.991465))
+
+
 def test_ellipse_of_runs_on_a_line_is_flat() -> None:
     ellipse = confidence_ellipse(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]))
     assert ellipse.half_axes[1] == pytest.approx(0.0, abs=1e-6)

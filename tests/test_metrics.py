@@ -131,6 +131,39 @@ def test_metric_of_a_hand_made_run_is_what_one_reckons(name: str, value: float) 
     assert metric.statistic(metric.extract(hand_made())[None]) == pytest.approx(value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("jain_throughput", 2.3 / 3.0),
+        ("jain_throughput_low", 2.3 / 3.0 - 1.96 * 0.2516611),
+        ("jain_throughput_high", 2.3 / 3.0 + 1.96 * 0.2516611),
+        ("jain_throughput_span", 2.0 * 1.96 * 0.2516611),
+    ],
+)
+def test_ends_of_an_interval_are_1_96_deviations_of_the_runs_from_their_mean(
+    name: str, value: float
+) -> None:
+    """Indices of 1, 1/2 and 4/5, whose sample variance is 0.19 / 3 = 0.25166 squared."""
+    metric = metric_of(name)
+    runs = [
+        RunTables(
+            hand_made().flows.with_columns(throughput_mbps=pl.Series(shares)),
+            pl.DataFrame(),
+            pl.DataFrame(),
+        )
+        for shares in ([2.0, 2.0], [4.0, 0.0], [3.0, 1.0])
+    ]
+    samples = np.stack([metric.extract(run) for run in runs])
+    assert metric.statistic(samples) == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["jain_throughput_low", "jain_throughput_high"])
+def test_interval_of_one_run_ends_where_the_run_does(name: str) -> None:
+    metric = metric_of(name)
+    assert metric.statistic(np.array([[0.8]])) == 0.8
+    assert metric_of("jain_throughput_span").statistic(np.array([[0.8]])) == 0.0
+
+
 def test_metric_of_a_link_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(ExperimentError, match="link 'l3': allowed: l1, l2"):
         metric_of("goodput_share:l3").extract(hand_made())

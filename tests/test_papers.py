@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ackademy import ExperimentError, kinds, papers, reproduce
+from ackademy.cells import key
 
 ROOT = Path(__file__).parents[1]
 ALL = [
@@ -71,6 +72,48 @@ def test_no_row_of_kong_2018_is_missing() -> None:
         rows = papers.load(f"kong2018/{name}").rows
         assert len(rows) == count
         assert not [row.name for row in rows if row.missing]
+
+
+@pytest.mark.parametrize("name", ["fig3", "table1", "sensitivity", "ns3"])
+def test_every_run_of_xiao_2019_lasts_500_s_on_a_link_redrawn_ten_times_a_second(name: str) -> None:
+    users = {"one user": 1, "two users": 2}
+    experiment = papers.load(f"xiao2019/{name}")
+    for row in experiment.rows:
+        (cell,) = reproduce.cells_of(experiment, row, 1)
+        assert cell.scenario().duration_s == 500.0
+        assert len(cell.scenario().controllers) == users.get(row.group, 5)
+        assert cell.scenario().canonical().count("hz = 10") == 2
+
+
+def test_both_items_of_xiao_2019_are_of_the_same_hundred_runs() -> None:
+    fig3, table1 = (papers.load(f"xiao2019/{name}") for name in ("fig3", "table1"))
+    assert fig3.runs == table1.runs == 100
+    keys = [{key(cell) for cell in reproduce.all_cells(item, 2)} for item in (fig3, table1)]
+    assert keys[0] == keys[1]
+    assert len(keys[0]) == 7 * 4 * 2
+
+
+def test_the_four_readings_of_xiao_2019_are_four_networks() -> None:
+    experiment = papers.load("xiao2019/fig3")
+    rows = {row.group: row for row in experiment.rows if row.scheme == "Drinc"}
+    networks = {
+        group: reproduce.cells_of(experiment, row, 1)[0].scenario().canonical()
+        for group, row in rows.items()
+    }
+    for group, text in networks.items():
+        assert ("low_ms = 30" in text) == group.startswith("round trip")
+        assert ("keep_order = false" in text) == group.endswith("overtaking")
+
+
+def test_published_intervals_of_xiao_2019_are_about_their_means() -> None:
+    """Every printed span is the distance of the printed ends, and every mean lies in the middle."""
+    for row in papers.load("xiao2019/table1").rows:
+        if not row.published:
+            assert row.scheme == "Westwood+"
+            continue
+        low, high = row.published["jain_throughput_low"], row.published["jain_throughput_high"]
+        assert row.published["jain_throughput_span"] == pytest.approx(high - low, abs=1.01e-4)
+        assert row.published["jain_throughput"] == pytest.approx((low + high) / 2.0, abs=1.01e-4)
 
 
 def test_a_scheme_may_have_settings_of_its_own_in_each_group() -> None:

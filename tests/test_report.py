@@ -24,6 +24,7 @@ from ackademy.report.numbers import (
     ticks,
     with_interval,
 )
+from ackademy.report.plane import Cloud, plane
 from ackademy.report.plot import Axis, Frame, thin
 from ackademy.reproduce import Reproduction
 
@@ -169,3 +170,16 @@ def test_ticks_of_a_logarithmic_axis_are_round_and_inside() -> None:
 def test_logarithmic_axis_puts_equal_factors_at_equal_distances() -> None:
     part = Axis(1.0, 100.0, is_log=True).part(np.array([1.0, 10.0, 100.0]))
     assert part == pytest.approx([0.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_plane_reaches_to_the_last_dot_if_it_is_to_be_whole(*, whole: bool) -> None:
+    """Of 101 runs one lies ten deviations away, far outside the ellipse."""
+    near = np.linspace(-1.0, 1.0, 100)
+    cloud = Cloud("Vegas", 0, np.append(250.0 + near, 260.0), np.append(0.5 + near**2, 0.5))
+    drawn = str(plane("one way", [cloud], whole=whole))
+    (run,) = re.findall(r'class="run" d="([^"]+)"', drawn)
+    across = [int(x) for x in re.findall(r"M(-?\d+) -?\d+h0", run)]
+    assert len(across) == 101
+    assert (max(across) <= 1000) == whole
+    assert min(across) >= 0

@@ -319,6 +319,8 @@ def reproduce_command(
 
         ackademy reproduce kong2018/table5 --runs 10 --jobs 2
 
+        ackademy reproduce xiao2019/fig3 --runs 10
+
         ackademy reproduce kong2018/table6 --engine ray --address auto
     """
     console = Console()

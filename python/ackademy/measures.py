@@ -135,6 +135,17 @@ def _interval_end(metric: Metric, sign: int) -> Metric:
     )
 
 
+def _interval_span(metric: Metric) -> Metric:
+    """The distance between the two ends of `_interval_end`."""
+    return Metric(
+        f"2 · 1.96 σ({metric.label})",
+        metric.unit,
+        f"width of the interval that holds 95 % of the runs' {metric.about}",
+        lambda samples: 2.0 * NORMAL_95 * math.sqrt(variance(samples)),
+        extract=metric.extract,
+    )
+
+
 def _jain(column: int, label: str, about: str, glob: str = "") -> Metric:
     def index(run: RunTables) -> float:
         flows = run.of(glob or run.chosen)
@@ -265,6 +276,7 @@ METRICS: Mapping[str, Metric] = {
     "jain_throughput_variance": _spread(JAIN_TP),
     "jain_throughput_low": _interval_end(JAIN_TP, -1),
     "jain_throughput_high": _interval_end(JAIN_TP, +1),
+    "jain_throughput_span": _interval_span(JAIN_TP),
     "jain_delay": JAIN_D,
     "jain_delay_variance": _spread(JAIN_D),
     "utilisation": _utilisation(),

@@ -692,5 +692,5 @@ fn a_reverse_direction_that_varies_repeats_the_forward_draws() {
     assert!((flow.rtt_mean_ms - 2.0 * flow.owd_mean_ms).abs() < 1.0, "{flow:?}");
     assert!((flow.base_rtt_ms - 120.0).abs() < 1.0, "{flow:?}");
     assert!((200.0..240.0).contains(&flow.rtt_mean_ms), "{flow:?}");
-    assert!(flow.rtt_p95_ms > 290.0, "{flow:?}");
+    assert!(flow.rtt_p95_ms > 300.0, "{flow:?}");
 }

@@ -178,7 +178,7 @@ def _plane(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]
             if measured.row.group == group
         ]
         labels = [f"{metric.about}, {metric.unit}".rstrip(", ") for metric in (across, up)]
-        panels.append(plane(group, clouds, *labels))
+        panels.append(plane(group, clouds, *labels, whole=True))
     schemes = dict.fromkeys(measured.row.scheme for measured in rows)
     keys = legend([(scheme, colour[scheme]) for scheme in schemes], published=False)
     return join((keys, element("div", join(panels), class_="panels")))

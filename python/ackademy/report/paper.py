@@ -100,17 +100,18 @@ def _number_sections(reproduction: Reproduction) -> list[Section]:
         "standard deviations. Green: the published number is inside our interval. "
         f"{reproduction.experiment.note}"
     )
-    return [
-        Section(
-            anchor="differences",
-            title="How far from the published numbers",
-            lead="Zero is the published value. Bars are 95 % intervals of ours.",
-            body=_differences(reproduction),
-        ),
-        Section(
-            "table", f"{reproduction.experiment.item}, number by number", lead, _table(reproduction)
-        ),
-    ]
+    item = reproduction.experiment.item
+    table = Section("table", f"{item}, number by number", lead, _table(reproduction))
+    columns = _differences(reproduction)
+    if not columns:
+        return [table]
+    differences = Section(
+        anchor="differences",
+        title="How far from the published numbers",
+        lead="Zero is the published value. Bars are 95 % intervals of ours.",
+        body=forest(columns),
+    )
+    return [differences, table]
 
 
 def _time_section(reproduction: Reproduction) -> Section:
@@ -232,7 +233,8 @@ def _cloud(measured: Measured, colour: int) -> Cloud:
     )
 
 
-def _differences(reproduction: Reproduction) -> Markup:
+def _differences(reproduction: Reproduction) -> list[tuple[Scale, list[Mark]]]:
+    """A column for each of the three metrics that the paper prints; none if it prints others."""
     columns = []
     limits = {"throughput_mean_mbps": (2.0, 100.0), "delay_mean_ms": (5.0, 100.0), "m_e": (0.05, 1)}
     for metric, (floor, ceiling) in limits.items():
@@ -241,7 +243,7 @@ def _differences(reproduction: Reproduction) -> Markup:
             unit = "ours − published" if metric == "m_e" else "ours / published − 1, %"
             size = reach([mark.value for mark in marks], floor, ceiling)
             columns.append((Scale(metric_of(metric).label, unit, size), marks))
-    return forest(columns)
+    return columns
 
 
 def _marks(reproduction: Reproduction, metric: str) -> list[Mark]:

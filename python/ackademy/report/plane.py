@@ -31,6 +31,8 @@ def plane(
     clouds: Sequence[Cloud],
     across: str = "delay above the empty path, ms",
     up: str = "throughput, Mb/s",
+    *,
+    whole: bool = False,
 ) -> Markup:
     """One panel: delay to the right, throughput upwards, so that the upper left is best.
 
@@ -39,11 +41,14 @@ def plane(
         clouds: at least one.
         across: what the delay is, with its unit.
         up: what the throughput is, with its unit.
+        whole: whether the axes reach to the last dot; else to the ellipses, and dots far outside
+            them are cut off.
     """
     shapes = [(cloud, _ellipse(cloud)) for cloud in clouds]
     outlines = [ellipse.outline() for _, ellipse in shapes]
     printed = np.array([cloud.published for cloud in clouds if cloud.published])
-    everything = np.vstack([*outlines, printed.reshape(-1, 2)])
+    dots = [_points(cloud) for cloud in clouds] if whole else []
+    everything = np.vstack([*outlines, *dots, printed.reshape(-1, 2)])
     low, high = everything.min(axis=0), everything.max(axis=0)
     frame = Frame(
         Axis(*padded(float(low[0]), float(high[0])), across),
@@ -69,9 +74,14 @@ def legend(clouds: Sequence[tuple[str, int]], *, published: bool) -> Markup:
     return element("ul", join(entries), class_="legend")
 
 
-def _ellipse(cloud: Cloud) -> Ellipse:
+def _points(cloud: Cloud) -> FloatArray:
+    """Shape (dots, 2): delay and throughput, where both are known."""
     points = np.column_stack([cloud.delay_ms, cloud.throughput_mbps])
-    return confidence_ellipse(points[np.isfinite(points).all(axis=1)])
+    return points[np.isfinite(points).all(axis=1)]
+
+
+def _ellipse(cloud: Cloud) -> Ellipse:
+    return confidence_ellipse(_points(cloud))
 
 
 def _cloud(frame: Frame, cloud: Cloud, ellipse: Ellipse) -> Markup:

@@ -149,6 +149,28 @@ fn a_dumbbell_splits_its_round_trip_and_limits_one_direction() {
 }
 
 #[test]
+fn a_reverse_direction_that_varies_has_the_bottleneck_s_draws_and_order_and_no_others() {
+    for keep_order in [true, false] {
+        let text = format!(
+            "duration_s = 10\n[dumbbell]\nreverse_varies = true\naccess_mbps = 100\n\
+             [dumbbell.bottleneck]\nrate_mbps = 10\nkeep_order = {keep_order}\n\
+             delay_random = {{ low_ms = 60, high_ms = 160, hz = 10 }}\n[[flow]]\n"
+        );
+        let network = Scenario::parse(&text, "s").unwrap().network;
+        let [forward, reverse] = [&network.links[0], &network.links[1]];
+        assert_eq!((forward.delay_of, reverse.delay_of), (None, Some(0)));
+        let delay = format!("{:?}", forward.delay);
+        assert_eq!(format!("{:?}", reverse.delay), delay);
+        assert_eq!(reverse.delay.least(), Span::from_millis(60));
+        assert_eq!((forward.keep_order, reverse.keep_order), (keep_order, keep_order));
+        assert!(network.links[2..].iter().all(|link| link.delay_of.is_none()));
+        let apart = text.replace("reverse_varies = true\n", "");
+        let reverse = &Scenario::parse(&apart, "s").unwrap().network.links[1];
+        assert_eq!((reverse.delay_of, reverse.delay.least()), (None, Span::ZERO));
+    }
+}
+
+#[test]
 fn defaults_follow_the_recovery_and_the_flow_goes_before_the_scenario() {
     let text = DUMBBELL.replace("[[flow]]", "[sender]\npacket_bytes = 1000\n[[flow]]");
     let text = text + "[[flow]]\nsender = { recovery = \"ns2\", packet_bytes = 1250 }\n";
