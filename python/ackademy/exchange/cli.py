@@ -88,7 +88,7 @@ def import_command(
         raise ExchangeError(f"{error}: import {EXTRA}") from None
     content = policy_files.read_file(model, from_onnx.MODEL_BYTES_MAX)
     parsed = from_onnx.parse(content, str(model))
-    metadata = {entry.key: entry.value for entry in parsed.metadata_props}
+    metadata = from_onnx.metadata_of(parsed)
     if like is None and to_onnx.PILOT_KEY not in metadata:
         raise ExchangeError(
             f"{model}: does not say what the policy sees and does: allowed: --like with a policy's "

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime  # type: ignore[import-untyped]
 
 from ackademy import _core
 from ackademy.errors import ExchangeError
 from ackademy.exchange.policy_files import plain
 
+onnxruntime = import_module("onnxruntime")  # which has no types
 OBSERVATIONS = 64
 SCALES = (0.1, 1.0, 3.0)
 """of normally distributed observations; what a policy sees is mostly within 1"""
@@ -33,7 +34,7 @@ def difference(content: bytes, policy: _core.Policy, where: str) -> float:
     entering, largest = (policy.history, len(policy.features)), 0.0
     rng = np.random.default_rng(1)
     try:
-        session = _session(content)
+        session = session_of(content)
         name, sizes = session.get_inputs()[0].name, session.get_inputs()[0].shape
         for number in range(OBSERVATIONS):
             scale = SCALES[number % len(SCALES)]
@@ -52,7 +53,8 @@ def difference(content: bytes, policy: _core.Policy, where: str) -> float:
     return largest
 
 
-def _session(content: bytes) -> Any:  # noqa: ANN401  # onnxruntime has no types
+def session_of(content: bytes) -> Any:  # noqa: ANN401  # of onnxruntime
+    """A model that can be run, on one thread, silent."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4

@@ -41,16 +41,18 @@ def array_of(tensor: onnx.TensorProto) -> Array:
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise Refused("its numbers lie in another file: allowed: numbers in the model itself")
     if tensor.data_type not in ITEM_TYPES:
-        kind = TensorProto.DataType.Name(tensor.data_type)
+        names = dict(map(reversed, TensorProto.DataType.items()))
+        kind = names.get(tensor.data_type, tensor.data_type)
         raise Refused(f"numbers of type {kind}: allowed: FLOAT, INT64, INT32, BOOL")
     if len(tensor.dims) > RANK_MAX or min(tensor.dims, default=1) < 0:
         raise Refused(f"shape {list(tensor.dims)}: allowed: at most {RANK_MAX} axes")
     if prod(tensor.dims) > NUMBERS_MAX:
         raise Refused(f"shape {list(tensor.dims)}: allowed: at most {NUMBERS_MAX} numbers")
     try:
-        return numpy_helper.to_array(tensor)
+        numbers: Array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
         raise Refused(f"{error}: allowed: as many numbers as its shape says") from None
+    return numbers
 
 
 def computed(op: str, inputs: Sequence[Array | None], attributes: Attributes) -> Array:

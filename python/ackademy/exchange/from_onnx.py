@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import AttributeProto, TensorProto, helper
 
 from ackademy.errors import ExchangeError
@@ -43,7 +42,6 @@ class Imported:
 
     layers: list[dict[str, Any]]
     tensors: dict[str, F32]
-    metadata: Mapping[str, str]
     made_by: str
 
 
@@ -54,9 +52,8 @@ def parse(content: bytes, where: str) -> onnx.ModelProto:
         ExchangeError: if it does not.
     """
     try:
-        model = onnx.ModelProto()
-        model.ParseFromString(content)
-    except (DecodeError, RecursionError):
+        model = onnx.load_model_from_string(content)
+    except Exception:  # protobuf's error, which onnx does not name
         raise ExchangeError(f"{where}: allowed: an ONNX model") from None
     graph = model.graph
     if len(graph.node) > NODES_MAX:
@@ -124,9 +121,14 @@ def network_of(model: onnx.ModelProto, entering: tuple[int, int], where: str) ->
         chain.finish(walker.values[output])
     except Refused as refused:
         raise ExchangeError(f"{where}: output {plain(output)}: {refused}") from None
-    metadata = {entry.key: entry.value for entry in model.metadata_props}
-    made_by = f"{model.producer_name} {model.producer_version}".strip()
-    return Imported(chain.layers, chain.tensors, metadata, made_by)
+    made_by = f"{plain(model.producer_name)} {plain(model.producer_version)}".strip()
+    return Imported(chain.layers, chain.tensors, made_by)
+
+
+def metadata_of(model: onnx.ModelProto) -> dict[str, str]:
+    """What a model says of itself, but for what is no text."""
+    entries = ((entry.key, entry.value) for entry in model.metadata_props)
+    return {key: value for key, value in entries if isinstance(value, str)}
 
 
 def _sizes(info: onnx.ValueInfoProto, entering: tuple[int, int]) -> tuple[int, ...]:

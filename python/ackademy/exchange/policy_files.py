@@ -125,8 +125,12 @@ def pilot_in(text: str, where: str) -> str:
     return tables_text(tables)
 
 
-def plain(text: str) -> str:
-    """A text of others as a part of a line: no breaks, no control characters, not too long."""
+def plain(text: str | bytes) -> str:
+    """A text of others as a part of a line: no breaks, no control characters, not too long.
+
+    Bytes are what protobuf gives for a text that is no UTF-8.
+    """
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text
     return " ".join("".join(c if c.isprintable() else " " for c in text[:400]).split())[:200]
 
 
