@@ -155,3 +155,30 @@ def test_a_bad_file_is_one_line_with_its_line(tmp_path: Path) -> None:
     missing = tmp_path / "missing.toml"
     with pytest.raises(ScenarioError, match="No such file"):
         distributions.read(missing)
+
+
+def test_files_are_brought_along_instead_of_read(tmp_path: Path) -> None:
+    text = """\
+[[scenario]]
+name = "any"
+[scenario.inline]
+duration_s = 4
+flow = [{ name = "learner" }]
+[scenario.inline.dumbbell]
+rtt_ms = 30
+[scenario.inline.dumbbell.bottleneck]
+trace = "up.trace"
+queue = { kind = "drop_tail", packets = 40 }
+"""
+    trace, origin = tmp_path / "up.trace", str(tmp_path / "any.toml")
+    trace.write_text("1\n5\n9\n")
+    files: dict[str, bytes] = {}
+    here = _core.Distribution.parse(text, origin, files)
+    assert files == {"up.trace": b"1\n5\n9\n"}
+    trace.unlink()
+    there = _core.Distribution.parse(text, origin, files)
+    assert there.digest == here.digest
+    files["up.trace"] = b"1\n5\n8\n"
+    assert _core.Distribution.parse(text, origin, files).digest != here.digest
+    with pytest.raises(ScenarioError, match=r"up\.trace"):
+        _core.Distribution.parse(text, origin, {})

@@ -54,11 +54,13 @@ def episodes(
     count: int = 2,
     learners: Sequence[str] = ("learn*",),
     seed: int = 7,
+    first: int = 0,
     threads: int = 1,
 ) -> _core.Episodes:
     return _core.Episodes(
-        scenario(count), pilot, n=n, agents=agents, learners=learners, seed=seed, threads=threads
-    )
+        scenario(count), pilot, n=n, agents=agents, learners=learners, seed=seed, first=first,
+        threads=threads,
+    )  # fmt: skip
 
 
 def keep(own: _core.Episodes) -> npt.NDArray[np.int64]:
@@ -119,6 +121,18 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     assert play(episodes(n=5, threads=4), 300, random_choices) == alone
     assert play(episodes(n=5, threads=0), 300, random_choices) == alone
     assert play(episodes(n=5, seed=8), 300, random_choices) != alone
+
+
+def test_simulations_from_a_number_on_are_those_of_that_number_among_all() -> None:
+    whole, part = episodes(n=5), episodes(n=2, first=3)
+    whole.reset()
+    part.reset()
+    for _ in range(300):
+        for of_whole, of_part in zip(arrays(whole), arrays(part), strict=True):
+            assert of_whole[3:].tobytes() == of_part.tobytes()
+        whole.step(keep(whole))
+        part.step(keep(part))
+    assert whole.observation[0].tobytes() != part.observation[0].tobytes()
 
 
 def test_a_simulation_does_the_same_whatever_runs_beside_it() -> None:

@@ -79,6 +79,7 @@ class Episodes:
         agents: int,
         learners: Sequence[str],
         seed: int,
+        first: int = 0,
         threads: int = 0,
     ) -> Episodes:
         """Nothing runs until `reset`.
@@ -90,6 +91,8 @@ class Episodes:
             agents: seats in each, 1 to 10000.
             learners: patterns (`*`, `?`) of the names of the `[[flow]]` entries that learn.
             seed: of everything; episode k of simulation i follows from it, i and k alone.
+            first: number of the first simulation, 0 to 2^64 − 1: `n` from there on are what they
+                are among all.
             threads: that simulate; 0 for as many as there are cores. Results do not depend on it.
 
         Raises:
@@ -340,13 +343,20 @@ class Scenario:
     """A checked scenario file, every default filled in."""
 
     @staticmethod
-    def parse(text: str, origin: str, overrides: Mapping[str, str] = ...) -> Scenario:
+    def parse(
+        text: str,
+        origin: str,
+        overrides: Mapping[str, str] = ...,
+        files: dict[str, bytes] | None = None,
+    ) -> Scenario:
         """Check the text of a scenario.
 
         Args:
             text: TOML.
             origin: the file it came from, for errors; files it names are relative to its folder.
             overrides: TOML values by dotted path, such as `flow.0.start_s`.
+            files: contents of files by the names they have in the text; one that is not there is
+                read, and put there.
 
         Raises:
             ScenarioError: one line with file, line, field, value and what is allowed.
@@ -402,12 +412,14 @@ class Distribution:
     """Scenarios at random: a checked file of `docs/distributions.md`."""
 
     @staticmethod
-    def parse(text: str, origin: str) -> Distribution:
+    def parse(text: str, origin: str, files: dict[str, bytes] | None = None) -> Distribution:
         """Check the text of a distribution, at every combination of its draws' ends.
 
         Args:
             text: TOML.
             origin: the file it came from, for errors; files it names are relative to its folder.
+            files: contents of files by the names they have in the text; one that is not there is
+                read, and put there.
 
         Raises:
             ScenarioError: one line with file, line, field, value and what is allowed.

@@ -34,6 +34,7 @@ from ackademy import (
 )
 from ackademy import peers as peers_module
 from ackademy.errors import AckademyError, ControllerError
+from ackademy.exchange import cli as exchange_cli
 from ackademy.kernel import Backend
 from ackademy.report import comparison as comparison_report
 from ackademy.report import gap as gap_report
@@ -442,6 +443,8 @@ app.command("draw")(distributions.draw_command)
 app.command("generalise")(generalise_cli.generalise_command)
 app.command("eval")(policies_cli.eval_command)
 app.command("zoo")(policies_cli.zoo_command)
+app.command("export")(exchange_cli.export_command)
+app.command("import")(exchange_cli.import_command)
 app.add_typer(train_cli.app, name="train")
 
 

@@ -120,31 +120,54 @@ def ray_cluster(address: str | None) -> Engine:
     Raises:
         EngineError: if Ray is not installed or the cluster cannot be reached.
     """
+    _need_ray()
+
+    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
+        with ray_session(address):
+            yield from _run_on_ray(cells)
+
+    return run
+
+
+@contextmanager
+def ray_session(address: str | None) -> Iterator[None]:
+    """Connected to the cluster of `ray_cluster`, unless this process is connected to one already.
+
+    Raises:
+        EngineError: if Ray is not installed or the cluster cannot be reached.
+    """
+    _need_ray()
+    import ray
+
+    started = not ray.is_initialized()
+    if started:
+        if address is not None:
+            _check_reachable(address)
+        try:
+            ray.init(address=address, log_to_driver=False, include_dashboard=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise EngineError(f"--address {address}: no Ray cluster there: {error}") from error
+    try:
+        yield
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def _need_ray() -> None:
+    """Refuse to go on without Ray.
+
+    Raises:
+        EngineError: if it is not installed.
+    """
     try:
         # Started by `uv run`, Ray would build a copy of the project for each worker.
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        import ray
+        import ray  # noqa: F401
     except ImportError as error:
         raise EngineError(
             "--engine ray needs Ray: install the extra with `pip install 'ackademy[ray]'`"
         ) from error
-
-    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
-        started = not ray.is_initialized()
-        if started:
-            if address is not None:
-                _check_reachable(address)
-            try:
-                ray.init(address=address, log_to_driver=False, include_dashboard=False)
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                raise EngineError(f"--address {address}: no Ray cluster there: {error}") from error
-        try:
-            yield from _run_on_ray(cells)
-        finally:
-            if started:
-                ray.shutdown()
-
-    return run
 
 
 def _check_reachable(address: str) -> None:

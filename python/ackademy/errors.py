@@ -32,3 +32,7 @@ class EngineError(AckademyError):
 
 class TrainingError(AckademyError):
     """A setup is not understood, scikit-learn is missing, or there is nothing to learn from."""
+
+
+class ExchangeError(AckademyError):
+    """A policy cannot be written as an ONNX model, or a model is none that a policy could be."""

@@ -1,9 +1,10 @@
 //! Class `Distribution`: the core's, with files read beside it.
-use crate::errors;
-use crate::scenario::{Scenario, read_file};
+use crate::scenario::Scenario;
+use crate::{errors, files};
 use ackademy::rng::Seed;
 use ackademy::scenario::Distribution as CoreDistribution;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::path::Path;
 
 /// Scenarios at random.
@@ -15,11 +16,10 @@ pub struct Distribution {
 #[pymethods]
 impl Distribution {
     #[staticmethod]
-    fn parse(text: &str, origin: &str) -> PyResult<Self> {
+    #[pyo3(signature = (text, origin, files=None))]
+    fn parse(text: &str, origin: &str, files: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let folder = Path::new(origin).parent().map(Path::to_path_buf).unwrap_or_default();
-        let core = CoreDistribution::parse(text, origin, &mut |name, bytes_max| {
-            read_file(&folder.join(name), bytes_max)
-        });
+        let core = CoreDistribution::parse(text, origin, &mut files::loader(folder, files));
         Ok(Self { core: core.map_err(errors::scenario)? })
     }
 

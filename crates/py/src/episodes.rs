@@ -38,6 +38,8 @@ pub struct Episodes {
 
 struct State {
     seed: u64,
+    /// Number of the first simulation, where others before it are simulated elsewhere.
+    first: u64,
     progress: f64,
     slots: Vec<Slot>,
 }
@@ -46,6 +48,7 @@ struct State {
 #[derive(Clone, Copy)]
 struct Plan {
     seed: u64,
+    first: u64,
     progress: f64,
 }
 
@@ -86,7 +89,7 @@ enum Actions<'py> {
 #[pymethods]
 impl Episodes {
     #[new]
-    #[pyo3(signature = (source, pilot, *, n, agents, learners, seed, threads=0))]
+    #[pyo3(signature = (source, pilot, *, n, agents, learners, seed, first=0, threads=0))]
     #[allow(clippy::too_many_arguments)] // all but the first two by name
     fn new(
         py: Python<'_>,
@@ -96,6 +99,7 @@ impl Episodes {
         agents: usize,
         learners: Vec<String>,
         seed: u64,
+        first: u64,
         threads: usize,
     ) -> PyResult<Self> {
         within("n", n, N_MAX)?;
@@ -109,6 +113,7 @@ impl Episodes {
             course,
             state: Mutex::new(State {
                 seed,
+                first,
                 progress: 0.0,
                 slots: (0..n).map(|_| Slot::default()).collect(),
             }),
@@ -306,7 +311,7 @@ impl Episodes {
         let mut left = left.as_slice_mut()?.chunks_mut(agents);
         let mut decision = decision.as_slice_mut()?.chunks_mut(agents);
         let mut over = over.as_slice_mut()?.iter_mut();
-        let plan = Plan { seed: state.seed, progress: state.progress };
+        let plan = Plan { seed: state.seed, first: state.first, progress: state.progress };
         let rows = state.slots.iter_mut().enumerate().map_while(|(index, slot)| {
             Some(Row {
                 index,
@@ -335,12 +340,12 @@ impl Episodes {
     }
 
     /// The next episode of a simulation, up to its first decision.
-    fn begin(&self, row: &mut Row, Plan { seed, progress }: Plan) {
+    fn begin(&self, row: &mut Row, Plan { seed, first, progress }: Plan) {
         let slot = &mut *row.slot;
         if let Some(left) = slot.episode.take() {
             slot.packets += left.packets();
         }
-        let of_slot = Seed(seed).derive("simulation", row.index as u64);
+        let of_slot = Seed(seed).derive("simulation", first.wrapping_add(row.index as u64));
         let own = Seed(Seed(of_slot).derive("episode", slot.begun));
         slot.begun += 1;
         row.observation.fill(0.0);

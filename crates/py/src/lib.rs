@@ -9,6 +9,7 @@ mod controller;
 mod distribution;
 mod episodes;
 mod errors;
+mod files;
 mod forest;
 mod policy;
 mod records;

@@ -1,9 +1,10 @@
 //! Class `Scenario`: the core's, with files read beside it.
-use crate::errors;
+use crate::{errors, files};
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::scenario::Scenario as CoreScenario;
 use ackademy::{ack_gate, controllers, sim};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -26,13 +27,17 @@ pub enum Setting {
 #[pymethods]
 impl Scenario {
     #[staticmethod]
-    #[pyo3(signature = (text, origin, overrides=BTreeMap::new()))]
-    fn parse(text: &str, origin: &str, overrides: BTreeMap<String, String>) -> PyResult<Self> {
+    #[pyo3(signature = (text, origin, overrides=BTreeMap::new(), files=None))]
+    fn parse(
+        text: &str,
+        origin: &str,
+        overrides: BTreeMap<String, String>,
+        files: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let folder = Path::new(origin).parent().map(Path::to_path_buf).unwrap_or_default();
         let overrides: Vec<_> = overrides.into_iter().collect();
-        let core = CoreScenario::parse_with(text, origin, &overrides, &mut |name, bytes_max| {
-            read_file(&folder.join(name), bytes_max)
-        });
+        let mut load = files::loader(folder, files);
+        let core = CoreScenario::parse_with(text, origin, &overrides, &mut load);
         Ok(Self { core: core.map_err(errors::scenario)?, origin: origin.to_owned() })
     }
 

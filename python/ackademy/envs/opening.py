@@ -50,10 +50,35 @@ def read_source(scenario: str | Path | Source) -> Source:
         return scenario
     is_text = isinstance(scenario, str) and "\n" in scenario
     text = str(scenario) if is_text else read_text(Path(scenario))
-    origin = "scenario" if is_text else str(scenario)
+    return parse_source(text, "scenario" if is_text else str(scenario))
+
+
+def parse_source(text: str, origin: str, files: dict[str, bytes] | None = None) -> Source:
+    """A scenario, or a distribution of scenarios, from its text.
+
+    Args:
+        text: TOML.
+        origin: the file it came from; files it names are relative to its folder.
+        files: contents of files by the names they have in the text; one that is not there is read,
+            and put there.
+
+    Raises:
+        ScenarioError: if it is wrong.
+    """
     if _is_distribution(text):
-        return _core.Distribution.parse(text, origin)
-    return read_scenario(_core.Scenario.parse(text, origin))
+        return _core.Distribution.parse(text, origin, files)
+    return read_scenario(_core.Scenario.parse(text, origin, files=files))
+
+
+def pack_source(path: Path) -> tuple[str, str, dict[str, bytes]]:
+    """What `parse_source` wants to know of a file on a machine that does not have it.
+
+    Raises:
+        ScenarioError: if it cannot be read or is wrong.
+    """
+    text, files = read_text(path), dict[str, bytes]()
+    parse_source(text, str(path), files)
+    return text, str(path), files
 
 
 def _is_distribution(text: str) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ackademy.learn import logbook
-    from ackademy.train.deep import Pupil
+    from ackademy.train.deep import Opener, Pupil
 
 INTERRUPTED = 130
 
@@ -45,6 +45,12 @@ Episodes = Annotated[int | None, typer.Option(min=1, help="The recipe's by defau
 Quick = Annotated[bool, typer.Option("--quick", help="A short one, to see that all works.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed one was.")]
 Threads = Annotated[int, typer.Option(min=0, help="For simulations; 0: one per core.")]
+Engine = Annotated[
+    Literal["local", "ray"], typer.Option(help="Simulations here, or on a Ray cluster.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
+]
 Work = Annotated[Path, typer.Option(help="Where checkpoints and TensorBoard's files go.")]
 
 
@@ -60,6 +66,8 @@ def drinc_command(
     quick: Quick = False,
     resume: Resume = False,
     threads: Threads = 0,
+    engine: Engine = "local",
+    address: Address = None,
     work: Work = Path("runs"),
 ) -> None:
     """Train a TCP-Drinc-style agent by deep Q-learning with delayed credit.
@@ -70,10 +78,12 @@ def drinc_command(
         ackademy train drinc --quick --out mine
 
         ackademy train drinc --scenario scenarios/cellular.toml --reward mine.py:patient --out mine
+
+        ackademy train drinc --engine ray --address 10.0.0.1:6379 --out mine
     """
     asked = Asked("drinc", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
                   episodes, quick)  # fmt: skip
-    _train(asked, out, resume=resume, threads=threads, work=work)
+    _train(asked, Place(engine, address, threads), out, resume=resume, work=work)
 
 
 def ppo_command(
@@ -88,6 +98,8 @@ def ppo_command(
     quick: Quick = False,
     resume: Resume = False,
     threads: Threads = 0,
+    engine: Engine = "local",
+    address: Address = None,
     work: Work = Path("runs"),
 ) -> None:
     """Train a small policy with Aurora's observation by proximal policy optimisation.
@@ -101,7 +113,7 @@ def ppo_command(
     """
     asked = Asked("ppo", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
                   episodes, quick)  # fmt: skip
-    _train(asked, out, resume=resume, threads=threads, work=work)
+    _train(asked, Place(engine, address, threads), out, resume=resume, work=work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,43 @@ class Asked:
         return shlex.join([*words, "--out", str(out)])
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where simulations run, which changes no result."""
+
+    engine: Literal["local", "ray"]
+    address: str | None
+    threads: int
+
+    def check(self) -> None:
+        """Refuse options that do not belong together.
+
+        Raises:
+            TrainingError: naming them.
+        """
+        if self.engine == "local" and self.address is not None:
+            raise TrainingError("--address: allowed: with --engine ray")
+        if self.engine == "ray" and self.threads:
+            raise TrainingError("--threads: allowed: with --engine local; Ray has one per worker")
+
+    @contextmanager
+    def opened(self) -> Iterator[Opener]:
+        """Makes schools there, as long as the context lasts.
+
+        Raises:
+            EngineError: if there is no such place.
+        """
+        if self.engine == "local":
+            from ackademy.train import deep
+
+            yield deep.here(self.threads)
+            return
+        from ackademy.train import ray_school
+
+        with ray_school.on_cluster(self.address) as make:
+            yield make
+
+
 def recipe_file(name: Literal["drinc", "ppo"]) -> Path:
     """The recipe of a command: in `recipes`, here, above, or in the source checkout.
 
@@ -149,14 +198,8 @@ def recipe_file(name: Literal["drinc", "ppo"]) -> Path:
     raise TrainingError(f"no recipes/{file} here: name a recipe with --recipe")
 
 
-def _train(
-    asked: Asked,
-    out: Path,
-    *,
-    resume: bool,
-    threads: int,
-    work: Path,
-) -> None:
+def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -> None:
+    place.check()
     if asked.scenario is not None and asked.distribution is not None:
         raise TrainingError("--scenario and --distribution: allowed: one of them")
     try:
@@ -179,9 +222,9 @@ def _train(
         raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: {wanted}")
     console = Console()
     folder = work / "train" / asked.name / out.name
-    with _bar(console, out.name) as progress:
+    with place.opened() as make, _bar(console, out.name) as progress:
         try:
-            pupil = deep.train(recipe, deep.here(threads), folder, resume=resume, progress=progress)
+            pupil = deep.train(recipe, make, folder, resume=resume, progress=progress)
         except KeyboardInterrupt:
             message = f"interrupted; go on with --resume from what is kept in {folder}"
             Console(stderr=True).print(message, style="red", soft_wrap=True)
