@@ -48,6 +48,21 @@ fn slow_and_fast_rates_are_kept_to_within_five_percent() {
     }
 }
 
+#[test]
+fn paced_packets_leave_one_by_one() {
+    if !governs_flows() {
+        return;
+    }
+    // In pairs, as the kernel would have them, every second packet would wait 1.2 ms for the first.
+    let bench = Bench::new("singly", "rate_mbps = 10\ndelay_ms = 15");
+    let control = Control { pacing_rate: Rate::from_mbps(5.0), ..Control::window(WINDOW) };
+    let (served, _) = Served::logged("si", move |_| Box::new(Fixed(control)));
+    transfer(&bench, &served, 3.0);
+    let waits = bench.finish().network.links.into_iter().map(|link| link.wait_mean_ms);
+    let longest = waits.fold(0.0, f64::max);
+    assert!(longest < 0.3, "packets wait {longest} ms for each other");
+}
+
 /// Asks for one rate after the other, by its own timer.
 #[derive(Clone)]
 struct Stairs {
