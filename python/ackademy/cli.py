@@ -272,7 +272,7 @@ def gap_command(
 
         ackademy gap scenarios/gap/*.toml --cc cubic --baselines kernel:cubic --runs 10
 
-        ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/drinc
+        ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/tcp_drinc
     """
     console = Console()
     settings = batches.settings(param, cc)

@@ -60,11 +60,11 @@ def generalise_command(
     Finished runs are kept: an interrupted command goes on where it was.
 
     Examples:
-        ackademy generalise policies/drinc
+        ackademy generalise policies/tcp_drinc
 
-        ackademy generalise --cc policy --param policy=policies/drinc --links 400 --seed 9
+        ackademy generalise --cc policy --param policy=policies/tcp_drinc --links 400 --seed 9
 
-        ackademy generalise rl-tcp --against cubic,new_reno,policies/drinc
+        ackademy generalise rl-tcp --against cubic,new_reno,policies/tcp_drinc
     """
     console = Console()
     if bool(policy) == bool(cc):

@@ -58,13 +58,13 @@ def eval_command(
     """Try a frozen policy where it was trained, or elsewhere, beside other controllers.
 
     Examples:
-        ackademy eval policies/drinc
+        ackademy eval policies/tcp_drinc
 
-        ackademy eval policies/drinc --distribution distributions/mixed.toml --runs 100
+        ackademy eval policies/tcp_drinc --distribution distributions/mixed.toml --runs 100
 
-        ackademy eval policies/drinc --scenario scenarios/fair_share.toml --against cubic,vegas
+        ackademy eval policies/tcp_drinc --scenario scenarios/fair_share.toml --against cubic,vegas
 
-        ackademy eval policies/drinc --card
+        ackademy eval policies/tcp_drinc --card
     """
     console = Console()
     if scenario and distribution:
