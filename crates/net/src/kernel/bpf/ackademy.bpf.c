@@ -270,7 +270,8 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 SEC("struct_ops")
 __u32 BPF_PROG(min_tso_segs, struct sock *sk)
 {
-	struct state *st = state_of(sk);
+	/* Asked for everything that is sent: nothing is looked up for a flow without pacing. */
+	struct state *st = sk->sk_pacing_status == SK_PACING_NONE ? 0 : state_of(sk);
 
 	if (st && st->mode == FLOW_AGENT && st->pacing != PACING_NONE)
 		return 1;
