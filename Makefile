@@ -67,6 +67,8 @@ bench-env: build ## environment steps per core-second; PEER=checkout of PCC-RL
 
 bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, cost per ACK, decision latency
 	$(ACKADEMYD) bench
+	$(ACKADEMYD) bench --cc tcp-drinc --param policy=policies/tcp_drinc --flows 20 --rounds 2 --seconds 3
+	$(ACKADEMYD) bench --cc policy --param policy=policies/aurora_mixed --flows 20 --rounds 2 --seconds 3
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp --baselines kernel:cubic

@@ -168,7 +168,9 @@ def test_command_prints_both_sides_and_writes_the_report(dumbbell: Path, fake: P
     assert len(re.findall(r'<td [^>]*class="large"', page)) == 2
     markdown = (folder / "gap.md").read_text()
     assert "| dumbbell | cubic |" in markdown
-    assert "| 80 | 30.0 / 200 | 9.50 / 21.0 | 2 |" in markdown, "decisions of policies"
+    assert "| 80 | 41.0 / 60.0 / 99.0 | 30.0 / 90.0 / 200 | 9.50 / 12.0 / 21.0 | 2 |" in markdown, (
+        "decisions of policies"
+    )
     assert "**−10." in markdown
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -21,7 +22,22 @@ from ackademy import ControllerError, KernelError, ScenarioError, ackademyd, eng
 from ackademy.cells import Cell, key
 from ackademy.experiments import Interrupted, countable, quiet, read, run_cells
 from ackademy.kernel import REPEATS_MAX
+from ackademy.report.kernel_notes import notes
 from ackademy.tables import Tables
+
+ROOT = Path(__file__).parents[1]
+OVERFLOWING = """\
+format = 1
+about = "Finite weights, and no finite answer"
+observation = { features = ["rtt_ratio"], history = 1 }
+decision = { every = "srtt" }
+action = { map = "cwnd_factor" }
+layers = [
+    { kind = "dense", units = 2 },
+    { kind = "dense", units = 2 },
+    { kind = "dense", units = 1 },
+]
+"""
 
 
 @pytest.fixture
@@ -54,7 +70,8 @@ def test_run_on_the_kernel_says_how_it_went(dumbbell: Path, fake: Path) -> None:
     assert (run.lateness_us["p99"], run.scheduler, run.valid) == (40.0, "fifo", True)
     assert (len(run.governed), run.decisions, run.fallbacks) == (2, 160, 2)
     assert (run.policy_decisions, run.policy_fallbacks) == (40, 1)
-    assert run.policy_cpu_us == {"p50": 9.5, "p99": 21.0}
+    assert run.policy_answer_us == {"p50": 41.0, "p90": 60.0, "p99": 99.0}
+    assert run.policy_cpu_us == {"p50": 9.5, "p90": 12.0, "p99": 21.0}
     assert run.release == os.uname().release
     assert run.assumptions == ("the fake's kernel is the simulator",)
     assert ackademy.run(dumbbell, cc="cubic").kernel is None
@@ -364,11 +381,17 @@ def test_real_flows_fill_the_emulated_link(dumbbell: Path, cc: str) -> None:
 
 
 @pytest.mark.skipif(bool(lacking()), reason=lacking())
-@pytest.mark.parametrize("cc", ["policy", "tcp_drinc"])
-def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str) -> None:
+@pytest.mark.parametrize(
+    ("cc", "folder"),
+    [
+        ("policy", "crates/core/tests/files/policy/policy"),
+        ("tcp_drinc", "policies/tcp_drinc"),
+        ("policy", "policies/aurora_mixed"),
+    ],
+)
+def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str, folder: str) -> None:
     text = dumbbell.read_text().replace("duration_s = 4", "duration_s = 3")
-    policy = Path(__file__).parents[1] / "crates/core/tests/files" / cc / "policy"
-    params = {"policy": str(policy)}
+    params = {"policy": str(ROOT / folder)}
     result = ackademy.run(text, cc=cc, params=params, backend="kernel")
     assert result.kernel is not None
     counters = result.counters.filter(pl.col("name") == "decisions")["value"]
@@ -376,8 +399,46 @@ def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str) -> N
     assert 20 < counters.sum() <= result.kernel.policy_decisions
     assert result.kernel.policy_decisions < 2 * 3.0 / 0.02
     assert (result.kernel.policy_fallbacks, result.kernel.fallbacks) == (0, 0)
-    assert 0.0 < result.kernel.policy_cpu_us["p50"] <= result.kernel.policy_cpu_us["p99"]
+    thought, answered = result.kernel.policy_cpu_us, result.kernel.policy_answer_us
+    assert 0.0 < thought["p50"] <= thought["p90"] <= thought["p99"]
+    assert thought["p50"] < answered["p50"], "the wake-up comes before the thought"
     assert (result.metrics().flows["throughput_mbps"] > 0.2).all()
+
+
+@pytest.mark.skipif(bool(lacking()), reason=lacking())
+def test_policy_that_answers_nan_leaves_real_flows_to_cubic(dumbbell: Path) -> None:
+    """Weights that are finite and sums that are not: infinity less infinity."""
+    safetensors = pytest.importorskip("safetensors.numpy")
+    folder = dumbbell.parent / "nan"
+    folder.mkdir()
+    (folder / "policy.toml").write_text(OVERFLOWING)
+    largest = np.finfo(np.float32).max
+    weights = {
+        "layers.0.kernel": np.zeros((1, 2), np.float32),
+        "layers.0.bias": np.full(2, largest, np.float32),
+        "layers.1.kernel": np.array([[2, 0], [0, 2]], np.float32),
+        "layers.1.bias": np.zeros(2, np.float32),
+        "layers.2.kernel": np.array([[1], [-1]], np.float32),
+        "layers.2.bias": np.zeros(1, np.float32),
+    }
+    safetensors.save_file(weights, folder / "weights.safetensors")
+    params = {"policy": str(folder)}
+    result = ackademy.run(dumbbell, cc="policy", params=params, backend="kernel")
+    assert result.kernel is not None
+    counted = {
+        name: result.counters.filter(pl.col("name") == name)["value"].to_list()
+        for name in ("decisions", "fallbacks", "not_finite", "out_of_range")
+    }
+    assert counted == {
+        "decisions": [0.0, 0.0],
+        "fallbacks": [1.0, 1.0],
+        "not_finite": [1.0, 1.0],
+        "out_of_range": [0.0, 0.0],
+    }
+    assert (result.kernel.policy_fallbacks, result.kernel.fallbacks) == (2, 0)
+    # CUBIC of the daemon fills the link of 5 Mb/s all the same.
+    assert result.metrics().flows["throughput_mbps"].sum() > 2.0
+    assert any("2 flows without an answer" in line for line in notes([result.kernel]))
 
 
 def test_folder_that_is_no_policy_starts_nothing(dumbbell: Path, fake: Path) -> None:

@@ -32,7 +32,7 @@ MARGIN_S = 60.0
 REPEATS_MAX = 3
 """of a run whose emulator was late"""
 LATENESS = ("p50", "p99", "p99_9", "max")
-DECISION = ("p50", "p99")
+DECISION = ("p50", "p90", "p99")
 TINY = """\
 duration_s = 0.01
 [dumbbell]
@@ -81,6 +81,8 @@ class KernelRun:
     """by quantile: from a sample to its decision; `nan` without decisions"""
     policy_decisions: int
     """that networks of policies made"""
+    policy_answer_us: Mapping[str, float]
+    """by quantile: from a sample to the writing of a policy's decision on it; `nan` without"""
     policy_cpu_us: Mapping[str, float]
     """by quantile: processor time of one of them; `nan` without"""
     policy_fallbacks: int
@@ -107,9 +109,9 @@ class KernelRun:
         agent: Report = _get(report, "agent", dict) if report.get("agent") is not None else {}
         emulator = _get(report, "emulator", dict)
         lateness = _get(emulator, "lateness_us", dict)
-        decision, thought = (
+        decision, answer, thought = (
             _get(agent, name, dict) if agent.get(name) else {}
-            for name in ("decision_us", "policy_cpu_us")
+            for name in ("decision_us", "policy_answer_us", "policy_cpu_us")
         )
         return cls(
             release=_get(_get(report, "kernel", dict), "release", str),
@@ -121,6 +123,7 @@ class KernelRun:
             interval_ms=_number(agent, "interval_ms") if agent else math.nan,
             decision_us={n: _number(decision, n) if decision else math.nan for n in DECISION},
             policy_decisions=_get(agent, "policy_decisions", int) if agent else 0,
+            policy_answer_us={n: _number(answer, n) if answer else math.nan for n in DECISION},
             policy_cpu_us={n: _number(thought, n) if thought else math.nan for n in DECISION},
             policy_fallbacks=_get(agent, "policy_fallbacks", int) if agent else 0,
             governed=tuple(

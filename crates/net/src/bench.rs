@@ -12,6 +12,7 @@ use clap::Args;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
 use nix::sys::signal::{Signal, kill};
+use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
@@ -47,7 +48,7 @@ const EXAMPLES: &str = "\
 Examples:
   ackademyd bench
   ackademyd bench --rounds 3 --cc rl-tcp
-  ackademyd bench --cc tcp-drinc --param policy=policies/drinc --flows 20
+  ackademyd bench --cc tcp-drinc --param policy=policies/tcp_drinc --flows 20
 
 Needs root, and iperf3. Everything happens in two network namespaces that it makes and removes.";
 
@@ -95,7 +96,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
         since(|status| status.counts.refused)
     );
     println!("  memory of the daemon    {:7.2} MB", bench.daemon.memory_mb()?);
+    let (spent_us, samples) = (bench.daemon.processor_us()?, after.counts.samples);
     println!("the daemon, over both");
+    println!("  processor time          {:7.1} us a sample, of {samples}", per(spent_us, samples));
     for line in bench.daemon.end()?.lines() {
         println!("  {}", line.trim_start_matches("ackademyd: "));
     }
@@ -198,8 +201,9 @@ impl Bench {
 
 fn print_decisions(status: &Status) {
     println!(
-        "  sample -> applied       {:7.0} us p50, {:.0} us p99 (the wait for the next acknowledgement included)",
-        status.latency.p50_us, status.latency.p99_us
+        "  sample -> applied       {:7.0} us p50, {:.0} us p90, {:.0} us p99 (the wait for the next \
+         acknowledgement included)",
+        status.latency.p50_us, status.latency.p90_us, status.latency.p99_us
     );
 }
 
@@ -255,6 +259,14 @@ impl Daemon {
         }
         // The first line says what it serves.
         Ok(said.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned()))
+    }
+
+    /// Processor time that it has had, in microseconds.
+    fn processor_us(&self) -> Result<u64, Error> {
+        let process = Pid::from_raw(self.process.0.id().cast_signed());
+        let spent = clock_getcpuclockid(process).and_then(clock_gettime);
+        let spent = spent.map_err(|error| failed("read the daemon's time", error))?;
+        Ok(Duration::from(spent).as_micros() as u64)
     }
 
     /// Resident memory.

@@ -10,3 +10,4 @@ pub mod kernel;
 pub mod lab;
 pub mod link;
 pub mod namespace;
+mod priority;

@@ -48,6 +48,46 @@ fn slow_and_fast_rates_are_kept_to_within_five_percent() {
     }
 }
 
+#[test]
+fn paced_packets_leave_one_by_one() {
+    if !governs_flows() {
+        return;
+    }
+    // 15 and 5 ms of delay and 1.2 ms of transmission. In pairs, as the kernel would have them, the
+    // second packet, which the acknowledgement is timed by, waits another 1.2 ms.
+    let bench = Bench::new("singly", "rate_mbps = 10\ndelay_ms = 15");
+    let control = Control { pacing_rate: Rate::from_mbps(5.0), ..Control::window(WINDOW) };
+    let (served, log) = Served::logged("si", move |_| Box::new(Fixed(control)));
+    transfer(&bench, &served, 3.0);
+    served.finish();
+    let log = log.lock().expect("no panic");
+    let timed = log.acks.iter().map(|ack| ack.rtt).filter(|&rtt| rtt > Span::ZERO);
+    let mut rtts: Vec<Span> = timed.collect();
+    rtts.sort();
+    // A busy machine delays packets; not three of four.
+    let quartile = rtts[rtts.len() / 4];
+    assert!(rtts.len() > 100 && quartile < Span::from_micros(21_800), "{quartile}");
+}
+
+#[test]
+fn no_round_trip_is_shorter_than_the_path_when_packets_are_repaired() {
+    if !governs_flows() {
+        return;
+    }
+    // 15.4 and 5 ms of delay and 1.2 ms of transmission. The kernel times repairs in whole ones.
+    let loss = "loss = { kind = \"bernoulli\", ratio = 0.02 }";
+    let bench = Bench::new("repairs", &format!("rate_mbps = 10\ndelay_ms = 15.4\n{loss}"));
+    let control = Control { pacing_rate: Rate::from_mbps(5.0), ..Control::window(WINDOW) };
+    let (served, log) = Served::logged("re", move |_| Box::new(Fixed(control)));
+    transfer(&bench, &served, 3.0);
+    served.finish();
+    let log = log.lock().expect("no panic");
+    assert!(log.losses.len() > 5, "{} losses", log.losses.len());
+    let timed = log.acks.iter().filter(|ack| ack.rtt > Span::ZERO);
+    let shortest = timed.map(|ack| ack.rtt.min(ack.min_rtt)).min().expect("round trips");
+    assert!(shortest >= Span::from_micros(21_600), "{shortest}");
+}
+
 /// Asks for one rate after the other, by its own timer.
 #[derive(Clone)]
 struct Stairs {

@@ -7,14 +7,20 @@ from collections.abc import Mapping, Sequence
 from ackademy import gap
 from ackademy.compare import Column
 from ackademy.gap import COLUMNS, Gap
-from ackademy.kernel import KernelRun
+from ackademy.kernel import DECISION, KernelRun
 from ackademy.report.numbers import NONE, counted, percent_with_interval, significant, with_interval
 
 POLICY_HEADS = (
     "decisions of the policy",
-    "sample to obeyed, µs, p50 / p99",
-    "processor time of a decision, µs, p50 / p99",
+    "sample to decision, µs",
+    "sample to obeyed, µs",
+    "processor time, µs",
     "flows without an answer",
+)
+POLICY_NOTE = (
+    f"Times are {' / '.join(DECISION)}, the largest of the runs. *Sample to decision*: until the "
+    "daemon has written the policy's answer. *Sample to obeyed*: of all samples, with or without a "
+    "decision, and with the wait for the next acknowledgement. *Processor time*: of a decision."
 )
 
 
@@ -98,23 +104,28 @@ def _runs(gaps: Sequence[Gap]) -> str:
         head += POLICY_HEADS
         for one, row in zip(gaps, rows, strict=True):
             row += _policy(one)
-    return _table(head, rows)
+    table = _table(head, rows)
+    return f"{table}\n\n{POLICY_NOTE}" if POLICY_HEADS[0] in head else table
 
 
 def _policy(one: Gap) -> list[str]:
-    """The cells of `POLICY_HEADS`: medians and 99th percentiles are the largest of the runs."""
+    """The cells of `POLICY_HEADS`; times are quantiles, each the largest of the runs'."""
     runs = [run for run in one.kernel_runs if run.valid and run.policy_decisions]
     if not runs:
         return [NONE] * len(POLICY_HEADS)
     worst = [
-        " / ".join(significant(max(times(run)[q] for run in runs), 3) for q in ("p50", "p99"))
-        for times in (_applied, _thought)
+        " / ".join(significant(max(times(run)[q] for run in runs), 3) for q in DECISION)
+        for times in (_answered, _applied, _thought)
     ]
     return [
         str(sum(run.policy_decisions for run in runs)),
         *worst,
         str(sum(run.policy_fallbacks for run in runs)),
     ]
+
+
+def _answered(run: KernelRun) -> Mapping[str, float]:
+    return run.policy_answer_us
 
 
 def _applied(run: KernelRun) -> Mapping[str, float]:

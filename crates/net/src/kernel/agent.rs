@@ -46,6 +46,8 @@ pub struct Agent {
     timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
     /// From the making of a record to the writing of its answer.
     answers: Lateness,
+    /// The same, of the records with which a decision fell due.
+    thought_answers: Lateness,
     /// Processor time of the decisions that fell due with a record.
     thoughts: Lateness,
 }
@@ -65,6 +67,7 @@ impl Agent {
             served,
             timers: BinaryHeap::new(),
             answers: Lateness::default(),
+            thought_answers: Lateness::default(),
             thoughts: Lateness::default(),
         })
     }
@@ -123,6 +126,11 @@ impl Agent {
         &self.answers
     }
 
+    /// [`Self::answers`] of the records with which a decision fell due, inference included.
+    pub fn thought_answers(&self) -> &Lateness {
+        &self.thought_answers
+    }
+
     /// How much processor time decisions took that fell due with a record: a policy's inference.
     pub fn thoughts(&self) -> &Lateness {
         &self.thoughts
@@ -155,12 +163,17 @@ impl Agent {
             self.close(record.slot);
         } else {
             let told = record.kind != kind::OPEN;
+            let before = self.thoughts.total();
             self.decide(record.slot, |adapter| {
                 if told {
                     adapter.on_record(record);
                 }
             });
-            self.answers.record(clock::now().since(Time(record.now)));
+            let after = clock::now().since(Time(record.now));
+            self.answers.record(after);
+            if self.thoughts.total() > before {
+                self.thought_answers.record(after);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Agent, Assign, FlowKey, NAME_MAX, Options, usual_interval};
 use crate::error::Error;
 use crate::files;
 use crate::interrupt;
-use ackademy::ack_gate::gates;
+use crate::link::lateness::Lateness;
 use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
 use ackademy::params::{self, ParamValue, Params};
@@ -34,7 +34,7 @@ struct Serve {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     param: Vec<(String, ParamValue)>,
     /// Longest time between samples of a flow; half its round trip if that is shorter [default:
-    /// 10ms; 0ms, every acknowledgement, for a controller that holds packets back]
+    /// 10ms; 1ms for a policy; 0ms, every acknowledgement, for a controller that holds packets back]
     #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Span>,
     /// A flow whose sample waits longer for its answer, and longer than four intervals, falls back
@@ -198,11 +198,11 @@ fn serve(arguments: Serve) -> Result<(), Error> {
     let params = params::open(spec.params, &arguments.param, &mut load)
         .and_then(|opened| Params::resolve(spec.params, &opened))
         .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
-    let gates = gates(Box::new(controllers::per_flow(spec, params.clone())));
+    let one = Box::new(controllers::per_flow(spec, params.clone()));
     let options = Options {
         pins: (!arguments.ephemeral).then(|| arguments.place.folder()),
         name: arguments.place.name,
-        interval: arguments.interval.unwrap_or_else(|| usual_interval(gates)),
+        interval: arguments.interval.unwrap_or_else(|| usual_interval(spec, one)),
         watchdog: arguments.watchdog,
         slots: arguments.slots,
     };
@@ -230,14 +230,19 @@ fn serve(arguments: Serve) -> Result<(), Error> {
     if thoughts.total() > 0 {
         eprintln!(
             "ackademyd: {} decisions of policies, {} flows fell back for want of one; processor time \
-             p50 {:.1} us, p99 {:.1} us",
+             {}; answered after {}",
             thoughts.total(),
             counts.policy_fallbacks,
-            thoughts.quantile(0.5).0 as f64 / 1e3,
-            thoughts.quantile(0.99).0 as f64 / 1e3
+            quantiles(thoughts),
+            quantiles(agent.thought_answers())
         );
     }
     Ok(())
+}
+
+fn quantiles(measured: &Lateness) -> String {
+    let us = |ratio| measured.quantile(ratio).0 as f64 / 1e3;
+    format!("p50 {:.1} us, p90 {:.1} us, p99 {:.1} us", us(0.5), us(0.9), us(0.99))
 }
 
 fn setting(text: &str) -> Result<(String, ParamValue), String> {

@@ -5,7 +5,9 @@
 //!              ▲                                                            │
 //!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
 //! ```
-use ackademy::control::{Coupled, FlowInfo};
+use ackademy::ack_gate::gates;
+use ackademy::control::{Coupled, FlowInfo, Spec};
+use ackademy::params::ParamKind;
 use ackademy::units::Span;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -74,17 +76,31 @@ impl Default for Options {
         Self {
             name: "ackademy".to_owned(),
             pins: Some(PathBuf::from("/sys/fs/bpf/ackademy")),
-            interval: usual_interval(false),
+            interval: INTERVAL,
             watchdog: Span::from_millis(200),
             slots: 4096,
         }
     }
 }
 
-/// Time between samples where nobody asks for another: 10 ms, or a sample of every acknowledgement
-/// for a controller that gates, which is asked for the packets that the acknowledgement lets out.
-pub fn usual_interval(gates: bool) -> Span {
-    if gates { Span::ZERO } else { Span::from_millis(10) }
+/// Time between samples where nobody asks for another.
+pub const INTERVAL: Span = Span::from_millis(10);
+/// The same, of policies.
+const POLICY_INTERVAL: Span = Span::from_millis(1);
+
+/// Time between samples of flows of a controller where nobody asks for another: 10 ms, or
+///
+/// - a sample of every acknowledgement if it gates: it is asked for the packets that the
+///   acknowledgement lets out;
+/// - 1 ms for a policy: its slots end with a sample. A small window is acknowledged in one bunch a
+///   round trip; of a bunch with one sample every other slot would last two round trips.
+pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
+    let policy = spec.params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }));
+    match (gates(governor), policy) {
+        (true, _) => Span::ZERO,
+        (false, true) => POLICY_INTERVAL,
+        (false, false) => INTERVAL,
+    }
 }
 
 /// What was counted of one flow.

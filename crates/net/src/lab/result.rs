@@ -2,6 +2,7 @@
 use crate::error::Error;
 use crate::kernel::record::Totals;
 use crate::kernel::status::latency_quantile;
+use crate::link::lateness::Lateness as Measured;
 use ackademy::record::{Column, Outcome, Table};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fs;
@@ -58,6 +59,8 @@ pub struct Lateness {
 /// How this project's controllers were served.
 #[derive(Debug, serde::Serialize)]
 pub struct AgentReport {
+    /// Of its thread: `fifo` with real-time priority, else `other`.
+    pub scheduler: &'static str,
     /// Longest time between samples.
     pub interval_ms: f64,
     /// From a sample's measurement to the writing of the answer: wake-up and controller.
@@ -66,6 +69,8 @@ pub struct AgentReport {
     pub decision_us: Decision,
     /// Decisions that fell due with a sample, which a policy's network makes.
     pub policy_decisions: u64,
+    /// `answer_us` of the samples with which they fell due; null if there was none.
+    pub policy_answer_us: Option<Decision>,
     /// Processor time of each; null if there was none.
     pub policy_cpu_us: Option<Decision>,
     /// Flows whose policy had no answer that can be used; the daemon's CUBIC took over.
@@ -79,11 +84,16 @@ pub struct AgentReport {
 pub struct Decision {
     /// Median.
     pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
     /// 99 %.
     pub p99: f64,
 }
 
 impl Decision {
+    /// Of nothing.
+    pub const NONE: Self = Self { p50: f64::NAN, p90: f64::NAN, p99: f64::NAN };
+
     /// From the agent's histogram, each at most a quarter too large.
     pub fn new(totals: &Totals) -> Self {
         let none = totals.latency.iter().all(|&count| count == 0);
@@ -91,7 +101,17 @@ impl Decision {
             let span = latency_quantile(&totals.latency, ratio);
             if none { f64::NAN } else { span.0 as f64 / 1e3 }
         };
-        Self { p50: quantile(0.5), p99: quantile(0.99) }
+        Self { p50: quantile(0.5), p90: quantile(0.9), p99: quantile(0.99) }
+    }
+
+    /// Of what was measured one by one; `None` of nothing.
+    pub fn of(measured: &Measured) -> Option<Self> {
+        let quantile = |ratio| measured.quantile(ratio).0 as f64 / 1e3;
+        (measured.total() > 0).then(|| Self {
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+        })
     }
 }
 

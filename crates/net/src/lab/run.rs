@@ -20,7 +20,8 @@ use crate::link::emulator::{self, Emulator};
 use crate::link::fabric::{self, Fabric, FlowCounts};
 use crate::link::lateness;
 use crate::namespace::Namespace;
-use ackademy::ack_gate::gates;
+use crate::priority;
+use ackademy::controllers;
 use ackademy::record::{FlowRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
@@ -176,8 +177,13 @@ fn agent(
 
 /// Between the samples of a flow: one interval for all, so that of the controller that needs most.
 fn interval(plan: &Plan, options: &Options) -> Span {
-    let asks = |flow: &Flow| is_governed(flow) && sim::builtin(&flow.plan).is_ok_and(gates);
-    options.interval.unwrap_or_else(|| kernel::usual_interval(plan.flows.iter().any(asks)))
+    let usual = |flow: &Flow| {
+        let spec = controllers::find(&flow.plan.controller)?;
+        Some(kernel::usual_interval(spec, sim::builtin(&flow.plan).ok()?))
+    };
+    let governed = plan.flows.iter().filter(|flow| is_governed(flow));
+    let least = || governed.filter_map(usual).min().unwrap_or(kernel::INTERVAL);
+    options.interval.unwrap_or_else(least)
 }
 
 /// What the threads leave behind.
@@ -185,9 +191,14 @@ type Ended = (Sent, emulator::Report, Option<Served>);
 
 /// What the agent counted.
 struct Served {
+    /// Whether its thread had real-time priority.
+    realtime: bool,
     totals: Totals,
     /// From the making of a record to the writing of its answer.
     answers: lateness::Lateness,
+    /// The same, of records with which a policy's decision fell due.
+    thought_answers: lateness::Lateness,
+    /// Processor time of those decisions.
     thoughts: lateness::Lateness,
 }
 
@@ -208,11 +219,15 @@ impl Threads<'_> {
         let Self { emulator, agent, receivers, senders, foreign } = self;
         thread::scope(|scope| {
             let emulator = guarded(scope, "emulator", stop, || emulator.run(stop));
-            let receivers = guarded(scope, "receivers", stop, || receivers.run(stop));
+            let receivers = guarded(scope, "receivers", stop, || {
+                priority::realtime(priority::HOSTS);
+                receivers.run(stop)
+            });
             let senders = guarded(scope, "senders", stop, move || {
                 let run = |client: iperf3::Client<'_>| (client.index, client.run(stop));
                 let others = foreign.into_iter().map(|client| scope.spawn(move || run(client)));
                 let others: Vec<_> = others.collect();
+                priority::realtime(priority::HOSTS); // not before: iperf3 would inherit it
                 let mut sent = senders.run(stop)?;
                 for other in others {
                     let (index, said) = other.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -222,10 +237,13 @@ impl Threads<'_> {
             });
             let agent = agent.map(|mut agent| {
                 guarded(scope, "agent", stop, move || {
+                    let realtime = priority::realtime(priority::AGENT);
                     agent.run(stop_agent)?;
                     Ok(Served {
+                        realtime,
                         totals: agent.totals(),
                         answers: agent.answers().clone(),
+                        thought_answers: agent.thought_answers().clone(),
                         thoughts: agent.thoughts().clone(),
                     })
                 })
@@ -335,17 +353,13 @@ fn report(
             packets: emulated.lateness.total(),
         },
         agent: served.map(|served| AgentReport {
+            scheduler: if served.realtime { "fifo" } else { "other" },
             interval_ms: interval.as_millis_f64(),
-            answer_us: Decision {
-                p50: micros(served.answers.quantile(0.5)),
-                p99: micros(served.answers.quantile(0.99)),
-            },
+            answer_us: Decision::of(&served.answers).unwrap_or(Decision::NONE),
             decision_us: Decision::new(&served.totals),
             policy_decisions: served.thoughts.total(),
-            policy_cpu_us: (served.thoughts.total() > 0).then(|| Decision {
-                p50: micros(served.thoughts.quantile(0.5)),
-                p99: micros(served.thoughts.quantile(0.99)),
-            }),
+            policy_answer_us: Decision::of(&served.thought_answers),
+            policy_cpu_us: Decision::of(&served.thoughts),
             policy_fallbacks: served.totals.counts.policy_fallbacks,
             flows: closed.served.into_values().collect(),
         }),

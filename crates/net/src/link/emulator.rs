@@ -5,6 +5,7 @@ use super::lateness::Lateness;
 use super::tun::Port;
 use crate::clock;
 use crate::error::Error;
+use crate::priority;
 use ackademy::units::{Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -74,8 +75,6 @@ pub struct Emulator {
 const BATCH: usize = 32;
 /// Longest sleep: so late `stop` is seen.
 const SLEEP_MAX: Span = Span::from_millis(20);
-/// Above every ordinary process, below the kernel's own threads.
-const PRIORITY: libc::c_int = 10;
 
 impl Emulator {
     /// Ready to run; port numbers of the fabric are indices of `ports`.
@@ -107,7 +106,7 @@ impl Emulator {
         every: Span,
         observe: &mut dyn FnMut(&mut Progress),
     ) -> Result<Report, Error> {
-        let realtime = self.options.realtime && raise_priority();
+        let realtime = self.options.realtime && priority::realtime(priority::EMULATOR);
         // Ordinary timers may be 50 us late to save wake-ups; refused, they are.
         let _ = set_timerslack(1);
         let epoch = self.options.epoch.unwrap_or_else(clock::now);
@@ -175,11 +174,4 @@ impl Emulator {
         }
         Ok(())
     }
-}
-
-/// Real-time priority for the calling thread; whether it was granted.
-fn raise_priority() -> bool {
-    let parameters = libc::sched_param { sched_priority: PRIORITY };
-    // SAFETY: thread 0 is the calling one, and the kernel only reads `parameters`.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }

@@ -18,13 +18,31 @@ struct Folder(PathBuf);
 impl Folder {
     /// One that answers `value` to every observation, as a factor of the window.
     fn answering(bed: &Bed, value: f32) -> Self {
-        let folder = Self(std::env::temp_dir().join(format!("{}-policy", bed.name)));
-        fs::create_dir(&folder.0).unwrap();
         let mut weights = TensorFile::default();
         weights.add("layers.0.kernel", &[1, 1], &[0.0]);
         weights.add("layers.0.bias", &[1], &[value]);
+        Self::new(bed, DESCRIPTION, &weights)
+    }
+
+    /// One whose weights are all finite and whose sums are not: infinity less infinity.
+    fn overflowing(bed: &Bed) -> Self {
+        let mut weights = TensorFile::default();
+        weights.add("layers.0.kernel", &[1, 2], &[0.0, 0.0]);
+        weights.add("layers.0.bias", &[2], &[f32::MAX, f32::MAX]);
+        weights.add("layers.1.kernel", &[2, 2], &[2.0, 0.0, 0.0, 2.0]);
+        weights.add("layers.1.bias", &[2], &[0.0, 0.0]);
+        weights.add("layers.2.kernel", &[2, 1], &[1.0, -1.0]);
+        weights.add("layers.2.bias", &[1], &[0.0]);
+        let layers = [2, 2, 1].map(|units| format!("{{ kind = \"dense\", units = {units} }}"));
+        let one = r#"{ kind = "dense", units = 1 }"#;
+        Self::new(bed, &DESCRIPTION.replace(one, &layers.join(", ")), &weights)
+    }
+
+    fn new(bed: &Bed, description: &str, weights: &TensorFile) -> Self {
+        let folder = Self(std::env::temp_dir().join(format!("{}-policy", bed.name)));
+        fs::create_dir(&folder.0).unwrap();
         fs::write(folder.0.join("weights.safetensors"), weights.to_bytes()).unwrap();
-        fs::write(folder.0.join("policy.toml"), DESCRIPTION).unwrap();
+        fs::write(folder.0.join("policy.toml"), description).unwrap();
         folder
     }
 
@@ -80,11 +98,22 @@ fn flows_under_a_policy_outlive_their_daemon_and_are_taken_over() {
 }
 
 #[test]
-fn a_policy_without_an_answer_leaves_its_flows_to_cubic_and_that_is_counted() {
-    const FLOWS: usize = 3;
+fn a_policy_out_of_range_leaves_its_flows_to_cubic_and_that_is_counted() {
     let Some(bed) = Bed::new() else { return };
     let beyond = Folder::answering(&bed, 11.0);
-    let daemon = bed.daemon(&["--cc", "policy", "--param", &beyond.setting()]);
+    leaves_its_flows_to_cubic(bed, &beyond);
+}
+
+#[test]
+fn a_policy_that_answers_nan_leaves_its_flows_to_cubic_and_that_is_counted() {
+    let Some(bed) = Bed::new() else { return };
+    let overflowing = Folder::overflowing(&bed);
+    leaves_its_flows_to_cubic(bed, &overflowing);
+}
+
+fn leaves_its_flows_to_cubic(bed: Bed, policy: &Folder) {
+    const FLOWS: usize = 3;
+    let daemon = bed.daemon(&["--cc", "policy", "--param", &policy.setting()]);
     bed.bottleneck("50mbit", "200kb");
     let traffic = Traffic::start(&bed, FLOWS, BULK);
     bed.wait_until_all(FLOWS, "fallback");

@@ -265,6 +265,19 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
+/* Packets that leave together at least. Under a controller's rate one: two would wait for each other at
+ * a slow link, and the controller would take that for a queue. */
+SEC("struct_ops")
+__u32 BPF_PROG(min_tso_segs, struct sock *sk)
+{
+	/* Asked for everything that is sent: nothing is looked up for a flow without pacing. */
+	struct state *st = sk->sk_pacing_status == SK_PACING_NONE ? 0 : state_of(sk);
+
+	if (st && st->mode == FLOW_AGENT && st->pacing != PACING_NONE)
+		return 1;
+	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+}
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops ackademy = {
 	.init = (void *)init,
@@ -274,6 +287,7 @@ struct tcp_congestion_ops ackademy = {
 	.cwnd_event = (void *)cwnd_event,
 	.pkts_acked = (void *)pkts_acked,
 	.undo_cwnd = (void *)undo_cwnd,
+	.min_tso_segs = (void *)min_tso_segs,
 	.cong_control = (void *)cong_control,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "ackademy",
@@ -288,6 +302,7 @@ struct tcp_congestion_ops___v69 ackademy_v69 = {
 	.cwnd_event = (void *)cwnd_event,
 	.pkts_acked = (void *)pkts_acked,
 	.undo_cwnd = (void *)undo_cwnd,
+	.min_tso_segs = (void *)min_tso_segs,
 	.cong_control = (void *)cong_control_v69,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "ackademy",

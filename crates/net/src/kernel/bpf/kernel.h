@@ -15,6 +15,7 @@ struct ns_common {
 };
 
 struct netns_ipv4 {
+	__u8 sysctl_tcp_min_tso_segs;
 	__u8 sysctl_tcp_slow_start_after_idle;
 };
 
@@ -92,6 +93,7 @@ struct rate_sample {
 	long rtt_us;
 	__u32 acked_sacked;
 	bool is_app_limited;
+	bool is_retrans;
 };
 
 struct ack_sample {
@@ -107,6 +109,7 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *, const struct ack_sample *);
 	void (*cong_control)(struct sock *, __u32, int, const struct rate_sample *);
 	__u32 (*undo_cwnd)(struct sock *);
+	__u32 (*min_tso_segs)(struct sock *);
 	char name[16];
 	__u32 flags;
 	void (*init)(struct sock *);
@@ -121,6 +124,7 @@ struct tcp_congestion_ops___v69 {
 	void (*pkts_acked)(struct sock *, const struct ack_sample *);
 	void (*cong_control)(struct sock *, const struct rate_sample *);
 	__u32 (*undo_cwnd)(struct sock *);
+	__u32 (*min_tso_segs)(struct sock *);
 	char name[16];
 	__u32 flags;
 	void (*init)(struct sock *);

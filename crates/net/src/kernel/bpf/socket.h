@@ -112,7 +112,9 @@ static __always_inline bool cwnd_limited(struct tcp_sock *tp)
 static __always_inline void take_samples(struct tcp_sock *tp, struct state *st,
 					 const struct rate_sample *rs)
 {
-	if (rs->rtt_us > 0) {
+	/* Of a retransmission the kernel takes the time from the timestamp option, in whole
+	 * milliseconds: up to one too short, and the smallest of a flow would stay so. */
+	if (rs->rtt_us > 0 && !rs->is_retrans) {
 		st->rtt_us = rs->rtt_us;
 		st->rtt_max_us = max_u32(st->rtt_max_us, st->rtt_us);
 		if (!st->min_rtt_us || st->rtt_us < st->min_rtt_us)
