@@ -3,7 +3,7 @@ use super::check::{Fault, number};
 use super::distribution::{Distribution, Entry, Source, weight_at};
 use super::draws::{Draw, DrawSpec, Drawn, plain};
 use super::network::{Files, duplicate};
-use super::{ScenarioError, ScenarioSpec, explain};
+use super::{Network, ScenarioError, ScenarioSpec, explain};
 use crate::controllers;
 use crate::params::Loader;
 use serde::Deserialize;
@@ -215,35 +215,41 @@ impl Reader<'_> {
             let mut files = Files::new(load);
             entry.lend(&mut files);
             let known = files.traces.len();
-            let (spec, _) =
+            let resolved =
                 entry.resolve(&values, &mut files).map_err(|fault| self.refused(entry, &fault))?;
             let found = files.traces.split_off(known).into_iter();
             let found: Vec<_> = found.filter(|found| !is_drawn(found, &values)).collect();
             entry.contents = files.contents;
             entry.traces.extend(found);
-            agents = agents.max(self.learning(index, &spec, learners)?);
+            agents = agents.max(self.learning(index, &resolved, learners)?);
         }
         Ok(agents)
     }
 
-    /// How many flows learn; at least one must.
+    /// How many flows learn, each subflow for itself; at least one must.
     fn learning(
         &self,
         index: usize,
-        spec: &ScenarioSpec,
+        (spec, network): &(ScenarioSpec, Network),
         learners: &[String],
     ) -> Result<usize, ScenarioError> {
         let names = entry_names(spec);
-        let fits = |name: &String| learners.iter().any(|pattern| fits(pattern, name));
-        let flows = names.iter().zip(&spec.flow);
-        let count = flows.filter(|(name, _)| fits(name)).map(|(_, flow)| flow.count).sum::<u64>();
+        let mut plans = network.connections.iter();
+        let mut count = 0;
+        for (flow, name) in spec.flow.iter().zip(&names) {
+            let own = plans.by_ref().take(flow.count as usize);
+            let subflows: usize = own.map(|plan| plan.subflows.len()).sum();
+            if learners.iter().any(|pattern| fits(pattern, name)) {
+                count += subflows;
+            }
+        }
         if count == 0 {
             let names = names.join(", ");
             let allowed =
                 format!("patterns one of which fits a flow of scenario[{index}]: {names}");
             return Err(self.fail(&Fault::new("learners", format!("{learners:?}"), allowed)));
         }
-        Ok(count as usize)
+        Ok(count)
     }
 
     /// The error for what a scenario may not be: where the draw stands that makes it so, or else where

@@ -159,6 +159,19 @@ fn the_most_learning_flows_are_counted_at_the_ends() {
 }
 
 #[test]
+fn every_subflow_of_a_flow_that_learns_is_counted() {
+    let text = "[[scenario]]
+[scenario.inline]
+duration_s = 1
+two_path = { first = { rate_mbps = 1 }, second = { rate_mbps = 1 } }
+flow = [{ multipath = true }, { count = 2 }]
+[scenario.draw]
+\"flow.0.count\" = { integer = [1, 3] }
+";
+    assert_eq!(parse(text).agents(), 8, "three flows of two paths, and two of one");
+}
+
+#[test]
 fn a_value_goes_to_every_field_that_is_named() {
     let text = "[[scenario]]
 [scenario.inline]
