@@ -233,7 +233,7 @@ impl Reader<'_> {
         (spec, network): &(ScenarioSpec, Network),
         learners: &[String],
     ) -> Result<usize, ScenarioError> {
-        let names = entry_names(spec);
+        let names = spec.entry_names();
         let mut plans = network.connections.iter();
         let mut count = 0;
         for (flow, name) in spec.flow.iter().zip(&names) {
@@ -301,12 +301,6 @@ impl Reader<'_> {
     }
 }
 
-/// Names of the `[[flow]]` entries: their own, or `flow` and their number.
-fn entry_names(spec: &ScenarioSpec) -> Vec<String> {
-    let own = spec.flow.iter().enumerate();
-    own.map(|(index, flow)| flow.name.clone().unwrap_or_else(|| format!("flow{index}"))).collect()
-}
-
 /// Whether a pattern, in which `*` stands for any characters and `?` for one, is this name.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
@@ -366,10 +360,8 @@ fn move_files(table: &mut Table, folder: &str) {
     }
     for flow in list_of(table, "flow") {
         let controller = flow.get("controller").and_then(Value::as_str).unwrap_or_default();
-        // A setting without a default is one that names a file.
         let settings = controllers::settings(controller).unwrap_or_default();
-        let named = settings.iter().filter(|setting| setting.kind.default().is_none());
-        for setting in named {
+        for setting in settings.iter().filter(|setting| setting.kind.is_file()) {
             flow.get_mut("params").and_then(|params| params.get_mut(setting.name)).map(moved);
         }
     }
