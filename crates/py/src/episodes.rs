@@ -353,6 +353,8 @@ impl Episodes {
         row.credit.fill(0.0);
         row.decision.fill(0);
         *row.over = false;
+        // Of several that failed at once only the first was told.
+        slot.error = None;
         match self.course.begin(own, progress) {
             Ok(episode) => {
                 slot.episode = Some(episode);
