@@ -259,6 +259,7 @@ def test_actions_of_another_shape_type_or_range_are_refused_and_change_nothing()
     [
         ({"n": 0}, r"n = 0: allowed is a whole number in \[1, 65536\]"),
         ({"agents": 1}, "agents = 1: allowed is at least 2"),
+        ({"n": 65536, "agents": 10000}, r"n = 65536 with agents = 10000: allowed are at most \d+"),
         ({"learners": ["nobody"]}, 'learners = .*: allowed are patterns .*: learner, rival'),
         ({"pilot": STEPS + "stepp = 1\n"}, "pilot: line 9: .*stepp"),
         ({"pilot": STEPS.replace("ack_gap", "gap")}, r"pilot: line 3: observation.features\[4\]"),
