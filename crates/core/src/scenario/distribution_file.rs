@@ -7,7 +7,7 @@ use super::{Network, ScenarioError, ScenarioSpec, explain};
 use crate::controllers;
 use crate::params::Loader;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toml::{Table, Value};
 
@@ -122,8 +122,22 @@ impl Reader<'_> {
         }
         // Which list a draw stands in does not change what is drawn.
         draws.sort_by(|one, other| one.path.cmp(&other.path));
+        self.check_targets(&draws)?;
         let (traces, contents) = (Vec::new(), Vec::new());
         Ok(Entry { name, weight, table, draws, traces, contents, source })
+    }
+
+    /// Of two draws of one field the second would silently hold.
+    fn check_targets(&self, draws: &[Draw]) -> Result<(), ScenarioError> {
+        let mut seen = BTreeSet::new();
+        for draw in draws {
+            if let Some(twice) = draw.targets.iter().find(|target| !seen.insert(*target)) {
+                let allowed = "a field that nothing else draws";
+                let fault = Fault::new(&draw.label(), twice.join("."), allowed);
+                return Err(self.fail_at(&draw.place, &fault));
+            }
+        }
+        Ok(())
     }
 
     /// The scenario in a file, with the files that it names relative to the distribution.

@@ -362,6 +362,15 @@ fn what_is_wrong_with_the_file_itself_is_one_line() {
 }
 
 #[test]
+fn two_draws_of_one_field_are_refused() {
+    assert_eq!(
+        refused("[10, 300] }", "[10, 300], also = [\"flow.0.count\"] }"),
+        "d.toml:15: scenario[0].draw.\"flow.0.count\" = flow.0.count: allowed is a field that \
+         nothing else draws"
+    );
+}
+
+#[test]
 fn a_trace_without_bounds_or_end_is_refused() {
     for (old, new, message) in [
         (
