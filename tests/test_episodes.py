@@ -259,6 +259,7 @@ def test_actions_of_another_shape_type_or_range_are_refused_and_change_nothing()
     [
         ({"n": 0}, r"n = 0: allowed is a whole number in \[1, 65536\]"),
         ({"agents": 1}, "agents = 1: allowed is at least 2"),
+        ({"n": 65536, "agents": 10000}, r"n = 65536 with agents = 10000: allowed are at most \d+"),
         ({"learners": ["nobody"]}, 'learners = .*: allowed are patterns .*: learner, rival'),
         ({"pilot": STEPS + "stepp = 1\n"}, "pilot: line 9: .*stepp"),
         ({"pilot": STEPS.replace("ack_gap", "gap")}, r"pilot: line 3: observation.features\[4\]"),
@@ -268,6 +269,33 @@ def test_what_cannot_be_is_refused_on_one_line(change: dict[str, Any], message: 
     with pytest.raises(ValueError, match=message) as caught:
         episodes(**change)
     assert "\n" not in str(caught.value)
+
+
+def test_an_episode_that_failed_is_not_told_of_after_others_begin() -> None:
+    """Both simulations of one seed draw more arrivals than seats, those of another do not."""
+    poisson = 'traffic = {{ kind = "poisson", per_s = 1.0, mean_bytes = 1e6 }}'
+    text = SCENARIO.replace("count = {count}", poisson).format()
+    source = _core.Scenario.parse(text, "poisson.toml")
+
+    def new() -> _core.Episodes:
+        return _core.Episodes(source, STEPS, n=2, agents=6, learners=["learn*"], seed=0, threads=1)
+
+    def begun(own: _core.Episodes, seed: int) -> bool:
+        try:
+            own.reset(seed)
+        except ValueError:
+            return False
+        return True
+
+    fits = [seed for seed in range(40) if begun(new(), seed)]
+    fails = [seed for seed in range(40) if seed not in fits]
+    assert fits
+    assert len(fails) > 3
+    for seed in fails:
+        own = new()
+        with pytest.raises(ValueError, match="agents = 6: allowed is at least 7"):
+            own.reset(seed)
+        own.reset(fits[0])
 
 
 def test_a_source_of_another_type_is_refused() -> None:

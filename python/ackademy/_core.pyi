@@ -88,7 +88,8 @@ class Episodes:
             source: what every episode simulates, or what each draws its scenario from.
             pilot: TOML of the tables `observation`, `decision`, `action`, `bounds` and `start`.
             n: simulations stepped at once, 1 to 65536.
-            agents: seats in each, 1 to 10000.
+            agents: seats in each, 1 to 10000. The observations and measures of all simulations
+                have at most 4 GiB (*proposed*).
             learners: patterns (`*`, `?`) of the names of the `[[flow]]` entries that learn.
             seed: of everything; episode k of simulation i follows from it, i and k alone.
             first: number of the first simulation, 0 to 2^64 − 1: `n` from there on are what they

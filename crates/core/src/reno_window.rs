@@ -99,7 +99,9 @@ impl Window {
             self.avoid(step, per_rtt);
             rest -= step;
         }
-        self.avoid(rest, per_rtt);
+        if rest > 0.0 {
+            self.avoid(rest, per_rtt);
+        }
     }
 
     /// Adds `packets`, which may be negative; at least one packet stays.
@@ -202,6 +204,9 @@ mod tests {
         many.avoid_singly(30.0, 40.0);
         assert!((one.cwnd - many.cwnd).abs() < 1e-9, "{} and {}", one.cwnd, many.cwnd);
         many.avoid_singly(1e9, 1.0);
+        assert!(many.cwnd.is_finite());
+        // A share that is beyond all numbers, and no packet left after the last that is counted.
+        many.avoid_singly(RECORD_PACKETS_MAX as f64, f64::INFINITY);
         assert!(many.cwnd.is_finite());
     }
 

@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// Most simulations at once.
 const N_MAX: usize = 1 << 16;
+/// Most bytes of all arrays together (proposed): beyond, numpy has no memory to give.
+const BYTES_MAX: usize = 4 << 30;
 
 /// `n` simulations with up to `agents` learning flows each.
 #[pyclass(frozen, module = "ackademy._core")]
@@ -107,8 +109,15 @@ impl Episodes {
         let spec = PilotSpec::parse(pilot)
             .map(Arc::new)
             .map_err(|error| PyValueError::new_err(format!("pilot: {error}")))?;
-        let course = Course::new(origin(source)?, &spec, learners, agents).map_err(refused)?;
         let (history, features) = spec.shape();
+        let seat = history * features * size_of::<f32>() + 2 * MEASURES * size_of::<f64>();
+        if (n * agents).saturating_mul(seat) > BYTES_MAX {
+            return Err(PyValueError::new_err(format!(
+                "n = {n} with agents = {agents}: allowed are at most {} seats of {seat} bytes",
+                BYTES_MAX / seat
+            )));
+        }
+        let course = Course::new(origin(source)?, &spec, learners, agents).map_err(refused)?;
         Ok(Self {
             course,
             state: Mutex::new(State {
@@ -353,6 +362,8 @@ impl Episodes {
         row.credit.fill(0.0);
         row.decision.fill(0);
         *row.over = false;
+        // Of several that failed at once only the first was told.
+        slot.error = None;
         match self.course.begin(own, progress) {
             Ok(episode) => {
                 slot.episode = Some(episode);

@@ -108,6 +108,10 @@ mod tests {
     use crate::units::{Bytes, Time};
 
     fn hybla(variant: &str, ssthresh: u64) -> Hybla {
+        with_reference(variant, ssthresh, 0.0)
+    }
+
+    fn with_reference(variant: &str, ssthresh: u64, rtt0_ms: f64) -> Hybla {
         let flow = FlowInfo {
             mss: Bytes(1000),
             initial_cwnd: Bytes(10_000),
@@ -116,7 +120,10 @@ mod tests {
             start: Time(0),
             seed: 1,
         };
-        let given = [("variant".to_owned(), ParamValue::Word(variant.to_owned()))];
+        let given = [
+            ("variant".to_owned(), ParamValue::Word(variant.to_owned())),
+            ("rtt0_ms".to_owned(), ParamValue::Number(rtt0_ms)),
+        ];
         Hybla::new(&flow, &Params::resolve(SPEC.params, &given).unwrap())
     }
 
@@ -190,10 +197,11 @@ mod tests {
 
     #[test]
     fn a_given_reference_replaces_the_variants() {
-        let mut hybla = hybla("linux", 1000);
-        hybla.rtt0_ms = 100.0;
-        hybla.on_ack(&ack(150_000, 1));
-        close(hybla.rho, 1.5);
+        for variant in ["linux", "ns3"] {
+            let mut hybla = with_reference(variant, 1000, 100.0);
+            hybla.on_ack(&ack(150_000, 1));
+            close(hybla.rho, 1.5);
+        }
     }
 
     #[test]

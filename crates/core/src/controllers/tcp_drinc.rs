@@ -47,8 +47,10 @@ fn check(spec: &PilotSpec) -> Result<(), String> {
         let given = observation.history;
         return Err(format!("observation.history = {given}: allowed is {HISTORY}"));
     }
-    if spec.action.map != MapSpec::CwndSteps {
-        return Err("action.map = one of values: allowed is \"cwnd_steps\"".to_owned());
+    let map = spec.action.map;
+    if map != MapSpec::CwndSteps {
+        let given = serde_json::to_string(&map).expect("a word can be written");
+        return Err(format!("action.map = {given}: allowed is \"cwnd_steps\""));
     }
     Ok(())
 }
@@ -81,7 +83,9 @@ mod tests {
     #[test]
     fn a_policy_of_values_is_not_taken() {
         let values = GOOD.replace("map = \"cwnd_steps\"", "map = \"cwnd_factor\"");
-        let fault = read(&values).unwrap_err();
-        assert!(fault.starts_with("policy.toml: action.map"), "{fault}");
+        assert_eq!(
+            read(&values),
+            Err("policy.toml: action.map = \"cwnd_factor\": allowed is \"cwnd_steps\"".to_owned())
+        );
     }
 }

@@ -193,7 +193,11 @@ pub struct NetworkMind {
 }
 
 impl NetworkMind {
-    /// All outputs for an observation.
+    /// All outputs for an observation: vectors of features, oldest first, row by row.
+    ///
+    /// # Panics
+    ///
+    /// If the observation has another length than [`PilotSpec::shape`] says.
     pub fn outputs(&mut self, observation: &[f32]) -> &[f32] {
         self.network.evaluate(observation, &mut self.scratch)
     }

@@ -13,6 +13,8 @@ const FEATURES_MAX: usize = 64;
 const STEPS_MAX: usize = 64;
 /// Largest window that may be asked for, in packets.
 const PACKETS_MAX: f64 = 1e6;
+/// Most characters of a value that an error quotes.
+const VALUE_MAX: usize = 80;
 
 /// All five tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,7 +97,7 @@ pub struct ActionSpec {
     /// divide it, `+P` and `-P` add and subtract packets.
     #[serde(default = "steps")]
     pub steps: Vec<String>,
-    /// How much a value of 1 changes, in (0, 10]; not with `cwnd_steps`.
+    /// How much a value of 1 changes, in [1e-6, 10]; not with `cwnd_steps`.
     #[serde(default = "scale")]
     pub scale: f64,
     /// Largest amount of a value that is still taken for an answer, in [1, 1e6]; beyond it the flow
@@ -367,7 +369,9 @@ impl StartSpec {
     }
 }
 
+/// The value may be of any length; what is allowed must still be read.
 fn fault(path: &str, value: impl fmt::Display, allowed: &str) -> SpecError {
+    let value: String = value.to_string().chars().take(VALUE_MAX).collect();
     SpecError { line: 0, message: format!("{path} = {value}: allowed is {allowed}") }
 }
 

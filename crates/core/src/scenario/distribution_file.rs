@@ -3,11 +3,11 @@ use super::check::{Fault, number};
 use super::distribution::{Distribution, Entry, Source, weight_at};
 use super::draws::{Draw, DrawSpec, Drawn, plain};
 use super::network::{Files, duplicate};
-use super::{ScenarioError, ScenarioSpec, explain};
+use super::{Network, ScenarioError, ScenarioSpec, explain};
 use crate::controllers;
 use crate::params::Loader;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toml::{Table, Value};
 
@@ -122,8 +122,22 @@ impl Reader<'_> {
         }
         // Which list a draw stands in does not change what is drawn.
         draws.sort_by(|one, other| one.path.cmp(&other.path));
+        self.check_targets(&draws)?;
         let (traces, contents) = (Vec::new(), Vec::new());
         Ok(Entry { name, weight, table, draws, traces, contents, source })
+    }
+
+    /// Of two draws of one field the second would silently hold.
+    fn check_targets(&self, draws: &[Draw]) -> Result<(), ScenarioError> {
+        let mut seen = BTreeSet::new();
+        for draw in draws {
+            if let Some(twice) = draw.targets.iter().find(|target| !seen.insert(*target)) {
+                let allowed = "a field that nothing else draws";
+                let fault = Fault::new(&draw.label(), twice.join("."), allowed);
+                return Err(self.fail_at(&draw.place, &fault));
+            }
+        }
+        Ok(())
     }
 
     /// The scenario in a file, with the files that it names relative to the distribution.
@@ -215,35 +229,41 @@ impl Reader<'_> {
             let mut files = Files::new(load);
             entry.lend(&mut files);
             let known = files.traces.len();
-            let (spec, _) =
+            let resolved =
                 entry.resolve(&values, &mut files).map_err(|fault| self.refused(entry, &fault))?;
             let found = files.traces.split_off(known).into_iter();
             let found: Vec<_> = found.filter(|found| !is_drawn(found, &values)).collect();
             entry.contents = files.contents;
             entry.traces.extend(found);
-            agents = agents.max(self.learning(index, &spec, learners)?);
+            agents = agents.max(self.learning(index, &resolved, learners)?);
         }
         Ok(agents)
     }
 
-    /// How many flows learn; at least one must.
+    /// How many flows learn, each subflow for itself; at least one must.
     fn learning(
         &self,
         index: usize,
-        spec: &ScenarioSpec,
+        (spec, network): &(ScenarioSpec, Network),
         learners: &[String],
     ) -> Result<usize, ScenarioError> {
-        let names = entry_names(spec);
-        let fits = |name: &String| learners.iter().any(|pattern| fits(pattern, name));
-        let flows = names.iter().zip(&spec.flow);
-        let count = flows.filter(|(name, _)| fits(name)).map(|(_, flow)| flow.count).sum::<u64>();
+        let names = spec.entry_names();
+        let mut plans = network.connections.iter();
+        let mut count = 0;
+        for (flow, name) in spec.flow.iter().zip(&names) {
+            let own = plans.by_ref().take(flow.count as usize);
+            let subflows: usize = own.map(|plan| plan.subflows.len()).sum();
+            if learners.iter().any(|pattern| fits(pattern, name)) {
+                count += subflows;
+            }
+        }
         if count == 0 {
             let names = names.join(", ");
             let allowed =
                 format!("patterns one of which fits a flow of scenario[{index}]: {names}");
             return Err(self.fail(&Fault::new("learners", format!("{learners:?}"), allowed)));
         }
-        Ok(count as usize)
+        Ok(count)
     }
 
     /// The error for what a scenario may not be: where the draw stands that makes it so, or else where
@@ -293,12 +313,6 @@ impl Reader<'_> {
             _ => name,
         }
     }
-}
-
-/// Names of the `[[flow]]` entries: their own, or `flow` and their number.
-fn entry_names(spec: &ScenarioSpec) -> Vec<String> {
-    let own = spec.flow.iter().enumerate();
-    own.map(|(index, flow)| flow.name.clone().unwrap_or_else(|| format!("flow{index}"))).collect()
 }
 
 /// Whether a pattern, in which `*` stands for any characters and `?` for one, is this name.
@@ -360,10 +374,8 @@ fn move_files(table: &mut Table, folder: &str) {
     }
     for flow in list_of(table, "flow") {
         let controller = flow.get("controller").and_then(Value::as_str).unwrap_or_default();
-        // A setting without a default is one that names a file.
         let settings = controllers::settings(controller).unwrap_or_default();
-        let named = settings.iter().filter(|setting| setting.kind.default().is_none());
-        for setting in named {
+        for setting in settings.iter().filter(|setting| setting.kind.is_file()) {
             flow.get_mut("params").and_then(|params| params.get_mut(setting.name)).map(moved);
         }
     }

@@ -167,9 +167,7 @@ impl Scenario {
     /// Names of the `[[flow]]` entries: their own, or `flow` and their number; an entry with a
     /// `count` stands for several flows.
     pub fn entry_names(&self) -> Vec<String> {
-        let own = self.spec.flow.iter().enumerate();
-        own.map(|(index, flow)| flow.name.clone().unwrap_or_else(|| format!("flow{index}")))
-            .collect()
+        self.spec.entry_names()
     }
 
     /// The scenario's name: its own, or its file's.

@@ -22,9 +22,8 @@ impl Scenario {
             }
         }
         for flow in &mut spec.flow {
-            // A setting without a default is one that names a file.
             let settings = controllers::settings(&flow.controller).unwrap_or_default();
-            for setting in settings.iter().filter(|setting| setting.kind.default().is_none()) {
+            for setting in settings.iter().filter(|setting| setting.kind.is_file()) {
                 if let Some(ParamSpec::Word(name)) = flow.params.get_mut(setting.name) {
                     *name = place(name);
                 }

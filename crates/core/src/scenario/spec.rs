@@ -37,6 +37,15 @@ pub struct ScenarioSpec {
     pub flow: Vec<FlowSpec>,
 }
 
+impl ScenarioSpec {
+    /// See [`super::Scenario::entry_names`].
+    pub fn entry_names(&self) -> Vec<String> {
+        let own = self.flow.iter().enumerate();
+        own.map(|(index, flow)| flow.name.clone().unwrap_or_else(|| format!("flow{index}")))
+            .collect()
+    }
+}
+
 /// One bottleneck, with an access link per flow on both sides if asked for.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,5 +1,6 @@
 //! From layers as a file says them and a file of tensors to a network. Untrusted input: whatever is
-//! wrong becomes one line, and nothing is set aside beyond what the file itself holds.
+//! wrong becomes one line, and what is set aside is bounded by the file: a weight takes the place of
+//! a tile of 16 at most, and all of them that of [`WEIGHTS_MAX`].
 use super::layers::{Conv1d, Dense};
 use super::matrix::Matrix;
 use super::recurrent::{Cell, Recurrent, Returns};

@@ -36,6 +36,16 @@ fn an_unknown_feature_is_answered_with_the_known_ones() {
 }
 
 #[test]
+fn a_value_of_any_length_leaves_room_for_what_is_allowed() {
+    let message = refused("rtt_mean", &"y".repeat(50_000));
+    assert!(message.chars().count() < 400 && message.contains("cwnd_change"), "{message}");
+    let many = ["\"rtt_mean\""; 65].join(", ");
+    let message = refused("\"rtt_mean\"", &many);
+    assert!(message.chars().count() < 200, "{message}");
+    assert!(message.ends_with(": allowed is 1 to 64 names"), "{message}");
+}
+
+#[test]
 fn what_is_out_of_range_is_named_with_its_line_and_range() {
     for (old, new, message) in [
         (

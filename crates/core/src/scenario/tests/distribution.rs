@@ -159,6 +159,19 @@ fn the_most_learning_flows_are_counted_at_the_ends() {
 }
 
 #[test]
+fn every_subflow_of_a_flow_that_learns_is_counted() {
+    let text = "[[scenario]]
+[scenario.inline]
+duration_s = 1
+two_path = { first = { rate_mbps = 1 }, second = { rate_mbps = 1 } }
+flow = [{ multipath = true }, { count = 2 }]
+[scenario.draw]
+\"flow.0.count\" = { integer = [1, 3] }
+";
+    assert_eq!(parse(text).agents(), 8, "three flows of two paths, and two of one");
+}
+
+#[test]
 fn a_value_goes_to_every_field_that_is_named() {
     let text = "[[scenario]]
 [scenario.inline]
@@ -346,6 +359,15 @@ fn what_is_wrong_with_the_file_itself_is_one_line() {
         let found = refused(old, new).replace("draw.\"dumbbell..rtt_ms\"", "draw.dumbbell..rtt_ms");
         assert_eq!(found, message);
     }
+}
+
+#[test]
+fn two_draws_of_one_field_are_refused() {
+    assert_eq!(
+        refused("[10, 300] }", "[10, 300], also = [\"flow.0.count\"] }"),
+        "d.toml:15: scenario[0].draw.\"flow.0.count\" = flow.0.count: allowed is a field that \
+         nothing else draws"
+    );
 }
 
 #[test]
