@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ackademy import cards, evaluate, trials, zoo
+from ackademy import cards, evaluate, experiments, trials, zoo
 from ackademy.cards import FixedSet
 from ackademy.cli import app
+from ackademy.engines import local
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.trials import Entrant
 
@@ -206,3 +207,21 @@ def test_a_broken_policy_is_told_and_fails_the_command(policy: Path) -> None:
     assert "weights.safetensors" in model.fault
     assert "\n" not in model.fault
     assert CliRunner().invoke(app, ["zoo", str(root)]).exit_code == 1
+
+
+def test_flows_of_an_entry_whose_name_begins_alike_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "alike.toml"
+    path.write_text(
+        "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 4 }\n"
+        '[[flow]]\nname = "me"\ncount = 2\n[[flow]]\nname = "me2"\n[[flow]]\nname = "me_9"\n'
+    )
+    source, own = evaluate.of_scenario(path, 1, 1, "me"), trials.entrant("cubic")
+    (cell,) = evaluate.cells(source, [own], tmp_path)
+    experiments.run_cells([cell], tmp_path, local(jobs=1), experiments.quiet)
+    flows = experiments.read(tmp_path, cell, "summary")
+    assert flows["controller"].to_list() == ["cubic", "cubic", "new_reno", "new_reno"]
+    mine = flows.head(2)["throughput_mbps"].sum()
+    assert trials.score(source.trials[0], cell, tmp_path).throughput_mbps == pytest.approx(mine)
+    fixed = FixedSet("alike.toml", False, "me", (1,), 2.0)
+    (ran,) = cards.evaluate(fixed, own, tmp_path)
+    assert ran.counts[cards.COUNTS.index("sent_packets")] == flows.head(2)["sent_packets"].sum()

@@ -13,13 +13,12 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, trials
+from ackademy import _core, distributions, entries, trials
 from ackademy.errors import ExperimentError
 from ackademy.run import measure, read_text, simulate
 from ackademy.toml_table import TomlTable, toml_value
@@ -238,18 +237,14 @@ def _run(trial: Trial, own: Entrant, duration_s: float, scratch: Path) -> Ran:
     distributions.save(trial.scenario, place)
     cut = {"duration_s": f"{duration_s:g}"}
     scenario = _core.Scenario.parse(read_text(place), str(place), cut)
-    chosen = [
-        name for name in scenario.entries if any(fnmatchcase(name, glob) for glob in trial.learners)
-    ]
+    chosen = entries.named(scenario, trial.learners)
     if not chosen:
         raise ExperimentError(f"{trial.scenario.origin}: flows: allowed: {scenario.entries}")
     scenario = scenario.with_controller(own.controller, dict(own.params), chosen)
     tables = simulate(scenario, trial.seed, 0.0)
     numbers = measure(tables).flows.drop("flow", "controller", "timeouts")
     flows = pl.concat([tables.flows, numbers], how="horizontal")
-    globs = [glob if glob.endswith("*") else f"{glob}*" for glob in chosen]
-    mine = [any(fnmatchcase(name, glob) for glob in globs) for name in flows["flow"]]
-    flows = flows.filter(pl.Series(mine))
+    flows = flows.filter(pl.Series(entries.governed(scenario, trial.learners)))
     score = trials.score_of(flows, tables.links, tables.counters, duration_s)
     return Ran(
         seed=trial.seed,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers, distributions, experiments
+from ackademy import _core, controllers, distributions, entries, experiments
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
 from ackademy.metrics import jain_index
@@ -172,9 +172,7 @@ def score(trial: Trial, own: Cell, folder: Path) -> Score:
     flows = experiments.read(folder, own, "summary")
     links = experiments.read(folder, own, "links")
     counters = experiments.read(folder, own, "counters")
-    globs = [glob if glob.endswith("*") else f"{glob}*" for glob in trial.learners]
-    mine = [any(fnmatchcase(name, glob) for glob in globs) for name in flows["flow"]]
-    flows = flows.filter(pl.Series(mine))
+    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners)))
     return score_of(flows, links, counters, trial.scenario.duration_s)
 
 

@@ -6,7 +6,6 @@ import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ackademy import _core
@@ -130,11 +129,6 @@ def train(
 def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
     """Patterns of the entries that learn."""
     return list(recipe.learners) or opening.learners_of(source, None)
-
-
-def learning_entries(scenario: _core.Scenario, learners: tuple[str, ...]) -> list[str]:
-    """Names of a scenario's entries that learn."""
-    return [e for e in scenario.entries if any(fnmatchcase(e, pattern) for pattern in learners)]
 
 
 def check(recipe: Recipe, school: School) -> None:
