@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, entries, trials
+from ackademy import _core, distributions, entries, folders, trials
 from ackademy.errors import ExperimentError
 from ackademy.run import measure, read_text, simulate
 from ackademy.toml_table import TomlTable, toml_value
@@ -77,7 +77,7 @@ def digest(folder: Path) -> str:
     parts = [
         path.name.encode() + b"\0" + path.read_bytes()
         for path in sorted(folder.iterdir())
-        if path.suffix == ".safetensors" or path.name == trials.POLICY_FILE
+        if path.suffix == ".safetensors" or path.name == folders.POLICY_FILE
     ]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 

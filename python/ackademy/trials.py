@@ -17,12 +17,11 @@ import polars as pl
 from ackademy import _core, controllers, distributions, entries, experiments
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
+from ackademy.folders import POLICY_FILE
 from ackademy.metrics import jain_index
 from ackademy.run import Params
 from ackademy.toml_table import TomlTable
 
-POLICY_FILE = "policy.toml"
-"""makes a folder a policy"""
 SHARE_FLOOR = 1e-3
 """a share below this counts as this in the utility, whose logarithm has no other end"""
 

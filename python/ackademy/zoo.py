@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackademy import _core, cards, trials
+from ackademy import _core, cards, folders, trials
 from ackademy.cards import Card
 from ackademy.errors import AckademyError
 from ackademy.run import measure, simulate
@@ -57,7 +57,7 @@ class Model:
 
 def models(root: Path) -> list[Model]:
     """Every policy below a folder, by name; those that are broken too."""
-    found = sorted(path.parent for path in root.rglob(trials.POLICY_FILE))
+    found = sorted(path.parent for path in root.rglob(folders.POLICY_FILE))
     return [model(folder, str(folder.relative_to(root))) for folder in found]
 
 
@@ -66,7 +66,7 @@ def model(folder: Path, name: str) -> Model:
     described: dict[str, object] = {}
     controller, about, observes, acts, card, fault = "", "", "", "", None, ""
     try:
-        described = tomllib.loads((folder / trials.POLICY_FILE).read_text(encoding="utf-8"))
+        described = tomllib.loads((folder / folders.POLICY_FILE).read_text(encoding="utf-8"))
         controller, params = trials.of_folder(folder)
         if controller == "policy":
             about, observes, acts = _network(folder)

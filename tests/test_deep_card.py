@@ -1,0 +1,85 @@
+"""What `ackademy train ppo` and `train drinc` take and leave, on a training as small as it gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flax", reason="learning needs the extra `train`")
+
+from ackademy.errors import AckademyError
+from ackademy.train import cli
+
+SCENARIO = """\
+duration_s = 2
+[dumbbell]
+rtt_ms = 40
+bottleneck = { rate_mbps = 4, queue = { kind = "drop_tail", packets = 30 } }
+[[flow]]
+name = "me"
+[[flow]]
+name = "other"
+controller = "cubic"
+"""
+RECIPE = """\
+about = "as small as it gets"
+learner = "dqn"
+reward = "drinc"
+credit = "sent"
+scenario = "link.toml"
+learners = ["me"]
+simulations = 2
+agents = 1
+seed = 1
+[observation]
+features = ["rtt_ratio", "loss_ratio"]
+history = 2
+[decision]
+every = "srtt"
+[action]
+map = "cwnd_steps"
+steps = ["-1", "+0", "+1"]
+[[layers]]
+kind = "flatten"
+[[layers]]
+kind = "dense"
+units = 3
+[training]
+episodes = 4
+warmup = 20
+row_every = 40
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.toml").write_text(SCENARIO)
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+def train(recipe: Path, out: str) -> None:
+    cli.app(["drinc", "--recipe", str(recipe), "--out", out], standalone_mode=False)
+
+
+@pytest.mark.parametrize("out", ["thesis", "."])
+def test_a_folder_of_something_else_is_refused_before_the_training(recipe: Path, out: str) -> None:
+    kept = recipe.parent / "thesis" / "chapter.txt"
+    kept.parent.mkdir()
+    kept.write_text("months of work")
+    with pytest.raises(AckademyError, match=r": allowed: a new folder, or a policy's"):
+        train(recipe, out)
+    assert kept.read_text() == "months of work"
+    assert not (recipe.parent / "runs").exists()
+
+
+def test_a_policy_takes_the_place_of_another(recipe: Path) -> None:
+    for seed in (1, 2):
+        recipe.write_text(RECIPE.replace("seed = 1", f"seed = {seed}"))
+        train(recipe, "mine")
+        assert f"\nseed = {seed}\n" in (recipe.parent / "mine" / "policy.toml").read_text()
+    beside = {path.name for path in recipe.parent.iterdir()}
+    assert beside == {"link.toml", "recipe.toml", "mine", "runs"}
