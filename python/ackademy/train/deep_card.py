@@ -181,7 +181,8 @@ def _made(pupil: Pupil) -> str:
 
 def _exploring(recipe: Recipe) -> str:
     if isinstance(recipe.config, dqn.Config):
-        return f"random ones included: at the end one in {1 / recipe.config.epsilon_end:.0f}."
+        share = recipe.config.epsilon_end
+        return f"random ones included: at the end {f'one in {1 / share:.0f}' if share else 'none'}."
     return "with the noise of training."
 
 
