@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("flax", reason="learning needs the extra `train`")
 
-from ackademy.errors import AckademyError
-from ackademy.train import cli
+from ackademy.errors import AckademyError, TrainingError
+from ackademy.train import cli, deep_recipe
 
 SCENARIO = """\
 duration_s = 2
@@ -83,3 +83,47 @@ def test_a_policy_takes_the_place_of_another(recipe: Path) -> None:
         assert f"\nseed = {seed}\n" in (recipe.parent / "mine" / "policy.toml").read_text()
     beside = {path.name for path in recipe.parent.iterdir()}
     assert beside == {"link.toml", "recipe.toml", "mine", "runs"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("as small", r"as\nsmall", "about = 19 characters: allowed is one line of at most 200"),
+        ("as small", "small" * 50, "about = 261 characters: allowed is one line of at most 200"),
+    ],
+    ids=["two lines", "too long"],
+)
+def test_what_gives_no_policy_is_refused_before_the_training(
+    recipe: Path, old: str, new: str, message: str
+) -> None:
+    recipe.write_text(RECIPE.replace(old, new))
+    with pytest.raises(TrainingError) as caught:
+        train(recipe, "mine")
+    assert str(caught.value) == f"{recipe}: gives no policy: policy.toml:2: {message}"
+    assert not (recipe.parent / "runs").exists()
+
+
+def test_a_training_may_end_without_a_random_action(recipe: Path) -> None:
+    recipe.write_text(RECIPE + "epsilon_end = 0.0\n")
+    train(recipe, "mine")
+    assert "random ones included: at the end none." in (
+        recipe.parent / "mine" / "CARD.md"
+    ).read_text().replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("learner", "line", "allowed"),
+    [
+        ("dqn", "learning_rate = inf", "a number from 0"),
+        ("ppo", "spread = 0.0", "a number above 0"),
+        ("ppo", "clip = 1.5", "a number from 0 to 1"),
+    ],
+)
+def test_a_setting_that_nothing_can_be_learnt_with_is_one_line(
+    recipe: Path, learner: str, line: str, allowed: str
+) -> None:
+    head, _, _ = RECIPE.partition("[training]")
+    recipe.write_text(f"{head.replace('dqn', learner)}[training]\n{line}\n")
+    with pytest.raises(TrainingError) as caught:
+        deep_recipe.read(recipe)
+    assert str(caught.value).endswith(f"training.{line}: allowed: {allowed}")

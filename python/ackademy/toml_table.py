@@ -112,4 +112,6 @@ def toml_value(value: object) -> str:
         entries = ", ".join(f"{toml_value(key)} = {toml_value(v)}" for key, v in value.items())
         return f"{{ {entries} }}"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    # Control characters stand in no text of a single line.
+    escaped = "".join(f"\\u{ord(c):04x}" if c < " " or c == "\x7f" else c for c in escaped)
     return f'"{escaped}"'
