@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -225,3 +226,25 @@ def test_flows_of_an_entry_whose_name_begins_alike_do_not_count(tmp_path: Path) 
     fixed = FixedSet("alike.toml", False, "me", (1,), 2.0)
     (ran,) = cards.evaluate(fixed, own, tmp_path)
     assert ran.counts[cards.COUNTS.index("sent_packets")] == flows.head(2)["sent_packets"].sum()
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        ('forest = "../rain"', "forest = '../rain': allowed: the name of a file beside it"),
+        ('forest = "/dev/zero"', "forest = '/dev/zero': allowed: the name of a file beside it"),
+        ('forest = "pipe"', "pipe: allowed: a file of at most 67108864 bytes"),
+        ("a = " + "[" * 5000, "policy.toml: allowed: tables that are less deep"),
+        ("format = 1", "weights.safetensors"),
+    ],
+    ids=["above", "device", "pipe", "depth", "folder"],
+)
+def test_a_hostile_policy_is_one_line(tmp_path: Path, described: str, message: str) -> None:
+    folder = tmp_path / "hostile"
+    (folder / "weights.safetensors").mkdir(parents=True)
+    os.mkfifo(folder / "pipe")
+    (folder / "policy.toml").write_text(f'{described}\ncontroller = "lp_tcp"\nthreshold = 0.5\n')
+    (model,) = zoo.models(tmp_path)
+    assert message in model.fault
+    assert "\n" not in model.fault
+    assert model.parameters == model.size_bytes == 0

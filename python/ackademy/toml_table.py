@@ -30,6 +30,8 @@ class TomlTable:
             return cls(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ExperimentError(f"{path}: {error}") from error
+        except RecursionError:
+            raise ExperimentError(f"{path}: allowed: tables that are less deep") from None
 
     def string(self, key: str, default: str | None = None) -> str:
         """A text; the default if the key is absent."""

@@ -119,8 +119,14 @@ def of_folder(
         raise ControllerError(f"{folder}: allowed: a folder with {POLICY_FILE}, or a controller")
     described = TomlTable.read(folder / POLICY_FILE)
     if "forest" in described.values:
-        forest = str(folder / described.string("forest"))
-        settings = {"policy": forest, "threshold": described.number("threshold"), **params}
+        name = described.string("forest")
+        if Path(name).name != name:
+            raise described.error("forest", name, "the name of a file beside it")
+        settings = {
+            "policy": str(folder / name),
+            "threshold": described.number("threshold"),
+            **params,
+        }
         return described.string("controller"), tuple(settings.items())
     return "policy", tuple({**params, "policy": str(folder)}.items())
 
