@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("flax", reason="learning needs the extra `train`")
 
-from ackademy.errors import AckademyError, TrainingError
+from ackademy import cards, evaluate, trials
+from ackademy.cli import app
+from ackademy.errors import AckademyError, ExperimentError, TrainingError
 from ackademy.train import cli, deep_recipe
 
 SCENARIO = """\
@@ -127,3 +130,17 @@ def test_a_setting_that_nothing_can_be_learnt_with_is_one_line(
     with pytest.raises(TrainingError) as caught:
         deep_recipe.read(recipe)
     assert str(caught.value).endswith(f"training.{line}: allowed: {allowed}")
+
+
+def test_a_policy_is_tried_as_the_flow_that_it_was_trained_as(recipe: Path) -> None:
+    train(recipe, "mine")
+    (trial,) = evaluate.trained_on(recipe.parent / "mine", 1, 1).trials
+    cell = trials.cell(trial, trials.entrant("mine"), recipe.parent)
+    assert cell.scenario().controllers == ["policy", "cubic"]
+    assert CliRunner().invoke(app, ["eval", "mine", "--card", "--card-s", "1"]).exit_code == 0
+    card = cards.read(Path("mine"))
+    assert card is not None
+    assert card.fixed.flows == "me"
+    recipe.with_name("link.toml").write_text(SCENARIO.replace('"me"', '"you"'))
+    with pytest.raises(ExperimentError, match=r"made: learners = \['me'\]: allowed: flows of"):
+        evaluate.trained_on(recipe.parent / "mine", 1, 1)

@@ -6,14 +6,14 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, experiments, folders, trials
+from ackademy import _core, distributions, entries, experiments, folders, trials
 from ackademy.cells import Cell
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.intervals import Interval, t_interval
@@ -104,7 +104,14 @@ def trained_on(folder: Path, seed: int, runs: int) -> Source:
         allowed = "--distribution FILE or --scenario FILE, since [made] has no trained_on"
         raise AckademyError(f"{folder / folders.POLICY_FILE}: allowed: {allowed}")
     path = _found(named, "distributions" if digest else "scenarios", folder)
-    return of_distribution(path, seed, runs) if digest else of_scenario(path, seed, runs)
+    source = of_distribution(path, seed, runs) if digest else of_scenario(path, seed, runs)
+    learners = tuple(made.strings("learners", []))
+    if not learners:
+        return source
+    found = tuple(replace(trial, learners=learners) for trial in source.trials)
+    if not any(entries.named(trial.scenario, learners) for trial in found):
+        raise made.error("learners", list(learners), f"flows of {path}")
+    return replace(source, trials=found)
 
 
 def has_changed(folder: Path, source: Source) -> bool:

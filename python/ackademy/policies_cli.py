@@ -170,7 +170,11 @@ def _fixed_set(
     if old is not None:
         return old.fixed
     source = evaluate.trained_on(folder, 1, 1)
-    return FixedSet(source.origin, bool(source.digest), flows, *how)
+    learners = source.trials[0].learners
+    if not source.digest and flows == "*" and len(learners) > 1:
+        raise AckademyError(f"eval --card: allowed: --flows, one of {', '.join(learners)}")
+    governed = learners[0] if flows == "*" and not source.digest else flows
+    return FixedSet(source.origin, bool(source.digest), governed, *how)
 
 
 def _tables(source: Source, found: Sequence[Result], console: Console) -> list[Table]:

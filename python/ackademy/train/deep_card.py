@@ -98,6 +98,7 @@ def made_text(pupil: Pupil, command: str) -> str:
         "seed": recipe.seed,
         "trained_on": recipe.source.name,
         **({"distribution_digest": digest} if digest else {}),
+        **({"learners": list(recipe.learners)} if recipe.learners else {}),
         "reward": recipe.reward.replace(os.sep, "/"),
         "credit": recipe.credit,
         "decisions": pupil.decisions,
