@@ -248,3 +248,15 @@ def test_a_hostile_policy_is_one_line(tmp_path: Path, described: str, message: s
     assert message in model.fault
     assert "\n" not in model.fault
     assert model.parameters == model.size_bytes == 0
+
+
+def test_a_card_that_cannot_be_written_leaves_the_old_one(policy: Path) -> None:
+    fixed = FixedSet("distributions/few.toml", True, "*", (1,), 2.0)
+    made = cards.make(policy, fixed, policy.parents[1])
+    cards.write(policy, made)
+    old = (policy / cards.CARD).read_text()
+    (policy / cards.PAGE).unlink()
+    (policy / cards.PAGE).mkdir()
+    with pytest.raises(ExperimentError, match=r"cannot write .*CARD\.md"):
+        cards.write(policy, replace(made, policy="other"))
+    assert (policy / cards.CARD).read_text() == old

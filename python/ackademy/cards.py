@@ -20,6 +20,7 @@ import polars as pl
 
 from ackademy import _core, distributions, entries, folders, trials
 from ackademy.errors import ExperimentError
+from ackademy.report.page import write as write_file
 from ackademy.run import measure, read_text, simulate
 from ackademy.toml_table import TomlTable, toml_value
 from ackademy.trials import Entrant, Score, Trial
@@ -201,7 +202,11 @@ def in_markdown(card: Card) -> str:
 
 
 def write(folder: Path, card: Card) -> None:
-    """Write `card.toml`, and its table into `CARD.md`: between its marks, or at the end."""
+    """Write `card.toml`, and its table into `CARD.md`: between its marks, or at the end.
+
+    Raises:
+        ExperimentError: if they cannot be written.
+    """
     page = folder / PAGE
     old = page.read_text(encoding="utf-8") if page.is_file() else f"# {folder.name}\n"
     block = in_markdown(card)
@@ -210,8 +215,8 @@ def write(folder: Path, card: Card) -> None:
         new = marked.sub(lambda _: block, old)
     else:
         new = f"{old.rstrip()}\n\n## On a fixed set of runs\n\n{block}\n"
-    (folder / CARD).write_text(text(card), encoding="utf-8")
-    page.write_text(new, encoding="utf-8")
+    write_file(page, new)
+    write_file(folder / CARD, text(card))
 
 
 def _trials(fixed: FixedSet, root: Path) -> list[Trial]:
