@@ -1,4 +1,4 @@
-"""Constants of an untrusted ONNX model: what would take all memory is refused before it is made."""
+"""Untrusted ONNX models that are small and would take all memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("onnx", reason="models need the extra `onnx`")
+pytest.importorskip("onnxruntime", reason="models need the extra `onnx`")
 
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from ackademy.cli import app
+from ackademy.errors import ExchangeError
+from ackademy.exchange import from_onnx
 from ackademy.exchange.constants import NUMBERS_MAX, Refused, computed
 
 SPARE_BYTES = 1 << 34
@@ -57,3 +65,39 @@ def test_what_is_within_bounds_is_computed() -> None:
     assert computed("Concat", [row, row], {"axis": 0}).tolist() == [0, 1, 2, 3] * 2
     with pytest.raises(Refused, match="do not fit each other"):
         computed("Add", [np.zeros(3), np.zeros(4)], {})
+
+
+def model(batch: int | str, *more: onnx.NodeProto) -> onnx.ModelProto:
+    """A dense layer for observations of one vector of two numbers, and nodes beside it."""
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, 2]) for name in ("x", "y")
+    ]
+    tensors = [
+        numpy_helper.from_array(np.eye(2, dtype=np.float32), "kernel"),
+        numpy_helper.from_array(np.array([1 << 33], np.int64), "many"),
+    ]
+    nodes = [helper.make_node("MatMul", ["x", "kernel"], ["y"]), *more]
+    graph = helper.make_graph(nodes, "test", ends[:1], ends[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_what_the_output_does_not_depend_on_is_not_run(tmp_path: Path) -> None:
+    unused = helper.make_node("ConstantOfShape", ["many"], ["unused"])
+    path, out = tmp_path / "model.onnx", tmp_path / "mine"
+    onnx.save(model("batch", unused), path)
+    recipe = tmp_path / "like.toml"
+    recipe.write_text(
+        '[observation]\nfeatures = ["rtt_ratio", "loss_ratio"]\nhistory = 1\n'
+        '[decision]\nevery = "srtt"\n[action]\nmap = "rate_and_cwnd"\n'
+    )
+    words = ["import", str(path), "--like", str(recipe), "--out", str(out)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.exception
+    assert (out / "policy.toml").is_file()
+
+
+@pytest.mark.parametrize("batch", [-5, 10**9])
+def test_a_batch_that_no_memory_holds_is_refused(batch: int) -> None:
+    parsed = from_onnx.parse(model(batch).SerializeToString(), "model")
+    with pytest.raises(ExchangeError, match=f"input x: a batch of {batch}: allowed: 1 to 4096"):
+        from_onnx.network_of(parsed, (1, 2), "model")
