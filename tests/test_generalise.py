@@ -160,3 +160,8 @@ def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     redrawn = distributions.read(ROOT / "distributions" / "drinc_train.toml")
     with pytest.raises(ScenarioError, match=r"allowed: \[dumbbell\] with rtt_ms"):
         generalise.link_of(trials.drawn(redrawn, 1, 1)[0])
+    words = ["generalise", "cubic", "--against", "", "--links", "1", "--jobs", "1"]
+    words += ["--distribution", str(ROOT / "distributions" / "drinc_train.toml")]
+    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "runs")])
+    assert isinstance(result.exception, ScenarioError)
+    assert not (tmp_path / "runs").exists()

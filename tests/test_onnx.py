@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ackademy import _core, cli
-from ackademy.errors import ExchangeError
+from ackademy.errors import AckademyError, ExchangeError
 from ackademy.exchange import comparing, from_onnx, policy_files, to_onnx
 from ackademy.exchange.policy_files import Opened
 
@@ -675,7 +675,7 @@ def test_what_the_policy_sees_must_be_said_and_is_checked(
     assert _core.Policy.open(out).about == "a b [31m"
     assert [layer["kind"] for layer in policy_files.open_policy(out).layers] == ["flatten", "dense"]
     (tmp_path / "other").mkdir()
-    with pytest.raises(ExchangeError, match="allowed: a new folder, or a policy's"):
+    with pytest.raises(AckademyError, match="allowed: a new folder, or a policy's"):
         run("import", str(path), "--out", str(tmp_path / "other"))
 
 

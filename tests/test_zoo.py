@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ackademy import cards, evaluate, trials, zoo
+from ackademy import cards, evaluate, experiments, trials, zoo
 from ackademy.cards import FixedSet
 from ackademy.cli import app
+from ackademy.engines import local
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.trials import Entrant
 
@@ -206,3 +208,55 @@ def test_a_broken_policy_is_told_and_fails_the_command(policy: Path) -> None:
     assert "weights.safetensors" in model.fault
     assert "\n" not in model.fault
     assert CliRunner().invoke(app, ["zoo", str(root)]).exit_code == 1
+
+
+def test_flows_of_an_entry_whose_name_begins_alike_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "alike.toml"
+    path.write_text(
+        "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 4 }\n"
+        '[[flow]]\nname = "me"\ncount = 2\n[[flow]]\nname = "me2"\n[[flow]]\nname = "me_9"\n'
+    )
+    source, own = evaluate.of_scenario(path, 1, 1, "me"), trials.entrant("cubic")
+    (cell,) = evaluate.cells(source, [own], tmp_path)
+    experiments.run_cells([cell], tmp_path, local(jobs=1), experiments.quiet)
+    flows = experiments.read(tmp_path, cell, "summary")
+    assert flows["controller"].to_list() == ["cubic", "cubic", "new_reno", "new_reno"]
+    mine = flows.head(2)["throughput_mbps"].sum()
+    assert trials.score(source.trials[0], cell, tmp_path).throughput_mbps == pytest.approx(mine)
+    fixed = FixedSet("alike.toml", False, "me", (1,), 2.0)
+    (ran,) = cards.evaluate(fixed, own, tmp_path)
+    assert ran.counts[cards.COUNTS.index("sent_packets")] == flows.head(2)["sent_packets"].sum()
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        ('forest = "../rain"', "forest = '../rain': allowed: the name of a file beside it"),
+        ('forest = "/dev/zero"', "forest = '/dev/zero': allowed: the name of a file beside it"),
+        ('forest = "pipe"', "pipe: allowed: a file of at most 67108864 bytes"),
+        ("a = " + "[" * 5000, "policy.toml: allowed: tables that are less deep"),
+        ("format = 1", "weights.safetensors"),
+    ],
+    ids=["above", "device", "pipe", "depth", "folder"],
+)
+def test_a_hostile_policy_is_one_line(tmp_path: Path, described: str, message: str) -> None:
+    folder = tmp_path / "hostile"
+    (folder / "weights.safetensors").mkdir(parents=True)
+    os.mkfifo(folder / "pipe")
+    (folder / "policy.toml").write_text(f'{described}\ncontroller = "lp_tcp"\nthreshold = 0.5\n')
+    (model,) = zoo.models(tmp_path)
+    assert message in model.fault
+    assert "\n" not in model.fault
+    assert model.parameters == model.size_bytes == 0
+
+
+def test_a_card_that_cannot_be_written_leaves_the_old_one(policy: Path) -> None:
+    fixed = FixedSet("distributions/few.toml", True, "*", (1,), 2.0)
+    made = cards.make(policy, fixed, policy.parents[1])
+    cards.write(policy, made)
+    old = (policy / cards.CARD).read_text()
+    (policy / cards.PAGE).unlink()
+    (policy / cards.PAGE).mkdir()
+    with pytest.raises(ExperimentError, match=r"cannot write .*CARD\.md"):
+        cards.write(policy, replace(made, policy="other"))
+    assert (policy / cards.CARD).read_text() == old

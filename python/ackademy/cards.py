@@ -13,14 +13,14 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, trials
+from ackademy import _core, distributions, entries, folders, trials
 from ackademy.errors import ExperimentError
+from ackademy.report.page import write as write_file
 from ackademy.run import measure, read_text, simulate
 from ackademy.toml_table import TomlTable, toml_value
 from ackademy.trials import Entrant, Score, Trial
@@ -78,7 +78,7 @@ def digest(folder: Path) -> str:
     parts = [
         path.name.encode() + b"\0" + path.read_bytes()
         for path in sorted(folder.iterdir())
-        if path.suffix == ".safetensors" or path.name == trials.POLICY_FILE
+        if path.suffix == ".safetensors" or path.name == folders.POLICY_FILE
     ]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
@@ -202,7 +202,11 @@ def in_markdown(card: Card) -> str:
 
 
 def write(folder: Path, card: Card) -> None:
-    """Write `card.toml`, and its table into `CARD.md`: between its marks, or at the end."""
+    """Write `card.toml`, and its table into `CARD.md`: between its marks, or at the end.
+
+    Raises:
+        ExperimentError: if they cannot be written.
+    """
     page = folder / PAGE
     old = page.read_text(encoding="utf-8") if page.is_file() else f"# {folder.name}\n"
     block = in_markdown(card)
@@ -211,8 +215,8 @@ def write(folder: Path, card: Card) -> None:
         new = marked.sub(lambda _: block, old)
     else:
         new = f"{old.rstrip()}\n\n## On a fixed set of runs\n\n{block}\n"
-    (folder / CARD).write_text(text(card), encoding="utf-8")
-    page.write_text(new, encoding="utf-8")
+    write_file(page, new)
+    write_file(folder / CARD, text(card))
 
 
 def _trials(fixed: FixedSet, root: Path) -> list[Trial]:
@@ -238,18 +242,14 @@ def _run(trial: Trial, own: Entrant, duration_s: float, scratch: Path) -> Ran:
     distributions.save(trial.scenario, place)
     cut = {"duration_s": f"{duration_s:g}"}
     scenario = _core.Scenario.parse(read_text(place), str(place), cut)
-    chosen = [
-        name for name in scenario.entries if any(fnmatchcase(name, glob) for glob in trial.learners)
-    ]
+    chosen = entries.named(scenario, trial.learners)
     if not chosen:
         raise ExperimentError(f"{trial.scenario.origin}: flows: allowed: {scenario.entries}")
     scenario = scenario.with_controller(own.controller, dict(own.params), chosen)
     tables = simulate(scenario, trial.seed, 0.0)
     numbers = measure(tables).flows.drop("flow", "controller", "timeouts")
     flows = pl.concat([tables.flows, numbers], how="horizontal")
-    globs = [glob if glob.endswith("*") else f"{glob}*" for glob in chosen]
-    mine = [any(fnmatchcase(name, glob) for glob in globs) for name in flows["flow"]]
-    flows = flows.filter(pl.Series(mine))
+    flows = flows.filter(pl.Series(entries.governed(scenario, trial.learners)))
     score = trials.score_of(flows, tables.links, tables.counters, duration_s)
     return Ran(
         seed=trial.seed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ackademy import _core
-from ackademy.errors import AckademyError
+from ackademy.report.page import write
 from ackademy.run import read_text
 
 
@@ -48,13 +47,9 @@ def save(scenario: _core.Scenario, path: Path, about: str = "") -> None:
     """
     text, traces = scenario.portable()
     comment = "".join(f"# {line}\n" for line in about.splitlines())
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for name, trace in traces.items():
-            _replace(path.parent / name, trace)
-        _replace(path, comment + text)
-    except OSError as error:
-        raise AckademyError(f"cannot write {path}: {error.strerror or error}") from error
+    for name, trace in traces.items():
+        write(path.parent / name, trace)
+    write(path, comment + text)
 
 
 def draw_command(
@@ -87,10 +82,3 @@ def draw_command(
         save(scenario, path, f"Drawn from {file} with seed {own} at progress {progress:g}.")
         table.add_row(str(path), ", ".join(scenario.flows), f"{scenario.duration_s:g}")
     console.print(table)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file that is there with all of its text or not at all."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)

@@ -6,14 +6,14 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, experiments, trials
+from ackademy import _core, distributions, entries, experiments, folders, trials
 from ackademy.cells import Cell
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.intervals import Interval, t_interval
@@ -98,18 +98,25 @@ def trained_on(folder: Path, seed: int, runs: int) -> Source:
     Raises:
         AckademyError: if it does not say, or what it names is not there.
     """
-    made = TomlTable.read(folder / trials.POLICY_FILE).table("made")
+    made = TomlTable.read(folder / folders.POLICY_FILE).table("made")
     named, digest = made.values.get("trained_on"), made.values.get("distribution_digest", "")
     if not isinstance(named, str) or not named:
         allowed = "--distribution FILE or --scenario FILE, since [made] has no trained_on"
-        raise AckademyError(f"{folder / trials.POLICY_FILE}: allowed: {allowed}")
+        raise AckademyError(f"{folder / folders.POLICY_FILE}: allowed: {allowed}")
     path = _found(named, "distributions" if digest else "scenarios", folder)
-    return of_distribution(path, seed, runs) if digest else of_scenario(path, seed, runs)
+    source = of_distribution(path, seed, runs) if digest else of_scenario(path, seed, runs)
+    learners = tuple(made.strings("learners", []))
+    if not learners:
+        return source
+    found = tuple(replace(trial, learners=learners) for trial in source.trials)
+    if not any(entries.named(trial.scenario, learners) for trial in found):
+        raise made.error("learners", list(learners), f"flows of {path}")
+    return replace(source, trials=found)
 
 
 def has_changed(folder: Path, source: Source) -> bool:
     """Whether a distribution that a policy was trained on is another one by now."""
-    described = folder / trials.POLICY_FILE
+    described = folder / folders.POLICY_FILE
     made = TomlTable.read(described).table("made").values if described.is_file() else {}
     known = made.get("distribution_digest", "")
     is_same_file = made.get("trained_on") == Path(source.origin).name
@@ -208,6 +215,6 @@ def _found(named: str, kind: str, folder: Path) -> Path:
             if path.is_file():
                 return path
     raise AckademyError(
-        f"{folder / trials.POLICY_FILE}: made.trained_on = {named!r}: allowed: a file here or in "
+        f"{folder / folders.POLICY_FILE}: made.trained_on = {named!r}: allowed: a file here or in "
         f"{kind}; or give --distribution or --scenario"
     )

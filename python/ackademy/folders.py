@@ -1,8 +1,15 @@
-"""Where the files of the repository are."""
+"""Where the files of the repository are, and how a policy's folder takes the place of another."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
+
+from ackademy.errors import AckademyError
+
+POLICY_FILE = "policy.toml"
+"""makes a folder a policy"""
 
 
 def here_or_above(name: str) -> list[Path]:
@@ -18,3 +25,27 @@ def here_or_above(name: str) -> list[Path]:
     roots = (here, *here.parents, Path(__file__).resolve().parents[2])
     found = (root / name for root in roots if (root / name).exists())
     return list(dict.fromkeys(found))
+
+
+def check_policy_folder(folder: Path) -> None:
+    """Refuse to put a policy where something else is.
+
+    Raises:
+        AckademyError: if the folder is there and holds no policy, or is named by dots alone.
+    """
+    is_other = folder.exists() and not (folder / POLICY_FILE).is_file()
+    if is_other or folder.name in ("", ".."):
+        raise AckademyError(f"{folder}: allowed: a new folder, or a policy's, to be replaced")
+
+
+def put_policy_folder(made: Path, folder: Path) -> None:
+    """Give a folder that was made beside it its name; what is there goes only then.
+
+    Raises:
+        OSError: if it cannot be renamed.
+    """
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    if folder.exists():
+        folder.rename(old)
+    made.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

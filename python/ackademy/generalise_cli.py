@@ -104,6 +104,9 @@ def _study(policy: Entrant, against: str, file: Path, drawn: tuple[int, int]) ->
     trials.names_differ((policy, *others))
     distribution = distributions.read(file)
     seed, links = drawn
+    found = tuple(trials.drawn(distribution, seed, links))
+    for trial in found:
+        generalise.link_of(trial)  # refused now, not when all of them have run
     return Study(
         policy=policy,
         against=others,
@@ -111,7 +114,7 @@ def _study(policy: Entrant, against: str, file: Path, drawn: tuple[int, int]) ->
         digest=distribution.digest,
         about=" ".join(distribution.about.split()),
         seed=seed,
-        trials=tuple(trials.drawn(distribution, seed, links)),
+        trials=found,
     )
 
 

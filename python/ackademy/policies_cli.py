@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ackademy import batches, cards, engines, evaluate, terminal, trials, zoo
+from ackademy import batches, cards, engines, evaluate, folders, terminal, trials, zoo
 from ackademy.cards import FixedSet
 from ackademy.errors import AckademyError
 from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
@@ -98,7 +98,7 @@ def eval_command(
         console.print(f"{source.origin} has changed since this policy was trained on it")
     named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-")
     page = html or REPORTS / named
-    described = folder / trials.POLICY_FILE
+    described = folder / folders.POLICY_FILE
     made = TomlTable.read(described).table("made").values if described.is_file() else {}
     curve = folder / "curve.csv"
     text = report.page(source, found, made, curve if curve.is_file() else None, batches.command())
@@ -170,7 +170,11 @@ def _fixed_set(
     if old is not None:
         return old.fixed
     source = evaluate.trained_on(folder, 1, 1)
-    return FixedSet(source.origin, bool(source.digest), flows, *how)
+    learners = source.trials[0].learners
+    if not source.digest and flows == "*" and len(learners) > 1:
+        raise AckademyError(f"eval --card: allowed: --flows, one of {', '.join(learners)}")
+    governed = learners[0] if flows == "*" and not source.digest else flows
+    return FixedSet(source.origin, bool(source.digest), governed, *how)
 
 
 def _tables(source: Source, found: Sequence[Result], console: Console) -> list[Table]:

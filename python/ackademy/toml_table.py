@@ -30,6 +30,8 @@ class TomlTable:
             return cls(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ExperimentError(f"{path}: {error}") from error
+        except RecursionError:
+            raise ExperimentError(f"{path}: allowed: tables that are less deep") from None
 
     def string(self, key: str, default: str | None = None) -> str:
         """A text; the default if the key is absent."""
@@ -112,4 +114,6 @@ def toml_value(value: object) -> str:
         entries = ", ".join(f"{toml_value(key)} = {toml_value(v)}" for key, v in value.items())
         return f"{{ {entries} }}"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    # Control characters stand in no text of a single line.
+    escaped = "".join(f"\\u{ord(c):04x}" if c < " " or c == "\x7f" else c for c in escaped)
     return f'"{escaped}"'

@@ -14,15 +14,14 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers, distributions, experiments
+from ackademy import _core, controllers, distributions, entries, experiments
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
+from ackademy.folders import POLICY_FILE
 from ackademy.metrics import jain_index
 from ackademy.run import Params
 from ackademy.toml_table import TomlTable
 
-POLICY_FILE = "policy.toml"
-"""makes a folder a policy"""
 SHARE_FLOOR = 1e-3
 """a share below this counts as this in the utility, whose logarithm has no other end"""
 
@@ -120,8 +119,14 @@ def of_folder(
         raise ControllerError(f"{folder}: allowed: a folder with {POLICY_FILE}, or a controller")
     described = TomlTable.read(folder / POLICY_FILE)
     if "forest" in described.values:
-        forest = str(folder / described.string("forest"))
-        settings = {"policy": forest, "threshold": described.number("threshold"), **params}
+        name = described.string("forest")
+        if Path(name).name != name:
+            raise described.error("forest", name, "the name of a file beside it")
+        settings = {
+            "policy": str(folder / name),
+            "threshold": described.number("threshold"),
+            **params,
+        }
         return described.string("controller"), tuple(settings.items())
     return "policy", tuple({**params, "policy": str(folder)}.items())
 
@@ -172,9 +177,7 @@ def score(trial: Trial, own: Cell, folder: Path) -> Score:
     flows = experiments.read(folder, own, "summary")
     links = experiments.read(folder, own, "links")
     counters = experiments.read(folder, own, "counters")
-    globs = [glob if glob.endswith("*") else f"{glob}*" for glob in trial.learners]
-    mine = [any(fnmatchcase(name, glob) for glob in globs) for name in flows["flow"]]
-    flows = flows.filter(pl.Series(mine))
+    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners)))
     return score_of(flows, links, counters, trial.scenario.duration_s)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackademy import _core, cards, trials
+from ackademy import _core, cards, folders, trials
 from ackademy.cards import Card
 from ackademy.errors import AckademyError
+from ackademy.exchange import policy_files
 from ackademy.run import measure, simulate
+from ackademy.toml_table import TomlTable
 
 PROBE = """\
 duration_s = 2
@@ -23,6 +24,8 @@ bottleneck = { rate_mbps = 5, queue = { kind = "drop_tail", packets = 30 } }
 sender = { recovery = "RECOVERY" }
 """
 """what every policy must be able to fly"""
+WEIGHTS_BYTES_MAX = 1 << 26
+"""of a file of tensors, as the core has it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Model:
 
 def models(root: Path) -> list[Model]:
     """Every policy below a folder, by name; those that are broken too."""
-    found = sorted(path.parent for path in root.rglob(trials.POLICY_FILE))
+    found = sorted(path.parent for path in root.rglob(folders.POLICY_FILE))
     return [model(folder, str(folder.relative_to(root))) for folder in found]
 
 
@@ -66,7 +69,7 @@ def model(folder: Path, name: str) -> Model:
     described: dict[str, object] = {}
     controller, about, observes, acts, card, fault = "", "", "", "", None, ""
     try:
-        described = tomllib.loads((folder / trials.POLICY_FILE).read_text(encoding="utf-8"))
+        described = dict(TomlTable.read(folder / folders.POLICY_FILE).values)
         controller, params = trials.of_folder(folder)
         if controller == "policy":
             about, observes, acts = _network(folder)
@@ -85,7 +88,7 @@ def model(folder: Path, name: str) -> Model:
         observes=observes,
         acts=acts,
         parameters=_parameters(folder),
-        size_bytes=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
+        size_bytes=sum(path.stat().st_size for path in _weights(folder)),
         made=made if isinstance(made, Mapping) else {},
         card=card,
         fault=fault,
@@ -101,7 +104,7 @@ def _network(folder: Path) -> tuple[str, str, str]:
 
 def _forest(folder: Path, described: Mapping[str, object]) -> tuple[str, str, str]:
     name = str(described["forest"])
-    _core.Forest.load((folder / name).read_bytes())
+    _core.Forest.load(policy_files.read_file(folder / name, WEIGHTS_BYTES_MAX))
     setup = described.get("setup", {})
     paper = setup.get("paper", "") if isinstance(setup, Mapping) else ""
     about = f"foresees losses ({paper})" if paper else "foresees losses"
@@ -122,10 +125,16 @@ def _fly(controller: str, params: dict[str, float | str]) -> None:
         raise AckademyError("delivered nothing in two seconds on 5 Mb/s, 40 ms")
 
 
+def _weights(folder: Path) -> list[Path]:
+    """Its files of tensors that are none too large; what else has such a name is no part of it."""
+    found = (path for path in sorted(folder.glob("*.safetensors")) if path.is_file())
+    return [path for path in found if path.stat().st_size <= WEIGHTS_BYTES_MAX]
+
+
 def _parameters(folder: Path) -> int:
     """Numbers in the folder's tensors; 0 where a header cannot be read."""
     total = 0
-    for path in folder.glob("*.safetensors"):
+    for path in _weights(folder):
         content = path.read_bytes()
         try:
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])

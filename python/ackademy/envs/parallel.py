@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv  # type: ignore[import-untyped]
 
-from ackademy import _core
+from ackademy import _core, entries
 from ackademy.envs import opening
 from ackademy.envs.flow import SEED_MAX, Action, Info
 from ackademy.envs.measures import COLUMNS
@@ -204,10 +203,4 @@ def _count(source: Source, learner: str | None) -> int:
     patterns = opening.learners_of(source, learner)
     if isinstance(source, _core.Distribution):
         return source.agents
-    chosen = [
-        entry
-        for entry in source.entries
-        if any(fnmatchcase(entry, pattern) for pattern in patterns)
-    ]
-    marked = source.with_controller("new_reno", {}).with_controller("cubic", {}, chosen)
-    return marked.controllers.count("cubic")
+    return sum(entries.governed(source, patterns))

@@ -111,7 +111,7 @@ def import_command(
         policy = _core.Policy.load(files)
     except ValueError as error:
         raise ExchangeError(f"{model}: gives no policy: {error}") from None
-    apart = comparing.difference(content, policy, str(model))
+    apart = comparing.difference(from_onnx.needed_alone(parsed), policy, str(model))
     policy_files.write_folder(out, files)
     _tell(out, apart, " → ".join(layer["kind"] for layer in network.layers))
 

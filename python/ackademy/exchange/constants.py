@@ -92,18 +92,48 @@ def whole(array: Array | None) -> list[int]:
     return [int(value) for value in array.reshape(-1)]
 
 
+def _fits(sizes: Sequence[int]) -> None:
+    """Refuse a shape before it is made."""
+    if prod(sizes) > NUMBERS_MAX:
+        raise Refused(f"makes shape {list(sizes)}: allowed: at most {NUMBERS_MAX} numbers")
+
+
+def _added(inputs: Sequence[Array], _: Attributes) -> Array:
+    _fits(np.broadcast_shapes(inputs[0].shape, inputs[1].shape))
+    out: Array = inputs[0] + inputs[1]
+    return out
+
+
+def _multiplied(inputs: Sequence[Array], _: Attributes) -> Array:
+    _fits(np.broadcast_shapes(inputs[0].shape, inputs[1].shape))
+    out: Array = inputs[0] * inputs[1]
+    return out
+
+
+def _joined(inputs: Sequence[Array], attributes: Attributes) -> Array:
+    _fits([sum(array.size for array in inputs)])
+    return np.concatenate(list(inputs), attributes["axis"])
+
+
+def _taken(inputs: Sequence[Array], attributes: Attributes) -> Array:
+    array, places = inputs
+    axis = attributes.get("axis", 0)
+    _fits([array.size // max(1, array.shape[axis]), places.size])
+    return np.take(array, places, axis)
+
+
 def _filled(shape: Array | None, value: Array | None) -> Array:
     sizes = whole(shape)
-    if prod(sizes) > NUMBERS_MAX or min(sizes, default=1) < 0:
-        raise Refused(f"makes shape {sizes}: allowed: at most {NUMBERS_MAX} numbers")
+    if min(sizes, default=1) < 0:
+        raise Refused(f"makes shape {sizes}: allowed: sizes from 0")
+    _fits(sizes)
     item = np.float32(0) if value is None else value.reshape(-1)[0]
     return np.full(sizes, item)
 
 
 def _expanded(array: Array, shape: Array | None) -> Array:
     sizes = np.broadcast_shapes(array.shape, tuple(whole(shape)))
-    if prod(sizes) > NUMBERS_MAX:
-        raise Refused(f"makes shape {list(sizes)}: allowed: at most {NUMBERS_MAX} numbers")
+    _fits(sizes)
     return np.broadcast_to(array, sizes)
 
 
@@ -122,15 +152,15 @@ def _axes(inputs: Sequence[Array | None], attributes: Attributes) -> tuple[int, 
 
 
 OPERATIONS: Mapping[str, Callable[[Sequence[Any], Attributes], Array]] = {
-    "Add": lambda x, a: x[0] + x[1],
+    "Add": _added,
     "Cast": lambda x, a: x[0].astype(ITEM_TYPES[a["to"]]),
-    "Concat": lambda x, a: np.concatenate(list(x), a["axis"]),
+    "Concat": _joined,
     "Constant": lambda x, a: array_of(a["value"]),
     "ConstantOfShape": lambda x, a: _filled(x[0], array_of(a["value"]) if "value" in a else None),
     "Expand": lambda x, a: _expanded(x[0], x[1]),
-    "Gather": lambda x, a: np.take(x[0], x[1], a.get("axis", 0)),
+    "Gather": _taken,
     "Identity": lambda x, a: x[0],
-    "Mul": lambda x, a: x[0] * x[1],
+    "Mul": _multiplied,
     "Reshape": lambda x, a: x[0].reshape(whole(x[1])),
     "Slice": _slice,
     "Squeeze": lambda x, a: np.squeeze(x[0], _axes(x, a)),

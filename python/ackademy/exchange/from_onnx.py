@@ -25,6 +25,8 @@ from ackademy.exchange.to_onnx import GRU_GATES, LSTM_GATES
 MODEL_BYTES_MAX = (1 << 26) + (1 << 20)
 """the weights that a policy may have, and a megabyte for the graph"""
 NODES_MAX = 4096
+BATCH_MAX = 4096
+"""of a model that takes no other"""
 DOMAINS = ("", "ai.onnx")
 OPSETS = range(7, 30)
 """between which the operations named here mean the same, but for where some find their axes"""
@@ -125,6 +127,21 @@ def network_of(model: onnx.ModelProto, entering: tuple[int, int], where: str) ->
     return Imported(chain.layers, chain.tensors, made_by)
 
 
+def needed_alone(model: onnx.ModelProto) -> bytes:
+    """The model without the nodes that its output does not depend on.
+
+    Nobody has looked at how much those would make, and onnxruntime runs them all the same.
+    """
+    left = onnx.ModelProto()
+    left.CopyFrom(model)
+    needed = _needed(left.graph)
+    nodes = [node for node in left.graph.node if not needed.isdisjoint(node.output)]
+    del left.graph.node[:]
+    left.graph.node.extend(nodes)
+    content: bytes = left.SerializeToString()
+    return content
+
+
 def metadata_of(model: onnx.ModelProto) -> dict[str, str]:
     """What a model says of itself, but for what is no text."""
     entries = ((entry.key, entry.value) for entry in model.metadata_props)
@@ -137,6 +154,8 @@ def _sizes(info: onnx.ValueInfoProto, entering: tuple[int, int]) -> tuple[int, .
     if kind.elem_type != TensorProto.FLOAT:
         raise Refused("allowed: numbers of type FLOAT")
     given = [dim.dim_value if dim.HasField("dim_value") else 0 for dim in kind.shape.dim]
+    if given and not 0 <= given[0] <= BATCH_MAX:
+        raise Refused(f"a batch of {given[0]}: allowed: 1 to {BATCH_MAX}, or any")
     usual = (0, *entering) if len(given) == 3 else (0, entering[0] * entering[1])
     if 0 in given[1:] and len(usual) == len(given):
         given[1:] = [own or other for own, other in zip(given[1:], usual[1:], strict=True)]

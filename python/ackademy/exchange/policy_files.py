@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from ackademy import _core
 from ackademy.errors import ExchangeError
+from ackademy.folders import POLICY_FILE, check_policy_folder, put_policy_folder
 from ackademy.toml_table import toml_value
 
 Tensors: TypeAlias = Mapping[str, npt.NDArray[Any]]
 Tables: TypeAlias = list[dict[str, Any]]
 """of `[[layers]]`"""
-POLICY, WEIGHTS = "policy.toml", "weights.safetensors"
+POLICY, WEIGHTS = POLICY_FILE, "weights.safetensors"
 PILOT = ("observation", "decision", "action", "bounds", "start")
 DTYPES = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8}
 TABLES_BYTES_MAX = 1 << 16
@@ -182,18 +183,16 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a policy's folder, whole or not at all; a policy that is there is replaced.
 
     Raises:
-        ExchangeError: if it cannot be written, or is a folder of something else.
+        AckademyError: if it cannot be written, or is a folder of something else.
     """
-    if folder.exists() and not (folder / POLICY).is_file():
-        raise ExchangeError(f"{folder}: allowed: a new folder, or a policy's, to be replaced")
+    check_policy_folder(folder)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         for name, content in files.items():
             (scratch / name).write_bytes(content)
-        shutil.rmtree(folder, ignore_errors=True)
-        scratch.rename(folder)
+        put_policy_folder(scratch, folder)
     except OSError as error:
         raise ExchangeError(f"cannot write {folder}: {error.strerror or error}") from None
     finally:

@@ -21,7 +21,10 @@ import numpy as np
 from ackademy.learn.school import F32, F64, I64, Actions, Bools, School
 
 DEPTH = 8
-"""decisions of one agent that may be open at once; two are, since a slot closes after 2 srtt"""
+"""Decisions of one agent that may be open at first. With slots of a round trip two are; with
+shorter ones there are more, and room is made for them."""
+DEPTH_MAX = 4096
+"""at most, as the pilot's account has it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class Ledger:
         self._agents = agents
         size = () if school.n_choices else (school.action_size,)
         dtype = np.int64 if school.n_choices else np.float32
+        self._depth = DEPTH
         cells = (n * agents, DEPTH)
         self._number = np.full(cells, -1, np.int64)
         self._observation = np.zeros((*cells, history, features), np.float32)
@@ -71,6 +75,8 @@ class Ledger:
         self._log_probability = np.zeros(cells, np.float32)
         self._value = np.zeros(cells, np.float32)
         self._closed = np.zeros(cells, np.bool_)
+        self._settled = np.full(n * agents, -1, np.int64)
+        """the last decision with a reward; they come in order, so none before it gets one"""
         self._first_place = np.zeros(n * agents, np.int64)
         self._complete: list[tuple[I64, I64]] = []
 
@@ -84,7 +90,11 @@ class Ledger:
         """
         streams = np.flatnonzero(school.due & ~school.over[:, None])
         number = school.decision.reshape(-1)[streams]
-        place = number % DEPTH
+        while (self._held(streams, number) > self._settled[streams]).any():
+            if self._depth == DEPTH_MAX:
+                break
+            self._grow()
+        place = number % self._depth
         self._number[streams, place] = number
         self._closed[streams, place] = False
         self._observation[streams, place] = _flat(school.observation)[streams]
@@ -106,10 +116,11 @@ class Ledger:
         """
         streams = np.flatnonzero(paid_for >= 0)
         number = paid_for.reshape(-1)[streams]
-        known = self._number[streams, number % DEPTH] == number
+        known = self._held(streams, number) == number
         streams, number = streams[known], number[known]
-        self._value[streams, number % DEPTH] = rewards.reshape(-1)[streams]
-        self._closed[streams, number % DEPTH] = True
+        self._value[streams, number % self._depth] = rewards.reshape(-1)[streams]
+        self._closed[streams, number % self._depth] = True
+        self._settled[streams] = number
         self._note(streams, number)
         done = self._take()
         self._forget(np.repeat(school.over, self._agents))
@@ -117,7 +128,7 @@ class Ledger:
 
     def _note(self, streams: I64, number: I64) -> None:
         """Note which of these decisions have both their reward and their successor."""
-        here, there = number % DEPTH, (number + 1) % DEPTH
+        here, there = number % self._depth, (number + 1) % self._depth
         ready = (
             (number >= 0)
             & (self._number[streams, here] == number)
@@ -132,7 +143,7 @@ class Ledger:
         streams = np.concatenate([empty, *(streams for streams, _ in self._complete)])
         number = np.concatenate([empty, *(number for _, number in self._complete)])
         self._complete = []
-        here, there = number % DEPTH, (number + 1) % DEPTH
+        here, there = number % self._depth, (number + 1) % self._depth
         return Transitions(
             observation=self._observation[streams, here],
             action=self._action[streams, here],
@@ -147,7 +158,24 @@ class Ledger:
         """Drop what is open of the episodes that have ended."""
         self._first_place[ended] += self._number[ended].max(axis=1, initial=-1) + 2
         self._number[ended] = -1
+        self._settled[ended] = -1
         self._closed[ended] = False
+
+    def _held(self, streams: I64, number: I64) -> I64:
+        """Which decisions are where these are, or would be; -1: none."""
+        return self._number[streams, number % self._depth]
+
+    def _grow(self) -> None:
+        """Make room for twice as many open decisions."""
+        streams, place = np.nonzero(self._number >= 0)
+        wider = self._number[streams, place] % (2 * self._depth)
+        for name in ("_number", "_observation", "_action", "_log_probability", "_value", "_closed"):
+            old = getattr(self, name)
+            shape = (len(old), 2 * self._depth, *old.shape[2:])
+            new = np.full(shape, -1 if name == "_number" else 0, old.dtype)
+            new[streams, wider] = old[streams, place]
+            setattr(self, name, new)
+        self._depth *= 2
 
 
 def _flat(array: Actions | F32) -> Actions | F32:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from ackademy import engines
+from ackademy.batches import INTERRUPTED
 from ackademy.errors import TrainingError
 from ackademy.folders import here_or_above
 from ackademy.train import cubic_beta, deep_cli, lp_tcp, network
@@ -18,8 +19,6 @@ from ackademy.train.forest import Growth
 from ackademy.train.lp_tcp import Recipe, Workshop
 from ackademy.train.progress import stages
 from ackademy.train.setups import PUBLISHED, Setup
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     help="Train learned controllers.",

@@ -6,14 +6,16 @@ import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
+
+import numpy as np
 
 from ackademy import _core
 from ackademy.envs import opening, rewards
 from ackademy.envs.rewarder import Rewarder
 from ackademy.errors import TrainingError
-from ackademy.learn import dqn, layers, ppo
+from ackademy.exchange import policy_files
+from ackademy.learn import dqn, layers, networks, ppo
 from ackademy.learn.logbook import Logbook, Place, Progress, quiet
 from ackademy.learn.networks import Weights
 from ackademy.learn.school import School
@@ -132,13 +134,8 @@ def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
     return list(recipe.learners) or opening.learners_of(source, None)
 
 
-def learning_entries(scenario: _core.Scenario, learners: tuple[str, ...]) -> list[str]:
-    """Names of a scenario's entries that learn."""
-    return [e for e in scenario.entries if any(fnmatchcase(e, pattern) for pattern in learners)]
-
-
 def check(recipe: Recipe, school: School) -> None:
-    """Refuse a network or a learner that does not fit the actions.
+    """Refuse a network or a learner that does not fit the actions, or what gives no policy.
 
     Raises:
         TrainingError: naming what does not fit.
@@ -150,10 +147,26 @@ def check(recipe: Recipe, school: School) -> None:
             f"{recipe.origin}: layers give outputs of shape {shapes[-1]}: allowed: ({wanted},), "
             "as the action map wants"
         )
+    _check_policy(recipe, school)
     if recipe.learner == "dqn" and not school.n_choices:
         raise TrainingError(
             f"{recipe.origin}: learner = 'dqn': allowed: ppo, since the action map is continuous"
         )
+
+
+def _check_policy(recipe: Recipe, school: School) -> None:
+    """Ask the core about a policy of zeros: what it refuses should not be trained first."""
+    pilot, tables = recipe.pilot_text(), layers.tables_of(recipe.layers)
+    shapes = networks.tensor_shapes(recipe.layers, school.observation.shape[2:])
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    files = {
+        policy_files.POLICY: policy_files.policy_text(recipe.about, pilot, tables, {}).encode(),
+        policy_files.WEIGHTS: policy_files.bytes_of(zeros),
+    }
+    try:
+        _core.Policy.load(files)
+    except ValueError as error:
+        raise TrainingError(f"{recipe.origin}: gives no policy: {error}") from None
 
 
 def with_changes(

@@ -13,6 +13,7 @@ import polars as pl
 
 from ackademy import _core
 from ackademy.errors import TrainingError
+from ackademy.folders import check_policy_folder, put_policy_folder
 from ackademy.learn import dqn, networks
 from ackademy.report import curve as curve_report
 from ackademy.report.numbers import significant
@@ -43,15 +44,16 @@ def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
 
     Args:
         pupil: what was trained.
-        folder: of the policy; one that is there is replaced.
+        folder: of the policy; a policy that is there is replaced.
         command: that makes it again.
 
     Returns:
         The judgement, as in `evaluation.csv`.
 
     Raises:
-        TrainingError: if the folder cannot be written.
+        AckademyError: if the folder cannot be written, or is one of something else.
     """
+    check_policy_folder(folder)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -67,8 +69,7 @@ def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
         )
         text = card_text(pupil, command, judged, folder.name)
         (scratch / "CARD.md").write_text(text, encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        scratch.rename(folder)
+        put_policy_folder(scratch, folder)
     except OSError as error:
         raise TrainingError(f"cannot write {folder}: {error.strerror or error}") from error
     finally:
@@ -97,6 +98,7 @@ def made_text(pupil: Pupil, command: str) -> str:
         "seed": recipe.seed,
         "trained_on": recipe.source.name,
         **({"distribution_digest": digest} if digest else {}),
+        **({"learners": list(recipe.learners)} if recipe.learners else {}),
         "reward": recipe.reward.replace(os.sep, "/"),
         "credit": recipe.credit,
         "decisions": pupil.decisions,
@@ -180,7 +182,8 @@ def _made(pupil: Pupil) -> str:
 
 def _exploring(recipe: Recipe) -> str:
     if isinstance(recipe.config, dqn.Config):
-        return f"random ones included: at the end one in {1 / recipe.config.epsilon_end:.0f}."
+        share = recipe.config.epsilon_end
+        return f"random ones included: at the end {f'one in {1 / share:.0f}' if share else 'none'}."
     return "with the noise of training."
 
 

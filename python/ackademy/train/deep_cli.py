@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ackademy.batches import INTERRUPTED
 from ackademy.errors import TrainingError
+from ackademy.folders import check_policy_folder, here_or_above
 from ackademy.report.numbers import significant
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
     from ackademy.learn import logbook
     from ackademy.train.deep import Opener, Pupil
-
-INTERRUPTED = 130
 
 RecipeFile = Annotated[
     Path | None, typer.Option(help="Another recipe file.", metavar="FILE", show_default=False)
@@ -191,15 +191,14 @@ def recipe_file(name: Literal["drinc", "ppo"]) -> Path:
         TrainingError: if there is none.
     """
     file = {"drinc": "drinc.toml", "ppo": "aurora_mixed.toml"}[name]
-    here = Path.cwd()
-    for root in (here, *here.parents, Path(__file__).resolve().parents[3]):
-        if (path := root / "recipes" / file).is_file():
-            return path
+    for path in here_or_above(f"recipes/{file}"):
+        return path
     raise TrainingError(f"no recipes/{file} here: name a recipe with --recipe")
 
 
 def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -> None:
     place.check()
+    check_policy_folder(out)  # before the training, not behind it
     if asked.scenario is not None and asked.distribution is not None:
         raise TrainingError("--scenario and --distribution: allowed: one of them")
     try:

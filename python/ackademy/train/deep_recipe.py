@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
@@ -30,6 +30,8 @@ SHARES = frozenset(
     {"discount", "trace", "epsilon_start", "epsilon_end", "clip", "updates_per_decision"}
 )
 """fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
+ABOVE_ZERO = frozenset({"spread"})
+"""fields that must not be 0 either: their logarithm is learnt"""
 MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions"})
 """whole numbers that may be 0"""
 
@@ -136,9 +138,16 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
         if isinstance(default, int):
             values[key] = _whole(value, f"training.{key}", key not in MAY_BE_ZERO, where)
             continue
-        most = 1.0 if key in SHARES else math.inf
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            allowed = "a number from 0 to 1" if key in SHARES else "a number from 0"
+        most = 1.0 if key in SHARES else sys.float_info.max
+        is_zero = key in ABOVE_ZERO and value == 0
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 <= value <= most
+            or is_zero
+        ):
+            allowed = "a number above 0" if key in ABOVE_ZERO else "a number from 0"
+            allowed += " to 1" if key in SHARES else ""
             raise TrainingError(f"{where}: training.{key} = {value!r}: allowed: {allowed}")
         values[key] = float(value)
     config = replace(cls(), **values)  # type: ignore[arg-type]  # checked against the defaults

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ackademy import _core
+from ackademy import _core, entries
 from ackademy.envs.opening import Source
 from ackademy.metrics import jain_index
 from ackademy.run import measure, simulate
-from ackademy.train.deep import learning_entries
 
 RIVALS = ("cubic", "new_reno")
 N_SEEDS = 24
@@ -74,11 +73,11 @@ def _run(
     seed: int,
 ) -> Judged:
     params: dict[str, float | str] = {"policy": str(folder)} if cc == "policy" else {}
-    entries = learning_entries(scenario, learners)
-    governed = scenario.with_controller(cc, params, entries)
+    chosen = entries.named(scenario, learners)
+    governed = scenario.with_controller(cc, params, chosen)
     tables = simulate(governed, seed, 0.0)
     metrics = measure(tables)
-    flows = metrics.flows.filter(pl.Series(_governed(scenario, entries)))
+    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners)))
     throughput = flows["throughput_mbps"].to_numpy()
     counters = tables.counters.filter(pl.col("name") == "fallbacks")
     return Judged(
@@ -91,12 +90,6 @@ def _run(
         jain=jain_index(throughput) if throughput.size > 1 else float("nan"),
         fallbacks=int(counters["value"].sum()),
     )
-
-
-def _governed(scenario: _core.Scenario, entries: Sequence[str]) -> list[bool]:
-    """Which flows are of these entries: those that change their controller with it."""
-    one, other = (scenario.with_controller(cc, {}, entries).controllers for cc in RIVALS)
-    return [a != b for a, b in zip(one, other, strict=True)]
 
 
 def _table(rows: Sequence[Judged]) -> pl.DataFrame:
