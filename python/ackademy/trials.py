@@ -88,6 +88,8 @@ NUMBERS: Mapping[str, tuple[str, str]] = {
 """label and unit of what is shown of scores, in order"""
 
 LESS_IS_BETTER = frozenset({"delay_ms", "rtt_ratio", "loss_ratio"})
+PER_CENT = frozenset({"share", "loss_ratio"})
+"""ratios that are shown as per cent"""
 
 
 def entrant(word: str, params: Params = {}) -> Entrant:  # noqa: B006  # a mapping, not changed

@@ -14,8 +14,8 @@ from ackademy.report.numbers import with_interval
 from ackademy.report.page import Head, Section, document
 from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.plot import Axis, Frame, thin
+from ackademy.trials import PER_CENT
 
-PER_CENT = frozenset({"share", "loss_ratio"})
 HEADS: Mapping[str, tuple[str, str]] = {
     "throughput_mbps": ("throughput", "Mb/s"),
     "share": ("share", "%"),

@@ -15,12 +15,11 @@ from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plot import Axis as PlotAxis
 from ackademy.report.plot import Frame
 from ackademy.report.scatter import colour_keys
-from ackademy.trials import LESS_IS_BETTER, NUMBERS, SHARE_FLOOR
+from ackademy.trials import LESS_IS_BETTER, NUMBERS, PER_CENT, SHARE_FLOOR
 
 SHADES = 10
 """steps from the worst to the best of a map"""
 COLOURS = 8
-PER_CENT = frozenset({"share", "loss_ratio"})
 
 
 def page(

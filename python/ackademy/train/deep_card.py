@@ -13,14 +13,15 @@ import polars as pl
 
 from ackademy import _core
 from ackademy.errors import TrainingError
+from ackademy.exchange import policy_files
 from ackademy.folders import check_policy_folder, put_policy_folder
 from ackademy.learn import dqn, networks
+from ackademy.learn.layers import tables_of
 from ackademy.report import curve as curve_report
 from ackademy.report.numbers import significant
-from ackademy.toml_table import toml_value
 from ackademy.train import judging
 from ackademy.train.deep import Pupil
-from ackademy.train.deep_recipe import Recipe, layers_text, tables_text
+from ackademy.train.deep_recipe import Recipe
 
 PROPOSED = {
     "dqn": """\
@@ -80,18 +81,16 @@ def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
 def policy_text(pupil: Pupil, command: str) -> str:
     """`policy.toml`."""
     recipe = pupil.recipe
-    return (
-        f"format = 1\nabout = {toml_value(recipe.about)}\n\n"
-        f"{tables_text(recipe.pilot)}\n{layers_text(recipe.layers)}\n"
-        f'[guard]\nfallback = "cubic"\n\n{made_text(pupil, command)}'
-    )
+    layers = tables_of(recipe.layers)
+    made = made_of(pupil, command)
+    return policy_files.policy_text(recipe.about, recipe.pilot_text(), layers, made)
 
 
-def made_text(pupil: Pupil, command: str) -> str:
+def made_of(pupil: Pupil, command: str) -> dict[str, object]:
     """Table `made`: what it takes to make the policy again."""
     recipe = pupil.recipe
     digest = pupil.source.digest if isinstance(pupil.source, _core.Distribution) else ""
-    made: dict[str, object] = {
+    return {
         "command": command,
         "recipe": recipe.origin.name,
         "learner": recipe.learner,
@@ -109,8 +108,6 @@ def made_text(pupil: Pupil, command: str) -> str:
         **{name: version(name) for name in ("jax", "flax", "optax")},
         "training": {"simulations": recipe.simulations, **asdict(recipe.config)},
     }
-    lines = [f"{key} = {toml_value(value)}" for key, value in made.items()]
-    return "\n".join(["[made]", *lines]) + "\n"
 
 
 def card_text(pupil: Pupil, command: str, judged: pl.DataFrame, name: str) -> str:

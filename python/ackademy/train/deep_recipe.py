@@ -6,22 +6,20 @@ import hashlib
 import json
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from ackademy.errors import TrainingError
+from ackademy.exchange.policy_files import PILOT, tables_text
 from ackademy.learn import dqn, ppo
 from ackademy.learn.layers import Layer, layers_of, tables_of
-from ackademy.toml_table import toml_value
 
 Kind: TypeAlias = Literal["dqn", "ppo"]
 Credit: TypeAlias = Literal["sent", "arrived"]
 Config: TypeAlias = dqn.Config | ppo.Config
 CONFIGS: Mapping[str, type[Config]] = {"dqn": dqn.Config, "ppo": ppo.Config}
-PILOT = ("observation", "decision", "action", "bounds", "start")
-"""tables that go to the pilot as they are; it checks them"""
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
     "simulations", "agents", "seed", *PILOT, "layers", "training", "quick",
@@ -157,25 +155,6 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
             f"horizon = {config.horizon}"
         )
     return config
-
-
-def tables_text(tables: Mapping[str, object]) -> str:
-    """Tables of plain values as TOML, each under its head."""
-    blocks = []
-    for name, table in tables.items():
-        assert isinstance(table, Mapping)
-        lines = [f"{key} = {toml_value(value)}" for key, value in table.items()]
-        blocks.append("\n".join([f"[{name}]", *lines]))
-    return "\n\n".join(blocks) + "\n"
-
-
-def layers_text(layers: Sequence[Layer]) -> str:
-    """Layers as TOML."""
-    blocks = []
-    for table in tables_of(layers):
-        lines = [f"{key} = {toml_value(value)}" for key, value in table.items()]
-        blocks.append("\n".join(["[[layers]]", *lines]))
-    return "\n\n".join(blocks) + "\n"
 
 
 def _source(values: Mapping[str, object], path: Path) -> Path:

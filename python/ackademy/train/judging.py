@@ -11,13 +11,12 @@ import polars as pl
 
 from ackademy import _core, entries
 from ackademy.envs.opening import Source
+from ackademy.evaluate import FIRST_SEED
 from ackademy.metrics import jain_index
 from ackademy.run import measure, simulate
 
 RIVALS = ("cubic", "new_reno")
 N_SEEDS = 24
-FIRST_SEED = 1_000_001
-"""of those that are judged: episodes of a training have seeds of 64 random bits"""
 COLUMNS = ("scenario", "controller", "runs", "throughput_mbps", "utilisation", "delay_ms",
            "loss_ratio", "jain", "fallbacks")  # fmt: skip
 
