@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,12 @@ class Mine:
         if loss.kind != "more":
             self.cwnd_bytes = max(self.cwnd_bytes / 2, self.mss_bytes)
 '''
+
+
+def pytest_configure() -> None:
+    """Hear interrupts: what a shell starts in the background is deaf to them, children too."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
