@@ -8,30 +8,21 @@ use ackademy::control::{
     Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, Spec, Verdict,
 };
 use ackademy::controllers::ALL;
-use ackademy::params::{self, Param, ParamKind, ParamValue, Params};
+use ackademy::params::{Param, ParamKind, ParamValue, Params};
 use ackademy::rng::Rng;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 use std::collections::VecDeque;
+
+#[path = "support/files.rs"]
+mod files;
+use files::files;
 
 const MSS: u64 = 1250;
 /// Largest window allowed, in bytes.
 const CWND_MAX: u64 = 1 << 40;
 /// Most packets that the test's sender keeps in flight, so that a large window costs no memory.
 const INFLIGHT_MAX: usize = 2000;
-
-/// The files that a controller cannot do without: `tests/files/CONTROLLER/SETTING`.
-fn files(spec: &Spec) -> Vec<(String, ParamValue)> {
-    let folder = format!("{}/tests/files/{}", env!("CARGO_MANIFEST_DIR"), spec.name);
-    let needed = spec.params.iter().filter(|param| param.kind.is_file());
-    let given: Vec<_> = needed
-        .map(|param| (param.name.to_owned(), ParamValue::Word(param.name.to_owned())))
-        .collect();
-    let mut load = |name: &str, _| {
-        std::fs::read(format!("{folder}/{name}")).map_err(|error| error.to_string())
-    };
-    params::open(spec.params, &given, &mut load).unwrap_or_else(|error| panic!("{folder}: {error}"))
-}
 
 /// Every setting at its default, beside the files.
 fn defaults(spec: &'static Spec) -> Params {

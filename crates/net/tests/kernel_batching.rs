@@ -3,12 +3,16 @@ use ackademy::control::{
     Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Send, Spec, SubflowId, Verdict,
 };
 use ackademy::controllers::{self, ALL};
-use ackademy::params::{self, ParamValue, Params};
+use ackademy::params::Params;
 use ackademy::pilot::{Action, FEATURES, Mind, Pilot, PilotSpec, Refusal};
 use ackademy::units::Bytes;
 use ackademy_net::kernel::adapter::Adapter;
 use ackademy_net::kernel::record::{Flow, Record, flag, kind};
 use std::sync::{Arc, Mutex};
+
+#[path = "../../core/tests/support/files.rs"]
+mod files;
+use files::files;
 
 const RTT_US: u32 = 100_000;
 const START_NS: u64 = 1_000_000_000;
@@ -50,20 +54,9 @@ fn record(delivered: u32) -> Record {
     }
 }
 
-/// Settings of a controller: defaults, and of one that needs files the small ones that the core's own
-/// tests have for it.
+/// Settings of a controller: defaults, beside the small files that the core's own tests have for it.
 fn settings(spec: &'static Spec) -> Params {
-    let folder = format!("{}/../core/tests/files/{}", env!("CARGO_MANIFEST_DIR"), spec.name);
-    let needed = spec.params.iter().filter(|param| param.kind.is_file());
-    let given: Vec<_> = needed
-        .map(|param| (param.name.to_owned(), ParamValue::Word(param.name.to_owned())))
-        .collect();
-    let mut load = |name: &str, _| {
-        std::fs::read(format!("{folder}/{name}")).map_err(|error| error.to_string())
-    };
-    let opened =
-        params::open(spec.params, &given, &mut load).expect("the folder's files are right");
-    Params::resolve(spec.params, &opened).expect("defaults are in range")
+    Params::resolve(spec.params, &files(spec)).expect("defaults are in range")
 }
 
 /// As the agent: what falls due with a record is decided with it.
