@@ -4,6 +4,7 @@ use crate::kernel::record::Totals;
 use crate::kernel::status::latency_quantile;
 use crate::link::lateness::Lateness as Measured;
 use ackademy::record::{Column, Outcome, Table};
+use ackademy::units::Span;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -96,22 +97,20 @@ impl Decision {
 
     /// From the agent's histogram, each at most a quarter too large.
     pub fn new(totals: &Totals) -> Self {
-        let none = totals.latency.iter().all(|&count| count == 0);
-        let quantile = |ratio| {
-            let span = latency_quantile(&totals.latency, ratio);
-            if none { f64::NAN } else { span.0 as f64 / 1e3 }
-        };
-        Self { p50: quantile(0.5), p90: quantile(0.9), p99: quantile(0.99) }
+        if totals.latency.iter().all(|&count| count == 0) {
+            return Self::NONE;
+        }
+        Self::by(|ratio| latency_quantile(&totals.latency, ratio))
     }
 
     /// Of what was measured one by one; `None` of nothing.
     pub fn of(measured: &Measured) -> Option<Self> {
-        let quantile = |ratio| measured.quantile(ratio).0 as f64 / 1e3;
-        (measured.total() > 0).then(|| Self {
-            p50: quantile(0.5),
-            p90: quantile(0.9),
-            p99: quantile(0.99),
-        })
+        (measured.total() > 0).then(|| Self::by(|ratio| measured.quantile(ratio)))
+    }
+
+    fn by(quantile: impl Fn(f64) -> Span) -> Self {
+        let us = |ratio| quantile(ratio).0 as f64 / 1e3;
+        Self { p50: us(0.5), p90: us(0.9), p99: us(0.99) }
     }
 }
 
