@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,28 @@ class Mine:
         if loss.kind != "more":
             self.cwnd_bytes = max(self.cwnd_bytes / 2, self.mss_bytes)
 '''
+
+
+@pytest.fixture(scope="session")
+def ray() -> None:
+    """Skips where Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("Ray is not installed (extra `ray`)")
+
+
+@pytest.fixture(scope="module")
+def address(ray: None) -> Iterator[str]:
+    """Address of a Ray cluster of two nodes."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
+    cluster.add_node(num_cpus=1)
+    try:
+        yield cluster.address
+    finally:
+        cluster.shutdown()
 
 
 def pytest_configure() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,25 +13,7 @@ from ackademy.cells import Cell
 from ackademy.engines import local, ray_cluster
 from ackademy.experiments import quiet, run_cells
 
-has_ray = importlib.util.find_spec("ray") is not None
-needs_ray = pytest.mark.skipif(not has_ray, reason="Ray is not installed (extra `ray`)")
 
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
-    )
-    cluster.add_node(num_cpus=1)
-    try:
-        yield cluster.address
-    finally:
-        cluster.shutdown()
-
-
-@needs_ray
 @pytest.mark.filterwarnings("ignore")
 def test_ray_cluster_leaves_the_same_bytes(dumbbell: Path, tmp_path: Path, address: str) -> None:
     cell = Cell(dumbbell.read_text(), str(dumbbell), "rl_tcp", seed=1, sample_interval_ms=100.0)
@@ -52,7 +32,7 @@ def test_ray_cluster_leaves_the_same_bytes(dumbbell: Path, tmp_path: Path, addre
     assert len(here) == 6 * 6
 
 
-@needs_ray
+@pytest.mark.usefixtures("ray")
 @pytest.mark.filterwarnings("ignore")
 def test_address_without_a_cluster_is_one_line(dumbbell: Path, tmp_path: Path) -> None:
     cell = Cell(dumbbell.read_text(), str(dumbbell), None, seed=1)

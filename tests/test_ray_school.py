@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +16,6 @@ from ackademy.errors import EngineError, TrainingError
 from ackademy.learn.logbook import Place
 from ackademy.learn.school import Actions, School
 from ackademy.train import cli, deep, deep_recipe, ray_school
-
-has_ray = importlib.util.find_spec("ray") is not None
-needs_ray = pytest.mark.skipif(not has_ray, reason="Ray is not installed (extra `ray`)")
 
 TRACE = "".join(f"{ms}\n" for ms in range(1, 400, 2))
 DISTRIBUTION = """\
@@ -95,20 +90,6 @@ def recipe(tmp_path: Path) -> deep_recipe.Recipe:
     return deep_recipe.read(tmp_path / "recipe.toml")
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
-    )
-    cluster.add_node(num_cpus=1)
-    try:
-        yield cluster.address
-    finally:
-        cluster.shutdown()
-
-
 def arrays(school: School) -> list[bytes]:
     return [np.asarray(getattr(school, name)).tobytes() for name in ray_school.ARRAYS]
 
@@ -118,7 +99,6 @@ def answers(school: School, rng: np.random.Generator) -> Actions:
     return rng.uniform(-1, 1, shape).astype(np.float32)
 
 
-@needs_ray
 @pytest.mark.filterwarnings("ignore")
 def test_a_training_on_a_cluster_leaves_the_same_bytes(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str
@@ -134,7 +114,6 @@ def test_a_training_on_a_cluster_leaves_the_same_bytes(
     }
 
 
-@needs_ray
 @pytest.mark.filterwarnings("ignore")
 def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
@@ -161,7 +140,6 @@ def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
             make(source, recipe, ["learner"])
 
 
-@needs_ray
 @pytest.mark.filterwarnings("ignore")
 def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
