@@ -157,7 +157,7 @@ def train(
             means.add("td_loss", loss)
             means.add("value", value)
 
-        note(means, school, done)
+        means.note(school, done.reward)
         if transitions // config.row_every > row:
             if past is not None and journal.steps <= past.steps:
                 means.clear()
@@ -178,15 +178,6 @@ def explore(school: School, greedy: I64, epsilon: float, rng: np.random.Generato
     """The greedy actions, each replaced by a random one with probability `epsilon`."""
     guesses = rng.integers(school.n_choices, size=greedy.shape)
     return np.where(rng.random(greedy.shape) < epsilon, guesses, greedy)
-
-
-def note(means: Means, school: School, done: Transitions) -> None:
-    """Take in what the flows that are due have measured, and the rewards that became known."""
-    rows = school.measures[school.due]
-    means.add("reward", done.reward)
-    means.add("throughput_mbps", rows[:, 4])
-    means.add("rtt_ms", rows[:, 6])
-    means.add("loss_ratio", rows[:, 5])
 
 
 class Memory:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ackademy.envs.measures import Measures
 from ackademy.errors import TrainingError
 from ackademy.learn import journal
 from ackademy.learn.journal import Checkpoint
+from ackademy.learn.school import School
 
 if TYPE_CHECKING:
     from tensorboardX import SummaryWriter
@@ -40,6 +42,14 @@ class Means:
         array = np.asarray(values, np.float64)
         self._sums[name] = self._sums.get(name, 0.0) + float(array.sum())
         self._counts[name] = self._counts.get(name, 0) + array.size
+
+    def note(self, school: School, reward: npt.NDArray[np.floating]) -> None:
+        """Take in rewards that became known, and what the flows that are due have measured."""
+        measures = Measures(school.measures[school.due])
+        self.add("reward", reward)
+        self.add("throughput_mbps", measures.throughput_mbps)
+        self.add("rtt_ms", measures.rtt_mean_ms)
+        self.add("loss_ratio", measures.loss_ratio)
 
     def take(self) -> dict[str, float]:
         """The means, 0 where there was no value; begins anew."""

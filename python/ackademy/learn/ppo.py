@@ -142,7 +142,7 @@ def train(
         school.step(actions if school.n_choices else within(actions))
         rewards = cashier.pay()
         done = ledger.close(school, rewards, cashier.paid_for)
-        note(means, school, done)
+        means.note(school, done.reward)
         episodes += int(school.over.sum())
         school.progress = min(1.0, episodes / config.episodes)
         waiting.append(done)
@@ -172,15 +172,6 @@ def train(
 def within(actions: Actions) -> F32:
     """Values as the pilot takes them, in [-1, 1]."""
     return np.clip(actions, -1.0, 1.0).astype(np.float32)
-
-
-def note(means: Means, school: School, done: Transitions) -> None:
-    """Take in what the flows that are due have measured, and the rewards that became known."""
-    rows = school.measures[school.due]
-    means.add("reward", done.reward)
-    means.add("throughput_mbps", rows[:, 4])
-    means.add("rtt_ms", rows[:, 6])
-    means.add("loss_ratio", rows[:, 5])
 
 
 def advantages(
