@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 from rich.console import Console
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ackademy.learn import logbook
     from ackademy.train.deep import Opener, Pupil
 
+Learnt: TypeAlias = Literal["drinc", "ppo"]
 RecipeFile = Annotated[
     Path | None, typer.Option(help="Another recipe file.", metavar="FILE", show_default=False)
 ]
@@ -54,22 +55,42 @@ Address = Annotated[
 Work = Annotated[Path, typer.Option(help="Where checkpoints and TensorBoard's files go.")]
 
 
-def drinc_command(
-    out: Annotated[Path, typer.Option(help="The policy's folder.")] = Path("policies/tcp_drinc"),
-    recipe: RecipeFile = None,
-    scenario: Scenario = None,
-    distribution: Distribution = None,
-    learner: Learner = None,
-    reward: Reward = None,
-    seed: Seed = None,
-    episodes: Episodes = None,
-    quick: Quick = False,
-    resume: Resume = False,
-    threads: Threads = 0,
-    engine: Engine = "local",
-    address: Address = None,
-    work: Work = Path("runs"),
-) -> None:
+def command(name: Learnt, default: str, about: str) -> Callable[..., None]:
+    """A command that trains; typer reads its options from the signature.
+
+    Args:
+        name: of the command.
+        default: the policy's folder where none is named.
+        about: the text of `--help`.
+    """
+
+    def train(
+        out: Annotated[Path, typer.Option(help="The policy's folder.")] = Path(default),
+        recipe: RecipeFile = None,
+        scenario: Scenario = None,
+        distribution: Distribution = None,
+        learner: Learner = None,
+        reward: Reward = None,
+        seed: Seed = None,
+        episodes: Episodes = None,
+        quick: Quick = False,
+        resume: Resume = False,
+        threads: Threads = 0,
+        engine: Engine = "local",
+        address: Address = None,
+        work: Work = Path("runs"),
+    ) -> None:
+        asked = Asked(name, recipe, scenario, distribution, tuple(learner or ()), reward, seed,
+                      episodes, quick)  # fmt: skip
+        _train(asked, Place(engine, address, threads), out, resume=resume, work=work)
+
+    train.__doc__ = about
+    return train
+
+
+drinc_command = command(
+    "drinc",
+    "policies/tcp_drinc",
     """Train a TCP-Drinc-style agent by deep Q-learning with delayed credit.
 
     Examples:
@@ -80,28 +101,11 @@ def drinc_command(
         ackademy train drinc --scenario scenarios/cellular.toml --reward mine.py:patient --out mine
 
         ackademy train drinc --engine ray --address 10.0.0.1:6379 --out mine
-    """
-    asked = Asked("drinc", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
-                  episodes, quick)  # fmt: skip
-    _train(asked, Place(engine, address, threads), out, resume=resume, work=work)
-
-
-def ppo_command(
-    out: Annotated[Path, typer.Option(help="The policy's folder.")] = Path("policies/aurora_mixed"),
-    recipe: RecipeFile = None,
-    scenario: Scenario = None,
-    distribution: Distribution = None,
-    learner: Learner = None,
-    reward: Reward = None,
-    seed: Seed = None,
-    episodes: Episodes = None,
-    quick: Quick = False,
-    resume: Resume = False,
-    threads: Threads = 0,
-    engine: Engine = "local",
-    address: Address = None,
-    work: Work = Path("runs"),
-) -> None:
+    """,
+)
+ppo_command = command(
+    "ppo",
+    "policies/aurora_mixed",
     """Train a small policy with Aurora's observation by proximal policy optimisation.
 
     Examples:
@@ -110,17 +114,15 @@ def ppo_command(
         ackademy train ppo --quick --out mine
 
         ackademy train ppo --distribution distributions/pcc_rl.toml --reward aurora --out mine
-    """
-    asked = Asked("ppo", recipe, scenario, distribution, tuple(learner or ()), reward, seed,
-                  episodes, quick)  # fmt: skip
-    _train(asked, Place(engine, address, threads), out, resume=resume, work=work)
+    """,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a command line asks for; `command` says it again."""
 
-    name: Literal["drinc", "ppo"]
+    name: Learnt
     recipe: Path | None
     scenario: Path | None
     distribution: Path | None
@@ -184,7 +186,7 @@ class Place:
             yield make
 
 
-def recipe_file(name: Literal["drinc", "ppo"]) -> Path:
+def recipe_file(name: Learnt) -> Path:
     """The recipe of a command: in `recipes`, here, above, or in the source checkout.
 
     Raises:
