@@ -21,13 +21,12 @@ import shutil
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers, kernel
+from ackademy import _core, controllers, entries, kernel
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.kernel import Backend, KernelRun
 from ackademy.run import measure, python_controllers, simulate
@@ -35,8 +34,16 @@ from ackademy.run import measure, python_controllers, simulate
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
 MEASURING: Mapping[Backend, tuple[str, ...]] = {
-    "sim": ("cells.py", "metrics.py", "run.py", "tables.py"),
-    "kernel": ("cells.py", "metrics.py", "run.py", "tables.py", "kernel.py", "ackademyd.py"),
+    "sim": ("cells.py", "entries.py", "metrics.py", "run.py", "tables.py"),
+    "kernel": (
+        "cells.py",
+        "entries.py",
+        "metrics.py",
+        "run.py",
+        "tables.py",
+        "kernel.py",
+        "ackademyd.py",
+    ),
 }
 """the sources between a backend and the files of a cell"""
 
@@ -84,12 +91,12 @@ class Cell:
         if self.controller is not None:
             parsed = parsed.with_controller(self.controller, dict(self.params))
         for assignment in self.assignments:
-            entries = [name for name in parsed.entries if fnmatchcase(name, assignment.flows)]
-            if not entries:
+            governed = entries.named(parsed, [assignment.flows])
+            if not governed:
                 allowed = ", ".join(parsed.entries)
                 raise ScenarioError(f"{self.origin}: flow {assignment.flows!r}: allowed: {allowed}")
             params = dict(assignment.params)
-            parsed = parsed.with_controller(assignment.controller, params, entries)
+            parsed = parsed.with_controller(assignment.controller, params, governed)
         controllers.check(parsed.controllers, self.backend)
         return parsed
 

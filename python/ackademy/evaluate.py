@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +85,7 @@ def of_scenario(path: Path, seed: int, runs: int, flows: str = "*") -> Source:
         ScenarioError: if it cannot be read, is wrong, or has no such flow.
     """
     scenario = _core.Scenario.parse(read_text(path), str(path))
-    if not any(fnmatchcase(name, flows) for name in scenario.entries):
+    if not entries.named(scenario, [flows]):
         allowed = ", ".join(scenario.entries)
         raise ExperimentError(f"{path}: flow {flows!r}: allowed: {allowed}")
     found = tuple(Trial(scenario, own, (flows,)) for own in range(seed, seed + runs))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import polars as pl
@@ -156,11 +155,7 @@ def cell(trial: Trial, own: Entrant, folder: Path) -> Cell:
     origin = folder / f"{trial.name}.toml"
     if traces:
         distributions.save(trial.scenario, origin)
-    patterns = [
-        pattern
-        for pattern in trial.learners
-        if any(fnmatchcase(name, pattern) for name in trial.scenario.entries)
-    ]
+    patterns = [own for own in trial.learners if entries.named(trial.scenario, [own])]
     return Cell(
         text=text,
         origin=str(origin),
