@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from ackademy import comparison, experiments, terminal
+from ackademy import comparison, experiments, lookup, terminal
 from ackademy.cells import Cell
 from ackademy.engines import Engine
 from ackademy.errors import ControllerError
@@ -65,7 +65,7 @@ def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | s
             found[name] = float(value)
         except ValueError:
             found[name] = value
-    return found
+    return lookup.settings(found)
 
 
 def command() -> str:

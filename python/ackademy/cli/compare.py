@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 def compare_command(
     scenarios: Annotated[
-        list[Path] | None, typer.Argument(help="Scenario files.", metavar="FILE...")
+        list[str] | None,
+        typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO..."),
     ] = None,
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas; the files' own by default.")
     ] = "",
     suite: Annotated[
-        str, typer.Option(help="A league instead: every scheme and network of suites/NAME.toml.")
+        str, typer.Option(help="A league instead: every scheme and network of a suite.")
     ] = "",
     only: Annotated[
         str, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
@@ -69,7 +70,7 @@ def compare_command(
     """
     from rich.console import Console
 
-    from ackademy import batches, comparison, league, terminal
+    from ackademy import batches, comparison, league, lookup, terminal
     from ackademy.report import comparison as report
     from ackademy.report.page import write
 
@@ -86,9 +87,8 @@ def compare_command(
         _league(entrants, games, out, engine_of(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
-    found = comparison.contenders(
-        scenarios or [], controller_names(cc), settings, runs or 5, 200.0, backend
-    )
+    files = lookup.scenario_files(scenarios or [])
+    found = comparison.contenders(files, controller_names(cc), settings, runs or 5, 200.0, backend)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
     batch = batches.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")

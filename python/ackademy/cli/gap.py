@@ -11,7 +11,9 @@ from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder, contro
 
 
 def gap_command(
-    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE...")],
+    scenarios: Annotated[
+        list[str], typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO...")
+    ],
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas.")
     ] = "new_reno,cubic,rl_tcp",
@@ -43,16 +45,15 @@ def gap_command(
     """
     from rich.console import Console
 
-    from ackademy import batches, engines, experiments, gap, terminal_gap
+    from ackademy import batches, engines, experiments, gap, lookup, terminal_gap
     from ackademy.report import gap as report
     from ackademy.report import gap_markdown
     from ackademy.report.page import write
 
     console = Console()
     settings = batches.settings(param, cc)
-    found = gap.pairs(
-        scenarios, controller_names(cc), controller_names(baselines), runs, duration_s, settings
-    )
+    files, names = lookup.scenario_files(scenarios), controller_names(cc)
+    found = gap.pairs(files, names, controller_names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]

@@ -15,7 +15,9 @@ SAMPLES_PER_RUN = 2000
 
 
 def run_command(
-    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
+    scenario: Annotated[
+        str, typer.Argument(help="A scenario, by file or name.", metavar="SCENARIO")
+    ],
     cc: Annotated[
         str | None,
         typer.Option(
