@@ -248,7 +248,7 @@ def gap_command(
     scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE...")],
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas.")
-    ] = "new_reno,cubic,rl_tcp",
+    ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
     param: Params = None,
     baselines: Annotated[
         str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
