@@ -16,7 +16,7 @@ def gap_command(
     ],
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas.")
-    ] = "new_reno,cubic,rl_tcp",
+    ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
     param: Params = None,
     baselines: Annotated[
         str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
