@@ -99,7 +99,7 @@ def test_bad_scenario_is_exit_2_and_one_line(tmp_path: Path, line: str, named: s
     ("words", "message"),
     [
         (("run", "nowhere.toml"), "nowhere.toml: No such file"),
-        (("run", "dumbbell.toml", "--cc", "cubik"), "controller cubik: allowed is"),
+        (("run", "dumbbell.toml", "--cc", "cubik"), "controller cubik: no controller"),
         (("run", "dumbbell.toml", "--cc", "cubic", "-p", "beta"), "--param beta: allowed"),
         (("run", "dumbbell.toml", "-p", "beta=1"), "--param needs --cc"),
         (("run", "dumbbell.toml", "--cc", "cubic", "-p", "beta=7"), "beta"),

@@ -14,11 +14,11 @@ from typing import Literal, cast, get_args
 
 from ackademy.cells import Assignment
 from ackademy.claims import Claim, RowName, parse_claim
-from ackademy.comparison import AS_WRITTEN
 from ackademy.errors import ExperimentError
 from ackademy.figures import Figure, parse_figure
 from ackademy.folders import here_or_above
 from ackademy.measures import metric_of
+from ackademy.schemes import AS_WRITTEN
 from ackademy.toml_table import TomlTable, toml_value
 
 Origin = Literal["paper", "source", "derived", "proposed"]

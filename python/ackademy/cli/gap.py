@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder, controller_names
+from ackademy import controllers
+from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder
 
 
 def gap_command(
@@ -52,8 +53,8 @@ def gap_command(
 
     console = Console()
     settings = batches.settings(param, cc)
-    files, names = lookup.scenario_files(scenarios), controller_names(cc)
-    found = gap.pairs(files, names, controller_names(baselines), runs, duration_s, settings)
+    files, names = lookup.scenario_files(scenarios), _names(cc)
+    found = gap.pairs(files, names, _names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]
@@ -71,3 +72,8 @@ def gap_command(
         write(markdown, gap_markdown.tables(gaps, batches.command()))
         console.print(f"tables: {markdown}", highlight=False)
     batches.report_failures(batch)
+
+
+def _names(words: str) -> list[str]:
+    """Controllers separated by commas."""
+    return [controllers.canonical(word.strip()) for word in words.split(",") if word.strip()]
