@@ -12,6 +12,7 @@ from rich.console import Console, Group
 from rich.table import Table
 
 from ackademy import batches, distributions, engines, generalise, lookup, trials
+from ackademy.cli import completion
 from ackademy.errors import AckademyError
 from ackademy.generalise import Bin, Study, Worst, in_words
 from ackademy.report import generalise as report
@@ -31,7 +32,12 @@ RUNS, REPORTS = Path("runs"), Path("reports")
 
 def generalise_command(
     policy: Annotated[
-        str, typer.Argument(help="A policy, by folder or name, or a controller.", metavar="POLICY")
+        str,
+        typer.Argument(
+            help="A policy, by folder or name, or a controller.",
+            metavar="POLICY",
+            autocompletion=completion.policies,
+        ),
     ] = "",
     cc: Annotated[str, typer.Option(help="The controller, instead of POLICY.")] = "",
     param: Annotated[

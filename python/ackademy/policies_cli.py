@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ackademy import batches, cards, engines, evaluate, folders, lookup, terminal, trials, zoo
 from ackademy.cards import FixedSet
+from ackademy.cli import completion
 from ackademy.errors import AckademyError
 from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
 from ackademy.report import evaluation as report
@@ -25,7 +26,12 @@ CARD_S = 20.0
 
 
 def eval_command(
-    policy: Annotated[str, typer.Argument(help="A policy, by folder or name, or a controller.")],
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A policy, by folder or name, or a controller.", autocompletion=completion.policies
+        ),
+    ],
     scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
     flows: Annotated[
         str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")

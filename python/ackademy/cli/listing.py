@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackademy import _core, controllers, lookup
+from ackademy.cli import completion
 from ackademy.errors import ControllerError
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "policy", "suite")
 
 def list_command(
     controller: Annotated[
-        str | None, typer.Argument(help="Show the settings of this controller.")
+        str | None,
+        typer.Argument(
+            help="Show the settings of this controller.", autocompletion=completion.one_controller
+        ),
     ] = None,
 ) -> None:
     """List controllers, scenarios and papers, or the settings of one controller.
