@@ -9,14 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from ackademy import compare, experiments, terminal
 from ackademy.cells import Cell
+from ackademy.console import Console
 from ackademy.engines import Engine
 from ackademy.errors import ControllerError
+from ackademy.exits import BAD_INPUT, INTERRUPTED, fail
 
-INTERRUPTED = 130
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "command",
+    "fail",
+    "report_failures",
+    "resumable",
+    "run",
+    "settings",
+]
 
 
 def run(
@@ -38,7 +48,12 @@ def resumable() -> Iterator[None]:
 
 
 def report_failures(batch: experiments.Batch) -> None:
-    """Say which cells failed, the first with its traceback; exit status 1 if there is one."""
+    """Say which cells were damaged, and which failed, the first with its traceback.
+
+    The exit status is 1 if there is one, 2 if all were the fault of a Python file of the user.
+    """
+    for fault in batch.damaged:
+        fail(f"{fault}: the cell was run again")
     if not batch.failures:
         return
     fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")
@@ -49,7 +64,7 @@ def report_failures(batch: experiments.Batch) -> None:
         last = failure.error.splitlines()[-1] if failure.error else "no reason given"
         fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
     fail(batch.failures[0].error)
-    raise typer.Exit(1)
+    raise typer.Exit(BAD_INPUT if all(f.is_users for f in batch.failures) else 1)
 
 
 def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | str]:
@@ -71,8 +86,3 @@ def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | s
 def command() -> str:
     """What the user typed."""
     return shlex.join(["ackademy", *sys.argv[1:]])
-
-
-def fail(message: str) -> None:
-    """Say on stderr what went wrong."""
-    Console(stderr=True).print(message, style="red", markup=False, highlight=False, soft_wrap=True)
