@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 import ackademy
@@ -21,7 +19,9 @@ from ackademy import (
     controllers,
     distributions,
     engines,
+    exits,
     experiments,
+    files,
     gap,
     generalise_cli,
     kinds,
@@ -33,21 +33,22 @@ from ackademy import (
     terminal_league,
 )
 from ackademy import peers as peers_module
-from ackademy.errors import AckademyError, ControllerError
+from ackademy.console import Console
+from ackademy.errors import AckademyError, ControllerError, FileError
 from ackademy.exchange import cli as exchange_cli
+from ackademy.files import write
 from ackademy.kernel import Backend
+from ackademy.options import JOBS_MAX, RUNS_MAX, SAMPLE_MS_MAX, SEED_MAX, finite
 from ackademy.report import comparison as comparison_report
 from ackademy.report import gap as gap_report
 from ackademy.report import gap_markdown, league_markdown
 from ackademy.report import index as index_report
 from ackademy.report import league as league_report
-from ackademy.report.page import write
 from ackademy.run import read_scenario
 from ackademy.train import cli as train_cli
 
 EngineName = Literal["local", "ray"]
 
-BAD_INPUT = 2
 SAMPLES_PER_RUN = 2000
 """rows of a time series that is drawn and nothing else"""
 
@@ -65,7 +66,8 @@ Params = Annotated[
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the controllers."),
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+    int | None,
+    typer.Option(min=1, max=JOBS_MAX, help="Processes; as many as there are cores by default."),
 ]
 Engine = Annotated[EngineName, typer.Option(help="Processes here, or a Ray cluster.")]
 BackendName = Annotated[
@@ -82,15 +84,7 @@ RUNS, REPORTS = Path("runs"), Path("reports")
 
 def main() -> NoReturn:
     """Entry point: what the user can mend is one line and exit status 2."""
-    try:
-        app()
-    except AckademyError as error:
-        batches.fail(str(error))
-        sys.exit(BAD_INPUT)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    sys.exit(0)
+    sys.exit(exits.status_of(app))
 
 
 @app.callback(invoke_without_command=True)
@@ -113,9 +107,12 @@ def run(
     ] = None,
     backend: BackendName = "sim",
     param: Params = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of every random choice.")] = 1,
     sample_ms: Annotated[
-        float, typer.Option(min=0.0, help="Between rows of the time series.")
+        float,
+        typer.Option(
+            min=0.0, max=SAMPLE_MS_MAX, callback=finite, help="Between rows of the time series."
+        ),
     ] = 0.0,
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
@@ -132,6 +129,8 @@ def run(
         ackademy run scenarios/gap/random_loss.toml --backend kernel --cc kernel:cubic
     """
     console = Console()
+    files.check_output(html)
+    files.check_output_folder(parquet)
     name = controllers.canonical(cc) if cc else None
     parsed = read_scenario(scenario, cc=name, params=batches.settings(param, cc))
     if html and not sample_ms:
@@ -163,12 +162,15 @@ def compare_command(
         str, typer.Option(help="A league instead: every scheme and network of suites/NAME.toml.")
     ] = "",
     only: Annotated[
-        str, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
-    ] = "*",
+        str | None, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
+    ] = None,
     backend: BackendName = "sim",
     param: Params = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Seeds 1, 2, ... of each; 5, or the suite's number.")
+        int | None,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Seeds 1, 2, ... of each; 5, or the suite's number."
+        ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(help="Where the report goes; compare.html in reports/.")
@@ -195,16 +197,23 @@ def compare_command(
     console = Console()
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenario files, or --suite NAME, and not both")
+    for option, value in (("--only", only), ("--markdown", markdown)):
+        if value is not None and not suite:
+            raise AckademyError(f"compare: {option}: allowed: with --suite")
     settings = batches.settings(param, cc)
     if suite:
         if cc:
             raise AckademyError("compare: --cc is for scenario files; a suite lists its schemes")
         entrants = league.load(suite)
-        games = league.matches(entrants, runs or entrants.runs, backend, only)
+        games = league.matches(entrants, runs or entrants.runs, backend, only or "*")
         page = html or REPORTS / f"league-{entrants.name}-{backend}.html"
+        files.check_outputs([page, markdown])
+        files.check_output_folder(out)
         _league(entrants, games, out, _engine(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
+    files.check_output(html)
+    files.check_output_folder(out)
     found = compare.contenders(scenarios or [], _names(cc), settings, runs or 5, 200.0, backend)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
@@ -253,9 +262,10 @@ def gap_command(
     baselines: Annotated[
         str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
     ] = "",
-    runs: Annotated[int, typer.Option(min=1, help="Of each, on each side.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="Of each, on each side.")] = 5,
     duration_s: Annotated[
-        float | None, typer.Option(min=0.1, help="Of a run, instead of the scenarios' own.")
+        float | None,
+        typer.Option(min=0.1, callback=finite, help="Of a run, instead of the scenarios' own."),
     ] = None,
     html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "gap.html",
     markdown: Annotated[
@@ -277,6 +287,8 @@ def gap_command(
     """
     console = Console()
     settings = batches.settings(param, cc)
+    files.check_outputs([html, markdown])
+    files.check_output_folder(out)
     found = gap.pairs(scenarios, _names(cc), _names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
@@ -301,7 +313,10 @@ def gap_command(
 def reproduce_command(
     name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER[/ITEM]")],
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Simulations per row; the paper's number by default.")
+        int | None,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Simulations per row; the paper's number by default."
+        ),
     ] = None,
     jobs: Jobs = None,
     engine: Engine = "local",
@@ -325,6 +340,8 @@ def reproduce_command(
         ackademy reproduce kong2018/table6 --engine ray --address auto
     """
     console = Console()
+    files.check_output_folder(out)
+    files.check_output_folder(reports)
     studies = kinds.load_all(name)
     paper = _paper(studies[0])
     folder = out / paper
@@ -352,7 +369,9 @@ def report(
     names: Annotated[
         list[str] | None, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM...")
     ] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Simulations per row.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=RUNS_MAX, help="Simulations per row.")
+    ] = None,
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
 ) -> None:
@@ -418,17 +437,23 @@ def schema() -> None:
 
 @app.command()
 def trace(
-    mbps: Annotated[float, typer.Option(min=0.01, max=10_000, help="Mean rate.")] = 10.0,
+    mbps: Annotated[
+        float, typer.Option(min=0.01, max=10_000, callback=finite, help="Mean rate.")
+    ] = 10.0,
     seconds: Annotated[
-        float, typer.Option(min=1.0, max=86_400, help="Length; the trace then repeats.")
+        float,
+        typer.Option(min=1.0, max=86_400, callback=finite, help="Length; the trace then repeats."),
     ] = 60.0,
     volatility: Annotated[
         float,
         typer.Option(
-            min=0.0, max=10.0, help="Change of the rate in a second, relative to its mean."
+            min=0.0,
+            max=10.0,
+            callback=finite,
+            help="Change of the rate in a second, relative to its mean.",
         ),
     ] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of every draw.")] = 1,
 ) -> None:
     """Print a cellular-like trace in mahimahi's format, for a link's `trace`.
 
@@ -465,6 +490,8 @@ def _write_reports(
 
 
 def _engine(name: EngineName, address: str | None, jobs: int | None) -> engines.Engine:
+    if name == "local" and address is not None:
+        raise AckademyError("--address: allowed: with --engine ray")
     if name == "ray":
         return engines.ray_cluster(address)
     return engines.local(jobs or engines.core_count())
@@ -495,7 +522,10 @@ def _controller_table(name: str) -> Table:
 
 def _first_sentence(path: Path) -> str:
     """The comment that opens a scenario file: why the path is worth testing."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    try:
+        lines = files.read_text(path).splitlines()
+    except FileError as error:
+        return str(error)
     comment: list[str] = []
     for line in lines:
         if not line.startswith("#"):
