@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import compare, experiments
+from ackademy import experiments
 from ackademy.cells import Cell, key
 from ackademy.engines import local
 from ackademy.errors import ExperimentError
@@ -37,8 +37,7 @@ def test_a_damaged_cell_is_run_again_to_the_same_bytes(
     dumbbell: Path, how: str, table: str
 ) -> None:
     folder = dumbbell.parent / "runs"
-    (own,) = compare.contenders([dumbbell], ["cubic"], {}, 1, 0.0)
-    cell: Cell = own.cells[0]
+    cell = Cell(dumbbell.read_text(), str(dumbbell), "cubic", 1)
     assert run_cells([cell], folder, local(1), quiet).damaged == ()
     path = folder / key(cell) / f"{table}.parquet"
     content = path.read_bytes()
@@ -56,11 +55,11 @@ def test_a_damaged_cell_is_run_again_to_the_same_bytes(
 
 def test_what_is_damaged_while_it_is_read_is_one_line_and_gone(dumbbell: Path) -> None:
     folder = dumbbell.parent / "runs"
-    (own,) = compare.contenders([dumbbell], ["cubic"], {}, 1, 100.0)
-    run_cells(own.cells, folder, local(1), quiet)
-    place = folder / key(own.cells[0])
+    cell = Cell(dumbbell.read_text(), str(dumbbell), "cubic", 1, sample_interval_ms=100.0)
+    run_cells([cell], folder, local(1), quiet)
+    place = folder / key(cell)
     truncated(place / "flow_series.parquet")
     with pytest.raises(ExperimentError, match="run the same command again") as caught:
-        experiments.read(folder, own.cells[0], "flow_series")
+        experiments.read(folder, cell, "flow_series")
     assert "\n" not in str(caught.value)
     assert not place.exists()

@@ -13,7 +13,7 @@ from ackademy import _core, files
 from ackademy.distributions import read as read_distribution
 from ackademy.envs import pilots
 from ackademy.errors import AckademyError, FileError
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.toml_table import TomlTable
 from ackademy.trials import of_folder
 

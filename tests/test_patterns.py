@@ -10,7 +10,7 @@ import pytest
 from ackademy import _core, entries, league, trials
 from ackademy.evaluate import of_scenario
 from ackademy.measures import RunTables, metric_of, per_flow
-from ackademy.run import measure, simulate
+from ackademy.runs import measure, simulate
 
 NETWORK = """\
 duration_s = 2

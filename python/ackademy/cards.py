@@ -20,7 +20,7 @@ import polars as pl
 
 from ackademy import _core, distributions, entries, files, folders, trials
 from ackademy.errors import ExperimentError
-from ackademy.run import measure, read_text, simulate
+from ackademy.runs import measure, read_text, simulate
 from ackademy.toml_table import TomlTable, toml_value
 from ackademy.trials import Entrant, Score, Trial
 

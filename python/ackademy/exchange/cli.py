@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ackademy import _core, files
+from ackademy import _core, files, lookup
 from ackademy.console import Console
 from ackademy.errors import ExchangeError
 from ackademy.exchange import policy_files
@@ -20,7 +20,7 @@ EXTRA = "needs ONNX: install the extra with `pip install 'ackademy[onnx]'`"
 
 
 def export_command(
-    folder: Annotated[Path, typer.Argument(help="A policy's folder.", metavar="FOLDER")],
+    folder: Annotated[Path, typer.Argument(help="A policy, by folder or name.", metavar="POLICY")],
     out: Annotated[Path, typer.Argument(help="The file to write.", metavar="FILE")],
     to: Annotated[Literal["onnx"], typer.Option(help="The format.")] = "onnx",
 ) -> None:
@@ -40,7 +40,7 @@ def export_command(
     except ImportError as error:
         raise ExchangeError(f"{error}: export --to {to} {EXTRA}") from None
     files.check_output(out)
-    opened = policy_files.open_policy(folder)
+    opened = policy_files.open_policy(lookup.policy_folder(str(folder)) or folder)
     content = to_onnx.model_of(opened).SerializeToString(deterministic=True)
     apart = comparing.difference(content, opened.policy, str(folder))
     files.write(out, content)
