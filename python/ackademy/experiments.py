@@ -9,8 +9,10 @@ Call it below `if __name__ == "__main__":`, as every program that starts process
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,8 @@ from ackademy.kernel import KernelRun
 
 Progress = Callable[[int, int], None]
 """Called with the number of cells done and their total, first before any is run."""
+SCRATCH_S = 3600.0
+"""age from which an unfinished folder is one that a killed command left"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
     done = len(folders) - len(todo)
     failures: list[Failure] = []
     scratch = folder / f".unfinished-{uuid.uuid4().hex[:12]}"
+    _remove_old_scratch(folder)
     progress(done, len(folders))
     outcomes = kernel_last(engine)([cell for _, cell in todo])
     try:
@@ -151,6 +156,14 @@ def _kernel_run(path: Path) -> KernelRun:
 
 def _is_kept(path: Path, cell: Cell) -> bool:
     return path.is_dir() and (cell.backend == "sim" or _kernel_run(path).valid)
+
+
+def _remove_old_scratch(folder: Path) -> None:
+    """Remove what killed commands left: a cell is written within moments, not within an hour."""
+    for path in folder.glob(".unfinished-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > SCRATCH_S:
+                shutil.rmtree(path)
 
 
 def _store(path: Path, files: Files, scratch: Path) -> None:
