@@ -52,9 +52,8 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
     merit_lead = (
         "On a network a scheme is judged by Kong's figure of merit, M_e = ln throughput − "
         "0.1 ln delay. It is among the best if its 95 % interval reaches the best's: Student's, "
-        "for M_e of the jackknife's pseudo-values, since a bootstrap of five runs covers about "
-        "84 %. Ranks are averaged over each paper's networks, then over the papers. The gap is "
-        "the best M_e minus its own: 0.1 is a tenth of the throughput, or a delay 2.7 times as "
+        "for M_e of the jackknife's pseudo-values. Ranks are averaged over each paper's networks, then "
+        "over the papers. The gap is the best M_e minus its own: 0.1 is a tenth of the throughput, or a delay 2.7 times as "
         "long."
     )
     matrix_lead = (

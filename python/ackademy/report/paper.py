@@ -74,7 +74,7 @@ def _sections(reproduction: Reproduction) -> list[Section]:
 
 
 def _claims_section(reproduction: Reproduction) -> Section:
-    lead = "Each sentence is held against the 95 % bootstrap interval of what we observed."
+    lead = "Each sentence is held against the 95 % interval of what we observed."
     return Section("claims", "What the paper says", lead, _claims(reproduction.claims))
 
 
