@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy.compare import contenders, standings
+from ackademy.comparison import contenders, standings
 from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval

@@ -2,7 +2,7 @@
 
 import ackademy
 
-result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
+result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
 print(result.metrics().flows)
 """
 
@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ackademy import _core, controllers, kernel, metrics
+from ackademy import _core, controllers, kernel, lookup, metrics
+from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
-from ackademy.kernel import Backend, KernelRun
+from ackademy.kernel import KernelRun
 from ackademy.tables import Tables
 
 Params = Mapping[str, float | str]
@@ -80,7 +81,8 @@ def run(
     """Run once, in the simulator or over the TCP of this machine's kernel.
 
     Args:
-        scenario: a file, the text of one (anything with a line break), or a parsed scenario.
+        scenario: a file, a name such as `deep_buffer`, the text of a file (anything with a line
+            break), or a parsed scenario.
         seed: of every random choice; in the simulator, the same seed gives the same bytes on every
             machine.
         cc: puts every flow under this controller: a name from `ackademy list`, `file.py:Class` in
@@ -136,10 +138,11 @@ def read_scenario(
     if isinstance(scenario, str) and "\n" in scenario:
         parsed = _core.Scenario.parse(scenario, "scenario")
     elif isinstance(scenario, str | Path):
-        parsed = _core.Scenario.parse(read_text(Path(scenario)), str(scenario))
+        path = lookup.find(scenario, "scenario", ScenarioError)
+        parsed = _core.Scenario.parse(read_text(path), str(path))
     else:
         parsed = scenario
-    return parsed if cc is None else parsed.with_controller(cc, params)
+    return parsed if cc is None else parsed.with_controller(cc, lookup.settings(params))
 
 
 def read_text(path: Path) -> str:

@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from ackademy import experiments
+from ackademy.backends import Backend
 from ackademy.cells import Cell
 from ackademy.intervals import Interval, jackknife_interval, t_interval
-from ackademy.kernel import Backend, KernelRun
+from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index, m_e, pooled_loss
-from ackademy.run import Params, read_text
+from ackademy.runs import Params, read_text
 
 MERIT = "m_e"
 AS_WRITTEN = "as written"
