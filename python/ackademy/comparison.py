@@ -16,11 +16,10 @@ from ackademy.cells import Cell
 from ackademy.intervals import Interval, jackknife_interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index, m_e, pooled_loss
-from ackademy.runs import Params, read_text
+from ackademy.runs import read_text
+from ackademy.schemes import AS_WRITTEN, Scheme
 
 MERIT = "m_e"
-AS_WRITTEN = "as written"
-"""stands for the controllers that a scenario itself names"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,7 @@ class Contender:
 
     scenario: str
     controller: str
+    """label of the scheme"""
     cells: tuple[Cell, ...]
 
 
@@ -69,6 +69,8 @@ class Standing:
     """per run, mean over flows"""
     throughput_mbps: FloatArray
     """per run, mean over flows"""
+    samples: Mapping[str, FloatArray]
+    """per run, by column"""
     n_runs: int
     """that count"""
     drawn: Cell | None
@@ -82,37 +84,63 @@ class Standing:
         return sum(not run.valid for run in self.kernel_runs)
 
 
-def contenders(
-    scenarios: Sequence[Path],
-    ccs: Sequence[str],
-    params: Params,
-    runs: int,
-    sample_ms: float,
-    backend: Backend = "sim",
-) -> list[Contender]:
-    """Every scenario under every controller, or under its own if none is given; seeds from 1.
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scenario to compare schemes on."""
+
+    name: str
+    text: str
+    origin: str
+    """its path, for errors and for traces beside it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How each scheme is run on each case."""
+
+    runs: int = 5
+    """seeds 1, 2, ..."""
+    sample_interval_ms: float = 0.0
+    """between rows of the time series of the first seed; 0 for none"""
+    overrides: tuple[tuple[str, str], ...] = ()
+    """TOML values by dotted path, for every case"""
+    backend: Backend = "sim"
+
+
+def case_of(path: Path) -> Case:
+    """The case of a scenario file.
 
     Raises:
-        AckademyError: if a scenario cannot be read.
+        ScenarioError: if it cannot be read.
     """
-    found = []
-    for scenario in scenarios:
-        text = read_text(scenario)
-        for cc in ccs or (None,):
-            cells = tuple(
+    return Case(path.stem, read_text(path), str(path))
+
+
+def contenders(
+    cases: Sequence[Case], schemes: Sequence[Scheme], plan: Plan = Plan()
+) -> list[Contender]:
+    """Every case under every scheme, or under its own controllers if there is no scheme."""
+    return [
+        Contender(
+            case.name,
+            scheme.label,
+            tuple(
                 Cell(
-                    text=text,
-                    origin=str(scenario),
-                    controller=cc,
+                    text=case.text,
+                    origin=case.origin,
+                    controller=scheme.controller,
                     seed=seed,
-                    params=tuple(params.items()),
-                    sample_interval_ms=sample_ms if seed == 1 else 0.0,
-                    backend=backend,
+                    overrides=plan.overrides,
+                    params=scheme.params,
+                    sample_interval_ms=plan.sample_interval_ms if seed == 1 else 0.0,
+                    backend=plan.backend,
                 )
-                for seed in range(1, runs + 1)
-            )
-            found.append(Contender(scenario.stem, cc or AS_WRITTEN, cells))
-    return found
+                for seed in range(1, plan.runs + 1)
+            ),
+        )
+        for case in cases
+        for scheme in schemes or [Scheme(AS_WRITTEN, None)]
+    ]
 
 
 def standings(found: Sequence[Contender], folder: Path) -> list[Standing]:
@@ -127,11 +155,13 @@ def _standing(contender: Contender, folder: Path) -> Standing:
     rows = [_one_run(flow, link) for flow, link in zip(flows, links, strict=True)]
     per_run = [column.key for column in COLUMNS if column.key != MERIT]
     values = {key: np.array([row[key] for row in rows]) for key in per_run}
+    merits = m_e(values["throughput_mbps"], values["delay_ms"])
     return Standing(
         contender=contender,
         estimates=_estimates(values) if rows else {},
         delay_ms=values["delay_ms"],
         throughput_mbps=values["throughput_mbps"],
+        samples={**values, MERIT: merits},
         n_runs=len(finished),
         drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
         kernel_runs=kernel_runs,

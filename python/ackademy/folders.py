@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from ackademy.errors import AckademyError
+from ackademy.files import check_output_folder
 
 POLICY_FILE = "policy.toml"
 """makes a folder a policy"""
@@ -46,8 +47,9 @@ def check_policy_folder(folder: Path, *, force: bool = False) -> None:
 
     Raises:
         AckademyError: if the folder is named by dots alone, holds a policy that may not be
-            replaced, or is there and holds no policy.
+            replaced, is there and holds no policy, or could not be made.
     """
+    check_output_folder(folder.parent)
     if folder.name in ("", ".."):
         raise AckademyError(f"{folder}: allowed: the name of a new folder")
     if not os.path.lexists(folder):

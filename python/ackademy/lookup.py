@@ -94,8 +94,11 @@ def unknown_controller(word: str) -> ControllerError:
     """What to raise for a word that is neither a controller nor a policy; one line."""
     known = [*controllers(), *names("policy")]
     near = get_close_matches(word, known, 5)
-    more = f"similar: {', '.join(near)}" if near else f"allowed: {', '.join(known)}, file.py:Class"
-    return ControllerError(f"{word}: no controller and no policy of this name; {more}")
+    similar = f"similar: {', '.join(near)}; " if near else ""
+    allowed = f"allowed: {', '.join(controllers())}, a policy, file.py:Class"
+    return ControllerError(
+        f"controller {word}: no controller and no policy of this name; {similar}{allowed}"
+    )
 
 
 def _in(folder: Path, kind: Kind) -> list[str]:

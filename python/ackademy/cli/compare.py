@@ -9,22 +9,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ackademy.bounds import RUNS_MAX
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
     Address,
     BackendName,
+    Csv,
     Engine,
     Jobs,
+    Json,
+    Overrides,
     Params,
     RunsFolder,
-    controller_names,
+    check_exports,
     engine_of,
+    export,
+    is_stdout,
+    overrides,
 )
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
     from ackademy import engines, league
+
+SAMPLE_MS = 200.0
+"""between rows of the time series that the report draws"""
 
 
 def compare_command(
@@ -33,18 +43,26 @@ def compare_command(
         typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO..."),
     ] = None,
     cc: Annotated[
-        str, typer.Option(help="Controllers, separated by commas; the files' own by default.")
+        str,
+        typer.Option(
+            help="Schemes separated by commas: controllers, NAME:SETTING=VALUE,SETTING=VALUE, "
+            "policies, file.py:Class, kernel:NAME; the files' own by default."
+        ),
     ] = "",
     suite: Annotated[
         str, typer.Option(help="A league instead: every scheme and network of a suite.")
     ] = "",
     only: Annotated[
-        str, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
-    ] = "*",
+        str | None, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
+    ] = None,
     backend: BackendName = "sim",
     param: Params = None,
+    settings: Overrides = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Seeds 1, 2, ... of each; 5, or the suite's number.")
+        int | None,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Seeds 1, 2, ... of each; 5, or the suite's number."
+        ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(help="Where the report goes; compare.html in reports/.")
@@ -52,6 +70,8 @@ def compare_command(
     markdown: Annotated[
         Path | None, typer.Option(help="Write a suite's tables to this file, for a document.")
     ] = None,
+    json: Json = None,
+    csv: Csv = None,
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
@@ -62,33 +82,41 @@ def compare_command(
     Examples:
         ackademy compare scenarios/kong2018_*.toml --cc new_reno,cubic
 
-        ackademy compare scenarios/kong2018_one_sender.toml --cc cubic,mine.py:Mine --runs 20
+        ackademy compare deep_buffer --cc cubic,cubic:beta=0.8,c=0.3,mine.py:Mine --runs 20
 
-        ackademy compare scenarios/gap/*.toml --backend kernel --cc cubic,kernel:cubic
+        ackademy compare deep_buffer --cc cubic,vegas --set dumbbell.rtt_ms=80 --csv numbers.csv
+
+        ackademy compare gap/fast gap/steps --backend kernel --cc cubic,kernel:cubic
 
         ackademy compare --suite papers
     """
-    from rich.console import Console
-
-    from ackademy import batches, comparison, league, lookup, terminal
+    from ackademy import batches, comparison, exports, league, lookup, schemes, terminal
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, write
     from ackademy.report import comparison as report
-    from ackademy.report.page import write
 
-    console = Console()
+    console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
-        raise AckademyError("compare: allowed: scenario files, or --suite NAME, and not both")
-    settings = batches.settings(param, cc)
+        raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
+    for option, value in (("--only", only), ("--markdown", markdown)):
+        if value is not None and not suite:
+            raise AckademyError(f"compare: {option}: allowed: with --suite")
+    check_output_folder(out)
+    common = batches.settings(param, cc)
     if suite:
-        if cc:
-            raise AckademyError("compare: --cc is for scenario files; a suite lists its schemes")
+        if cc or settings or json or csv:
+            raise AckademyError("compare: allowed beside --suite: no --cc, --set, --json, --csv")
         entrants = league.load(suite)
-        games = league.matches(entrants, runs or entrants.runs, backend, only)
+        games = league.matches(entrants, runs or entrants.runs, backend, only or "*")
         page = html or REPORTS / f"league-{entrants.name}-{backend}.html"
+        check_exports(page, markdown)
         _league(entrants, games, out, engine_of(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
-    files = lookup.scenario_files(scenarios or [])
-    found = comparison.contenders(files, controller_names(cc), settings, runs or 5, 200.0, backend)
+    check_exports(html, json, csv)
+    cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
+    plan = comparison.Plan(runs or 5, SAMPLE_MS, tuple(overrides(settings).items()), backend)
+    found = comparison.contenders(cases, schemes.parse(cc, common), plan)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
     batch = batches.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
@@ -97,6 +125,10 @@ def compare_command(
     console.print(terminal.kernel_notes([r for s in standings for r in s.kernel_runs]))
     write(html, report.page(standings, folder, batches.command()))
     console.print(f"report: {html}", highlight=False)
+    if json:
+        export(json, exports.comparison_json(standings))
+    if csv:
+        export(csv, exports.comparison_csv(standings))
     batches.report_failures(batch)
 
 
@@ -109,12 +141,11 @@ def _league(
     markdown: Path | None,
 ) -> None:
     """Run what is not there of a league, print it and write its page."""
-    from rich.console import Console
-
     from ackademy import batches, league, terminal, terminal_league
+    from ackademy.console import Console
+    from ackademy.files import write
     from ackademy.report import league as report
     from ackademy.report import league_markdown
-    from ackademy.report.page import write
 
     console, began = Console(), time.monotonic()
     folder = out / f"league-{suite.name}"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ackademy import _core, experiments
+from ackademy import _core, experiments, files
 from ackademy.cells import Cell
 from ackademy.engines import Engine
 from ackademy.errors import TrainingError
@@ -118,7 +118,7 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     if th0.f1 == 0.0:
         raise TrainingError(f"{course.path}: F1 is 0: the forest finds none of the losses")
     scratch = work / "forest.safetensors"
-    _write(scratch, forest.to_bytes(arrays, METADATA))
+    files.write(scratch, forest.to_bytes(arrays, METADATA))
     tried = tuple(
         _try(course, scratch, threshold, work, engine)
         for threshold in sorted({*CANDIDATES, th0.threshold})
@@ -186,11 +186,3 @@ seeds 1 to {course.runs}. With these seeds, or seed {course.seed}, runs are not 
 | --- | --- | --- | --- | --- |
 {rows}
 """
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise TrainingError(f"cannot write {path}: {error.strerror or error}") from error
