@@ -5,7 +5,7 @@ use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
 use crate::learners::tabular::{Axis, Grid, LearningRate, Settings, Tabular, Ties, Update};
 use crate::params::{Param, ParamKind, Params};
 use crate::reno_window::Window;
-use crate::sensing::{Gaps, Outcome, StepMeter};
+use crate::sensing::{Counted, Gaps, Outcome, StepMeter};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// What the learner is to want.
@@ -78,8 +78,8 @@ enum InRecovery {
     Act,
 }
 
-/// The path that the grid and the utility are scaled to. Known to the paper's authors; a scenario
-/// with another path sets it.
+/// The path that the grid and the utility are scaled to, and the ranges given in its place. Known
+/// to the paper's authors; a scenario with another path sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// B.
@@ -87,28 +87,41 @@ pub struct Path {
     rtt_min_s: f64,
     /// L, packets.
     buffer: f64,
-    /// K.
+    /// K, or 1 if one grid serves every K.
     flows: f64,
     /// S / B.
     packet_s: f64,
+    /// End of the gaps' ranges for one sender, if it is given.
+    gap_s: Option<f64>,
+    /// End of the range of `ssthresh` for one sender, if it is given.
+    ssthresh: Option<f64>,
 }
 
 impl Path {
     /// For packets of the flow's own size.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         let bandwidth = Rate::from_mbps(params.number("bandwidth_mbps"));
+        let scaled = params.choice("grid_scale") == "flows";
         Self {
             bandwidth,
             rtt_min_s: params.number("rtt_min_ms") / 1e3,
             buffer: params.number("buffer_packets"),
-            flows: params.number("flows"),
+            flows: if scaled { params.number("flows") } else { 1.0 },
             packet_s: flow.mss.0.max(1) as f64 * 8.0 / bandwidth.0 as f64,
+            gap_s: range_end(params, "gap_max_ms").map(|millis| millis / 1e3),
+            ssthresh: range_end(params, "ssthresh_max_packets"),
         }
     }
 
-    /// Four times the gap between a flow's packets when the link is full.
+    /// Four times the gap between a flow's packets when the link is full, or K times the range
+    /// given.
     pub fn gap_max_s(&self) -> f64 {
-        4.0 * self.flows * self.packet_s
+        self.gap_given_s().unwrap_or(4.0 * self.flows * self.packet_s)
+    }
+
+    /// K times the range given, if one is.
+    pub fn gap_given_s(&self) -> Option<f64> {
+        self.gap_s.map(|gap_s| gap_s * self.flows)
     }
 
     /// Round trip over smallest round trip when the buffer is full.
@@ -116,11 +129,22 @@ impl Path {
         1.0 + (self.buffer + 1.0) * self.packet_s / self.rtt_min_s
     }
 
-    /// Window that fills link and buffer, packets; twice a flow's share of it if there are several.
-    pub fn window_max(&self) -> f64 {
-        let all = self.rtt_min_s / self.packet_s + self.buffer;
+    /// End of the range of `ssthresh`, packets.
+    pub fn ssthresh_max(&self) -> f64 {
+        self.window_max(self.ssthresh)
+    }
+
+    /// The window given, or else the one that fills link and buffer, packets; twice a flow's share
+    /// of it if there are several.
+    pub fn window_max(&self, given: Option<f64>) -> f64 {
+        let all = given.unwrap_or(self.rtt_min_s / self.packet_s + self.buffer);
         if self.flows > 1.0 { 2.0 * all / self.flows } else { all }
     }
+}
+
+/// The end of a feature's range that a parameter gives; its 0 stands for none.
+pub fn range_end(params: &Params, name: &str) -> Option<f64> {
+    Some(params.number(name)).filter(|&end| end > 0.0)
 }
 
 /// An axis from `low` to `high` with as many levels as the parameter `levels` says.
@@ -152,7 +176,7 @@ impl<O: Objective> Kong<O> {
             rules: Rules::new(params),
             gaps: Gaps::new(params.number("ewma_gain")),
             rtt: Span::ZERO,
-            meter: StepMeter::new(flow.mss, flow.start, Bytes(0)),
+            meter: StepMeter::new(flow.mss, flow.start, Bytes(0)).counting(counted(params)),
             in_step: false,
             utility: None,
             starting: true,
@@ -300,6 +324,10 @@ impl<O: Objective> Controller for Kong<O> {
     }
 }
 
+fn counted(params: &Params) -> Counted {
+    if params.choice("tp_from") == "acks" { Counted::Acks } else { Counted::Bytes }
+}
+
 impl Rules {
     fn new(params: &Params) -> Self {
         Self {
@@ -430,6 +458,13 @@ const PARAMS: &[Param] = &[
          `step`: x at once when it is chosen",
         &["spread", "step"],
     ),
+    choice(
+        "tp_from",
+        "throughput of a step. `bytes`: the bytes newly delivered (proposed); `acks`: the new ACKs, \
+         one packet each, so that the ACK that ends a recovery does not count as a window (proposed, \
+         chosen by the published numbers; the paper says only \"throughput\")",
+        &["bytes", "acks"],
+    ),
     number(
         "ewma_gain",
         "weight of a new gap in its average (proposed; 0.02 is near the mean of the last 100 that \
@@ -442,6 +477,25 @@ const PARAMS: &[Param] = &[
     number("rtt_min_ms", "RTT_min of the grid (paper: section 4)", 150.0, (1e-3, 1e6)),
     number("buffer_packets", "L of the grid (paper: 5, 50, 150)", 50.0, (0.0, 1e7)),
     number("flows", "K of the grid (paper: 1 or 4)", 1.0, (1.0, 1e6)),
+    choice(
+        "grid_scale",
+        "`flows`: for K > 1 the gaps' ranges are K times and the windows' 2/K times those of one \
+         sender (proposed); `one`: one grid for every K (proposed, chosen by the published numbers)",
+        &["flows", "one"],
+    ),
+    number(
+        "gap_max_ms",
+        "end of the ranges of both gaps for one sender; 0: 4 S/B, or 10 ms for Q-TCP with \
+         `ranges = orig` (proposed; paper: \"where most of its values lie\")",
+        0.0,
+        (0.0, 1e6),
+    ),
+    number(
+        "ssthresh_max_packets",
+        "end of the range of `ssthresh` for one sender; 0: BDP + L (proposed)",
+        0.0,
+        (0.0, 1e9),
+    ),
 ];
 
 #[cfg(test)]

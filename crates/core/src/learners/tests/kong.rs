@@ -178,8 +178,7 @@ fn decreases_stop_at_one_packet() {
     close(kong.window.cwnd, 1.0, 0.1);
 }
 
-#[test]
-fn the_grid_spans_what_the_path_can_show() {
+fn path(settings: &[(&str, ParamValue)]) -> Path {
     let flow = FlowInfo {
         mss: Bytes(1250),
         initial_cwnd: Bytes(2500),
@@ -188,11 +187,56 @@ fn the_grid_spans_what_the_path_can_show() {
         start: Time(0),
         seed: 1,
     };
-    let mut path = Path::new(&flow, &Params::defaults(rl_tcp::PARAMS));
+    let given: Vec<_> =
+        settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    Path::new(&flow, &Params::resolve(rl_tcp::PARAMS, &given).unwrap())
+}
+
+#[test]
+fn the_grid_spans_what_the_path_can_show() {
+    let mut path = path(&[]);
     close(path.gap_max_s(), 0.004, 1e-12);
     close(path.rtt_ratio_max(), 1.0 + 51.0 / 150.0, 1e-12);
-    close(path.window_max(), 200.0, 1e-9);
+    close(path.window_max(None), 200.0, 1e-9);
+    close(path.ssthresh_max(), 200.0, 1e-9);
     path.flows = 4.0;
     close(path.gap_max_s(), 0.016, 1e-12);
-    close(path.window_max(), 100.0, 1e-9);
+    close(path.window_max(None), 100.0, 1e-9);
+    close(path.ssthresh_max(), 100.0, 1e-9);
+}
+
+#[test]
+fn ranges_that_are_given_replace_those_of_the_path() {
+    let given = [
+        ("gap_max_ms", ParamValue::Number(6.0)),
+        ("ssthresh_max_packets", ParamValue::Number(4000.0)),
+    ];
+    let mut path = path(&given);
+    close(path.gap_max_s(), 0.006, 1e-12);
+    close(path.ssthresh_max(), 4000.0, 1e-9);
+    close(path.window_max(Some(1000.0)), 1000.0, 1e-9);
+    path.flows = 4.0;
+    close(path.gap_max_s(), 0.024, 1e-12);
+    close(path.ssthresh_max(), 2000.0, 1e-9);
+}
+
+#[test]
+fn one_grid_serves_every_number_of_flows_if_it_is_not_scaled() {
+    let four = ("flows", ParamValue::Number(4.0));
+    let path = path(&[four, ("grid_scale", ParamValue::Word("one".to_owned()))]);
+    close(path.gap_max_s(), 0.004, 1e-12);
+    close(path.window_max(None), 200.0, 1e-9);
+}
+
+#[test]
+fn counting_acks_the_end_of_a_recovery_is_no_gain() {
+    for (word, expected) in [("bytes", 2.0), ("acks", -2.0)] {
+        let mut kong = always(&[0.0], &[("tp_from", word)]);
+        run(&mut kong, 100, 305); // steps of 20 packets
+        let before = count(&kong, "total_reward");
+        run(&mut kong, 305, 345); // 8 ACKs, then one for 30 packets
+        let last = Ack { acked: Bytes(30_000), delivered: Bytes(420_000), ..ack_at(400) };
+        kong.on_ack(&last);
+        close(count(&kong, "total_reward") - before, expected, 0.0);
+    }
 }
