@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from ackademy import ExperimentError, ScenarioError, cells, kinds, papers, reproduce, terminal
 from ackademy.cells import Assignment
+from ackademy.console import Console
 from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.measures import metric_of
@@ -204,9 +204,10 @@ def test_fitted_row_is_marked_and_its_agreement_does_not_count(
     assert page.count("by &lt;eye&gt;") == 2
     # Of the three published numbers one is of a row that was not fitted.
     assert re.search(r"[01] of 1</dd><dt>published numbers inside.*, fitted rows left out", page)
-    console = Console(width=200, record=True, file=io.StringIO())
+    out = io.StringIO()
+    console = Console(width=200, file=out)
     console.print(terminal.reproduction(result, console))
-    printed = console.export_text()
+    printed = out.getvalue()
     assert "chosen by the" in printed
     assert "published numbers" in printed
 

@@ -26,20 +26,21 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers, entries, kernel
+from ackademy import _core, controllers, entries, kernel, user_code
+from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
-from ackademy.kernel import Backend, KernelRun
-from ackademy.run import measure, python_controllers, simulate
+from ackademy.kernel import KernelRun
+from ackademy.runs import measure, python_controllers, simulate
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
 MEASURING: Mapping[Backend, tuple[str, ...]] = {
-    "sim": ("cells.py", "entries.py", "metrics.py", "run.py", "tables.py"),
+    "sim": ("cells.py", "entries.py", "metrics.py", "runs.py", "tables.py"),
     "kernel": (
         "cells.py",
         "entries.py",
         "metrics.py",
-        "run.py",
+        "runs.py",
         "tables.py",
         "kernel.py",
         "ackademyd.py",
@@ -108,6 +109,8 @@ class Outcome:
     index: int
     files: Files | None
     error: str = ""
+    is_users: bool = False
+    """whether the error was raised by a Python file of the user"""
 
 
 def key(cell: Cell) -> str:
@@ -160,6 +163,9 @@ def attempt(index: int, cell: Cell) -> Outcome:
     except AckademyError as error:
         return Outcome(index, None, str(error))
     except BaseException as error:
+        told = user_code.told(error)
+        if told is not None:
+            return Outcome(index, None, told, is_users=True)
         return Outcome(index, None, "".join(traceback.format_exception(error)).rstrip())
 
 

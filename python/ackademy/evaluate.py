@@ -5,19 +5,19 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, entries, experiments, folders, trials
+from ackademy import _core, distributions, entries, experiments, folders, lookup, trials
 from ackademy.cells import Cell
-from ackademy.errors import AckademyError, ExperimentError
+from ackademy.errors import AckademyError, ExperimentError, ScenarioError
 from ackademy.intervals import Interval, t_interval
 from ackademy.metrics import FloatArray
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.toml_table import TomlTable
 from ackademy.trials import Entrant, Score, Trial
 
@@ -50,6 +50,15 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Ran:
+    """A trial and how the entrants did that have run on it."""
+
+    trial: Trial
+    scores: Mapping[str, Score]
+    """by entrant"""
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One entrant on all trials, or on those of one scenario of the distribution."""
 
@@ -74,6 +83,7 @@ def of_distribution(path: Path, seed: int, runs: int, progress: float = 1.0) -> 
         ScenarioError: if it cannot be read or is wrong.
     """
     read = distributions.read(path)
+    path = lookup.find(path, "distribution")
     found = trials.drawn(read, seed, runs, progress)
     return Source(str(path), " ".join(read.about.split()), read.digest, tuple(found))
 
@@ -84,6 +94,7 @@ def of_scenario(path: Path, seed: int, runs: int, flows: str = "*") -> Source:
     Raises:
         ScenarioError: if it cannot be read, is wrong, or has no such flow.
     """
+    path = lookup.find(path, "scenario", ScenarioError)
     scenario = _core.Scenario.parse(read_text(path), str(path))
     if not entries.named(scenario, [flows]):
         allowed = ", ".join(scenario.entries)
@@ -128,16 +139,31 @@ def cells(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Cel
     return [trials.cell(trial, own, folder) for trial in source.trials for own in entrants]
 
 
-def results(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Result]:
-    """All runs together, then by scenario of the distribution; the policy is the first entrant."""
-    scores: dict[str, dict[str, list[Score]]] = {}
+def scored(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Ran]:
+    """Every trial with the scores of the runs that are there, each cell read once."""
+    found = []
     for trial in source.trials:
         own = {entrant.name: trials.cell(trial, entrant, folder) for entrant in entrants}
-        if not all(experiments.is_finished(folder, cell) for cell in own.values()):
+        scores = {
+            name: trials.score(trial, cell, folder)
+            for name, cell in own.items()
+            if experiments.is_finished(folder, cell)
+        }
+        found.append(Ran(trial, scores))
+    return found
+
+
+def results(source: Source, entrants: Sequence[Entrant], ran: Sequence[Ran]) -> list[Result]:
+    """All runs together, then by scenario of the distribution; the policy is the first entrant.
+
+    A trial counts if every entrant has run on it.
+    """
+    scores: dict[str, dict[str, list[Score]]] = {}
+    for own in ran:
+        if len(own.scores) < len(entrants):
             continue
-        for name, cell in own.items():
-            score = trials.score(trial, cell, folder)
-            for group in ("", kind_of(trial, source)):
+        for name, score in own.scores.items():
+            for group in ("", kind_of(own.trial, source)):
                 scores.setdefault(group, {}).setdefault(name, []).append(score)
     several = len(scores) > 2
     return [
@@ -153,18 +179,12 @@ def kind_of(trial: Trial, source: Source) -> str:
     return trial.name.rpartition("-")[0] if source.digest else trial.name
 
 
-def csv(source: Source, entrants: Sequence[Entrant], folder: Path) -> str:
+def csv(ran: Sequence[Ran]) -> str:
     """One row per run and entrant."""
     rows = [
-        {
-            "scenario": trial.name,
-            "seed": trial.seed,
-            "entrant": own.name,
-            **asdict(trials.score(trial, cell, folder)),
-        }
-        for trial in source.trials
-        for own in entrants
-        if experiments.is_finished(folder, cell := trials.cell(trial, own, folder))
+        {"scenario": own.trial.name, "seed": own.trial.seed, "entrant": name, **asdict(score)}
+        for own in ran
+        for name, score in own.scores.items()
     ]
     buffer = io.StringIO()
     pl.DataFrame(rows).write_csv(buffer, float_precision=6)
@@ -210,10 +230,11 @@ def _result(group: str, name: str, own: list[Score], policy: list[Score]) -> Res
 
 def _found(named: str, kind: str, folder: Path) -> Path:
     """The file that a policy was trained on: here, or in a folder above the policy's."""
-    for root in (Path(), *folder.resolve().parents, Path(__file__).resolve().parents[2]):
-        for path in (root / named, root / kind / named):
-            if path.is_file():
-                return path
+    near = [root / name for root in folder.resolve().parents for name in (named, f"{kind}/{named}")]
+    shipped = folders.here_or_above(f"{kind}/{named}") if not Path(named).is_absolute() else []
+    for path in (Path(named), Path(kind) / named, *near, *shipped):
+        if path.is_file():
+            return path
     raise AckademyError(
         f"{folder / folders.POLICY_FILE}: made.trained_on = {named!r}: allowed: a file here or in "
         f"{kind}; or give --distribution or --scenario"

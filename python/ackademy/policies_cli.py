@@ -7,16 +7,29 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from ackademy import batches, cards, engines, evaluate, folders, terminal, trials, zoo
+from ackademy import (
+    batches,
+    cards,
+    engines,
+    evaluate,
+    files,
+    folders,
+    lookup,
+    terminal,
+    trials,
+    zoo,
+)
+from ackademy.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
 from ackademy.cards import FixedSet
+from ackademy.console import Console
 from ackademy.errors import AckademyError
 from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
+from ackademy.files import write
 from ackademy.report import evaluation as report
 from ackademy.report.numbers import with_interval
-from ackademy.report.page import write
 from ackademy.toml_table import TomlTable
 
 RUNS, REPORTS = Path("runs"), Path("reports")
@@ -25,7 +38,7 @@ CARD_S = 20.0
 
 
 def eval_command(
-    policy: Annotated[str, typer.Argument(help="A policy's folder, or a controller.")],
+    policy: Annotated[str, typer.Argument(help="A policy, by folder or name, or a controller.")],
     scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
     flows: Annotated[
         str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")
@@ -35,24 +48,31 @@ def eval_command(
     ] = None,
     against: Annotated[
         str, typer.Option(help="Controllers or policies beside it, separated by commas.")
-    ] = "cubic,new_reno",
+    ] = "cubic,cubic_rfc9438,new_reno",
     param: Annotated[
         list[str] | None,
         typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Of each: draws, or seeds; 40, or a card's 4 by default."),
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Of each: draws, or seeds; 40, or a card's 4 by default."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the first; the others follow.")] = FIRST_SEED,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Of the first; the others follow.")
+    ] = FIRST_SEED,
     card: Annotated[
         bool, typer.Option("--card", help="Write card.toml and CARD.md of the fixed set instead.")
     ] = False,
     card_s: Annotated[
-        float, typer.Option(min=1.0, help="Seconds of each run of a new card.")
+        float,
+        typer.Option(min=1.0, callback=finite, help="Seconds of each run of a new card."),
     ] = CARD_S,
     html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
 ) -> None:
     """Try a frozen policy where it was trained, or elsewhere, beside other controllers.
@@ -69,8 +89,11 @@ def eval_command(
     console = Console()
     if scenario and distribution:
         raise AckademyError("eval: allowed: --scenario or --distribution, and not both")
-    folder = Path(policy)
+    if flows != "*" and not (scenario or card):
+        raise AckademyError("eval: --flows: allowed: with --scenario or --card")
+    folder = lookup.policy_folder(policy) or Path(policy)
     if card:
+        files.check_outputs([folder / cards.CARD, folder / cards.PAGE])
         fixed = _fixed_set(
             folder, scenario, flows, distribution, (tuple(range(1, 1 + (runs or 4))), card_s)
         )
@@ -78,32 +101,35 @@ def eval_command(
         console.print(f"card: {folder / cards.CARD}, {folder / cards.PAGE}", highlight=False)
         return
     runs = runs or 40
+    own = trials.entrant(policy, batches.settings(param, policy))
     if scenario:
         source = evaluate.of_scenario(scenario, seed, runs, flows)
     elif distribution:
         source = evaluate.of_distribution(distribution, seed, runs)
     else:
         source = evaluate.trained_on(folder, seed, runs)
-    own = trials.entrant(policy, batches.settings(param, policy))
     others = tuple(trials.entrant(word.strip()) for word in against.split(",") if word.strip())
     entrants = (own, *others)
     trials.names_differ(entrants)
+    named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-").replace("/", "-")
+    page = html or REPORTS / named
+    files.check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json")])
+    files.check_output_folder(out)
     cells = out / "eval"
     engine = engines.local(jobs or engines.core_count())
     batch = batches.run(evaluate.cells(source, entrants, cells), cells, engine, console, "runs")
-    found = evaluate.results(source, entrants, cells)
+    ran = evaluate.scored(source, entrants, cells)
+    found = evaluate.results(source, entrants, ran)
     for table in _tables(source, found, console):
         console.print(table)
     if evaluate.has_changed(folder, source):
         console.print(f"{source.origin} has changed since this policy was trained on it")
-    named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-")
-    page = html or REPORTS / named
     described = folder / folders.POLICY_FILE
     made = TomlTable.read(described).table("made").values if described.is_file() else {}
     curve = folder / "curve.csv"
     text = report.page(source, found, made, curve if curve.is_file() else None, batches.command())
     write(page, text)
-    write(page.with_suffix(".csv"), evaluate.csv(source, entrants, cells))
+    write(page.with_suffix(".csv"), evaluate.csv(ran))
     write(page.with_suffix(".json"), evaluate.as_json(source, entrants, found, batches.command()))
     numbers = f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}"
     console.print(numbers, highlight=False, soft_wrap=True)
@@ -112,7 +138,10 @@ def eval_command(
 
 
 def zoo_command(
-    folder: Annotated[Path, typer.Argument(help="Where policies lie.")] = Path("policies"),
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Where policies lie; here, above and the shipped ones by default."),
+    ] = None,
 ) -> None:
     """List the policies, with what their cards say, and fly each for two seconds.
 
@@ -122,10 +151,12 @@ def zoo_command(
         ackademy zoo
     """
     console = Console()
-    if not folder.is_dir():
+    if folder is not None and not folder.is_dir():
         raise AckademyError(f"{folder}: allowed: a folder with policies in it")
-    found = zoo.models(folder)
-    table = Table(title=f"policies in {folder}", title_justify="left", title_style="bold")
+    roots = [folder] if folder is not None else folders.here_or_above("policies")
+    found = [model for root in roots for model in zoo.models(root)]
+    title = f"policies in {', '.join(map(str, roots))}"
+    table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("name", no_wrap=True)
     for head in ("what it is", "trained by", "on its card's set"):
         table.add_column(head, overflow="fold")
@@ -133,7 +164,7 @@ def zoo_command(
     for model in found:
         size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
         what = (f"{model.controller}: {model.about}", f"sees {model.observes}", model.acts, size)
-        flies = "[red]no[/]" if model.fault else "[green]yes[/]"
+        flies = Text("no", "red") if model.fault else Text("yes", "green")
         told = "\n".join(part for part in what if part)
         table.add_row(model.name, told, model.trained, _headline(model), flies)
         table.add_section()

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers, distributions, entries, experiments
+from ackademy import _core, controllers, distributions, entries, experiments, lookup
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
 from ackademy.folders import POLICY_FILE
 from ackademy.metrics import jain_index
-from ackademy.run import Params
+from ackademy.runs import Params
 from ackademy.toml_table import TomlTable
 
+FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
+"""of a `policy.toml` that names a forest"""
 SHARE_FLOOR = 1e-3
 """a share below this counts as this in the utility, whose logarithm has no other end"""
 
@@ -98,10 +100,12 @@ def entrant(word: str, params: Params = {}) -> Entrant:  # noqa: B006  # a mappi
         ControllerError: if the word is a folder without a policy in it.
         ExperimentError: if its `policy.toml` cannot be read.
     """
-    folder = Path(word)
-    if folder.is_dir():
+    folder = None if "policy" in params else lookup.policy_folder(word)
+    if folder is not None:
         return Entrant(folder.resolve().name, *of_folder(folder, params))
     name = controllers.canonical(word)
+    if ":" not in word and name not in lookup.controllers():
+        raise lookup.unknown_controller(word)
     known = next((Path(str(value)).name for key, value in params.items() if key == "policy"), "")
     return Entrant(f"{name} {known}".rstrip(), name, tuple(params.items()))
 
@@ -120,7 +124,7 @@ def of_folder(
         raise ControllerError(f"{folder}: allowed: a folder with {POLICY_FILE}, or a controller")
     described = TomlTable.read(folder / POLICY_FILE)
     if "forest" in described.values:
-        name = described.string("forest")
+        name = described.only(*FOREST_KEYS).string("forest")
         if Path(name).name != name:
             raise described.error("forest", name, "the name of a file beside it")
         settings = {
@@ -174,7 +178,8 @@ def score(trial: Trial, own: Cell, folder: Path) -> Score:
     flows = experiments.read(folder, own, "summary")
     links = experiments.read(folder, own, "links")
     counters = experiments.read(folder, own, "counters")
-    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners)))
+    rows = flows["flow"].to_list()
+    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners, rows)))
     return score_of(flows, links, counters, trial.scenario.duration_s)
 
 

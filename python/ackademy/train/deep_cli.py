@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
+from ackademy import lookup
 from ackademy.batches import INTERRUPTED
+from ackademy.console import Console, task_label
 from ackademy.errors import TrainingError
 from ackademy.folders import check_policy_folder, here_or_above
 from ackademy.report.numbers import significant
@@ -132,6 +133,18 @@ class Asked:
     episodes: int | None
     quick: bool
 
+    def source(self) -> Path | None:
+        """The file of the scenario or distribution; `None` leaves the recipe's.
+
+        Raises:
+            TrainingError: if there is none.
+        """
+        if self.scenario is not None:
+            return lookup.find(self.scenario, "scenario", TrainingError)
+        if self.distribution is not None:
+            return lookup.find(self.distribution, "distribution", TrainingError)
+        return None
+
     def command(self, out: Path) -> str:
         """The command that makes the same policy."""
         options = {
@@ -212,7 +225,7 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
         ) from None
     recipe = deep.with_changes(
         deep_recipe.read(asked.recipe or recipe_file(asked.name), quick=asked.quick),
-        source=asked.scenario or asked.distribution,
+        source=asked.source(),
         learners=asked.learners,
         reward=asked.reward,
         seed=asked.seed,
@@ -247,7 +260,7 @@ def _bar(console: Console, name: str) -> Iterator[logbook.Progress]:
 
         yield line
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (task_label(), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task(f"{name}: episodes", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -13,7 +13,7 @@ from ackademy import _core, entries
 from ackademy.envs.opening import Source
 from ackademy.evaluate import FIRST_SEED
 from ackademy.metrics import jain_index
-from ackademy.run import measure, simulate
+from ackademy.runs import measure, simulate
 
 RIVALS = ("cubic", "new_reno")
 N_SEEDS = 24
@@ -76,7 +76,8 @@ def _run(
     governed = scenario.with_controller(cc, params, chosen)
     tables = simulate(governed, seed, 0.0)
     metrics = measure(tables)
-    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners)))
+    rows = metrics.flows["flow"].to_list()
+    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners, rows)))
     throughput = flows["throughput_mbps"].to_numpy()
     counters = tables.counters.filter(pl.col("name") == "fallbacks")
     return Judged(
