@@ -127,6 +127,7 @@ def _facts(reproduction: Reproduction) -> Mapping[str, str]:
     inside = [
         measured.estimates[metric].contains(value)
         for measured in run
+        if not measured.row.fitted
         for metric, value in measured.row.published.items()
     ]
     facts = {
@@ -134,7 +135,9 @@ def _facts(reproduction: Reproduction) -> Mapping[str, str]:
         "simulations": str(sum(measured.n_runs for measured in run)),
     }
     if inside:
-        facts["published numbers inside our 95 % interval"] = f"{sum(inside)} of {len(inside)}"
+        left_out = ", fitted rows left out" if any(m.row.fitted for m in run) else ""
+        label = f"published numbers inside our 95 % interval{left_out}"
+        facts[label] = f"{sum(inside)} of {len(inside)}"
     if reproduction.claims:
         holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
         facts["claims that hold"] = f"{holding} of {len(reproduction.claims)}"
@@ -301,7 +304,8 @@ def _table_row(measured: Measured, metrics: tuple[str, ...], colour: int) -> Mar
         _table_cell(metric, measured.row.published.get(metric), measured.estimates.get(metric))
         for metric in metrics
     ]
-    return element("tr", element("td", name, element("small", note)), join(cells))
+    fitted = element("small", measured.row.fitted) if measured.row.fitted else None
+    return element("tr", element("td", name, element("small", note), fitted), join(cells))
 
 
 def _table_cell(metric: str, published: float | None, ours: Interval | None) -> Markup:
