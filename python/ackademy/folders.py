@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from ackademy.errors import AckademyError
+from ackademy.files import check_output_folder
 
 POLICY_FILE = "policy.toml"
 """makes a folder a policy"""
@@ -35,8 +36,10 @@ def check_policy_folder(folder: Path) -> None:
     """Refuse to put a policy where something else is.
 
     Raises:
-        AckademyError: if the folder is there and holds no policy, or is named by dots alone.
+        AckademyError: if the folder is there and holds no policy, is named by dots alone, or
+            could not be made.
     """
+    check_output_folder(folder.parent)
     is_other = folder.exists() and not (folder / POLICY_FILE).is_file()
     if is_other or folder.name in ("", ".."):
         raise AckademyError(f"{folder}: allowed: a new folder, or a policy's, to be replaced")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
 import polars as pl
 
+from ackademy import _core
 from ackademy.errors import ExperimentError
 from ackademy.intervals import mean, variance
 from ackademy.metrics import FloatArray, jain_index
@@ -46,17 +46,18 @@ class RunTables:
     """all flows, `summary` of a cell"""
     links: pl.DataFrame
     counters: pl.DataFrame
-    chosen: str = "*"
-    """glob of the flows that the row is about"""
+    chosen: str | tuple[bool, ...] = "*"
+    """pattern of the flows that the row is about, or a switch per flow"""
 
-    def of(self, glob: str) -> pl.DataFrame:
-        """The flows that a glob names.
+    def of(self, glob: str | tuple[bool, ...]) -> pl.DataFrame:
+        """The flows that a pattern names, or those of the switches that are on.
 
         Raises:
-            ExperimentError: if it names none.
+            ExperimentError: if there is none.
         """
         names = self.flows["flow"].to_list()
-        found = self.flows.filter(pl.Series([fnmatchcase(name, glob) for name in names]))
+        own = [_core.fits(glob, name) for name in names] if isinstance(glob, str) else list(glob)
+        found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
         if found.is_empty():
             raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
         return found
@@ -171,6 +172,19 @@ def _ratio(names: str) -> Metric:
     return Metric(f"x({first}) / x({second})", "", about, statistic, extract=both)
 
 
+def _share() -> Metric:
+    def both(run: RunTables) -> FloatArray:
+        pair = [run.of(own)["throughput_mbps"].to_numpy().mean() for own in (run.chosen, "*")]
+        return np.array(pair, np.float64)
+
+    def statistic(samples: FloatArray) -> float:
+        ours, all_flows = samples.mean(axis=0)
+        return float(ours / all_flows) if all_flows else math.nan
+
+    about = "mean throughput of the row's flows over that of all flows"
+    return Metric("share", "", about, statistic, extract=both)
+
+
 def _utilisation(link: str = "") -> Metric:
     def used(run: RunTables) -> float:
         if not link:
@@ -214,7 +228,9 @@ def _counter(name: str) -> Metric:
 
 def _links(run: RunTables, glob: str) -> pl.DataFrame:
     names = run.links["link"].to_list()
-    found = run.links.filter(pl.Series([fnmatchcase(name, glob) for name in names]))
+    found = run.links.filter(
+        pl.Series([_core.fits(glob, name) for name in names], dtype=pl.Boolean)
+    )
     if found.is_empty():
         raise ExperimentError(f"link {glob!r}: allowed: {', '.join(names[:20])}")
     return found
@@ -235,6 +251,7 @@ JAIN_D = _jain(D, "Jain(d)", "delays")
 
 METRICS: Mapping[str, Metric] = {
     "throughput_mean_mbps": _mean_of("E(tp)", "Mb/s", "mean throughput", TP),
+    "throughput_share": _share(),
     "throughput_variance": Metric(
         "V(tp)", "(Mb/s)²", "variance of throughput", lambda s: variance(s[..., TP])
     ),

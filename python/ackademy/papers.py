@@ -24,6 +24,38 @@ from ackademy.toml_table import TomlTable, toml_value
 Origin = Literal["paper", "source", "derived", "proposed"]
 """paper: printed there; source: from code or notes; derived: follows from these; proposed: ours"""
 
+RUNS_MAX = 1_000_000
+KEYS = (
+    "kind",
+    "title",
+    "item",
+    "about",
+    "note",
+    "scenario",
+    "runs",
+    "sample_interval_ms",
+    "columns",
+    "published",
+    "scheme",
+    "group",
+    "assumption",
+    "claim",
+    "figure",
+)
+"""of a table's file"""
+PAPER_KEYS = ("title", "authors", "venue", "doi", "scheme", "assumption")
+SCHEME_KEYS = (
+    "controller",
+    "controllers",
+    "params",
+    "learns",
+    "like",
+    "missing",
+    "flows",
+    "deterministic",
+)
+GROUP_KEYS = ("set", "learner_params", "params", "scenario", "x", "deterministic")
+
 NOT_PRINTED = "-"
 """a published cell without a number"""
 
@@ -157,12 +189,18 @@ def load(name: str) -> Experiment:
         ExperimentError: if a file is missing or wrong; the message names file and field.
     """
     path = find(name)
-    item, common = TomlTable.read(path), TomlTable.read(path.parent / "paper.toml")
+    item = TomlTable.read(path).only(*KEYS)
+    common = TomlTable.read(path.parent / "paper.toml").only(*PAPER_KEYS)
+    for group in item.keys("group"):
+        item.table("group", group).only(*GROUP_KEYS)
     metrics = tuple(item.strings("columns"))
     for metric in metrics:
         metric_of(metric, f"{path}: columns")
     schemes = {
-        key: (common.table("scheme", key), item.table("scheme", key))
+        key: (
+            common.table("scheme", key).only(*SCHEME_KEYS),
+            item.table("scheme", key).only(*SCHEME_KEYS),
+        )
         for key in [*common.keys("scheme"), *item.keys("scheme")]
     }
     rows = tuple(_row(item, cells, metrics, schemes, path) for cells in item.lists("published"))
@@ -175,7 +213,7 @@ def load(name: str) -> Experiment:
         title=item.string("title"),
         about=item.string("about"),
         scenario=path.parent / item.string("scenario"),
-        runs=int(item.number("runs")),
+        runs=item.whole("runs", 1, RUNS_MAX),
         sample_interval_ms=item.number("sample_interval_ms"),
         metrics=metrics,
         rows=rows,
@@ -192,7 +230,7 @@ def read_paper(path: Path) -> Paper:
     Raises:
         ExperimentError: if it is missing or wrong.
     """
-    common = TomlTable.read(path.parent / "paper.toml")
+    common = TomlTable.read(path.parent / "paper.toml").only(*PAPER_KEYS)
     return Paper(**{key: common.string(key) for key in ("title", "authors", "venue", "doi")})
 
 
@@ -204,7 +242,7 @@ def parse_assumptions(table: TomlTable) -> list[Assumption]:
     """
     entries = []
     for entry in table.tables("assumption"):
-        origin = entry.string("origin")
+        origin = entry.only("origin", "text").string("origin")
         if origin not in get_args(Origin):
             raise entry.error("origin", origin, ", ".join(get_args(Origin)))
         entries.append(Assumption(cast("Origin", origin), entry.string("text")))
@@ -234,7 +272,9 @@ def _row(
     if missing:
         return Row(scheme, group, published, missing=missing)
     params = {
-        **(place.table("learner_params").values if settings.values.get("learns") else {}),
+        **(
+            place.table("learner_params").values if settings.switch("learns", default=False) else {}
+        ),
         **schemes[like][0].table("params").values,
         **place.table("params", like).values,
         **own.table("params").values,

@@ -20,10 +20,11 @@ from statistics import fmean
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
+from ackademy import files
+from ackademy.console import Console, task_label
 from ackademy.errors import AckademyError
 
 Peer: TypeAlias = Literal["ns-2", "ns-3"]
@@ -589,7 +590,7 @@ def _peer_runner(simulators: Simulators, peer: Peer) -> Ours:
 
 
 def _progress(console: Console) -> Progress:
-    label = TextColumn("{task.description}")
+    label = task_label()
     columns = (label, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True)
 
@@ -635,8 +636,7 @@ def write_json(rows: Sequence[Row], out: Path) -> None:
     content = [
         {"case": asdict(row.case), "runs": row.runs, "quantities": row.quantities} for row in rows
     ]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    files.write(out, json.dumps(content, indent=2) + "\n")
 
 
 def peers(
@@ -654,6 +654,7 @@ def peers(
         ackademy peers --runs 10 --out peers.json
     """
     console = Console()
+    files.check_output(out)
     try:
         rows = compare(cases(quick=quick), PEERS, runs, ours, console)
     except PeersError as error:

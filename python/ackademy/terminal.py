@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import polars as pl
-from rich.console import Console, Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from ackademy import experiments
 from ackademy.claims import Checked, claims_in_words
 from ackademy.comparison import COLUMNS, Standing
+from ackademy.console import Console, task_label
 from ackademy.kernel import KernelRun
 from ackademy.measures import metric_of
 from ackademy.papers import Assumption
@@ -49,7 +50,7 @@ def progress_bar(console: Console, label: str) -> Iterator[experiments.Progress]
     if not console.is_terminal:
         yield _lines(console, label)
         return
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # The time left is estimated from the last ten minutes: a cell may take one of them.
     with Progress(*columns, console=console, transient=True, speed_estimate_period=600.0) as bar:
         task = bar.add_task(label, total=None)

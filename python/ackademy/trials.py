@@ -21,6 +21,8 @@ from ackademy.metrics import jain_index
 from ackademy.runs import Params
 from ackademy.toml_table import TomlTable
 
+FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
+"""of a `policy.toml` that names a forest"""
 SHARE_FLOOR = 1e-3
 """a share below this counts as this in the utility, whose logarithm has no other end"""
 
@@ -122,7 +124,7 @@ def of_folder(
         raise ControllerError(f"{folder}: allowed: a folder with {POLICY_FILE}, or a controller")
     described = TomlTable.read(folder / POLICY_FILE)
     if "forest" in described.values:
-        name = described.string("forest")
+        name = described.only(*FOREST_KEYS).string("forest")
         if Path(name).name != name:
             raise described.error("forest", name, "the name of a file beside it")
         settings = {
@@ -176,7 +178,8 @@ def score(trial: Trial, own: Cell, folder: Path) -> Score:
     flows = experiments.read(folder, own, "summary")
     links = experiments.read(folder, own, "links")
     counters = experiments.read(folder, own, "counters")
-    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners)))
+    rows = flows["flow"].to_list()
+    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners, rows)))
     return score_of(flows, links, counters, trial.scenario.duration_s)
 
 

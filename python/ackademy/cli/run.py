@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from ackademy import schemes
+from ackademy.bounds import SAMPLE_MS_MAX, SEED_MAX, finite
 from ackademy.cli.options import (
     BackendName,
     Csv,
     Json,
     Overrides,
     Params,
+    check_exports,
     export,
     is_stdout,
     overrides,
@@ -38,9 +40,12 @@ def run_command(
     backend: BackendName = "sim",
     param: Params = None,
     settings: Overrides = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of every random choice.")] = 1,
     sample_ms: Annotated[
-        float, typer.Option(min=0.0, help="Between rows of the time series.")
+        float,
+        typer.Option(
+            min=0.0, max=SAMPLE_MS_MAX, callback=finite, help="Between rows of the time series."
+        ),
     ] = 0.0,
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
@@ -60,18 +65,20 @@ def run_command(
 
         ackademy run gap/random_loss --backend kernel --cc kernel:cubic
     """
-    from rich.console import Console
-
     from ackademy import batches, exports, runs, terminal
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, write
     from ackademy.report import comparison as report
-    from ackademy.report.page import write
 
     console = Console(stderr=is_stdout(json, csv))
+    check_exports(html, json, csv)
+    check_output_folder(parquet)
     given = batches.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
     parsed = runs.read_scenario(scenario, overrides=overrides(settings))
     if scheme is not None:
         parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
+    batches.warn_of_idle([parsed])
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:

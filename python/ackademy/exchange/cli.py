@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
-from ackademy import _core, lookup
+from ackademy import _core, files, lookup
+from ackademy.console import Console
 from ackademy.errors import ExchangeError
 from ackademy.exchange import policy_files
 from ackademy.exchange.policy_files import PILOT, POLICY, WEIGHTS, plain
@@ -40,18 +39,11 @@ def export_command(
         from ackademy.exchange import comparing, to_onnx
     except ImportError as error:
         raise ExchangeError(f"{error}: export --to {to} {EXTRA}") from None
+    files.check_output(out)
     opened = policy_files.open_policy(lookup.policy_folder(str(folder)) or folder)
     content = to_onnx.model_of(opened).SerializeToString(deterministic=True)
     apart = comparing.difference(content, opened.policy, str(folder))
-    scratch = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_bytes(content)
-        scratch.rename(out)
-    except OSError as error:
-        raise ExchangeError(f"cannot write {out}: {error.strerror or error}") from None
-    finally:
-        scratch.unlink(missing_ok=True)
+    files.write(out, content)
     _tell(out, apart, f"{len(content) / 1024:.0f} KiB")
 
 

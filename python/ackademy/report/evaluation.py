@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ackademy import files
 from ackademy.evaluate import COLUMNS, Result, Source
 from ackademy.intervals import Interval
 from ackademy.report.markup import Markup, element, join
@@ -160,7 +161,7 @@ def _plane(
 
 def _curve(path: Path) -> Markup | None:
     """The reward over the first number of a CSV file: what a trainer logs over its decisions."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = files.read_text(path, files.TABLE_BYTES_MAX).splitlines()
     names = lines[0].split(",") if lines else []
     rows = [line.split(",") for line in lines[1:]]
     try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 
 import numpy as np
 import polars as pl
 
-from ackademy import experiments
+from ackademy import _core, experiments
 from ackademy.claims import Checked, CheckedCase
 from ackademy.intervals import Interval
 from ackademy.measures import metric_of
@@ -359,7 +358,7 @@ def _strip(reproduction: Reproduction, measured: Measured, colour: int) -> Strip
 
 def _of_row(measured: Measured, series: pl.DataFrame) -> pl.DataFrame:
     """The time series of the row's flows."""
-    names = [name for name in series["flow"].unique() if fnmatchcase(name, measured.row.flows)]
+    names = [name for name in series["flow"].unique() if _core.fits(measured.row.flows, name)]
     return series.filter(pl.col("flow").is_in(names))
 
 

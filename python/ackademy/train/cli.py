@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ackademy import engines, lookup
 from ackademy.batches import INTERRUPTED
+from ackademy.console import Console
 from ackademy.errors import ScenarioError, TrainingError
 from ackademy.folders import here_or_above
 from ackademy.train import cubic_beta, deep_cli, lp_tcp, network

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
 from ackademy import lookup
 from ackademy.batches import INTERRUPTED
+from ackademy.console import Console, task_label
 from ackademy.errors import TrainingError
 from ackademy.folders import check_policy_folder, here_or_above
 from ackademy.report.numbers import significant
@@ -260,7 +260,7 @@ def _bar(console: Console, name: str) -> Iterator[logbook.Progress]:
 
         yield line
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (task_label(), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task(f"{name}: episodes", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -76,7 +76,8 @@ def _run(
     governed = scenario.with_controller(cc, params, chosen)
     tables = simulate(governed, seed, 0.0)
     metrics = measure(tables)
-    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners)))
+    rows = metrics.flows["flow"].to_list()
+    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners, rows)))
     throughput = flows["throughput_mbps"].to_numpy()
     counters = tables.counters.filter(pl.col("name") == "fallbacks")
     return Judged(

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from uuid import uuid4
 
-from ackademy import _core, experiments
+from ackademy import _core, experiments, files
 from ackademy.engines import Engine
 from ackademy.errors import TrainingError
 from ackademy.train import card, choosing, collecting, forest, scoring
@@ -110,21 +109,17 @@ def export(trained: Trained, out: Path, command: str) -> Path:
     """Write the policy's folder below `out` and return it.
 
     Raises:
-        TrainingError: if it cannot be written.
+        FileError: if it cannot be written.
     """
     folder = out / trained.recipe.recording.setup.folder
-    files = {
+    made = {
         "forest.safetensors": trained.forest,
         "f1.csv": scoring.to_csv(trained.scores).encode(),
         "policy.toml": card.policy(trained, command).encode(),
         "CARD.md": card.text(trained, command).encode(),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-    except OSError as error:
-        raise TrainingError(f"cannot write {folder}: {error.strerror or error}") from error
+    for name, content in made.items():
+        files.write(folder / name, content)
     return folder
 
 
@@ -135,7 +130,7 @@ def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage
     if not path.is_file():
         progress = stage(f"recording {recording.duration_s:g} s")
         progress(0, 1)
-        _keep(path, collecting.record(recording, scenarios).to_bytes())
+        files.write(path, collecting.record(recording, scenarios).to_bytes())
         progress(1, 1)
     return path
 
@@ -149,7 +144,7 @@ def _fitted(recipe: Recipe, sends: Sends, workshop: Workshop, folder: Path, stag
     if not path.is_file():
         progress = stage(f"fitting {growth.trees} trees to {len(y)} rows")
         arrays = forest.fit(x, y, growth, recording.seed, workshop.jobs, progress)
-        _keep(path, forest.to_bytes(arrays, METADATA))
+        files.write(path, forest.to_bytes(arrays, METADATA))
     return path
 
 
@@ -182,17 +177,6 @@ def scikit_learn_version() -> str:
         return version("scikit-learn")
     except PackageNotFoundError as error:
         raise TrainingError(forest.NOT_INSTALLED) from error
-
-
-def _keep(path: Path, content: bytes) -> None:
-    """Write all of the file or nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}-{uuid4().hex[:12]}")
-        scratch.write_bytes(content)
-        scratch.replace(path)
-    except OSError as error:
-        raise TrainingError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _hash(*parts: object) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ackademy import _core, experiments
+from ackademy import _core, experiments, files
 from ackademy.cells import Cell
 from ackademy.engines import Engine
 from ackademy.errors import TrainingError
@@ -117,7 +117,7 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     if th0.f1 == 0.0:
         raise TrainingError(f"{course.path}: F1 is 0: the forest finds none of the losses")
     scratch = work / "forest.safetensors"
-    _write(scratch, forest.to_bytes(arrays, METADATA))
+    files.write(scratch, forest.to_bytes(arrays, METADATA))
     tried = tuple(
         _try(course, scratch, threshold, work, engine)
         for threshold in sorted({*CANDIDATES, th0.threshold})
@@ -125,8 +125,8 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     metadata = {**METADATA, "threshold": f"{best(tried).threshold:g}"}
     content = forest.to_bytes(arrays, metadata)
     pupil = Pupil(course, content, sends.n_sends, sends.n_drops, th0, tried)
-    _write(out / "forest.safetensors", content)
-    _write(out / "CARD.md", _card(pupil, out).encode())
+    files.write(out / "forest.safetensors", content)
+    files.write(out / "CARD.md", _card(pupil, out).encode())
     return pupil
 
 
@@ -185,11 +185,3 @@ seeds 1 to {course.runs}. With these seeds, or seed {course.seed}, runs are not 
 | --- | --- | --- | --- | --- |
 {rows}
 """
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise TrainingError(f"cannot write {path}: {error.strerror or error}") from error
