@@ -22,6 +22,7 @@ pub mod record;
 pub mod release;
 pub mod status;
 mod table;
+mod timers;
 
 pub use agent::Agent;
 
