@@ -126,8 +126,8 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     metadata = {**METADATA, "threshold": f"{best(tried).threshold:g}"}
     content = forest.to_bytes(arrays, metadata)
     pupil = Pupil(course, content, sends.n_sends, sends.n_drops, th0, tried)
-    files = {"forest.safetensors": content, "CARD.md": _card(pupil, out).encode()}
-    policy_files.write_folder(out, files, force=True)
+    left = {"forest.safetensors": content, "CARD.md": _card(pupil, out).encode()}
+    policy_files.write_folder(out, left, force=True)
     return pupil
 
 
