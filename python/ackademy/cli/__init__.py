@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Try a policy on links that it was not trained for.",
     ),
     "zoo": ("ackademy.policies_cli:zoo_command", "List the policies and fly each."),
+    "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
     "export": ("ackademy.exchange.cli:export_command", "Write a policy as an ONNX model."),
     "import": ("ackademy.exchange.cli:import_command", "Make a policy of an ONNX model."),
 }
