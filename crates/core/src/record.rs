@@ -21,7 +21,7 @@ pub struct FlowRow {
     pub sent_bytes: u64,
     /// Packets sent again.
     pub retransmitted_packets: u64,
-    /// Data packets that did not survive the network.
+    /// Data packets that did not survive the network; copies that links made are not counted.
     pub dropped_packets: u64,
     /// Of these, dropped by queues.
     pub queue_drops: u64,

@@ -378,6 +378,7 @@ fn check(scenario: &Scenario, outcome: &Outcome) {
         assert!(carried <= link.delivered_bytes, "flows got {carried} bytes over {link:?}");
     }
     for flow in &outcome.flows {
+        assert!(flow.dropped_packets <= flow.sent_packets, "{flow:?}");
         assert_eq!(flow.dropped_packets, flow.queue_drops + flow.random_losses);
         assert!(flow.retransmitted_packets <= flow.sent_packets, "{flow:?}");
         assert!(flow.goodput_bytes <= flow.delivered_bytes, "{flow:?}");

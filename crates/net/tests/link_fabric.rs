@@ -383,7 +383,7 @@ proptest! {
         prop_assert_eq!(flow.sent_packets, packets.len() as u64);
         prop_assert_eq!(flow.received_packets, received.len() as u64);
         prop_assert_eq!(flow.received_bytes, received.iter().sum::<u64>());
-        let ended = flow.received_packets + flow.queue_drops + flow.random_losses;
+        let ended = flow.received_packets + flow.queue_drops + flow.random_losses + flow.copies_lost;
         prop_assert_eq!(flow.sent_packets + flow.copies, ended);
     }
 }

@@ -85,6 +85,27 @@ struct Arrived {
 /// A path's place in the list of all paths' links.
 #[derive(Clone, Copy, Debug)]
 struct Path {
+    /// Of these, dropped by queues or lost on the wire.
+    copies_lost: u64,
+}
+
+impl Arrived {
+    /// Something was delivered in order, which ends a stall.
+    fn deliver(&mut self, now: Time, bytes: u64) {
+        self.delivered_bytes += bytes;
+        self.stall_max = self.stall_max.max(now.since(self.progress));
+        self.progress = now;
+    }
+
+    /// Books a drop by a queue; the loss of a copy is not a loss of what was sent.
+    fn drop_in_queue(&mut self, packet: &Packet) {
+        let is_data = u64::from(packet.kind != Kind::Ack);
+        if packet.copy {
+            self.copies_lost += is_data;
+        } else {
+            self.queue_drops += is_data;
+        }
+    }
     start: u32,
     hops: u32,
 }
@@ -329,7 +350,7 @@ impl Sim {
         let is_data = u64::from(packet.kind != Kind::Ack);
         match offer {
             Offer::Dropped => {
-                arrived.queue_drops += is_data;
+                arrived.drop_in_queue(packet);
                 log_drop(&mut self.drop_log, packet);
             }
             Offer::Lost => arrived.random_losses += is_data,
@@ -337,6 +358,7 @@ impl Sim {
             Offer::Arrives { at, loose, twice } => {
                 packet.hop += 1;
                 arrived.copies += is_data * u64::from(twice);
+            Offer::Lost if packet.copy => arrived.copies_lost += is_data,
                 for _ in 0..=u8::from(twice) {
                     if loose {
                         self.put_loose(at, *packet);
@@ -350,6 +372,7 @@ impl Sim {
         }
     }
 
+                    packet.copy = true;
     #[inline]
     fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet) {
         self.order += 1;
@@ -384,10 +407,8 @@ impl Sim {
 
     fn account_drops(&mut self) {
         for packet in self.dropped.drain(..) {
-            if packet.kind != Kind::Ack {
-                self.flows[packet.flow as usize].arrived.queue_drops += 1;
-                log_drop(&mut self.drop_log, &packet);
-            }
+            self.flows[packet.flow as usize].arrived.drop_in_queue(&packet);
+            log_drop(&mut self.drop_log, &packet);
         }
     }
 
@@ -430,5 +451,6 @@ fn log_drop(log: &mut Option<Vec<(u32, u32)>>, packet: &Packet) {
     }
 }
 
+        && !packet.copy
 #[cfg(test)]
 mod tests;

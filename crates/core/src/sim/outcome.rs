@@ -28,7 +28,8 @@ impl Sim {
         for (missing, flow) in missing.iter_mut().zip(&self.flows) {
             let arrived = &flow.arrived;
             let made = flow.sender.stats().sent_packets + arrived.datagrams + arrived.copies;
-            let ended = arrived.packets + arrived.queue_drops + arrived.random_losses;
+            let lost = arrived.queue_drops + arrived.random_losses + arrived.copies_lost;
+            let ended = arrived.packets + lost;
             *missing = made as i64 - ended as i64;
         }
         let pipes = self.links.iter().flat_map(|link| &link.pipe).map(|in_pipe| &in_pipe.packet);
