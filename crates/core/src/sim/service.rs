@@ -2,13 +2,16 @@
 //!
 //! Rates are fluid and exact: what a rate carries in a time is counted in bits times nanoseconds per
 //! second, an integer, and what the rounding of an end to whole nanoseconds leaves over is credited
-//! to the next packet, so that a busy link neither drifts nor finishes early. A trace serves in
-//! mahimahi's way, 1504 bytes at a time (`mahimahi/src/frontend/link_queue.cc`).
+//! to the next packet, so that a busy link neither drifts nor finishes early. A packet takes the
+//! fraction of a nanosecond along ([`Exact`]), and an idle link starts it that much earlier, so that
+//! a chain of links has no rounding of its own either. A trace serves in mahimahi's way, 1504 bytes
+//! at a time, of which each packet takes 4 more than its own (`mahimahi/src/frontend/link_queue.cc`,
+//! behind a tunnel device).
 use std::fmt;
 use std::sync::Arc;
 
 use super::steps::{Redraws, Steps, StepsError};
-use super::trace::{OPPORTUNITY, Trace};
+use super::trace::{OPPORTUNITY, PACKET, Trace};
 use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -69,7 +72,7 @@ enum Source {
     Random(Redraws),
 }
 
-/// Serves at instants, [`OPPORTUNITY`] bytes each.
+/// Serves at instants, [`OPPORTUNITY`] bytes each, tunnel headers included.
 #[derive(Clone, Debug)]
 struct Discrete {
     trace: Arc<Trace>,
@@ -109,8 +112,9 @@ impl Service {
         Ok(if high.0 == 0 { Self::constant(high) } else { Self::fluid(Source::Random(draws)) })
     }
 
-    /// Serves at the delivery opportunities of a trace. Several small packets share one, a packet
-    /// larger than what is left of one continues in the next, and what nobody uses is lost.
+    /// Serves at the delivery opportunities of a trace. A full packet and its tunnel header fill one;
+    /// several small packets share one, a packet larger than what is left of one continues in the
+    /// next, and what nobody uses is lost.
     pub fn trace(trace: Arc<Trace>) -> Self {
         let start = Discrete { trace, base: 0, next: 0, now: Time(0), left: 0 };
         Self { server: Server::Discrete(start), outages: Outages::default(), finished: Time(0) }
@@ -154,7 +158,7 @@ impl Service {
             Server::Fluid(fluid) => fluid.source.work(from, to),
             Server::Discrete(discrete) => {
                 let count = count_before(&discrete.trace, to) - count_before(&discrete.trace, from);
-                count * u128::from(OPPORTUNITY.0) * u128::from(NANO_BITS)
+                count * u128::from(PACKET.0) * u128::from(NANO_BITS)
             }
         };
         if from >= to {
@@ -328,7 +332,7 @@ impl Discrete {
             self.left = 0;
             self.seek(start);
         }
-        let mut need = u64::from(size);
+        let mut need = on_tunnel(size);
         while need > self.left {
             need -= self.left;
             if !self.advance(outages) {
@@ -425,6 +429,13 @@ mod tests {
     use super::*;
 
     const SECOND: Span = Span::from_millis(1000);
+
+/// Bytes that a packet takes of opportunities: larger ones travel in pieces with a header each, so
+/// that no size passes faster than [`PACKET`].
+fn on_tunnel(size: u32) -> u64 {
+    let size = u64::from(size);
+    size + (OPPORTUNITY.0 - PACKET.0) * size.div_ceil(PACKET.0)
+}
 
     fn at(millis: u64) -> Time {
         Time(millis * NANOS_PER_MILLI)
