@@ -33,6 +33,7 @@ impl Sim {
             counts.buffered_bytes += size;
         }
         if arrival.ack_now {
+            ack.early = packet.early;
             self.forward(&mut ack, self.now);
         } else {
             self.set_wake(packet.flow);
@@ -48,7 +49,7 @@ impl Sim {
         if connection.app.may_finish() {
             self.finish_transfer(self.flows[ack.flow as usize].connection);
         }
-        self.pump(ack.flow);
+        self.pump(ack.flow, ack.early);
     }
 
     fn finish_transfer(&mut self, index: u32) {
@@ -78,8 +79,9 @@ impl Sim {
         }
     }
 
-    /// Sends what may be sent, and sets the flow's next wake-up.
-    fn pump(&mut self, index: u32) {
+    /// Sends what may be sent, and sets the flow's next wake-up. What an ACK lets out leaves as much
+    /// before this nanosecond as the ACK came.
+    fn pump(&mut self, index: u32, early: u16) {
         loop {
             let flow = &mut self.flows[index as usize];
             let connection = &mut self.connections[flow.connection as usize];
@@ -92,6 +94,7 @@ impl Sim {
                 kind: Kind::Data,
                 ect: flow.sender.ecn_capable(),
                 again: out.again,
+                early,
                 seq: out.seq,
                 transmission: flow.transmissions,
                 sent_at: self.now,

@@ -24,6 +24,7 @@ use traffic::App;
 mod build;
 pub mod delay;
 mod ends;
+pub mod exact;
 pub mod link;
 pub mod loss;
 mod outcome;
