@@ -76,16 +76,15 @@ struct Arrived {
     rtt_at_delivery_count: u64,
     queue_drops: u64,
     random_losses: u64,
+    /// When something was last delivered in order, or the application began to send.
+    progress: Time,
+    /// Longest time without.
+    stall_max: Span,
     /// Sent by a source without a sender.
     datagrams: u64,
     datagram_bytes: u64,
     /// Copies that links made of its packets.
     copies: u64,
-}
-
-/// A path's place in the list of all paths' links.
-#[derive(Clone, Copy, Debug)]
-struct Path {
     /// Of these, dropped by queues or lost on the wire.
     copies_lost: u64,
 }
@@ -107,6 +106,11 @@ impl Arrived {
             self.queue_drops += is_data;
         }
     }
+}
+
+/// A path's place in the list of all paths' links.
+#[derive(Clone, Copy, Debug)]
+struct Path {
     start: u32,
     hops: u32,
 }
@@ -292,7 +296,7 @@ impl Sim {
                     let arrived = &mut self.flows[packet.flow as usize].arrived;
                     arrived.packets += 1;
                     if !packet.again {
-                        arrived.delivered_bytes += u64::from(packet.size);
+                        arrived.deliver(self.now, u64::from(packet.size));
                     }
                     arrived.owd_sum += u128::from(self.now.since(packet.sent_at).0);
                 }
@@ -354,12 +358,12 @@ impl Sim {
                 arrived.drop_in_queue(packet);
                 log_drop(&mut self.drop_log, packet);
             }
+            Offer::Lost if packet.copy => arrived.copies_lost += is_data,
             Offer::Lost => arrived.random_losses += is_data,
             Offer::Held { .. } => {}
             Offer::Arrives { at, loose, twice } => {
                 packet.hop += 1;
                 arrived.copies += is_data * u64::from(twice);
-            Offer::Lost if packet.copy => arrived.copies_lost += is_data,
                 for _ in 0..=u8::from(twice) {
                     if loose {
                         self.put_loose(at, *packet);
@@ -368,12 +372,12 @@ impl Sim {
                     }
                     // A receiver knows segments again by their numbers, datagrams by this.
                     packet.again |= packet.kind == Kind::Datagram;
+                    packet.copy = true;
                 }
             }
         }
     }
 
-                    packet.copy = true;
     #[inline]
     fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet) {
         self.order += 1;
@@ -447,11 +451,11 @@ impl Sim {
 fn log_drop(log: &mut Option<Vec<(u32, u32)>>, packet: &Packet) {
     if let Some(log) = log
         && packet.kind == Kind::Data
+        && !packet.copy
     {
         log.push((packet.flow, packet.transmission));
     }
 }
 
-        && !packet.copy
 #[cfg(test)]
 mod tests;
