@@ -11,12 +11,10 @@ import pytest
 from rich.console import Console
 
 from ackademy import drawn_peers, peers
-from ackademy.drawn_peers import QUANTITIES, SCHEMES, Compared, Interval, Recorded, Tolerance
+from ackademy.drawn_peers import SCHEMES, Interval, Recorded, Tolerance
 from ackademy.peers import Case, Flow, PeerResult, PeersError, Simulators
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD = ROOT / "tests/files/drawn_peers.json"
-"""written by `ackademy peers --random 16 --seed 1 --record tests/files/drawn_peers.json`"""
 
 
 class FakeSimulators(Simulators):
@@ -50,8 +48,10 @@ def test_points_are_bounded_in_what_they_cost_and_vary_in_everything() -> None:
     points = drawn_peers.draw(100, 3)
     for point in points:
         packets = point.rate_bps * point.duration_s / (8 * point.wire_bytes)
-        assert packets <= drawn_peers.PACKETS_MAX and 10.0 <= point.duration_s <= 100.0
-        assert point.buffer >= 4 and 0.0 <= point.loss <= 1e-2
+        assert packets <= drawn_peers.PACKETS_MAX
+        assert 10.0 <= point.duration_s <= 100.0
+        assert point.buffer >= 4
+        assert 0.0 <= point.loss <= 1e-2
     assert {point.flows for point in points} == {1, 2, 4}
     assert 20 <= sum(point.loss > 0.0 for point in points) <= 50
     assert len({(point.rate_bps, point.rtt_s, point.buffer) for point in points}) == 100
@@ -98,7 +98,8 @@ def test_a_damaged_record_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "runs.json").write_text("{", encoding="utf-8")
     with pytest.raises(PeersError) as caught:
         Recorded(tmp_path / "runs.json", FakeSimulators())
-    assert "runs.json" in str(caught.value) and "\n" not in str(caught.value)
+    assert "runs.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_what_lies_outside_is_listed_with_its_point(tmp_path: Path) -> None:
@@ -123,18 +124,6 @@ def test_what_lies_outside_is_listed_with_its_point(tmp_path: Path) -> None:
     assert json.loads(out.read_text(encoding="utf-8"))["seed"] == 1
     (case, scheme, spans, inside) = next(drawn_peers.read_record(out))
     assert (case, scheme) == (rows[0].case, rows[0].scheme)
-    assert spans == rows[0].intervals and inside["p"] and not inside["throughput, Mb/s"]
-
-
-def test_ours_agrees_with_the_peers_on_as_many_drawn_points_as_when_they_were_recorded() -> None:
-    now, then = dict.fromkeys(QUANTITIES, 0), dict.fromkeys(QUANTITIES, 0)
-    lost = []
-    for case, scheme, spans, inside in drawn_peers.read_record(RECORD):
-        row = Compared(case, scheme, spans, drawn_peers.mean_of_ours(case, peers.ours))
-        for quantity in QUANTITIES:
-            now[quantity] += row.inside(quantity)
-            then[quantity] += inside[quantity]
-            if inside[quantity] and not row.inside(quantity):
-                lost.append((scheme, drawn_peers.describe(case), quantity, row.ours[quantity]))
-    assert sum(then.values()) > 100
-    assert all(now[quantity] >= then[quantity] for quantity in QUANTITIES), lost
+    assert spans == rows[0].intervals
+    assert inside["p"]
+    assert not inside["throughput, Mb/s"]

@@ -2,7 +2,7 @@
 
 A point is a rate, a round trip, a buffer, a random loss and a number of flows. Every scheme runs on
 every point in each simulator that has it. Ours agrees in a quantity if it lies in the peers'
-interval, widened by a stated tolerance. docs/peers.md says what is drawn and how intervals are made.
+interval, widened by a stated tolerance (docs/peers.md).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from random import Random
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from rich.console import Console
 from rich.table import Table
 
-from ackademy import peers
+from ackademy import files, peers
+from ackademy.console import Console
 from ackademy.peers import Case, Peer, PeerResult, PeersError, Simulators
 
 Quantity: TypeAlias = Literal["throughput, Mb/s", "queue wait, ms", "p"]
@@ -193,10 +193,7 @@ class Recorded:
         return (self.simulators.root / "peers" / name).read_text(encoding="utf-8")
 
     def _write(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(self.path.name + ".part")
-        beside.write_text(json.dumps({"runs": self.runs}, indent=1) + "\n", encoding="utf-8")
-        beside.replace(self.path)
+        files.write(self.path, json.dumps({"runs": self.runs}, indent=1) + "\n")
 
 
 def _kept(result: PeerResult) -> dict[str, float]:
@@ -292,8 +289,7 @@ def write_record(rows: Sequence[Compared], seed: int, out: Path) -> None:
             for row in rows
         ],
     }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    files.write(out, json.dumps(content, indent=1) + "\n")
 
 
 def read_record(path: Path) -> Iterator[tuple[Case, str, dict[str, Interval], dict[str, bool]]]:

@@ -6,10 +6,13 @@ What is measured over repeated runs (means, variances, intervals) is in `interva
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -86,6 +89,20 @@ def loss_ratio(dropped: FloatArray, sent: FloatArray) -> FloatArray:
         Shape (n_flows,); in [0, 1]; 0.0 for a flow that sent nothing.
     """
     return _ratio(np.asarray(dropped, np.float64), sent, empty=0.0)
+
+
+def pooled_loss(flows: pl.DataFrame) -> float:
+    """Part of the packets of all flows together that the network dropped: "loss" in every table.
+
+    Args:
+        flows: columns `dropped_packets` and `sent_packets`, a row per flow.
+
+    Returns:
+        In [0, 1]; 0.0 where nothing was sent. A flow that sends little weighs little; the mean of
+        the flows' own ratios, Kong's p, is another number.
+    """
+    sent = float(flows["sent_packets"].sum())
+    return float(flows["dropped_packets"].sum()) / sent if sent else 0.0
 
 
 def m_e(throughput_mbps: FloatArray, delay_ms: FloatArray) -> FloatArray:

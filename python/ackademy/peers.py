@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
+from ackademy.console import Console, task_label
 from ackademy.errors import AckademyError
 
 Peer: TypeAlias = Literal["ns-2", "ns-3"]
@@ -624,6 +624,5 @@ def _peer_runner(simulators: Simulators, peer: Peer) -> Ours:
 
 def progress(console: Console) -> Progress:
     """A bar that is gone when it is done."""
-    label = TextColumn("{task.description}")
-    columns = (label, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from ackademy import drawn_peers
+from ackademy import drawn_peers, files
+from ackademy.console import Console
 from ackademy.peers import PEERS, ROWS, PeersError, Row, cases, compare, ours
 
 
@@ -56,8 +56,7 @@ def write_json(rows: Sequence[Row], out: Path) -> None:
     content = [
         {"case": asdict(row.case), "runs": row.runs, "quantities": row.quantities} for row in rows
     ]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    files.write(out, json.dumps(content, indent=2) + "\n")
 
 
 def peers(
@@ -85,6 +84,7 @@ def peers(
     """
     console = Console()
     try:
+        files.check_output(record if random and record is not None else out)
         if random:
             drawn_peers.report(random, seed, record, console)
             return

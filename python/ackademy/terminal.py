@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import polars as pl
-from rich.console import Console, Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from ackademy import experiments
 from ackademy.claims import Checked, claims_in_words
 from ackademy.comparison import COLUMNS, Standing
+from ackademy.console import Console, task_label
 from ackademy.kernel import KernelRun
 from ackademy.measures import metric_of
-from ackademy.papers import Assumption
+from ackademy.papers import Assumption, Row
 from ackademy.report.kernel_notes import notes
 from ackademy.report.numbers import NONE, counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 FLOWS_MAX = 40
 """rows of a run's table of flows"""
+FITTED_WIDTH = 18
+"""characters, so that the remark below a scheme takes the two lines that its numbers take anyway"""
 FLOW_COLUMNS = {
     "throughput_mbps": "throughput\nMb/s",
     "goodput_mbps": "goodput\nMb/s",
@@ -55,7 +59,7 @@ def progress_bar(console: Console, label: str) -> Iterator[experiments.Progress]
     if not console.is_terminal:
         yield _lines(console, label)
         return
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # The time left is estimated from the last ten minutes: a cell may take one of them.
     with Progress(*columns, console=console, transient=True, speed_estimate_period=600.0) as bar:
         task = bar.add_task(label, total=None)
@@ -231,12 +235,20 @@ def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
             table.add_section()
         group = measured.row.group
         table.add_row(
-            measured.row.scheme,
+            _scheme(measured.row),
             group,
             "published\nours\ndifference",
             *(_cell(measured, metric) for metric in metrics),
         )
     return table
+
+
+def _scheme(row: Row) -> Text:
+    """The scheme's name, and below it how its settings were fitted."""
+    text = Text(row.scheme)
+    for line in textwrap.wrap(row.fitted, FITTED_WIDTH):
+        text.append(f"\n{line}", style="dim")
+    return text
 
 
 def _cell(measured: Measured, metric: str) -> Text:

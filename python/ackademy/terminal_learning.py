@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from ackademy.console import Console
 from ackademy.kinds.cubic_beta import MEASURES, BetaFindings, Outcome, estimate, group_of
 from ackademy.report.numbers import NONE, significant, with_interval
 from ackademy.terminal import assumptions_table, claims_table, fitting, headed_table

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ackademy.bounds import RUNS_MAX
+from ackademy.cli import completion
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
@@ -21,15 +23,24 @@ from ackademy.cli.options import (
 from ackademy.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ackademy import kinds
+    from ackademy.console import Console
 
 
 def reproduce_command(
-    name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER[/ITEM]")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="As in `ackademy list`.",
+            metavar="PAPER[/ITEM]",
+            autocompletion=completion.experiments,
+        ),
+    ],
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Simulations per row; the paper's number by default.")
+        int | None,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Simulations per row; the paper's number by default."
+        ),
     ] = None,
     jobs: Jobs = None,
     engine: Engine = "local",
@@ -52,13 +63,14 @@ def reproduce_command(
 
         ackademy reproduce kong2018/table6 --engine ray --address auto
     """
-    from rich.console import Console
-
     from ackademy import batches, kinds, terminal
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, write
     from ackademy.report import index as index_report
-    from ackademy.report.page import write
 
     console = Console()
+    check_output_folder(out)
+    check_output_folder(reports)
     studies = kinds.load_all(name)
     paper = _paper(studies[0])
     folder = out / paper
@@ -83,9 +95,16 @@ def reproduce_command(
 
 def report_command(
     names: Annotated[
-        list[str] | None, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM...")
+        list[str] | None,
+        typer.Argument(
+            help="As in `ackademy list`.",
+            metavar="PAPER/ITEM...",
+            autocompletion=completion.experiments,
+        ),
     ] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Simulations per row.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=RUNS_MAX, help="Simulations per row.")
+    ] = None,
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
 ) -> None:
@@ -96,9 +115,8 @@ def report_command(
 
         ackademy report kong2018/table5 kong2018/table4
     """
-    from rich.console import Console
-
     from ackademy import kinds, papers
+    from ackademy.console import Console
 
     console = Console()
     written = 0
@@ -124,7 +142,7 @@ def _paper(study: kinds.Study) -> str:
 def _write_reports(
     study: kinds.Study, findings: kinds.Findings, folder: Path, console: Console
 ) -> None:
-    from ackademy.report.page import write
+    from ackademy.files import write
 
     stem = folder / study.name.replace("/", "-")
     table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")

@@ -71,7 +71,7 @@ pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
     let mut plan = Plan::new(network, options.seed, options.family)?;
     check_kernel_controllers(&plan)?;
     if options.client == Client::Iperf3 {
-        iperf3::check()?;
+        iperf3::check("--client iperf3")?;
     }
     allow_files();
     let mut hosts = Hosts::new(&plan)?;
@@ -169,10 +169,17 @@ fn agent(
         pins: None,
         interval: interval(plan, options),
         slots: slots as u32,
+        paced: governed().any(|flow| may_pace(flow)),
         ..kernel::Options::default()
     };
     let governors = Governors::new(&plan.flows, options.seed, Arc::clone(closed));
     Agent::start(&served, Box::new(governors)).map(Some)
+}
+
+/// Whether the controller of a flow may set a rate.
+fn may_pace(flow: &Flow) -> bool {
+    let known = controllers::find(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
+    known.is_none_or(|(spec, governor)| kernel::may_pace(spec, governor))
 }
 
 /// Between the samples of a flow: one interval for all, so that of the controller that needs most.

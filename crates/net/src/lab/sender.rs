@@ -12,7 +12,6 @@ use ackademy::rng::Seed;
 use ackademy::scenario::TrafficSpec;
 use ackademy::sim::traffic::App;
 use ackademy::units::{Bytes, Span, Time};
-use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -107,14 +106,6 @@ impl Sender {
         self.socket = Socket::None;
         self.app.supply.unsent = 0;
         self.failure.get_or_insert_with(|| format!("flow {:?}: {error}", flow.plan.name));
-    }
-
-    /// Closing is then the end: nothing goes on in a network that is no longer there.
-    pub(super) fn reset_on_close(&self) {
-        if let Socket::Connecting(stream) | Socket::Open(stream) = &self.socket {
-            let now = libc::linger { l_onoff: 1, l_linger: 0 };
-            let _ = setsockopt(stream, sockopt::Linger, &now);
-        }
     }
 
     /// Reads what the kernel measured; `in_order` has arrived.
