@@ -67,7 +67,9 @@ class Episodes:
 
     Each has up to `agents` learning flows, in the order of the scenario's entries; an agent without
     a flow is never due. Every array stays the same object and is written in place, while the other
-    threads of Python go on: read it between calls only.
+    threads of Python go on: read it between calls only. While another thread is in a call,
+    `reset`, `step`, `tables` and the arrays are refused with a RuntimeError; an array that was
+    fetched before is not protected.
     """
 
     def __new__(

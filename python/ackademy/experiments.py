@@ -9,8 +9,10 @@ Call it below `if __name__ == "__main__":`, as every program that starts process
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,8 @@ _readable: set[Path] = set()
 
 Progress = Callable[[int, int], None]
 """Called with the number of cells done and their total, first before any is run."""
+SCRATCH_S = 3600.0
+"""age from which an unfinished folder is one that a killed command left"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
     done = len(folders) - len(todo)
     failures: list[Failure] = []
     scratch = folder / f".unfinished-{uuid.uuid4().hex[:12]}"
+    _remove_old_scratch(folder)
     progress(done, len(folders))
     outcomes = kernel_last(engine)([cell for _, cell in todo])
     try:
@@ -208,6 +213,14 @@ def _read(path: Path) -> pl.DataFrame | str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _remove_old_scratch(folder: Path) -> None:
+    """Remove what killed commands left: a cell is written within moments, not within an hour."""
+    for path in folder.glob(".unfinished-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > SCRATCH_S:
+                shutil.rmtree(path)
 
 
 def _store(path: Path, files: Files, scratch: Path) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ackademy import batches, distributions, engines, generalise, lookup, trials
 from ackademy.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX
+from ackademy.cli import completion
 from ackademy.console import Console
 from ackademy.errors import AckademyError
 from ackademy.files import check_output_folder, check_outputs, write
@@ -33,7 +34,12 @@ RUNS, REPORTS = Path("runs"), Path("reports")
 
 def generalise_command(
     policy: Annotated[
-        str, typer.Argument(help="A policy, by folder or name, or a controller.", metavar="POLICY")
+        str,
+        typer.Argument(
+            help="A policy, by folder or name, or a controller.",
+            metavar="POLICY",
+            autocompletion=completion.policies,
+        ),
     ] = "",
     cc: Annotated[str, typer.Option(help="The controller, instead of POLICY.")] = "",
     param: Annotated[

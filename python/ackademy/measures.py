@@ -15,8 +15,8 @@ import polars as pl
 
 from ackademy import _core
 from ackademy.errors import ExperimentError
-from ackademy.intervals import mean, variance
-from ackademy.metrics import FloatArray, jain_index
+from ackademy.intervals import Interval, jackknife_interval, mean, t_interval, variance
+from ackademy.metrics import FloatArray, jain_index, pooled_loss
 from ackademy.metrics import m_e as figure_of_merit
 
 COLUMNS = (
@@ -79,7 +79,19 @@ class Metric:
     """of what `extract` gives, one more axis, runs, in front"""
     is_mean: bool = False
     """a plain mean over runs and flows: Student's interval holds"""
+    is_positive: bool = False
+    """above 0 by nature: its interval is one of the logarithm"""
     extract: Callable[[RunTables], FloatArray] = per_flow
+
+    def estimate(self, samples: FloatArray) -> Interval:
+        """The number with its 95 % interval: Student's of a mean, else the jackknife's.
+
+        Args:
+            samples: what `extract` gives of each run, shape (n_runs, ...), n_runs >= 1.
+        """
+        if self.is_mean:
+            return t_interval(np.array([self.statistic(run[None]) for run in samples]))
+        return jackknife_interval(samples, self.statistic, positive=self.is_positive)
 
 
 def metric_of(name: str, where: str = "") -> Metric:
@@ -116,6 +128,7 @@ def _spread(metric: Metric) -> Metric:
         metric.unit,
         f"variance over runs of {metric.about}",
         variance,
+        is_positive=True,
         extract=metric.extract,
     )
 
@@ -143,6 +156,7 @@ def _interval_span(metric: Metric) -> Metric:
         metric.unit,
         f"width of the interval that holds 95 % of the runs' {metric.about}",
         lambda samples: 2.0 * NORMAL_95 * math.sqrt(variance(samples)),
+        is_positive=True,
         extract=metric.extract,
     )
 
@@ -169,7 +183,8 @@ def _ratio(names: str) -> Metric:
         return float(ours / other) if other else math.nan
 
     about = f"mean throughput of {first} over that of {second}"
-    return Metric(f"x({first}) / x({second})", "", about, statistic, extract=both)
+    label = f"x({first}) / x({second})"
+    return Metric(label, "", about, statistic, is_positive=True, extract=both)
 
 
 def _share() -> Metric:
@@ -226,6 +241,11 @@ def _counter(name: str) -> Metric:
     return _per_run(name, "", f"the controller's counter {name}, mean over flows", counted)
 
 
+def _longest_stall(run: RunTables) -> float:
+    longest = run.of(run.chosen)["stall_max_ms"].drop_nans().max()
+    return float(longest) if isinstance(longest, float) else math.nan
+
+
 def _links(run: RunTables, glob: str) -> pl.DataFrame:
     names = run.links["link"].to_list()
     found = run.links.filter(
@@ -234,6 +254,10 @@ def _links(run: RunTables, glob: str) -> pl.DataFrame:
     if found.is_empty():
         raise ExperimentError(f"link {glob!r}: allowed: {', '.join(names[:20])}")
     return found
+
+
+def _pooled(run: RunTables) -> float:
+    return pooled_loss(run.of(run.chosen))
 
 
 def _merit(samples: FloatArray) -> float:
@@ -253,7 +277,11 @@ METRICS: Mapping[str, Metric] = {
     "throughput_mean_mbps": _mean_of("E(tp)", "Mb/s", "mean throughput", TP),
     "throughput_share": _share(),
     "throughput_variance": Metric(
-        "V(tp)", "(Mb/s)²", "variance of throughput", lambda s: variance(s[..., TP])
+        "V(tp)",
+        "(Mb/s)²",
+        "variance of throughput",
+        lambda s: variance(s[..., TP]),
+        is_positive=True,
     ),
     "throughput_sum_mbps": Metric(
         "Σ tp",
@@ -264,7 +292,9 @@ METRICS: Mapping[str, Metric] = {
     ),
     "goodput_mean_mbps": _mean_of("goodput", "Mb/s", "mean goodput", GOODPUT),
     "delay_mean_ms": _mean_of("E(d)", "ms", "mean of RTT − RTT_min", D),
-    "delay_variance": Metric("V(d)", "ms²", "variance of delay", lambda s: variance(s[..., D])),
+    "delay_variance": Metric(
+        "V(d)", "ms²", "variance of delay", lambda s: variance(s[..., D]), is_positive=True
+    ),
     "delay_p50_ms": Metric(
         "d p50",
         "ms",
@@ -280,9 +310,12 @@ METRICS: Mapping[str, Metric] = {
         is_mean=True,
     ),
     "owd_mean_ms": _mean_of("one-way delay", "ms", "mean time from sender to receiver", OWD),
-    "loss_ratio": _mean_of("p", "", "packets dropped over packets sent", P),
+    "loss_ratio": _mean_of("p", "", "packets dropped over packets sent of a flow, mean", P),
+    "loss": _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled),
     "m_e": Metric("M_e", "", "ln E(tp) − 0.1 ln E(d)", _merit),
-    "power": Metric("power", "Mb/s per s", "mean throughput over mean RTT", _power),
+    "power": Metric(
+        "power", "Mb/s per s", "mean throughput over mean RTT", _power, is_positive=True
+    ),
     "rtt_mean_ms": Metric(
         "RTT", "ms", "mean round-trip time", lambda s: mean(s[..., D] + s[..., BASE]), is_mean=True
     ),
@@ -297,6 +330,12 @@ METRICS: Mapping[str, Metric] = {
     "jain_delay": JAIN_D,
     "jain_delay_variance": _spread(JAIN_D),
     "utilisation": _utilisation(),
+    "stall_max_ms": _per_run(
+        "longest stall",
+        "ms",
+        "longest time in which a flow of the row with something to send delivered nothing in order",
+        _longest_stall,
+    ),
 }
 """Metrics of a row's flows, by the name that experiment files use."""
 

@@ -53,8 +53,9 @@ SCHEME_KEYS = (
     "missing",
     "flows",
     "deterministic",
+    "fitted",
 )
-GROUP_KEYS = ("set", "learner_params", "params", "scenario", "x", "deterministic")
+GROUP_KEYS = ("set", "learner_params", "params", "scenario", "x", "deterministic", "fitted")
 
 NOT_PRINTED = "-"
 """a published cell without a number"""
@@ -92,6 +93,9 @@ class Row:
     """why one run is all there is; empty if runs differ"""
     missing: str = ""
     """why the row cannot be run; empty if it can"""
+    fitted: str = ""
+    """how its settings were chosen by the published numbers, so that agreement says nothing; empty
+    if they were not"""
 
     @property
     def name(self) -> RowName:
@@ -294,6 +298,7 @@ def _row(
         scenario=path.parent / elsewhere if elsewhere else None,
         x=place.any_number("x") if "x" in place.values else None,
         deterministic=settings.string("deterministic", place.string("deterministic", "")),
+        fitted=settings.string("fitted", place.string("fitted", "")),
     )
 
 

@@ -24,6 +24,7 @@ from ackademy import (
 )
 from ackademy.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
 from ackademy.cards import FixedSet
+from ackademy.cli import completion
 from ackademy.console import Console
 from ackademy.errors import AckademyError
 from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
@@ -38,7 +39,12 @@ CARD_S = 20.0
 
 
 def eval_command(
-    policy: Annotated[str, typer.Argument(help="A policy, by folder or name, or a controller.")],
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A policy, by folder or name, or a controller.", autocompletion=completion.policies
+        ),
+    ],
     scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
     flows: Annotated[
         str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from ackademy.comparison import COLUMNS, Standing
 from ackademy.console import Console, task_label
 from ackademy.kernel import KernelRun
 from ackademy.measures import metric_of
-from ackademy.papers import Assumption
+from ackademy.papers import Assumption, Row
 from ackademy.report.kernel_notes import notes
 from ackademy.report.numbers import NONE, counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
@@ -32,15 +33,23 @@ if TYPE_CHECKING:
 
 FLOWS_MAX = 40
 """rows of a run's table of flows"""
+FITTED_WIDTH = 18
+"""characters, so that the remark below a scheme takes the two lines that its numbers take anyway"""
 FLOW_COLUMNS = {
     "throughput_mbps": "throughput\nMb/s",
     "goodput_mbps": "goodput\nMb/s",
     "delay_ms": "delay\nms",
     "owd_ms": "one-way\nms",
     "loss_ratio": "loss",
+    "stall_max_ms": "longest\nstall ms",
     "m_e": "M_e",
 }
-LINK_COLUMNS = {"utilisation": "utilisation", "wait_ms": "wait\nms", "loss_ratio": "loss"}
+LINK_COLUMNS = {
+    "utilisation": "utilisation",
+    "goodput_share": "goodput /\ncapacity",
+    "wait_ms": "wait\nms",
+    "loss_ratio": "loss",
+}
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}
 
 
@@ -226,12 +235,20 @@ def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
             table.add_section()
         group = measured.row.group
         table.add_row(
-            measured.row.scheme,
+            _scheme(measured.row),
             group,
             "published\nours\ndifference",
             *(_cell(measured, metric) for metric in metrics),
         )
     return table
+
+
+def _scheme(row: Row) -> Text:
+    """The scheme's name, and below it how its settings were fitted."""
+    text = Text(row.scheme)
+    for line in textwrap.wrap(row.fitted, FITTED_WIDTH):
+        text.append(f"\n{line}", style="dim")
+    return text
 
 
 def _cell(measured: Measured, metric: str) -> Text:

@@ -17,7 +17,7 @@ from ackademy import _core, controllers, distributions, entries, experiments, lo
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
 from ackademy.folders import POLICY_FILE
-from ackademy.metrics import jain_index
+from ackademy.metrics import jain_index, pooled_loss
 from ackademy.runs import Params
 from ackademy.toml_table import TomlTable
 
@@ -195,14 +195,13 @@ def score_of(
     delays = flows.select("delay_ms", "base_rtt_ms").drop_nans()
     delay = _mean(delays["delay_ms"])
     ratio = _mean(1.0 + delays["delay_ms"] / delays["base_rtt_ms"])
-    sent = float(flows["sent_packets"].sum())
     fell = (pl.col("name") == "fallbacks") & pl.col("flow").is_in(flows["flow"].implode())
     return Score(
         throughput_mbps=throughput,
         share=share,
         delay_ms=delay,
         rtt_ratio=ratio,
-        loss_ratio=float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
+        loss_ratio=pooled_loss(flows),
         jain=jain_index(flows["throughput_mbps"].to_numpy()) if flows.height else math.nan,
         fallbacks=int(counters.filter(fell)["value"].sum()),
         utility=utility(share, ratio),

@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the JSON Schema of scenario files.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
-    "peers": ("ackademy.peers:peers", "Set the simulator beside ns-2 and ns-3."),
+    "peers": ("ackademy.peers_cli:peers", "Set the simulator beside ns-2 and ns-3."),
     "draw": ("ackademy.distributions:draw_command", "Draw scenarios from a distribution."),
     "train": ("ackademy.train.cli:app", "Train learned controllers."),
     "eval": (
@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Try a policy on links that it was not trained for.",
     ),
     "zoo": ("ackademy.policies_cli:zoo_command", "List the policies and fly each."),
+    "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
     "export": ("ackademy.exchange.cli:export_command", "Write a policy as an ONNX model."),
     "import": ("ackademy.exchange.cli:import_command", "Make a policy of an ONNX model."),
 }

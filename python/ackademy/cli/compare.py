@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackademy.bounds import RUNS_MAX
+from ackademy.cli import completion
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
@@ -40,17 +41,26 @@ SAMPLE_MS = 200.0
 def compare_command(
     scenarios: Annotated[
         list[str] | None,
-        typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO..."),
+        typer.Argument(
+            help="Scenarios, by file or name.",
+            metavar="SCENARIO...",
+            autocompletion=completion.scenarios,
+        ),
     ] = None,
     cc: Annotated[
         str,
         typer.Option(
             help="Schemes separated by commas: controllers, NAME:SETTING=VALUE,SETTING=VALUE, "
-            "policies, file.py:Class, kernel:NAME; the files' own by default."
+            "policies, file.py:Class, kernel:NAME; the files' own by default.",
+            autocompletion=completion.controllers,
         ),
     ] = "",
     suite: Annotated[
-        str, typer.Option(help="A league instead: every scheme and network of a suite.")
+        str,
+        typer.Option(
+            help="A league instead: every scheme and network of a suite.",
+            autocompletion=completion.suites,
+        ),
     ] = "",
     only: Annotated[
         str | None, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")

@@ -9,15 +9,24 @@ import typer
 
 from ackademy import controllers
 from ackademy.bounds import RUNS_MAX, finite
+from ackademy.cli import completion
 from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder
 
 
 def gap_command(
     scenarios: Annotated[
-        list[str], typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO...")
+        list[str],
+        typer.Argument(
+            help="Scenarios, by file or name.",
+            metavar="SCENARIO...",
+            autocompletion=completion.scenarios,
+        ),
     ],
     cc: Annotated[
-        str, typer.Option(help="Controllers, separated by commas.")
+        str,
+        typer.Option(
+            help="Controllers, separated by commas.", autocompletion=completion.controllers
+        ),
     ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
     param: Params = None,
     baselines: Annotated[

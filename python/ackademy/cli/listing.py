@@ -9,6 +9,7 @@ import typer
 
 from ackademy import _core, controllers, files, lookup
 from ackademy.bounds import SEED_MAX, finite
+from ackademy.cli import completion
 from ackademy.errors import ControllerError, FileError
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "policy", "suite")
 
 def list_command(
     controller: Annotated[
-        str | None, typer.Argument(help="Show the settings of this controller.")
+        str | None,
+        typer.Argument(
+            help="Show the settings of this controller.", autocompletion=completion.one_controller
+        ),
     ] = None,
 ) -> None:
     """List controllers, scenarios and papers, or the settings of one controller.

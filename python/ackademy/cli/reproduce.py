@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackademy.bounds import RUNS_MAX
+from ackademy.cli import completion
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
 
 
 def reproduce_command(
-    name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER[/ITEM]")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="As in `ackademy list`.",
+            metavar="PAPER[/ITEM]",
+            autocompletion=completion.experiments,
+        ),
+    ],
     runs: Annotated[
         int | None,
         typer.Option(
@@ -87,7 +95,12 @@ def reproduce_command(
 
 def report_command(
     names: Annotated[
-        list[str] | None, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM...")
+        list[str] | None,
+        typer.Argument(
+            help="As in `ackademy list`.",
+            metavar="PAPER/ITEM...",
+            autocompletion=completion.experiments,
+        ),
     ] = None,
     runs: Annotated[
         int | None, typer.Option(min=1, max=RUNS_MAX, help="Simulations per row.")

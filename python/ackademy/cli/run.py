@@ -9,6 +9,7 @@ import typer
 
 from ackademy import schemes
 from ackademy.bounds import SAMPLE_MS_MAX, SEED_MAX, finite
+from ackademy.cli import completion
 from ackademy.cli.options import (
     BackendName,
     Csv,
@@ -28,13 +29,19 @@ SAMPLES_PER_RUN = 2000
 
 def run_command(
     scenario: Annotated[
-        str, typer.Argument(help="A scenario, by file or name.", metavar="SCENARIO")
+        str,
+        typer.Argument(
+            help="A scenario, by file or name.",
+            metavar="SCENARIO",
+            autocompletion=completion.scenarios,
+        ),
     ],
     cc: Annotated[
         str | None,
         typer.Option(
             help="Controller of every flow: a name from `list`, NAME:SETTING=VALUE, a policy, "
-            "file.py:Class, or kernel:NAME."
+            "file.py:Class, or kernel:NAME.",
+            autocompletion=completion.controllers,
         ),
     ] = None,
     backend: BackendName = "sim",

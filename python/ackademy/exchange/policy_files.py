@@ -173,13 +173,18 @@ def read_file(path: Path, bytes_max: int) -> bytes:
     return files.read_bytes(path, bytes_max, ExchangeError)
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a policy's folder, whole or not at all; a policy that is there is replaced.
+def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool = False) -> None:
+    """Write a policy's folder, whole or not at all.
+
+    Args:
+        folder: of the policy.
+        files: contents by name.
+        force: replace a policy that is there.
 
     Raises:
-        AckademyError: if it cannot be written, or is a folder of something else.
+        AckademyError: if it cannot be written, or holds something else.
     """
-    check_policy_folder(folder)
+    check_policy_folder(folder, force=force)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -63,6 +63,11 @@ class Recipe:
     layers: tuple[Layer, ...]
     config: Config
 
+    @property
+    def policy_about(self) -> str:
+        """What the policy is, in a line: the recipe says how it learns, the source on what."""
+        return f"{self.about}, trained on {self.source.stem}"
+
     def pilot_text(self) -> str:
         """The five tables as TOML."""
         return tables_text(self.pilot)

@@ -16,6 +16,7 @@ from pathlib import Path
 from ackademy import _core, experiments, files
 from ackademy.engines import Engine
 from ackademy.errors import TrainingError
+from ackademy.exchange import policy_files
 from ackademy.train import card, choosing, collecting, forest, scoring
 from ackademy.train.choosing import Tried
 from ackademy.train.collecting import Recording, Sends
@@ -105,22 +106,19 @@ def to_bytes(arrays: Arrays, threshold: float) -> bytes:
     return forest.to_bytes(arrays, METADATA | {"threshold": f"{threshold:g}"})
 
 
-def export(trained: Trained, out: Path, command: str) -> Path:
-    """Write the policy's folder below `out` and return it.
+def export(trained: Trained, folder: Path, command: str) -> None:
+    """Write the policy's folder, whole or not at all; a policy that is there is replaced.
 
     Raises:
-        FileError: if it cannot be written.
+        AckademyError: if it cannot be written.
     """
-    folder = out / trained.recipe.recording.setup.folder
-    made = {
+    files = {
         "forest.safetensors": trained.forest,
         "f1.csv": scoring.to_csv(trained.scores).encode(),
         "policy.toml": card.policy(trained, command).encode(),
         "CARD.md": card.text(trained, command).encode(),
     }
-    for name, content in made.items():
-        files.write(folder / name, content)
-    return folder
+    policy_files.write_folder(folder, files, force=True)
 
 
 def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage) -> Path:

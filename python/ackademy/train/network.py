@@ -20,6 +20,7 @@ from ackademy import _core, experiments, files
 from ackademy.cells import Cell
 from ackademy.engines import Engine
 from ackademy.errors import TrainingError
+from ackademy.exchange import policy_files
 from ackademy.experiments import quiet
 from ackademy.measures import RunTables, metric_of
 from ackademy.runs import read_text
@@ -88,7 +89,7 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
 
     Args:
         course: what to train on.
-        out: the policy's folder.
+        out: the policy's folder; a policy that is there is replaced.
         work: where simulations are kept.
         engine: where they run.
         jobs: processes that fit trees; changes no byte.
@@ -125,8 +126,8 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     metadata = {**METADATA, "threshold": f"{best(tried).threshold:g}"}
     content = forest.to_bytes(arrays, metadata)
     pupil = Pupil(course, content, sends.n_sends, sends.n_drops, th0, tried)
-    files.write(out / "forest.safetensors", content)
-    files.write(out / "CARD.md", _card(pupil, out).encode())
+    left = {"forest.safetensors": content, "CARD.md": _card(pupil, out).encode()}
+    policy_files.write_folder(out, left, force=True)
     return pupil
 
 
