@@ -373,12 +373,12 @@ fn check(scenario: &Scenario, outcome: &Outcome) {
             link.queue_drops + link.random_losses + link.delivered_packets + link.queued_packets,
             "{link:?}"
         );
-        // Rounding to whole nanoseconds may end one byte's transmission early.
-        assert!(link.delivered_bytes <= link.capacity_bytes + 1, "{link:?}");
+        assert!(link.delivered_bytes <= link.capacity_bytes, "{link:?}");
         assert!(carried <= link.delivered_bytes, "flows got {carried} bytes over {link:?}");
     }
     for flow in &outcome.flows {
         assert_eq!(flow.dropped_packets, flow.queue_drops + flow.random_losses);
+        assert!(flow.dropped_packets <= flow.sent_packets, "{flow:?}");
         assert!(flow.retransmitted_packets <= flow.sent_packets, "{flow:?}");
         assert!(flow.goodput_bytes <= flow.delivered_bytes, "{flow:?}");
         let largest = flow.mss_bytes.max(40); // a SYN may be larger than a packet
