@@ -38,6 +38,7 @@ system: ## what ackademyd and its tests need of the system: clang, libelf, zlib;
 
 ackademyd: system ## the daemon, emulator and lab: one static program
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --package ackademy-net --target $(HOST)
+	cp crates/net/THIRD-PARTY-LICENSES.txt $(dir $(ACKADEMYD))
 	@echo $(ACKADEMYD)
 
 build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")

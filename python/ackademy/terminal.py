@@ -48,9 +48,15 @@ FLOW_COLUMNS = {
     "delay_ms": "delay\nms",
     "owd_ms": "one-way\nms",
     "loss_ratio": "loss",
+    "stall_max_ms": "longest\nstall ms",
     "m_e": "M_e",
 }
-LINK_COLUMNS = {"utilisation": "utilisation", "wait_ms": "wait\nms", "loss_ratio": "loss"}
+LINK_COLUMNS = {
+    "utilisation": "utilisation",
+    "goodput_share": "goodput /\ncapacity",
+    "wait_ms": "wait\nms",
+    "loss_ratio": "loss",
+}
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}
 
 

@@ -89,9 +89,12 @@ def run_page(run: Run, command: str) -> str:
             "loss_ratio": "loss",
             "m_e": "M_e",
             "timeouts": "time-outs",
+            "stall_max_ms": "longest stall ms",
         }
     )
-    links = measured.links.rename({"loss_ratio": "loss", "wait_ms": "wait ms"})
+    links = measured.links.rename(
+        {"loss_ratio": "loss", "wait_ms": "wait ms", "goodput_share": "goodput / capacity"}
+    )
     hidden = flows.height - ROWS_MAX
     more = f"The first {ROWS_MAX}; {hidden} more are in the tables (--parquet)."
     times = completion_times(run, run.scenario.duration_s)
