@@ -38,6 +38,7 @@ system: ## what ackademyd and its tests need of the system: clang, libelf, zlib;
 
 ackademyd: system ## the daemon, emulator and lab: one static program
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --package ackademy-net --target $(HOST)
+	cp crates/net/THIRD-PARTY-LICENSES.txt $(dir $(ACKADEMYD))
 	@echo $(ACKADEMYD)
 
 build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")
@@ -46,7 +47,7 @@ build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS
 	@echo "build 2/2: done; source .venv/bin/activate, then ackademy --help"
 
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
-	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
+	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS) --assumptions
 
 test: test-rust test-python ## all tests
 

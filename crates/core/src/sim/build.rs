@@ -209,8 +209,7 @@ fn flow(
     let selective = config.recovery == crate::control::Recovery::Sack;
     let receiver =
         Receiver::new(config.ack_every, config.ack_delay, config.ack.0 as u32, selective);
-    let receiver =
-        if selective && config.handshake { receiver.acknowledge_first() } else { receiver };
+    let receiver = if config.handshake { receiver.acknowledge_first() } else { receiver };
     Flow {
         connection,
         id,
