@@ -22,6 +22,7 @@ impl Sim {
     pub fn new<E>(network: &Network, seed: Seed, build: &mut Builder<E>) -> Result<Self, E> {
         let every = network.sample_interval;
         let plans = network.links.iter().enumerate();
+        let flows = network.connections.iter().map(|plan| plan.subflows.len()).sum();
         let mut sim = Self {
             now: Time(0),
             end: network.duration,
@@ -31,8 +32,8 @@ impl Sim {
             paths: Vec::new(),
             link_names: network.links.iter().map(|plan| plan.name.clone()).collect(),
             passes: Vec::new(),
-            flows: Vec::new(),
-            connections: Vec::new(),
+            flows: Vec::with_capacity(flows),
+            connections: Vec::with_capacity(network.connections.len()),
             loose: Vec::new(),
             loose_free: Vec::new(),
             dropped: Vec::new(),
