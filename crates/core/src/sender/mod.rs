@@ -111,11 +111,32 @@ pub struct Governor<'a> {
 }
 
 impl Governor<'_> {
-    /// Whether a controller that gates lets the packet go, and what it allows from then on.
-    fn ask(&mut self, send: &Send, packet: u64) -> (bool, Allowed) {
-        let verdict = self.coupled.on_send(self.id, send);
-        (verdict == Verdict::Send, Allowed::read(self, packet))
+    /// Whether `packet` may leave: a controller that gates is asked, and `allowed` becomes what it
+    /// allows from then on.
+    fn lets_go(&mut self, packet: &Departure, allowed: &mut Allowed) -> bool {
+        let send = Send {
+            now: packet.now,
+            size: Bytes(packet.size),
+            inflight: packet.inflight,
+            retransmission: u64::from(packet.again),
+            order: packet.order,
+        };
+        let verdict = self.coupled.on_send(self.id, &send);
+        *allowed = Allowed::read(self, packet.full_size);
+        verdict == Verdict::Send
     }
+}
+
+/// A packet that would leave now.
+struct Departure {
+    now: Time,
+    size: u64,
+    /// Of a full packet.
+    full_size: u64,
+    inflight: Bytes,
+    again: bool,
+    /// Its place among the packets not cumulatively acknowledged, from 1.
+    order: u64,
 }
 
 /// The controller's latest word, bounded to what a sender can obey.

@@ -1,8 +1,10 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
 //! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
-use super::{Allowed, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits};
-use crate::control::{Ack, Loss, LossKind, Send};
+use super::{
+    Allowed, Departure, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits,
+};
+use crate::control::{Ack, Loss, LossKind};
 use crate::delivery_rate::DeliveryRate;
 use crate::rtt::RttEstimator;
 use crate::scenario::{EcnSpec, SenderConfig};
@@ -182,11 +184,8 @@ impl SackSender {
             return None;
         }
         if self.gates {
-            let seq = match rescue {
-                Some(_) => self.board.rescued(),
-                None => self.board.next_to_leave(),
-            };
-            if !self.passes_gate(now, (seq, size), again.is_some(), governor) {
+            let departure = self.departure(now, size, (again.is_some(), rescue.is_some()));
+            if !governor.lets_go(&departure, &mut self.allowed) {
                 // It is the controller, not the application, that limits what is in flight.
                 self.blocked_at = self.board.nxt();
                 self.release = Time(0);
@@ -226,23 +225,11 @@ impl SackSender {
         inflight == 0 || inflight + size <= self.allowed.cwnd
     }
 
-    fn passes_gate(
-        &mut self,
-        now: Time,
-        (seq, size): (u64, u64),
-        again: bool,
-        governor: &mut Governor,
-    ) -> bool {
-        let send = Send {
-            now,
-            size: Bytes(size),
-            inflight: self.inflight(),
-            retransmission: u64::from(again),
-            order: seq - self.board.una() + 1,
-        };
-        let passes;
-        (passes, self.allowed) = governor.ask(&send, self.packet);
-        passes
+    fn departure(&self, now: Time, size: u64, (again, rescue): (bool, bool)) -> Departure {
+        let seq = if rescue { self.board.rescued() } else { self.board.next_to_leave() };
+        let order = seq - self.board.una() + 1;
+        let inflight = self.inflight();
+        Departure { now, size, full_size: self.packet, inflight, again, order }
     }
 
     /// RFC 5681 section 4.1.
