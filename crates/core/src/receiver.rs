@@ -17,8 +17,10 @@ pub struct Receiver {
     /// Segments that started the two blocks reported before the newest (RFC 2018 section 4).
     recent: [u64; SACK_BLOCKS - 1],
     pending: u32,
-    /// Send time to echo: of the earliest segment not yet acknowledged (RFC 7323 section 4.3).
+    /// Send time to echo, `TS.Recent` (RFC 7323 section 4.3).
     echo: Time,
+    /// The cumulative acknowledgement sent last, `Last.ACK.sent`.
+    acknowledged: u64,
     ce_bytes: u32,
     /// When a delayed acknowledgement falls due.
     deadline: Time,
@@ -50,6 +52,7 @@ impl Receiver {
             recent: [u64::MAX; SACK_BLOCKS - 1],
             pending: 0,
             echo: Time(0),
+            acknowledged: 0,
             ce_bytes: 0,
             deadline: Time::NEVER,
         }
@@ -77,9 +80,7 @@ impl Receiver {
 
     /// A data packet arrived; if it is to be acknowledged now, `ack` becomes the acknowledgement.
     pub fn on_data(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
-        if self.pending == 0 {
-            self.echo = packet.sent_at;
-        }
+        self.note_timestamp(packet);
         if packet.ce {
             self.ce_bytes = self.ce_bytes.saturating_add(packet.size);
         }
@@ -97,9 +98,6 @@ impl Receiver {
         let ack_now =
             !in_order || filled_gap || packet.ce || first || self.pending >= self.ack_every;
         if ack_now {
-            if !in_order {
-                self.echo = packet.sent_at;
-            }
             self.acknowledge((packet.flow, packet.seq), duplicate, ack);
         } else if self.deadline == Time::NEVER {
             self.deadline = now + self.ack_delay;
@@ -112,6 +110,20 @@ impl Receiver {
         let mut ack = Packet::default();
         self.acknowledge((flow, u64::MAX), false, &mut ack);
         ack
+    }
+
+    /// RFC 7323 section 4.3: the echo is of the segment that begins where the last acknowledgement
+    /// ended, so of the earliest of those that one acknowledgement covers, and not of one beyond a gap.
+    /// Without SACK as ns-2's sink: of a segment out of order at once.
+    fn note_timestamp(&mut self, packet: &Packet) {
+        let echoes = if self.selective {
+            packet.seq == self.acknowledged
+        } else {
+            self.pending == 0 || packet.seq != self.next
+        };
+        if echoes {
+            self.echo = packet.sent_at;
+        }
     }
 
     fn advance(&mut self) {
@@ -168,6 +180,7 @@ impl Receiver {
             self.report(trigger, ack);
         }
         self.pending = 0;
+        self.acknowledged = self.next;
         self.ce_bytes = 0;
         self.deadline = Time::NEVER;
     }
@@ -248,6 +261,25 @@ mod tests {
         assert_eq!((ack.seq, ack.sack[0], ack.sack[1]), (1, (4, 1), (1, 1)));
         let ack = arrive(&mut receiver, 3).ack.unwrap();
         assert_eq!((ack.sack[0], ack.sack[1]), ((1, 2), (4, 1)));
+    }
+
+    /// RFC 7323 section 4.3, cases A to C.
+    #[test]
+    fn the_echo_is_of_the_earliest_segment_in_order_that_an_acknowledgement_covers() {
+        let mut receiver = receiver(2);
+        let mut echo = |seq: u64, millis: u64| {
+            let mut ack = Packet::default();
+            let sent_at = Time(0) + Span::from_millis(millis);
+            let packet = Packet { seq, sent_at, ..Packet::default() };
+            let now = receiver.on_data(sent_at, &packet, &mut ack).ack_now;
+            now.then_some(ack.sent_at.0 / 1_000_000)
+        };
+        assert_eq!((echo(0, 1), echo(1, 2)), (None, Some(1)), "of two, the first");
+        assert_eq!(echo(3, 4), Some(1), "beyond a gap, still that");
+        assert_eq!(echo(4, 5), Some(1));
+        assert_eq!(echo(2, 9), Some(9), "of what fills the gap");
+        assert_eq!(echo(1, 11), Some(9), "of what came before, no more");
+        assert_eq!((echo(5, 12), echo(6, 13)), (None, Some(12)));
     }
 
     #[test]

@@ -301,7 +301,7 @@ impl SackSender {
     ) {
         let una_before = self.board.una();
         let inflight_before = self.board.inflight();
-        let delivered = self.board.on_ack(ack);
+        let delivered = self.board.on_ack(ack, self.credible(now, ack));
         let advanced = self.board.una() > una_before;
         if delivered.bytes > 0 {
             self.rate.on_delivered(now, delivered.bytes);
@@ -337,6 +337,13 @@ impl SackSender {
         }
     }
 
+    /// When a retransmission left at the latest if this acknowledgement is its own and not an earlier
+    /// copy's: it echoes no older timestamp and takes no less than the smallest round trip (RFC 8985
+    /// section 6.2 step 2).
+    fn credible(&self, now: Time, ack: &Packet) -> Time {
+        ack.sent_at.min(Time(now.0.saturating_sub(self.rtt.min_rtt().0)))
+    }
+
     /// Round trip, delivery rate, RACK; returns the sample and the largest of the batch.
     fn take_samples(&mut self, now: Time, delivered: &Delivered) -> (Span, Span) {
         let mut sample = (Span::ZERO, Span::ZERO);
@@ -354,12 +361,9 @@ impl SackSender {
             Rate(0) => self.delivery_rate,
             rate => rate,
         };
-        // RFC 8985 section 6.2 step 2: a round trip below the minimum after a retransmission is
-        // the original's acknowledgement.
-        let round_trip = now.since(newest_sent);
-        if !delivered.newest_again || round_trip >= min_rtt {
-            self.rack.rtt = round_trip;
-            self.rack.newest = self.rack.newest.max(delivered.newest);
+        if let Some(newest) = delivered.certain {
+            self.rack.rtt = now.since(newest.0);
+            self.rack.newest = self.rack.newest.max(newest);
         }
         self.reordering_seen |= delivered.reordered;
         sample

@@ -35,8 +35,9 @@ pub struct Delivered {
     pub newest: (Time, u64),
     /// Its state at sending.
     pub sent: SentState,
-    /// Whether it was sent more than once.
-    pub newest_again: bool,
+    /// As `newest`, without retransmissions whose delivery may be an earlier copy's (RFC 8985
+    /// section 6.2 step 2).
+    pub certain: Option<(Time, u64)>,
     /// Send time of the packet sent last among those sent once; `Time::NEVER` if none.
     pub timed: Time,
     /// Send time of the packet sent first among those sent once.
@@ -45,6 +46,8 @@ pub struct Delivered {
     pub repaired: bool,
     /// A packet sent once arrived after one sent later (RFC 8985 section 6.2 step 3).
     pub reordered: bool,
+    /// Retransmissions that left later are not what was delivered.
+    pub credible: Time,
 }
 
 /// What a pass of loss detection found.
@@ -211,9 +214,11 @@ impl Scoreboard {
         Some(segment.size)
     }
 
-    /// Takes an acknowledgement; one that is not of this flow's making changes nothing.
-    pub fn on_ack(&mut self, ack: &Packet) -> Delivered {
-        let mut delivered = Delivered { timed: Time::NEVER, ..Delivered::default() };
+    /// Takes an acknowledgement; one that is not of this flow's making changes nothing. A
+    /// retransmission counts as delivered only if it left at `credible` or before; otherwise what
+    /// arrived was an earlier copy.
+    pub fn on_ack(&mut self, ack: &Packet, credible: Time) -> Delivered {
+        let mut delivered = Delivered { timed: Time::NEVER, credible, ..Delivered::default() };
         if ack.seq > self.nxt() {
             return delivered;
         }
@@ -293,7 +298,9 @@ impl Scoreboard {
         if (segment.sent_at, seq) >= delivered.newest {
             delivered.newest = (segment.sent_at, seq);
             delivered.sent = segment.sent;
-            delivered.newest_again = again;
+        }
+        if !again || segment.sent_at <= delivered.credible {
+            delivered.certain = delivered.certain.max(Some((segment.sent_at, seq)));
         }
         if !again {
             if delivered.timed == Time::NEVER {

@@ -235,3 +235,32 @@ fn rack_finds_a_lost_retransmission() {
     assert_eq!(bench.script.kinds()[0], LossKind::Gap);
     assert!(bench.script.kinds()[1..].iter().all(|kind| *kind == LossKind::More));
 }
+
+/// Ten in flight time out and leave again, 2 to 4 at 510 ms and 5 at 650 ms. What arrives then says
+/// only that 5 has come.
+fn five_arrives_after_a_time_out(echo: u64) -> (Bench, Vec<Result<u64, u64>>) {
+    let mut bench = Bench::warm("tlp = false\nrto_min_ms = 300");
+    assert_eq!(bench.sender.deadline(), at(500));
+    assert_eq!(bench.expire(500), [Err(1)]);
+    bench.script.control.cwnd = Bytes(3 * MSS);
+    let late = |seq, blocks: &[(u64, u64)]| Packet { sent_at: at(100), ..ack(seq, blocks) };
+    assert_eq!(bench.hear(510, &late(2, &[])), [Err(2), Err(3), Err(4)]);
+    assert_eq!(bench.hear(650, &late(3, &[])), [Err(5)]);
+    bench.script.control.cwnd = Bytes(MSS);
+    let sent = bench.hear(800, &Packet { sent_at: at(echo), ..ack(3, &[(5, 6)]) });
+    (bench, sent)
+}
+
+#[test]
+fn a_late_original_does_not_make_lost_what_was_sent_again_before_its_own_repair() {
+    let (bench, sent) = five_arrives_after_a_time_out(100);
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
+    assert_eq!((sent, bench.pipe()), (vec![], 2));
+}
+
+#[test]
+fn a_repair_that_its_echo_confirms_makes_lost_what_was_sent_again_before_it() {
+    let (bench, _) = five_arrives_after_a_time_out(650);
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout, LossKind::More]);
+    assert_eq!(bench.script.losses[1].lost, Bytes(2 * MSS), "3 and 4");
+}
