@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ackademy
-from ackademy.compare import contenders, standings
+from ackademy.comparison import contenders, standings
 from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval

@@ -2,13 +2,17 @@
 
 import ackademy
 
-result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
+result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
 print(result.metrics().flows)
+
+Names are imported when they are first used: the command line starts without Polars and NumPy.
 """
 
 from __future__ import annotations
 
-from ackademy import intervals, metrics
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ackademy._core import CODE_HASH, Scenario
 from ackademy.controllers import Controller
 from ackademy.errors import (
@@ -19,7 +23,10 @@ from ackademy.errors import (
     KernelError,
     ScenarioError,
 )
-from ackademy.run import Metrics, Run, run
+
+if TYPE_CHECKING:
+    from ackademy import intervals, metrics
+    from ackademy.runs import Metrics, Run, run
 
 __version__ = "0.1.0"
 
@@ -40,3 +47,22 @@ __all__ = [
     "metrics",
     "run",
 ]
+
+_MODULE_OF = {"Metrics": "runs", "Run": "runs", "run": "runs"}
+"""modules that import Polars, by the names they define"""
+_MODULES = ("intervals", "metrics")
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of `__all__` when it is first used."""
+    if name in _MODULES:
+        return import_module(f"ackademy.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'ackademy' has no attribute {name!r}")
+    value: object = getattr(import_module(f"ackademy.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from ackademy import compare, experiments, terminal
+from ackademy import comparison, experiments, terminal
 from ackademy.cells import Cell
 from ackademy.engines import Engine
 from ackademy.errors import ControllerError
@@ -45,7 +45,7 @@ def report_failures(batch: experiments.Batch) -> None:
     for failure in batch.failures[:10]:
         cell = failure.cell
         named = cell.controller or ", ".join(own.controller for own in cell.assignments)
-        cc = named or compare.AS_WRITTEN
+        cc = named or comparison.AS_WRITTEN
         last = failure.error.splitlines()[-1] if failure.error else "no reason given"
         fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
     fail(batch.failures[0].error)

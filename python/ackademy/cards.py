@@ -21,7 +21,7 @@ import polars as pl
 from ackademy import _core, distributions, entries, folders, trials
 from ackademy.errors import ExperimentError
 from ackademy.report.page import write as write_file
-from ackademy.run import measure, read_text, simulate
+from ackademy.runs import measure, read_text, simulate
 from ackademy.toml_table import TomlTable, toml_value
 from ackademy.trials import Entrant, Score, Trial
 

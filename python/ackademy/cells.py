@@ -27,19 +27,20 @@ from pathlib import Path
 import polars as pl
 
 from ackademy import _core, controllers, entries, kernel
+from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
-from ackademy.kernel import Backend, KernelRun
-from ackademy.run import measure, python_controllers, simulate
+from ackademy.kernel import KernelRun
+from ackademy.runs import measure, python_controllers, simulate
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
 MEASURING: Mapping[Backend, tuple[str, ...]] = {
-    "sim": ("cells.py", "entries.py", "metrics.py", "run.py", "tables.py"),
+    "sim": ("cells.py", "entries.py", "metrics.py", "runs.py", "tables.py"),
     "kernel": (
         "cells.py",
         "entries.py",
         "metrics.py",
-        "run.py",
+        "runs.py",
         "tables.py",
         "kernel.py",
         "ackademyd.py",

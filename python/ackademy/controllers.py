@@ -24,7 +24,7 @@ from ackademy.errors import ControllerError
 
 if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Loss
-    from ackademy.kernel import Backend
+    from ackademy.backends import Backend
 
 KERNEL = "kernel:"
 """begins the names of the kernel's own controllers"""

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ackademy import _core
 from ackademy.report.page import write
-from ackademy.run import read_text
+from ackademy.runs import read_text
 
 
 def read(path: Path | str) -> _core.Distribution:

@@ -17,7 +17,7 @@ from ackademy.cells import Cell
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.intervals import Interval, t_interval
 from ackademy.metrics import FloatArray
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.toml_table import TomlTable
 from ackademy.trials import Entrant, Score, Trial
 

@@ -13,12 +13,12 @@ import polars as pl
 
 from ackademy import controllers, experiments
 from ackademy.cells import Cell
-from ackademy.compare import Column
+from ackademy.comparison import Column
 from ackademy.errors import ControllerError
 from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index
-from ackademy.run import Params, read_text
+from ackademy.runs import Params, read_text
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 

@@ -40,7 +40,7 @@ def generalise_command(
     ] = None,
     against: Annotated[
         str, typer.Option(help="Controllers or policies beside it, separated by commas.")
-    ] = "cubic,new_reno",
+    ] = "cubic,cubic_rfc9438,new_reno",
     distribution: Annotated[
         Path, typer.Option(help="What links are drawn from: dumbbells of one bottleneck.")
     ] = Path("distributions/generalise.toml"),

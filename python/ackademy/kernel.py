@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import polars as pl
 
@@ -23,7 +23,6 @@ from ackademy import _core, ackademyd
 from ackademy.errors import KernelError
 from ackademy.tables import Tables
 
-Backend = Literal["sim", "kernel"]
 Report = Mapping[str, object]
 T = TypeVar("T")
 

@@ -17,15 +17,16 @@ from typing import Literal, cast, get_args
 import numpy as np
 
 from ackademy import experiments
+from ackademy.backends import Backend
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ExperimentError
 from ackademy.folders import here_or_above
 from ackademy.intervals import Interval, t_interval
-from ackademy.kernel import Backend, KernelRun
+from ackademy.kernel import KernelRun
 from ackademy.measures import Metric, RunTables, metric_of, per_flow
 from ackademy.metrics import FloatArray
 from ackademy.papers import Assumption, parse_assumptions
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.toml_table import TomlTable, toml_value
 
 Kind = Literal["classic", "online", "learned"]

@@ -13,7 +13,7 @@ from typing import Literal, cast, get_args
 
 from ackademy.cells import Assignment
 from ackademy.claims import Claim, RowName, parse_claim
-from ackademy.compare import AS_WRITTEN
+from ackademy.comparison import AS_WRITTEN
 from ackademy.errors import ExperimentError
 from ackademy.figures import Figure, parse_figure
 from ackademy.folders import here_or_above

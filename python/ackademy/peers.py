@@ -277,6 +277,12 @@ NS3_AGENT: Mapping[Algorithm, str] = {
     "vegas": "TcpVegas",
     "westwood_plus": "TcpWestwoodPlus",
 }
+OURS: Mapping[Algorithm, str] = {
+    "newreno": "new_reno",
+    "newreno-sack": "new_reno",
+    "cubic": "cubic_rfc9438",
+}
+"""our controllers where they have another name; ns-2's CUBIC has no HyStart"""
 INSTALL_HINT = "install the peers: apt-get install ns2 libns3-dev g++"
 
 
@@ -427,8 +433,7 @@ def scenario_toml(case: Case) -> str:
     if case.loss > 0.0:
         lines.append(f'loss = {{ kind = "bernoulli", ratio = {case.loss:g} }}')
     lines += ["", "[sender]", *_sender_lines(case), "", "[[flow]]", f"count = {case.flows}"]
-    controller = case.algorithm.replace("newreno-sack", "newreno").replace("newreno", "new_reno")
-    lines.append(f'controller = "{controller}"')
+    lines.append(f'controller = "{OURS.get(case.algorithm, case.algorithm)}"')
     if case.rules:
         lines.append(f'params = {{ variant = "{case.rules}" }}')
     lines.append(f"start_spread_s = {case.spread_s:g}")

@@ -35,7 +35,7 @@ def eval_command(
     ] = None,
     against: Annotated[
         str, typer.Option(help="Controllers or policies beside it, separated by commas.")
-    ] = "cubic,new_reno",
+    ] = "cubic,cubic_rfc9438,new_reno",
     param: Annotated[
         list[str] | None,
         typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),

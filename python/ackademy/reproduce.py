@@ -18,7 +18,7 @@ from ackademy.intervals import Interval, bootstrap_interval, t_interval
 from ackademy.measures import COLUMNS, RunTables, metric_of, per_flow
 from ackademy.metrics import FloatArray
 from ackademy.papers import Experiment, Row
-from ackademy.run import read_text
+from ackademy.runs import read_text
 
 LOGARITHMIC = ("m_e",)
 """metrics whose difference means something and whose ratio does not"""

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ackademy import experiments
 from ackademy.claims import Checked, claims_in_words
-from ackademy.compare import COLUMNS, Standing
+from ackademy.comparison import COLUMNS, Standing
 from ackademy.kernel import KernelRun
 from ackademy.measures import metric_of
 from ackademy.papers import Assumption
@@ -24,7 +24,7 @@ from ackademy.report.kernel_notes import notes
 from ackademy.report.numbers import NONE, counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
 from ackademy.reproduce import Measured, Reproduction, difference_ratio
-from ackademy.run import Run
+from ackademy.runs import Run
 
 if TYPE_CHECKING:
     from ackademy.kinds import Findings, Study

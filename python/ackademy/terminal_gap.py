@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ackademy import gap
 from ackademy.cells import Cell
-from ackademy.compare import Column
+from ackademy.comparison import Column
 from ackademy.gap import CLAIMS, COLUMNS, Claim, Difference, Gap, label_of
 from ackademy.report.numbers import NONE, counted, percent, significant, with_interval
 from ackademy.terminal import fitting, headed_table, kernel_notes

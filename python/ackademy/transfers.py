@@ -17,7 +17,7 @@ import polars as pl
 from ackademy.cells import Cell
 from ackademy.errors import ExperimentError, ScenarioError
 from ackademy.folders import here_or_above
-from ackademy.run import read_text, simulate
+from ackademy.runs import read_text, simulate
 
 BETA_UNITS = 100
 """beta is kept in hundredths and C in thousandths: exact keys, no rounding on the way"""

@@ -18,7 +18,7 @@ from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
 from ackademy.folders import POLICY_FILE
 from ackademy.metrics import jain_index
-from ackademy.run import Params
+from ackademy.runs import Params
 from ackademy.toml_table import TomlTable
 
 SHARE_FLOOR = 1e-3

@@ -12,7 +12,7 @@ from ackademy import _core, cards, folders, trials
 from ackademy.cards import Card
 from ackademy.errors import AckademyError
 from ackademy.exchange import policy_files
-from ackademy.run import measure, simulate
+from ackademy.runs import measure, simulate
 from ackademy.toml_table import TomlTable
 
 PROBE = """\

@@ -30,7 +30,8 @@ struct Case {
     duration_s: f64,
 }
 
-const CUBIC: &str = "controller = \"cubic\"";
+/// Without HyStart, as ns-2's, whose speed is measured beside it.
+const CUBIC: &str = "controller = \"cubic_rfc9438\"";
 const LP_TCP: &str = "controller = \"lp_tcp\"\n\
     params = { policy = \"forest\", threshold = 0.9 }\n\
     sender = { recovery = \"ns2\" }";

@@ -8,6 +8,7 @@ pub mod controllers;
 pub mod coupled;
 pub mod delivery_rate;
 pub mod histogram;
+pub mod hystart;
 pub mod learners;
 pub mod params;
 pub mod pilot;

@@ -177,16 +177,17 @@ fn newreno_with_sack_lies_between_ns2_and_ns3() {
     inside("new_reno", 150, 1e-2, &[0.774, 0.710, 0.837, 0.954]);
 }
 
-/// ns-2 Linux CUBIC, then ns-3 CUBIC.
+/// ns-2 Linux CUBIC, then ns-3 CUBIC. Neither ends slow start as Linux does today, so ours is
+/// the one without HyStart.
 /// ns-3.37's CUBIC has no Reno-friendly region, which the reference lists as a fault: it is the low end
 /// of the interval at L = 5 and under random loss. Against ns-2 alone ours would be 21 % low at 1e-3;
 /// docs/peers.md takes that difference apart (ns-2's beta is 0.8).
 #[test]
 fn cubic_lies_between_ns2_and_ns3() {
-    inside("cubic", 5, 0.0, &[8.580, 7.734]);
-    inside("cubic", 50, 0.0, &[9.977, 9.932]);
-    inside("cubic", 150, 0.0, &[9.935, 9.971]);
-    inside("cubic", 150, 1e-4, &[9.935, 9.900]);
-    inside("cubic", 150, 1e-3, &[4.45, 3.63]);
-    inside("cubic", 150, 1e-2, &[0.964, 0.711]);
+    inside("cubic_rfc9438", 5, 0.0, &[8.580, 7.734]);
+    inside("cubic_rfc9438", 50, 0.0, &[9.977, 9.932]);
+    inside("cubic_rfc9438", 150, 0.0, &[9.935, 9.971]);
+    inside("cubic_rfc9438", 150, 1e-4, &[9.935, 9.900]);
+    inside("cubic_rfc9438", 150, 1e-3, &[4.45, 3.63]);
+    inside("cubic_rfc9438", 150, 1e-2, &[0.964, 0.711]);
 }

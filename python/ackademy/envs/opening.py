@@ -14,7 +14,7 @@ from gymnasium import spaces
 from ackademy import _core
 from ackademy.envs import pilots
 from ackademy.errors import TrainingError
-from ackademy.run import read_scenario, read_text
+from ackademy.runs import read_scenario, read_text
 
 Source: TypeAlias = "_core.Scenario | _core.Distribution"
 Observation: TypeAlias = npt.NDArray[np.float32]

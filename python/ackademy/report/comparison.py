@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ackademy import experiments
-from ackademy.compare import COLUMNS, Standing
+from ackademy.comparison import COLUMNS, Standing
 from ackademy.kernel import KernelRun
 from ackademy.report.kernel_notes import notes
 from ackademy.report.markup import Markup, element, join, math_label
@@ -14,7 +14,7 @@ from ackademy.report.numbers import counted, significant, with_interval, without
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plane import Cloud, legend, plane
 from ackademy.report.series import Strip, strips
-from ackademy.run import Run
+from ackademy.runs import Run
 
 ROWS_MAX = 200
 """flows in the table of one run"""

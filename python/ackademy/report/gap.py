@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ackademy import experiments, gap
-from ackademy.compare import Column
+from ackademy.comparison import Column
 from ackademy.gap import COLUMNS, Claim, Difference, Gap
 from ackademy.report.forest import Mark, Scale, forest, reach
 from ackademy.report.markup import Markup, element, join

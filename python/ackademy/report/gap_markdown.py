@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ackademy import gap
-from ackademy.compare import Column
+from ackademy.comparison import Column
 from ackademy.gap import COLUMNS, Gap
 from ackademy.kernel import DECISION, KernelRun
 from ackademy.report.numbers import NONE, counted, percent_with_interval, significant, with_interval

@@ -12,7 +12,7 @@ from ackademy import experiments
 from ackademy.cells import Assignment, Cell
 from ackademy.engines import Engine
 from ackademy.measures import RunTables, metric_of
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.train.setups import Setup
 
 CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ackademy import _core
 from ackademy.errors import TrainingError
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.train.forest import Features, FloatArray, Labels
 from ackademy.train.setups import Setup
 

@@ -19,7 +19,7 @@ from ackademy.learn import dqn, layers, networks, ppo
 from ackademy.learn.logbook import Logbook, Place, Progress, quiet
 from ackademy.learn.networks import Weights
 from ackademy.learn.school import School
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.train.deep_recipe import Recipe
 
 Opener = Callable[[opening.Source, Recipe, list[str]], School]

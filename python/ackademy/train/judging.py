@@ -13,7 +13,7 @@ from ackademy import _core, entries
 from ackademy.envs.opening import Source
 from ackademy.evaluate import FIRST_SEED
 from ackademy.metrics import jain_index
-from ackademy.run import measure, simulate
+from ackademy.runs import measure, simulate
 
 RIVALS = ("cubic", "new_reno")
 N_SEEDS = 24

@@ -22,7 +22,7 @@ from ackademy.engines import Engine
 from ackademy.errors import TrainingError
 from ackademy.experiments import quiet
 from ackademy.measures import RunTables, metric_of
-from ackademy.run import read_text
+from ackademy.runs import read_text
 from ackademy.train import collecting, forest, scoring
 from ackademy.train.choosing import CANDIDATES, TABLES, Tried, best
 from ackademy.train.forest import Growth

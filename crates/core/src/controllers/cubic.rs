@@ -1,5 +1,7 @@
-//! CUBIC (RFC 9438), in packets of the flow's own size, with `HyStart++` (RFC 9406) on request.
+//! CUBIC (RFC 9438), in packets of the flow's own size. Slow start ends as in Linux unless asked for
+//! otherwise: that is the CUBIC most hosts run.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Spec};
+use crate::hystart::{self, CSS_GROWTH_DIVISOR, Pace};
 use crate::params::{Param, ParamKind, Params};
 use crate::reno_window::Window;
 use crate::units::{Span, Time};
@@ -7,40 +9,53 @@ use crate::units::{Span, Time};
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {
     name: "cubic",
-    about: "window grows as a cubic of the time since the last reduction",
-    source: "RFC 9438; HyStart++ from RFC 9406",
+    about: "window grows as a cubic of the time since the last reduction; HyStart as in Linux",
+    source: "RFC 9438; HyStart from Linux 6 and Ha and Rhee 2011; HyStart++ from RFC 9406",
     params: &[
-        Param {
-            name: "beta",
-            about: "what a reduction leaves of the window (source: RFC 9438 section 4.6)",
-            kind: ParamKind::Number { default: 0.7, min: 0.05, max: 0.95 },
-        },
-        Param {
-            name: "c",
-            about: "steepness of the cubic, packets/s^3 (source: RFC 9438 section 5.1)",
-            kind: ParamKind::Number { default: 0.4, min: 0.001, max: 100.0 },
-        },
-        Param {
-            name: "fast_convergence",
-            about: "whether a reduction below the last maximum lowers the next one (source: RFC 9438 \
-                    section 4.7)",
-            kind: ParamKind::Choice(&["on", "off"]),
-        },
+        BETA,
+        C,
+        FAST_CONVERGENCE,
         Param {
             name: "hystart",
-            about: "how slow start ends before a loss: `off` as in RFC 5681, so that runs compare \
-                    with simulators that have none, or `plus` (source: RFC 9406, without its limit \
-                    L, as for a paced sender: a record may stand for many ACKs)",
-            kind: ParamKind::Choice(&["off", "plus"]),
+            about: "how slow start ends before a loss: `linux` by ACK trains and delays, with growth \
+                    of at least 5 % per round trip until the first loss (source: Linux 6, as \
+                    deployed), `off` only by loss (source: RFC 5681), or `plus` (source: RFC 9406, \
+                    without its limit L, as for a paced sender: a record may stand for many ACKs)",
+            kind: ParamKind::Choice(&["linux", "off", "plus"]),
         },
-        Param {
-            name: "reduce_from",
-            about: "what a reduction multiplies: `auto` takes FlightSize (source: RFC 9438 \
-                    section 4.6), and the window under ns-2's recovery, as Linux does",
-            kind: ParamKind::Choice(&["auto", "flight", "window"]),
-        },
+        REDUCE_FROM,
     ],
     build: |flow, params| Box::new(Cubic::new(flow, params)),
+};
+
+/// Setting of every CUBIC here.
+pub const BETA: Param = Param {
+    name: "beta",
+    about: "what a reduction leaves of the window (source: RFC 9438 section 4.6)",
+    kind: ParamKind::Number { default: 0.7, min: 0.05, max: 0.95 },
+};
+
+/// Setting of every CUBIC here.
+pub const C: Param = Param {
+    name: "c",
+    about: "steepness of the cubic, packets/s^3 (source: RFC 9438 section 5.1)",
+    kind: ParamKind::Number { default: 0.4, min: 0.001, max: 100.0 },
+};
+
+/// Setting of every CUBIC here.
+pub const FAST_CONVERGENCE: Param = Param {
+    name: "fast_convergence",
+    about: "whether a reduction below the last maximum lowers the next one (source: RFC 9438 \
+            section 4.7)",
+    kind: ParamKind::Choice(&["on", "off"]),
+};
+
+/// Setting of every CUBIC here.
+pub const REDUCE_FROM: Param = Param {
+    name: "reduce_from",
+    about: "what a reduction multiplies: `auto` takes FlightSize (source: RFC 9438 section 4.6), and \
+            the window under ns-2's recovery, as Linux does",
+    kind: ParamKind::Choice(&["auto", "flight", "window"]),
 };
 
 /// Returns fast to the window of the last loss, lingers there, then probes beyond it.
@@ -59,7 +74,17 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// A mark on a packet sent before this is already answered for.
     reduced_at: Option<Time>,
-    hystart: Option<HyStart>,
+    exit: Exit,
+    /// No loss has shown where the path ends, since the start or the last time-out.
+    climbing: bool,
+}
+
+/// How slow start ends before a loss.
+#[derive(Clone, Debug)]
+enum Exit {
+    Never,
+    Plus(hystart::Plus),
+    Linux(hystart::Linux),
 }
 
 /// One congestion-avoidance stage.
@@ -91,24 +116,45 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             reduced_at: None,
-            hystart: (params.choice("hystart") == "plus").then(HyStart::default),
+            exit: match params.choice("hystart") {
+                "linux" => Exit::Linux(hystart::Linux::default()),
+                "plus" => Exit::Plus(hystart::Plus::default()),
+                _ => Exit::Never,
+            },
+            climbing: true,
         }
     }
 
     /// Slow start; what is left of `acked` (packets) is for congestion avoidance.
     fn slow_start(&mut self, ack: &Ack, acked: f64) -> f64 {
-        let Some(hystart) = &mut self.hystart else {
+        let Exit::Plus(plus) = &mut self.exit else {
             return self.window.slow_start(acked);
         };
-        match hystart.on_ack(ack, acked) {
+        match plus.on_ack(ack, acked) {
             Pace::Full => self.window.slow_start(acked),
             Pace::Conservative => self.window.slow_start(acked / CSS_GROWTH_DIVISOR),
             Pace::Exit => {
-                self.window.ssthresh = self.window.cwnd;
-                self.cwnd_prior = self.window.cwnd;
-                self.hystart = None;
+                self.leave_slow_start();
+                self.exit = Exit::Never;
                 acked
             }
+        }
+    }
+
+    fn leave_slow_start(&mut self) {
+        self.window.ssthresh = self.window.cwnd;
+        self.cwnd_prior = self.window.cwnd;
+    }
+
+    /// Linux's `HyStart` looks at every sample, whether the window is used or not.
+    fn look_for_exit(&mut self, ack: &Ack) {
+        let Exit::Linux(linux) = &mut self.exit else { return };
+        if !self.window.in_slow_start() {
+            return linux.sample(ack.rtt);
+        }
+        let (cwnd, packet) = (self.window.bytes(self.window.cwnd), self.window.bytes(1.0));
+        if linux.on_ack(ack, cwnd, packet) {
+            self.leave_slow_start();
         }
     }
 
@@ -133,12 +179,20 @@ impl Cubic {
         epoch.w_est += alpha * share;
         let since_plateau = epoch.elapsed.as_secs_f64() - epoch.k;
         let w_cubic = |t: f64| self.c * t * t * t + self.w_max;
-        if w_cubic(since_plateau) < epoch.w_est {
-            self.window.grow((epoch.w_est - cwnd).max(0.0));
+        let growth = if w_cubic(since_plateau) < epoch.w_est {
+            epoch.w_est - cwnd
         } else {
             let target = w_cubic(since_plateau + ack.srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
-            self.window.grow(share * (target - cwnd));
-        }
+            share * (target - cwnd)
+        };
+        self.window.grow(growth.max(share * self.climb_min()));
+    }
+
+    /// What the window grows by in a round trip at least: a twentieth as long as no loss has been
+    /// met, as in Linux, whose early exit from slow start may lie far below what the path holds.
+    fn climb_min(&self) -> f64 {
+        let climbs = self.climbing && matches!(self.exit, Exit::Linux(_));
+        if climbs { self.window.cwnd / CLIMB_DIVISOR } else { 0.0 }
     }
 
     /// First ACK of a congestion-avoidance stage. Without a maximum to return to (slow start ended
@@ -165,7 +219,10 @@ impl Cubic {
         self.window.cwnd = cwnd.min(reduced.max(least));
         self.epoch = None;
         self.reduced_at = Some(now);
-        self.hystart = None; // RFC 9406 section 4.3: only the first slow start
+        self.climbing = false;
+        if matches!(self.exit, Exit::Plus(_)) {
+            self.exit = Exit::Never; // RFC 9406 section 4.3: only the first slow start
+        }
     }
 
     /// RFC 3168 section 6.1.2: marks count as one loss for each window of data.
@@ -197,6 +254,7 @@ impl Controller for Cubic {
         if ack.recovering == 1 {
             return;
         }
+        self.look_for_exit(ack);
         let mut acked = self.window.packets(ack.acked);
         if self.window.in_slow_start() {
             if ack.cwnd_limited == 0 {
@@ -222,6 +280,10 @@ impl Controller for Cubic {
         if loss.kind == LossKind::Timeout {
             self.window.cwnd = 1.0;
             self.w_max = 0.0; // section 4.8: the next stage takes its own start for the maximum
+            self.climbing = true;
+            if let Exit::Linux(linux) = &mut self.exit {
+                linux.restart();
+            }
         }
     }
 
@@ -232,95 +294,8 @@ impl Controller for Cubic {
 
 /// A silence up to this long is never taken for an idle application: records may come in batches.
 const IDLE_MIN: Span = Span::from_millis(100);
-
-// RFC 9406 section 4.3.
-const MIN_RTT_THRESH: Span = Span::from_millis(4);
-const MAX_RTT_THRESH: Span = Span::from_millis(16);
-const MIN_RTT_DIVISOR: u64 = 8;
-const N_RTT_SAMPLE: f64 = 8.0;
-const CSS_GROWTH_DIVISOR: f64 = 4.0;
-const CSS_ROUNDS: u32 = 5;
-
-/// Leaves slow start when round trips grow (RFC 9406 section 4.2).
-#[derive(Clone, Debug)]
-struct HyStart {
-    /// An ACK of a packet sent after this ends the round.
-    round_start: Time,
-    last_round_min: Span,
-    round_min: Span,
-    /// Packets acknowledged with a sample in this round.
-    samples: f64,
-    conservative: Option<Css>,
-}
-
-/// Conservative slow start.
-#[derive(Clone, Debug)]
-struct Css {
-    baseline_min: Span,
-    rounds: u32,
-}
-
-/// How fast slow start goes on.
-enum Pace {
-    Full,
-    Conservative,
-    Exit,
-}
-
-impl Default for HyStart {
-    fn default() -> Self {
-        Self {
-            round_start: Time(0),
-            last_round_min: Span::MAX,
-            round_min: Span::MAX,
-            samples: 0.0,
-            conservative: None,
-        }
-    }
-}
-
-impl HyStart {
-    fn on_ack(&mut self, ack: &Ack, acked: f64) -> Pace {
-        if ack.sent_at >= self.round_start {
-            self.start_round(ack.now);
-        }
-        if self.conservative.as_ref().is_some_and(|css| css.rounds >= CSS_ROUNDS) {
-            return Pace::Exit;
-        }
-        if ack.rtt > Span::ZERO {
-            self.round_min = self.round_min.min(ack.rtt);
-            self.samples += acked;
-        }
-        if self.samples >= N_RTT_SAMPLE {
-            self.judge();
-        }
-        if self.conservative.is_some() { Pace::Conservative } else { Pace::Full }
-    }
-
-    fn start_round(&mut self, now: Time) {
-        self.round_start = now;
-        self.last_round_min = self.round_min;
-        self.round_min = Span::MAX;
-        self.samples = 0.0;
-        if let Some(css) = &mut self.conservative {
-            css.rounds += 1;
-        }
-    }
-
-    fn judge(&mut self) {
-        if let Some(css) = &self.conservative {
-            if self.round_min < css.baseline_min {
-                self.conservative = None; // the growth was a spike, not a queue
-            }
-            return;
-        }
-        let threshold = (self.last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-        // An unknown last round is `Span::MAX`, which the sum keeps: no sample reaches it.
-        if self.round_min < Span::MAX && self.round_min >= self.last_round_min + threshold {
-            self.conservative = Some(Css { baseline_min: self.round_min, rounds: 0 });
-        }
-    }
-}
+/// Least growth per round trip before the first loss, as a part of the window (Linux).
+const CLIMB_DIVISOR: f64 = 20.0;
 
 #[cfg(test)]
 mod tests {
@@ -538,7 +513,70 @@ mod tests {
 
     #[test]
     fn without_hystart_slow_start_ignores_the_round_trip() {
-        let mut cubic = cubic(&[]);
+        let mut cubic = cubic(&[("hystart", "off")]);
         close(slow_start_rounds(&mut cubic, &[40, 80, 160])[2], 80.0, 1e-9);
+    }
+
+    /// A window of `cwnd` packets in slow start; the round's ACKs come 1 ms apart.
+    fn acks_a_millisecond_apart(cubic: &mut Cubic, start: f64, acks: u32) {
+        for index in 0..acks {
+            let now = Time::from_secs_f64(start + f64::from(index) / 1e3);
+            let sent_at = Time::from_secs_f64(start - 0.1);
+            cubic.on_ack(&Ack { now, sent_at, ..ack_at(start, 100) });
+        }
+    }
+
+    #[test]
+    fn by_default_slow_start_ends_with_an_ack_train_of_half_a_round_trip() {
+        let mut cubic = cubic(&[]);
+        cubic.window.cwnd = 30.0;
+        acks_a_millisecond_apart(&mut cubic, 1.0, 50);
+        assert!(cubic.window.in_slow_start());
+        acks_a_millisecond_apart(&mut cubic, 1.05, 2);
+        assert!(!cubic.window.in_slow_start(), "{:?}", cubic.exit);
+        close(cubic.window.ssthresh, 81.0, 1e-9);
+        assert!(cubic.window.cwnd < 82.5);
+    }
+
+    #[test]
+    fn by_default_slow_start_ends_with_a_delay() {
+        let mut cubic = cubic(&[]);
+        // The threshold is 40 + 5 ms; the fourth round is the first above it.
+        let windows = slow_start_rounds(&mut cubic, &[40, 40, 45, 46]);
+        assert!(windows[2] >= 80.0 && !cubic.window.in_slow_start(), "{windows:?}");
+        close(cubic.window.ssthresh, 88.0, 1.0);
+    }
+
+    #[test]
+    fn before_the_first_loss_the_default_grows_by_a_twentieth_per_round_trip_at_least() {
+        let after_one_round_trip = |hystart| {
+            let mut cubic = cubic(&[("hystart", hystart)]);
+            cubic.window.cwnd = 100.0;
+            cubic.window.ssthresh = 100.0;
+            run(&mut cubic, 100, (1.0, 1.1));
+            cubic.window.cwnd
+        };
+        close(after_one_round_trip("linux"), 105.0, 0.2);
+        assert!(after_one_round_trip("off") < 101.0);
+        let mut lost = after_loss_at_100();
+        let plateau = 1.0 + libm::cbrt(75.0);
+        run(&mut lost, 100, (1.0, plateau));
+        let before = lost.window.cwnd;
+        run(&mut lost, 100, (plateau, plateau + 0.1));
+        close(lost.window.cwnd, before, 0.5);
+    }
+
+    #[test]
+    fn a_time_out_lets_hystart_look_again() {
+        let mut cubic = cubic(&[]);
+        cubic.window.cwnd = 30.0;
+        acks_a_millisecond_apart(&mut cubic, 1.0, 60);
+        assert!(!cubic.window.in_slow_start());
+        cubic.on_loss(&loss(80, LossKind::Timeout));
+        cubic.window.cwnd = 20.0;
+        assert!(cubic.window.in_slow_start());
+        cubic.window.ssthresh = 1000.0;
+        acks_a_millisecond_apart(&mut cubic, 3.0, 60);
+        close(cubic.window.ssthresh, 71.0, 1.0);
     }
 }

@@ -2,15 +2,8 @@
 //! `HyStart` (Ha and Rhee 2011) the delay and left the ACK train out.
 use super::Rounds;
 use crate::control::Ack;
+use crate::hystart::{SAMPLES_MIN, WINDOW_MIN, delay_threshold};
 use crate::units::Span;
-
-/// Round trips are not looked at in smaller windows, in packets.
-const WINDOW_MIN: u64 = 16;
-/// Samples of a round that are looked at.
-const SAMPLES: u64 = 8;
-const DIVISOR: u64 = 8;
-const THRESHOLD_MIN: Span = Span::from_millis(4);
-const THRESHOLD_MAX: Span = Span::from_millis(16);
 
 /// Looks at the first packets of each round.
 #[derive(Clone, Debug, Default)]
@@ -36,10 +29,9 @@ impl HyStart {
             self.acked = self.acked.saturating_add(ack.acked.0);
             let smaller = self.round_min == Span::ZERO || ack.rtt < self.round_min;
             self.round_min = if smaller { ack.rtt } else { self.round_min };
-            if self.acked >= SAMPLES * packet {
-                let growth = (ack.min_rtt / DIVISOR).clamp(THRESHOLD_MIN, THRESHOLD_MAX);
+            if self.acked >= SAMPLES_MIN * packet {
                 self.judged = true;
-                self.found |= self.round_min > ack.min_rtt + growth;
+                self.found |= self.round_min > ack.min_rtt + delay_threshold(ack.min_rtt);
             }
         }
         self.found && packets >= WINDOW_MIN

@@ -26,6 +26,15 @@ enum Episode {
     Fast(u64),
     /// After a time-out, up to this segment.
     Timeout(u64),
+    /// The answer to a mark, until a segment after this one is acknowledged (RFC 3168; Linux: CWR).
+    Marked(u64),
+}
+
+impl Episode {
+    /// Whether the window is being reduced: nothing grows, and PRR decides what may leave.
+    fn reduces(self) -> bool {
+        matches!(self, Self::Fast(_) | Self::Marked(_))
+    }
 }
 
 /// A probe on its way (RFC 8985 section 7.3).
@@ -218,7 +227,7 @@ impl SackSender {
     }
 
     fn window_allows(&self, size: u64) -> bool {
-        if matches!(self.episode, Episode::Fast(_)) && self.config.prr {
+        if self.episode.reduces() && self.config.prr {
             return self.prr.budget >= size;
         }
         let inflight = self.board.inflight();
@@ -276,7 +285,8 @@ impl SackSender {
     /// RFC 8985 section 7.2.
     fn arm_probe(&mut self, now: Time) {
         self.probe_deadline = Time::NEVER;
-        let quiet = self.episode == Episode::None && self.board.sacked_count() == 0;
+        let calm = matches!(self.episode, Episode::None | Episode::Marked(_));
+        let quiet = calm && self.board.sacked_count() == 0;
         if !self.config.tlp || !quiet || self.probe.is_some() || self.board.inflight() == 0 {
             return;
         }
@@ -314,10 +324,8 @@ impl SackSender {
         }
         self.note_duplicate(ack.again);
         let lost = self.detect(now);
-        let opened = lost.bytes > 0 && self.episode == Episode::None;
-        if opened {
-            self.open_episode();
-        }
+        let opened = lost.bytes > 0 && self.open_episode();
+        let marked = self.open_marked(ack);
         if delivered.bytes > 0 {
             let ce_bytes = u64::from(ack.ce_bytes);
             let progress = Progress { delivered, rtt, una_before, inflight_before, ce_bytes };
@@ -327,9 +335,13 @@ impl SackSender {
             let kind = if opened { LossKind::Gap } else { LossKind::More };
             self.tell_loss(now, kind, lost, governor);
         }
-        self.answer_marks(now, ack, governor);
+        if marked {
+            // Nothing was lost; the mark came with the newest packet delivered.
+            let none = Lost { bytes: 0, newest: delivered.newest.0 };
+            self.tell_loss(now, LossKind::Gap, none, governor);
+        }
         self.finish_probe(now, ack.again, governor);
-        self.reduce(&delivered, opened);
+        self.reduce(&delivered, opened || marked);
         if advanced {
             self.arm_probe(now);
         } else if self.board.sacked_count() > 0 {
@@ -370,6 +382,11 @@ impl SackSender {
     }
 
     fn close_episode(&mut self) {
+        if let Episode::Marked(end) = self.episode
+            && self.board.una() > end
+        {
+            self.episode = Episode::None;
+        }
         if let Episode::Fast(end) | Episode::Timeout(end) = self.episode
             && self.board.una() >= end
         {
@@ -407,10 +424,40 @@ impl SackSender {
         lost
     }
 
-    fn open_episode(&mut self) {
-        self.episode = Episode::Fast(self.board.nxt());
+    /// A loss was declared: whether it is the first that has not been answered for. After a mark
+    /// in the same flight, it has been: the reduction goes on, with repairs (as in Linux).
+    fn open_episode(&mut self) -> bool {
+        match self.episode {
+            Episode::None => {
+                self.episode = Episode::Fast(self.board.nxt());
+                self.stats.recoveries += 1;
+                self.start_reduction();
+                true
+            }
+            Episode::Marked(end) => {
+                self.episode = Episode::Fast(end);
+                self.stats.recoveries += 1;
+                false
+            }
+            Episode::Fast(_) | Episode::Timeout(_) => false,
+        }
+    }
+
+    /// RFC 3168 section 6.1.2: one reduction per round trip with marks. It is spread over the round
+    /// trip like that of a loss: a window cut at once would stop the sender for half of it, and a
+    /// burst at once after that meets an AQM that is still marking.
+    fn open_marked(&mut self, ack: &Packet) -> bool {
+        let marked = ack.ce_bytes > 0 && self.config.ecn == EcnSpec::Classic;
+        let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
+        if opens {
+            self.episode = Episode::Marked(self.board.nxt());
+            self.start_reduction();
+        }
+        opens
+    }
+
+    fn start_reduction(&mut self) {
         self.marked_until = self.board.nxt();
-        self.stats.recoveries += 1;
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
@@ -440,7 +487,7 @@ impl SackSender {
             delivered: self.rate.delivered(),
             delivery_rate: self.delivery_rate,
             app_limited: u64::from(delivered.sent.app_limited),
-            recovering: u64::from(matches!(self.episode, Episode::Fast(_)) || in_disorder),
+            recovering: u64::from(self.episode.reduces() || in_disorder),
             cwnd_limited: u64::from(limited),
         };
         governor.coupled.on_ack(governor.id, &record);
@@ -470,15 +517,6 @@ impl SackSender {
         self.flight
     }
 
-    /// RFC 3168 section 6.1.2: one reduction per round trip with marks.
-    fn answer_marks(&mut self, now: Time, ack: &Packet, governor: &mut Governor) {
-        let marked = ack.ce_bytes > 0 && self.config.ecn == EcnSpec::Classic;
-        if marked && self.episode == Episode::None && self.board.una() > self.marked_until {
-            self.marked_until = self.board.nxt();
-            self.tell_loss(now, LossKind::Gap, Lost::default(), governor);
-        }
-    }
-
     /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
     fn finish_probe(&mut self, now: Time, duplicate: bool, governor: &mut Governor) {
         let Some(probe) = self.probe else { return };
@@ -497,12 +535,12 @@ impl SackSender {
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
     /// (RFC 6675 section 5 step 4.3).
     fn reduce(&mut self, delivered: &Delivered, opened: bool) {
-        if !matches!(self.episode, Episode::Fast(_)) {
+        if !self.episode.reduces() {
             return;
         }
         if self.config.prr {
             self.reduce_proportionally(delivered, opened);
-        } else if opened {
+        } else if opened && matches!(self.episode, Episode::Fast(_)) {
             self.allow_one();
         }
     }
@@ -544,10 +582,7 @@ impl SackSender {
             self.reorder_deadline = Time::NEVER;
             let lost = self.detect_due(now);
             if lost.bytes > 0 {
-                let opened = self.episode == Episode::None;
-                if opened {
-                    self.open_episode();
-                }
+                let opened = self.open_episode();
                 let kind = if opened { LossKind::Gap } else { LossKind::More };
                 self.tell_loss(now, kind, lost, governor);
                 self.reduce(&Delivered::default(), opened);

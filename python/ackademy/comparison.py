@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from ackademy import experiments
+from ackademy.backends import Backend
 from ackademy.cells import Cell
 from ackademy.intervals import Interval, t_interval
-from ackademy.kernel import Backend, KernelRun
+from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index
-from ackademy.run import Params, read_text
+from ackademy.runs import Params, read_text
 
 AS_WRITTEN = "as written"
 """stands for the controllers that a scenario itself names"""

@@ -2,7 +2,7 @@
 
 import ackademy
 
-result = ackademy.run("scenarios/dumbbell.toml", seed=3, cc="cubic")
+result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
 print(result.metrics().flows)
 """
 
@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 
 from ackademy import _core, controllers, kernel, metrics
+from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
-from ackademy.kernel import Backend, KernelRun
+from ackademy.kernel import KernelRun
 from ackademy.tables import Tables
 
 Params = Mapping[str, float | str]

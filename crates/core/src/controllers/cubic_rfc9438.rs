@@ -1,0 +1,24 @@
+//! CUBIC to the letter of RFC 9438: [`cubic`](super::cubic) whose slow start ends by loss alone unless
+//! asked for otherwise, as simulators have it.
+use super::cubic::{BETA, C, Cubic, FAST_CONVERGENCE, REDUCE_FROM};
+use crate::control::Spec;
+use crate::params::{Param, ParamKind};
+
+/// Entry of the controller table.
+pub const SPEC: Spec = Spec {
+    name: "cubic_rfc9438",
+    about: "cubic without HyStart: slow start ends by loss alone",
+    source: "RFC 9438",
+    params: &[
+        BETA,
+        C,
+        FAST_CONVERGENCE,
+        Param {
+            name: "hystart",
+            about: "as of `cubic`, but `off` (source: RFC 5681) unless asked for",
+            kind: ParamKind::Choice(&["off", "linux", "plus"]),
+        },
+        REDUCE_FROM,
+    ],
+    build: |flow, params| Box::new(Cubic::new(flow, params)),
+};

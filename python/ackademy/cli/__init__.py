@@ -1,0 +1,127 @@
+"""The command `ackademy`. A command's module is imported when that command is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+import ackademy
+from ackademy.errors import AckademyError
+
+BAD_INPUT = 2
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("ackademy.cli.run:run_command", "Run a scenario once; print its flows and links."),
+    "compare": ("ackademy.cli.compare:compare_command", "Set controllers side by side."),
+    "gap": ("ackademy.cli.gap:gap_command", "Set simulator and this machine's TCP side by side."),
+    "reproduce": (
+        "ackademy.cli.reproduce:reproduce_command",
+        "Run a paper's table or figure; print it beside the published.",
+    ),
+    "report": (
+        "ackademy.cli.reproduce:report_command",
+        "Write the reports of what has been run.",
+    ),
+    "list": (
+        "ackademy.cli.listing:list_command",
+        "List controllers, scenarios, papers; a controller's settings.",
+    ),
+    "schema": (
+        "ackademy.cli.listing:schema_command",
+        "Print the JSON Schema of scenario files.",
+    ),
+    "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
+    "peers": ("ackademy.peers:peers", "Set the simulator beside ns-2 and ns-3."),
+    "draw": ("ackademy.distributions:draw_command", "Draw scenarios from a distribution."),
+    "train": ("ackademy.train.cli:app", "Train learned controllers."),
+    "eval": (
+        "ackademy.policies_cli:eval_command",
+        "Try a policy where it was trained, or elsewhere.",
+    ),
+    "generalise": (
+        "ackademy.generalise_cli:generalise_command",
+        "Try a policy on links that it was not trained for.",
+    ),
+    "zoo": ("ackademy.policies_cli:zoo_command", "List the policies and fly each."),
+    "export": ("ackademy.exchange.cli:export_command", "Write a policy as an ONNX model."),
+    "import": ("ackademy.exchange.cli:import_command", "Make a policy of an ONNX model."),
+}
+"""by name: the function or Typer application behind a command, and what `--help` says of it"""
+
+
+class LazyCommand(TyperCommand):
+    """Name and first line of help of a command; its module is imported when it is used."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401
+        """Import the command and parse its arguments, which the context then names as its own."""
+        return load(str(self.name)).make_context(*args, **extra)
+
+
+class Root(TyperGroup):
+    """All commands."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401
+        super().__init__(**attributes)
+        for name, (_, about) in COMMANDS.items():
+            self.add_command(LazyCommand(name, help=about))
+
+
+app = typer.Typer(
+    name="ackademy",
+    cls=Root,
+    help="Learned congestion control: run, compare, and reproduce what papers printed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Rich takes as long to import as everything else that help needs
+    context_settings=SETTINGS,
+)
+
+
+def main() -> NoReturn:
+    """Entry point: what the user can mend is one line and exit status 2."""
+    try:
+        app()
+    except AckademyError as error:
+        from ackademy import batches
+
+        batches.fail(str(error))
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    sys.exit(0)
+
+
+def load(name: str) -> TyperCommand | TyperGroup:
+    """The command of this name, its module imported."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found: typer.Typer | Callable[..., None] = getattr(import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        command = typer.Typer(
+            rich_markup_mode="rich",
+            context_settings=SETTINGS,
+            add_completion=False,
+            pretty_exceptions_enable=False,
+        )
+        command.command(name)(found)
+        found = command
+    loaded = typer.main.get_command(found)
+    if not isinstance(loaded, TyperCommand | TyperGroup):
+        raise TypeError(f"{module}.{attribute} is no command")
+    return loaded
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print versions and exit.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"ackademy {ackademy.__version__}, core {ackademy.CODE_HASH}")
+        raise typer.Exit

@@ -1,0 +1,72 @@
+"""`ackademy gap`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder, controller_names
+
+
+def gap_command(
+    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE...")],
+    cc: Annotated[
+        str, typer.Option(help="Controllers, separated by commas.")
+    ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
+    param: Params = None,
+    baselines: Annotated[
+        str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
+    ] = "",
+    runs: Annotated[int, typer.Option(min=1, help="Of each, on each side.")] = 5,
+    duration_s: Annotated[
+        float | None, typer.Option(min=0.1, help="Of a run, instead of the scenarios' own.")
+    ] = None,
+    html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "gap.html",
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the tables to this file, for a document.")
+    ] = None,
+    jobs: Jobs = None,
+    out: RunsFolder = RUNS,
+) -> None:
+    """Run scenarios in the simulator and on this machine's TCP, and print how far apart they are.
+
+    Runs on the kernel take real time, one after the other; finished ones are kept.
+
+    Examples:
+        ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp
+
+        ackademy gap scenarios/gap/*.toml --cc cubic --baselines kernel:cubic --runs 10
+
+        ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/tcp_drinc
+    """
+    from rich.console import Console
+
+    from ackademy import batches, engines, experiments, gap, terminal_gap
+    from ackademy.report import gap as report
+    from ackademy.report import gap_markdown
+    from ackademy.report.page import write
+
+    console = Console()
+    settings = batches.settings(param, cc)
+    found = gap.pairs(
+        scenarios, controller_names(cc), controller_names(baselines), runs, duration_s, settings
+    )
+    folder = out / "gap"
+    simulated = [cell for pair in found for cell in pair.sim]
+    emulated = [cell for pair in found for cell in pair.kernel]
+    engine = engines.local(jobs or engines.core_count())
+    before = experiments.missing(folder, emulated)
+    batch = batches.run(simulated, folder, engine, console, "gap, simulating")
+    if before:
+        console.print(terminal_gap.forecast(before), highlight=False)
+    batch = batch.with_more(batches.run(emulated, folder, engine, console, "gap, on the kernel"))
+    gaps = gap.measure(found, folder)
+    console.print(terminal_gap.tables(gaps, console))
+    write(html, report.page(gaps, folder, batches.command()))
+    console.print(f"report: {html}", highlight=False)
+    if markdown:
+        write(markdown, gap_markdown.tables(gaps, batches.command()))
+        console.print(f"tables: {markdown}", highlight=False)
+    batches.report_failures(batch)

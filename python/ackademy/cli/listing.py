@@ -1,0 +1,112 @@
+"""`ackademy list`, `schema` and `trace`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ackademy import _core, controllers
+from ackademy.errors import ControllerError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def list_command(
+    controller: Annotated[
+        str | None, typer.Argument(help="Show the settings of this controller.")
+    ] = None,
+) -> None:
+    """List controllers, scenarios and papers, or the settings of one controller.
+
+    Examples:
+        ackademy list
+
+        ackademy list rl_tcp
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from ackademy import papers
+
+    console = Console()
+    if controller is not None:
+        console.print(_controller_table(controllers.canonical(controller)))
+        return
+    table = Table(title="controllers", title_justify="left", title_style="bold")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it does")
+    table.add_column("source")
+    for entry in _core.controllers():
+        table.add_row(entry["name"], entry["about"], entry["source"])
+    console.print(table)
+    scenarios = Table(title="scenarios", title_justify="left", title_style="bold")
+    scenarios.add_column("file", no_wrap=True)
+    scenarios.add_column("question")
+    for path in sorted(Path("scenarios").glob("*.toml")):
+        scenarios.add_row(str(path), _first_sentence(path))
+    console.print(scenarios)
+    console.print("papers:", ", ".join(papers.available()) or "none here", highlight=False)
+
+
+def schema_command() -> None:
+    """Print the JSON Schema of scenario files, for editors and generators.
+
+    Examples:
+        ackademy schema > scenario.schema.json
+    """
+    typer.echo(_core.schema())
+
+
+def trace_command(
+    mbps: Annotated[float, typer.Option(min=0.01, max=10_000, help="Mean rate.")] = 10.0,
+    seconds: Annotated[
+        float, typer.Option(min=1.0, max=86_400, help="Length; the trace then repeats.")
+    ] = 60.0,
+    volatility: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=10.0, help="Change of the rate in a second, relative to its mean."
+        ),
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 1,
+) -> None:
+    """Print a cellular-like trace in mahimahi's format, for a link's `trace`.
+
+    Examples:
+        ackademy trace --mbps 5 --seconds 30 > scenarios/cellular.trace
+    """
+    typer.echo(_core.generate_trace(seconds, mbps, volatility, seed), nl=False)
+
+
+def _controller_table(name: str) -> Table:
+    from rich.table import Table
+
+    entries = {entry["name"]: entry for entry in _core.controllers()}
+    if name not in entries:
+        raise ControllerError(f"controller {name}: allowed is {', '.join(entries)}")
+    entry = entries[name]
+    table = Table(
+        title=f"{name}: {entry['about']}\n{entry['source']}",
+        title_justify="left",
+        title_style="bold",
+    )
+    for head in ("setting", "default", "allowed", "what it does"):
+        table.add_column(head, no_wrap=head == "setting")
+    for param in entry["params"]:
+        default = "must be given" if param["default"] is None else str(param["default"])
+        table.add_row(param["name"], default, param["allowed"], param["about"])
+    return table
+
+
+def _first_sentence(path: Path) -> str:
+    """The comment that opens a scenario file: why the path is worth testing."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    comment: list[str] = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        comment.append(line.lstrip("# "))
+    return " ".join(comment)

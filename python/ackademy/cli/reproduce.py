@@ -1,0 +1,127 @@
+"""`ackademy reproduce` and `ackademy report`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ackademy.cli.options import (
+    REPORTS,
+    RUNS,
+    Address,
+    Engine,
+    Jobs,
+    ReportsFolder,
+    RunsFolder,
+    engine_of,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ackademy import kinds
+
+
+def reproduce_command(
+    name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER[/ITEM]")],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Simulations per row; the paper's number by default.")
+    ] = None,
+    jobs: Jobs = None,
+    engine: Engine = "local",
+    address: Address = None,
+    out: RunsFolder = RUNS,
+    reports: ReportsFolder = REPORTS,
+) -> None:
+    """Run a table or figure of a paper, or all of them, and print it beside the published numbers.
+
+    Finished simulations are kept: an interrupted command goes on where it was.
+
+    Examples:
+        ackademy reproduce kong2018 --runs 10
+
+        ackademy reproduce kong2018/table5
+
+        ackademy reproduce kong2018/table5 --runs 10 --jobs 2
+
+        ackademy reproduce xiao2019/fig3 --runs 10
+
+        ackademy reproduce kong2018/table6 --engine ray --address auto
+    """
+    from rich.console import Console
+
+    from ackademy import batches, kinds, terminal
+    from ackademy.report import index as index_report
+    from ackademy.report.page import write
+
+    console = Console()
+    studies = kinds.load_all(name)
+    paper = _paper(studies[0])
+    folder = out / paper
+    label = f"{studies[0].item} of {paper}" if len(studies) == 1 else paper
+    began = time.monotonic()
+    with batches.resumable(), terminal.progress_bar(console, label) as progress:
+        chosen = engine_of(engine, address, jobs)
+        batch = kinds.run_all(studies, runs, folder, chosen, progress)
+    spent_s = time.monotonic() - began
+    found = [(study, study.collect(runs or study.runs, folder)) for study in studies]
+    for study, findings in found:
+        console.print(findings.tables(console))
+        _write_reports(study, findings, reports, console)
+    if len(studies) > 1:
+        index = reports / f"{paper}.html"
+        write(index, index_report.page(paper, found, spent_s, batches.command()))
+        console.print(terminal.index(found))
+        console.print(f"all items: {index}", highlight=False, soft_wrap=True)
+    console.print(terminal.effort(batch, spent_s), highlight=False)
+    batches.report_failures(batch)
+
+
+def report_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM...")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Simulations per row.")] = None,
+    out: RunsFolder = RUNS,
+    reports: ReportsFolder = REPORTS,
+) -> None:
+    """Write the reports of what has been run, without running anything.
+
+    Examples:
+        ackademy report
+
+        ackademy report kong2018/table5 kong2018/table4
+    """
+    from rich.console import Console
+
+    from ackademy import kinds, papers
+
+    console = Console()
+    for name in names or papers.available():
+        study = kinds.load(name)
+        findings = study.collect(runs or study.runs, out / _paper(study))
+        if not findings.is_empty:
+            _write_reports(study, findings, reports, console)
+        else:
+            console.print(f"{name}: nothing has been run yet", style="dim", highlight=False)
+
+
+def _paper(study: kinds.Study) -> str:
+    """The folder name that all items of a paper share."""
+    return study.name.partition("/")[0]
+
+
+def _write_reports(
+    study: kinds.Study, findings: kinds.Findings, folder: Path, console: Console
+) -> None:
+    from ackademy.report.page import write
+
+    stem = folder / study.name.replace("/", "-")
+    table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")
+    write(table, findings.csv())
+    write(page, findings.page())
+    console.print(f"numbers: {table}", highlight=False, soft_wrap=True)
+    console.print(f"report:  {page}", highlight=False, soft_wrap=True)

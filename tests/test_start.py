@@ -1,0 +1,53 @@
+"""What the command line imports before it has something to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ackademy.cli import COMMANDS, load
+
+HEAVY = ("numpy", "polars", "rich", "jax", "sklearn", "gymnasium", "ray", "multiprocessing")
+PROBE = """\
+import json, sys
+from ackademy.cli import main
+try:
+    main()
+finally:
+    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def imported(*words: str, **environment: str) -> set[str]:
+    """Modules that the command has imported when it is done."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_help_and_version_import_no_heavy_module(word: str) -> None:
+    assert not imported(word) & set(HEAVY)
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "gap", "reproduce", "report", "list"])
+def test_help_of_the_common_commands_imports_neither_numpy_nor_polars(command: str) -> None:
+    assert not imported(command, "--help") & {"numpy", "polars", "jax"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_list_loads_and_says_what_it_does(name: str) -> None:
+    command = load(name)
+    assert command.help
+    about = COMMANDS[name][1]
+    assert about.endswith(".")
+    assert len(about) <= 62  # one line of a terminal of 80 columns
