@@ -8,8 +8,10 @@ use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
 
 mod ns2;
+mod reordering;
 mod sack;
 mod scoreboard;
+mod undo;
 
 pub use ns2::Ns2Sender;
 pub use sack::SackSender;
@@ -66,6 +68,8 @@ pub struct SenderStats {
     pub timeouts: u64,
     /// Loss episodes answered without a time-out.
     pub recoveries: u64,
+    /// Answers to loss that were taken back.
+    pub spurious: u64,
     /// Bytes declared lost, rightly or not.
     pub declared_lost_bytes: u64,
     /// Bytes acknowledged as carrying a congestion mark.
@@ -241,10 +245,11 @@ impl Sender {
         either!(self, sender => sender.unacknowledged_payload())
     }
 
-    /// Holds everything back until `at`, when the connection stands.
-    pub fn wait_for_handshake(&mut self, at: Time) {
+    /// Holds everything back until the connection stands, `rtt` after `start`: the first round trip
+    /// that is measured (RFC 6298 section 2).
+    pub fn wait_for_handshake(&mut self, start: Time, rtt: Span) {
         if let Self::Sack(sender) = self {
-            sender.wait_for_handshake(at);
+            sender.wait_for_handshake(start, rtt);
         }
     }
 

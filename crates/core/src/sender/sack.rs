@@ -1,6 +1,9 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
 //! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
+use self::probe::Probe;
+use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
+use super::undo::Undo;
 use super::{
     Allowed, Departure, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits,
 };
@@ -11,12 +14,7 @@ use crate::scenario::{EcnSpec, SenderConfig};
 use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Recoveries after which RACK's window shrinks back (RFC 8985 section 6.2 step 4).
-const RACK_PERSISTENCE: u32 = 16;
-/// Worst delayed acknowledgement a probe waits for (RFC 8985 section 7.2).
-const ACK_DELAY_MAX: Span = Span::from_millis(200);
-/// Probe time-out before the first sample (RFC 8985 section 7.2).
-const PROBE_INITIAL: Span = Span::from_millis(1000);
+mod probe;
 
 /// From the declaration of a loss until everything sent before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +33,6 @@ impl Episode {
     fn reduces(self) -> bool {
         matches!(self, Self::Fast(_) | Self::Marked(_))
     }
-}
-
-/// A probe on its way (RFC 8985 section 7.3).
-#[derive(Clone, Copy, Debug)]
-struct Probe {
-    end: u64,
-    again: bool,
 }
 
 /// What an acknowledgement changed.
@@ -74,6 +65,8 @@ pub struct SackSender {
     gates: bool,
     board: Scoreboard,
     pub(super) rtt: RttEstimator,
+    /// The round trip of the samples ends when this segment is acknowledged.
+    sampled_until: u64,
     rate: DeliveryRate,
     pub(super) delivery_rate: Rate,
     pub(super) stats: SenderStats,
@@ -82,9 +75,8 @@ pub struct SackSender {
     flight: u64,
     prr: Prr,
     rack: Rack,
-    rack_multiplier: u64,
-    rack_recoveries: u32,
-    reordering_seen: bool,
+    reordering: Reordering,
+    undo: Undo,
     probe: Option<Probe>,
     rto_deadline: Time,
     probe_deadline: Time,
@@ -109,6 +101,7 @@ impl SackSender {
             gates: governor.coupled.gates(),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(limits(config)),
+            sampled_until: 0,
             rate: DeliveryRate::default(),
             delivery_rate: Rate(0),
             stats: SenderStats::new(),
@@ -116,9 +109,8 @@ impl SackSender {
             flight: 0,
             prr: Prr::default(),
             rack: Rack::default(),
-            rack_multiplier: 1,
-            rack_recoveries: 0,
-            reordering_seen: false,
+            reordering: Reordering::NONE,
+            undo: Undo::NONE,
             probe: None,
             rto_deadline: Time::NEVER,
             probe_deadline: Time::NEVER,
@@ -144,8 +136,9 @@ impl SackSender {
         self.board.outstanding() - segments * self.config.header.0
     }
 
-    pub(super) fn wait_for_handshake(&mut self, at: Time) {
-        self.release = at;
+    pub(super) fn wait_for_handshake(&mut self, start: Time, rtt: Span) {
+        self.release = start + rtt;
+        self.rtt.sample(rtt, true);
     }
 
     pub(super) fn all_acknowledged(&self) -> bool {
@@ -266,7 +259,9 @@ impl SackSender {
         if self.rto_deadline == Time::NEVER || head_again {
             self.rto_deadline = now + self.rtt.rto();
         }
-        if !outgoing.again {
+        if outgoing.again {
+            self.undo.on_retransmission(now);
+        } else {
             self.arm_probe(now);
         }
     }
@@ -280,25 +275,6 @@ impl SackSender {
         }
         let percent = if self.allowed.cwnd < self.allowed.ssthresh { 200 } else { 120 };
         Rate::of(Bytes(self.allowed.cwnd * percent / 100), srtt).max(PACING_MIN)
-    }
-
-    /// RFC 8985 section 7.2.
-    fn arm_probe(&mut self, now: Time) {
-        self.probe_deadline = Time::NEVER;
-        let calm = matches!(self.episode, Episode::None | Episode::Marked(_));
-        let quiet = calm && self.board.sacked_count() == 0;
-        if !self.config.tlp || !quiet || self.probe.is_some() || self.board.inflight() == 0 {
-            return;
-        }
-        let srtt = self.rtt.srtt();
-        let mut wait = if srtt == Span::ZERO { PROBE_INITIAL } else { srtt * 2 };
-        if self.board.inflight() <= self.packet {
-            wait += ACK_DELAY_MAX;
-        }
-        let at = now + wait;
-        if at < self.rto_deadline {
-            self.probe_deadline = at;
-        }
     }
 
     /// An acknowledgement arrived.
@@ -317,12 +293,18 @@ impl SackSender {
             self.rate.on_delivered(now, delivered.bytes);
         }
         let rtt = self.take_samples(now, &delivered);
+        if advanced && delivered.timed == Time::NEVER {
+            self.sample_echo(now, ack.sent_at);
+        }
+        self.note_duplicate(ack);
+        if self.is_spurious(ack.sent_at, advanced) {
+            self.take_back(now, governor);
+        }
         if advanced {
             let done = self.board.outstanding() == 0;
             self.rto_deadline = if done { Time::NEVER } else { now + self.rtt.rto() };
             self.close_episode();
         }
-        self.note_duplicate(ack.again);
         let lost = self.detect(now);
         let opened = lost.bytes > 0 && self.open_episode();
         let marked = self.open_marked(ack);
@@ -340,7 +322,7 @@ impl SackSender {
             let none = Lost { bytes: 0, newest: delivered.newest.0 };
             self.tell_loss(now, LossKind::Gap, none, governor);
         }
-        self.finish_probe(now, ack.again, governor);
+        self.finish_probe(now, ack, governor);
         self.reduce(&delivered, opened || marked);
         if advanced {
             self.arm_probe(now);
@@ -353,7 +335,8 @@ impl SackSender {
     /// copy's: it echoes no older timestamp and takes no less than the smallest round trip (RFC 8985
     /// section 6.2 step 2).
     fn credible(&self, now: Time, ack: &Packet) -> Time {
-        ack.sent_at.min(Time(now.0.saturating_sub(self.rtt.min_rtt().0)))
+        let by_rtt = Time(now.0.saturating_sub(self.rtt.min_rtt().0));
+        if self.config.timestamps { by_rtt.min(ack.sent_at) } else { by_rtt }
     }
 
     /// Round trip, delivery rate, RACK; returns the sample and the largest of the batch.
@@ -364,7 +347,7 @@ impl SackSender {
         }
         if delivered.timed != Time::NEVER {
             sample = (now.since(delivered.timed), now.since(delivered.timed_first));
-            self.rtt.sample(sample.0);
+            self.sample_rtt(sample.0);
             self.stats.sample(sample.0);
         }
         let min_rtt = self.rtt.min_rtt();
@@ -377,8 +360,59 @@ impl SackSender {
             self.rack.rtt = now.since(newest.0);
             self.rack.newest = self.rack.newest.max(newest);
         }
-        self.reordering_seen |= delivered.reordered;
+        if delivered.reordered {
+            self.reordering.on_reordering();
+        }
         sample
+    }
+
+    /// A round trip passes until what is in flight now is acknowledged.
+    fn sample_rtt(&mut self, rtt: Span) {
+        let round = self.board.una() > self.sampled_until;
+        self.rtt.sample(rtt, round);
+        if round {
+            self.sampled_until = self.board.nxt();
+        }
+    }
+
+    /// Only what was sent again was acknowledged, of which the echo alone tells the round trip
+    /// (RFC 7323 section 4.1); it ends the back-off. Controllers are not told, as on the kernel.
+    fn sample_echo(&mut self, now: Time, echo: Time) {
+        if self.config.timestamps && echo > Time(0) {
+            self.sample_rtt(now.since(echo));
+        }
+    }
+
+    /// A duplicate that was never sent again is of the network's making.
+    fn note_duplicate(&mut self, ack: &Packet) {
+        let duplicate = ack.again && self.stats.retransmitted_packets > 0;
+        self.reordering.on_ack(self.board.una(), self.board.nxt(), duplicate);
+        if duplicate {
+            self.undo.on_duplicate(ack.duplicate().unwrap_or(self.board.una()));
+        }
+    }
+
+    /// Whether the latest loss turns out to be none. In fast recovery the original of a gap may come
+    /// while later ones are truly lost: that shows when no retransmission is out, or at the end.
+    fn is_spurious(&self, echo: Time, advanced: bool) -> bool {
+        let outrun = advanced && self.config.timestamps && self.undo.is_outrun(echo);
+        let by_echo = match self.episode {
+            Episode::Fast(end) => {
+                outrun && (self.board.una() >= end || !self.board.awaits_repairs())
+            }
+            Episode::Timeout(_) => outrun,
+            Episode::None | Episode::Marked(_) => false,
+        };
+        by_echo || self.undo.is_all_duplicates()
+    }
+
+    /// The reduction was for nothing: what counts as lost is in flight, and the window is as before.
+    fn take_back(&mut self, now: Time, governor: &mut Governor) {
+        self.undo = Undo::NONE;
+        self.board.withdraw_losses();
+        self.episode = Episode::None;
+        self.stats.spurious += 1;
+        self.tell_loss(now, LossKind::Spurious, Lost::default(), governor);
     }
 
     fn close_episode(&mut self) {
@@ -391,18 +425,7 @@ impl SackSender {
             && self.board.una() >= end
         {
             self.episode = Episode::None;
-            self.rack_recoveries += 1;
-            if self.rack_recoveries >= RACK_PERSISTENCE {
-                self.rack_multiplier = 1;
-            }
-        }
-    }
-
-    /// RFC 8985 section 6.2 step 4: a duplicate report widens RACK's window.
-    fn note_duplicate(&mut self, duplicate: bool) {
-        if duplicate && self.reordering_seen {
-            self.rack_multiplier = (self.rack_multiplier + 1).min(16);
-            self.rack_recoveries = 0;
+            self.reordering.on_recovery_end();
         }
     }
 
@@ -414,11 +437,7 @@ impl SackSender {
             return self.board.detect_by_count();
         }
         let certain = self.episode != Episode::None || self.board.sacked_count() >= DUP_THRESH;
-        self.rack.window = if !self.reordering_seen && certain {
-            Span::ZERO
-        } else {
-            (self.rtt.min_rtt() * self.rack_multiplier / 4).min(self.rtt.srtt())
-        };
+        self.rack.window = self.reordering.window(&self.rtt, certain);
         let (lost, next) = self.board.detect_by_time(now, &self.rack);
         self.reorder_deadline = next;
         lost
@@ -432,6 +451,7 @@ impl SackSender {
                 self.episode = Episode::Fast(self.board.nxt());
                 self.stats.recoveries += 1;
                 self.start_reduction();
+                self.undo = Undo::arm(self.board.una());
                 true
             }
             Episode::Marked(end) => {
@@ -451,6 +471,7 @@ impl SackSender {
         let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
         if opens {
             self.episode = Episode::Marked(self.board.nxt());
+            self.undo = Undo::NONE;
             self.start_reduction();
         }
         opens
@@ -515,21 +536,6 @@ impl SackSender {
             self.flight = self.board.outstanding().min(self.allowed.cwnd);
         }
         self.flight
-    }
-
-    /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
-    fn finish_probe(&mut self, now: Time, duplicate: bool, governor: &mut Governor) {
-        let Some(probe) = self.probe else { return };
-        if probe.again && duplicate {
-            self.probe = None;
-        } else if self.board.una() >= probe.end {
-            self.probe = None;
-            if probe.again && self.episode == Episode::None {
-                self.stats.recoveries += 1;
-                let lost = Lost { bytes: self.packet, newest: self.last_sent };
-                self.tell_loss(now, LossKind::Gap, lost, governor);
-            }
-        }
     }
 
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
@@ -599,6 +605,13 @@ impl SackSender {
     /// RFC 6298 sections 5.4 to 5.7, RFC 8985 section 6.3.
     fn timeout(&mut self, now: Time, governor: &mut Governor) {
         self.stats.timeouts += 1;
+        // One within fast recovery, or of the same packet again, goes on with what is known.
+        if !matches!(self.episode, Episode::Fast(_)) && !self.rtt.is_backed_off() {
+            self.undo = match self.episode {
+                Episode::Marked(_) => Undo::NONE,
+                _ => Undo::arm(self.board.una()),
+            };
+        }
         self.rtt.back_off();
         let patience = self.rack.rtt + self.rack.window;
         let sent_before =
@@ -620,21 +633,6 @@ impl SackSender {
     /// Widens the window for one packet, until the controller is next asked.
     fn allow_one(&mut self) {
         self.allowed.cwnd = self.allowed.cwnd.max(self.board.inflight() + self.packet);
-    }
-
-    /// RFC 8985 section 7.3. The packet leaves through the queue of lost ones, or as new data with
-    /// the window widened by one packet; both are seen by the next `transmit`.
-    fn probe(&mut self, now: Time, supply: &mut Supply) {
-        self.probe_deadline = Time::NEVER;
-        let fresh = supply.unsent > 0 && !self.receiver_full();
-        self.probe = Some(Probe { end: self.board.nxt() + u64::from(fresh), again: !fresh });
-        if fresh {
-            self.allow_one();
-        } else {
-            self.board.declare_last_for_probe();
-        }
-        self.release = Time(0);
-        self.rto_deadline = now + self.rtt.rto();
     }
 }
 

@@ -44,7 +44,8 @@ pub struct Delivered {
     pub timed_first: Time,
     /// A packet sent more than once was cumulatively acknowledged, and not selectively before.
     pub repaired: bool,
-    /// A packet sent once arrived after one sent later (RFC 8985 section 6.2 step 3).
+    /// A packet sent once, or the first copy of one, arrived after one sent later (RFC 8985
+    /// section 6.2 step 3).
     pub reordered: bool,
     /// Retransmissions that left later are not what was delivered.
     pub credible: Time,
@@ -226,8 +227,13 @@ impl Scoreboard {
             let Some(segment) = self.segments.pop_front() else { break };
             self.outstanding -= u64::from(segment.size);
             if segment.flags & SACKED == 0 {
+                let overtaken = self.una < self.highest_delivered;
                 self.count(&segment, self.una, &mut delivered);
-                delivered.repaired |= segment.flags & AGAIN != 0;
+                if segment.flags & AGAIN != 0 {
+                    delivered.repaired = true;
+                    // It was not the retransmission that filled the gap.
+                    delivered.reordered |= overtaken && segment.sent_at > credible;
+                }
             }
             if segment.flags & TWICE != 0 {
                 self.inflight -= u64::from(segment.size);
@@ -243,7 +249,8 @@ impl Scoreboard {
                 self.sacked.push_front((self.una, end));
             }
         }
-        for &(offset, length) in &ack.sack {
+        let blocks = if ack.again { &ack.sack[1..] } else { &ack.sack[..] };
+        for &(offset, length) in blocks {
             if length > 0 {
                 let start = (ack.seq + u64::from(offset)).max(self.una);
                 let end = (ack.seq + u64::from(offset) + u64::from(length)).min(self.nxt());
@@ -378,6 +385,29 @@ impl Scoreboard {
             self.again.pop_front();
         }
         (lost, next)
+    }
+
+    /// Whether anything sent again is in flight.
+    pub fn awaits_repairs(&self) -> bool {
+        self.segments.iter().any(|segment| segment.flags & (AGAIN | IN_PIPE) == AGAIN | IN_PIPE)
+    }
+
+    /// Nothing that was declared lost is: it is in flight again, for loss detection to judge anew.
+    pub fn withdraw_losses(&mut self) {
+        self.lost.clear();
+        self.judged = self.una;
+        let mut again = Vec::new();
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            if segment.flags & LOST != 0 {
+                segment.flags = (segment.flags & !LOST) | IN_PIPE;
+                self.inflight += u64::from(segment.size);
+            }
+            if segment.flags & (AGAIN | IN_PIPE) == AGAIN | IN_PIPE {
+                again.push((self.una + index as u64, segment.sent_at));
+            }
+        }
+        again.sort_unstable_by_key(|&(seq, sent_at)| (sent_at, seq));
+        self.again = again.into();
     }
 
     fn judge(&mut self, seq: u64, lost: &mut Lost) {

@@ -65,6 +65,24 @@ fn a_first_copy_after_a_later_one_is_reordering_and_a_second_copy_is_not() {
 }
 
 #[test]
+fn losses_that_are_withdrawn_are_in_flight_and_judged_anew() {
+    let mut board = board(10);
+    deliver(&mut board, &ack(0, &[(5, 6)]));
+    board.declare_after_timeout(Time(100));
+    board.peek_lost();
+    board.send_lost(Time(200), SentState::default());
+    assert_eq!((board.inflight(), board.awaits_repairs()), (100, true));
+    board.withdraw_losses();
+    assert_eq!((board.inflight(), board.peek_lost()), (900, None));
+    let rack = Rack { newest: (Time(5), 5), rtt: Span(100), window: Span(10) };
+    let (lost, _) = board.detect_by_time(Time(1000), &rack);
+    assert_eq!(lost.bytes, 400, "1 to 4; 0 left again later");
+    let rack = Rack { newest: (Time(300), 12), ..rack };
+    let (lost, _) = board.detect_by_time(Time(1000), &rack);
+    assert_eq!(lost.bytes, 500, "0 and 6 to 9");
+}
+
+#[test]
 fn nothing_is_lost_by_time_before_something_sent_later_is_delivered() {
     let mut board = board(10);
     let rack = Rack { newest: (Time(4), 4), rtt: Span(100), window: Span(10) };
