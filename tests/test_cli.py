@@ -99,7 +99,7 @@ def test_bad_scenario_is_exit_2_and_one_line(tmp_path: Path, line: str, named: s
     ("words", "message"),
     [
         (("run", "nowhere.toml"), "nowhere.toml: No such file"),
-        (("run", "dumbbell.toml", "--cc", "cubik"), "controller cubik: allowed is"),
+        (("run", "dumbbell.toml", "--cc", "cubik"), "controller cubik: no controller"),
         (("run", "dumbbell.toml", "--cc", "cubic", "-p", "beta"), "--param beta: allowed"),
         (("run", "dumbbell.toml", "-p", "beta=1"), "--param needs --cc"),
         (("run", "dumbbell.toml", "--cc", "cubic", "-p", "beta=7"), "beta"),
@@ -196,8 +196,9 @@ def test_list_shows_every_controller_and_its_settings(tmp_path: Path) -> None:
 
 def test_report_without_runs_says_so(tmp_path: Path) -> None:
     root = Path(__file__).parents[1]
-    code, out, _ = ackademy_command("report", "kong2018/table4", "--out", tmp_path, cwd=root)
-    assert (code, out) == (0, "kong2018/table4: nothing has been run yet\n")
+    code, out, err = ackademy_command("report", "kong2018/table4", "--out", tmp_path, cwd=root)
+    assert (code, out) == (2, "kong2018/table4: nothing has been run yet\n")
+    assert "nothing to report" in err
 
 
 def test_completion_is_on(tmp_path: Path) -> None:

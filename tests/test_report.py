@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ackademy
-from ackademy.comparison import contenders, standings
+from ackademy.comparison import Plan, case_of, contenders, standings
 from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval
@@ -27,6 +27,7 @@ from ackademy.report.numbers import (
 from ackademy.report.plane import Cloud, plane
 from ackademy.report.plot import Axis, Frame, thin
 from ackademy.reproduce import Reproduction
+from ackademy.schemes import parse
 
 VOID = {"meta", "input", "br", "hr"}
 
@@ -91,7 +92,7 @@ def test_page_fits_a_phone_and_follows_the_reader_into_the_dark(
 
 
 def test_comparison_page_shows_every_controller(dumbbell: Path, tmp_path: Path) -> None:
-    found = contenders([dumbbell], ["new_reno", "cubic"], {}, 2, 100.0)
+    found = contenders([case_of(dumbbell)], parse("new_reno,cubic"), Plan(2, 100.0))
     run_cells([cell for one in found for cell in one.cells], tmp_path / "r", local(1), quiet)
     page = Page(comparison.page(standings(found, tmp_path / "r"), tmp_path / "r", "ackademy x"))
     assert page.loads == []

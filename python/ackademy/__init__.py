@@ -26,6 +26,7 @@ from ackademy.errors import (
 
 if TYPE_CHECKING:
     from ackademy import intervals, metrics
+    from ackademy.notebook import Comparison, compare
     from ackademy.runs import Metrics, Run, run
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CODE_HASH",
     "AckademyError",
+    "Comparison",
     "Controller",
     "ControllerError",
     "EngineError",
@@ -43,12 +45,19 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "__version__",
+    "compare",
     "intervals",
     "metrics",
     "run",
 ]
 
-_MODULE_OF = {"Metrics": "runs", "Run": "runs", "run": "runs"}
+_MODULE_OF = {
+    "Comparison": "notebook",
+    "Metrics": "runs",
+    "Run": "runs",
+    "compare": "notebook",
+    "run": "runs",
+}
 """modules that import Polars, by the names they define"""
 _MODULES = ("intervals", "metrics")
 

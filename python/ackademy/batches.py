@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from ackademy import comparison, experiments, terminal
+from ackademy import experiments, schemes, terminal
 from ackademy.cells import Cell
 from ackademy.engines import Engine
 from ackademy.errors import ControllerError
@@ -45,7 +45,7 @@ def report_failures(batch: experiments.Batch) -> None:
     for failure in batch.failures[:10]:
         cell = failure.cell
         named = cell.controller or ", ".join(own.controller for own in cell.assignments)
-        cc = named or comparison.AS_WRITTEN
+        cc = named or schemes.AS_WRITTEN
         last = failure.error.splitlines()[-1] if failure.error else "no reason given"
         fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
     fail(batch.failures[0].error)
@@ -56,16 +56,7 @@ def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | s
     """`NAME=VALUE` words; what looks like a number is one."""
     if param and not cc:
         raise ControllerError("--param needs --cc: it sets what that controller has")
-    found: dict[str, float | str] = {}
-    for word in param or ():
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise ControllerError(f"--param {word}: allowed: NAME=VALUE")
-        try:
-            found[name] = float(value)
-        except ValueError:
-            found[name] = value
-    return found
+    return schemes.values(param or (), "--param")
 
 
 def command() -> str:

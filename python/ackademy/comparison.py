@@ -16,10 +16,8 @@ from ackademy.cells import Cell
 from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index
-from ackademy.runs import Params, read_text
-
-AS_WRITTEN = "as written"
-"""stands for the controllers that a scenario itself names"""
+from ackademy.runs import read_text
+from ackademy.schemes import AS_WRITTEN, Scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +47,7 @@ class Contender:
 
     scenario: str
     controller: str
+    """label of the scheme"""
     cells: tuple[Cell, ...]
 
 
@@ -63,6 +62,8 @@ class Standing:
     """per run, mean over flows"""
     throughput_mbps: FloatArray
     """per run, mean over flows"""
+    samples: Mapping[str, FloatArray]
+    """per run, by column"""
     n_runs: int
     """that count"""
     drawn: Cell | None
@@ -76,37 +77,63 @@ class Standing:
         return sum(not run.valid for run in self.kernel_runs)
 
 
-def contenders(
-    scenarios: Sequence[Path],
-    ccs: Sequence[str],
-    params: Params,
-    runs: int,
-    sample_ms: float,
-    backend: Backend = "sim",
-) -> list[Contender]:
-    """Every scenario under every controller, or under its own if none is given; seeds from 1.
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scenario to compare schemes on."""
+
+    name: str
+    text: str
+    origin: str
+    """its path, for errors and for traces beside it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How each scheme is run on each case."""
+
+    runs: int = 5
+    """seeds 1, 2, ..."""
+    sample_interval_ms: float = 0.0
+    """between rows of the time series of the first seed; 0 for none"""
+    overrides: tuple[tuple[str, str], ...] = ()
+    """TOML values by dotted path, for every case"""
+    backend: Backend = "sim"
+
+
+def case_of(path: Path) -> Case:
+    """The case of a scenario file.
 
     Raises:
-        AckademyError: if a scenario cannot be read.
+        ScenarioError: if it cannot be read.
     """
-    found = []
-    for scenario in scenarios:
-        text = read_text(scenario)
-        for cc in ccs or (None,):
-            cells = tuple(
+    return Case(path.stem, read_text(path), str(path))
+
+
+def contenders(
+    cases: Sequence[Case], schemes: Sequence[Scheme], plan: Plan = Plan()
+) -> list[Contender]:
+    """Every case under every scheme, or under its own controllers if there is no scheme."""
+    return [
+        Contender(
+            case.name,
+            scheme.label,
+            tuple(
                 Cell(
-                    text=text,
-                    origin=str(scenario),
-                    controller=cc,
+                    text=case.text,
+                    origin=case.origin,
+                    controller=scheme.controller,
                     seed=seed,
-                    params=tuple(params.items()),
-                    sample_interval_ms=sample_ms if seed == 1 else 0.0,
-                    backend=backend,
+                    overrides=plan.overrides,
+                    params=scheme.params,
+                    sample_interval_ms=plan.sample_interval_ms if seed == 1 else 0.0,
+                    backend=plan.backend,
                 )
-                for seed in range(1, runs + 1)
-            )
-            found.append(Contender(scenario.stem, cc or AS_WRITTEN, cells))
-    return found
+                for seed in range(1, plan.runs + 1)
+            ),
+        )
+        for case in cases
+        for scheme in schemes or [Scheme(AS_WRITTEN, None)]
+    ]
 
 
 def standings(found: Sequence[Contender], folder: Path) -> list[Standing]:
@@ -125,6 +152,7 @@ def _standing(contender: Contender, folder: Path) -> Standing:
         estimates={key: t_interval(array) for key, array in values.items() if array.size},
         delay_ms=values["delay_ms"],
         throughput_mbps=values["throughput_mbps"],
+        samples=values,
         n_runs=len(finished),
         drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
         kernel_runs=kernel_runs,

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import sys
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
@@ -75,6 +77,40 @@ def is_python(cc: str) -> bool:
     return cc.rpartition(":")[0].endswith(".py")
 
 
+_CLASSES: dict[str, ControllerClass] = {}
+"""classes that Python callers gave, by the name that scenarios call them by"""
+_SOURCE_HASHES: dict[str, str] = {}
+"""of their sources, for the names of results"""
+
+
+def register(cls: ControllerClass) -> str:
+    """The name by which scenarios of this process refer to a class; it needs no file.
+
+    Raises:
+        ControllerError: if it is no class, or lacks a method of `Controller`.
+    """
+    if not isinstance(cls, type):
+        raise ControllerError(f"cc = {cls!r}: allowed: a name, a class, or one with settings")
+    missing = [method for method in ("on_ack", "on_loss") if not hasattr(cls, method)]
+    if missing:
+        raise ControllerError(f"controller {cls.__qualname__}: it lacks {' and '.join(missing)}")
+    name = f"{cls.__module__}.py:{cls.__qualname__}"
+    if _CLASSES.get(name) is not cls:
+        _CLASSES[name] = cls
+        _SOURCE_HASHES[name] = _source_hash(cls)
+    return name
+
+
+def label_of(cls: ControllerClass) -> str:
+    """What tables call a class."""
+    return cls.__qualname__ if isinstance(cls, type) else repr(cls)
+
+
+def is_registered(cc: str) -> bool:
+    """Whether a name stands for a class of this process, which other processes do not know."""
+    return cc in _CLASSES
+
+
 def load(cc: str, beside: Path) -> ControllerClass:
     """The class that `file.py:Class` names; the file is executed, as `import` would.
 
@@ -86,6 +122,8 @@ def load(cc: str, beside: Path) -> ControllerClass:
         ControllerError: if the file or the class is missing or lacks a method.
         Exception: whatever the file itself raises.
     """
+    if cc in _CLASSES:
+        return _CLASSES[cc]
     path, name = _split(cc, beside)
     module_name = f"ackademy_controller_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     module = sys.modules.get(module_name)
@@ -119,6 +157,8 @@ def fingerprint(cc: str, beside: Path) -> str:
     """
     if not is_python(cc):
         return ""
+    if cc in _CLASSES:
+        return _SOURCE_HASHES[cc]
     path, _ = _split(cc, beside)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -129,3 +169,12 @@ def _split(cc: str, beside: Path) -> tuple[Path, str]:
         if path.is_file():
             return path.resolve(), name
     raise ControllerError(f"controller {cc}: no file {file}, neither here nor in {beside}")
+
+
+def _source_hash(cls: type) -> str:
+    """Hash of a class's source; another one each time where there is none, as in `exec`."""
+    try:
+        text = inspect.getsource(cls)
+    except (OSError, TypeError):
+        text = uuid.uuid4().hex
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -10,18 +10,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ackademy import _core
+from ackademy import _core, lookup
+from ackademy.errors import ScenarioError
 from ackademy.report.page import write
 from ackademy.runs import read_text
 
 
 def read(path: Path | str) -> _core.Distribution:
-    """The distribution in a file, checked at every combination of its draws' ends.
+    """The distribution of a file or a name, checked at every combination of its draws' ends.
 
     Raises:
         ScenarioError: if the file cannot be read or is wrong; one line.
     """
-    return _core.Distribution.parse(read_text(Path(path)), str(path))
+    found = lookup.find(path, "distribution", ScenarioError)
+    return _core.Distribution.parse(read_text(found), str(found))
 
 
 def drawn(
@@ -53,7 +55,7 @@ def save(scenario: _core.Scenario, path: Path, about: str = "") -> None:
 
 
 def draw_command(
-    file: Annotated[Path, typer.Argument(help="A distribution.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="A distribution, by file or name.", metavar="FILE")],
     seed: Annotated[int, typer.Option(min=0, help="Of the first; the others follow it.")] = 1,
     count: Annotated[int, typer.Option(min=1, help="How many.")] = 1,
     progress: Annotated[
@@ -68,7 +70,7 @@ def draw_command(
     Examples:
         ackademy draw distributions/mixed.toml --seed 7
 
-        ackademy draw distributions/mixed.toml --count 20 --progress 1 --out build/drawn
+        ackademy draw mixed --count 20 --progress 1 --out build/drawn
     """
     console = Console()
     distribution = read(file)

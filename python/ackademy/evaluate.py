@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, entries, experiments, folders, trials
+from ackademy import _core, distributions, entries, experiments, folders, lookup, trials
 from ackademy.cells import Cell
-from ackademy.errors import AckademyError, ExperimentError
+from ackademy.errors import AckademyError, ExperimentError, ScenarioError
 from ackademy.intervals import Interval, t_interval
 from ackademy.metrics import FloatArray
 from ackademy.runs import read_text
@@ -74,6 +74,7 @@ def of_distribution(path: Path, seed: int, runs: int, progress: float = 1.0) -> 
         ScenarioError: if it cannot be read or is wrong.
     """
     read = distributions.read(path)
+    path = lookup.find(path, "distribution")
     found = trials.drawn(read, seed, runs, progress)
     return Source(str(path), " ".join(read.about.split()), read.digest, tuple(found))
 
@@ -84,6 +85,7 @@ def of_scenario(path: Path, seed: int, runs: int, flows: str = "*") -> Source:
     Raises:
         ScenarioError: if it cannot be read, is wrong, or has no such flow.
     """
+    path = lookup.find(path, "scenario", ScenarioError)
     scenario = _core.Scenario.parse(read_text(path), str(path))
     if not entries.named(scenario, [flows]):
         allowed = ", ".join(scenario.entries)
@@ -210,10 +212,11 @@ def _result(group: str, name: str, own: list[Score], policy: list[Score]) -> Res
 
 def _found(named: str, kind: str, folder: Path) -> Path:
     """The file that a policy was trained on: here, or in a folder above the policy's."""
-    for root in (Path(), *folder.resolve().parents, Path(__file__).resolve().parents[2]):
-        for path in (root / named, root / kind / named):
-            if path.is_file():
-                return path
+    near = [root / name for root in folder.resolve().parents for name in (named, f"{kind}/{named}")]
+    shipped = folders.here_or_above(f"{kind}/{named}") if not Path(named).is_absolute() else []
+    for path in (Path(named), Path(kind) / named, *near, *shipped):
+        if path.is_file():
+            return path
     raise AckademyError(
         f"{folder / folders.POLICY_FILE}: made.trained_on = {named!r}: allowed: a file here or in "
         f"{kind}; or give --distribution or --scenario"

@@ -1,4 +1,4 @@
-"""Where the files of the repository are, and how a policy's folder takes the place of another."""
+"""Where data files are, and how a policy's folder takes the place of another."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from ackademy.errors import AckademyError
 
 POLICY_FILE = "policy.toml"
 """makes a folder a policy"""
+SHIPPED = Path(__file__).parent / "data"
+"""what the package brings along: in a checkout, links to the folders of the repository"""
 
 
 def here_or_above(name: str) -> list[Path]:
-    """`name` in the current folder, in those above it and in the source checkout, if it is there.
+    """`name` in the current folder, in those above it and among what the package ships.
 
     Args:
         name: of a file or folder, relative, with `/` between its parts.
@@ -22,9 +24,11 @@ def here_or_above(name: str) -> list[Path]:
         Those that exist, nearest first, each once.
     """
     here = Path.cwd()
-    roots = (here, *here.parents, Path(__file__).resolve().parents[2])
-    found = (root / name for root in roots if (root / name).exists())
-    return list(dict.fromkeys(found))
+    near = [root / name for root in (here, *here.parents) if (root / name).exists()]
+    shipped = (SHIPPED / name).resolve()
+    if shipped.exists() and shipped not in [path.resolve() for path in near]:
+        near.append(shipped)
+    return near
 
 
 def check_policy_folder(folder: Path) -> None:

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.table import Table
 
-from ackademy import batches, distributions, engines, generalise, trials
+from ackademy import batches, distributions, engines, generalise, lookup, trials
 from ackademy.errors import AckademyError
 from ackademy.generalise import Bin, Study, Worst, in_words
 from ackademy.report import generalise as report
@@ -31,7 +31,7 @@ RUNS, REPORTS = Path("runs"), Path("reports")
 
 def generalise_command(
     policy: Annotated[
-        str, typer.Argument(help="A policy's folder, or a controller.", metavar="POLICY")
+        str, typer.Argument(help="A policy, by folder or name, or a controller.", metavar="POLICY")
     ] = "",
     cc: Annotated[str, typer.Option(help="The controller, instead of POLICY.")] = "",
     param: Annotated[
@@ -42,8 +42,9 @@ def generalise_command(
         str, typer.Option(help="Controllers or policies beside it, separated by commas.")
     ] = "cubic,cubic_rfc9438,new_reno",
     distribution: Annotated[
-        Path, typer.Option(help="What links are drawn from: dumbbells of one bottleneck.")
-    ] = Path("distributions/generalise.toml"),
+        Path,
+        typer.Option(help="What dumbbells of one bottleneck are drawn from."),
+    ] = Path("generalise"),
     links: Annotated[int, typer.Option(min=1, help="How many are drawn.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of the first link; the others follow.")] = 1,
     html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
@@ -110,7 +111,7 @@ def _study(policy: Entrant, against: str, file: Path, drawn: tuple[int, int]) ->
     return Study(
         policy=policy,
         against=others,
-        origin=str(file),
+        origin=str(lookup.find(file, "distribution")),
         digest=distribution.digest,
         about=" ".join(distribution.about.split()),
         seed=seed,

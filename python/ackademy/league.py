@@ -16,11 +16,10 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from ackademy import experiments
+from ackademy import experiments, lookup
 from ackademy.backends import Backend
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ExperimentError
-from ackademy.folders import here_or_above
 from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.measures import Metric, RunTables, metric_of, per_flow
@@ -187,7 +186,7 @@ def load(name: str) -> Suite:
     Raises:
         ExperimentError: if there is none, or it is wrong.
     """
-    path = _find(name)
+    path = lookup.find(name, "suite", ExperimentError)
     table = TomlTable.read(path)
     schemes = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
     sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
@@ -375,14 +374,3 @@ def _params(table: TomlTable, folder: Path) -> dict[str, float | str]:
         else:
             raise table.error(key, value, "a number or a text")
     return params
-
-
-def _find(name: str) -> Path:
-    if name.endswith(".toml"):
-        return Path(name)
-    folders = here_or_above("suites")
-    for folder in folders:
-        if (path := folder / f"{name}.toml").is_file():
-            return path
-    known = ", ".join(sorted({path.stem for folder in folders for path in folder.glob("*.toml")}))
-    raise ExperimentError(f"no suite {name}; known: {known or 'none here'}")

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ackademy.cells import Assignment
 from ackademy.claims import Claim, RowName, parse_claim
-from ackademy.comparison import AS_WRITTEN
 from ackademy.errors import ExperimentError
 from ackademy.figures import Figure, parse_figure
 from ackademy.folders import here_or_above
 from ackademy.measures import metric_of
+from ackademy.schemes import AS_WRITTEN
 from ackademy.toml_table import TomlTable, toml_value
 
 Origin = Literal["paper", "source", "derived", "proposed"]
@@ -122,10 +123,10 @@ def find(name: str) -> Path:
         path = folder / f"{name}.toml"
         if path.is_file() and path.name != "paper.toml":
             return path
-    known = ", ".join([*all_papers(), *available()])
-    raise ExperimentError(
-        f"no experiment {name}; known: {known or 'none here: run this where the folder papers/ is'}"
-    )
+    known = [*all_papers(), *available()]
+    near = get_close_matches(name, known, 5)
+    more = f"similar: {', '.join(near)}" if near else f"known: {', '.join(known)}"
+    raise ExperimentError(f"no experiment {name}; {more}")
 
 
 def available() -> list[str]:

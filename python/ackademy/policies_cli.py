@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ackademy import batches, cards, engines, evaluate, folders, terminal, trials, zoo
+from ackademy import batches, cards, engines, evaluate, folders, lookup, terminal, trials, zoo
 from ackademy.cards import FixedSet
 from ackademy.errors import AckademyError
 from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
@@ -25,7 +25,7 @@ CARD_S = 20.0
 
 
 def eval_command(
-    policy: Annotated[str, typer.Argument(help="A policy's folder, or a controller.")],
+    policy: Annotated[str, typer.Argument(help="A policy, by folder or name, or a controller.")],
     scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
     flows: Annotated[
         str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")
@@ -69,7 +69,7 @@ def eval_command(
     console = Console()
     if scenario and distribution:
         raise AckademyError("eval: allowed: --scenario or --distribution, and not both")
-    folder = Path(policy)
+    folder = lookup.policy_folder(policy) or Path(policy)
     if card:
         fixed = _fixed_set(
             folder, scenario, flows, distribution, (tuple(range(1, 1 + (runs or 4))), card_s)
@@ -78,13 +78,13 @@ def eval_command(
         console.print(f"card: {folder / cards.CARD}, {folder / cards.PAGE}", highlight=False)
         return
     runs = runs or 40
+    own = trials.entrant(policy, batches.settings(param, policy))
     if scenario:
         source = evaluate.of_scenario(scenario, seed, runs, flows)
     elif distribution:
         source = evaluate.of_distribution(distribution, seed, runs)
     else:
         source = evaluate.trained_on(folder, seed, runs)
-    own = trials.entrant(policy, batches.settings(param, policy))
     others = tuple(trials.entrant(word.strip()) for word in against.split(",") if word.strip())
     entrants = (own, *others)
     trials.names_differ(entrants)
@@ -112,7 +112,10 @@ def eval_command(
 
 
 def zoo_command(
-    folder: Annotated[Path, typer.Argument(help="Where policies lie.")] = Path("policies"),
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Where policies lie; here, above and the shipped ones by default."),
+    ] = None,
 ) -> None:
     """List the policies, with what their cards say, and fly each for two seconds.
 
@@ -122,10 +125,12 @@ def zoo_command(
         ackademy zoo
     """
     console = Console()
-    if not folder.is_dir():
+    if folder is not None and not folder.is_dir():
         raise AckademyError(f"{folder}: allowed: a folder with policies in it")
-    found = zoo.models(folder)
-    table = Table(title=f"policies in {folder}", title_justify="left", title_style="bold")
+    roots = [folder] if folder is not None else folders.here_or_above("policies")
+    found = [model for root in roots for model in zoo.models(root)]
+    title = f"policies in {', '.join(map(str, roots))}"
+    table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("name", no_wrap=True)
     for head in ("what it is", "trained by", "on its card's set"):
         table.add_column(head, overflow="fold")

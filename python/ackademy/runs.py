@@ -10,19 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from ackademy import _core, controllers, kernel, metrics
+from ackademy import _core, controllers, kernel, lookup, metrics, schemes
 from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.kernel import KernelRun
 from ackademy.tables import Tables
+from ackademy.toml_table import toml_value
+
+if TYPE_CHECKING:
+    from ackademy.notebook import Figure
 
 Params = Mapping[str, float | str]
+PLOTTED_ROWS = 2000
+"""of a time series that is drawn and nothing else"""
 NO_PARAMS: Params = {}
+NO_OVERRIDES: Mapping[str, str] = {}
+ScenarioLike: TypeAlias = "Path | str | Mapping[str, object] | _core.Scenario"
+"""a file, a name, a text, the fields of a file, or a parsed scenario"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +50,7 @@ class Metrics:
     """fairness of the flows' delays; `nan` if a flow has no sample"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run(Tables):
     """One finished run, and what it takes to repeat it."""
 
@@ -52,6 +63,31 @@ class Run(Tables):
     def metrics(self) -> Metrics:
         """The numbers of a report."""
         return measure(self)
+
+    def plot(self) -> Figure:
+        """Window, queue and throughput over time; simulates again if there is no time series.
+
+        Raises:
+            AckademyError: for a run on the kernel without a time series.
+        """
+        from ackademy.notebook import Figure
+        from ackademy.report import comparison as report
+
+        sampled = self
+        if self.flow_series.is_empty():
+            if self.kernel is not None:
+                raise AckademyError("plot: allowed: a kernel run with sample_interval_ms above 0")
+            step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
+            sampled = run(self.scenario, seed=self.seed, sample_interval_ms=step_ms)
+        return Figure(report.run_page(sampled, "ackademy.run(...)"))
+
+    def __repr__(self) -> str:
+        return f"Run of {self.scenario.name}, seed {self.seed}\n{self.metrics().flows!r}"
+
+    def _repr_html_(self) -> str:
+        measured, title = self.metrics(), f"{self.scenario.name}, seed {self.seed}"
+        frames = (measured.flows._repr_html_(), measured.links._repr_html_())
+        return f"<p>{escape(title)}</p>{''.join(frames)}"
 
     def write_parquet(self, folder: Path) -> None:
         """Write every table that has rows to `folder`, as `flows.parquet` and so on.
@@ -70,10 +106,10 @@ class Run(Tables):
 
 
 def run(
-    scenario: Path | str | _core.Scenario,
+    scenario: ScenarioLike,
     *,
     seed: int = 1,
-    cc: str | None = None,
+    cc: str | _core.ControllerClass | None = None,
     params: Params = NO_PARAMS,
     sample_interval_ms: float = 0.0,
     backend: Backend = "sim",
@@ -81,11 +117,13 @@ def run(
     """Run once, in the simulator or over the TCP of this machine's kernel.
 
     Args:
-        scenario: a file, the text of one (anything with a line break), or a parsed scenario.
+        scenario: a file, a name such as `deep_buffer`, the text of a file (anything with a line
+            break), a parsed scenario, or a mapping with the fields of a file.
         seed: of every random choice; in the simulator, the same seed gives the same bytes on every
             machine.
-        cc: puts every flow under this controller: a name from `ackademy list`, `file.py:Class` in
-            the simulator, or `kernel:NAME` on the kernel.
+        cc: puts every flow under this controller: a name from `ackademy list`, one with settings
+            such as `cubic:beta=0.8`, a policy, `file.py:Class` or a class in the simulator,
+            `kernel:NAME` on the kernel.
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none.
         backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
@@ -126,21 +164,50 @@ def simulate(scenario: _core.Scenario, seed: int, sample_interval_ms: float) -> 
 
 
 def read_scenario(
-    scenario: Path | str | _core.Scenario, *, cc: str | None = None, params: Params = NO_PARAMS
+    scenario: ScenarioLike,
+    *,
+    cc: str | _core.ControllerClass | None = None,
+    params: Params = NO_PARAMS,
+    overrides: Mapping[str, str] = NO_OVERRIDES,
 ) -> _core.Scenario:
     """Parse a scenario, if it is not parsed yet, and put its flows under `cc`, if one is given.
+
+    Args:
+        scenario: as for `run`.
+        cc: as for `run`.
+        params: settings of `cc`.
+        overrides: TOML values by dotted path; not for a parsed scenario.
 
     Raises:
         ScenarioError: if the file cannot be read or is wrong.
         ControllerError: if the controller is unknown or its settings are wrong.
     """
-    if isinstance(scenario, str) and "\n" in scenario:
-        parsed = _core.Scenario.parse(scenario, "scenario")
-    elif isinstance(scenario, str | Path):
-        parsed = _core.Scenario.parse(read_text(Path(scenario)), str(scenario))
-    else:
+    if isinstance(scenario, _core.Scenario):
+        if overrides:
+            raise ScenarioError("overrides: allowed: for a scenario that is not parsed yet")
         parsed = scenario
-    return parsed if cc is None else parsed.with_controller(cc, params)
+    else:
+        text, origin = text_of(scenario)
+        parsed = _core.Scenario.parse(text, origin, dict(overrides))
+    if cc is None:
+        return parsed
+    scheme = schemes.of_words([(cc, params)])[0]
+    return parsed.with_controller(str(scheme.controller), dict(scheme.params))
+
+
+def text_of(scenario: Path | str | Mapping[str, object]) -> tuple[str, str]:
+    """TOML and origin of a scenario that is a file, a name, a text or a mapping of its fields.
+
+    Raises:
+        ScenarioError: if it cannot be read.
+    """
+    if isinstance(scenario, Mapping):
+        lines = [f"{toml_value(key)} = {toml_value(value)}" for key, value in scenario.items()]
+        return "\n".join([*lines, ""]), "scenario"
+    if isinstance(scenario, str) and "\n" in scenario:
+        return scenario, "scenario"
+    path = lookup.find(scenario, "scenario", ScenarioError)
+    return read_text(path), str(path)
 
 
 def read_text(path: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers, distributions, entries, experiments
+from ackademy import _core, controllers, distributions, entries, experiments, lookup
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
 from ackademy.folders import POLICY_FILE
@@ -98,10 +98,12 @@ def entrant(word: str, params: Params = {}) -> Entrant:  # noqa: B006  # a mappi
         ControllerError: if the word is a folder without a policy in it.
         ExperimentError: if its `policy.toml` cannot be read.
     """
-    folder = Path(word)
-    if folder.is_dir():
+    folder = None if "policy" in params else lookup.policy_folder(word)
+    if folder is not None:
         return Entrant(folder.resolve().name, *of_folder(folder, params))
     name = controllers.canonical(word)
+    if ":" not in word and name not in lookup.controllers():
+        raise lookup.unknown_controller(word)
     known = next((Path(str(value)).name for key, value in params.items() if key == "policy"), "")
     return Entrant(f"{name} {known}".rstrip(), name, tuple(params.items()))
 

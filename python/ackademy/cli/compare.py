@@ -14,34 +14,48 @@ from ackademy.cli.options import (
     RUNS,
     Address,
     BackendName,
+    Csv,
     Engine,
     Jobs,
+    Json,
+    Overrides,
     Params,
     RunsFolder,
-    controller_names,
     engine_of,
+    export,
+    is_stdout,
+    overrides,
 )
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
     from ackademy import engines, league
 
+SAMPLE_MS = 200.0
+"""between rows of the time series that the report draws"""
+
 
 def compare_command(
     scenarios: Annotated[
-        list[Path] | None, typer.Argument(help="Scenario files.", metavar="FILE...")
+        list[str] | None,
+        typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO..."),
     ] = None,
     cc: Annotated[
-        str, typer.Option(help="Controllers, separated by commas; the files' own by default.")
+        str,
+        typer.Option(
+            help="Schemes separated by commas: controllers, NAME:SETTING=VALUE,SETTING=VALUE, "
+            "policies, file.py:Class, kernel:NAME; the files' own by default."
+        ),
     ] = "",
     suite: Annotated[
-        str, typer.Option(help="A league instead: every scheme and network of suites/NAME.toml.")
+        str, typer.Option(help="A league instead: every scheme and network of a suite.")
     ] = "",
     only: Annotated[
         str, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
     ] = "*",
     backend: BackendName = "sim",
     param: Params = None,
+    settings: Overrides = None,
     runs: Annotated[
         int | None, typer.Option(min=1, help="Seeds 1, 2, ... of each; 5, or the suite's number.")
     ] = None,
@@ -51,6 +65,8 @@ def compare_command(
     markdown: Annotated[
         Path | None, typer.Option(help="Write a suite's tables to this file, for a document.")
     ] = None,
+    json: Json = None,
+    csv: Csv = None,
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
@@ -61,34 +77,36 @@ def compare_command(
     Examples:
         ackademy compare scenarios/kong2018_*.toml --cc new_reno,cubic
 
-        ackademy compare scenarios/kong2018_one_sender.toml --cc cubic,mine.py:Mine --runs 20
+        ackademy compare deep_buffer --cc cubic,cubic:beta=0.8,c=0.3,mine.py:Mine --runs 20
 
-        ackademy compare scenarios/gap/*.toml --backend kernel --cc cubic,kernel:cubic
+        ackademy compare deep_buffer --cc cubic,vegas --set dumbbell.rtt_ms=80 --csv numbers.csv
+
+        ackademy compare gap/fast gap/steps --backend kernel --cc cubic,kernel:cubic
 
         ackademy compare --suite papers
     """
     from rich.console import Console
 
-    from ackademy import batches, comparison, league, terminal
+    from ackademy import batches, comparison, exports, league, lookup, schemes, terminal
     from ackademy.report import comparison as report
     from ackademy.report.page import write
 
-    console = Console()
+    console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
-        raise AckademyError("compare: allowed: scenario files, or --suite NAME, and not both")
-    settings = batches.settings(param, cc)
+        raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
+    common = batches.settings(param, cc)
     if suite:
-        if cc:
-            raise AckademyError("compare: --cc is for scenario files; a suite lists its schemes")
+        if cc or settings or json or csv:
+            raise AckademyError("compare: allowed beside --suite: no --cc, --set, --json, --csv")
         entrants = league.load(suite)
         games = league.matches(entrants, runs or entrants.runs, backend, only)
         page = html or REPORTS / f"league-{entrants.name}-{backend}.html"
         _league(entrants, games, out, engine_of(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
-    found = comparison.contenders(
-        scenarios or [], controller_names(cc), settings, runs or 5, 200.0, backend
-    )
+    cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
+    plan = comparison.Plan(runs or 5, SAMPLE_MS, tuple(overrides(settings).items()), backend)
+    found = comparison.contenders(cases, schemes.parse(cc, common), plan)
     folder = out / "compare"
     cells = [cell for contender in found for cell in contender.cells]
     batch = batches.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
@@ -97,6 +115,10 @@ def compare_command(
     console.print(terminal.kernel_notes([r for s in standings for r in s.kernel_runs]))
     write(html, report.page(standings, folder, batches.command()))
     console.print(f"report: {html}", highlight=False)
+    if json:
+        export(json, exports.comparison_json(standings))
+    if csv:
+        export(csv, exports.comparison_csv(standings))
     batches.report_failures(batch)
 
 

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder, controller_names
+from ackademy import controllers
+from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder
 
 
 def gap_command(
-    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE...")],
+    scenarios: Annotated[
+        list[str], typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO...")
+    ],
     cc: Annotated[
         str, typer.Option(help="Controllers, separated by commas.")
     ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
@@ -43,16 +46,15 @@ def gap_command(
     """
     from rich.console import Console
 
-    from ackademy import batches, engines, experiments, gap, terminal_gap
+    from ackademy import batches, engines, experiments, gap, lookup, terminal_gap
     from ackademy.report import gap as report
     from ackademy.report import gap_markdown
     from ackademy.report.page import write
 
     console = Console()
     settings = batches.settings(param, cc)
-    found = gap.pairs(
-        scenarios, controller_names(cc), controller_names(baselines), runs, duration_s, settings
-    )
+    files, names = lookup.scenario_files(scenarios), _names(cc)
+    found = gap.pairs(files, names, _names(baselines), runs, duration_s, settings)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]
@@ -70,3 +72,8 @@ def gap_command(
         write(markdown, gap_markdown.tables(gaps, batches.command()))
         console.print(f"tables: {markdown}", highlight=False)
     batches.report_failures(batch)
+
+
+def _names(words: str) -> list[str]:
+    """Controllers separated by commas."""
+    return [controllers.canonical(word.strip()) for word in words.split(",") if word.strip()]

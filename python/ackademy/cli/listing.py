@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackademy import _core, controllers
+from ackademy import _core, controllers, lookup
 from ackademy.errors import ControllerError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "policy", "suite")
+"""whose names are printed in a line"""
 
 
 def list_command(
@@ -43,11 +46,13 @@ def list_command(
         table.add_row(entry["name"], entry["about"], entry["source"])
     console.print(table)
     scenarios = Table(title="scenarios", title_justify="left", title_style="bold")
-    scenarios.add_column("file", no_wrap=True)
+    scenarios.add_column("name", no_wrap=True)
     scenarios.add_column("question")
-    for path in sorted(Path("scenarios").glob("*.toml")):
-        scenarios.add_row(str(path), _first_sentence(path))
+    for name in lookup.names("scenario"):
+        scenarios.add_row(name, _first_sentence(lookup.find(name, "scenario")))
     console.print(scenarios)
+    for kind in KINDS_LISTED:
+        console.print(f"{lookup.FOLDERS[kind]}:", ", ".join(lookup.names(kind)), highlight=False)
     console.print("papers:", ", ".join(papers.available()) or "none here", highlight=False)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ackademy import controllers
 from ackademy.backends import Backend
+from ackademy.errors import AckademyError, ScenarioError
+from ackademy.toml_table import toml_value
 
 if TYPE_CHECKING:
     from ackademy import engines
@@ -31,6 +34,23 @@ BackendName = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
 ]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Another value for a field of the scenarios, as in dumbbell.rtt_ms=80; repeatable.",
+    ),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the numbers as JSON; - for stdout."),
+]
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Write the numbers as CSV; - for stdout."),
+]
+STDOUT = "-"
 RunsFolder = Annotated[Path, typer.Option(help="Where cells are kept.")]
 ReportsFolder = Annotated[Path, typer.Option(help="Where reports go.")]
 
@@ -48,6 +68,51 @@ def engine_of(name: EngineName, address: str | None, jobs: int | None) -> engine
     return engines.local(jobs or engines.core_count())
 
 
-def controller_names(words: str) -> list[str]:
-    """Controllers separated by commas."""
-    return [controllers.canonical(word.strip()) for word in words.split(",") if word.strip()]
+def overrides(words: Sequence[str] | None) -> dict[str, str]:
+    """TOML values by dotted path, from `--set PATH=VALUE`; a bare word is a text.
+
+    `flow.0.cc` is short for `flow.0.controller`.
+
+    Raises:
+        ScenarioError: if a word has no path or no value; one line.
+    """
+    found: dict[str, str] = {}
+    for word in words or ():
+        path, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or not path or not value:
+            raise ScenarioError(f"--set {word}: allowed: PATH=VALUE, as in dumbbell.rtt_ms=80")
+        entry, dot, field = path.rpartition(".")
+        path = (
+            f"{entry}.controller" if dot and entry.startswith("flow.") and field == "cc" else path
+        )
+        found[path] = value if _is_toml(value) else toml_value(value)
+    return found
+
+
+def export(path: Path, text: str) -> None:
+    """Write text for other programs to a file, or to stdout for `-`."""
+    from ackademy.report.page import write
+
+    if str(path) == STDOUT:
+        typer.echo(text, nl=False)
+    else:
+        write(path, text)
+
+
+def is_stdout(*paths: Path | None) -> bool:
+    """Whether one of these outputs is stdout, where nothing else may then be printed.
+
+    Raises:
+        AckademyError: if several are.
+    """
+    given = [path for path in paths if path is not None and str(path) == STDOUT]
+    if len(given) > 1:
+        raise AckademyError("--json - and --csv -: allowed: one of them on stdout")
+    return bool(given)
+
+
+def _is_toml(value: str) -> bool:
+    try:
+        return list(tomllib.loads(f"value = {value}")) == ["value"]
+    except tomllib.TOMLDecodeError:
+        return False

@@ -18,6 +18,7 @@ from ackademy.cli.options import (
     RunsFolder,
     engine_of,
 )
+from ackademy.errors import ExperimentError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,13 +101,19 @@ def report_command(
     from ackademy import kinds, papers
 
     console = Console()
+    written = 0
     for name in names or papers.available():
+        if not names and not (out / name.partition("/")[0]).is_dir():
+            continue
         study = kinds.load(name)
         findings = study.collect(runs or study.runs, out / _paper(study))
         if not findings.is_empty:
             _write_reports(study, findings, reports, console)
-        else:
+            written += 1
+        elif names:
             console.print(f"{name}: nothing has been run yet", style="dim", highlight=False)
+    if not written:
+        raise ExperimentError(f"{out}: nothing to report; run `ackademy reproduce` here first")
 
 
 def _paper(study: kinds.Study) -> str:

@@ -7,50 +7,71 @@ from typing import Annotated
 
 import typer
 
-from ackademy import controllers
-from ackademy.cli.options import BackendName, Params
+from ackademy import schemes
+from ackademy.cli.options import (
+    BackendName,
+    Csv,
+    Json,
+    Overrides,
+    Params,
+    export,
+    is_stdout,
+    overrides,
+)
+from ackademy.errors import ControllerError
 
 SAMPLES_PER_RUN = 2000
 """rows of a time series that is drawn and nothing else"""
 
 
 def run_command(
-    scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
+    scenario: Annotated[
+        str, typer.Argument(help="A scenario, by file or name.", metavar="SCENARIO")
+    ],
     cc: Annotated[
         str | None,
         typer.Option(
-            help="Controller of every flow: a name from `list`, file.py:Class, or kernel:NAME."
+            help="Controller of every flow: a name from `list`, NAME:SETTING=VALUE, a policy, "
+            "file.py:Class, or kernel:NAME."
         ),
     ] = None,
     backend: BackendName = "sim",
     param: Params = None,
+    settings: Overrides = None,
     seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 1,
     sample_ms: Annotated[
         float, typer.Option(min=0.0, help="Between rows of the time series.")
     ] = 0.0,
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
+    json: Json = None,
+    csv: Csv = None,
 ) -> None:
     """Run a scenario once and print its flows and links.
 
     Examples:
-        ackademy run scenarios/kong2018_one_sender.toml
+        ackademy run deep_buffer
 
-        ackademy run scenarios/kong2018_one_sender.toml --cc cubic --seed 3 --html run.html
+        ackademy run deep_buffer --cc cubic --seed 3 --html run.html
 
-        ackademy run scenarios/kong2018_one_sender.toml --cc mine.py:Mine --parquet out/
+        ackademy run deep_buffer --cc cubic:beta=0.8 --set dumbbell.rtt_ms=80 --json -
 
-        ackademy run scenarios/gap/random_loss.toml --backend kernel --cc kernel:cubic
+        ackademy run my/path.toml --cc mine.py:Mine --set flow.0.count=3 --parquet out/
+
+        ackademy run gap/random_loss --backend kernel --cc kernel:cubic
     """
     from rich.console import Console
 
-    from ackademy import batches, runs, terminal
+    from ackademy import batches, exports, runs, terminal
     from ackademy.report import comparison as report
     from ackademy.report.page import write
 
-    console = Console()
-    name = controllers.canonical(cc) if cc else None
-    parsed = runs.read_scenario(scenario, cc=name, params=batches.settings(param, cc))
+    console = Console(stderr=is_stdout(json, csv))
+    given = batches.settings(param, cc)
+    scheme = only(schemes.parse(cc, given)) if cc else None
+    parsed = runs.read_scenario(scenario, overrides=overrides(settings))
+    if scheme is not None:
+        parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
@@ -66,3 +87,18 @@ def run_command(
     if html:
         write(html, report.run_page(result, batches.command()))
         console.print(f"report: {html}", highlight=False)
+    if json:
+        export(json, exports.run_json(result))
+    if csv:
+        export(csv, exports.run_csv(result))
+
+
+def only(found: list[schemes.Scheme]) -> schemes.Scheme:
+    """The one scheme of a run.
+
+    Raises:
+        ControllerError: if there are several.
+    """
+    if len(found) != 1:
+        raise ControllerError("run --cc: allowed: one scheme; `compare` takes several")
+    return found[0]

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from ackademy import _core
+from ackademy import _core, lookup
 from ackademy.envs import pilots
-from ackademy.errors import TrainingError
+from ackademy.errors import ScenarioError, TrainingError
 from ackademy.runs import read_scenario, read_text
 
 Source: TypeAlias = "_core.Scenario | _core.Distribution"
@@ -49,8 +49,16 @@ def read_source(scenario: str | Path | Source) -> Source:
     if isinstance(scenario, _core.Scenario | _core.Distribution):
         return scenario
     is_text = isinstance(scenario, str) and "\n" in scenario
-    text = str(scenario) if is_text else read_text(Path(scenario))
-    return parse_source(text, "scenario" if is_text else str(scenario))
+    if is_text:
+        return parse_source(str(scenario), "scenario")
+    path = _file_of(scenario)
+    return parse_source(read_text(path), str(path))
+
+
+def _file_of(word: str | Path) -> Path:
+    """The file of a distribution's or a scenario's name; a path as it is."""
+    kind: lookup.Kind = "distribution" if str(word) in lookup.names("distribution") else "scenario"
+    return lookup.find(word, kind, ScenarioError)
 
 
 def parse_source(text: str, origin: str, files: dict[str, bytes] | None = None) -> Source:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from ackademy import _core
+from ackademy import _core, lookup
 from ackademy.errors import ExchangeError
 from ackademy.exchange import policy_files
 from ackademy.exchange.policy_files import PILOT, POLICY, WEIGHTS, plain
@@ -21,7 +21,7 @@ EXTRA = "needs ONNX: install the extra with `pip install 'ackademy[onnx]'`"
 
 
 def export_command(
-    folder: Annotated[Path, typer.Argument(help="A policy's folder.", metavar="FOLDER")],
+    folder: Annotated[Path, typer.Argument(help="A policy, by folder or name.", metavar="POLICY")],
     out: Annotated[Path, typer.Argument(help="The file to write.", metavar="FILE")],
     to: Annotated[Literal["onnx"], typer.Option(help="The format.")] = "onnx",
 ) -> None:
@@ -40,7 +40,7 @@ def export_command(
         from ackademy.exchange import comparing, to_onnx
     except ImportError as error:
         raise ExchangeError(f"{error}: export --to {to} {EXTRA}") from None
-    opened = policy_files.open_policy(folder)
+    opened = policy_files.open_policy(lookup.policy_folder(str(folder)) or folder)
     content = to_onnx.model_of(opened).SerializeToString(deterministic=True)
     apart = comparing.difference(content, opened.policy, str(folder))
     scratch = out.with_name(f".{out.name}.{os.getpid()}")

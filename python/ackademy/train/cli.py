@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ackademy import engines
+from ackademy import engines, lookup
 from ackademy.batches import INTERRUPTED
-from ackademy.errors import TrainingError
+from ackademy.errors import ScenarioError, TrainingError
 from ackademy.folders import here_or_above
 from ackademy.train import cubic_beta, deep_cli, lp_tcp, network
 from ackademy.train.collecting import Phase, Recording
@@ -119,7 +119,8 @@ def lp_tcp_on_command(
     """
     jobs = engines.core_count()
     pairs = tuple((name, value) for name, _, value in (s.partition("=") for s in settings or ()))
-    course = network.Course(scenario, seed, duration_s, settings=pairs)
+    found = lookup.find(scenario, "scenario", ScenarioError)
+    course = network.Course(found, seed, duration_s, settings=pairs)
     folder = work / "train" / "lp_tcp_on" / out.name
     pupil = network.train(course, out, folder, engines.local(jobs), jobs)
     chosen = pupil.chosen

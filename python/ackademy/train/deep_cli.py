@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ackademy import lookup
 from ackademy.batches import INTERRUPTED
 from ackademy.errors import TrainingError
 from ackademy.folders import check_policy_folder, here_or_above
@@ -132,6 +133,18 @@ class Asked:
     episodes: int | None
     quick: bool
 
+    def source(self) -> Path | None:
+        """The file of the scenario or distribution; `None` leaves the recipe's.
+
+        Raises:
+            TrainingError: if there is none.
+        """
+        if self.scenario is not None:
+            return lookup.find(self.scenario, "scenario", TrainingError)
+        if self.distribution is not None:
+            return lookup.find(self.distribution, "distribution", TrainingError)
+        return None
+
     def command(self, out: Path) -> str:
         """The command that makes the same policy."""
         options = {
@@ -212,7 +225,7 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
         ) from None
     recipe = deep.with_changes(
         deep_recipe.read(asked.recipe or recipe_file(asked.name), quick=asked.quick),
-        source=asked.scenario or asked.distribution,
+        source=asked.source(),
         learners=asked.learners,
         reward=asked.reward,
         seed=asked.seed,

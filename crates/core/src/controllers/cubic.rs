@@ -24,6 +24,13 @@ pub const SPEC: Spec = Spec {
             kind: ParamKind::Choice(&["linux", "off", "plus"]),
         },
         REDUCE_FROM,
+        Param {
+            name: "rules",
+            about: "`linux` counts whole packets when it reduces and keeps the Reno estimate's first \
+                    slope (source: Linux 6, as deployed); `rfc9438` keeps fractions, and takes Reno's \
+                    own slope past the window of the loss (source: RFC 9438 section 4.3)",
+            kind: ParamKind::Choice(&["linux", "rfc9438"]),
+        },
     ],
     build: |flow, params| Box::new(Cubic::new(flow, params)),
 };
@@ -66,6 +73,8 @@ pub struct Cubic {
     c: f64,
     fast_convergence: bool,
     of_flight: bool,
+    /// Whole packets at a reduction, one slope of the Reno estimate.
+    as_linux: bool,
     /// Plateau of the cubic, packets; zero before the first reduction and after a timeout.
     w_max: f64,
     /// `cwnd` when `ssthresh` was last set, packets.
@@ -113,9 +122,12 @@ struct Epoch {
 impl Cubic {
     /// Starts in slow start.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
+        let as_linux = params.choice("rules") == "linux";
+        let beta = params.number("beta");
         Self {
             window: Window::new(flow),
-            beta: params.number("beta"),
+            beta: if as_linux { (beta * BETA_UNIT).round() / BETA_UNIT } else { beta },
+            as_linux,
             c: params.number("c"),
             fast_convergence: params.choice("fast_convergence") == "on",
             of_flight: match params.choice("reduce_from") {
@@ -183,7 +195,7 @@ impl Cubic {
         // A batch of more than a window counts as one round trip.
         let share = (acked / cwnd).min(1.0);
         // Section 4.3: Reno's own slope once its window has come back to where it was.
-        let alpha = if epoch.w_est >= self.cwnd_prior {
+        let alpha = if epoch.w_est >= self.cwnd_prior && !self.as_linux {
             1.0
         } else {
             3.0 * (1.0 - self.beta) / (1.0 + self.beta)
@@ -220,14 +232,15 @@ impl Cubic {
     /// `least` packets.
     fn reduce(&mut self, now: Time, flight: f64, least: f64) {
         self.remember();
-        let cwnd = self.window.cwnd;
+        let counted = |packets: f64| if self.as_linux { packets.floor() } else { packets };
+        let cwnd = counted(self.window.cwnd);
         self.w_max = if cwnd < self.w_max && self.fast_convergence {
-            cwnd * (1.0 + self.beta) / 2.0
+            counted(cwnd * (1.0 + self.beta) / 2.0)
         } else {
             cwnd
         };
         self.cwnd_prior = cwnd;
-        let reduced = self.beta * if self.of_flight { flight } else { cwnd };
+        let reduced = counted(self.beta * if self.of_flight { counted(flight) } else { cwnd });
         self.window.ssthresh = reduced.max(2.0);
         self.window.cwnd = cwnd.min(reduced.max(least));
         self.epoch = None;
@@ -255,8 +268,9 @@ impl Cubic {
     /// as in Linux, the window alone, from which a new cubic starts.
     fn restore(&mut self, loss: &Loss) {
         self.window.reduce(loss);
-        let before = self.before.take();
-        if let (Some(before), Exit::Never | Exit::Plus(_)) = (before, &self.exit) {
+        if let Some(before) = self.before.take()
+            && !self.as_linux
+        {
             (self.w_max, self.cwnd_prior) = (before.w_max, before.cwnd_prior);
             (self.epoch, self.climbing) = (before.epoch, before.climbing);
         }
@@ -332,6 +346,8 @@ impl Controller for Cubic {
 
 /// A silence up to this long is never taken for an idle application: records may come in batches.
 const IDLE_MIN: Span = Span::from_millis(100);
+/// Linux has beta in so many parts of one.
+const BETA_UNIT: f64 = 1024.0;
 /// Least growth per round trip before the first loss, as a part of the window (Linux).
 const CLIMB_DIVISOR: f64 = 20.0;
 
@@ -448,12 +464,35 @@ mod tests {
 
     #[test]
     fn past_the_prior_window_the_reno_estimate_grows_by_one_per_round_trip() {
-        let mut cubic = after_loss_at_100();
-        run(&mut cubic, 1, (1.0, 1.08));
-        let before = cubic.window.cwnd;
-        assert!(before > 100.0, "{before}");
-        run(&mut cubic, 1, (1.08, 1.09));
-        close(cubic.window.cwnd - before, 10.0, 1.0);
+        let growth = |rules| {
+            let mut cubic = cubic(&[("rules", rules)]);
+            cubic.window.cwnd = 100.0;
+            cubic.on_loss(&loss(100, LossKind::Gap));
+            run(&mut cubic, 1, (1.0, 1.08));
+            let before = cubic.window.cwnd;
+            assert!(before > 100.0, "{before}");
+            run(&mut cubic, 1, (1.08, 1.09));
+            cubic.window.cwnd - before
+        };
+        close(growth("rfc9438"), 10.0, 1.0);
+        close(growth("linux"), 5.3, 0.6);
+    }
+
+    #[test]
+    fn as_in_linux_a_reduction_counts_whole_packets() {
+        let left = |rules| {
+            let mut cubic = cubic(&[("rules", rules), ("reduce_from", "window")]);
+            (cubic.window.cwnd, cubic.w_max) = (9.9, 12.0);
+            cubic.on_loss(&loss(9, LossKind::Gap));
+            (cubic.window.cwnd, cubic.w_max)
+        };
+        assert_eq!(left("linux"), (6.0, 7.0)); // 9 · 717/1024, 9 · 1741/2048
+        close(left("rfc9438").0, 6.93, 1e-9);
+        close(left("rfc9438").1, 8.415, 1e-9);
+        let mut cubic = cubic(&[("reduce_from", "window")]);
+        cubic.window.cwnd = 90.0;
+        cubic.on_loss(&loss(90, LossKind::Gap));
+        close(cubic.window.cwnd, 63.0, 1e-9); // 0.7 · 90 is a little less in binary
     }
 
     #[test]
@@ -622,7 +661,7 @@ mod tests {
     fn a_spurious_loss_gives_the_window_and_the_cubic_back() {
         for kind in [LossKind::Gap, LossKind::Timeout] {
             let mut cubic = after_loss_at_100();
-            cubic.exit = Exit::Never;
+            cubic.as_linux = false;
             run(&mut cubic, 100, (1.0, 3.0));
             let mut reduced = cubic.clone();
             reduced.on_loss(&loss(80, kind));

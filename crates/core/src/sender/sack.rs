@@ -294,10 +294,10 @@ impl SackSender {
         }
         let rtt = self.take_samples(now, &delivered);
         if advanced && delivered.timed == Time::NEVER {
-            self.sample_echo(now, ack.sent_at);
+            self.sample_echo(now, self.echo(ack));
         }
         self.note_duplicate(ack);
-        if self.is_spurious(ack.sent_at, advanced) {
+        if self.is_spurious(self.echo(ack), advanced) {
             self.take_back(now, governor);
         }
         if advanced {
@@ -331,12 +331,17 @@ impl SackSender {
         }
     }
 
+    /// The timestamp that an acknowledgement echoes, if there is one.
+    fn echo(&self, ack: &Packet) -> Option<Time> {
+        (self.config.timestamps && ack.sent_at > Time(0)).then_some(ack.sent_at)
+    }
+
     /// When a retransmission left at the latest if this acknowledgement is its own and not an earlier
     /// copy's: it echoes no older timestamp and takes no less than the smallest round trip (RFC 8985
     /// section 6.2 step 2).
     fn credible(&self, now: Time, ack: &Packet) -> Time {
         let by_rtt = Time(now.0.saturating_sub(self.rtt.min_rtt().0));
-        if self.config.timestamps { by_rtt.min(ack.sent_at) } else { by_rtt }
+        self.echo(ack).map_or(by_rtt, |echo| by_rtt.min(echo))
     }
 
     /// Round trip, delivery rate, RACK; returns the sample and the largest of the batch.
@@ -377,8 +382,8 @@ impl SackSender {
 
     /// Only what was sent again was acknowledged, of which the echo alone tells the round trip
     /// (RFC 7323 section 4.1); it ends the back-off. Controllers are not told, as on the kernel.
-    fn sample_echo(&mut self, now: Time, echo: Time) {
-        if self.config.timestamps && echo > Time(0) {
+    fn sample_echo(&mut self, now: Time, echo: Option<Time>) {
+        if let Some(echo) = echo {
             self.sample_rtt(now.since(echo));
         }
     }
@@ -394,8 +399,8 @@ impl SackSender {
 
     /// Whether the latest loss turns out to be none. In fast recovery the original of a gap may come
     /// while later ones are truly lost: that shows when no retransmission is out, or at the end.
-    fn is_spurious(&self, echo: Time, advanced: bool) -> bool {
-        let outrun = advanced && self.config.timestamps && self.undo.is_outrun(echo);
+    fn is_spurious(&self, echo: Option<Time>, advanced: bool) -> bool {
+        let outrun = advanced && echo.is_some_and(|echo| self.undo.is_outrun(echo));
         let by_echo = match self.episode {
             Episode::Fast(end) => {
                 outrun && (self.board.una() >= end || !self.board.awaits_repairs())

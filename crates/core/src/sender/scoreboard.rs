@@ -47,6 +47,8 @@ pub struct Delivered {
     /// A packet sent once, or the first copy of one, arrived after one sent later (RFC 8985
     /// section 6.2 step 3).
     pub reordered: bool,
+    /// The highest segment delivered before.
+    pub fack: u64,
     /// Retransmissions that left later are not what was delivered.
     pub credible: Time,
 }
@@ -219,7 +221,12 @@ impl Scoreboard {
     /// retransmission counts as delivered only if it left at `credible` or before; otherwise what
     /// arrived was an earlier copy.
     pub fn on_ack(&mut self, ack: &Packet, credible: Time) -> Delivered {
-        let mut delivered = Delivered { timed: Time::NEVER, credible, ..Delivered::default() };
+        let mut delivered = Delivered {
+            timed: Time::NEVER,
+            credible,
+            fack: self.highest_delivered,
+            ..Delivered::default()
+        };
         if ack.seq > self.nxt() {
             return delivered;
         }
@@ -227,7 +234,7 @@ impl Scoreboard {
             let Some(segment) = self.segments.pop_front() else { break };
             self.outstanding -= u64::from(segment.size);
             if segment.flags & SACKED == 0 {
-                let overtaken = self.una < self.highest_delivered;
+                let overtaken = self.una < delivered.fack;
                 self.count(&segment, self.una, &mut delivered);
                 if segment.flags & AGAIN != 0 {
                     delivered.repaired = true;
@@ -317,7 +324,7 @@ impl Scoreboard {
                 delivered.timed = delivered.timed.max(segment.sent_at);
                 delivered.timed_first = delivered.timed_first.min(segment.sent_at);
             }
-            delivered.reordered |= seq < self.highest_delivered;
+            delivered.reordered |= seq < delivered.fack;
         }
         self.highest_delivered = self.highest_delivered.max(seq);
     }

@@ -58,6 +58,8 @@ fn a_first_copy_after_a_later_one_is_reordering_and_a_second_copy_is_not() {
     let mut board = board(6);
     assert!(!deliver(&mut board, &ack(0, &[(3, 4)])).reordered);
     assert!(deliver(&mut board, &ack(0, &[(2, 4)])).reordered);
+    // The order of an ACK's blocks is not that of arrival.
+    assert!(!deliver(&mut board, &ack(0, &[(5, 6), (4, 5)])).reordered);
     board.declare_after_timeout(Time(100));
     board.peek_lost();
     board.send_lost(Time(200), SentState::default());

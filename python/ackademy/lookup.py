@@ -1,0 +1,153 @@
+"""Finds scenarios, distributions, recipes, suites and policies by name, from any folder.
+
+A name stands for a file in the folder of its kind: `deep_buffer` for `scenarios/deep_buffer.toml`,
+`gap/fast` for `scenarios/gap/fast.toml`, `aurora_mixed` for the folder `policies/aurora_mixed`.
+Folders of the kind are looked for here, above, and in what the package ships. A path that exists
+is taken as it is. This module imports nothing that takes time: shell completion uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from glob import has_magic
+from pathlib import Path
+from typing import Literal
+
+from ackademy import _core
+from ackademy.errors import AckademyError, ControllerError, ScenarioError
+from ackademy.folders import POLICY_FILE, here_or_above
+
+Kind = Literal["scenario", "distribution", "recipe", "suite", "policy", "paper"]
+FOLDERS: dict[Kind, str] = {
+    "scenario": "scenarios",
+    "distribution": "distributions",
+    "recipe": "recipes",
+    "suite": "suites",
+    "policy": "policies",
+    "paper": "papers",
+}
+"""where each kind lies"""
+SHOWN_MAX = 12
+"""names that an error lists"""
+
+
+def names(kind: Kind) -> list[str]:
+    """Names of everything of a kind that can be found from here, sorted."""
+    return sorted({name for folder in here_or_above(FOLDERS[kind]) for name in _in(folder, kind)})
+
+
+def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyError) -> Path:
+    """The file of a name; for a policy, its folder. A path that exists is taken as it is.
+
+    Args:
+        word: a path, a name of `names(kind)`, or a path as it would be in the repository, such as
+            `scenarios/deep_buffer.toml`.
+        kind: what is looked for.
+        error: what is raised.
+
+    Raises:
+        AckademyError: if there is none; one line, with names that are similar.
+    """
+    found = _found(word, kind)
+    if found is None:
+        raise error(f"{word}: No such file, and no {kind} of this name; {_others(word, kind)}")
+    return found
+
+
+def scenario_files(words: Sequence[str | Path]) -> list[Path]:
+    """The files of several names, paths or patterns such as `scenarios/*_buffer.toml`.
+
+    Raises:
+        ScenarioError: if a name or a pattern has no file.
+    """
+    found: list[Path] = []
+    for word in words:
+        if has_magic(str(word)) and not Path(word).exists():
+            found += _matching(str(word))
+        else:
+            found.append(find(word, "scenario", ScenarioError))
+    return found
+
+
+def policy_folder(word: str) -> Path | None:
+    """The folder of a policy, by path or name; `None` if there is none."""
+    return _found(word, "policy")
+
+
+def settings(params: Mapping[str, float | str]) -> dict[str, float | str]:
+    """Settings of a controller, their `policy` found by name if no such path exists."""
+    found = dict(params)
+    word = found.get("policy")
+    if isinstance(word, str) and not Path(word).exists():
+        paths = [path for path in [policy_folder(word), *_looked_up(word)] if path is not None]
+        found["policy"] = str(paths[0]) if paths else word
+    return found
+
+
+def controllers() -> list[str]:
+    """Names of the controllers of the core."""
+    return [entry["name"] for entry in _core.controllers()]
+
+
+def unknown_controller(word: str) -> ControllerError:
+    """What to raise for a word that is neither a controller nor a policy; one line."""
+    known = [*controllers(), *names("policy")]
+    near = get_close_matches(word, known, 5)
+    similar = f"similar: {', '.join(near)}; " if near else ""
+    allowed = f"allowed: {', '.join(controllers())}, a policy, file.py:Class"
+    return ControllerError(
+        f"controller {word}: no controller and no policy of this name; {similar}{allowed}"
+    )
+
+
+def _in(folder: Path, kind: Kind) -> list[str]:
+    """Names of what a folder of a kind holds."""
+    if kind == "policy":
+        found = [path.parent for path in folder.rglob(POLICY_FILE)]
+        return [path.relative_to(folder).as_posix() for path in found]
+    files = [path for path in folder.rglob("*.toml") if path.name != "paper.toml"]
+    return [path.relative_to(folder).with_suffix("").as_posix() for path in files]
+
+
+def _found(word: str | Path, kind: Kind) -> Path | None:
+    given = Path(word).expanduser()
+    if kind == "policy":
+        if given.is_dir():
+            return given
+        options = [f"policies/{word}", str(word)]
+        return next(
+            (path for own in options for path in _looked_up(own) if (path / POLICY_FILE).is_file()),
+            None,
+        )
+    if given.exists() and not given.is_dir():
+        return given
+    own = str(word) if given.suffix else f"{FOLDERS[kind]}/{word}.toml"
+    named = next((path for path in _looked_up(own) if path.is_file()), None)
+    return given if named is None and given.is_dir() else named
+
+
+def _looked_up(name: str) -> list[Path]:
+    """Where a relative path leads; nowhere for an absolute one or one that leaves the folder."""
+    path = Path(name)
+    return [] if path.is_absolute() or ".." in path.parts else here_or_above(name)
+
+
+def _matching(pattern: str) -> list[Path]:
+    """The scenario files that a pattern of names or of paths fits, in the nearest folder."""
+    inside = pattern.removeprefix("scenarios/")
+    inside = inside if inside.endswith(".toml") else f"{inside}.toml"
+    for folder in here_or_above("scenarios") if not Path(pattern).is_absolute() else []:
+        if found := sorted(folder.glob(inside)):
+            return found
+    raise ScenarioError(f"{pattern}: no scenario fits; {_others(pattern, 'scenario')}")
+
+
+def _others(word: str | Path, kind: Kind) -> str:
+    """Names that are similar, or else the first of all names."""
+    known = names(kind)
+    stem = str(word).removeprefix(f"{FOLDERS[kind]}/").removesuffix(".toml")
+    if near := get_close_matches(stem, known, 5):
+        return f"similar: {', '.join(near)}"
+    more = f" and {len(known) - SHOWN_MAX} more" if len(known) > SHOWN_MAX else ""
+    return f"known: {', '.join(known[:SHOWN_MAX]) or 'none'}{more}"
