@@ -82,21 +82,21 @@ fn while_a_repair_is_out_an_original_does_not_take_the_recovery_back() {
     bench.hear(210, &echoing(100, 3, &[(4, 8)]));
     assert_eq!(bench.script.kinds(), [LossKind::Gap], "3 may be lost");
     bench.hear(300, &echoing(200, 8, &[]));
-    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    assert!(!bench.script.kinds().contains(&LossKind::Spurious), "the repair of 3 ended it");
 }
 
 #[test]
 fn a_recovery_of_which_every_retransmission_came_twice_is_taken_back() {
     let mut bench = Bench::warm("tlp = false");
     bench.ack(200, 1, &[(4, 8)]);
-    let repairs = bench.sender.stats.retransmitted_packets;
-    bench.script.control.cwnd = Bytes(MSS);
-    assert!(repairs >= 1, "{repairs}");
-    bench.hear(260, &duplicate(1, 0));
+    bench.hear(201, &duplicate(1, 0));
     assert_eq!(bench.script.kinds(), [LossKind::Gap], "0 is not of this recovery");
-    for seq in 1..=repairs {
-        assert_eq!(bench.script.kinds(), [LossKind::Gap]);
-        bench.hear(300 + seq, &duplicate(8, seq));
+    bench.ack(205, 8, &[]);
+    let mut reported = 0;
+    while reported < bench.sender.stats.retransmitted_packets {
+        assert_eq!(bench.script.kinds(), [LossKind::Gap], "{reported}");
+        reported += 1;
+        bench.hear(206 + reported, &duplicate(8, reported));
     }
     assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Spurious]);
 }
