@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 RUNS ?= 100
 JOBS ?= $(shell nproc)
+EXTRAS ?=
 FUZZ_SECONDS ?= 20
 UV_VERSION := 0.13.8
 
@@ -23,8 +24,9 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build/uv/bin/uv:
-	python3 -m venv build/uv || { apt-get install -y python3-venv && python3 -m venv build/uv; }
-	build/uv/bin/pip install --quiet uv==$(UV_VERSION)
+	@echo "build: uv $(UV_VERSION), for there is none on the PATH"
+	@python3 -m venv build/uv || { apt-get install -y python3-venv && python3 -m venv build/uv; }
+	@build/uv/bin/pip install --quiet uv==$(UV_VERSION)
 
 system: ## what ackademyd and its tests need of the system: clang, libelf, zlib; ip, iperf3
 	for need in clang:clang pkg-config:pkg-config ip:iproute2 iperf3:iperf3; do \
@@ -36,13 +38,16 @@ system: ## what ackademyd and its tests need of the system: clang, libelf, zlib;
 
 ackademyd: system ## the daemon, emulator and lab: one static program
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --package ackademy-net --target $(HOST)
+	cp crates/net/THIRD-PARTY-LICENSES.txt $(dir $(ACKADEMYD))
 	@echo $(ACKADEMYD)
 
-build: $(UV) ## the extension module and the Python environment in .venv
-	$(UV) sync --locked --quiet --inexact
+build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")
+	@echo "build 1/2: the core as an extension module (Rust, optimised: minutes the first time), and .venv"
+	@$(UV) sync --locked --quiet --inexact $(EXTRAS:%=--extra %)
+	@echo "build 2/2: done; source .venv/bin/activate, then ackademy --help"
 
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
-	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
+	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS) --assumptions
 
 test: test-rust test-python ## all tests
 

@@ -130,22 +130,25 @@ def test_unknown_option_is_exit_2(tmp_path: Path) -> None:
     assert ackademy_command("run", "--sede", "3", cwd=tmp_path)[0] == 2
 
 
-def test_python_controller_that_raises_shows_its_own_traceback(dumbbell: Path) -> None:
+def test_python_controller_that_raises_shows_its_own_frames_alone(dumbbell: Path) -> None:
     source = "class Mine:\n    on_ack = on_loss = print\n    def __init__(self, flow): 1 / 0\n"
     (dumbbell.parent / "mine.py").write_text(source)
     words = ("run", "dumbbell.toml", "--cc", "mine.py:Mine")
     code, _, err = ackademy_command(*words, cwd=dumbbell.parent)
-    assert code == 1
-    assert "mine.py" in err
-    assert err.strip().endswith("ZeroDivisionError: division by zero")
+    assert code == 2
+    assert err.splitlines()[1:] == [
+        f'  File "{dumbbell.parent / "mine.py"}", line 3, in __init__',
+        "    def __init__(self, flow): 1 / 0",
+        "ZeroDivisionError: division by zero",
+    ]
 
 
-def test_failing_cells_are_exit_1_after_the_table(dumbbell: Path) -> None:
+def test_cells_that_the_users_controller_fails_are_exit_2_after_the_table(dumbbell: Path) -> None:
     source = "class Mine:\n    on_ack = on_loss = print\n    def __init__(self, flow): 1 / 0\n"
     (dumbbell.parent / "mine.py").write_text(source)
     words = ("compare", "dumbbell.toml", "--cc", "cubic,mine.py:Mine", "--runs", "2", "--jobs", "2")
     code, out, err = ackademy_command(*words, cwd=dumbbell.parent)
-    assert code == 1
+    assert code == 2
     assert "cubic" in out
     assert "2 of 4 cells failed" in err
     assert "ZeroDivisionError" in err

@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 
 pytest.importorskip("flax", reason="learning needs the extra `train`")
 
-from ackademy import cards, evaluate, trials
+from ackademy import cards, evaluate, folders, trials
 from ackademy.cli import app
 from ackademy.errors import AckademyError, ExperimentError, TrainingError
-from ackademy.train import cli, deep_recipe
+from ackademy.learn import journal
+from ackademy.train import cli, deep_cli, deep_recipe
 
 SCENARIO = """\
 duration_s = 2
@@ -51,6 +52,7 @@ units = 3
 [training]
 episodes = 4
 warmup = 20
+updates_at_once = 4
 row_every = 40
 """
 
@@ -64,8 +66,9 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def train(recipe: Path, out: str) -> None:
-    cli.app(["drinc", "--recipe", str(recipe), "--out", out], standalone_mode=False)
+def train(recipe: Path, out: str, *options: str) -> None:
+    words = ["drinc", "--recipe", str(recipe), "--out", out, *options]
+    cli.app(words, standalone_mode=False)
 
 
 @pytest.mark.parametrize("out", ["thesis", "."])
@@ -73,16 +76,19 @@ def test_a_folder_of_something_else_is_refused_before_the_training(recipe: Path,
     kept = recipe.parent / "thesis" / "chapter.txt"
     kept.parent.mkdir()
     kept.write_text("months of work")
-    with pytest.raises(AckademyError, match=r": allowed: a new folder, or a policy's"):
+    with pytest.raises(AckademyError, match=r"allowed: (a|the name of a) new folder"):
         train(recipe, out)
     assert kept.read_text() == "months of work"
     assert not (recipe.parent / "runs").exists()
 
 
-def test_a_policy_takes_the_place_of_another(recipe: Path) -> None:
+def test_a_policy_takes_the_place_of_another_only_by_force(recipe: Path) -> None:
+    train(recipe, "mine")
+    with pytest.raises(AckademyError, match=r"^mine: holds a policy; allowed: .*--force"):
+        train(recipe, "mine")
     for seed in (1, 2):
         recipe.write_text(RECIPE.replace("seed = 1", f"seed = {seed}"))
-        train(recipe, "mine")
+        train(recipe, "mine", "--force")
         assert f"\nseed = {seed}\n" in (recipe.parent / "mine" / "policy.toml").read_text()
     beside = {path.name for path in recipe.parent.iterdir()}
     assert beside == {"link.toml", "recipe.toml", "mine", "runs"}
@@ -91,8 +97,8 @@ def test_a_policy_takes_the_place_of_another(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("as small", r"as\nsmall", "about = 19 characters: allowed is one line of at most 200"),
-        ("as small", "small" * 50, "about = 261 characters: allowed is one line of at most 200"),
+        ("as small", r"as\nsmall", "about = 36 characters: allowed is one line of at most 200"),
+        ("as small", "small" * 50, "about = 278 characters: allowed is one line of at most 200"),
     ],
     ids=["two lines", "too long"],
 )
@@ -144,3 +150,64 @@ def test_a_policy_is_tried_as_the_flow_that_it_was_trained_as(recipe: Path) -> N
     recipe.with_name("link.toml").write_text(SCENARIO.replace('"me"', '"you"'))
     with pytest.raises(ExperimentError, match=r"made: learners = \['me'\]: allowed: flows of"):
         evaluate.trained_on(recipe.parent / "mine", 1, 1)
+
+
+def test_without_a_folder_a_training_takes_one_that_is_not_there(recipe: Path) -> None:
+    for name in ("tcp_drinc", "tcp_drinc-2"):
+        cli.app(["drinc", "--recipe", str(recipe)], standalone_mode=False)
+        assert (recipe.parent / "trained" / name / "policy.toml").is_file()
+    assert not (recipe.parent / "policies").exists()
+
+
+def test_a_card_names_its_own_folder_and_what_it_was_trained_on(recipe: Path) -> None:
+    other = recipe.with_name("other.toml")
+    other.write_text(SCENARIO)
+    train(recipe, "some/where/mine", "--scenario", str(other), "--learner", "me")
+    page = (recipe.parent / "some/where/mine/CARD.md").read_text()
+    assert "As small as it gets, trained on other." in page
+    assert "-p policy=some/where/mine\n" in page
+
+
+def test_a_training_without_an_update_leaves_no_policy(recipe: Path) -> None:
+    recipe.write_text(RECIPE.replace("warmup = 20", "warmup = 100000"))
+    with pytest.raises(TrainingError, match="too few for one update") as caught:
+        train(recipe, "mine")
+    assert str(caught.value).startswith(f"{recipe}: 4 episodes with ")
+    assert not (recipe.parent / "mine").exists()
+
+
+def test_folders_of_one_name_in_two_places_share_no_checkpoints(tmp_path: Path) -> None:
+    names = {folders.work_name(tmp_path / place / "mine") for place in ("a", "b")}
+    assert len(names) == 2
+    assert all(name.startswith("mine-") for name in names)
+
+
+def test_an_interrupt_promises_only_what_is_kept(recipe: Path, tmp_path: Path) -> None:
+    assert "nothing is kept" in deep_cli._interrupted(tmp_path)
+    (tmp_path / "checkpoint-0000000001").mkdir()
+    assert "--resume" in deep_cli._interrupted(tmp_path)
+
+
+def test_resuming_without_a_checkpoint_says_that_it_begins_anew(
+    recipe: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    train(recipe, "mine", "--resume")
+    assert "begins anew" in capfd.readouterr().err
+
+
+def test_each_training_is_a_run_of_its_own_in_tensorboard(recipe: Path) -> None:
+    for _ in range(2):
+        train(recipe, "mine", "--force")
+    (board,) = (recipe.parent / "runs").glob("train/drinc/mine-*/tensorboard")
+    assert sorted(path.name for path in board.iterdir()) == ["run-0001", "run-0002"]
+
+
+def test_what_a_killed_save_left_goes_with_the_next(tmp_path: Path) -> None:
+    left = tmp_path / ".checkpoint-999999"
+    left.mkdir()
+    checkpoint = journal.Checkpoint({"recipe": "one", "step": 1}, {}, "")
+    journal.save(checkpoint, tmp_path, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-0000000001"]
+    left.mkdir()
+    journal.discard(tmp_path)
+    assert list(tmp_path.iterdir()) == []

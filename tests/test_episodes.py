@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -114,6 +116,26 @@ def test_every_running_simulation_awaits_an_answer_after_each_call() -> None:
     for _ in range(200):
         assert (own.due.any(axis=1) != own.over).all()
         own.step(random_choices(own, 1))
+
+
+def test_a_second_thread_is_refused_while_a_step_runs() -> None:
+    own = episodes(n=64, threads=1)
+    own.reset()
+    stop, answers = threading.Event(), keep(own)
+
+    def step() -> None:
+        while not stop.is_set():
+            own.step(answers)
+
+    worker = threading.Thread(target=step)
+    worker.start()
+    try:
+        with pytest.raises(RuntimeError, match="another thread"):
+            deque((own.observation for _ in range(100_000)), maxlen=0)
+    finally:
+        stop.set()
+        worker.join()
+    assert own.observation.shape[0] == 64
 
 
 def test_results_do_not_depend_on_the_number_of_threads() -> None:

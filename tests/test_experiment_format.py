@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackademy import ExperimentError, ScenarioError, cells, kinds, papers, reproduce
+from ackademy import ExperimentError, ScenarioError, cells, kinds, papers, reproduce, terminal
 from ackademy.cells import Assignment
+from ackademy.console import Console
 from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.measures import metric_of
@@ -184,6 +186,30 @@ def test_row_is_about_its_flows_and_ratios_are_about_all(result: reproduce.Repro
 def test_group_may_have_a_scenario_of_its_own(result: reproduce.Reproduction) -> None:
     short, long = result.rows[0], result.rows[2]
     assert long.estimates["delay_p95_ms"].value > 1.5 * short.estimates["delay_p95_ms"].value
+
+
+def test_fitted_row_is_marked_and_its_agreement_does_not_count(
+    edited: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    """A remark of a scheme or of a group stands at its rows, in the terminal and in the report."""
+    remark = "chosen by the published numbers"
+    name = edited('like = "Cubic"', f'like = "Cubic"\nfitted = "{remark}"')
+    name = edited("[group.long]", '[group.long]\nfitted = "by <eye>"')
+    experiment = papers.load(name)
+    assert [row.fitted for row in experiment.rows] == ["", remark, "by <eye>", "by <eye>"]
+    run_cells(reproduce.all_cells(experiment, 2), tmp_path / "runs", local(1), quiet)
+    result = reproduce.collect(experiment, 2, tmp_path / "runs")
+    page = paper_report.page(result)
+    assert page.count(remark) == 1
+    assert page.count("by &lt;eye&gt;") == 2
+    # Of the three published numbers one is of a row that was not fitted.
+    assert re.search(r"[01] of 1</dd><dt>published numbers inside.*, fitted rows left out", page)
+    out = io.StringIO()
+    console = Console(width=200, file=out)
+    console.print(terminal.reproduction(result, console))
+    printed = out.getvalue()
+    assert "chosen by the" in printed
+    assert "published numbers" in printed
 
 
 def test_what_a_paper_does_not_print_is_measured_and_not_compared(

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ackademy.intervals import (
-    bootstrap_interval,
     confidence_ellipse,
+    jackknife_contrast,
+    jackknife_interval,
     mean,
     student_t_quantile,
     t_interval,
@@ -52,41 +53,76 @@ def test_t_interval_holds_the_mean_as_often_as_it_says() -> None:
     assert covered == pytest.approx(0.95, abs=0.02)
 
 
-def test_bootstrap_repeats_exactly_for_the_same_generator_state() -> None:
-    samples = np.random.default_rng(2).normal(size=(30, 2))
-
-    def interval(seed: int) -> tuple[float, float]:
-        result = bootstrap_interval(samples, mean, np.random.default_rng(seed))
-        return result.low, result.high
-
-    assert interval(3) == interval(3)
-    assert interval(3) != interval(4)
+def test_jackknife_of_a_mean_is_students_interval() -> None:
+    samples = np.random.default_rng(5).normal(10.0, 1.0, size=7)
+    ours, student = jackknife_interval(samples, mean), t_interval(samples)
+    assert (ours.low, ours.high) == pytest.approx((student.low, student.high))
 
 
-def test_bootstrap_of_the_mean_is_close_to_students_interval() -> None:
-    samples = np.random.default_rng(5).normal(10.0, 1.0, size=100)
-    bootstrap = bootstrap_interval(samples, mean, np.random.default_rng(0))
-    student = t_interval(samples)
-    assert bootstrap.low == pytest.approx(student.low, abs=0.03)
-    assert bootstrap.high == pytest.approx(student.high, abs=0.03)
-
-
-def test_bootstrap_draws_whole_runs_so_that_flows_stay_together() -> None:
+def test_jackknife_leaves_out_whole_runs_so_that_flows_stay_together() -> None:
     flows = np.repeat(np.random.default_rng(6).normal(size=(20, 1)), 50, axis=1)
-    whole = bootstrap_interval(flows, mean, np.random.default_rng(0))
-    pooled = bootstrap_interval(flows.ravel(), mean, np.random.default_rng(0))
+    whole = jackknife_interval(flows, mean)
+    pooled = jackknife_interval(flows.ravel(), mean)
     assert whole.half_width > 3.0 * pooled.half_width
 
 
-def test_bootstrap_of_equal_runs_has_no_width() -> None:
-    interval = bootstrap_interval(np.full(10, 7.49), mean, np.random.default_rng(0))
+def test_jackknife_of_equal_runs_has_no_width() -> None:
+    interval = jackknife_interval(np.full(10, 7.49), mean)
     assert interval.low == pytest.approx(7.49)
     assert interval.high == pytest.approx(7.49)
 
 
-def test_bootstrap_of_an_infinite_statistic_has_no_interval() -> None:
-    interval = bootstrap_interval(np.zeros(4), lambda _: -math.inf, np.random.default_rng(0))
+def test_jackknife_of_an_infinite_statistic_has_no_interval() -> None:
+    interval = jackknife_interval(np.zeros(4), lambda _: -math.inf)
     assert math.isnan(interval.low)
+
+
+def test_the_interval_of_a_variance_stays_above_zero() -> None:
+    runs = np.array([5.0, 5.1, 4.9, 5.0, 9.0])
+    interval = jackknife_interval(runs, variance, positive=True)
+    assert 0.0 < interval.low < interval.value < interval.high
+
+
+def merit(runs: FloatArray) -> float:
+    throughput, delay = runs.mean(axis=0)
+    return float(np.log(throughput) - 0.1 * np.log(delay))
+
+
+@pytest.mark.parametrize("n_runs", [5, 10, 100])
+def test_jackknife_holds_the_figure_of_merit_as_often_as_it_says(n_runs: int) -> None:
+    rng = np.random.default_rng(8)
+    drawn = rng.lognormal([2.0, 3.0], [0.1, 0.4], size=(1000, n_runs, 2))
+    true = 2.0 + 0.1**2 / 2 - 0.1 * (3.0 + 0.4**2 / 2)
+    covered = np.mean([jackknife_interval(runs, merit).contains(true) for runs in drawn])
+    assert covered == pytest.approx(0.95, abs=0.025)
+
+
+@pytest.mark.parametrize("n_runs", [5, 10, 100])
+def test_jackknife_holds_the_variance_of_normal_runs_as_often_as_it_says(n_runs: int) -> None:
+    drawn = np.random.default_rng(9).normal(5.0, 2.0, size=(1000, n_runs))
+    found = [jackknife_interval(runs, variance, positive=True).contains(4.0) for runs in drawn]
+    assert np.mean(found) == pytest.approx(0.945, abs=0.02)
+
+
+def test_a_ratio_of_variances_is_held_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(10)
+    pairs = [(rng.normal(0.0, 3.0, 30), rng.normal(0.0, 1.0, 30)) for _ in range(1000)]
+    found = [
+        jackknife_contrast(variance, a, b, is_ratio=True, paired=False).contains(9.0)
+        for a, b in pairs
+    ]
+    assert np.mean(found) == pytest.approx(0.945, abs=0.02)
+
+
+def test_the_difference_of_paired_runs_is_narrower_than_of_independent_ones() -> None:
+    rng = np.random.default_rng(11)
+    seeds = rng.normal(10.0, 3.0, size=20)
+    ours, other = seeds + rng.normal(1.0, 0.1, 20), seeds
+    paired, free = (
+        jackknife_contrast(mean, ours, other, is_ratio=False, paired=p) for p in (True, False)
+    )
+    assert paired.contains(1.0)
+    assert paired.half_width < 0.1 * free.half_width
 
 
 def test_ellipse_holds_its_share_of_the_runs() -> None:

@@ -6,13 +6,15 @@ import math
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from ackademy import ExperimentError, league, standings
 from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval
-from ackademy.measures import Metric
+from ackademy.measures import Metric, RunTables, metric_of
+from ackademy.metrics import pooled_loss
 from ackademy.report import league as league_report
 from ackademy.report import league_markdown
 
@@ -159,7 +161,7 @@ def result_of(match: league.Match, **values: tuple[float, float]) -> league.Resu
     plain = {
         "throughput_mean_mbps": (1.0, 0.0),
         "delay_p50_ms": (1.0, 0.0),
-        "loss_ratio": (0.0, 0.0),
+        "loss": (0.0, 0.0),
     }
     plain |= {"jain_throughput:*": (1.0, 0.0), **values}
     estimates = {key: Interval(v, v - half, v + half) for key, (v, half) in plain.items()}
@@ -180,7 +182,7 @@ def test_wins_are_shared_where_intervals_overlap(suite_file: Path) -> None:
         ({"throughput_mean_mbps": (0.4, 0.0)}, "starves"),
         ({"delay_p50_ms": (16.0, 0.0)}, "fills the buffer"),
         ({"jain_throughput:*": (0.8, 0.0)}, "unfair"),
-        ({"loss_ratio": (0.05, 0.0)}, "loses"),
+        ({"loss": (0.05, 0.0)}, "loses"),
     ],
 )
 def test_each_way_to_break_is_named(
@@ -275,7 +277,7 @@ def test_interval_of_a_figure_of_merit_covers_what_it_says_with_five_runs() -> N
     rng = np.random.default_rng(1)
     metric = Metric("", "", "", lambda runs: float(np.log(runs.mean())))
     draws = np.exp(rng.normal(0.0, 0.3, (500, 5, 1)))
-    hits = sum(league._interval(runs, metric).contains(0.3**2 / 2) for runs in draws)
+    hits = sum(metric.estimate(runs).contains(0.3**2 / 2) for runs in draws)
     assert 0.92 <= hits / 500 <= 0.98
 
 
@@ -317,3 +319,14 @@ def test_the_papers_league_takes_lp_tcp_s_thresholds_from_the_policies() -> None
     lp_tcp = [match for match in league.matches(suite, 1) if match.scheme.name == "LP-TCP"]
     assert len(lp_tcp) == len(suite.networks)
     assert all("threshold" not in dict(m.cells[0].assignments[0].params) for m in lp_tcp)
+
+
+def test_loss_is_one_number_in_every_table() -> None:
+    flows = pl.DataFrame(
+        {"flow": ["a", "b"], "sent_packets": [1000, 10], "dropped_packets": [10, 5]}
+    )
+    tables = RunTables(flows, flows.clear(), flows.clear(), "*")
+    assert metric_of("loss").extract(tables).item() == pytest.approx(15 / 1010)
+    assert pooled_loss(flows) == pytest.approx(15 / 1010)
+    assert "loss" in league.SHOWN
+    assert "loss_ratio" not in league.SHOWN

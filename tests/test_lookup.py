@@ -99,7 +99,9 @@ def test_an_unknown_name_is_one_line_with_names(word: str, kind: lookup.Kind, me
 def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> None:
     with pytest.raises(ScenarioError, match=r"^nothing_\*: no scenario fits; known: [^\n]*$"):
         lookup.scenario_files(["nothing_*"])
-    with pytest.raises(ControllerError, match=r"^aurora_mixd: [^\n]*similar: aurora_mixed"):
+    with pytest.raises(
+        ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
+    ):
         trials.entrant("aurora_mixd")
 
 

@@ -67,11 +67,64 @@ def test_every_assumption_says_who_made_it(name: str) -> None:
 
 
 def test_no_row_of_kong_2018_is_missing() -> None:
-    counts = {"table3": 30, "table4": 6, "table5": 15, "table6": 5, "table7": 5, "table8": 8}
+    counts = {"table3": 30, "table4": 8, "table5": 21, "table6": 7, "table7": 7, "table8": 12}
     for name, count in counts.items():
         rows = papers.load(f"kong2018/{name}").rows
         assert len(rows) == count
         assert not [row.name for row in rows if row.missing]
+
+
+READINGS = ("M", "R")
+"""of RL-TCP beside the default, by the names that the files give them"""
+
+
+def settings_of(row: papers.Row) -> dict[str, float | str]:
+    """A row's settings, whichever flows they are for, less what the item and its network fix."""
+    fixed = {"delta1", "delta2", "buffer_packets", "flows"}
+    given = dict(row.params) | {k: v for own in row.assignments for k, v in own.params}
+    return {name: value for name, value in given.items() if name not in fixed}
+
+
+@pytest.mark.parametrize("item", ["table4", "table5", "table6", "table7", "table8"])
+def test_readings_of_rl_tcp_stand_beside_its_default_and_are_marked(item: str) -> None:
+    """M and R are the same settings wherever they stand, marked as fitted; nothing else is."""
+    sensitivity = papers.load("kong2018/sensitivity").rows
+    readings = {
+        reading: next(
+            settings_of(row) for row in sensitivity if row.scheme == f"RL-TCP, reading {reading}"
+        )
+        for reading in READINGS
+    }
+    assert readings["M"]["tp_from"] == "acks"
+    assert readings["M"].items() < readings["R"].items()
+    experiment = papers.load(f"kong2018/{item}")
+    for row in experiment.rows:
+        found = [reading for reading in READINGS if f"reading {reading}" in " ".join(row.name)]
+        assert row.fitted == ("chosen by the published numbers" if found else "")
+        if found:
+            assert settings_of(row) == readings[found[0]]
+        elif row.scheme.endswith("RL-TCP"):
+            assert settings_of(row) == {}
+    for default in experiment.rows:
+        if default.scheme.endswith("RL-TCP") and not default.fitted:
+            beside = [row for row in experiment.rows if row.published == default.published]
+            assert len(beside) == 1 + len(READINGS)
+    assert "timeouts" in experiment.metrics
+    (told,) = [a.text for a in experiment.assumptions if "Reading M of RL-TCP" in a.text]
+    assert "chosen by the published numbers" in told
+
+
+@pytest.mark.parametrize("item", ["sensitivity", "sensitivity_four", "sensitivity_mix"])
+def test_rows_that_take_a_part_from_reading_r_put_one_setting_back(item: str) -> None:
+    rows = {row.scheme: row for row in papers.load(f"kong2018/{item}").rows}
+    whole = settings_of(rows["RL-TCP, reading R"])
+    parts = {name: row for name, row in rows.items() if name.startswith("Reading R but ")}
+    assert len(parts) >= 7
+    for name, row in parts.items():
+        setting, _, value = name.removeprefix("Reading R but ").partition(" = ")
+        changed = dict(settings_of(row).items() ^ whole.items()).keys()
+        assert changed == {setting}
+        assert str(settings_of(row)[setting]) == value
 
 
 @pytest.mark.parametrize("name", ["fig3", "table1", "sensitivity", "ns3"])
@@ -144,13 +197,13 @@ def test_paper_itself_is_not_an_experiment() -> None:
     [
         ("runs = 100", "runs = -1", r"runs = -1.*a number from 0"),
         ("runs = 100", "", r"runs = None"),
-        ('["NewReno", "L = 5", 7.490, ', '["NewReno", "L = 5", ', r"scheme, group and 6 numbers"),
+        ('["NewReno", "L = 5", 7.490, ', '["NewReno", "L = 5", ', r"scheme, group and 7 numbers"),
         ('["NewReno", "L = 5"', '["OldReno", "L = 5"', r"OldReno.*NewReno, Q-TCP"),
         ('origin = "paper"', 'origin = "guess"', r"guess.*paper, source, derived, proposed"),
         ("min_ratio = 1.09", "", r"exactly one of min_ratio"),
         ('row = ["RL-TCP", "L = 50"]', 'row = ["RL-TCP", "L = 9"]', r"no such row"),
         ('metric = "rtt_mean_ms"', 'metric = "rtt"', r"rtt.*throughput_mean_mbps"),
-        ('"loss_ratio", "m_e"]', '"loss", "m_e"]', r"loss.*loss_ratio"),
+        ('"loss_ratio", "m_e"', '"loss", "m_e"', r"loss.*loss_ratio"),
         ('title = "One', "title = One", r"table5\.toml"),
     ],
 )

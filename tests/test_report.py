@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ackademy
@@ -15,7 +17,7 @@ from ackademy.engines import local
 from ackademy.experiments import quiet, run_cells
 from ackademy.intervals import Interval
 from ackademy.report import comparison, paper
-from ackademy.report.markup import Markup, element, math_label
+from ackademy.report.markup import Markup, element, math_label, stacked
 from ackademy.report.numbers import (
     even_ticks,
     log_ticks,
@@ -24,8 +26,10 @@ from ackademy.report.numbers import (
     ticks,
     with_interval,
 )
+from ackademy.report.paper import _judged
 from ackademy.report.plane import Cloud, plane
 from ackademy.report.plot import Axis, Frame, thin
+from ackademy.report.series import Strip, strips
 from ackademy.reproduce import Reproduction
 from ackademy.schemes import parse
 
@@ -184,3 +188,51 @@ def test_plane_reaches_to_the_last_dot_if_it_is_to_be_whole(*, whole: bool) -> N
     assert len(across) == 101
     assert (max(across) <= 1000) == whole
     assert min(across) >= 0
+
+
+def test_an_axis_of_delays_that_are_above_zero_does_not_reach_below() -> None:
+    wide = Cloud("wide", 1, np.array([1.0, 2.0, 300.0]), np.array([5.0, 5.1, 4.0]))
+    drawn = str(plane("title", [wide]))
+    ticks = [float(t.replace("−", "-")) for t in re.findall(r'tick tick-x"[^>]*>([^<]+)<', drawn)]
+    assert min(ticks) >= 0.0
+
+
+def test_flows_of_one_run_have_colours_of_their_own_and_a_legend() -> None:
+    time_s = [0.0, 1.0, 2.0]
+    numbers = ("cwnd_packets", "srtt_ms", "lost_packets", "delivered_bytes")
+    flows = pl.concat(
+        pl.DataFrame(
+            {"time_s": time_s, "flow": [name] * 3, **{n: [1.0, 2.0, 3.0] for n in numbers}}
+        )
+        for name in ("first", "second")
+    )
+    links = pl.DataFrame({"time_s": time_s, "link": ["l"] * 3, "queue_packets": [0, 1, 2]})
+    drawn = str(strips([Strip("run", "", 1, flows, links)]))
+    assert drawn.count('class="line s0"') == drawn.count('class="line s1"') == 4
+    assert re.search(r'class="legend".*first.*second', drawn)
+    for title in ("cwnd", "RTT", "queue", "lost so far", "throughput"):
+        assert f"<b>{title}</b>" in drawn
+
+
+def test_an_interval_stands_below_its_number() -> None:
+    assert stacked("1.5 ± 0.2") == "1.5<small>± 0.2</small>"
+    assert stacked("1.5 [0.1, 9]") == "1.5<small>[0.1, 9]</small>"
+    assert stacked("–") == "–"
+
+
+def test_a_lopsided_interval_shows_both_ends() -> None:
+    assert with_interval(Interval(1.84, 0.35, 9.7)) == "1.840 [0.35, 9.7]"
+    assert with_interval(Interval(1.84, 1.64, 2.04)) == "1.840 ± 0.20"
+
+
+def test_a_number_six_times_the_published_one_is_not_green() -> None:
+    wide = Interval(6.18, 0.5, 11.9)
+    assert _judged("delay_mean_ms", 1.0, wide) is None
+    assert _judged("delay_mean_ms", 6.0, wide) == "inside"
+
+
+def test_every_chart_tip_can_be_reached_by_keyboard() -> None:
+    script = (files("ackademy.report") / "script.js").read_text()
+    tips = script.split("[data-tip]")[1].split("// A heading sorts")[0]
+    assert 'setAttribute("tabindex", "0")' in tips
+    assert 'addEventListener("focus"' in tips

@@ -98,13 +98,13 @@ def test_python_controller_with_an_impossible_window_is_refused(
 ) -> None:
     source = f"class Mine:\n    cwnd_bytes = {value}\n    on_ack = on_loss = print\n"
     cc = controller(source + "    def __init__(self, flow): pass\n")
-    with pytest.raises(ValueError, match=r"Mine\.cwnd_bytes = .* above 0"):
+    with pytest.raises(ControllerError, match=r"Mine\.cwnd_bytes = .* above 0"):
         ackademy.run(dumbbell, cc=cc)
 
 
 def test_python_controller_that_cannot_be_made_says_why(dumbbell: Path, controller: Write) -> None:
     cc = controller("class Mine:\n    on_ack = on_loss = print\n")
-    with pytest.raises(TypeError):
+    with pytest.raises(ControllerError, match=r"^Mine\.__init__: TypeError: Mine\(\) takes no arg"):
         ackademy.run(dumbbell, cc=cc)
 
 

@@ -105,9 +105,8 @@ def test_set_values_are_toml_or_words() -> None:
 
 def test_run_prints_pure_json_with_overrides(dumbbell: Path) -> None:
     words = ("--cc", "cubic:beta=0.5", "--set", "flow.0.count=3", "--set", "duration_s=2")
-    done = command(
-        "run", dumbbell.name, *words, "--json", "-", "--csv", "x.csv", cwd=dumbbell.parent
-    )
+    outputs = ("--json", "-", "--csv", "x.csv")
+    done = command("run", dumbbell.name, *words, *outputs, cwd=dumbbell.parent)
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
     assert (content["scenario"], content["duration_s"], content["seed"]) == ("dumbbell", 2.0, 1)
@@ -160,9 +159,12 @@ def test_json_and_csv_cannot_share_stdout(dumbbell: Path) -> None:
 
 FIELDS = {
     "duration_s": 3,
-    "dumbbell": {"rtt_ms": 20, "bottleneck": {"rate_mbps": 4, "queue": {"kind": "drop_tail", "packets": 10}}},
+    "dumbbell": {
+        "rtt_ms": 20,
+        "bottleneck": {"rate_mbps": 4, "queue": {"kind": "drop_tail", "packets": 10}},
+    },
     "flow": [{"name": "one"}],
-}  # fmt: skip
+}
 
 
 def test_python_runs_mappings_and_classes() -> None:
@@ -198,7 +200,7 @@ def test_python_takes_labels_and_words() -> None:
 
 def test_python_refuses_what_is_no_controller() -> None:
     with pytest.raises(ControllerError, match="lacks on_ack and on_loss"):
-        ackademy.run(FIELDS, cc=int)
+        ackademy.run(FIELDS, cc=int)  # type: ignore[arg-type]
     with pytest.raises(AckademyError, match="metric 'speed': allowed: throughput_mbps"):
         ackademy.compare(FIELDS, "cubic", runs=1).table("speed")
 

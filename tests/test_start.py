@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ackademy.cli import COMMANDS, load
 
+ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "polars", "rich", "jax", "sklearn", "gymnasium", "ray", "multiprocessing")
 PROBE = """\
 import json, sys
@@ -51,3 +53,32 @@ def test_every_command_of_the_list_loads_and_says_what_it_does(name: str) -> Non
     about = COMMANDS[name][1]
     assert about.endswith(".")
     assert len(about) <= 62  # one line of a terminal of 80 columns
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ackademy run deep", "deep_buffer"),
+        ("ackademy run scenarios/deep", "scenarios/deep_buffer.toml"),
+        ("ackademy run deep_buffer --cc cubic,new_", "cubic,new_reno"),
+        ("ackademy compare deep_buffer --cc aurora", "aurora_mixed"),
+        ("ackademy compare --suite pa", "papers"),
+        ("ackademy reproduce kong2018/table", "kong2018/table5"),
+        ("ackademy eval tcp_", "tcp_drinc_delta5"),
+        ("ackademy list rl_", "rl_tcp"),
+        ("ackademy gen", "generalise"),
+    ],
+)
+def test_the_shell_completes_names(typed: str, offered: str) -> None:
+    words = {"_ACKADEMY_COMPLETE": "complete_bash", "COMP_WORDS": typed}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'ackademy'\n" + PROBE],
+        env={**os.environ, **words, "COMP_CWORD": str(typed.count(" "))},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert offered in done.stdout.split()
+    if "eval" not in typed:
+        assert not set(json.loads(done.stderr.splitlines()[-1])) & {"numpy", "polars", "jax"}

@@ -67,7 +67,9 @@ class Episodes:
 
     Each has up to `agents` learning flows, in the order of the scenario's entries; an agent without
     a flow is never due. Every array stays the same object and is written in place, while the other
-    threads of Python go on: read it between calls only.
+    threads of Python go on: read it between calls only. While another thread is in a call,
+    `reset`, `step`, `tables` and the arrays are refused with a RuntimeError; an array that was
+    fetched before is not protected.
     """
 
     def __new__(
@@ -406,6 +408,15 @@ class Scenario:
     def controllers(self) -> list[str]:
         """The controller of each flow."""
     @property
+    def owners(self) -> list[int]:
+        """Which of `entries` each flow comes from."""
+    @property
+    def subflows(self) -> list[int]:
+        """Paths of each flow; a table of results has a row for each."""
+    @property
+    def idle(self) -> list[str]:
+        """Names of the flows that start at the end or after it, and so send nothing."""
+    @property
     def gates(self) -> bool:
         """Whether a controller of ours in it holds packets back."""
 
@@ -462,6 +473,12 @@ def controllers() -> list[ControllerInfo]:
 
 def schema() -> str:
     """JSON Schema of scenario files."""
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether a pattern, in which `*` is any characters and `?` is one, is this name.
+
+    The only pattern match of the project: every other character stands for itself.
+    """
 
 def simulate(
     scenario: Scenario,

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
-from ackademy import experiments, schemes, terminal
+from ackademy import _core, experiments, schemes, terminal
 from ackademy.cells import Cell
+from ackademy.console import Console
 from ackademy.engines import Engine
 from ackademy.errors import ControllerError
+from ackademy.exits import BAD_INPUT, INTERRUPTED, fail
 
-INTERRUPTED = 130
+IDLE_SHOWN = 10
+"""flows that a warning names"""
+
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "command",
+    "fail",
+    "report_failures",
+    "resumable",
+    "run",
+    "settings",
+    "warn_of_idle",
+]
 
 
 def run(
     cells: Sequence[Cell], folder: Path, engine: Engine, console: Console, label: str
 ) -> experiments.Batch:
-    """Run the cells that are not there yet, with a bar."""
+    """Run the cells that are not there yet, with a bar; warn of flows that send nothing."""
+    texts = {(cell.origin, cell.text, cell.overrides): cell for cell in cells}
+    warn_of_idle(cell.scenario() for cell in texts.values())
     with resumable(), terminal.progress_bar(console, label) as progress:
         return experiments.run_cells(cells, folder, engine, progress)
 
@@ -37,8 +53,26 @@ def resumable() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def warn_of_idle(scenarios: Iterable[_core.Scenario]) -> None:
+    """Say which flows send nothing, since they start at the end of their scenario or after it."""
+    for scenario in scenarios:
+        if scenario.idle:
+            flows = ", ".join(scenario.idle[:IDLE_SHOWN])
+            more = len(scenario.idle) - IDLE_SHOWN
+            flows += f" and {more} more" if more > 0 else ""
+            fail(
+                f"{scenario.origin}: {flows}: nothing is sent: start_s is not below "
+                f"duration_s = {scenario.duration_s:g}"
+            )
+
+
 def report_failures(batch: experiments.Batch) -> None:
-    """Say which cells failed, the first with its traceback; exit status 1 if there is one."""
+    """Say which cells were damaged, and which failed, the first with its traceback.
+
+    The exit status is 1 if there is one, 2 if all were the fault of a Python file of the user.
+    """
+    for fault in batch.damaged:
+        fail(f"{fault}: the cell was run again")
     if not batch.failures:
         return
     fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")
@@ -49,7 +83,7 @@ def report_failures(batch: experiments.Batch) -> None:
         last = failure.error.splitlines()[-1] if failure.error else "no reason given"
         fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
     fail(batch.failures[0].error)
-    raise typer.Exit(1)
+    raise typer.Exit(BAD_INPUT if all(f.is_users for f in batch.failures) else 1)
 
 
 def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | str]:
@@ -62,8 +96,3 @@ def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | s
 def command() -> str:
     """What the user typed."""
     return shlex.join(["ackademy", *sys.argv[1:]])
-
-
-def fail(message: str) -> None:
-    """Say on stderr what went wrong."""
-    Console(stderr=True).print(message, style="red", markup=False, highlight=False, soft_wrap=True)

@@ -18,9 +18,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ackademy import _core, distributions, entries, folders, trials
+from ackademy import _core, distributions, entries, files, folders, trials
 from ackademy.errors import ExperimentError
-from ackademy.report.page import write as write_file
 from ackademy.runs import measure, read_text, simulate
 from ackademy.toml_table import TomlTable, toml_value
 from ackademy.trials import Entrant, Score, Trial
@@ -30,6 +29,7 @@ FORMAT = 1
 BEGIN, END = "<!-- card.toml -->", "<!-- end of card.toml -->"
 COUNTS = ("sent_packets", "dropped_packets", "delivered_bytes", "fallbacks")
 """of all flows under the policy together, in each run"""
+SET_KEYS = ("scenario", "distribution", "digest", "flows", "seeds", "duration_s")
 HEADLINE = ("share", "rtt_ratio", "loss_ratio", "utility")
 BASELINES = ("cubic", "new_reno")
 DECIMALS = 6
@@ -76,7 +76,7 @@ class Card:
 def digest(folder: Path) -> str:
     """Of the files that a policy is made of; its cards and curves are not."""
     parts = [
-        path.name.encode() + b"\0" + path.read_bytes()
+        path.name.encode() + b"\0" + files.read_bytes(path, files.TABLE_BYTES_MAX)
         for path in sorted(folder.iterdir())
         if path.suffix == ".safetensors" or path.name == folders.POLICY_FILE
     ]
@@ -149,14 +149,14 @@ def read(folder: Path) -> Card | None:
     path = folder / CARD
     if not path.is_file():
         return None
-    table = TomlTable.read(path)
+    table = TomlTable.read(path).only("format", "policy", "headline", "set", "run")
     if table.number("format") != FORMAT:
         raise table.error("format", table.values.get("format"), str(FORMAT))
-    own = table.table("set")
+    own = table.table("set").only(*SET_KEYS)
     is_distribution = "distribution" in own.values
     seeds = own.values.get("seeds")
-    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
-        raise own.error("seeds", seeds, "a list of whole numbers")
+    if not isinstance(seeds, list) or not all(type(s) is int and 0 <= s < 2**63 for s in seeds):
+        raise own.error("seeds", seeds, "a list of whole numbers from 0")
     fixed = FixedSet(
         source=own.string("distribution" if is_distribution else "scenario"),
         is_distribution=is_distribution,
@@ -166,9 +166,9 @@ def read(folder: Path) -> Card | None:
     )
     runs = tuple(
         (
-            int(run.number("seed")),
+            run.only("seed", "scenario", *COUNTS).whole("seed", 0),
             run.string("scenario"),
-            tuple(int(run.number(key)) for key in COUNTS),
+            tuple(run.whole(key, 0) for key in COUNTS),
         )
         for run in table.tables("run")
     )
@@ -208,15 +208,15 @@ def write(folder: Path, card: Card) -> None:
         ExperimentError: if they cannot be written.
     """
     page = folder / PAGE
-    old = page.read_text(encoding="utf-8") if page.is_file() else f"# {folder.name}\n"
+    old = files.read_text(page) if page.is_file() else f"# {folder.name}\n"
     block = in_markdown(card)
     marked = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     if marked.search(old):
         new = marked.sub(lambda _: block, old)
     else:
         new = f"{old.rstrip()}\n\n## On a fixed set of runs\n\n{block}\n"
-    write_file(page, new)
-    write_file(folder / CARD, text(card))
+    files.write(page, new)
+    files.write(folder / CARD, text(card))
 
 
 def _trials(fixed: FixedSet, root: Path) -> list[Trial]:
@@ -249,7 +249,8 @@ def _run(trial: Trial, own: Entrant, duration_s: float, scratch: Path) -> Ran:
     tables = simulate(scenario, trial.seed, 0.0)
     numbers = measure(tables).flows.drop("flow", "controller", "timeouts")
     flows = pl.concat([tables.flows, numbers], how="horizontal")
-    flows = flows.filter(pl.Series(entries.governed(scenario, trial.learners)))
+    rows = flows["flow"].to_list()
+    flows = flows.filter(pl.Series(entries.governed(scenario, trial.learners, rows)))
     score = trials.score_of(flows, tables.links, tables.counters, duration_s)
     return Ran(
         seed=trial.seed,

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, controllers, entries, kernel
+from ackademy import _core, controllers, entries, kernel, user_code
 from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.kernel import KernelRun
@@ -109,6 +109,8 @@ class Outcome:
     index: int
     files: Files | None
     error: str = ""
+    is_users: bool = False
+    """whether the error was raised by a Python file of the user"""
 
 
 def key(cell: Cell) -> str:
@@ -161,6 +163,9 @@ def attempt(index: int, cell: Cell) -> Outcome:
     except AckademyError as error:
         return Outcome(index, None, str(error))
     except BaseException as error:
+        told = user_code.told(error)
+        if told is not None:
+            return Outcome(index, None, told, is_users=True)
         return Outcome(index, None, "".join(traceback.format_exception(error)).rstrip())
 
 

@@ -13,11 +13,13 @@ import polars as pl
 from ackademy import experiments
 from ackademy.backends import Backend
 from ackademy.cells import Cell
-from ackademy.intervals import Interval, t_interval
+from ackademy.intervals import Interval, jackknife_interval, t_interval
 from ackademy.kernel import KernelRun
-from ackademy.metrics import FloatArray, jain_index
+from ackademy.metrics import FloatArray, jain_index, m_e, pooled_loss
 from ackademy.runs import read_text
 from ackademy.schemes import AS_WRITTEN, Scheme
+
+MERIT = "m_e"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,12 @@ COLUMNS = (
     Column("loss_ratio", "loss", "", "packets dropped over packets sent, all flows together"),
     Column("utilisation", "utilisation", "", "of the busiest link"),
     Column("jain", "Jain", "", "fairness of the flows' throughputs"),
-    Column("m_e", "M_e", "", "ln throughput − 0.1 ln delay (Kong 2018, equation 5)"),
+    Column(
+        "m_e",
+        "M_e",
+        "",
+        "ln throughput − 0.1 ln delay, each a mean over runs (Kong 2018, equation 5)",
+    ),
 )
 
 
@@ -146,17 +153,31 @@ def _standing(contender: Contender, folder: Path) -> Standing:
     flows = [experiments.read(folder, cell, "summary") for cell in finished]
     links = [experiments.read(folder, cell, "links") for cell in finished]
     rows = [_one_run(flow, link) for flow, link in zip(flows, links, strict=True)]
-    values = {column.key: np.array([row[column.key] for row in rows]) for column in COLUMNS}
+    per_run = [column.key for column in COLUMNS if column.key != MERIT]
+    values = {key: np.array([row[key] for row in rows]) for key in per_run}
+    merits = m_e(values["throughput_mbps"], values["delay_ms"])
     return Standing(
         contender=contender,
-        estimates={key: t_interval(array) for key, array in values.items() if array.size},
+        estimates=_estimates(values) if rows else {},
         delay_ms=values["delay_ms"],
         throughput_mbps=values["throughput_mbps"],
-        samples=values,
+        samples={**values, MERIT: merits},
         n_runs=len(finished),
         drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
         kernel_runs=kernel_runs,
     )
+
+
+def _estimates(values: Mapping[str, FloatArray]) -> dict[str, Interval]:
+    """Student's intervals of means; M_e is one number of all runs, as in every other table."""
+    means = {key: t_interval(array) for key, array in values.items()}
+    runs = np.column_stack([values["throughput_mbps"], values["delay_ms"]])
+    return {**means, MERIT: jackknife_interval(runs, _merit)}
+
+
+def _merit(runs: FloatArray) -> float:
+    throughput_mbps, delay_ms = runs.mean(axis=0)
+    return float(m_e(throughput_mbps, delay_ms))
 
 
 def _one_run(flows: pl.DataFrame, links: pl.DataFrame) -> dict[str, float]:
@@ -164,15 +185,12 @@ def _one_run(flows: pl.DataFrame, links: pl.DataFrame) -> dict[str, float]:
     delay = flows["delay_ms"].drop_nans().mean()
     mean_delay = float(delay) if isinstance(delay, float) else math.nan
     mean_throughput = float(throughput.mean()) if throughput.size else math.nan
-    sent = float(flows["sent_packets"].sum())
     busiest = links["utilisation"].max()
-    positive = mean_throughput > 0.0 and mean_delay > 0.0
     return {
         "throughput_mbps": mean_throughput,
         "goodput_mbps": float(flows["goodput_mbps"].to_numpy().mean()) if flows.height else 0.0,
         "delay_ms": mean_delay,
-        "loss_ratio": float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
+        "loss_ratio": pooled_loss(flows),
         "utilisation": float(busiest) if isinstance(busiest, float) else math.nan,
         "jain": jain_index(throughput) if throughput.size else math.nan,
-        "m_e": math.log(mean_throughput) - 0.1 * math.log(mean_delay) if positive else math.nan,
     }

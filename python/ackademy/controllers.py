@@ -14,14 +14,13 @@ self.cwnd_bytes /= 2
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
-import sys
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
+from ackademy import files, user_code
 from ackademy.errors import ControllerError
 
 if TYPE_CHECKING:
@@ -125,19 +124,7 @@ def load(cc: str, beside: Path) -> ControllerClass:
     if cc in _CLASSES:
         return _CLASSES[cc]
     path, name = _split(cc, beside)
-    module_name = f"ackademy_controller_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    module = sys.modules.get(module_name)
-    if module is None:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        if spec is None or spec.loader is None:
-            raise ControllerError(f"controller {cc}: {path} is not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module  # dataclasses look their module up while it loads
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[module_name]
-            raise
+    module = user_code.load(path, "controller", ControllerError)
     found = getattr(module, name, None)
     if not isinstance(found, type):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
@@ -160,7 +147,7 @@ def fingerprint(cc: str, beside: Path) -> str:
     if cc in _CLASSES:
         return _SOURCE_HASHES[cc]
     path, _ = _split(cc, beside)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(files.read_bytes(path, error=ControllerError)).hexdigest()
 
 
 def _split(cc: str, beside: Path) -> tuple[Path, str]:

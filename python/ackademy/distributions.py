@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ackademy import _core, lookup
+from ackademy.bounds import RUNS_MAX, SEED_MAX, finite
+from ackademy.console import Console
 from ackademy.errors import ScenarioError
-from ackademy.report.page import write
+from ackademy.files import check_output_folder, write
 from ackademy.runs import read_text
 
 
@@ -56,10 +57,15 @@ def save(scenario: _core.Scenario, path: Path, about: str = "") -> None:
 
 def draw_command(
     file: Annotated[Path, typer.Argument(help="A distribution, by file or name.", metavar="FILE")],
-    seed: Annotated[int, typer.Option(min=0, help="Of the first; the others follow it.")] = 1,
-    count: Annotated[int, typer.Option(min=1, help="How many.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Of the first; the others follow it.")
+    ] = 1,
+    count: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="How many.")] = 1,
     progress: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Of the training, for the curriculum.")
+        float,
+        typer.Option(
+            min=0.0, max=1.0, callback=finite, help="Of the training, for the curriculum."
+        ),
     ] = 0.0,
     out: Annotated[
         Path | None, typer.Option(help="Write scenario files to this folder, with their traces.")
@@ -73,6 +79,7 @@ def draw_command(
         ackademy draw mixed --count 20 --progress 1 --out build/drawn
     """
     console = Console()
+    check_output_folder(out)
     distribution = read(file)
     if out is None:
         for _, scenario in drawn(distribution, seed, count, progress):

@@ -10,6 +10,10 @@ class AckademyError(Exception):
     """Base of all: `except AckademyError` catches what the user can mend."""
 
 
+class FileError(AckademyError):
+    """A file cannot be read or written."""
+
+
 class ScenarioError(AckademyError):
     """A scenario or trace file is wrong; one line names file, line, field, value and allowed."""
 

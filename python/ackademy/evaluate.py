@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -47,6 +47,15 @@ class Source:
     digest: str
     """of a distribution; empty for a scenario"""
     trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A trial and how the entrants did that have run on it."""
+
+    trial: Trial
+    scores: Mapping[str, Score]
+    """by entrant"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +139,31 @@ def cells(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Cel
     return [trials.cell(trial, own, folder) for trial in source.trials for own in entrants]
 
 
-def results(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Result]:
-    """All runs together, then by scenario of the distribution; the policy is the first entrant."""
-    scores: dict[str, dict[str, list[Score]]] = {}
+def scored(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Ran]:
+    """Every trial with the scores of the runs that are there, each cell read once."""
+    found = []
     for trial in source.trials:
         own = {entrant.name: trials.cell(trial, entrant, folder) for entrant in entrants}
-        if not all(experiments.is_finished(folder, cell) for cell in own.values()):
+        scores = {
+            name: trials.score(trial, cell, folder)
+            for name, cell in own.items()
+            if experiments.is_finished(folder, cell)
+        }
+        found.append(Ran(trial, scores))
+    return found
+
+
+def results(source: Source, entrants: Sequence[Entrant], ran: Sequence[Ran]) -> list[Result]:
+    """All runs together, then by scenario of the distribution; the policy is the first entrant.
+
+    A trial counts if every entrant has run on it.
+    """
+    scores: dict[str, dict[str, list[Score]]] = {}
+    for own in ran:
+        if len(own.scores) < len(entrants):
             continue
-        for name, cell in own.items():
-            score = trials.score(trial, cell, folder)
-            for group in ("", kind_of(trial, source)):
+        for name, score in own.scores.items():
+            for group in ("", kind_of(own.trial, source)):
                 scores.setdefault(group, {}).setdefault(name, []).append(score)
     several = len(scores) > 2
     return [
@@ -155,18 +179,12 @@ def kind_of(trial: Trial, source: Source) -> str:
     return trial.name.rpartition("-")[0] if source.digest else trial.name
 
 
-def csv(source: Source, entrants: Sequence[Entrant], folder: Path) -> str:
+def csv(ran: Sequence[Ran]) -> str:
     """One row per run and entrant."""
     rows = [
-        {
-            "scenario": trial.name,
-            "seed": trial.seed,
-            "entrant": own.name,
-            **asdict(trials.score(trial, cell, folder)),
-        }
-        for trial in source.trials
-        for own in entrants
-        if experiments.is_finished(folder, cell := trials.cell(trial, own, folder))
+        {"scenario": own.trial.name, "seed": own.trial.seed, "entrant": name, **asdict(score)}
+        for own in ran
+        for name, score in own.scores.items()
     ]
     buffer = io.StringIO()
     pl.DataFrame(rows).write_csv(buffer, float_precision=6)

@@ -9,8 +9,10 @@ Call it below `if __name__ == "__main__":`, as every program that starts process
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,11 +22,19 @@ import polars as pl
 
 from ackademy.cells import Cell, Files, key, store
 from ackademy.engines import Engine, kernel_last
-from ackademy.errors import ExperimentError
+from ackademy.errors import AckademyError, ExperimentError
 from ackademy.kernel import KernelRun
+
+TABLES = ("summary", "links", "counters")
+"""of every cell"""
+
+_readable: set[Path] = set()
+"""folders of cells whose tables this process could all read"""
 
 Progress = Callable[[int, int], None]
 """Called with the number of cells done and their total, first before any is run."""
+SCRATCH_S = 3600.0
+"""age from which an unfinished folder is one that a killed command left"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,8 @@ class Failure:
     cell: Cell
     error: str
     """the exception with its traceback, or what ended the worker"""
+    is_users: bool = False
+    """whether it was raised by a Python file of the user"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,8 @@ class Batch:
     n_cells: int
     n_reused: int
     failures: list[Failure]
+    damaged: tuple[str, ...] = ()
+    """what could not be read of cells that were there, a line each; they were run again"""
 
     def with_more(self, other: Batch) -> Batch:
         """Both together."""
@@ -50,6 +64,7 @@ class Batch:
             self.n_cells + other.n_cells,
             self.n_reused + other.n_reused,
             self.failures + other.failures,
+            self.damaged + other.damaged,
         )
 
 
@@ -67,7 +82,8 @@ def quiet(n_done: int, n_cells: int) -> None:
 def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> Batch:
     """Run every cell that has no result yet; those on the kernel last and one at a time.
 
-    A run on the kernel whose emulator was late is tried again by the next call.
+    A run on the kernel whose emulator was late is tried again by the next call. A cell that is
+    there and cannot be read is run again, too.
 
     Args:
         cells: the experiment; equal cells are run once.
@@ -83,17 +99,19 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
         Interrupted: on Ctrl-C; the finished cells are kept.
     """
     folders = {folder / key(cell): cell for cell in cells}
+    damaged = tuple(fault for path, cell in folders.items() if (fault := _damage(path, cell)))
     todo = [(path, cell) for path, cell in folders.items() if not _is_kept(path, cell)]
     done = len(folders) - len(todo)
     failures: list[Failure] = []
     scratch = folder / f".unfinished-{uuid.uuid4().hex[:12]}"
+    _remove_old_scratch(folder)
     progress(done, len(folders))
     outcomes = kernel_last(engine)([cell for _, cell in todo])
     try:
         for outcome in outcomes:
             path, cell = todo[outcome.index]
             if outcome.files is None:
-                failures.append(Failure(cell, outcome.error))
+                failures.append(Failure(cell, outcome.error, outcome.is_users))
             else:
                 _store(path, outcome.files, scratch)
             done += 1
@@ -103,7 +121,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
     finally:
         outcomes.close() if hasattr(outcomes, "close") else None
         shutil.rmtree(scratch, ignore_errors=True)
-    return Batch(len(folders), len(folders) - len(todo), failures)
+    return Batch(len(folders), len(folders) - len(todo), failures, damaged)
 
 
 def missing(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
@@ -115,17 +133,22 @@ def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
     """One table of a finished cell: summary, links, counters, flow_series or link_series.
 
     Raises:
-        ExperimentError: if the cell has not been run.
+        ExperimentError: if the cell has not been run, or cannot be read; it is then removed.
     """
     path = folder / key(cell) / f"{table}.parquet"
     if not path.is_file():
         raise ExperimentError(f"{path} is not there: run the experiment first")
-    return pl.read_parquet(path)
+    found = _read(path)
+    if isinstance(found, str):
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise ExperimentError(f"{found}; it was removed: run the same command again")
+    return found
 
 
 def is_finished(folder: Path, cell: Cell) -> bool:
-    """Whether the cell's results are on disk."""
-    return (folder / key(cell)).is_dir()
+    """Whether the cell's results are on disk and can be read."""
+    path = folder / key(cell)
+    return path.is_dir() and not _damage(path, cell)
 
 
 def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[KernelRun, ...]]:
@@ -142,20 +165,67 @@ def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[Ke
 
 
 def _kernel_run(path: Path) -> KernelRun:
+    """How the run in a cell's folder went.
+
+    Raises:
+        ExperimentError: if the cell does not say.
+    """
     try:
         described = json.loads((path / "cell.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"{path / 'cell.json'}: {error}; delete the folder") from error
-    return KernelRun.parse(described["kernel_run"], described["attempts"])
+        return KernelRun.parse(described["kernel_run"], described["attempts"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, AckademyError) as error:
+        raise ExperimentError(f"{path / 'cell.json'}: {_first_line(error)}") from error
 
 
 def _is_kept(path: Path, cell: Cell) -> bool:
-    return path.is_dir() and (cell.backend == "sim" or _kernel_run(path).valid)
+    if not path.is_dir() or _damage(path, cell):
+        return False
+    return cell.backend == "sim" or _kernel_run(path).valid
+
+
+def _damage(path: Path, cell: Cell) -> str:
+    """What cannot be read of a cell's folder, a line; empty if it is not there or all can be.
+
+    What could be read once is not read again by this process.
+    """
+    if path in _readable or not path.is_dir():
+        return ""
+    if cell.backend == "kernel":
+        try:
+            _kernel_run(path)
+        except ExperimentError as error:
+            return str(error)
+    for table in TABLES:
+        found = _read(path / f"{table}.parquet")
+        if isinstance(found, str):
+            return found
+    _readable.add(path)
+    return ""
+
+
+def _read(path: Path) -> pl.DataFrame | str:
+    """The table in a file, or a line that says why it cannot be read."""
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return f"{path}: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _remove_old_scratch(folder: Path) -> None:
+    """Remove what killed commands left: a cell is written within moments, not within an hour."""
+    for path in folder.glob(".unfinished-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > SCRATCH_S:
+                shutil.rmtree(path)
 
 
 def _store(path: Path, files: Files, scratch: Path) -> None:
     try:
-        shutil.rmtree(path, ignore_errors=True)  # an invalid run that was tried again
+        shutil.rmtree(path, ignore_errors=True)  # damaged, or invalid and tried again
         store(path, files, scratch / path.name)
     except OSError as error:
         raise ExperimentError(f"cannot write {path}: {error.strerror or error}") from error

@@ -15,6 +15,20 @@ FigureKind = Literal["bars", "lines", "windows", "plane"]
 metric over another, a dot per run and an ellipse per scheme"""
 
 
+KEYS = (
+    "kind",
+    "title",
+    "about",
+    "metric",
+    "across",
+    "schemes",
+    "groups",
+    "published",
+    "x_label",
+    "flows",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One figure of a report."""
@@ -46,7 +60,7 @@ def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
     Raises:
         ExperimentError: if a field is wrong.
     """
-    kind = entry.string("kind")
+    kind = entry.only(*KEYS).string("kind")
     if kind not in get_args(FigureKind):
         raise entry.error("kind", kind, ", ".join(get_args(FigureKind)))
     if kind != "windows":

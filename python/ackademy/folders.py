@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 import shutil
 from pathlib import Path
 
 from ackademy.errors import AckademyError
+from ackademy.files import check_output_folder
 
 POLICY_FILE = "policy.toml"
 """makes a folder a policy"""
+CARD_PAGE = "CARD.md"
+"""says what a policy is good for"""
+TRAINED = Path("trained")
+"""where policies go for which no folder is named"""
 SHIPPED = Path(__file__).parent / "data"
 """what the package brings along: in a checkout, links to the folders of the repository"""
 
@@ -31,15 +38,46 @@ def here_or_above(name: str) -> list[Path]:
     return near
 
 
-def check_policy_folder(folder: Path) -> None:
+def check_policy_folder(folder: Path, *, force: bool = False) -> None:
     """Refuse to put a policy where something else is.
 
+    Args:
+        folder: where the policy is to go.
+        force: whether a policy that is there may be replaced.
+
     Raises:
-        AckademyError: if the folder is there and holds no policy, or is named by dots alone.
+        AckademyError: if the folder is named by dots alone, holds a policy that may not be
+            replaced, is there and holds no policy, or could not be made.
     """
-    is_other = folder.exists() and not (folder / POLICY_FILE).is_file()
-    if is_other or folder.name in ("", ".."):
-        raise AckademyError(f"{folder}: allowed: a new folder, or a policy's, to be replaced")
+    check_output_folder(folder.parent)
+    if folder.name in ("", ".."):
+        raise AckademyError(f"{folder}: allowed: the name of a new folder")
+    if not os.path.lexists(folder):
+        return
+    if not any((folder / name).is_file() for name in (POLICY_FILE, CARD_PAGE)):
+        raise AckademyError(f"{folder}: exists and holds no policy; allowed: a new folder")
+    if not force:
+        raise AckademyError(
+            f"{folder}: holds a policy; allowed: a new folder, or --force to replace it"
+        )
+
+
+def new_policy_folder(name: str) -> Path:
+    """The first of `trained/NAME`, `trained/NAME-2`, `trained/NAME-3` ... that does not exist."""
+    numbers = itertools.count(2)
+    folder = TRAINED / name
+    while os.path.lexists(folder):
+        folder = TRAINED / f"{name}-{next(numbers)}"
+    return folder
+
+
+def work_name(folder: Path) -> str:
+    """Where a training of this policy keeps what it needs: one name for one folder.
+
+    Two folders of the same name in different places must not share checkpoints.
+    """
+    digest = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()
+    return f"{folder.name}-{digest[:8]}"
 
 
 def put_policy_folder(made: Path, folder: Path) -> None:

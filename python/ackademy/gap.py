@@ -17,7 +17,7 @@ from ackademy.comparison import Column
 from ackademy.errors import ControllerError
 from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
-from ackademy.metrics import FloatArray, jain_index
+from ackademy.metrics import FloatArray, jain_index, pooled_loss
 from ackademy.runs import Params, read_text
 
 Verdict = Literal["holds", "does not hold", "undecided"]
@@ -317,13 +317,12 @@ def _side(cells: Sequence[Cell], folder: Path) -> Side:
 def _one_run(flows: pl.DataFrame, links: pl.DataFrame) -> dict[str, float]:
     rtt = flows["rtt_mean_ms"].drop_nans().to_numpy()
     throughput = flows["throughput_mbps"].to_numpy()
-    sent = float(flows["sent_packets"].sum())
     busiest = links.sort("delivered_bytes", descending=True, maintain_order=True)
     return {
         "throughput_mbps": float(throughput.mean()),
         "rtt_ms": float(rtt.mean()) if rtt.size else math.nan,
         "wait_ms": float(busiest["wait_mean_ms"][0]),
-        "loss_ratio": float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
+        "loss_ratio": pooled_loss(flows),
         "jain": jain_index(throughput),
     }
 

@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 
 from ackademy import batches, distributions, engines, generalise, lookup, trials
+from ackademy.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX
+from ackademy.cli import completion
+from ackademy.console import Console
 from ackademy.errors import AckademyError
+from ackademy.files import check_output_folder, check_outputs, write
 from ackademy.generalise import Bin, Study, Worst, in_words
 from ackademy.report import generalise as report
-from ackademy.report.page import write
 from ackademy.trials import NUMBERS, Entrant
 
 SHORT = {
@@ -31,7 +34,12 @@ RUNS, REPORTS = Path("runs"), Path("reports")
 
 def generalise_command(
     policy: Annotated[
-        str, typer.Argument(help="A policy, by folder or name, or a controller.", metavar="POLICY")
+        str,
+        typer.Argument(
+            help="A policy, by folder or name, or a controller.",
+            metavar="POLICY",
+            autocompletion=completion.policies,
+        ),
     ] = "",
     cc: Annotated[str, typer.Option(help="The controller, instead of POLICY.")] = "",
     param: Annotated[
@@ -45,8 +53,10 @@ def generalise_command(
         Path,
         typer.Option(help="What dumbbells of one bottleneck are drawn from."),
     ] = Path("generalise"),
-    links: Annotated[int, typer.Option(min=1, help="How many are drawn.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of the first link; the others follow.")] = 1,
+    links: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="How many are drawn.")] = 200,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Of the first link; the others follow.")
+    ] = 1,
     html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write the tables to this file, for a document.")
@@ -54,7 +64,9 @@ def generalise_command(
     worst: Annotated[
         Path | None, typer.Option(help="Folder for the scenarios of the worst links.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
 ) -> None:
     """Run a frozen policy on links it was not trained for, and list where it fails.
@@ -74,13 +86,16 @@ def generalise_command(
     own = trials.entrant(policy or cc, batches.settings(param, policy or cc))
     study = _study(own, against, distribution, (seed, links))
     folder = out / "generalise"
+    stem = f"generalise-{study.policy.name.replace(' ', '-').replace('/', '-')}"
+    page = html or REPORTS / f"{stem}.html"
+    folder_of_worst = worst or page.parent / f"{page.stem}-worst"
+    check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json"), markdown])
+    check_output_folder(folder_of_worst)
+    check_output_folder(out)
     engine = engines.local(jobs or engines.core_count())
     batch = batches.run(study.cells(folder), folder, engine, console, "links")
     found = generalise.rows(study, folder)
-    stem = f"generalise-{study.policy.name.replace(' ', '-').replace('/', '-')}"
-    page = html or REPORTS / f"{stem}.html"
     gathered = generalise.bins(study, found)
-    folder_of_worst = worst or page.parent / f"{page.stem}-worst"
     listed = generalise.worst(study, found, folder_of_worst)
     command = batches.command()
     console.print(_tables(study, gathered, listed))

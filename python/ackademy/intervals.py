@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
+from typing import TypeAlias
 
 import numpy as np
 
 from ackademy.metrics import FloatArray
+
+Statistic: TypeAlias = Callable[[FloatArray], float]
+"""from runs, shape (n_runs, ...), to a number"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,44 +179,65 @@ def student_t_quantile(probability: float, degrees: int) -> float:
     return 0.5 * (low + high)
 
 
-def bootstrap_interval(
-    samples: FloatArray,
-    statistic: Callable[[FloatArray], float],
-    rng: np.random.Generator,
-    *,
-    confidence: float = 0.95,
-    n_resamples: int = 2000,
+def jackknife_interval(
+    samples: FloatArray, statistic: Statistic, *, positive: bool = False
 ) -> Interval:
-    """Bias-corrected and accelerated bootstrap interval (Efron 1987).
+    """Student's 95 % interval around any smooth statistic of runs, by the jackknife (Tukey 1958).
+
+    Leaving out each run in turn gives pseudo-values, whose mean has a variance that can be
+    estimated. A statistic that is above 0 by nature is taken as its logarithm, so that the interval
+    stays above 0. Simulated coverage is in docs/experiments.md and held by tests/test_intervals.py.
 
     Args:
-        samples: shape (n_runs, ...); whole runs are drawn, so the flows of a run stay together.
+        samples: shape (n_runs, ...); whole runs are left out, so the flows of a run stay together.
         statistic: from such an array to the number in question.
-        rng: draws the resamples; the same generator state gives the same interval.
-        confidence: in (0, 1).
-        n_resamples: of the bootstrap; >= 1.
+        positive: whether the statistic is above 0 by nature.
 
     Returns:
-        The statistic of `samples` and its interval; of no width for one run. Falls back to the
-        percentile interval where the jackknife does not vary or the statistic is not finite.
+        The statistic of `samples` and its interval: of no width for one run or equal runs; `nan`
+        at both ends where leaving out a run gives no finite number.
 
     Raises:
         ValueError: if there are no runs.
     """
-    n_runs = len(samples)
-    if n_runs == 0:
-        raise ValueError("bootstrap_interval needs at least one run")
-    value = statistic(samples)
-    if n_runs == 1:
+    if len(samples) == 0:
+        raise ValueError("jackknife_interval needs at least one run")
+    value, pseudo = statistic(samples), _pseudo_values(samples, statistic, positive=positive)
+    return _back(value, t_interval(pseudo), is_logarithm=positive)
+
+
+def jackknife_contrast(
+    statistic: Statistic,
+    ours: FloatArray,
+    other: FloatArray,
+    *,
+    is_ratio: bool,
+    paired: bool,
+) -> Interval:
+    """95 % interval of the ratio or the difference of a statistic of two sets of runs.
+
+    Args:
+        statistic: of an array of runs; above 0 if a ratio is asked for.
+        ours: shape (n, ...), n >= 1.
+        other: shape (m, ...), m >= 1; m = n if paired.
+        is_ratio: ratio, symmetric in its logarithm, or difference.
+        paired: whether runs at the same place have the same seed.
+
+    Returns:
+        `nan` at both ends where there is no finite estimate of the error.
+    """
+    first, second = statistic(ours), statistic(other)
+    if is_ratio:
+        value = first / second if second else (math.inf if first else 1.0)
+    else:
+        value = first - second
+    if len(ours) == 1 and len(other) == 1:
         return Interval(value, value, value)
-    draws = rng.integers(0, n_runs, size=(n_resamples, n_runs))
-    resampled = np.array([statistic(samples[draw]) for draw in draws])
-    finite = resampled[np.isfinite(resampled)]
-    if finite.size == 0 or not math.isfinite(value):
+    a, b = (_pseudo_values(runs, statistic, positive=is_ratio) for runs in (ours, other))
+    if not np.all(np.isfinite(a)) or not np.all(np.isfinite(b)):
         return Interval(value, math.nan, math.nan)
-    tails = _bca_tails(samples, statistic, value, finite, confidence)
-    low, high = np.quantile(finite, tails)
-    return Interval(value, float(low), float(high))
+    apart = t_interval(a - b) if paired else welch_interval(a, b)
+    return _back(value, apart, is_logarithm=is_ratio)
 
 
 def confidence_ellipse(points: FloatArray, confidence: float = 0.95) -> Ellipse:
@@ -261,28 +285,26 @@ def _student_t_cdf(t: float, degrees: int) -> float:
     return 0.5 + 0.5 * math.sin(theta) * total
 
 
-def _bca_tails(
-    samples: FloatArray,
-    statistic: Callable[[FloatArray], float],
-    value: float,
-    resampled: FloatArray,
-    confidence: float,
-) -> tuple[float, float]:
-    """Which quantiles of the resampled statistics bound the interval."""
-    plain = ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0)
-    below = float(np.mean(resampled < value) + 0.5 * np.mean(resampled == value))
-    keep = ~np.eye(len(samples), dtype=np.bool_)
-    jackknife = np.array([statistic(samples[rows]) for rows in keep])
-    deviation = jackknife.mean() - jackknife
-    spread = float(np.sum(np.square(deviation)))
-    if not 0.0 < below < 1.0 or not math.isfinite(spread) or spread <= 1e-24 * value * value:
-        return plain
-    acceleration = float(np.sum(deviation**3)) / (6.0 * spread**1.5)
-    normal = NormalDist()
-    bias = normal.inv_cdf(below)
+def _pseudo_values(samples: FloatArray, statistic: Statistic, *, positive: bool) -> FloatArray:
+    """Shape (n_runs,): what each run adds to the statistic, or to its logarithm if `positive`."""
 
-    def corrected(tail: float) -> float:
-        shifted = bias + normal.inv_cdf(tail)
-        return normal.cdf(bias + shifted / (1.0 - acceleration * shifted))
+    def scaled(runs: FloatArray) -> float:
+        value = statistic(runs)
+        return (math.log(value) if value > 0.0 else -math.inf) if positive else value
 
-    return corrected(plain[0]), corrected(plain[1])
+    n_runs, whole = len(samples), scaled(samples)
+    if n_runs == 1:
+        return np.array([whole])
+    without = [scaled(np.delete(samples, run, axis=0)) for run in range(n_runs)]
+    with np.errstate(invalid="ignore"):
+        return n_runs * whole - (n_runs - 1) * np.array(without)
+
+
+def _back(value: float, around: Interval, *, is_logarithm: bool) -> Interval:
+    """An interval of this width around the value; as a factor if it is one of a logarithm."""
+    half = around.half_width
+    if (value == 0.0 and is_logarithm) or not math.isfinite(value) or not math.isfinite(half):
+        return Interval(value, math.nan, math.nan)
+    if is_logarithm:
+        return Interval(value, value * math.exp(-half), value * math.exp(half))
+    return Interval(value, value - half, value + half)

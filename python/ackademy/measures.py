@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
 import polars as pl
 
+from ackademy import _core
 from ackademy.errors import ExperimentError
-from ackademy.intervals import mean, variance
-from ackademy.metrics import FloatArray, jain_index
+from ackademy.intervals import Interval, jackknife_interval, mean, t_interval, variance
+from ackademy.metrics import FloatArray, jain_index, pooled_loss
 from ackademy.metrics import m_e as figure_of_merit
 
 COLUMNS = (
@@ -46,17 +46,18 @@ class RunTables:
     """all flows, `summary` of a cell"""
     links: pl.DataFrame
     counters: pl.DataFrame
-    chosen: str = "*"
-    """glob of the flows that the row is about"""
+    chosen: str | tuple[bool, ...] = "*"
+    """pattern of the flows that the row is about, or a switch per flow"""
 
-    def of(self, glob: str) -> pl.DataFrame:
-        """The flows that a glob names.
+    def of(self, glob: str | tuple[bool, ...]) -> pl.DataFrame:
+        """The flows that a pattern names, or those of the switches that are on.
 
         Raises:
-            ExperimentError: if it names none.
+            ExperimentError: if there is none.
         """
         names = self.flows["flow"].to_list()
-        found = self.flows.filter(pl.Series([fnmatchcase(name, glob) for name in names]))
+        own = [_core.fits(glob, name) for name in names] if isinstance(glob, str) else list(glob)
+        found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
         if found.is_empty():
             raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
         return found
@@ -78,7 +79,19 @@ class Metric:
     """of what `extract` gives, one more axis, runs, in front"""
     is_mean: bool = False
     """a plain mean over runs and flows: Student's interval holds"""
+    is_positive: bool = False
+    """above 0 by nature: its interval is one of the logarithm"""
     extract: Callable[[RunTables], FloatArray] = per_flow
+
+    def estimate(self, samples: FloatArray) -> Interval:
+        """The number with its 95 % interval: Student's of a mean, else the jackknife's.
+
+        Args:
+            samples: what `extract` gives of each run, shape (n_runs, ...), n_runs >= 1.
+        """
+        if self.is_mean:
+            return t_interval(np.array([self.statistic(run[None]) for run in samples]))
+        return jackknife_interval(samples, self.statistic, positive=self.is_positive)
 
 
 def metric_of(name: str, where: str = "") -> Metric:
@@ -115,6 +128,7 @@ def _spread(metric: Metric) -> Metric:
         metric.unit,
         f"variance over runs of {metric.about}",
         variance,
+        is_positive=True,
         extract=metric.extract,
     )
 
@@ -142,6 +156,7 @@ def _interval_span(metric: Metric) -> Metric:
         metric.unit,
         f"width of the interval that holds 95 % of the runs' {metric.about}",
         lambda samples: 2.0 * NORMAL_95 * math.sqrt(variance(samples)),
+        is_positive=True,
         extract=metric.extract,
     )
 
@@ -168,7 +183,21 @@ def _ratio(names: str) -> Metric:
         return float(ours / other) if other else math.nan
 
     about = f"mean throughput of {first} over that of {second}"
-    return Metric(f"x({first}) / x({second})", "", about, statistic, extract=both)
+    label = f"x({first}) / x({second})"
+    return Metric(label, "", about, statistic, is_positive=True, extract=both)
+
+
+def _share() -> Metric:
+    def both(run: RunTables) -> FloatArray:
+        pair = [run.of(own)["throughput_mbps"].to_numpy().mean() for own in (run.chosen, "*")]
+        return np.array(pair, np.float64)
+
+    def statistic(samples: FloatArray) -> float:
+        ours, all_flows = samples.mean(axis=0)
+        return float(ours / all_flows) if all_flows else math.nan
+
+    about = "mean throughput of the row's flows over that of all flows"
+    return Metric("share", "", about, statistic, extract=both)
 
 
 def _utilisation(link: str = "") -> Metric:
@@ -212,12 +241,23 @@ def _counter(name: str) -> Metric:
     return _per_run(name, "", f"the controller's counter {name}, mean over flows", counted)
 
 
+def _longest_stall(run: RunTables) -> float:
+    longest = run.of(run.chosen)["stall_max_ms"].drop_nans().max()
+    return float(longest) if isinstance(longest, float) else math.nan
+
+
 def _links(run: RunTables, glob: str) -> pl.DataFrame:
     names = run.links["link"].to_list()
-    found = run.links.filter(pl.Series([fnmatchcase(name, glob) for name in names]))
+    found = run.links.filter(
+        pl.Series([_core.fits(glob, name) for name in names], dtype=pl.Boolean)
+    )
     if found.is_empty():
         raise ExperimentError(f"link {glob!r}: allowed: {', '.join(names[:20])}")
     return found
+
+
+def _pooled(run: RunTables) -> float:
+    return pooled_loss(run.of(run.chosen))
 
 
 def _merit(samples: FloatArray) -> float:
@@ -235,8 +275,13 @@ JAIN_D = _jain(D, "Jain(d)", "delays")
 
 METRICS: Mapping[str, Metric] = {
     "throughput_mean_mbps": _mean_of("E(tp)", "Mb/s", "mean throughput", TP),
+    "throughput_share": _share(),
     "throughput_variance": Metric(
-        "V(tp)", "(Mb/s)²", "variance of throughput", lambda s: variance(s[..., TP])
+        "V(tp)",
+        "(Mb/s)²",
+        "variance of throughput",
+        lambda s: variance(s[..., TP]),
+        is_positive=True,
     ),
     "throughput_sum_mbps": Metric(
         "Σ tp",
@@ -247,7 +292,9 @@ METRICS: Mapping[str, Metric] = {
     ),
     "goodput_mean_mbps": _mean_of("goodput", "Mb/s", "mean goodput", GOODPUT),
     "delay_mean_ms": _mean_of("E(d)", "ms", "mean of RTT − RTT_min", D),
-    "delay_variance": Metric("V(d)", "ms²", "variance of delay", lambda s: variance(s[..., D])),
+    "delay_variance": Metric(
+        "V(d)", "ms²", "variance of delay", lambda s: variance(s[..., D]), is_positive=True
+    ),
     "delay_p50_ms": Metric(
         "d p50",
         "ms",
@@ -263,9 +310,12 @@ METRICS: Mapping[str, Metric] = {
         is_mean=True,
     ),
     "owd_mean_ms": _mean_of("one-way delay", "ms", "mean time from sender to receiver", OWD),
-    "loss_ratio": _mean_of("p", "", "packets dropped over packets sent", P),
+    "loss_ratio": _mean_of("p", "", "packets dropped over packets sent of a flow, mean", P),
+    "loss": _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled),
     "m_e": Metric("M_e", "", "ln E(tp) − 0.1 ln E(d)", _merit),
-    "power": Metric("power", "Mb/s per s", "mean throughput over mean RTT", _power),
+    "power": Metric(
+        "power", "Mb/s per s", "mean throughput over mean RTT", _power, is_positive=True
+    ),
     "rtt_mean_ms": Metric(
         "RTT", "ms", "mean round-trip time", lambda s: mean(s[..., D] + s[..., BASE]), is_mean=True
     ),
@@ -280,6 +330,12 @@ METRICS: Mapping[str, Metric] = {
     "jain_delay": JAIN_D,
     "jain_delay_variance": _spread(JAIN_D),
     "utilisation": _utilisation(),
+    "stall_max_ms": _per_run(
+        "longest stall",
+        "ms",
+        "longest time in which a flow of the row with something to send delivered nothing in order",
+        _longest_stall,
+    ),
 }
 """Metrics of a row's flows, by the name that experiment files use."""
 

@@ -6,10 +6,13 @@ What is measured over repeated runs (means, variances, intervals) is in `interva
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -88,6 +91,20 @@ def loss_ratio(dropped: FloatArray, sent: FloatArray) -> FloatArray:
     return _ratio(np.asarray(dropped, np.float64), sent, empty=0.0)
 
 
+def pooled_loss(flows: pl.DataFrame) -> float:
+    """Part of the packets of all flows together that the network dropped: "loss" in every table.
+
+    Args:
+        flows: columns `dropped_packets` and `sent_packets`, a row per flow.
+
+    Returns:
+        In [0, 1]; 0.0 where nothing was sent. A flow that sends little weighs little; the mean of
+        the flows' own ratios, Kong's p, is another number.
+    """
+    sent = float(flows["sent_packets"].sum())
+    return float(flows["dropped_packets"].sum()) / sent if sent else 0.0
+
+
 def m_e(throughput_mbps: FloatArray, delay_ms: FloatArray) -> FloatArray:
     """Kong's figure of merit, equation 5: M_e = ln E(tp) - 0.1 ln E(d).
 
@@ -140,6 +157,23 @@ def utilisation(delivered_bytes: FloatArray, capacity_bytes: FloatArray) -> Floa
         that was never up.
     """
     return _ratio(np.asarray(delivered_bytes, np.float64), capacity_bytes, empty=0.0)
+
+
+def goodput_share(goodput_bytes: FloatArray, capacity_bytes: FloatArray) -> FloatArray:
+    """Part of what a link could carry that reached applications in order.
+
+    Utilisation counts what is sent twice, and what waits at the receiver behind a gap; this does not,
+    so that a flow that stalls or resends on a full link shows.
+
+    Args:
+        goodput_bytes: shape (n_links,); payload delivered in order of the flows over the link; >= 0.
+        capacity_bytes: shape (n_links,); its rate integrated over the run; >= 0.
+
+    Returns:
+        Shape (n_links,); in [0, 1]; below the utilisation by the headers at least; 0.0 for a link
+        that was never up.
+    """
+    return _ratio(np.asarray(goodput_bytes, np.float64), capacity_bytes, empty=0.0)
 
 
 def convergence_time_s(

@@ -39,7 +39,7 @@ class Figure:
         Raises:
             AckademyError: if it cannot be written.
         """
-        from ackademy.report.page import write
+        from ackademy.files import write
 
         write(Path(path), self.page)
 

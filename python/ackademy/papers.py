@@ -24,6 +24,39 @@ from ackademy.toml_table import TomlTable, toml_value
 Origin = Literal["paper", "source", "derived", "proposed"]
 """paper: printed there; source: from code or notes; derived: follows from these; proposed: ours"""
 
+RUNS_MAX = 1_000_000
+KEYS = (
+    "kind",
+    "title",
+    "item",
+    "about",
+    "note",
+    "scenario",
+    "runs",
+    "sample_interval_ms",
+    "columns",
+    "published",
+    "scheme",
+    "group",
+    "assumption",
+    "claim",
+    "figure",
+)
+"""of a table's file"""
+PAPER_KEYS = ("title", "authors", "venue", "doi", "scheme", "assumption")
+SCHEME_KEYS = (
+    "controller",
+    "controllers",
+    "params",
+    "learns",
+    "like",
+    "missing",
+    "flows",
+    "deterministic",
+    "fitted",
+)
+GROUP_KEYS = ("set", "learner_params", "params", "scenario", "x", "deterministic", "fitted")
+
 NOT_PRINTED = "-"
 """a published cell without a number"""
 
@@ -60,6 +93,9 @@ class Row:
     """why one run is all there is; empty if runs differ"""
     missing: str = ""
     """why the row cannot be run; empty if it can"""
+    fitted: str = ""
+    """how its settings were chosen by the published numbers, so that agreement says nothing; empty
+    if they were not"""
 
     @property
     def name(self) -> RowName:
@@ -157,12 +193,18 @@ def load(name: str) -> Experiment:
         ExperimentError: if a file is missing or wrong; the message names file and field.
     """
     path = find(name)
-    item, common = TomlTable.read(path), TomlTable.read(path.parent / "paper.toml")
+    item = TomlTable.read(path).only(*KEYS)
+    common = TomlTable.read(path.parent / "paper.toml").only(*PAPER_KEYS)
+    for group in item.keys("group"):
+        item.table("group", group).only(*GROUP_KEYS)
     metrics = tuple(item.strings("columns"))
     for metric in metrics:
         metric_of(metric, f"{path}: columns")
     schemes = {
-        key: (common.table("scheme", key), item.table("scheme", key))
+        key: (
+            common.table("scheme", key).only(*SCHEME_KEYS),
+            item.table("scheme", key).only(*SCHEME_KEYS),
+        )
         for key in [*common.keys("scheme"), *item.keys("scheme")]
     }
     rows = tuple(_row(item, cells, metrics, schemes, path) for cells in item.lists("published"))
@@ -175,7 +217,7 @@ def load(name: str) -> Experiment:
         title=item.string("title"),
         about=item.string("about"),
         scenario=path.parent / item.string("scenario"),
-        runs=int(item.number("runs")),
+        runs=item.whole("runs", 1, RUNS_MAX),
         sample_interval_ms=item.number("sample_interval_ms"),
         metrics=metrics,
         rows=rows,
@@ -192,7 +234,7 @@ def read_paper(path: Path) -> Paper:
     Raises:
         ExperimentError: if it is missing or wrong.
     """
-    common = TomlTable.read(path.parent / "paper.toml")
+    common = TomlTable.read(path.parent / "paper.toml").only(*PAPER_KEYS)
     return Paper(**{key: common.string(key) for key in ("title", "authors", "venue", "doi")})
 
 
@@ -204,7 +246,7 @@ def parse_assumptions(table: TomlTable) -> list[Assumption]:
     """
     entries = []
     for entry in table.tables("assumption"):
-        origin = entry.string("origin")
+        origin = entry.only("origin", "text").string("origin")
         if origin not in get_args(Origin):
             raise entry.error("origin", origin, ", ".join(get_args(Origin)))
         entries.append(Assumption(cast("Origin", origin), entry.string("text")))
@@ -234,7 +276,9 @@ def _row(
     if missing:
         return Row(scheme, group, published, missing=missing)
     params = {
-        **(place.table("learner_params").values if settings.values.get("learns") else {}),
+        **(
+            place.table("learner_params").values if settings.switch("learns", default=False) else {}
+        ),
         **schemes[like][0].table("params").values,
         **place.table("params", like).values,
         **own.table("params").values,
@@ -254,6 +298,7 @@ def _row(
         scenario=path.parent / elsewhere if elsewhere else None,
         x=place.any_number("x") if "x" in place.values else None,
         deterministic=settings.string("deterministic", place.string("deterministic", "")),
+        fitted=settings.string("fitted", place.string("fitted", "")),
     )
 
 

@@ -7,16 +7,30 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from ackademy import batches, cards, engines, evaluate, folders, lookup, terminal, trials, zoo
+from ackademy import (
+    batches,
+    cards,
+    engines,
+    evaluate,
+    files,
+    folders,
+    lookup,
+    terminal,
+    trials,
+    zoo,
+)
+from ackademy.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
 from ackademy.cards import FixedSet
+from ackademy.cli import completion
+from ackademy.console import Console
 from ackademy.errors import AckademyError
 from ackademy.evaluate import COLUMNS, FIRST_SEED, Result, Source
+from ackademy.files import write
 from ackademy.report import evaluation as report
 from ackademy.report.numbers import with_interval
-from ackademy.report.page import write
 from ackademy.toml_table import TomlTable
 
 RUNS, REPORTS = Path("runs"), Path("reports")
@@ -25,7 +39,12 @@ CARD_S = 20.0
 
 
 def eval_command(
-    policy: Annotated[str, typer.Argument(help="A policy, by folder or name, or a controller.")],
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A policy, by folder or name, or a controller.", autocompletion=completion.policies
+        ),
+    ],
     scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
     flows: Annotated[
         str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")
@@ -42,17 +61,24 @@ def eval_command(
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Of each: draws, or seeds; 40, or a card's 4 by default."),
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Of each: draws, or seeds; 40, or a card's 4 by default."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the first; the others follow.")] = FIRST_SEED,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Of the first; the others follow.")
+    ] = FIRST_SEED,
     card: Annotated[
         bool, typer.Option("--card", help="Write card.toml and CARD.md of the fixed set instead.")
     ] = False,
     card_s: Annotated[
-        float, typer.Option(min=1.0, help="Seconds of each run of a new card.")
+        float,
+        typer.Option(min=1.0, callback=finite, help="Seconds of each run of a new card."),
     ] = CARD_S,
     html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
 ) -> None:
     """Try a frozen policy where it was trained, or elsewhere, beside other controllers.
@@ -69,8 +95,11 @@ def eval_command(
     console = Console()
     if scenario and distribution:
         raise AckademyError("eval: allowed: --scenario or --distribution, and not both")
+    if flows != "*" and not (scenario or card):
+        raise AckademyError("eval: --flows: allowed: with --scenario or --card")
     folder = lookup.policy_folder(policy) or Path(policy)
     if card:
+        files.check_outputs([folder / cards.CARD, folder / cards.PAGE])
         fixed = _fixed_set(
             folder, scenario, flows, distribution, (tuple(range(1, 1 + (runs or 4))), card_s)
         )
@@ -88,22 +117,25 @@ def eval_command(
     others = tuple(trials.entrant(word.strip()) for word in against.split(",") if word.strip())
     entrants = (own, *others)
     trials.names_differ(entrants)
+    named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-").replace("/", "-")
+    page = html or REPORTS / named
+    files.check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json")])
+    files.check_output_folder(out)
     cells = out / "eval"
     engine = engines.local(jobs or engines.core_count())
     batch = batches.run(evaluate.cells(source, entrants, cells), cells, engine, console, "runs")
-    found = evaluate.results(source, entrants, cells)
+    ran = evaluate.scored(source, entrants, cells)
+    found = evaluate.results(source, entrants, ran)
     for table in _tables(source, found, console):
         console.print(table)
     if evaluate.has_changed(folder, source):
         console.print(f"{source.origin} has changed since this policy was trained on it")
-    named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-")
-    page = html or REPORTS / named
     described = folder / folders.POLICY_FILE
     made = TomlTable.read(described).table("made").values if described.is_file() else {}
     curve = folder / "curve.csv"
     text = report.page(source, found, made, curve if curve.is_file() else None, batches.command())
     write(page, text)
-    write(page.with_suffix(".csv"), evaluate.csv(source, entrants, cells))
+    write(page.with_suffix(".csv"), evaluate.csv(ran))
     write(page.with_suffix(".json"), evaluate.as_json(source, entrants, found, batches.command()))
     numbers = f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}"
     console.print(numbers, highlight=False, soft_wrap=True)
@@ -138,7 +170,7 @@ def zoo_command(
     for model in found:
         size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
         what = (f"{model.controller}: {model.about}", f"sees {model.observes}", model.acts, size)
-        flies = "[red]no[/]" if model.fault else "[green]yes[/]"
+        flies = Text("no", "red") if model.fault else Text("yes", "green")
         told = "\n".join(part for part in what if part)
         table.add_row(model.name, told, model.trained, _headline(model), flies)
         table.add_section()

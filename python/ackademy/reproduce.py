@@ -14,7 +14,7 @@ import numpy as np
 from ackademy import experiments
 from ackademy.cells import Cell
 from ackademy.claims import Checked, Claim, RowName, check
-from ackademy.intervals import Interval, bootstrap_interval, t_interval
+from ackademy.intervals import Interval
 from ackademy.measures import COLUMNS, RunTables, metric_of, per_flow
 from ackademy.metrics import FloatArray
 from ackademy.papers import Experiment, Row
@@ -162,7 +162,7 @@ def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measu
             for metric in others
         },
     )
-    estimates = {metric: _estimate(measured.of(metric), metric) for metric in wanted}
+    estimates = {metric: metric_of(metric).estimate(measured.of(metric)) for metric in wanted}
     return Measured(row, measured.samples, estimates, measured.drawn, measured.other_samples)
 
 
@@ -190,10 +190,3 @@ def _tables(folder: Path, cell: Cell, flows: str, *, whole: bool) -> RunTables:
         return RunTables(summary, summary.clear(), summary.clear(), flows)
     links, counters = (experiments.read(folder, cell, name) for name in ("links", "counters"))
     return RunTables(summary, links, counters, flows)
-
-
-def _estimate(samples: FloatArray, metric: str) -> Interval:
-    chosen = metric_of(metric)
-    if chosen.is_mean:
-        return t_interval(np.array([chosen.statistic(one_run[None]) for one_run in samples]))
-    return bootstrap_interval(samples, chosen.statistic, np.random.default_rng(0))

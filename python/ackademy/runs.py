@@ -8,6 +8,7 @@ print(result.metrics().flows)
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from html import escape
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from ackademy import _core, controllers, kernel, lookup, metrics, schemes
+from ackademy import _core, controllers, files, kernel, lookup, metrics, schemes
 from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.kernel import KernelRun
@@ -43,7 +44,7 @@ class Metrics:
     flows: pl.DataFrame
     """one row per flow: throughput_mbps, goodput_mbps, delay_ms, owd_ms, loss_ratio, m_e, ..."""
     links: pl.DataFrame
-    """one row per link: utilisation, loss_ratio, wait_ms, ..."""
+    """one row per link: utilisation, goodput_share, loss_ratio, wait_ms, ..."""
     jain_throughput: float
     """fairness of the flows' throughputs"""
     jain_delay: float
@@ -93,16 +94,14 @@ class Run(Tables):
         """Write every table that has rows to `folder`, as `flows.parquet` and so on.
 
         Raises:
-            AckademyError: if the folder cannot be written.
+            FileError: if a file cannot be written.
         """
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for field in fields(Tables):
-                frame: pl.DataFrame = getattr(self, field.name)
-                if not frame.is_empty():
-                    frame.write_parquet(folder / f"{field.name}.parquet")
-        except OSError as error:
-            raise AckademyError(f"cannot write {folder}: {error.strerror or error}") from error
+        for field in fields(Tables):
+            frame: pl.DataFrame = getattr(self, field.name)
+            if not frame.is_empty():
+                buffer = io.BytesIO()
+                frame.write_parquet(buffer)
+                files.write(folder / f"{field.name}.parquet", buffer.getvalue())
 
 
 def run(
@@ -214,14 +213,9 @@ def read_text(path: Path) -> str:
     """The text of a scenario file.
 
     Raises:
-        ScenarioError: if it cannot be read or is not text.
+        ScenarioError: if it cannot be read, is not a regular file, is too large or is not text.
     """
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: byte {error.start} is not UTF-8; allowed: text") from error
+    return files.read_text(path, error=ScenarioError)
 
 
 def python_controllers(scenario: _core.Scenario) -> list[str]:
@@ -244,10 +238,14 @@ def measure(tables: Tables) -> Metrics:
         ),
         m_e=metrics.m_e(throughput, delay),
         timeouts=_column(flows, "timeouts"),
+        stall_max_ms=_column(flows, "stall_max_ms"),
     )
     per_link = links.select("link").with_columns(
         utilisation=metrics.utilisation(
             _column(links, "delivered_bytes"), _column(links, "capacity_bytes")
+        ),
+        goodput_share=metrics.goodput_share(
+            _column(links, "goodput_bytes"), _column(links, "capacity_bytes")
         ),
         loss_ratio=metrics.loss_ratio(
             _column(links, "queue_drops") + _column(links, "random_losses"),

@@ -125,7 +125,7 @@ def _breakages(result: Result, rows: Sequence[Result]) -> list[Breakage]:
     jain = result.value("jain_throughput:*")
     if jain < UNFAIR:
         found.append(("unfair", f"Jain {jain:.2f}"))
-    excess = result.value("loss_ratio") - network.random_loss
+    excess = result.value("loss") - network.random_loss
     if excess > LOSSY:
-        found.append(("loses", f"{100 * result.value('loss_ratio'):.2g} %"))
+        found.append(("loses", f"{100 * result.value('loss'):.2g} %"))
     return [Breakage(network.name, kind, detail) for kind, detail in found]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from ackademy import gap
 from ackademy.cells import Cell
 from ackademy.comparison import Column
+from ackademy.console import Console
 from ackademy.gap import CLAIMS, COLUMNS, Claim, Difference, Gap, label_of
 from ackademy.report.numbers import NONE, counted, percent, significant, with_interval
 from ackademy.terminal import fitting, headed_table, kernel_notes

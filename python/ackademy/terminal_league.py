@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from ackademy.console import Console
 from ackademy.league import Result, heading
 from ackademy.report.numbers import significant, with_interval
 from ackademy.standings import Standing, leaders, ranked, standings

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console, Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ackademy.console import Console
 from ackademy.kinds.cubic_beta import MEASURES, BetaFindings, Outcome, estimate, group_of
 from ackademy.report.numbers import NONE, significant, with_interval
 from ackademy.terminal import assumptions_table, claims_table, fitting, headed_table
@@ -16,7 +17,7 @@ from ackademy.terminal import assumptions_table, claims_table, fitting, headed_t
 def tables(findings: BetaFindings, console: Console) -> Group:
     """A table or more per rate, then what is claimed and what is assumed."""
     study = findings.study
-    parts: list[Table | Text] = [Text(study.about, style="dim")]
+    parts: list[RenderableType] = [Text(study.about, style="dim")]
     for rate in study.rates_mbps:
         parts += _rate_tables(findings, rate, console)
     runs = max((len(outcome.trainings) for outcome in findings.outcomes), default=0)

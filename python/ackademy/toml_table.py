@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
+from ackademy import files
 from ackademy.errors import ExperimentError
+
+SHOWN_MAX = 200
+"""characters of a value in an error"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,24 @@ class TomlTable:
         Raises:
             ExperimentError: if it cannot be read or is not TOML.
         """
+        text = files.read_text(path, error=ExperimentError)
         try:
-            return cls(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            return cls(tomllib.loads(text), str(path))
+        except tomllib.TOMLDecodeError as error:
             raise ExperimentError(f"{path}: {error}") from error
         except RecursionError:
             raise ExperimentError(f"{path}: allowed: tables that are less deep") from None
+
+    def only(self, *allowed: str) -> TomlTable:
+        """Refuse every key that is not one of these.
+
+        Raises:
+            ExperimentError: naming the first that is not.
+        """
+        for key, value in self.values.items():
+            if key not in allowed:
+                raise self.error(key, value, f"no such key, only {', '.join(allowed)}")
+        return self
 
     def string(self, key: str, default: str | None = None) -> str:
         """A text; the default if the key is absent."""
@@ -41,11 +56,27 @@ class TomlTable:
         return value
 
     def number(self, key: str) -> float:
-        """A number from 0."""
+        """A finite number from 0."""
         value = self.values.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-            raise self.error(key, value, "a number from 0")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, value, "a finite number from 0")
+        if not 0 <= value <= sys.float_info.max:
+            raise self.error(key, value, "a finite number from 0")
         return float(value)
+
+    def whole(self, key: str, low: int, high: int = 2**63 - 1) -> int:
+        """A whole number in a range, both ends allowed."""
+        value = self.values.get(key)
+        if type(value) is not int or not low <= value <= high:
+            raise self.error(key, value, f"a whole number from {low} to {high}")
+        return value
+
+    def switch(self, key: str, *, default: bool) -> bool:
+        """True or false; the default if the key is absent."""
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(key, value, "true, false")
+        return value
 
     def optional_number(self, key: str) -> float:
         """A number from 0; 0 if the key is absent."""
@@ -54,11 +85,9 @@ class TomlTable:
     def any_number(self, key: str) -> float:
         """A finite number of either sign."""
         value = self.values.get(key)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, value, "a finite number")
+        if not abs(value) <= sys.float_info.max:
             raise self.error(key, value, "a finite number")
         return float(value)
 
@@ -78,7 +107,7 @@ class TomlTable:
 
     def keys(self, key: str) -> list[str]:
         """Names of the tables below this one."""
-        return list(cast("Mapping[str, object]", self.values.get(key, {})))
+        return list(self.table(key).values)
 
     def table(self, *keys: str) -> TomlTable:
         """The table below these keys; an empty one if there is none."""
@@ -98,8 +127,11 @@ class TomlTable:
         return [TomlTable(entry, f"{self.where}: {key}[{i}]") for i, entry in enumerate(entries)]
 
     def error(self, key: str, value: object, allowed: str) -> ExperimentError:
-        """That the value of a field is not allowed."""
-        return ExperimentError(f"{self.where}: {key} = {value!r}: allowed: {allowed}")
+        """That the value of a field is not allowed, on one line."""
+        shown = repr(value)
+        shown = shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}..."
+        name = key if key.isprintable() else repr(key)
+        return ExperimentError(f"{self.where}: {name} = {shown}: allowed: {allowed}")
 
 
 def toml_value(value: object) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ackademy import files
 from ackademy.cells import Cell
 from ackademy.errors import ExperimentError, ScenarioError
 from ackademy.folders import here_or_above
@@ -190,17 +191,17 @@ class Recorded:
             ExperimentError: if it cannot be read, or a column or number is wrong.
         """
         known = {}
+        lines = files.read_text(path, files.TABLE_BYTES_MAX, ExperimentError).splitlines()
         try:
-            with path.open(encoding="utf-8", newline="") as lines:
-                for line in csv.DictReader(row for row in lines if not row.startswith("#")):
-                    setting = Setting(
-                        float(line["rate_mbps"]),
-                        round(float(line["beta"]) * BETA_UNITS),
-                        round(float(line["c"]) * C_UNITS),
-                    )
-                    counts = {name: int(line[name]) for name in Transfer.__slots__}
-                    known[setting] = Transfer(**counts)
-        except (OSError, KeyError, TypeError, ValueError) as error:
+            for line in csv.DictReader(row for row in lines if not row.startswith("#")):
+                setting = Setting(
+                    float(line["rate_mbps"]),
+                    round(float(line["beta"]) * BETA_UNITS),
+                    round(float(line["c"]) * C_UNITS),
+                )
+                counts = {name: int(line[name]) for name in Transfer.__slots__}
+                known[setting] = Transfer(**counts)
+        except (KeyError, TypeError, ValueError, OverflowError, csv.Error) as error:
             raise ExperimentError(f"{path}: {error}") from error
         return cls(known, str(path))
 

@@ -17,10 +17,12 @@ from ackademy import _core, controllers, distributions, entries, experiments, lo
 from ackademy.cells import Assignment, Cell
 from ackademy.errors import ControllerError
 from ackademy.folders import POLICY_FILE
-from ackademy.metrics import jain_index
+from ackademy.metrics import jain_index, pooled_loss
 from ackademy.runs import Params
 from ackademy.toml_table import TomlTable
 
+FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
+"""of a `policy.toml` that names a forest"""
 SHARE_FLOOR = 1e-3
 """a share below this counts as this in the utility, whose logarithm has no other end"""
 
@@ -122,7 +124,7 @@ def of_folder(
         raise ControllerError(f"{folder}: allowed: a folder with {POLICY_FILE}, or a controller")
     described = TomlTable.read(folder / POLICY_FILE)
     if "forest" in described.values:
-        name = described.string("forest")
+        name = described.only(*FOREST_KEYS).string("forest")
         if Path(name).name != name:
             raise described.error("forest", name, "the name of a file beside it")
         settings = {
@@ -176,7 +178,8 @@ def score(trial: Trial, own: Cell, folder: Path) -> Score:
     flows = experiments.read(folder, own, "summary")
     links = experiments.read(folder, own, "links")
     counters = experiments.read(folder, own, "counters")
-    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners)))
+    rows = flows["flow"].to_list()
+    flows = flows.filter(pl.Series(entries.governed(trial.scenario, trial.learners, rows)))
     return score_of(flows, links, counters, trial.scenario.duration_s)
 
 
@@ -192,14 +195,13 @@ def score_of(
     delays = flows.select("delay_ms", "base_rtt_ms").drop_nans()
     delay = _mean(delays["delay_ms"])
     ratio = _mean(1.0 + delays["delay_ms"] / delays["base_rtt_ms"])
-    sent = float(flows["sent_packets"].sum())
     fell = (pl.col("name") == "fallbacks") & pl.col("flow").is_in(flows["flow"].implode())
     return Score(
         throughput_mbps=throughput,
         share=share,
         delay_ms=delay,
         rtt_ratio=ratio,
-        loss_ratio=float(flows["dropped_packets"].sum()) / sent if sent else 0.0,
+        loss_ratio=pooled_loss(flows),
         jain=jain_index(flows["throughput_mbps"].to_numpy()) if flows.height else math.nan,
         fallbacks=int(counters.filter(fell)["value"].sum()),
         utility=utility(share, ratio),

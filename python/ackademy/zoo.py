@@ -24,8 +24,6 @@ bottleneck = { rate_mbps = 5, queue = { kind = "drop_tail", packets = 30 } }
 sender = { recovery = "RECOVERY" }
 """
 """what every policy must be able to fly"""
-WEIGHTS_BYTES_MAX = 1 << 26
-"""of a file of tensors, as the core has it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def _network(folder: Path) -> tuple[str, str, str]:
 
 def _forest(folder: Path, described: Mapping[str, object]) -> tuple[str, str, str]:
     name = str(described["forest"])
-    _core.Forest.load(policy_files.read_file(folder / name, WEIGHTS_BYTES_MAX))
+    _core.Forest.load(policy_files.read_file(folder / name, policy_files.WEIGHTS_BYTES_MAX))
     setup = described.get("setup", {})
     paper = setup.get("paper", "") if isinstance(setup, Mapping) else ""
     about = f"foresees losses ({paper})" if paper else "foresees losses"
@@ -128,7 +126,7 @@ def _fly(controller: str, params: dict[str, float | str]) -> None:
 def _weights(folder: Path) -> list[Path]:
     """Its files of tensors that are none too large; what else has such a name is no part of it."""
     found = (path for path in sorted(folder.glob("*.safetensors")) if path.is_file())
-    return [path for path in found if path.stat().st_size <= WEIGHTS_BYTES_MAX]
+    return [path for path in found if path.stat().st_size <= policy_files.WEIGHTS_BYTES_MAX]
 
 
 def _parameters(folder: Path) -> int:

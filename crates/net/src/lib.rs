@@ -1,5 +1,14 @@
 //! Everything that touches a socket, a clock or the kernel: the congestion-control daemon, the link
 //! emulator, and the lab that runs scenario files on real TCP. Linux only.
+#![warn(clippy::print_stdout)] // it panics where standard output cannot be written; `say!` does not
+
+/// A line on standard output, with the arguments of `format!`; a `Result`.
+macro_rules! say {
+    ($($words:tt)*) => {
+        $crate::output::line(format_args!($($words)*))
+    };
+}
+
 pub mod bench;
 pub mod clock;
 pub mod command;
@@ -8,6 +17,9 @@ mod files;
 pub mod interrupt;
 pub mod kernel;
 pub mod lab;
+pub mod licenses;
 pub mod link;
+pub mod manual;
 pub mod namespace;
+mod output;
 mod priority;

@@ -1,7 +1,7 @@
 //! `ackademyd`: Ackademy's controllers on the kernel's TCP, a link emulator, and a lab of network
 //! namespaces.
-use ackademy_net::{bench, kernel, lab, link};
-use clap::{Parser, Subcommand};
+use ackademy_net::{bench, kernel, lab, licenses, link, manual};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -21,6 +21,10 @@ enum Command {
     Lab(lab::cli::Arguments),
     /// Measure what a controller in user space costs, beside the kernel's own CUBIC
     Bench(bench::Arguments),
+    /// Print the manual's pages, for man(1)
+    Man(manual::Arguments),
+    /// Print the licences of this program and of everything that is linked into it
+    Licenses,
 }
 
 fn main() -> ExitCode {
@@ -29,6 +33,8 @@ fn main() -> ExitCode {
         Command::Link(arguments) => link::cli::run(*arguments),
         Command::Lab(arguments) => lab::cli::run(arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Man(arguments) => manual::run(&arguments, Arguments::command()),
+        Command::Licenses => licenses::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -166,6 +166,22 @@ impl Drop for Namespace {
     }
 }
 
+/// A name as `ip netns` takes it: of one file in its folder.
+///
+/// # Errors
+///
+/// What is allowed.
+pub fn name(text: &str) -> Result<String, String> {
+    let of_a_file = !text.is_empty() && text.len() <= NAME_MAX && !text.contains(['/', '\0']);
+    if of_a_file && ![".", ".."].contains(&text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "allowed is a name of `ip netns list`: 1 to {NAME_MAX} bytes, no `/`, not `.` or `..`"
+        ))
+    }
+}
+
 /// The file of a namespace that `ip netns` knows by this name.
 pub fn path_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
@@ -346,6 +362,8 @@ fn refused(what: &str, path: &Path, error: &std::io::Error) -> Error {
 }
 
 const FOLDER: &str = "/run/netns";
+/// Of a file's name, in bytes.
+const NAME_MAX: usize = 255;
 const LOCKS: &str = "/run";
 const PREFIX: &str = "ackademy-";
 /// What an owner has to end after a signal.
@@ -372,6 +390,14 @@ mod tests {
     impl Drop for Lock {
         fn drop(&mut self) {
             let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_name_stays_in_the_folder_of_namespaces() {
+        assert_eq!(name("blue.1"), Ok("blue.1".to_owned()));
+        for wrong in ["", ".", "..", "../../proc/1/ns/net", "/proc/1/ns/net", &"x".repeat(256)] {
+            assert!(name(wrong).is_err(), "{wrong}");
         }
     }
 

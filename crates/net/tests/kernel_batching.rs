@@ -7,7 +7,8 @@ use ackademy::params::Params;
 use ackademy::pilot::{Action, FEATURES, Mind, Pilot, PilotSpec, Refusal};
 use ackademy::units::Bytes;
 use ackademy_net::kernel::adapter::Adapter;
-use ackademy_net::kernel::record::{Flow, Record, flag, kind};
+use ackademy_net::kernel::may_pace;
+use ackademy_net::kernel::record::{Flow, PACING_NONE, Record, flag, kind};
 use std::sync::{Arc, Mutex};
 
 #[path = "../../core/tests/support/files.rs"]
@@ -115,6 +116,30 @@ fn records_of_many_packets_give_the_windows_of_single_ones() {
             }
         }
     }
+}
+
+/// What paces is asked for before it has been seen: the BPF program is loaded without what paced flows need
+/// where no controller sets a rate.
+#[test]
+fn a_controller_that_ever_sets_a_rate_is_known_to_from_the_start() {
+    let mut paced = Vec::new();
+    for spec in ALL {
+        let governor = || Box::new(controllers::per_flow(spec, settings(spec)));
+        let mut adapter = Adapter::new(&flow(1), &record(0), governor());
+        let sets_a_rate = (1..=6000).any(|delivered| {
+            let lost = u32::from(delivered >= 4000);
+            let kind = if delivered == 4000 { kind::GAP } else { kind::SAMPLE };
+            hear(&mut adapter, &Record { kind, lost, ..record(delivered) });
+            adapter.allowed().is_some_and(|allowed| allowed.pacing != PACING_NONE)
+        });
+        if sets_a_rate {
+            assert!(may_pace(spec, governor()), "{}", spec.name);
+            paced.push(spec.name);
+        }
+    }
+    assert!(paced.contains(&"vivace"), "{paced:?}");
+    let new_reno = controllers::find("new_reno").expect("in the table");
+    assert!(!may_pace(new_reno, Box::new(controllers::per_flow(new_reno, settings(new_reno)))));
 }
 
 /// Keeps the window and every observation.

@@ -3,14 +3,20 @@ mod common;
 
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
+use ackademy::units::Span;
+use ackademy_net::clock;
 use ackademy_net::lab::hosts::Hosts;
 use ackademy_net::lab::plan::{Family, Plan};
 use common::lab::{leftovers, machine, output, start};
-use common::machine::wait_until;
+use common::machine::{has_iperf3, wait_until};
+use libbpf_rs::query::{MapInfo, MapInfoIter};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::panic::AssertUnwindSafe;
 use std::process::{Child, Output};
+use std::thread::sleep;
+use std::time::Duration;
 
 const LONG: &str = "duration_s = 60\n[dumbbell]\nrtt_ms = 20\n\
                     bottleneck = { rate_mbps = 10 }\n[[flow]]\n";
@@ -20,7 +26,11 @@ struct Running(Option<Child>);
 
 impl Running {
     fn new(command: &str) -> Self {
-        Self(Some(start(&[command, "-"], LONG)))
+        Self::with(&[command, "-"])
+    }
+
+    fn with(words: &[&str]) -> Self {
+        Self(Some(start(words, LONG)))
     }
 
     /// A run whose hosts and congestion control are there.
@@ -82,6 +92,41 @@ fn what_a_killed_run_leaves_the_next_command_removes() {
     let said = String::from_utf8_lossy(&cleaned.stdout);
     assert!(said.contains(&format!("removed ackademy-{pid}-s0\n")), "{said}");
     assert_eq!(leftovers(pid), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_killed_run_had_in_the_kernel_is_gone_within_seconds() {
+    let Some(_machine) = machine() else { return };
+    let mut clients = vec!["own"];
+    if has_iperf3() {
+        clients.push("iperf3");
+    }
+    for client in clients {
+        let run = Running::with(&["run", "-", "--client", client]);
+        let name = format!("ack{}", run.pid());
+        wait_until("the run is up", || leftovers(run.pid()).contains(&name));
+        // Data is on its way: sockets that nobody holds any more would send it for minutes.
+        sleep(Duration::from_secs(2));
+        assert!(controls(&name) > 0, "it is there");
+        run.signal(Signal::SIGKILL);
+        run.wait();
+        assert!(output(&["clean"], "").1.status.success());
+        let cleaned = clock::now();
+        wait_until("its maps and programs are gone", || controls(&name) == 0);
+        let took = clock::now().since(cleaned);
+        assert!(took < Span::from_millis(10_000), "{client}: {took}");
+    }
+}
+
+/// How many congestion controls of this name the kernel holds, also of those that no new socket can choose.
+fn controls(name: &str) -> usize {
+    let holds = |map: &MapInfo| {
+        let map = MapHandle::from_map_id(map.id).ok();
+        let value = map.and_then(|map| map.lookup(&[0; 4], MapFlags::ANY).ok().flatten());
+        value.is_some_and(|value| value.windows(name.len()).any(|part| part == name.as_bytes()))
+    };
+    let maps = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps);
+    maps.filter(holds).count()
 }
 
 #[test]

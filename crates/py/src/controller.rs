@@ -1,9 +1,10 @@
 //! A Python object as a controller of the core.
+use crate::errors;
 use crate::records::{Ack, Flow, Loss};
 use ackademy::control::{self, Control, Controller, FlowInfo};
 use ackademy::params::ParamValue;
 use ackademy::units::{Bytes, Rate};
-use pyo3::exceptions::{PyAttributeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,7 +44,10 @@ impl PyController {
         let mut controller = Self { object: None, control, mss: flow.mss, failure };
         Python::attach(|py| match class.call1(py, (Flow(*flow, params.to_vec()),)) {
             Ok(object) => controller.read(object.bind(py)),
-            Err(error) => controller.failure.keep(error),
+            Err(error) => {
+                let name = class.bind(py).getattr("__name__").map(|name| name.to_string());
+                controller.failure.keep(told(py, &name.unwrap_or_default(), "__init__", error));
+            }
         });
         controller
     }
@@ -54,7 +58,7 @@ impl PyController {
             let object = object.into_bound(py);
             match record(py).and_then(|record| object.call_method1(method, (record,))) {
                 Ok(_) => self.read(&object),
-                Err(error) => self.failure.keep(error),
+                Err(error) => self.failure.keep(told(py, &class_of(&object), method, error)),
             }
         });
     }
@@ -71,10 +75,13 @@ impl PyController {
     }
 
     fn allowed(&self, object: &Bound<'_, PyAny>) -> PyResult<Control> {
-        let cwnd = positive(object, "cwnd_bytes", object.getattr("cwnd_bytes")?.extract()?)?;
+        let cwnd = object
+            .getattr("cwnd_bytes")
+            .map_err(|error| told(object.py(), &class_of(object), "cwnd_bytes", error))?;
+        let cwnd = positive(object, "cwnd_bytes", &cwnd)?;
         let pacing_rate = match object.getattr("pacing_bps") {
             Ok(value) if value.is_none() => Rate::UNLIMITED,
-            Ok(value) => Rate(positive(object, "pacing_bps", value.extract()?)? as u64),
+            Ok(value) => Rate(positive(object, "pacing_bps", &value)? as u64),
             Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Rate::UNLIMITED,
             Err(error) => return Err(error),
         };
@@ -102,12 +109,30 @@ impl Controller for PyController {
 /// A terabyte in flight is more than any path holds.
 const CWND_MAX: u64 = 1 << 40;
 
-fn positive(object: &Bound<'_, PyAny>, name: &str, value: f64) -> PyResult<f64> {
-    if value > 0.0 && value.is_finite() {
-        return Ok(value);
+fn positive(object: &Bound<'_, PyAny>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match value.extract() {
+        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
+        _ => {
+            let given = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+            Err(errors::ControllerError::new_err(format!(
+                "{}.{name} = {}: allowed is a finite number above 0",
+                class_of(object),
+                given.chars().take(80).collect::<String>()
+            )))
+        }
     }
-    let class = object.get_type().name()?;
-    Err(PyValueError::new_err(format!(
-        "{class}.{name} = {value}: allowed is a finite number above 0"
-    )))
+}
+
+fn class_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map(|name| name.to_string()).unwrap_or_default()
+}
+
+/// An error of a call that never reached a line of the user's file, such as a wrong number of
+/// arguments, as one line that names class and method; any other as it is.
+fn told(py: Python<'_>, class: &str, method: &str, error: PyErr) -> PyErr {
+    if error.traceback(py).is_some() || error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return error;
+    }
+    let text = error.to_string().replace('\n', " ");
+    errors::ControllerError::new_err(format!("{class}.{method}: {text}"))
 }

@@ -182,43 +182,43 @@ impl Episodes {
     }
 
     #[getter]
-    fn observation(&self, py: Python<'_>) -> Py<PyArray4<f32>> {
-        self.observation.clone_ref(py)
+    fn observation(&self, py: Python<'_>) -> PyResult<Py<PyArray4<f32>>> {
+        self.between_calls(|| self.observation.clone_ref(py))
     }
 
     #[getter]
-    fn measures(&self, py: Python<'_>) -> Py<PyArray3<f64>> {
-        self.measures.clone_ref(py)
+    fn measures(&self, py: Python<'_>) -> PyResult<Py<PyArray3<f64>>> {
+        self.between_calls(|| self.measures.clone_ref(py))
     }
 
     #[getter]
-    fn credit(&self, py: Python<'_>) -> Py<PyArray3<f64>> {
-        self.credit.clone_ref(py)
+    fn credit(&self, py: Python<'_>) -> PyResult<Py<PyArray3<f64>>> {
+        self.between_calls(|| self.credit.clone_ref(py))
     }
 
     #[getter]
-    fn credit_step(&self, py: Python<'_>) -> Py<PyArray2<i64>> {
-        self.credit_step.clone_ref(py)
+    fn credit_step(&self, py: Python<'_>) -> PyResult<Py<PyArray2<i64>>> {
+        self.between_calls(|| self.credit_step.clone_ref(py))
     }
 
     #[getter]
-    fn due(&self, py: Python<'_>) -> Py<PyArray2<bool>> {
-        self.due.clone_ref(py)
+    fn due(&self, py: Python<'_>) -> PyResult<Py<PyArray2<bool>>> {
+        self.between_calls(|| self.due.clone_ref(py))
     }
 
     #[getter]
-    fn left(&self, py: Python<'_>) -> Py<PyArray2<bool>> {
-        self.left.clone_ref(py)
+    fn left(&self, py: Python<'_>) -> PyResult<Py<PyArray2<bool>>> {
+        self.between_calls(|| self.left.clone_ref(py))
     }
 
     #[getter]
-    fn decision(&self, py: Python<'_>) -> Py<PyArray2<i64>> {
-        self.decision.clone_ref(py)
+    fn decision(&self, py: Python<'_>) -> PyResult<Py<PyArray2<i64>>> {
+        self.between_calls(|| self.decision.clone_ref(py))
     }
 
     #[getter]
-    fn over(&self, py: Python<'_>) -> Py<PyArray1<bool>> {
-        self.over.clone_ref(py)
+    fn over(&self, py: Python<'_>) -> PyResult<Py<PyArray1<bool>>> {
+        self.between_calls(|| self.over.clone_ref(py))
     }
 
     /// How far training is, in [0, 1]: what a distribution draws the next episodes by.
@@ -293,6 +293,12 @@ impl Episodes {
                 Err(PyRuntimeError::new_err("these episodes are being stepped by another thread"))
             }
         }
+    }
+
+    /// An array, unless another thread's call is writing to it.
+    fn between_calls<T>(&self, array: impl FnOnce() -> T) -> PyResult<T> {
+        let _idle = self.state()?;
+        Ok(array())
     }
 
     /// Does `work` for every simulation, without the interpreter, on the threads of the pool.

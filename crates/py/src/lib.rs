@@ -52,6 +52,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::pilot_features, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::pilot_measures, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::fits, module)?)?;
     module.add_function(wrap_pyfunction!(sends::collect_sends, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)

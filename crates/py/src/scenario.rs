@@ -1,7 +1,7 @@
 //! Class `Scenario`: the core's, with files read beside it.
 use crate::{errors, files};
 use ackademy::params::{self, ParamValue, Params};
-use ackademy::scenario::Scenario as CoreScenario;
+use ackademy::scenario::{self, Scenario as CoreScenario};
 use ackademy::{ack_gate, controllers, sim};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,6 +15,12 @@ use std::path::Path;
 pub struct Scenario {
     pub core: CoreScenario,
     pub origin: String,
+}
+
+/// Whether a pattern (`*` for any characters, `?` for one) is this name.
+#[pyfunction]
+pub fn fits(pattern: &str, name: &str) -> bool {
+    scenario::fits(pattern, name)
 }
 
 /// A setting of a controller as Python gives it.
@@ -90,6 +96,23 @@ impl Scenario {
     #[getter]
     fn flows(&self) -> Vec<&str> {
         self.core.network.connections.iter().map(|plan| plan.name.as_str()).collect()
+    }
+
+    #[getter]
+    fn owners(&self) -> Vec<usize> {
+        self.core.owners()
+    }
+
+    #[getter]
+    fn subflows(&self) -> Vec<usize> {
+        self.core.network.connections.iter().map(|plan| plan.subflows.len()).collect()
+    }
+
+    #[getter]
+    fn idle(&self) -> Vec<&str> {
+        let network = &self.core.network;
+        let late = network.connections.iter().filter(|plan| plan.start >= network.duration);
+        late.map(|plan| plan.name.as_str()).collect()
     }
 
     #[getter]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -12,9 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import ackademy
-from ackademy.errors import AckademyError
+from ackademy import exits
 
-BAD_INPUT = 2
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -38,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the JSON Schema of scenario files.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
-    "peers": ("ackademy.peers:peers", "Set the simulator beside ns-2 and ns-3."),
+    "peers": ("ackademy.peers_cli:peers", "Set the simulator beside ns-2 and ns-3."),
     "draw": ("ackademy.distributions:draw_command", "Draw scenarios from a distribution."),
     "train": ("ackademy.train.cli:app", "Train learned controllers."),
     "eval": (
@@ -50,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Try a policy on links that it was not trained for.",
     ),
     "zoo": ("ackademy.policies_cli:zoo_command", "List the policies and fly each."),
+    "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
     "export": ("ackademy.exchange.cli:export_command", "Write a policy as an ONNX model."),
     "import": ("ackademy.exchange.cli:import_command", "Make a policy of an ONNX model."),
 }
@@ -86,17 +85,7 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """Entry point: what the user can mend is one line and exit status 2."""
-    try:
-        app()
-    except AckademyError as error:
-        from ackademy import batches
-
-        batches.fail(str(error))
-        sys.exit(BAD_INPUT)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    sys.exit(0)
+    sys.exit(exits.status_of(app))
 
 
 def load(name: str) -> TyperCommand | TyperGroup:

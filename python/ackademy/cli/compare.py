@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ackademy.bounds import RUNS_MAX
+from ackademy.cli import completion
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
@@ -21,6 +23,7 @@ from ackademy.cli.options import (
     Overrides,
     Params,
     RunsFolder,
+    check_exports,
     engine_of,
     export,
     is_stdout,
@@ -38,26 +41,38 @@ SAMPLE_MS = 200.0
 def compare_command(
     scenarios: Annotated[
         list[str] | None,
-        typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO..."),
+        typer.Argument(
+            help="Scenarios, by file or name.",
+            metavar="SCENARIO...",
+            autocompletion=completion.scenarios,
+        ),
     ] = None,
     cc: Annotated[
         str,
         typer.Option(
             help="Schemes separated by commas: controllers, NAME:SETTING=VALUE,SETTING=VALUE, "
-            "policies, file.py:Class, kernel:NAME; the files' own by default."
+            "policies, file.py:Class, kernel:NAME; the files' own by default.",
+            autocompletion=completion.controllers,
         ),
     ] = "",
     suite: Annotated[
-        str, typer.Option(help="A league instead: every scheme and network of a suite.")
+        str,
+        typer.Option(
+            help="A league instead: every scheme and network of a suite.",
+            autocompletion=completion.suites,
+        ),
     ] = "",
     only: Annotated[
-        str, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
-    ] = "*",
+        str | None, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
+    ] = None,
     backend: BackendName = "sim",
     param: Params = None,
     settings: Overrides = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Seeds 1, 2, ... of each; 5, or the suite's number.")
+        int | None,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Seeds 1, 2, ... of each; 5, or the suite's number."
+        ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(help="Where the report goes; compare.html in reports/.")
@@ -85,25 +100,30 @@ def compare_command(
 
         ackademy compare --suite papers
     """
-    from rich.console import Console
-
     from ackademy import batches, comparison, exports, league, lookup, schemes, terminal
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, write
     from ackademy.report import comparison as report
-    from ackademy.report.page import write
 
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
+    for option, value in (("--only", only), ("--markdown", markdown)):
+        if value is not None and not suite:
+            raise AckademyError(f"compare: {option}: allowed: with --suite")
+    check_output_folder(out)
     common = batches.settings(param, cc)
     if suite:
         if cc or settings or json or csv:
             raise AckademyError("compare: allowed beside --suite: no --cc, --set, --json, --csv")
         entrants = league.load(suite)
-        games = league.matches(entrants, runs or entrants.runs, backend, only)
+        games = league.matches(entrants, runs or entrants.runs, backend, only or "*")
         page = html or REPORTS / f"league-{entrants.name}-{backend}.html"
+        check_exports(page, markdown)
         _league(entrants, games, out, engine_of(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
+    check_exports(html, json, csv)
     cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
     plan = comparison.Plan(runs or 5, SAMPLE_MS, tuple(overrides(settings).items()), backend)
     found = comparison.contenders(cases, schemes.parse(cc, common), plan)
@@ -131,12 +151,11 @@ def _league(
     markdown: Path | None,
 ) -> None:
     """Run what is not there of a league, print it and write its page."""
-    from rich.console import Console
-
     from ackademy import batches, league, terminal, terminal_league
+    from ackademy.console import Console
+    from ackademy.files import write
     from ackademy.report import league as report
     from ackademy.report import league_markdown
-    from ackademy.report.page import write
 
     console, began = Console(), time.monotonic()
     folder = out / f"league-{suite.name}"

@@ -8,23 +8,34 @@ from typing import Annotated
 import typer
 
 from ackademy import controllers
+from ackademy.bounds import RUNS_MAX, finite
+from ackademy.cli import completion
 from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder
 
 
 def gap_command(
     scenarios: Annotated[
-        list[str], typer.Argument(help="Scenarios, by file or name.", metavar="SCENARIO...")
+        list[str],
+        typer.Argument(
+            help="Scenarios, by file or name.",
+            metavar="SCENARIO...",
+            autocompletion=completion.scenarios,
+        ),
     ],
     cc: Annotated[
-        str, typer.Option(help="Controllers, separated by commas.")
+        str,
+        typer.Option(
+            help="Controllers, separated by commas.", autocompletion=completion.controllers
+        ),
     ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
     param: Params = None,
     baselines: Annotated[
         str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
     ] = "",
-    runs: Annotated[int, typer.Option(min=1, help="Of each, on each side.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="Of each, on each side.")] = 5,
     duration_s: Annotated[
-        float | None, typer.Option(min=0.1, help="Of a run, instead of the scenarios' own.")
+        float | None,
+        typer.Option(min=0.1, callback=finite, help="Of a run, instead of the scenarios' own."),
     ] = None,
     html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "gap.html",
     markdown: Annotated[
@@ -44,14 +55,15 @@ def gap_command(
 
         ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/tcp_drinc
     """
-    from rich.console import Console
-
     from ackademy import batches, engines, experiments, gap, lookup, terminal_gap
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, check_outputs, write
     from ackademy.report import gap as report
     from ackademy.report import gap_markdown
-    from ackademy.report.page import write
 
     console = Console()
+    check_outputs([html, markdown])
+    check_output_folder(out)
     settings = batches.settings(param, cc)
     files, names = lookup.scenario_files(scenarios), _names(cc)
     found = gap.pairs(files, names, _names(baselines), runs, duration_s, settings)

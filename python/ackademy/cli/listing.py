@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackademy import _core, controllers, lookup
-from ackademy.errors import ControllerError
+from ackademy import _core, controllers, files, lookup
+from ackademy.bounds import SEED_MAX, finite
+from ackademy.cli import completion
+from ackademy.errors import ControllerError, FileError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +21,10 @@ KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "policy", "suite")
 
 def list_command(
     controller: Annotated[
-        str | None, typer.Argument(help="Show the settings of this controller.")
+        str | None,
+        typer.Argument(
+            help="Show the settings of this controller.", autocompletion=completion.one_controller
+        ),
     ] = None,
 ) -> None:
     """List controllers, scenarios and papers, or the settings of one controller.
@@ -29,10 +34,10 @@ def list_command(
 
         ackademy list rl_tcp
     """
-    from rich.console import Console
     from rich.table import Table
 
     from ackademy import papers
+    from ackademy.console import Console
 
     console = Console()
     if controller is not None:
@@ -66,17 +71,23 @@ def schema_command() -> None:
 
 
 def trace_command(
-    mbps: Annotated[float, typer.Option(min=0.01, max=10_000, help="Mean rate.")] = 10.0,
+    mbps: Annotated[
+        float, typer.Option(min=0.01, max=10_000, callback=finite, help="Mean rate.")
+    ] = 10.0,
     seconds: Annotated[
-        float, typer.Option(min=1.0, max=86_400, help="Length; the trace then repeats.")
+        float,
+        typer.Option(min=1.0, max=86_400, callback=finite, help="Length; the trace then repeats."),
     ] = 60.0,
     volatility: Annotated[
         float,
         typer.Option(
-            min=0.0, max=10.0, help="Change of the rate in a second, relative to its mean."
+            min=0.0,
+            max=10.0,
+            callback=finite,
+            help="Change of the rate in a second, relative to its mean.",
         ),
     ] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of every draw.")] = 1,
 ) -> None:
     """Print a cellular-like trace in mahimahi's format, for a link's `trace`.
 
@@ -108,7 +119,10 @@ def _controller_table(name: str) -> Table:
 
 def _first_sentence(path: Path) -> str:
     """The comment that opens a scenario file: why the path is worth testing."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    try:
+        lines = files.read_text(path).splitlines()
+    except FileError as error:
+        return str(error)
     comment: list[str] = []
     for line in lines:
         if not line.startswith("#"):

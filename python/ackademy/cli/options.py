@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ackademy.backends import Backend
+from ackademy.bounds import JOBS_MAX
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.toml_table import toml_value
 
@@ -24,7 +25,8 @@ Params = Annotated[
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the controllers."),
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+    int | None,
+    typer.Option(min=1, max=JOBS_MAX, help="Processes; as many as there are cores by default."),
 ]
 Engine = Annotated[EngineName, typer.Option(help="Processes here, or a Ray cluster.")]
 BackendName = Annotated[
@@ -59,10 +61,12 @@ def engine_of(name: EngineName, address: str | None, jobs: int | None) -> engine
     """The engine that `--engine`, `--address` and `--jobs` name.
 
     Raises:
-        EngineError: if Ray is not installed.
+        AckademyError: if there is an address without Ray, or Ray is not installed.
     """
     from ackademy import engines
 
+    if name == "local" and address is not None:
+        raise AckademyError("--address: allowed: with --engine ray")
     if name == "ray":
         return engines.ray_cluster(address)
     return engines.local(jobs or engines.core_count())
@@ -91,12 +95,23 @@ def overrides(words: Sequence[str] | None) -> dict[str, str]:
 
 def export(path: Path, text: str) -> None:
     """Write text for other programs to a file, or to stdout for `-`."""
-    from ackademy.report.page import write
+    from ackademy.files import write
 
     if str(path) == STDOUT:
         typer.echo(text, nl=False)
     else:
         write(path, text)
+
+
+def check_exports(*paths: Path | None) -> None:
+    """Find out before the work whether `export` could write to these.
+
+    Raises:
+        FileError: if not.
+    """
+    from ackademy.files import check_outputs
+
+    check_outputs(path for path in paths if str(path) != STDOUT)
 
 
 def is_stdout(*paths: Path | None) -> bool:

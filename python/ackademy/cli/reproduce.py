@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ackademy.bounds import RUNS_MAX
+from ackademy.cli import completion
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
@@ -21,21 +23,33 @@ from ackademy.cli.options import (
 from ackademy.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ackademy import kinds
+    from ackademy.console import Console
 
 
 def reproduce_command(
-    name: Annotated[str, typer.Argument(help="As in `ackademy list`.", metavar="PAPER[/ITEM]")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="As in `ackademy list`.",
+            metavar="PAPER[/ITEM]",
+            autocompletion=completion.experiments,
+        ),
+    ],
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Simulations per row; the paper's number by default.")
+        int | None,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Simulations per row; the paper's number by default."
+        ),
     ] = None,
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
+    assumptions: Annotated[
+        bool, typer.Option("--assumptions", help="Print every assumption, not only their number.")
+    ] = False,
 ) -> None:
     """Run a table or figure of a paper, or all of them, and print it beside the published numbers.
 
@@ -46,19 +60,21 @@ def reproduce_command(
 
         ackademy reproduce kong2018/table5
 
-        ackademy reproduce kong2018/table5 --runs 10 --jobs 2
+        ackademy reproduce kong2018/table5 --runs 10 --jobs 2 --assumptions
 
         ackademy reproduce xiao2019/fig3 --runs 10
 
         ackademy reproduce kong2018/table6 --engine ray --address auto
     """
-    from rich.console import Console
-
     from ackademy import batches, kinds, terminal
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, write
     from ackademy.report import index as index_report
-    from ackademy.report.page import write
 
     console = Console()
+    console.shows_assumptions = assumptions
+    check_output_folder(out)
+    check_output_folder(reports)
     studies = kinds.load_all(name)
     paper = _paper(studies[0])
     folder = out / paper
@@ -83,9 +99,16 @@ def reproduce_command(
 
 def report_command(
     names: Annotated[
-        list[str] | None, typer.Argument(help="As in `ackademy list`.", metavar="PAPER/ITEM...")
+        list[str] | None,
+        typer.Argument(
+            help="As in `ackademy list`.",
+            metavar="PAPER/ITEM...",
+            autocompletion=completion.experiments,
+        ),
     ] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Simulations per row.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=RUNS_MAX, help="Simulations per row.")
+    ] = None,
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
 ) -> None:
@@ -96,9 +119,8 @@ def report_command(
 
         ackademy report kong2018/table5 kong2018/table4
     """
-    from rich.console import Console
-
     from ackademy import kinds, papers
+    from ackademy.console import Console
 
     console = Console()
     written = 0
@@ -124,7 +146,7 @@ def _paper(study: kinds.Study) -> str:
 def _write_reports(
     study: kinds.Study, findings: kinds.Findings, folder: Path, console: Console
 ) -> None:
-    from ackademy.report.page import write
+    from ackademy.files import write
 
     stem = folder / study.name.replace("/", "-")
     table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")

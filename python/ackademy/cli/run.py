@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from ackademy import schemes
+from ackademy.bounds import SAMPLE_MS_MAX, SEED_MAX, finite
+from ackademy.cli import completion
 from ackademy.cli.options import (
     BackendName,
     Csv,
     Json,
     Overrides,
     Params,
+    check_exports,
     export,
     is_stdout,
     overrides,
@@ -26,21 +29,30 @@ SAMPLES_PER_RUN = 2000
 
 def run_command(
     scenario: Annotated[
-        str, typer.Argument(help="A scenario, by file or name.", metavar="SCENARIO")
+        str,
+        typer.Argument(
+            help="A scenario, by file or name.",
+            metavar="SCENARIO",
+            autocompletion=completion.scenarios,
+        ),
     ],
     cc: Annotated[
         str | None,
         typer.Option(
             help="Controller of every flow: a name from `list`, NAME:SETTING=VALUE, a policy, "
-            "file.py:Class, or kernel:NAME."
+            "file.py:Class, or kernel:NAME.",
+            autocompletion=completion.controllers,
         ),
     ] = None,
     backend: BackendName = "sim",
     param: Params = None,
     settings: Overrides = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of every random choice.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of every random choice.")] = 1,
     sample_ms: Annotated[
-        float, typer.Option(min=0.0, help="Between rows of the time series.")
+        float,
+        typer.Option(
+            min=0.0, max=SAMPLE_MS_MAX, callback=finite, help="Between rows of the time series."
+        ),
     ] = 0.0,
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
@@ -60,18 +72,20 @@ def run_command(
 
         ackademy run gap/random_loss --backend kernel --cc kernel:cubic
     """
-    from rich.console import Console
-
     from ackademy import batches, exports, runs, terminal
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, write
     from ackademy.report import comparison as report
-    from ackademy.report.page import write
 
     console = Console(stderr=is_stdout(json, csv))
+    check_exports(html, json, csv)
+    check_output_folder(parquet)
     given = batches.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
     parsed = runs.read_scenario(scenario, overrides=overrides(settings))
     if scheme is not None:
         parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
+    batches.warn_of_idle([parsed])
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:

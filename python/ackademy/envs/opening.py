@@ -33,7 +33,7 @@ queue = { kind = "drop_tail", bdp = 1 }
 [[flow]]
 name = "learner"
 """
-"""the scenario of an environment that was given none"""
+"""the scenario of an environment that was given none; nothing in it is random"""
 
 
 def read_source(scenario: str | Path | Source) -> Source:

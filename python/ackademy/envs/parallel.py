@@ -203,4 +203,4 @@ def _count(source: Source, learner: str | None) -> int:
     patterns = opening.learners_of(source, learner)
     if isinstance(source, _core.Distribution):
         return source.agents
-    return sum(entries.governed(source, patterns))
+    return entries.learning(source, patterns)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from ackademy import files
 from ackademy.errors import TrainingError
 
 DRINC = """\
@@ -65,12 +66,7 @@ def read(pilot: str | Path) -> str:
         if known is not None:
             return known
     path = Path(pilot)
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         allowed = f"{', '.join(PILOTS)}, or a TOML file"
-        raise TrainingError(f"pilot = {str(pilot)!r}: no such file; allowed: {allowed}") from None
-    except OSError as error:
-        raise TrainingError(f"pilot = {str(pilot)!r}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise TrainingError(f"{path}: byte {error.start} is not UTF-8; allowed: text") from error
+        raise TrainingError(f"pilot = {str(pilot)!r}: no such file; allowed: {allowed}")
+    return files.read_text(path, error=TrainingError)

@@ -9,9 +9,6 @@ def patient(measures: Measures, before: Measures) -> FloatArray:
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +16,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+from ackademy import user_code
 from ackademy.envs.measures import PACKET_BITS, SHORTEST_S, FloatArray, Measures
 from ackademy.errors import TrainingError
 
@@ -208,22 +206,11 @@ def find(reward: str | Reward, beside: Path | None = None) -> Reward:
 
 
 def _load(reward: str, path: Path, name: str) -> Reward:
-    module_name = f"ackademy_reward_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    module = sys.modules.get(module_name)
-    if module is None:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        assert spec is not None  # the name ends in .py
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module  # dataclasses look their module up while it loads
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[module_name]
-            raise
+    module = user_code.load(path, "reward", TrainingError)
     function = getattr(module, name, None)
     if not callable(function):
-        own = [key for key, value in vars(module).items() if _is_own_function(value, module_name)]
+        known = vars(module).items()
+        own = [key for key, value in known if _is_own_function(value, module.__name__)]
         raise TrainingError(
             f"reward = {reward!r}: no function {name} in {path}; it has: {', '.join(own) or 'none'}"
         )

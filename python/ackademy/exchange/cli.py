@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
-from ackademy import _core, lookup
+from ackademy import _core, files, lookup
+from ackademy.console import Console
 from ackademy.errors import ExchangeError
 from ackademy.exchange import policy_files
 from ackademy.exchange.policy_files import PILOT, POLICY, WEIGHTS, plain
+from ackademy.folders import check_policy_folder
 
 EXTRA = "needs ONNX: install the extra with `pip install 'ackademy[onnx]'`"
 
@@ -40,18 +40,11 @@ def export_command(
         from ackademy.exchange import comparing, to_onnx
     except ImportError as error:
         raise ExchangeError(f"{error}: export --to {to} {EXTRA}") from None
+    files.check_output(out)
     opened = policy_files.open_policy(lookup.policy_folder(str(folder)) or folder)
     content = to_onnx.model_of(opened).SerializeToString(deterministic=True)
     apart = comparing.difference(content, opened.policy, str(folder))
-    scratch = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_bytes(content)
-        scratch.rename(out)
-    except OSError as error:
-        raise ExchangeError(f"cannot write {out}: {error.strerror or error}") from None
-    finally:
-        scratch.unlink(missing_ok=True)
+    files.write(out, content)
     _tell(out, apart, f"{len(content) / 1024:.0f} KiB")
 
 
@@ -70,6 +63,9 @@ def import_command(
     about: Annotated[
         str, typer.Option(help="What it is, in a line; from the model by default.")
     ] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the policy that is in the folder.")
+    ] = False,
 ) -> None:
     """Make a policy of an ONNX model, whoever wrote it.
 
@@ -86,6 +82,7 @@ def import_command(
         from ackademy.exchange import comparing, from_onnx, to_onnx
     except ImportError as error:
         raise ExchangeError(f"{error}: import {EXTRA}") from None
+    check_policy_folder(out, force=force)
     content = policy_files.read_file(model, from_onnx.MODEL_BYTES_MAX)
     parsed = from_onnx.parse(content, str(model))
     metadata = from_onnx.metadata_of(parsed)
@@ -112,7 +109,7 @@ def import_command(
     except ValueError as error:
         raise ExchangeError(f"{model}: gives no policy: {error}") from None
     apart = comparing.difference(from_onnx.needed_alone(parsed), policy, str(model))
-    policy_files.write_folder(out, files)
+    policy_files.write_folder(out, files, force=force)
     _tell(out, apart, " → ".join(layer["kind"] for layer in network.layers))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ackademy import _core
+from ackademy import _core, files
 from ackademy.errors import ExchangeError
 from ackademy.folders import POLICY_FILE, check_policy_folder, put_policy_folder
 from ackademy.toml_table import toml_value
@@ -28,6 +27,8 @@ PILOT = ("observation", "decision", "action", "bounds", "start")
 DTYPES = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8}
 TABLES_BYTES_MAX = 1 << 16
 """of `policy.toml`, as the core has it"""
+WEIGHTS_BYTES_MAX = 1 << 26
+"""of a file of tensors, as the core has it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ def open_policy(folder: Path) -> Opened:
     """
     try:
         policy = _core.Policy.open(folder)
-        described = tomllib.loads((folder / POLICY).read_text(encoding="utf-8"))
-        tensors = tensors_of((folder / WEIGHTS).read_bytes())
-    except (OSError, ValueError) as error:
+        described = tomllib.loads(read_file(folder / POLICY, TABLES_BYTES_MAX).decode())
+        tensors = tensors_of(read_file(folder / WEIGHTS, WEIGHTS_BYTES_MAX))
+    except ValueError as error:
         raise ExchangeError(str(error)) from None
     return Opened(policy, described["layers"], tensors)
 
@@ -169,23 +170,21 @@ def read_file(path: Path, bytes_max: int) -> bytes:
     Raises:
         ExchangeError: if it cannot be read or is too large.
     """
-    try:
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode) or about.st_size > bytes_max:
-            raise ExchangeError(f"{path}: allowed: a file of at most {bytes_max} bytes")
-        with path.open("rb") as file:
-            return file.read(bytes_max)
-    except OSError as error:
-        raise ExchangeError(f"{path}: {error.strerror or error}") from None
+    return files.read_bytes(path, bytes_max, ExchangeError)
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a policy's folder, whole or not at all; a policy that is there is replaced.
+def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool = False) -> None:
+    """Write a policy's folder, whole or not at all.
+
+    Args:
+        folder: of the policy.
+        files: contents by name.
+        force: replace a policy that is there.
 
     Raises:
-        AckademyError: if it cannot be written, or is a folder of something else.
+        AckademyError: if it cannot be written, or holds something else.
     """
-    check_policy_folder(folder)
+    check_policy_folder(folder, force=force)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)

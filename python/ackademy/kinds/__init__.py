@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from ackademy import papers
 from ackademy.claims import Checked
+from ackademy.console import Console
 from ackademy.engines import Engine
 from ackademy.experiments import Batch, Progress
 from ackademy.papers import Paper

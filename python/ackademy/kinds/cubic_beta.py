@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,12 @@ from typing import Literal, cast
 
 import numpy as np
 import polars as pl
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from ackademy import claims, engines, experiments, papers
 from ackademy.cells import Cell
 from ackademy.claims import Checked, Claim
+from ackademy.console import Console
 from ackademy.engines import Engine
 from ackademy.errors import ExperimentError
 from ackademy.intervals import Interval, t_interval
@@ -41,6 +43,21 @@ from ackademy.transfers import (
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
 FIGURES: tuple[Figure, ...] = ("rewards", "refused", "throughput", "beta", "sweep", "grid")
+KEYS = (
+    "kind",
+    "title",
+    "item",
+    "about",
+    "runs",
+    "rates_mbps",
+    "columns",
+    "figures",
+    "learner",
+    "assumption",
+    "claim",
+    "published",
+)
+"""of the file"""
 LEARNER_KEYS = ("name", "tune", "beta_step", "loss_unit", "recipe")
 SOURCE_KEYS = {"recorded": ("recorded",), "scenario": ("scenario", "set", "controller")}
 """where transfers come from, and what may be said of it"""
@@ -370,7 +387,8 @@ def load(name: str) -> BetaStudy:
         ExperimentError: if it is missing or wrong.
     """
     path = papers.find(name)
-    item, common = TomlTable.read(path), TomlTable.read(path.parent / "paper.toml")
+    item = TomlTable.read(path).only(*KEYS)
+    common = TomlTable.read(path.parent / "paper.toml").only(*papers.PAPER_KEYS)
     rates = tuple(_numbers(item, "rates_mbps"))
     learners = tuple(_learner(entry, path.parent) for entry in item.tables("learner"))
     if not learners:
@@ -383,7 +401,7 @@ def load(name: str) -> BetaStudy:
         about=item.string("about"),
         path=path,
         paper=papers.read_paper(path),
-        runs=int(item.number("runs")),
+        runs=item.whole("runs", 1, papers.RUNS_MAX),
         rates_mbps=rates,
         learners=learners,
         columns=tuple(_known(item, "columns", list(MEASURES))),
@@ -456,12 +474,12 @@ def _claim(entry: TomlTable, rows: Sequence[tuple[str, str]]) -> Claim:
 
 def _numbers(item: TomlTable, name: str) -> list[float]:
     value = item.values.get(name)
-    if (
-        not isinstance(value, list)
-        or not value
-        or not all(isinstance(v, int | float) for v in value)
-    ):
-        raise item.error(name, value, "a list of numbers")
+    is_number = [
+        isinstance(v, int | float) and not isinstance(v, bool) and 0 < v <= sys.float_info.max
+        for v in (value if isinstance(value, list) else [])
+    ]
+    if not isinstance(value, list) or not value or not all(is_number):
+        raise item.error(name, value, "a list of finite numbers above 0")
     return [float(entry) for entry in value]
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 
-from ackademy import papers, terminal
+from ackademy import files, papers, terminal
 from ackademy.claims import Checked
+from ackademy.console import Console
 from ackademy.engines import Engine
 from ackademy.errors import ExperimentError
 from ackademy.experiments import Batch, Progress
@@ -122,7 +123,7 @@ def load(name: str) -> CurveStudy:
         ExperimentError: if one is missing or wrong.
     """
     path = papers.find(name)
-    item = TomlTable.read(path)
+    item = TomlTable.read(path).only("kind", "title", "item", "about", "curve", "assumption")
     return CurveStudy(
         name=papers.name_of(path),
         item=item.string("item"),
@@ -135,10 +136,10 @@ def load(name: str) -> CurveStudy:
 
 
 def _curve(entry: TomlTable, folder: Path) -> Curve:
-    path = folder / entry.string("scores")
+    path = folder / entry.only("name", "published", "scores").string("scores")
     try:
-        scores = from_csv(path.read_text(encoding="utf-8"))
-    except (OSError, KeyError, ValueError) as error:
+        scores = from_csv(files.read_text(path, files.TABLE_BYTES_MAX, ExperimentError))
+    except (KeyError, ValueError) as error:
         raise ExperimentError(f"{entry.where}: scores = {path}: {error}") from error
     return Curve(entry.string("name"), entry.number("published"), scores)
 

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 
 from ackademy import cells, experiments, fluid, papers, reproduce, terminal
 from ackademy.claims import Checked
+from ackademy.console import Console
 from ackademy.engines import Engine
 from ackademy.errors import ExperimentError
 from ackademy.measures import RunTables, metric_of
@@ -27,6 +28,19 @@ from ackademy.report import model as model_report
 from ackademy.report.model import Point
 from ackademy.toml_table import TomlTable
 
+KEYS = (
+    "kind",
+    "title",
+    "item",
+    "about",
+    "measured",
+    "link",
+    "packet_bytes",
+    "reno",
+    "learningcc",
+    "assumption",
+)
+"""of the file"""
 BITS = 8e-6
 """megabits per byte"""
 
@@ -194,7 +208,7 @@ def load(name: str) -> FluidStudy:
         ExperimentError: if it, or the experiment it names, is missing or wrong.
     """
     path = papers.find(name)
-    table = TomlTable.read(path)
+    table = TomlTable.read(path).only(*KEYS)
     measured = papers.load(str(path.with_name(f"{table.string('measured')}.toml")))
     schemes = table.string("reno"), table.string("learningcc")
     rows = tuple(row for row in measured.rows if row.scheme in schemes)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from ackademy import cells, experiments, papers, reproduce, terminal
 from ackademy.claims import Checked
+from ackademy.console import Console
 from ackademy.engines import Engine
 from ackademy.papers import Experiment, Paper
 from ackademy.report import paper as paper_report

@@ -115,7 +115,8 @@ def save(checkpoint: Checkpoint, folder: Path, step: int) -> None:
     """Write a checkpoint whole or not at all, then remove the older ones."""
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f".{PREFIX}{os.getpid()}"
-    shutil.rmtree(made, ignore_errors=True)
+    for left in folder.glob(f".{PREFIX}*"):  # of saves that were killed
+        shutil.rmtree(left, ignore_errors=True)
     made.mkdir()
     # Not `ascontiguousarray`, which would make Adam's count, a scalar, a vector of one.
     arrays = {name: np.asarray(array, order="C") for name, array in checkpoint.arrays.items()}
@@ -160,10 +161,15 @@ def load(folder: Path, recipe: str) -> Checkpoint | None:
     return Checkpoint(state, arrays, curve)
 
 
+def found(folder: Path) -> bool:
+    """Whether there is a checkpoint to go on from."""
+    return bool(_all(folder))
+
+
 def discard(folder: Path) -> None:
-    """Remove the checkpoints of a folder."""
-    for path in _all(folder):
-        shutil.rmtree(path)
+    """Remove the checkpoints of a folder, and what killed saves left there."""
+    for path in (*_all(folder), *folder.glob(f".{PREFIX}*")):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _all(folder: Path) -> list[Path]:

@@ -102,7 +102,8 @@ class Logbook:
             journal.discard(place.folder)
         if self.resumed is not None:
             self.rows = _rows(self.resumed.curve, columns)
-        self._board = _board(place.folder / "tensorboard", self.rows)
+        board = _board_folder(place.folder / "tensorboard", is_new=self.resumed is None)
+        self._board = _board(board, self.rows)
 
     def row(self, values: Mapping[str, float]) -> None:
         """Add a row; the first column is TensorBoard's step."""
@@ -144,6 +145,12 @@ def _rows(text: str, columns: tuple[str, ...]) -> list[tuple[float, ...]]:
     if tuple(head.split(",")) != columns:
         raise TrainingError(f"checkpoint: columns {head}: allowed: {','.join(columns)}")
     return [tuple(float(value) for value in line.split(",")) for line in lines]
+
+
+def _board_folder(folder: Path, *, is_new: bool) -> Path:
+    """A folder per training, so that TensorBoard does not draw two of them as one run."""
+    last = max((int(path.name[4:]) for path in folder.glob("run-[0-9]*")), default=0)
+    return folder / f"run-{last + 1 if is_new else max(last, 1):04d}"
 
 
 def _board(folder: Path, rows: list[tuple[float, ...]]) -> SummaryWriter:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ackademy import files
 from ackademy.evaluate import COLUMNS, Result, Source
 from ackademy.intervals import Interval
-from ackademy.report.markup import Markup, element, join
+from ackademy.report.markup import Markup, element, join, stacked
 from ackademy.report.numbers import with_interval
 from ackademy.report.page import Head, Section, document
 from ackademy.report.plane import Cloud, legend, plane
@@ -126,17 +127,17 @@ def _table(rows: Sequence[Result], policy: str, colours: Mapping[str, int]) -> M
         label, unit = HEADS[column]
         small = element("small", unit) if unit else None
         heads.append(element("th", label, small, data_sort=True))
-    heads.append(element("th", "gain of the policy", data_sort=True))
+    heads.append(element("th", "gain of", element("small", "the policy"), data_sort=True))
     body = []
     for own in rows:
         dot = element("i", class_=f"key s{colours[own.entrant]}")
         name = element("td", element("span", dot, own.entrant, class_="name"))
         cells = [
-            element("td", cell(own, column), data_v=f"{own.estimates[column].value:.6g}")
+            element("td", stacked(cell(own, column)), data_v=f"{own.estimates[column].value:.6g}")
             for column in COLUMNS
         ]
         gain = "–" if own.entrant == policy else with_interval(own.gain)
-        body.append(element("tr", name, *cells, element("td", gain)))
+        body.append(element("tr", name, *cells, element("td", stacked(gain))))
     head = element("thead", element("tr", *heads))
     table = element("table", head, element("tbody", *body), class_="sortable")
     return element("div", table, class_="scroll")
@@ -160,7 +161,7 @@ def _plane(
 
 def _curve(path: Path) -> Markup | None:
     """The reward over the first number of a CSV file: what a trainer logs over its decisions."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = files.read_text(path, files.TABLE_BYTES_MAX).splitlines()
     names = lines[0].split(",") if lines else []
     rows = [line.split(",") for line in lines[1:]]
     try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 
 import numpy as np
 import polars as pl
 
-from ackademy import experiments
+from ackademy import _core, experiments
 from ackademy.claims import RowName
 from ackademy.figures import Figure
 from ackademy.intervals import Interval
@@ -202,7 +201,7 @@ def _window_lines(
     for glob in figure.flows:
         of_mean = glob.startswith(MEAN)
         wanted = glob.removeprefix(MEAN)
-        chosen = [name for name in names if fnmatchcase(name, wanted)]
+        chosen = [name for name in names if _core.fits(wanted, name)]
         if of_mean and chosen:
             part = series.filter(pl.col("flow").is_in(chosen))
             cwnd = pl.col("cwnd_packets").mean()

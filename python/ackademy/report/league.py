@@ -11,7 +11,7 @@ from ackademy.league import LESS_IS_BETTER, MERIT, SHOWN, Result, Scheme, Suite,
 from ackademy.report import assumptions
 from ackademy.report.comparison import kernel_section
 from ackademy.report.league_plane import key, legend, marks, plane
-from ackademy.report.markup import Markup, element, join, math_label
+from ackademy.report.markup import Markup, element, join, math_label, stacked
 from ackademy.report.numbers import counted, percent, significant, with_interval, without_runs
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.standings import Standing, leaders, ranked, standings
@@ -52,10 +52,9 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
     merit_lead = (
         "On a network a scheme is judged by Kong's figure of merit, M_e = ln throughput − "
         "0.1 ln delay. It is among the best if its 95 % interval reaches the best's: Student's, "
-        "for M_e of the jackknife's pseudo-values, since a bootstrap of five runs covers about "
-        "84 %. Ranks are averaged over each paper's networks, then over the papers. The gap is "
-        "the best M_e minus its own: 0.1 is a tenth of the throughput, or a delay 2.7 times as "
-        "long."
+        "for M_e of the jackknife's pseudo-values. Ranks are averaged over each paper's networks, "
+        "then over the papers. The gap is the best M_e minus its own: 0.1 is a tenth of the "
+        "throughput, or a delay 2.7 times as long."
     )
     matrix_lead = (
         "A row per scheme, a column per network; the fullest green is the best of its column, the "
@@ -354,7 +353,7 @@ def _measured(result: Result, metric: str) -> Markup:
     estimate = result.estimates.get(metric)
     if estimate is None:
         return element("td", without_runs(0))
-    return element("td", with_interval(estimate), data_v=f"{estimate.value:.6g}")
+    return element("td", stacked(with_interval(estimate)), data_v=f"{estimate.value:.6g}")
 
 
 def _repeat(spent_s: float, command: str) -> Markup:

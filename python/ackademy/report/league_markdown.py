@@ -10,7 +10,7 @@ from ackademy.report.numbers import significant, with_interval
 from ackademy.standings import Standing, leaders, ranked, standings
 
 CLASSIC = "classic"
-SHOWN = ("throughput_mean_mbps", "delay_p50_ms", "delay_p95_ms", "loss_ratio")
+SHOWN = ("throughput_mean_mbps", "delay_p50_ms", "delay_p95_ms", "loss")
 
 
 def tables(found: Sequence[Result], command: str) -> str:

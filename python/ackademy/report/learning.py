@@ -109,7 +109,7 @@ def _claims(findings: BetaFindings) -> Section:
         )
         for checked in findings.claims
     ]
-    lead = "Each sentence is held against the 95 % bootstrap interval over seeds."
+    lead = "Each sentence is held against the 95 % interval over seeds."
     return Section(
         "claims", "What the paper says", lead, element("ul", join(items), class_="claims")
     )

@@ -41,6 +41,15 @@ def join(children: tuple[Child, ...] | list[Markup]) -> Markup:
     return Markup("".join(parts))
 
 
+def stacked(estimate: str) -> Markup:
+    """A number above its interval, so that a column is as wide as a number: `1.5 ± 0.2`."""
+    for mark in (" ± ", " ["):
+        value, found, rest = estimate.partition(mark)
+        if found:
+            return join((value, element("small", f"{mark.lstrip()}{rest}")))
+    return join((estimate,))
+
+
 def math_label(text: str) -> Markup:
     """A metric's name with its index set low: `M_e`."""
     base, mark, index = text.partition("_")

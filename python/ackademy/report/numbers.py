@@ -8,6 +8,8 @@ from ackademy.intervals import Interval
 
 NONE = "–"
 """what stands where there is no number"""
+LOPSIDED = 0.2
+"""a value farther from its interval's middle than a tenth of its width: both ends are shown"""
 
 
 def significant(value: float, digits: int = 4) -> str:
@@ -28,11 +30,16 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def with_interval(interval: Interval) -> str:
-    """A value and half its interval, which is left out where there is one run only."""
+    """A value and half its interval, or both ends where it is not in the middle.
+
+    The interval is left out where there is one run only.
+    """
     value = significant(interval.value)
     rounding = 1e-9 * abs(interval.value)
     if math.isnan(interval.low) or interval.half_width <= rounding:
         return value
+    if abs(interval.high + interval.low - 2.0 * interval.value) > LOPSIDED * interval.half_width:
+        return f"{value} [{significant(interval.low, 2)}, {significant(interval.high, 2)}]"
     return f"{value} ± {significant(interval.half_width, 2)}"
 
 

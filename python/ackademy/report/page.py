@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 
 from ackademy import _core
-from ackademy.errors import ExperimentError
 from ackademy.report.markup import Markup, element, join
 
 
@@ -67,22 +64,6 @@ def document(head: Head, sections: Sequence[Section]) -> str:
         lang="en",
     )
     return f"<!doctype html>\n{page}\n"
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        ExperimentError: if it cannot be written.
-    """
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise ExperimentError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def tabs(name: str, bodies: Mapping[str, Markup]) -> Markup:

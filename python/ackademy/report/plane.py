@@ -50,9 +50,10 @@ def plane(
     dots = [_points(cloud) for cloud in clouds] if whole else []
     everything = np.vstack([*outlines, *dots, printed.reshape(-1, 2)])
     low, high = everything.min(axis=0), everything.max(axis=0)
+    measured = np.vstack([*(_points(cloud) for cloud in clouds), printed.reshape(-1, 2)])
     frame = Frame(
-        Axis(*padded(float(low[0]), float(high[0])), across),
-        Axis(*padded(float(low[1]), float(high[1])), up),
+        Axis(*_range(float(low[0]), float(high[0]), float(measured[:, 0].min())), across),
+        Axis(*_range(float(low[1]), float(high[1]), float(measured[:, 1].min())), up),
     )
     content = [_cloud(frame, cloud, ellipse) for cloud, ellipse in shapes]
     content += [_published(frame, cloud) for cloud in clouds if cloud.published]
@@ -60,6 +61,14 @@ def plane(
     drawing = frame.draw(content, label=f"Throughput against delay, {title}: {names}")
     caption = element("figcaption", element("b", title), element("span", "↖ better", class_="hint"))
     return element("figure", caption, drawing, class_="panel")
+
+
+def _range(low: float, high: float, smallest: float) -> tuple[float, float]:
+    """An axis's ends; below 0 only if a measured number is: an ellipse knows no bound."""
+    if smallest < 0.0:
+        return padded(low, high)
+    start, end = padded(max(low, 0.0), high)
+    return max(start, 0.0), end
 
 
 def legend(clouds: Sequence[tuple[str, int]], *, published: bool) -> Markup:

@@ -18,6 +18,10 @@ function hide() {
 }
 
 for (const target of document.querySelectorAll("[data-tip]")) {
+  // The tip says what the title says; without this script the title is there.
+  target.setAttribute("aria-label", target.dataset.tip);
+  target.setAttribute("role", "img");
+  target.setAttribute("tabindex", "0");
   target.querySelector("title")?.remove();
   target.addEventListener("pointermove", (event) => show(target.dataset.tip, event.clientX, event.clientY));
   target.addEventListener("pointerleave", hide);

@@ -1,4 +1,4 @@
-"""One run over time: congestion window, queue and throughput, one below the other."""
+"""One run over time: cwnd, RTT, queue, losses and throughput, one below the other."""
 
 from __future__ import annotations
 
@@ -40,11 +40,23 @@ class _Lines:
 
 def strips(runs: Sequence[Strip]) -> Markup:
     """Cards side by side, with equal axes so that they can be compared."""
-    drawn = [(run, (_windows(run), _queue(run), _throughput(run))) for run in runs]
-    tops = [max(_top(charts[i]) for _, charts in drawn) for i in range(3)]
+    drawn = [(run, _charts(run)) for run in runs]
+    tops = [max(tops) for tops in zip(*(map(_top, charts) for _, charts in drawn), strict=True)]
     end = max(_end(charts[0]) for _, charts in drawn)
     cards = [_card(run, charts, tops, end) for run, charts in drawn]
     return element("div", join(cards), class_="strips")
+
+
+def _charts(run: Strip) -> list[_Lines]:
+    """What is drawn of a run, from top to bottom."""
+    flows = _by_flow(run)
+    return [
+        _of_flows("cwnd", "packets", flows, "cwnd_packets"),
+        _of_flows("RTT", "ms", flows, "srtt_ms"),
+        _queue(run),
+        _of_flows("lost so far", "packets", flows, "lost_packets"),
+        _throughput(flows),
+    ]
 
 
 def _card(run: Strip, charts: Sequence[_Lines], tops: Sequence[float], end: float) -> Markup:
@@ -62,17 +74,30 @@ def _card(run: Strip, charts: Sequence[_Lines], tops: Sequence[float], end: floa
         _chart(chart, run, top, end, x_label="time, s" if index == last else "")
         for index, (chart, top) in enumerate(zip(charts, tops, strict=True))
     ]
-    return element("article", head, join(plots), class_=f"strip s{run.colour}")
+    names = [name for name, _, _ in charts[0].lines]
+    return element("article", head, _flow_legend(names), join(plots), class_=f"strip s{run.colour}")
+
+
+def _flow_legend(names: Sequence[str]) -> Markup | None:
+    """Which colour is which flow; nothing for one flow, which has the run's colour."""
+    if len(names) < 2:
+        return None
+    entries = [
+        element("li", element("i", class_=f"key s{index}"), name)
+        for index, name in enumerate(names)
+    ]
+    return element("ul", join(entries), class_="legend")
 
 
 def _chart(chart: _Lines, run: Strip, top: float, end: float, *, x_label: str) -> Markup:
     frame = Frame(Axis(0.0, end, x_label, n_ticks=4), Axis(0.0, 1.08 * top or 1.0, n_ticks=3))
+    several = len(chart.lines) > 1
     lines = [
         element(
             "path",
-            class_=f"line l{index}",
+            class_=f"line s{index}" if several else "line",
             d=frame.line(*thin(time, values, N_BUCKETS)),
-            data_name=name if len(chart.lines) > 1 else chart.title,
+            data_name=name if several else chart.title,
             data_unit=chart.unit,
         )
         for index, (name, time, values) in enumerate(chart.lines)
@@ -88,12 +113,12 @@ def _chart(chart: _Lines, run: Strip, top: float, end: float, *, x_label: str) -
     return join((title, drawing))
 
 
-def _windows(run: Strip) -> _Lines:
-    lines = [
-        (name, _floats(part, "time_s"), _floats(part, "cwnd_packets"))
-        for name, part in _by_flow(run)
-    ]
-    return _Lines("cwnd", "packets", lines)
+def _of_flows(
+    title: str, unit: str, flows: Sequence[tuple[str, pl.DataFrame]], column: str
+) -> _Lines:
+    """A column of the flows' time series, a line per flow."""
+    lines = [(name, _floats(part, "time_s"), _floats(part, column)) for name, part in flows]
+    return _Lines(title, unit, lines)
 
 
 def _queue(run: Strip) -> _Lines:
@@ -113,10 +138,10 @@ def _queue(run: Strip) -> _Lines:
     )
 
 
-def _throughput(run: Strip) -> _Lines:
+def _throughput(flows: Sequence[tuple[str, pl.DataFrame]]) -> _Lines:
     """Delivered bytes over short intervals."""
     lines = []
-    for name, part in _by_flow(run):
+    for name, part in flows:
         time, delivered = _floats(part, "time_s"), _floats(part, "delivered_bytes")
         if time.size > 2:
             edges = np.linspace(time[0], time[-1], min(N_RATES, time.size - 1) + 1)

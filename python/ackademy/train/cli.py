@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from ackademy import engines, lookup
+from ackademy import engines, folders, lookup
 from ackademy.batches import INTERRUPTED
+from ackademy.console import Console
 from ackademy.errors import ScenarioError, TrainingError
 from ackademy.folders import here_or_above
 from ackademy.train import cubic_beta, deep_cli, lp_tcp, network
 from ackademy.train.collecting import Phase, Recording
+from ackademy.train.deep_cli import Force
 from ackademy.train.forest import Growth
 from ackademy.train.lp_tcp import Recipe, Workshop
 from ackademy.train.progress import stages
@@ -46,9 +47,10 @@ def lp_tcp_command(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The paper's five setups.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of recording and fitting.")] = 1,
-    out: Annotated[Path, typer.Option(help="Where policies go, a folder per setup.")] = Path(
-        "policies/lp_tcp"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Where policies go, a folder per setup.")
+    ] = folders.TRAINED / "lp_tcp",
+    force: Force = False,
     duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 5000.0,
     pieces: Annotated[
         int, typer.Option(min=0, max=1000, help="Runs that this is made of; 0: 1, or 12 if K > 1.")
@@ -95,6 +97,8 @@ def lp_tcp_command(
     growth = Growth(trees=trees, min_samples_leaf=min_leaf, max_leaves=max_leaves)
     chosen = PUBLISHED if everything else [Setup.parse(text) for text in setup or ()]
     for entry in chosen:
+        folders.check_policy_folder(out / entry.folder, force=force)  # before the training
+    for entry in chosen:
         recording = Recording(entry, seed, duration_s, pieces, phase)
         _train(Recipe(recording, delivered_per_loss, growth, runs), workshop, out, console)
 
@@ -109,6 +113,7 @@ def lp_tcp_on_command(
         list[str] | None,
         typer.Option("--set", help="Another value for a field of the file.", metavar="FIELD=TOML"),
     ] = None,
+    force: Force = False,
     work: Annotated[Path, typer.Option(help="Where simulations are kept.")] = Path("runs"),
 ) -> None:
     r"""Train LP-TCP's loss predictor for a network of your own.
@@ -117,11 +122,12 @@ def lp_tcp_on_command(
         ackademy train lp-tcp-on scenarios/wire/case1_lossy.toml --out mine/case1 \
             --set link.1.loss.ratio=0.001
     """
+    folders.check_policy_folder(out, force=force)  # before the training, not behind it
     jobs = engines.core_count()
     pairs = tuple((name, value) for name, _, value in (s.partition("=") for s in settings or ()))
     found = lookup.find(scenario, "scenario", ScenarioError)
     course = network.Course(found, seed, duration_s, settings=pairs)
-    folder = work / "train" / "lp_tcp_on" / out.name
+    folder = work / "train" / "lp_tcp_on" / folders.work_name(out)
     pupil = network.train(course, out, folder, engines.local(jobs), jobs)
     chosen = pupil.chosen
     Console().print(
@@ -153,7 +159,8 @@ def _train(recipe: Recipe, workshop: Workshop, out: Path, console: Console) -> N
             message = f"interrupted; finished stages are kept in {workshop.work}"
             Console(stderr=True).print(message, style="red", soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
-    folder = lp_tcp.export(trained, out, command(recipe))
+    folder = out / setup.folder
+    lp_tcp.export(trained, folder, command(recipe))
     best, th0 = trained.chosen, trained.th0
     console.print(
         f"{setup}: {trained.sends.losses} losses, F1 {th0.f1:.3f} at th₀ = {th0.threshold:g}; "

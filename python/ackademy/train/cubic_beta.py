@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from ackademy.console import Console
 from ackademy.errors import TrainingError
 from ackademy.learn import beta_study
 from ackademy.learn.beta_study import Learner, Training

@@ -114,6 +114,11 @@ def train(
             trained = ppo.train(school, cashier, recipe.layers, recipe.config, recipe.seed, log)
     finally:
         log.close()
+    if trained.updates == 0:
+        raise TrainingError(
+            f"{recipe.origin}: {trained.episodes} episodes with {trained.decisions} decisions: too "
+            "few for one update, so nothing was learnt; allowed: more --episodes"
+        )
     return Pupil(
         recipe=recipe,
         source=source,
@@ -160,7 +165,9 @@ def _check_policy(recipe: Recipe, school: School) -> None:
     shapes = networks.tensor_shapes(recipe.layers, school.observation.shape[2:])
     zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     files = {
-        policy_files.POLICY: policy_files.policy_text(recipe.about, pilot, tables, {}).encode(),
+        policy_files.POLICY: policy_files.policy_text(
+            recipe.policy_about, pilot, tables, {}
+        ).encode(),
         policy_files.WEIGHTS: policy_files.bytes_of(zeros),
     }
     try:

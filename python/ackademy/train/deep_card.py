@@ -54,7 +54,7 @@ def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
     Raises:
         AckademyError: if the folder cannot be written, or is one of something else.
     """
-    check_policy_folder(folder)
+    check_policy_folder(folder, force=True)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -68,7 +68,7 @@ def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
         (scratch / "evaluation.csv").write_text(
             judged.write_csv(float_precision=4), encoding="utf-8"
         )
-        text = card_text(pupil, command, judged, folder.name)
+        text = card_text(pupil, command, judged, folder)
         (scratch / "CARD.md").write_text(text, encoding="utf-8")
         put_policy_folder(scratch, folder)
     except OSError as error:
@@ -83,7 +83,7 @@ def policy_text(pupil: Pupil, command: str) -> str:
     recipe = pupil.recipe
     layers = tables_of(recipe.layers)
     made = made_of(pupil, command)
-    return policy_files.policy_text(recipe.about, recipe.pilot_text(), layers, made)
+    return policy_files.policy_text(recipe.policy_about, recipe.pilot_text(), layers, made)
 
 
 def made_of(pupil: Pupil, command: str) -> dict[str, object]:
@@ -110,16 +110,16 @@ def made_of(pupil: Pupil, command: str) -> dict[str, object]:
     }
 
 
-def card_text(pupil: Pupil, command: str, judged: pl.DataFrame, name: str) -> str:
+def card_text(pupil: Pupil, command: str, judged: pl.DataFrame, folder: Path) -> str:
     """`CARD.md`."""
-    recipe = pupil.recipe
+    recipe, about = pupil.recipe, pupil.recipe.policy_about
     note = f"\n\n{DRINC}" if "drinc" in recipe.about.lower() else ""
     return f"""\
-# {name}
+# {folder.name}
 
-{recipe.about[:1].upper()}{recipe.about[1:]}.
+{about[:1].upper()}{about[1:]}.
 
-    ackademy run scenarios/short_buffer.toml --cc policy -p policy=policies/{name}
+    ackademy run scenarios/short_buffer.toml --cc policy -p policy={folder.as_posix()}
 
 ## How it was made
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
 from ackademy import lookup
 from ackademy.batches import INTERRUPTED
+from ackademy.console import Console, task_label
 from ackademy.errors import TrainingError
-from ackademy.folders import check_policy_folder, here_or_above
+from ackademy.folders import check_policy_folder, here_or_above, new_policy_folder, work_name
 from ackademy.report.numbers import significant
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ Engine = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the policy that is in the folder.")]
 Work = Annotated[Path, typer.Option(help="Where checkpoints and TensorBoard's files go.")]
 
 
@@ -61,12 +62,18 @@ def command(name: Learnt, default: str, about: str) -> Callable[..., None]:
 
     Args:
         name: of the command.
-        default: the policy's folder where none is named.
+        default: the name of the policy where no folder is given.
         about: the text of `--help`.
     """
 
     def train(
-        out: Annotated[Path, typer.Option(help="The policy's folder.")] = Path(default),
+        out: Annotated[
+            Path | None,
+            typer.Option(
+                help="The policy's folder; by default a new one in trained/.",
+                show_default=False,
+            ),
+        ] = None,
         recipe: RecipeFile = None,
         scenario: Scenario = None,
         distribution: Distribution = None,
@@ -76,6 +83,7 @@ def command(name: Learnt, default: str, about: str) -> Callable[..., None]:
         episodes: Episodes = None,
         quick: Quick = False,
         resume: Resume = False,
+        force: Force = False,
         threads: Threads = 0,
         engine: Engine = "local",
         address: Address = None,
@@ -83,7 +91,9 @@ def command(name: Learnt, default: str, about: str) -> Callable[..., None]:
     ) -> None:
         asked = Asked(name, recipe, scenario, distribution, tuple(learner or ()), reward, seed,
                       episodes, quick)  # fmt: skip
-        _train(asked, Place(engine, address, threads), out, resume=resume, work=work)
+        chosen = out or new_policy_folder(default)
+        check_policy_folder(chosen, force=force)  # before the training, not behind it
+        _train(asked, Place(engine, address, threads), chosen, resume=resume, work=work)
 
     train.__doc__ = about
     return train
@@ -91,7 +101,7 @@ def command(name: Learnt, default: str, about: str) -> Callable[..., None]:
 
 drinc_command = command(
     "drinc",
-    "policies/tcp_drinc",
+    "tcp_drinc",
     """Train a TCP-Drinc-style agent by deep Q-learning with delayed credit.
 
     Examples:
@@ -106,7 +116,7 @@ drinc_command = command(
 )
 ppo_command = command(
     "ppo",
-    "policies/aurora_mixed",
+    "aurora_mixed",
     """Train a small policy with Aurora's observation by proximal policy optimisation.
 
     Examples:
@@ -213,10 +223,10 @@ def recipe_file(name: Learnt) -> Path:
 
 def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -> None:
     place.check()
-    check_policy_folder(out)  # before the training, not behind it
     if asked.scenario is not None and asked.distribution is not None:
         raise TrainingError("--scenario and --distribution: allowed: one of them")
     try:
+        from ackademy.learn import journal
         from ackademy.train import deep, deep_card, deep_recipe
     except ImportError as error:
         raise TrainingError(
@@ -235,16 +245,33 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
     if recipe.learner != wanted:
         raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: {wanted}")
     console = Console()
-    folder = work / "train" / asked.name / out.name
+    folder = work / "train" / asked.name / work_name(out)
+    if resume and not journal.found(folder):
+        Console(stderr=True).print(
+            f"no checkpoint in {folder}: the training begins anew", soft_wrap=True, markup=False
+        )
     with place.opened() as make, _bar(console, out.name) as progress:
         try:
             pupil = deep.train(recipe, make, folder, resume=resume, progress=progress)
         except KeyboardInterrupt:
-            message = f"interrupted; go on with --resume from what is kept in {folder}"
-            Console(stderr=True).print(message, style="red", soft_wrap=True)
+            Console(stderr=True).print(
+                _interrupted(folder), style="red", soft_wrap=True, markup=False
+            )
             raise typer.Exit(INTERRUPTED) from None
     judged = deep_card.write(pupil, out, asked.command(out))
     _tell(console, pupil, judged, out)
+
+
+def _interrupted(folder: Path) -> str:
+    """What can be done after an interrupt."""
+    from ackademy.learn import journal, logbook
+
+    if journal.found(folder):
+        return f"interrupted; go on with --resume from the checkpoint in {folder}"
+    return (
+        f"interrupted before the first checkpoint (one every {logbook.CHECKPOINT_S:g} s): "
+        "nothing is kept"
+    )
 
 
 @contextmanager
@@ -260,7 +287,7 @@ def _bar(console: Console, name: str) -> Iterator[logbook.Progress]:
 
         yield line
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (task_label(), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task(f"{name}: episodes", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -11,6 +11,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
+from ackademy import files
 from ackademy.errors import TrainingError
 from ackademy.exchange.policy_files import PILOT, tables_text
 from ackademy.learn import dqn, ppo
@@ -30,6 +31,8 @@ SHARES = frozenset(
 """fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
 ABOVE_ZERO = frozenset({"spread"})
 """fields that must not be 0 either: their logarithm is learnt"""
+WHOLE_MAX, SEED_MAX, SIMULATIONS_MAX = 100_000_000, 2**63 - 1, 65_536
+"""largest values of the learner's whole numbers, of seeds, of simulations and of agents"""
 MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions"})
 """whole numbers that may be 0"""
 
@@ -59,6 +62,11 @@ class Recipe:
     """the five tables"""
     layers: tuple[Layer, ...]
     config: Config
+
+    @property
+    def policy_about(self) -> str:
+        """What the policy is, in a line: the recipe says how it learns, the source on what."""
+        return f"{self.about}, trained on {self.source.stem}"
 
     def pilot_text(self) -> str:
         """The five tables as TOML."""
@@ -92,16 +100,17 @@ def read(path: Path, *, quick: bool = False) -> Recipe:
         TrainingError: if it cannot be read, or a field is missing, unknown or not allowed.
     """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        values = tomllib.loads(files.read_text(path, error=TrainingError))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TrainingError(f"{path}: {error}") from None
     for key in values:
         if key not in KEYS:
             raise TrainingError(f"{path}: {key}: no such key; allowed: {', '.join(KEYS)}")
     learner = _choice(values, "learner", tuple(CONFIGS), path)
     training = _table(values, "training", path)
-    if quick:
-        training = {**training, **_table(values, "quick", path)}
+    shorter = {**training, **_table(values, "quick", path)}
+    config_of(learner, shorter, str(path))  # a fault in [quick] is told without --quick, too
+    training = shorter if quick else training
     return Recipe(
         origin=path,
         about=_text(values, "about", path),
@@ -110,9 +119,9 @@ def read(path: Path, *, quick: bool = False) -> Recipe:
         credit=cast("Credit", _choice(values, "credit", ("sent", "arrived"), path)),
         source=_source(values, path),
         learners=_names(values, path),
-        simulations=_whole(values.get("simulations"), "simulations", 1, path),
-        agents=_whole(values.get("agents"), "agents", 1, path),
-        seed=_whole(values.get("seed"), "seed", 0, path),
+        simulations=_whole(values.get("simulations"), "simulations", 1, path, SIMULATIONS_MAX),
+        agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
+        seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
         pilot={name: _table(values, name, path) for name in PILOT if name in values},
         layers=layers_of(_tables(values, "layers", path), str(path)),
         config=config_of(learner, training, str(path)),
@@ -185,9 +194,11 @@ def _choice(values: Mapping[str, object], key: str, allowed: tuple[str, ...], pa
     return value
 
 
-def _whole(value: object, key: str, least: int, where: Path | str) -> int:
-    if type(value) is not int or value < least:
-        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a whole number from {least:d}")
+def _whole(value: object, key: str, least: int, where: Path | str, most: int = WHOLE_MAX) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise TrainingError(
+            f"{where}: {key} = {value!r}: allowed: a whole number from {least:d} to {most}"
+        )
     return value
 
 

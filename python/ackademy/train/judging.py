@@ -12,7 +12,7 @@ import polars as pl
 from ackademy import _core, entries
 from ackademy.envs.opening import Source
 from ackademy.evaluate import FIRST_SEED
-from ackademy.metrics import jain_index
+from ackademy.metrics import jain_index, pooled_loss
 from ackademy.runs import measure, simulate
 
 RIVALS = ("cubic", "new_reno")
@@ -76,7 +76,8 @@ def _run(
     governed = scenario.with_controller(cc, params, chosen)
     tables = simulate(governed, seed, 0.0)
     metrics = measure(tables)
-    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners)))
+    rows = metrics.flows["flow"].to_list()
+    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners, rows)))
     throughput = flows["throughput_mbps"].to_numpy()
     counters = tables.counters.filter(pl.col("name") == "fallbacks")
     return Judged(
@@ -85,7 +86,7 @@ def _run(
         throughput_mbps=float(throughput.mean()),
         utilisation=float(np.max(metrics.links["utilisation"].to_numpy())),
         delay_ms=float(np.nanmean(flows["delay_ms"].to_numpy())),
-        loss_ratio=float(flows["loss_ratio"].to_numpy().mean()),
+        loss_ratio=pooled_loss(flows),
         jain=jain_index(throughput) if throughput.size > 1 else float("nan"),
         fallbacks=int(counters["value"].sum()),
     )

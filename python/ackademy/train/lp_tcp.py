@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from uuid import uuid4
 
-from ackademy import _core, experiments
+from ackademy import _core, experiments, files
 from ackademy.engines import Engine
 from ackademy.errors import TrainingError
+from ackademy.exchange import policy_files
 from ackademy.train import card, choosing, collecting, forest, scoring
 from ackademy.train.choosing import Tried
 from ackademy.train.collecting import Recording, Sends
@@ -106,26 +106,19 @@ def to_bytes(arrays: Arrays, threshold: float) -> bytes:
     return forest.to_bytes(arrays, METADATA | {"threshold": f"{threshold:g}"})
 
 
-def export(trained: Trained, out: Path, command: str) -> Path:
-    """Write the policy's folder below `out` and return it.
+def export(trained: Trained, folder: Path, command: str) -> None:
+    """Write the policy's folder, whole or not at all; a policy that is there is replaced.
 
     Raises:
-        TrainingError: if it cannot be written.
+        AckademyError: if it cannot be written.
     """
-    folder = out / trained.recipe.recording.setup.folder
     files = {
         "forest.safetensors": trained.forest,
         "f1.csv": scoring.to_csv(trained.scores).encode(),
         "policy.toml": card.policy(trained, command).encode(),
         "CARD.md": card.text(trained, command).encode(),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-    except OSError as error:
-        raise TrainingError(f"cannot write {folder}: {error.strerror or error}") from error
-    return folder
+    policy_files.write_folder(folder, files, force=True)
 
 
 def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage) -> Path:
@@ -135,7 +128,7 @@ def _collected(recording: Recording, scenarios: Path, folder: Path, stage: Stage
     if not path.is_file():
         progress = stage(f"recording {recording.duration_s:g} s")
         progress(0, 1)
-        _keep(path, collecting.record(recording, scenarios).to_bytes())
+        files.write(path, collecting.record(recording, scenarios).to_bytes())
         progress(1, 1)
     return path
 
@@ -149,7 +142,7 @@ def _fitted(recipe: Recipe, sends: Sends, workshop: Workshop, folder: Path, stag
     if not path.is_file():
         progress = stage(f"fitting {growth.trees} trees to {len(y)} rows")
         arrays = forest.fit(x, y, growth, recording.seed, workshop.jobs, progress)
-        _keep(path, forest.to_bytes(arrays, METADATA))
+        files.write(path, forest.to_bytes(arrays, METADATA))
     return path
 
 
@@ -182,17 +175,6 @@ def scikit_learn_version() -> str:
         return version("scikit-learn")
     except PackageNotFoundError as error:
         raise TrainingError(forest.NOT_INSTALLED) from error
-
-
-def _keep(path: Path, content: bytes) -> None:
-    """Write all of the file or nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}-{uuid4().hex[:12]}")
-        scratch.write_bytes(content)
-        scratch.replace(path)
-    except OSError as error:
-        raise TrainingError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _hash(*parts: object) -> str:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ackademy import _core, experiments
+from ackademy import _core, experiments, files
 from ackademy.cells import Cell
 from ackademy.engines import Engine
 from ackademy.errors import TrainingError
+from ackademy.exchange import policy_files
 from ackademy.experiments import quiet
 from ackademy.measures import RunTables, metric_of
 from ackademy.runs import read_text
@@ -88,7 +89,7 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
 
     Args:
         course: what to train on.
-        out: the policy's folder.
+        out: the policy's folder; a policy that is there is replaced.
         work: where simulations are kept.
         engine: where they run.
         jobs: processes that fit trees; changes no byte.
@@ -117,7 +118,7 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     if th0.f1 == 0.0:
         raise TrainingError(f"{course.path}: F1 is 0: the forest finds none of the losses")
     scratch = work / "forest.safetensors"
-    _write(scratch, forest.to_bytes(arrays, METADATA))
+    files.write(scratch, forest.to_bytes(arrays, METADATA))
     tried = tuple(
         _try(course, scratch, threshold, work, engine)
         for threshold in sorted({*CANDIDATES, th0.threshold})
@@ -125,8 +126,8 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
     metadata = {**METADATA, "threshold": f"{best(tried).threshold:g}"}
     content = forest.to_bytes(arrays, metadata)
     pupil = Pupil(course, content, sends.n_sends, sends.n_drops, th0, tried)
-    _write(out / "forest.safetensors", content)
-    _write(out / "CARD.md", _card(pupil, out).encode())
+    left = {"forest.safetensors": content, "CARD.md": _card(pupil, out).encode()}
+    policy_files.write_folder(out, left, force=True)
     return pupil
 
 
@@ -185,11 +186,3 @@ seeds 1 to {course.runs}. With these seeds, or seed {course.seed}, runs are not 
 | --- | --- | --- | --- | --- |
 {rows}
 """
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise TrainingError(f"cannot write {path}: {error.strerror or error}") from error

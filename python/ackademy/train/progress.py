@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from ackademy import experiments
+from ackademy.console import Console, task_label
 from ackademy.train.lp_tcp import Stage
 
 
@@ -18,7 +18,7 @@ def stages(console: Console, label: str) -> Iterator[Stage]:
     if not console.is_terminal:
         yield lambda name: _line(console, f"{label}: {name}")
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (task_label(), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
 
         def begin(name: str) -> experiments.Progress:

@@ -57,14 +57,14 @@ pub fn q_tcp(
 /// Both gaps, round-trip ratio and `ssthresh`; unlike in RL-TCP `cwnd` is not part of the state.
 pub fn grid(path: &Path, params: &Params) -> Grid {
     let (gap_max_s, ratio_max) = match params.choice("ranges") {
-        "orig" => (0.010, 5.0),
+        "orig" => (path.gap_given_s().unwrap_or(0.010), 5.0),
         _ => (path.gap_max_s(), path.rtt_ratio_max()),
     };
     Grid::new(vec![
         axis((0.0, gap_max_s), params, "levels"),
         axis((0.0, gap_max_s), params, "levels"),
         axis((1.0, ratio_max), params, "levels"),
-        axis((0.0, path.window_max()), params, "levels"),
+        axis((0.0, path.ssthresh_max()), params, "levels"),
     ])
 }
 

@@ -1,7 +1,7 @@
 //! RL-TCP: Kong, Zang and Ma, "Improving TCP Congestion Control with Machine Intelligence", `NetAI`
 //! 2018, section 3.2. The loop of its Table 1 is in [`kong`]; here is what is RL-TCP's own.
 use crate::control::{FlowInfo, Spec};
-use crate::learners::kong::{self, Kong, Member, Objective, Path, axis, number};
+use crate::learners::kong::{self, Kong, Member, Objective, Path, axis, number, range_end};
 use crate::learners::tabular::{Grid, Update};
 use crate::params::{Param, Params};
 use crate::sensing::Outcome;
@@ -39,6 +39,12 @@ const OWN: &[Param] = &[
     number("gamma", "discount per step (paper: section 4)", 0.5, (0.0, 1.0)),
     number("levels_cwnd", "intervals of `cwnd` (paper: 10 to 20)", 20.0, (1.0, 1000.0)),
     number(
+        "cwnd_max_packets",
+        "end of the range of `cwnd` for one sender; 0: BDP + L (proposed)",
+        0.0,
+        (0.0, 1e9),
+    ),
+    number(
         "delay_floor_ms",
         "an empty queue counts as this much delay, whose logarithm is finite (proposed)",
         0.1,
@@ -66,12 +72,13 @@ pub fn rl_tcp(flow: &FlowInfo, params: &Params, update: Update) -> Kong<RlObject
 
 /// "Uniformly discretized over a range where most of its values lie in". The ranges are proposed.
 pub fn grid(path: &Path, params: &Params) -> Grid {
+    let cwnd_max = path.window_max(range_end(params, "cwnd_max_packets"));
     Grid::new(vec![
         axis((0.0, path.gap_max_s()), params, "levels"),
         axis((0.0, path.gap_max_s()), params, "levels"),
         axis((1.0, path.rtt_ratio_max()), params, "levels"),
-        axis((0.0, path.window_max()), params, "levels"),
-        axis((0.0, path.window_max()), params, "levels_cwnd"),
+        axis((0.0, path.ssthresh_max()), params, "levels"),
+        axis((0.0, cwnd_max), params, "levels_cwnd"),
     ])
 }
 
@@ -108,6 +115,9 @@ impl Objective for RlObjective {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Recovery;
+    use crate::params::ParamValue;
+    use crate::units::{Bytes, Time};
 
     const OBJECTIVE: RlObjective =
         RlObjective { bandwidth: Rate(10_000_000), delta1: 0.01, delta2: 0.1, delay_floor_ms: 0.1 };
@@ -139,6 +149,47 @@ mod tests {
         close(utility(5e6, 0.151, 0.0), -libm::log(2.0));
         close(utility(1e7, 0.170, 0.0), -0.01 * libm::log(20.0));
         close(utility(1e7, 0.151, 0.5), -0.1 * libm::log(2.0));
+    }
+
+    /// Number of the box of these features in the grid with these settings.
+    fn state(settings: &[(&str, ParamValue)], features: &[f64]) -> u64 {
+        let flow = FlowInfo {
+            mss: Bytes(1250),
+            initial_cwnd: Bytes(2500),
+            initial_ssthresh: Bytes(u64::MAX),
+            recovery: Recovery::Ns2,
+            start: Time(0),
+            seed: 1,
+        };
+        let given: Vec<_> =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let params = Params::resolve(PARAMS, &given).unwrap();
+        grid(&Path::new(&flow, &params), &params).number(features)
+    }
+
+    #[test]
+    fn a_wider_range_of_cwnd_resolves_it_less() {
+        let (low, high) = ([0.001, 0.001, 1.2, 75.0, 101.0], [0.001, 0.001, 1.2, 75.0, 149.0]);
+        let wide = [("cwnd_max_packets", ParamValue::Number(1000.0))];
+        assert_ne!(state(&[], &low), state(&[], &high)); // levels of 10 packets
+        assert_eq!(state(&wide, &low), state(&wide, &high)); // levels of 50
+        let beyond = [0.001, 0.001, 1.2, 75.0, 151.0];
+        assert_ne!(state(&wide, &low), state(&wide, &beyond));
+    }
+
+    #[test]
+    fn the_ranges_of_one_sender_serve_four_or_are_scaled_to_them() {
+        let four = |scale: &str| {
+            let given = [
+                ("flows", ParamValue::Number(4.0)),
+                ("grid_scale", ParamValue::Word(scale.to_owned())),
+                ("cwnd_max_packets", ParamValue::Number(200.0)),
+            ];
+            move |cwnd| state(&given, &[0.001, 0.001, 1.2, 75.0, cwnd])
+        };
+        let (scaled, one) = (four("flows"), four("one"));
+        assert_ne!(scaled(21.0), scaled(29.0)); // 0 to 2/4 of 200: levels of 5 packets
+        assert_eq!(one(21.0), one(29.0)); // 0 to 200: levels of 10
     }
 
     #[test]

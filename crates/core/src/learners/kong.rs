@@ -5,7 +5,7 @@ use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
 use crate::learners::tabular::{Axis, Grid, LearningRate, Settings, Tabular, Ties, Update};
 use crate::params::{Param, ParamKind, Params};
 use crate::reno_window::Window;
-use crate::sensing::{Gaps, Outcome, StepMeter};
+use crate::sensing::{Counted, Gaps, Outcome, StepMeter};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// What the learner is to want.
@@ -78,8 +78,8 @@ enum InRecovery {
     Act,
 }
 
-/// The path that the grid and the utility are scaled to. Known to the paper's authors; a scenario
-/// with another path sets it.
+/// The path that the grid and the utility are scaled to, and the ranges given in its place. Known
+/// to the paper's authors; a scenario with another path sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// B.
@@ -87,28 +87,41 @@ pub struct Path {
     rtt_min_s: f64,
     /// L, packets.
     buffer: f64,
-    /// K.
+    /// K, or 1 if one grid serves every K.
     flows: f64,
     /// S / B.
     packet_s: f64,
+    /// End of the gaps' ranges for one sender, if it is given.
+    gap_s: Option<f64>,
+    /// End of the range of `ssthresh` for one sender, if it is given.
+    ssthresh: Option<f64>,
 }
 
 impl Path {
     /// For packets of the flow's own size.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         let bandwidth = Rate::from_mbps(params.number("bandwidth_mbps"));
+        let scaled = params.choice("grid_scale") == "flows";
         Self {
             bandwidth,
             rtt_min_s: params.number("rtt_min_ms") / 1e3,
             buffer: params.number("buffer_packets"),
-            flows: params.number("flows"),
+            flows: if scaled { params.number("flows") } else { 1.0 },
             packet_s: flow.mss.0.max(1) as f64 * 8.0 / bandwidth.0 as f64,
+            gap_s: range_end(params, "gap_max_ms").map(|millis| millis / 1e3),
+            ssthresh: range_end(params, "ssthresh_max_packets"),
         }
     }
 
-    /// Four times the gap between a flow's packets when the link is full.
+    /// Four times the gap between a flow's packets when the link is full, or K times the range
+    /// given.
     pub fn gap_max_s(&self) -> f64 {
-        4.0 * self.flows * self.packet_s
+        self.gap_given_s().unwrap_or(4.0 * self.flows * self.packet_s)
+    }
+
+    /// K times the range given, if one is.
+    pub fn gap_given_s(&self) -> Option<f64> {
+        self.gap_s.map(|gap_s| gap_s * self.flows)
     }
 
     /// Round trip over smallest round trip when the buffer is full.
@@ -116,11 +129,22 @@ impl Path {
         1.0 + (self.buffer + 1.0) * self.packet_s / self.rtt_min_s
     }
 
-    /// Window that fills link and buffer, packets; twice a flow's share of it if there are several.
-    pub fn window_max(&self) -> f64 {
-        let all = self.rtt_min_s / self.packet_s + self.buffer;
+    /// End of the range of `ssthresh`, packets.
+    pub fn ssthresh_max(&self) -> f64 {
+        self.window_max(self.ssthresh)
+    }
+
+    /// The window given, or else the one that fills link and buffer, packets; twice a flow's share
+    /// of it if there are several.
+    pub fn window_max(&self, given: Option<f64>) -> f64 {
+        let all = given.unwrap_or(self.rtt_min_s / self.packet_s + self.buffer);
         if self.flows > 1.0 { 2.0 * all / self.flows } else { all }
     }
+}
+
+/// The end of a feature's range that a parameter gives; its 0 stands for none.
+pub fn range_end(params: &Params, name: &str) -> Option<f64> {
+    Some(params.number(name)).filter(|&end| end > 0.0)
 }
 
 /// An axis from `low` to `high` with as many levels as the parameter `levels` says.
@@ -152,7 +176,7 @@ impl<O: Objective> Kong<O> {
             rules: Rules::new(params),
             gaps: Gaps::new(params.number("ewma_gain")),
             rtt: Span::ZERO,
-            meter: StepMeter::new(flow.mss, flow.start, Bytes(0)),
+            meter: StepMeter::new(flow.mss, flow.start, Bytes(0)).counting(counted(params)),
             in_step: false,
             utility: None,
             starting: true,
@@ -300,6 +324,10 @@ impl<O: Objective> Controller for Kong<O> {
     }
 }
 
+fn counted(params: &Params) -> Counted {
+    if params.choice("tp_from") == "acks" { Counted::Acks } else { Counted::Bytes }
+}
+
 impl Rules {
     fn new(params: &Params) -> Self {
         Self {
@@ -430,6 +458,13 @@ const PARAMS: &[Param] = &[
          `step`: x at once when it is chosen",
         &["spread", "step"],
     ),
+    choice(
+        "tp_from",
+        "throughput of a step. `bytes`: the bytes newly delivered (proposed); `acks`: the new ACKs, \
+         one packet each, so that the ACK that ends a recovery does not count as a window (proposed, \
+         chosen by the published numbers; the paper says only \"throughput\")",
+        &["bytes", "acks"],
+    ),
     number(
         "ewma_gain",
         "weight of a new gap in its average (proposed; 0.02 is near the mean of the last 100 that \
@@ -442,205 +477,27 @@ const PARAMS: &[Param] = &[
     number("rtt_min_ms", "RTT_min of the grid (paper: section 4)", 150.0, (1e-3, 1e6)),
     number("buffer_packets", "L of the grid (paper: 5, 50, 150)", 50.0, (0.0, 1e7)),
     number("flows", "K of the grid (paper: 1 or 4)", 1.0, (1.0, 1e6)),
+    choice(
+        "grid_scale",
+        "`flows`: for K > 1 the gaps' ranges are K times and the windows' 2/K times those of one \
+         sender (proposed); `one`: one grid for every K (proposed, chosen by the published numbers)",
+        &["flows", "one"],
+    ),
+    number(
+        "gap_max_ms",
+        "end of the ranges of both gaps for one sender; 0: 4 S/B, or 10 ms for Q-TCP with \
+         `ranges = orig` (proposed; paper: \"where most of its values lie\")",
+        0.0,
+        (0.0, 1e6),
+    ),
+    number(
+        "ssthresh_max_packets",
+        "end of the range of `ssthresh` for one sender; 0: BDP + L (proposed)",
+        0.0,
+        (0.0, 1e9),
+    ),
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::control::Recovery;
-    use crate::controllers::rl_tcp;
-    use crate::params::ParamValue;
-
-    const RTT_MS: u64 = 100;
-
-    /// Rewards a gain of utility by 2, a loss of it by -2; utility is the throughput.
-    struct Throughput;
-
-    impl Objective for Throughput {
-        fn utility(&self, step: &Outcome, _min_rtt: Span) -> f64 {
-            step.throughput_bps
-        }
-        fn reward(&self, change: f64) -> f64 {
-            2.0 * change.signum()
-        }
-    }
-
-    /// One action only, in congestion avoidance at 20 packets.
-    fn always(actions: &'static [f64], settings: &[(&str, &str)]) -> Kong<Throughput> {
-        let flow = FlowInfo {
-            mss: Bytes(1000),
-            initial_cwnd: Bytes(20_000),
-            initial_ssthresh: Bytes(20_000),
-            recovery: Recovery::Ns2,
-            start: Time(0),
-            seed: 1,
-        };
-        let given: Vec<_> = settings
-            .iter()
-            .map(|(name, word)| ((*name).to_owned(), ParamValue::Word((*word).to_owned())))
-            .collect();
-        let params = Params::resolve(rl_tcp::PARAMS, &given).unwrap();
-        let axis = Axis { low: 0.0, high: 1.0, levels: 1 };
-        let member = Member {
-            actions,
-            grid: Grid::new(vec![axis]),
-            objective: Throughput,
-            update: Update::ShiftedSarsa,
-        };
-        Kong::new(&flow, &params, member)
-    }
-
-    fn ack_at(now_ms: u64) -> Ack {
-        let rtt = Span::from_millis(RTT_MS);
-        Ack {
-            now: Time(0) + Span::from_millis(now_ms),
-            sent_at: Time(0) + Span::from_millis(now_ms - RTT_MS),
-            rtt,
-            srtt: rtt,
-            min_rtt: rtt,
-            acked: Bytes(1000),
-            delivered: Bytes(1000 * now_ms),
-            cwnd_limited: 1,
-            ..Ack::default()
-        }
-    }
-
-    /// An ACK each 5 ms: 20 a round trip.
-    fn run(kong: &mut Kong<Throughput>, start_ms: u64, end_ms: u64) {
-        for now_ms in (start_ms..end_ms).step_by(5) {
-            kong.on_ack(&ack_at(now_ms));
-        }
-    }
-
-    fn close(value: f64, expected: f64, tolerance: f64) {
-        assert!((value - expected).abs() <= tolerance, "{value} instead of {expected}");
-    }
-
-    fn count(kong: &Kong<Throughput>, name: &str) -> f64 {
-        kong.counters().iter().find(|(counter, _)| *counter == name).unwrap().1
-    }
-
-    #[test]
-    fn the_first_step_has_no_action_and_each_later_one_lasts_a_round_trip() {
-        let mut kong = always(&[3.0], &[]);
-        run(&mut kong, 100, 200);
-        close(kong.window.cwnd, 20.0, 0.0);
-        run(&mut kong, 200, 500);
-        close(count(&kong, "learning_steps"), 3.0, 0.0);
-    }
-
-    #[test]
-    fn an_action_is_spread_over_a_window_of_acks() {
-        let mut kong = always(&[3.0], &[]);
-        run(&mut kong, 100, 300);
-        close(kong.window.cwnd, 23.0, 0.25);
-    }
-
-    #[test]
-    fn an_action_applied_as_a_step_comes_at_once() {
-        let mut kong = always(&[3.0], &[("apply", "step")]);
-        run(&mut kong, 100, 205);
-        close(kong.window.cwnd, 23.0, 1e-9);
-        run(&mut kong, 205, 300);
-        close(kong.window.cwnd, 23.0, 1e-9);
-    }
-
-    #[test]
-    fn slow_start_is_new_reno_s_and_the_learner_idles() {
-        let mut kong = always(&[3.0], &[]);
-        kong.window.ssthresh = 1e6;
-        run(&mut kong, 100, 300);
-        close(kong.window.cwnd, 60.0, 1e-9);
-        close(count(&kong, "learning_steps"), 0.0, 0.0);
-    }
-
-    #[test]
-    fn two_utilities_are_needed_before_anything_is_learned() {
-        let mut kong = always(&[0.0], &[]);
-        run(&mut kong, 100, 205);
-        assert!(kong.utility.is_some());
-        close(count(&kong, "total_reward"), 0.0, 0.0);
-        run(&mut kong, 205, 305);
-        close(count(&kong, "total_reward").abs(), 2.0, 0.0);
-    }
-
-    #[test]
-    fn read_to_the_letter_table_1_learns_on_the_first_ack_of_congestion_avoidance() {
-        let mut kong = always(&[0.0], &[("skip_first", "no")]);
-        kong.on_ack(&ack_at(100));
-        close(count(&kong, "learning_steps"), 1.0, 0.0);
-        close(count(&kong, "total_reward"), 2.0, 0.0); // from u_1 = 0
-    }
-
-    #[test]
-    fn a_step_goes_on_through_a_recovery_in_which_the_window_rests() {
-        let mut kong = always(&[3.0], &[]);
-        run(&mut kong, 100, 205);
-        let before = kong.window.cwnd;
-        for now_ms in (205..600).step_by(5) {
-            kong.on_ack(&Ack { recovering: 1, ..ack_at(now_ms) });
-        }
-        close(kong.window.cwnd, before, 0.0);
-        close(count(&kong, "learning_steps"), 1.0, 0.0);
-        kong.on_ack(&ack_at(600));
-        close(count(&kong, "learning_steps"), 2.0, 0.0);
-        assert_eq!(kong.meter.started, Time(0) + Span::from_millis(600));
-    }
-
-    #[test]
-    fn a_loss_is_answered_as_new_reno_does() {
-        let mut kong = always(&[3.0], &[]);
-        kong.window.cwnd = 27.0;
-        kong.on_loss(&Loss::default());
-        close(kong.window.cwnd, 13.5, 1e-9);
-        close(kong.window.ssthresh, 13.0, 1e-9);
-    }
-
-    #[test]
-    fn after_a_timeout_the_next_step_has_nothing_to_compare_with() {
-        for (word, kept) in [("restart", false), ("keep", true)] {
-            let mut kong = always(&[0.0], &[("after_timeout", word)]);
-            run(&mut kong, 100, 305);
-            kong.on_loss(&Loss { kind: LossKind::Timeout, ..Loss::default() });
-            close(kong.window.cwnd, 1.0, 0.0);
-            assert_eq!((kong.utility.is_some(), kong.in_step), (kept, kept), "{word}");
-            assert!(kong.learner.action().is_some(), "what was learned stays");
-        }
-    }
-
-    #[test]
-    fn a_decrease_below_ssthresh_is_undone_by_slow_start_or_kept() {
-        let mut as_ns2 = always(&[-1.0], &[]);
-        run(&mut as_ns2, 100, 1100);
-        assert!(as_ns2.window.cwnd >= 19.9, "{}", as_ns2.window.cwnd);
-        let mut learned = always(&[-1.0], &[("below_ssthresh", "learn")]);
-        run(&mut learned, 100, 1100);
-        assert!(learned.window.cwnd < 12.0, "{}", learned.window.cwnd);
-    }
-
-    #[test]
-    fn decreases_stop_at_one_packet() {
-        let mut kong = always(&[-1.0], &[("below_ssthresh", "learn")]);
-        run(&mut kong, 100, 10_000);
-        close(kong.window.cwnd, 1.0, 0.1);
-    }
-
-    #[test]
-    fn the_grid_spans_what_the_path_can_show() {
-        let flow = FlowInfo {
-            mss: Bytes(1250),
-            initial_cwnd: Bytes(2500),
-            initial_ssthresh: Bytes(u64::MAX),
-            recovery: Recovery::Ns2,
-            start: Time(0),
-            seed: 1,
-        };
-        let mut path = Path::new(&flow, &Params::defaults(rl_tcp::PARAMS));
-        close(path.gap_max_s(), 0.004, 1e-12);
-        close(path.rtt_ratio_max(), 1.0 + 51.0 / 150.0, 1e-12);
-        close(path.window_max(), 200.0, 1e-9);
-        path.flows = 4.0;
-        close(path.gap_max_s(), 0.016, 1e-12);
-        close(path.window_max(), 100.0, 1e-9);
-    }
-}
+#[path = "tests/kong.rs"]
+mod tests;

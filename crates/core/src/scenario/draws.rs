@@ -1,6 +1,7 @@
 //! The draws of a distribution: what a field of a scenario may become, its ends, and one value of it.
 use super::check::{Fault, number, steps};
 use super::network::MBPS_MAX;
+use super::pairs;
 use crate::rng::{Rng, Seed};
 use crate::sim::trace::{Cellular, OPPORTUNITY, Trace};
 use crate::units::{Rate, Span};
@@ -14,9 +15,13 @@ use toml::Value;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DrawSpec {
+    #[serde(default, deserialize_with = "pairs::pair")]
     uniform: Option<(f64, f64)>,
+    #[serde(default, deserialize_with = "pairs::pair")]
     log_uniform: Option<(f64, f64)>,
+    #[serde(default, deserialize_with = "pairs::pair")]
     integer: Option<(i64, i64)>,
+    #[serde(default, deserialize_with = "pairs::pair")]
     log_integer: Option<(i64, i64)>,
     choice: Option<Vec<Value>>,
     constant: Option<Value>,

@@ -3,6 +3,7 @@
 use crate::params::{Content, Loader, ParamValue};
 use crate::sim::trace::Trace;
 use std::fmt::{self, Write as _};
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 mod check;
@@ -13,6 +14,7 @@ mod explain;
 mod flows;
 mod links;
 pub mod network;
+mod pairs;
 mod portable;
 pub mod spec;
 
@@ -168,6 +170,12 @@ impl Scenario {
     /// `count` stands for several flows.
     pub fn entry_names(&self) -> Vec<String> {
         self.spec.entry_names()
+    }
+
+    /// The number of the `[[flow]]` entry that each connection comes from, in the network's order.
+    pub fn owners(&self) -> Vec<usize> {
+        let entries = self.spec.flow.iter().enumerate();
+        entries.flat_map(|(index, flow)| repeat_n(index, flow.count as usize)).collect()
     }
 
     /// The scenario's name: its own, or its file's.

@@ -1,5 +1,6 @@
 //! The fields of a scenario file, with their units in their names. `docs/scenarios.md` shows them by
 //! example; `ackademy schema` prints them as JSON Schema.
+use super::pairs;
 use crate::params::ParamValue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -109,7 +110,7 @@ pub struct LinkSpec {
     #[serde(default)]
     pub rate_mbps: Option<f64>,
     /// Pairs (from second, Mb/s), the first from 0; a rate of 0 is an outage.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "pairs::optional_list")]
     pub rate_schedule: Option<Vec<(f64, f64)>>,
     /// Uniform redraw at a frequency.
     #[serde(default)]
@@ -121,7 +122,7 @@ pub struct LinkSpec {
     #[serde(default)]
     pub delay_ms: f64,
     /// Pairs (from second, ms), instead of `delay_ms`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "pairs::optional_list")]
     pub delay_schedule: Option<Vec<(f64, f64)>>,
     /// Uniform redraw at a frequency, instead of `delay_ms`.
     #[serde(default)]
@@ -145,7 +146,7 @@ pub struct LinkSpec {
     #[serde(default)]
     pub reorder: Option<ReorderSpec>,
     /// Pairs (from second, to second) during which the link serves nothing.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "pairs::list")]
     pub outages: Vec<(f64, f64)>,
 }
 

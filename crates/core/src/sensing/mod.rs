@@ -66,13 +66,26 @@ impl Gaps {
     }
 }
 
+/// What the throughput of a step counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// The bytes newly delivered.
+    Bytes,
+    /// ACKs that acknowledge something new, one packet each. The ACK that ends a recovery delivers
+    /// up to a window and counts as one packet.
+    Acks,
+}
+
 /// Adds up what happens during one step.
 #[derive(Clone, Debug)]
 pub struct StepMeter {
     /// When the step began.
     pub started: Time,
+    counted: Counted,
     mss: f64,
     delivered_before: Bytes,
+    /// ACKs that acknowledged something new.
+    acks: f64,
     lost: f64,
     /// Nanoseconds times packets, and packets, over the round-trip samples. Whole numbers, like all
     /// sums here, so that equal steps have equal outcomes to the last bit: a reward can depend on
@@ -84,7 +97,7 @@ pub struct StepMeter {
 /// What a step achieved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Newly delivered bits per second; at least one packet in the step.
+    /// What was counted, as bits per second; at least one packet in the step.
     pub throughput_bps: f64,
     /// Mean of the round-trip samples, seconds; 0 if there were none.
     pub rtt_mean_s: f64,
@@ -93,25 +106,36 @@ pub struct Outcome {
 }
 
 impl StepMeter {
-    /// Begins a step at `now`, with `delivered` bytes delivered so far.
+    /// Begins a step at `now`, with `delivered` bytes delivered so far. Throughput counts bytes.
     pub fn new(mss: Bytes, now: Time, delivered: Bytes) -> Self {
         Self {
             started: now,
+            counted: Counted::Bytes,
             mss: mss.0.max(1) as f64,
             delivered_before: delivered,
+            acks: 0.0,
             lost: 0.0,
             rtt_sum: 0.0,
             rtt_count: 0.0,
         }
     }
 
-    /// Begins the next step.
-    pub fn restart(&mut self, now: Time, delivered: Bytes) {
-        *self = Self::new(Bytes(self.mss as u64), now, delivered);
+    /// The same meter with a throughput that counts this.
+    #[must_use]
+    pub fn counting(self, counted: Counted) -> Self {
+        Self { counted, ..self }
     }
 
-    /// Takes in a round-trip sample, weighted by the packets it stands for.
+    /// Begins the next step.
+    pub fn restart(&mut self, now: Time, delivered: Bytes) {
+        *self = Self::new(Bytes(self.mss as u64), now, delivered).counting(self.counted);
+    }
+
+    /// Takes in an ACK and its round-trip sample, weighted by the packets it stands for.
     pub fn on_ack(&mut self, ack: &Ack) {
+        if ack.acked.0 > 0 {
+            self.acks += 1.0;
+        }
         if ack.rtt.0 > 0 {
             let packets = (ack.acked.0 as f64 / self.mss).max(1.0);
             self.rtt_sum += ack.rtt.0 as f64 * packets;
@@ -128,18 +152,31 @@ impl StepMeter {
     /// differ in their last bits, one way or the other.
     pub fn outcome_in_seconds(&self, now: Time, delivered: Bytes) -> Outcome {
         let exact = self.outcome(now, delivered);
-        let delivered = delivered.saturating_sub(self.delivered_before).0 as f64;
+        let bytes = self.bytes_counted(self.bytes_delivered(delivered));
         let seconds = (now.as_secs_f64() - self.started.as_secs_f64()).max(1e-9);
-        Outcome { throughput_bps: delivered.max(self.mss) * 8.0 / seconds, ..exact }
+        Outcome { throughput_bps: bytes * 8.0 / seconds, ..exact }
+    }
+
+    fn bytes_delivered(&self, delivered: Bytes) -> f64 {
+        delivered.saturating_sub(self.delivered_before).0 as f64
+    }
+
+    /// What the throughput is of, at least one packet.
+    fn bytes_counted(&self, delivered: f64) -> f64 {
+        match self.counted {
+            Counted::Bytes => delivered,
+            Counted::Acks => self.acks * self.mss,
+        }
+        .max(self.mss)
     }
 
     /// The step so far.
     pub fn outcome(&self, now: Time, delivered: Bytes) -> Outcome {
         let nanos = now.since(self.started).0.max(1) as f64;
-        let delivered = delivered.saturating_sub(self.delivered_before).0 as f64;
+        let delivered = self.bytes_delivered(delivered);
         let loss_ratio = self.lost / (self.lost + delivered).max(1.0);
         Outcome {
-            throughput_bps: delivered.max(self.mss) * 8e9 / nanos,
+            throughput_bps: self.bytes_counted(delivered) * 8e9 / nanos,
             rtt_mean_s: if self.rtt_count > 0.0 {
                 self.rtt_sum / self.rtt_count / 1e9
             } else {
@@ -207,6 +244,23 @@ mod tests {
         close(outcome.throughput_bps, 3e6);
         close(outcome.rtt_mean_s, 0.16);
         close(outcome.loss_ratio, 0.25);
+    }
+
+    #[test]
+    fn counting_acks_the_one_that_ends_a_recovery_is_one_packet_and_duplicates_are_none() {
+        let mut meter = StepMeter::new(Bytes(1250), Time(0), Bytes(0)).counting(Counted::Acks);
+        for acked in [1250, 0, 0, 40 * 1250] {
+            meter.on_ack(&Ack { acked: Bytes(acked), ..Ack::default() });
+        }
+        meter.on_loss(&Loss { lost: Bytes(1250), ..Loss::default() });
+        let (now, delivered) = (Time(0) + Span::from_millis(10), Bytes(41 * 1250));
+        close(meter.outcome(now, delivered).throughput_bps, 2e6);
+        close(meter.outcome_in_seconds(now, delivered).throughput_bps, 2e6);
+        close(meter.outcome(now, delivered).loss_ratio, 1.0 / 42.0); // of packets, all the same
+        meter.restart(now, delivered);
+        meter.on_ack(&Ack { acked: Bytes(40 * 1250), ..Ack::default() });
+        let next = meter.outcome(now + Span::from_millis(10), Bytes(81 * 1250));
+        close(next.throughput_bps, 1e6); // the next step counts the same way, from nothing
     }
 
     #[test]

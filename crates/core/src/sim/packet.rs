@@ -33,6 +33,11 @@ pub struct Packet {
     pub ce: bool,
     /// A retransmission (data), a report of a duplicate (ACK, RFC 2883), or a copy (datagram).
     pub again: bool,
+    /// A copy that a link made: its fate is not that of what was sent.
+    pub copy: bool,
+    /// What rounding to whole nanoseconds added to its present time, in 2⁻¹⁶ ns
+    /// ([`Exact`](super::exact::Exact)).
+    pub early: u16,
     /// Segment number (data), or the next segment expected (ACK).
     pub seq: u64,
     /// Data: which of its flow's transmissions this is, from 0, retransmissions included.

@@ -2,6 +2,7 @@
 use super::adapter::{Adapter, flow_info};
 use super::program::Program;
 use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, decided, kind, verdict};
+use super::timers::Timers;
 use super::{Assign, FlowKey, FlowTotals, Options};
 use crate::clock;
 use crate::error::Error;
@@ -11,8 +12,6 @@ use libbpf_rs::RingBufferBuilder;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,8 +31,6 @@ struct Served {
     /// Newest record, and when it was made.
     number: u64,
     sampled_at: u64,
-    /// Already among the timers.
-    timer: Time,
 }
 
 /// Serves a congestion control to the kernel's TCP.
@@ -42,8 +39,7 @@ pub struct Agent {
     assign: Box<dyn Assign>,
     /// By slot.
     served: Vec<Option<Served>>,
-    /// Time, slot, generation. Entries outlive their flows and their reasons.
-    timers: BinaryHeap<Reverse<(Time, u32, u32)>>,
+    timers: Timers,
     /// From the making of a record to the writing of its answer.
     answers: Lateness,
     /// The same, of the records with which a decision fell due.
@@ -65,7 +61,7 @@ impl Agent {
             program,
             assign,
             served,
-            timers: BinaryHeap::new(),
+            timers: Timers::new(options.slots),
             answers: Lateness::default(),
             thought_answers: Lateness::default(),
             thoughts: Lateness::default(),
@@ -138,8 +134,8 @@ impl Agent {
 
     /// Until the next timer, at most a nap.
     fn patience(&self) -> Duration {
-        match self.timers.peek() {
-            Some(Reverse((at, ..))) => Duration::from_nanos(at.since(clock::now()).0).min(NAP),
+        match self.timers.next() {
+            Some(at) => Duration::from_nanos(at.since(clock::now()).0).min(NAP),
             None => NAP,
         }
     }
@@ -202,12 +198,12 @@ impl Agent {
             totals: FlowTotals::default(),
             number: 0,
             sampled_at: 0,
-            timer: Time::NEVER,
         });
         true
     }
 
     fn close(&mut self, slot: u32) {
+        self.timers.disarm(slot);
         if let Some(served) = self.served[slot as usize].take()
             && let Some(adapter) = served.adapter
         {
@@ -254,11 +250,8 @@ impl Agent {
                     decision.ssthresh = allowed.ssthresh;
                     decision.pacing = allowed.pacing;
                 }
-                if let Some(at) = timer
-                    && at < served.timer
-                {
-                    served.timer = at;
-                    self.timers.push(Reverse((at, slot, served.generation)));
+                if let Some(at) = timer {
+                    self.timers.arm(slot, at);
                 }
             }
         }
@@ -268,24 +261,11 @@ impl Agent {
 
     /// Calls the controllers whose time has come.
     fn expire(&mut self, now: Time) {
-        while let Some(&Reverse((at, slot, generation))) = self.timers.peek() {
-            if at > now {
-                return;
-            }
-            self.timers.pop();
-            let Some(served) = &mut self.served[slot as usize] else { continue };
-            if served.generation != generation || served.timer != at {
-                continue;
-            }
-            served.timer = Time::NEVER;
-            let due = served
-                .adapter
-                .as_ref()
-                .and_then(Adapter::next_timer)
-                .is_some_and(|wanted| wanted <= now);
-            if due {
-                self.decide(slot, |adapter| adapter.on_timer(now));
-            }
+        while let Some(slot) = self
+            .timers
+            .expire(now, |slot| self.served[slot as usize].as_ref()?.adapter.as_ref()?.next_timer())
+        {
+            self.decide(slot, |adapter| adapter.on_timer(now));
         }
     }
 }

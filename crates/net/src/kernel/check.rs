@@ -64,6 +64,27 @@ impl Machine {
         if missing.is_empty() { Ok(()) } else { Err(Error::Input(missing.join("\n"))) }
     }
 
+    /// Whether it can also make network namespaces and mounts, and have the kernel time BPF programs, for
+    /// `command`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::require`].
+    pub fn require_root(&self, command: &str) -> Result<(), Error> {
+        let mut missing =
+            self.require().err().map(|why| why.to_string()).into_iter().collect::<Vec<_>>();
+        if !self.has(CAP_SYS_ADMIN) {
+            missing.push(format!(
+                "this process lacks CAP_SYS_ADMIN: `{command}` makes network namespaces and mounts, run it as root"
+            ));
+        }
+        if missing.is_empty() { Ok(()) } else { Err(Error::Input(missing.join("\n"))) }
+    }
+
+    fn has(&self, capability: u32) -> bool {
+        self.capabilities >> capability & 1 == 1
+    }
+
     fn kernel(&self) -> Option<String> {
         let mut numbers = self.release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
@@ -95,10 +116,9 @@ impl Machine {
     }
 
     fn capabilities(&self) -> Option<String> {
-        let has = |bit: u32| self.capabilities >> bit & 1 == 1;
         let missing: Vec<&str> = CAPABILITIES
             .iter()
-            .filter(|(_, bit, covered)| !(has(*bit) || *covered && has(CAP_SYS_ADMIN)))
+            .filter(|(_, bit, covered)| !(self.has(*bit) || *covered && self.has(CAP_SYS_ADMIN)))
             .map(|(name, ..)| *name)
             .collect();
         (!missing.is_empty()).then(|| {
@@ -234,6 +254,15 @@ mod tests {
         assert!(complaints(&root).is_empty());
         let complaint = complaints(&Machine { capabilities: SYS_ADMIN, ..able() });
         assert!(complaint[0].starts_with("this process lacks CAP_NET_ADMIN:"));
+    }
+
+    #[test]
+    fn what_makes_namespaces_needs_sys_admin_too() {
+        let refused = able().require_root("bench").expect_err("not root");
+        assert_eq!(refused.exit_status(), 2);
+        assert!(refused.to_string().starts_with("this process lacks CAP_SYS_ADMIN: `bench`"));
+        let root = Machine { capabilities: SYS_ADMIN | NET_ADMIN, ..able() };
+        assert!(root.require_root("bench").is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The command line.
 use super::release::{Released, release, remove};
 use super::status::Status;
-use super::{Agent, Assign, FlowKey, NAME_MAX, Options, usual_interval};
+use super::{Agent, Assign, FlowKey, NAME_MAX, Options, may_pace, usual_interval};
 use crate::error::Error;
 use crate::files;
 use crate::interrupt;
@@ -46,6 +46,10 @@ struct Serve {
     /// Pin nothing: the name goes with this process, open flows go on under CUBIC
     #[arg(long, conflicts_with = "pins")]
     ephemeral: bool,
+    /// Keep the pins ready for a controller that sets a rate, so that the next daemon may serve one
+    /// [default: only if --cc may set one]
+    #[arg(long)]
+    paced: bool,
     /// Most flows at a time; others stay under CUBIC
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20), default_value_t = 4096)]
     slots: u32,
@@ -110,9 +114,9 @@ Examples:
   ackademyd kernel remove                           hand them to the kernel's CUBIC and be gone
   iperf3 -c HOST -C ackademy                        a program that asks for it
   ip route change default via GATEWAY congctl ackademy
-  sysctl -w net.ipv4.tcp_congestion_control=ackademy
 
-CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/kernel.md has more.";
+It is experimental: select it per socket or per route, as above, not as the system's default.
+CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/deploy.md has more.";
 
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
@@ -144,16 +148,14 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
             sleep(WATCH_PERIOD);
         },
         Some(Command::Release { heir }) => {
-            report(&release(&heir.place.folder(), &heir.cc)?, &heir.cc);
-            Ok(())
+            report(&release(&heir.place.folder(), &heir.cc)?, &heir.cc)
         }
         Some(Command::Remove { heir }) => {
             let folder = heir.place.folder();
-            match remove(&folder, &heir.cc)? {
+            match remove(&folder, &heir.place.name, &heir.cc)? {
                 Some(released) => report(&released, &heir.cc),
-                None => println!("nothing is pinned in `{}`", folder.display()),
+                None => say!("nothing is pinned in `{}`", folder.display()),
             }
-            Ok(())
         }
     }
 }
@@ -162,31 +164,31 @@ fn show(folder: &Path, json: bool) -> Result<(), Error> {
     let status = Status::read(folder)?;
     if json {
         let text = serde_json::to_string(&status).expect("numbers and words are JSON");
-        println!("{text}");
+        say!("{text}")
     } else {
-        println!("{status}");
+        say!("{status}")
     }
-    Ok(())
 }
 
-fn report(released: &Released, heir: &str) {
+fn report(released: &Released, heir: &str) -> Result<(), Error> {
     let Released { flows, listeners, refused, unreachable, defaults, .. } = released;
-    println!("{flows} flows and {listeners} listening sockets handed to `{heir}`");
+    say!("{flows} flows and {listeners} listening sockets handed to `{heir}`")?;
     if *refused > 0 {
-        println!("{refused} sockets refused it");
+        say!("{refused} sockets refused it")?;
     }
     for (namespace, left) in unreachable {
-        println!(
+        say!(
             "{left} flows left in network namespace {namespace}, which cannot be entered: they go on \
              under CUBIC inside BPF until they close"
-        );
+        )?;
     }
     for namespace in defaults {
-        println!(
+        say!(
             "new connections of network namespace {namespace} still start with it: set \
              net.ipv4.tcp_congestion_control there"
-        );
+        )?;
     }
+    Ok(())
 }
 
 fn serve(arguments: Serve) -> Result<(), Error> {
@@ -198,13 +200,14 @@ fn serve(arguments: Serve) -> Result<(), Error> {
     let params = params::open(spec.params, &arguments.param, &mut load)
         .and_then(|opened| Params::resolve(spec.params, &opened))
         .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
-    let one = Box::new(controllers::per_flow(spec, params.clone()));
+    let one = || Box::new(controllers::per_flow(spec, params.clone()));
     let options = Options {
         pins: (!arguments.ephemeral).then(|| arguments.place.folder()),
         name: arguments.place.name,
-        interval: arguments.interval.unwrap_or_else(|| usual_interval(spec, one)),
+        interval: arguments.interval.unwrap_or_else(|| usual_interval(spec, one())),
         watchdog: arguments.watchdog,
         slots: arguments.slots,
+        paced: arguments.paced || may_pace(spec, one()),
     };
     let stop = interrupt::watch();
     let mut agent = Agent::start(&options, Box::new(OneForAll { spec, params }))?;
@@ -269,12 +272,14 @@ fn span(text: &str) -> Result<Span, String> {
     if (0.0..=60.0).contains(&secs) { Ok(Span::from_secs_f64(secs)) } else { Err(refused()) }
 }
 
+/// A congestion control's name is also that of the folder it is pinned in.
 fn name(text: &str) -> Result<String, String> {
-    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
-    if letters && (1..=NAME_MAX).contains(&text.len()) {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    if text.bytes().all(allowed) && (1..=NAME_MAX).contains(&text.len()) {
         Ok(text.to_owned())
     } else {
-        Err(format!("wanted are 1 to {NAME_MAX} letters, digits, `_`, `-` or `.`"))
+        Err(format!("allowed are 1 to {NAME_MAX} of a-z, 0-9, `_` and `-`"))
     }
 }
 
@@ -302,9 +307,9 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_into_the_kernel() {
-        assert!(name("a-23456789_.345").is_ok());
-        for wrong in ["", "a234567890123456", "a/b", "a b"] {
+    fn a_name_fits_into_the_kernel_and_names_a_folder_in_its_parent() {
+        assert!(name("a-23456789_b345").is_ok());
+        for wrong in ["", "a234567890123456", "a/b", "a b", ".", "..", "a.b", "../x", "Reno"] {
             assert!(name(wrong).is_err(), "{wrong}");
         }
     }

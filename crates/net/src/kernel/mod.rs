@@ -6,9 +6,9 @@
 //!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
 //! ```
 use ackademy::ack_gate::gates;
-use ackademy::control::{Coupled, FlowInfo, Spec};
+use ackademy::control::{Coupled, FlowInfo, Spec, SubflowId};
 use ackademy::params::ParamKind;
-use ackademy::units::Span;
+use ackademy::units::{Rate, Span};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -22,6 +22,7 @@ pub mod record;
 pub mod release;
 pub mod status;
 mod table;
+mod timers;
 
 pub use agent::Agent;
 
@@ -69,6 +70,9 @@ pub struct Options {
     pub watchdog: Span,
     /// Most flows at a time; others stay under CUBIC (counted).
     pub slots: u32,
+    /// Packets of a flow under a rate leave singly, also where the rate is low. It costs a call into BPF
+    /// for everything that any flow sends; see [`may_pace`].
+    pub paced: bool,
 }
 
 impl Default for Options {
@@ -79,6 +83,7 @@ impl Default for Options {
             interval: INTERVAL,
             watchdog: Span::from_millis(200),
             slots: 4096,
+            paced: true,
         }
     }
 }
@@ -95,12 +100,25 @@ const POLICY_INTERVAL: Span = Span::from_millis(1);
 /// - 1 ms for a policy: its slots end with a sample. A small window is acknowledged in one bunch a
 ///   round trip; of a bunch with one sample every other slot would last two round trips.
 pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
-    let policy = spec.params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }));
-    match (gates(governor), policy) {
+    match (gates(governor), is_policy(spec)) {
         (true, _) => Span::ZERO,
         (false, true) => POLICY_INTERVAL,
         (false, false) => INTERVAL,
     }
+}
+
+/// Whether a controller may set a pacing rate: it begins with one, or it is a policy, of which nobody knows.
+pub fn may_pace(spec: &Spec, mut governor: Box<dyn Coupled>) -> bool {
+    const SUBFLOW: SubflowId = SubflowId(0);
+    governor.subflow_added(
+        SUBFLOW,
+        &adapter::flow_info(&record::Flow { mss: 1448, ..record::Flow::default() }),
+    );
+    is_policy(spec) || governor.control(SUBFLOW).pacing_rate != Rate::UNLIMITED
+}
+
+fn is_policy(spec: &Spec) -> bool {
+    spec.params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }))
 }
 
 /// What was counted of one flow.

@@ -6,10 +6,13 @@
 use super::record::{ABI_VERSION, Origin, Plain, Settings};
 use super::{NAME_MAX, Options};
 use crate::error::Error;
+use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::{major, minor};
+use std::fmt::Display;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -82,9 +85,9 @@ impl Maps {
 ///
 /// # Errors
 ///
-/// If nothing is pinned there.
+/// If nothing is pinned there, not all of it, or this process may not look.
 pub(super) fn origin(folder: &Path) -> Result<Origin, Error> {
-    if !is_complete(folder) {
+    if !is_registered(folder)? {
         return Err(Error::Input(format!(
             "nothing is pinned in `{}`: no `ackademyd kernel` has served from there, or its pins were removed",
             folder.display()
@@ -95,8 +98,43 @@ pub(super) fn origin(folder: &Path) -> Result<Origin, Error> {
 
 fn open(folder: &Path, name: &str) -> Result<MapHandle, Error> {
     let path = folder.join(name);
-    MapHandle::from_pinned_path(&path)
-        .map_err(|error| Error::System(format!("cannot open `{}`: {error}", path.display())))
+    MapHandle::from_pinned_path(&path).map_err(|error| match error.kind() {
+        libbpf_rs::ErrorKind::NotFound => Error::Input(format!(
+            "`{}` has lost its pin `{name}`, so nobody can serve or show its flows, which are under CUBIC: `ackademyd kernel remove` hands them to the kernel's and clears the folder",
+            folder.display()
+        )),
+        libbpf_rs::ErrorKind::PermissionDenied => forbidden(&path, &error),
+        _ => Error::System(format!("cannot open `{}`: {error}", path.display())),
+    })
+}
+
+fn forbidden(path: &Path, error: &dyn Display) -> Error {
+    Error::Input(format!(
+        "cannot look into `{}`: {error}: allowed are root, and with CAP_BPF the user whose daemon pinned it",
+        path.display()
+    ))
+}
+
+/// What the congestion control of a pinned link is called; asking takes `CAP_SYS_ADMIN`.
+fn name_of(link: &Path) -> Option<String> {
+    let LinkTypeInfo::StructOps(about) = Link::open(link).ok()?.info().ok()?.info else {
+        return None;
+    };
+    let operations = MapHandle::from_map_id(about.map_id).ok()?;
+    let value = operations.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+    let btf = Btf::from_vmlinux().ok()?;
+    let at = offset(&btf, "bpf_struct_ops_tcp_congestion_ops", "data")?
+        + offset(&btf, "tcp_congestion_ops", "name")?;
+    let name = String::from_utf8_lossy(value.get(at..at + NAME_MAX + 1)?).into_owned();
+    Some(name.trim_end_matches('\0').to_owned())
+}
+
+/// Bytes before a member of a structure of the kernel.
+fn offset(btf: &Btf, structure: &str, member: &str) -> Option<usize> {
+    let structure: types::Struct = btf.type_by_name(structure)?;
+    let member = structure.iter().find(|one| one.name.is_some_and(|name| name == member))?;
+    let types::MemberAttr::Normal { offset: bits } = member.attr else { return None };
+    Some(bits as usize / 8)
 }
 
 fn read<T: Plain>(settings: &MapHandle) -> Result<T, Error> {
@@ -120,6 +158,8 @@ pub(super) fn settings_for(options: &Options) -> Settings {
         interval: options.interval.0,
         watchdog: options.watchdog.0,
         name,
+        paced: options.paced.into(),
+        reserved: 0,
     }
 }
 
@@ -163,8 +203,18 @@ impl Pins {
     }
 
     /// Whether a congestion control is registered here.
-    pub fn complete(&self) -> bool {
-        is_complete(&self.folder)
+    ///
+    /// # Errors
+    ///
+    /// If this process may not look.
+    pub fn registered(&self) -> Result<bool, Error> {
+        is_registered(&self.folder)
+    }
+
+    /// What the congestion control is called, as far as what is left of the pins tells.
+    pub fn name(&self) -> Option<String> {
+        let settings: Option<Origin> = open(&self.folder, SETTINGS).and_then(|map| read(&map)).ok();
+        settings.map(|origin| origin.name()).or_else(|| name_of(&self.folder.join(LINK)))
     }
 
     /// Opens what an earlier daemon pinned, to serve as `options` ask.
@@ -177,7 +227,7 @@ impl Pins {
         let (found, wanted) = (maps.settings()?, settings_for(options));
         let differs = |what: &str, found: &str, wanted: &str| {
             Err(Error::Input(format!(
-                "`{}` serves {what} {found}, not {wanted}: ask for {found}, or `ackademyd kernel remove` first",
+                "`{}` serves {what} {found}, not {wanted}: ask for the former, or `ackademyd kernel remove` first",
                 self.folder.display()
             )))
         };
@@ -188,10 +238,13 @@ impl Pins {
         if found.slots != wanted.slots {
             return differs("slots", &found.slots.to_string(), &wanted.slots.to_string());
         }
+        if wanted.paced > found.paced {
+            return differs("controllers", "that set no rate", "one that may");
+        }
         let link = Link::open(self.folder.join(LINK)).map_err(|error| {
             Error::System(format!("cannot open the link in `{}`: {error}", self.folder.display()))
         })?;
-        maps.set(&wanted)?;
+        maps.set(&Settings { paced: found.paced, ..wanted })?;
         Ok((link, maps))
     }
 
@@ -211,14 +264,12 @@ impl Pins {
         })
     }
 
-    /// Unpins everything; the name goes with the last descriptor of the link. True if a congestion
-    /// control was registered here.
+    /// Unpins everything; the name goes with the last descriptor of the link.
     ///
     /// # Errors
     ///
     /// If a pin cannot be removed.
-    pub fn clear(&self) -> Result<bool, Error> {
-        let complete = self.complete();
+    pub fn clear(&self) -> Result<(), Error> {
         for name in [LINK].iter().chain(&MAPS) {
             let path = self.folder.join(name);
             match fs::remove_file(&path) {
@@ -229,14 +280,14 @@ impl Pins {
                 _ => {}
             }
         }
-        Ok(complete)
+        Ok(())
     }
 }
 
 impl Drop for Pins {
     /// Leaves no empty folder behind, nor a half-made one.
     fn drop(&mut self) {
-        if !self.complete() {
+        if self.registered().is_ok_and(|registered| !registered) {
             let _ = self.clear();
             let _ = fs::remove_dir(&self.folder);
         }
@@ -244,8 +295,19 @@ impl Drop for Pins {
 }
 
 /// Whether a congestion control is registered in `folder`.
-pub(super) fn is_complete(folder: &Path) -> bool {
-    folder.join(LINK).exists()
+///
+/// # Errors
+///
+/// If this process may not look.
+pub(super) fn is_registered(folder: &Path) -> Result<bool, Error> {
+    let link = folder.join(LINK);
+    match fs::symlink_metadata(&link) {
+        Ok(_) => Ok(true),
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Ok(false)
+        }
+        Err(error) => Err(forbidden(folder, &error)),
+    }
 }
 
 /// The process that serves `folder`.

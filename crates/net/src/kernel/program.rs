@@ -11,6 +11,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use std::fs;
 use std::mem::MaybeUninit;
+use std::ptr::null_mut;
 
 /// The registered congestion control and its maps.
 pub(super) struct Program {
@@ -31,7 +32,7 @@ impl Program {
     pub fn start(options: &Options) -> Result<Self, Error> {
         Machine::here(options.pins.as_deref()).require()?;
         let pins = options.pins.as_deref().map(Pins::claim).transpose()?;
-        let taken_over = pins.as_ref().is_some_and(Pins::complete);
+        let taken_over = pins.as_ref().map_or(Ok(false), Pins::registered)?;
         let (link, maps) = match &pins {
             Some(pins) if taken_over => pins.open(options)?,
             _ => load(options, pins.as_ref())?,
@@ -132,6 +133,12 @@ fn prepare(
     }
     open.struct_ops.ackademy_mut().name = name;
     open.struct_ops.ackademy_v69_mut().name = name;
+    if !options.paced {
+        // Without it the kernel reads its own setting, and calls nothing.
+        open.struct_ops.ackademy_mut().min_tso_segs = null_mut();
+        open.struct_ops.ackademy_v69_mut().min_tso_segs = null_mut();
+        open.progs.min_tso_segs.set_autoload(false);
+    }
     open.maps.ackademy.set_autocreate(!two_arguments)?;
     open.maps.ackademy_v69.set_autocreate(two_arguments)?;
     open.progs.hand_back.set_autoload(false);

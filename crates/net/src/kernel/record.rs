@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -247,6 +247,10 @@ pub struct Settings {
     pub interval: u64,
     /// Shortest time without an answer that sends a flow to CUBIC, in nanoseconds.
     pub watchdog: u64,
+    /// 1: packets of flows under a rate leave singly ([`super::Options::paced`]).
+    pub paced: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// What is where it is in every version of [`Settings`].
@@ -306,7 +310,7 @@ const _: () = {
     assert!(size_of::<Record>() == 112);
     assert!(size_of::<Decision>() == 64);
     assert!(size_of::<Flow>() == 176);
-    assert!(size_of::<Settings>() == 40);
+    assert!(size_of::<Settings>() == 48);
     assert!(size_of::<Totals>() == 72 + 8 * LATENCY_BUCKETS);
 };
 

@@ -3,7 +3,7 @@
 //! A TCP iterator sees the sockets of its caller's network namespace, so one thread goes from
 //! namespace to namespace.
 use super::pins::{self, Maps, Pins};
-use super::record::{ABI_VERSION, Flow, handed, state};
+use super::record::{Flow, handed, state};
 use super::skeleton::{AckademySkelBuilder, OpenAckademySkel};
 use super::table::Table;
 use crate::clock;
@@ -50,10 +50,15 @@ pub struct Released {
 ///
 /// If nothing is pinned there, the kernel has no `heir`, or refuses.
 pub fn release(folder: &Path, heir: &str) -> Result<Released, Error> {
-    let origin = pins::origin(folder)?;
-    let mut released = hand_back(&origin.name(), heir)?;
-    if origin.abi == ABI_VERSION {
-        let flows = Table::<Flow>::map(&Maps::open(folder)?.flows)?;
+    hand_over(folder, &pins::origin(folder)?.name(), heir)
+}
+
+/// Hands the flows under `name` to `heir`, and counts those of `folder` that cannot be reached.
+fn hand_over(folder: &Path, name: &str, heir: &str) -> Result<Released, Error> {
+    let mut released = hand_back(name, heir)?;
+    // Pins that are gone, or of another version, tell of no flow.
+    if let Ok(maps) = Maps::open(folder) {
+        let flows = Table::<Flow>::map(&maps.flows)?;
         for flow in (0..flows.len()).map(|slot| flows.read(slot)) {
             if flow.state != state::FREE && !released.entered.contains(&flow.netns) {
                 *released.unreachable.entry(flow.netns).or_default() += 1;
@@ -63,25 +68,36 @@ pub fn release(folder: &Path, heir: &str) -> Result<Released, Error> {
     Ok(released)
 }
 
-/// Releases, and unregisters what is pinned in `folder`. `None` if nothing is.
+/// Releases, and unregisters what is pinned in `folder`, also if some of its pins are gone. `name` is
+/// for those that do not tell it. `None` if nothing is pinned there.
 ///
 /// # Errors
 ///
-/// If a daemon serves it, or the kernel refuses.
-pub fn remove(folder: &Path, heir: &str) -> Result<Option<Released>, Error> {
-    if !folder.exists() {
+/// If a daemon serves it, this process may not, or the kernel refuses.
+pub fn remove(folder: &Path, name: &str, heir: &str) -> Result<Option<Released>, Error> {
+    if !pins::is_registered(folder)? && !folder.exists() {
         return Ok(None);
     }
     let pins = Pins::claim(folder)?;
-    if !pins.complete() {
-        return Ok(None);
+    let found = pins.name();
+    if !pins.registered()? {
+        // Without its link the name went with the daemon; flows may still be under it. A name that is
+        // registered is another's.
+        let orphaned = found.filter(|name| known(name).is_err());
+        let released = orphaned.map(|name| hand_over(folder, &name, heir)).transpose()?;
+        return Ok(released.filter(|released| released.flows + released.listeners > 0));
     }
-    let name = pins::origin(folder)?.name();
-    let released = release(folder, heir)?;
+    let name = found.unwrap_or_else(|| name.to_owned());
+    let released = hand_over(folder, &name, heir)?;
     pins.clear()?;
-    // The kernel unregisters after the last descriptor is closed, not while.
+    unregistered(folder, &name)?;
+    Ok(Some(released))
+}
+
+/// Waits until the name is gone: the kernel unregisters after the last descriptor is closed, not while.
+fn unregistered(folder: &Path, name: &str) -> Result<(), Error> {
     let start = clock::now();
-    while known(&name).is_ok() {
+    while known(name).is_ok() {
         if clock::now().since(start) > UNREGISTERED_WITHIN {
             return Err(Error::System(format!(
                 "`{name}` is still registered, though `{}` is clear: something else holds its link",
@@ -90,7 +106,7 @@ pub fn remove(folder: &Path, heir: &str) -> Result<Option<Released>, Error> {
         }
         thread::sleep(Duration::from_millis(1));
     }
-    Ok(Some(released))
+    Ok(())
 }
 
 fn hand_back(name: &str, heir: &str) -> Result<Released, Error> {

@@ -1,12 +1,12 @@
 //! The command line.
 use super::plan::Family;
-use super::result::Report;
 use super::run::{self, Client, Options};
 use super::{scenario, up};
 use crate::error::Error;
 use crate::interrupt;
 use crate::link::options;
 use crate::namespace;
+use crate::output::Output;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
 use clap::{Args, Subcommand};
@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 /// Arguments of the command.
 #[derive(Args, Debug)]
+#[command(after_help = NEEDS)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -22,8 +23,10 @@ pub struct Arguments {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run a scenario file on the kernel's TCP, in real time; write its records as JSON
+    #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
     /// Keep the hosts and the network of a scenario up for your own programs, until Ctrl-C
+    #[command(after_help = UP_EXAMPLES)]
     Up(UpArguments),
     /// End every `lab up` of this machine, and remove what killed runs left behind
     Down,
@@ -75,6 +78,27 @@ struct RunArguments {
     out: PathBuf,
 }
 
+const NEEDS: &str = "\
+Needs root, /dev/net/tun and iproute2; for this project's controllers Linux 6.4 with BTF, too.
+`ackademyd lab run --help` has examples; docs/lab.md has more.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ackademyd lab run scenarios/fair_share.toml --seed 1 --out result.json
+  ackademyd lab run FILE --cc kernel:cubic          the kernel's own CUBIC for every flow
+  ackademyd lab run FILE --cc rl_tcp --param alpha=0.2 --set dumbbell.rtt_ms=80 --sample-ms 50
+  ackademyd lab run FILE --cc policy --param policy=policies/aurora_mixed
+  ackademyd lab run FILE --client iperf3            bulk flows by iperf3, measured by itself
+  ackademyd lab run - --beside scenarios < FILE     the files that it names are in scenarios
+
+The result is one JSON object; docs/lab.md is its schema. It takes as long as the scenario lasts.";
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  ackademyd lab up scenarios/fair_share.toml        prints hosts, addresses, a first command
+  ackademyd lab up FILE --set dumbbell.rtt_ms=80 --ipv6
+  ackademyd lab down                                ends it from elsewhere";
+
 /// Runs the command.
 ///
 /// # Errors
@@ -89,7 +113,7 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
             up::up(&network, Seed(arguments.seed), arguments.family(), arguments.spin())
         }
         Command::Down => {
-            println!("ended {}", namespace::end_others()?);
+            say!("ended {}", namespace::end_others()?)?;
             clean()
         }
         Command::Clean => clean(),
@@ -98,14 +122,14 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
 
 fn clean() -> Result<(), Error> {
     for name in namespace::clean()? {
-        println!("removed {name}");
+        say!("removed {name}")?;
     }
     Ok(())
 }
 
 fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
     let network = arguments.up.scenario.network()?;
-    Report::check_target(&arguments.out)?;
+    let out = Output::new("--out", &arguments.out)?;
     let options = Options {
         seed: Seed(arguments.up.seed),
         family: arguments.up.family(),
@@ -114,7 +138,7 @@ fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
         lateness_max: arguments.lateness_ms,
         client: arguments.client,
     };
-    run::run(&network, &options)?.write(&arguments.out)
+    run::run(&network, &options)?.write(&out)
 }
 
 /// A length of time with its unit, above zero.

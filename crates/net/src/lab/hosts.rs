@@ -110,6 +110,9 @@ fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
         ("ipv4/tcp_min_rtt_wlen", "86400".to_owned()),
         ("ipv4/tcp_rto_min_us", rto_min_us.to_string()),
         ("ipv4/tcp_rto_max_ms", rto_max_ms.to_string()),
+        // What a killed program leaves unsent goes nowhere; trying for minutes keeps its congestion
+        // control in the kernel.
+        ("ipv4/tcp_orphan_retries", "1".to_owned()),
         // The receiver offers what it has from the start; the sender's buffer grows with its window.
         ("ipv4/tcp_rmem", format!("4096 {buffer} {buffer}")),
         ("ipv4/tcp_wmem", format!("4096 262144 {buffer}")),

@@ -28,15 +28,15 @@ pub struct Client<'a> {
     pub setting: Setting<'a>,
 }
 
-/// Whether the program can be called.
+/// Whether the program can be called, for what `asked` for it.
 ///
 /// # Errors
 ///
 /// If not.
-pub fn check() -> Result<(), Error> {
+pub fn check(asked: &str) -> Result<(), Error> {
     let called = Command::new(PROGRAM).arg("--version").output();
     called.map(drop).map_err(|error| {
-        Error::Input(format!("--client {PROGRAM}: {error}; install the package {PROGRAM}"))
+        Error::Input(format!("{asked}: {PROGRAM}: {error}; install the package {PROGRAM}"))
     })
 }
 
@@ -141,6 +141,7 @@ impl Client<'_> {
             rtt_p95_ms: f64::NAN,
             rtt_at_delivery_ms: f64::NAN,
             fct_mean_ms: f64::NAN,
+            stall_max_ms: f64::NAN,
             ..FlowRow::default()
         }
     }

@@ -1,6 +1,7 @@
 //! The receiving ends: one thread reads all connections, checks what they carry and counts it.
 use super::content::Content;
 use super::plan::{Family, Flow, Pair};
+use super::sockets::reset_on_close;
 use crate::error::Error;
 use crate::namespace::Namespace;
 use nix::errno::Errno;
@@ -148,6 +149,7 @@ fn open(pair: &Pair, family: Family) -> Result<(TcpListener, UdpSocket), Error> 
     let fail = |error: std::io::Error| failed("listen", &error);
     let listener = TcpListener::bind(address).map_err(fail)?;
     listener.set_nonblocking(true).map_err(fail)?;
+    reset_on_close(&listener).map_err(fail)?;
     if let Some(window) = pair.window {
         clamp_window(&listener, window.0 as libc::c_int).map_err(fail)?;
     }

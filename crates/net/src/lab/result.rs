@@ -3,12 +3,10 @@ use crate::error::Error;
 use crate::kernel::record::Totals;
 use crate::kernel::status::latency_quantile;
 use crate::link::lateness::Lateness as Measured;
+use crate::output::Output;
 use ackademy::record::{Column, Outcome, Table};
 use ackademy::units::Span;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use std::fs;
-use std::io::{BufWriter, Write};
-use std::path::Path;
 
 /// Everything that a run has to say.
 #[derive(Debug, serde::Serialize)]
@@ -183,51 +181,15 @@ impl Serialize for Values<'_> {
 }
 
 impl Report {
-    /// Whether there is a folder for the file, before a run is spent on it.
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
-    pub fn check_target(to: &Path) -> Result<(), Error> {
-        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
-        match folder {
-            Some(folder) if !folder.is_dir() => Err(Error::Input(format!(
-                "--out {}: allowed is a file in a folder that exists",
-                to.display()
-            ))),
-            _ if to.is_dir() => {
-                Err(Error::Input(format!("--out {}: allowed is a file", to.display())))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Writes to a file, which appears whole or not at all; to standard output for `-`.
+    /// Writes it as JSON.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn write(&self, to: &Path) -> Result<(), Error> {
-        let fail = |error: std::io::Error| Error::System(format!("{}: {error}", to.display()));
-        if to == Path::new("-") {
-            return self.write_to(std::io::stdout().lock()).map_err(fail);
-        }
-        let mut name = to.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = to.with_file_name(name);
-        let written = fs::File::create(&part)
-            .and_then(|file| self.write_to(file))
-            .and_then(|()| fs::rename(&part, to));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&part);
-            fail(error)
+    pub fn write(&self, to: &Output) -> Result<(), Error> {
+        to.write(|out| {
+            serde_json::to_writer(&mut *out, self)?;
+            out.write_all(b"\n")
         })
-    }
-
-    fn write_to(&self, out: impl Write) -> std::io::Result<()> {
-        let mut out = BufWriter::new(out);
-        serde_json::to_writer(&mut out, self)?;
-        out.write_all(b"\n")?;
-        out.flush()
     }
 }

@@ -22,7 +22,7 @@ use crate::link::lateness;
 use crate::namespace::Namespace;
 use crate::priority;
 use ackademy::controllers;
-use ackademy::record::{FlowRow, Outcome, mean_ms};
+use ackademy::record::{FlowRow, LinkRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
 use ackademy::sim;
@@ -71,7 +71,7 @@ pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
     let mut plan = Plan::new(network, options.seed, options.family)?;
     check_kernel_controllers(&plan)?;
     if options.client == Client::Iperf3 {
-        iperf3::check()?;
+        iperf3::check("--client iperf3")?;
     }
     allow_files();
     let mut hosts = Hosts::new(&plan)?;
@@ -169,10 +169,17 @@ fn agent(
         pins: None,
         interval: interval(plan, options),
         slots: slots as u32,
+        paced: governed().any(|flow| may_pace(flow)),
         ..kernel::Options::default()
     };
     let governors = Governors::new(&plan.flows, options.seed, Arc::clone(closed));
     Agent::start(&served, Box::new(governors)).map(Some)
+}
+
+/// Whether the controller of a flow may set a rate.
+fn may_pace(flow: &Flow) -> bool {
+    let known = controllers::find(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
+    known.is_none_or(|(spec, governor)| kernel::may_pace(spec, governor))
 }
 
 /// Between the samples of a flow: one interval for all, so that of the controller that needs most.
@@ -330,8 +337,8 @@ fn report(
         served.as_ref().map(|served| &served.totals),
     ));
     let outcome = Outcome {
+        links: with_goodput(emulated.network.links, &plan, &sent.rows),
         flows: sent.rows,
-        links: emulated.network.links,
         flow_series: sent.series,
         link_series: emulated.network.link_series,
         events: 0,
@@ -368,6 +375,16 @@ fn report(
         valid: faults.is_empty(),
         why_invalid: faults.join("; "),
     }
+}
+
+/// What flows delivered, booked with the links on their way.
+fn with_goodput(mut links: Vec<LinkRow>, plan: &Plan, rows: &[FlowRow]) -> Vec<LinkRow> {
+    for (flow, row) in plan.flows.iter().zip(rows) {
+        for &link in &plan.pairs[flow.pair].route.forward {
+            links[link as usize].goodput_bytes += row.goodput_bytes;
+        }
+    }
+    links
 }
 
 /// What only the network knows of a flow.

@@ -12,7 +12,6 @@ use ackademy::rng::Seed;
 use ackademy::scenario::TrafficSpec;
 use ackademy::sim::traffic::App;
 use ackademy::units::{Bytes, Span, Time};
-use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -109,14 +108,6 @@ impl Sender {
         self.failure.get_or_insert_with(|| format!("flow {:?}: {error}", flow.plan.name));
     }
 
-    /// Closing is then the end: nothing goes on in a network that is no longer there.
-    pub(super) fn reset_on_close(&self) {
-        if let Socket::Connecting(stream) | Socket::Open(stream) = &self.socket {
-            let now = libc::linger { l_onoff: 1, l_linger: 0 };
-            let _ = setsockopt(stream, sockopt::Linger, &now);
-        }
-    }
-
     /// Reads what the kernel measured; `in_order` has arrived.
     pub(super) fn read(&mut self, in_order: u64) {
         if let Socket::Open(stream) = &self.socket
@@ -137,6 +128,7 @@ impl Sender {
             offered_writes: self.app.writes.offered,
             refused_writes: self.app.writes.refused,
             fct_mean_ms: f64::NAN,
+            stall_max_ms: f64::NAN,
             owd_mean_ms: f64::NAN,
             ..FlowRow::default()
         };

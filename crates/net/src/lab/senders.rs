@@ -322,7 +322,6 @@ impl<'a> Senders<'a> {
             let arrived = &self.setting.arrived[index];
             sender.read(arrived.bytes.load(Ordering::Relaxed));
             rows.push(sender.row(flow, arrived, now));
-            sender.reset_on_close();
             if let Some(failure) = sender.failure.take() {
                 failures.push(failure);
             } else if matches!(sender.socket, Socket::Connecting(_)) {

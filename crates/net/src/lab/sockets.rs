@@ -15,6 +15,7 @@ pub fn connect_stream(flow: &Flow, pair: &Pair, name: &str) -> io::Result<TcpStr
     let stream = TcpStream::from(socket(family(flow), SockType::Stream, flags, None)?);
     setsockopt(&stream, sockopt::TcpCongestion, &name.to_owned().into())?;
     stream.set_nodelay(true)?;
+    reset_on_close(&stream)?;
     set_integer(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, pair.backlog.0)?;
     if flow.plan.sender.pacing {
         // Any bound turns on TCP's own pacing, at the kernel's 2 and 1.2 times cwnd/srtt.
@@ -26,6 +27,13 @@ pub fn connect_stream(flow: &Flow, pair: &Pair, name: &str) -> io::Result<TcpStr
         Ok(()) | Err(Errno::EINPROGRESS) => Ok(stream),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Closing is then the end, also by the kernel after this process was killed: nothing goes on in a
+/// network that is no longer there. What a listener accepts does as the listener.
+pub fn reset_on_close(socket: &impl AsFd) -> io::Result<()> {
+    let now = libc::linger { l_onoff: 1, l_linger: 0 };
+    Ok(setsockopt(socket, sockopt::Linger, &now)?)
 }
 
 /// A socket for a flow of datagrams; the calling thread is in its host.

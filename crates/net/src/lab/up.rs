@@ -26,7 +26,7 @@ pub fn up(network: &Network, seed: Seed, family: Family, spin: Span) -> Result<(
     let fabric = run::fabric(network, &plan, seed)?;
     let options = emulator::Options { epoch: Some(clock::now()), spin, realtime: true };
     let emulator = Emulator::new(ports, fabric, options);
-    print(&plan, &hosts);
+    print(&plan, &hosts)?;
     let stop = AtomicBool::new(false);
     let report = thread::scope(|scope| {
         let emulating = scope.spawn(|| emulator.run(&stop));
@@ -36,37 +36,36 @@ pub fn up(network: &Network, seed: Seed, family: Family, spin: Span) -> Result<(
         stop.store(true, Ordering::Relaxed);
         emulating.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
-    println!(
+    say!(
         "carried {} packets; lateness p50 {}, p99 {}",
         report.lateness.total(),
         report.lateness.quantile(0.5),
         report.lateness.quantile(0.99)
-    );
-    Ok(())
+    )
 }
 
 /// Who is where, and a first thing to try.
-fn print(plan: &Plan, hosts: &Hosts) {
+fn print(plan: &Plan, hosts: &Hosts) -> Result<(), Error> {
     for flow in &plan.flows {
         let (sender, receiver) = &hosts.pairs[flow.pair];
-        println!(
+        say!(
             "{}: {} ({}) -> {} ({})",
             flow.plan.name,
             flow.sender,
             sender.name(),
             flow.receiver,
             receiver.name()
-        );
+        )?;
     }
     let flow = &plan.flows[0];
     let (sender, receiver) = &hosts.pairs[flow.pair];
-    println!("\nip netns exec {} iperf3 -s -D", receiver.name());
-    println!(
+    say!("\nip netns exec {} iperf3 -s -D", receiver.name())?;
+    say!(
         "ip netns exec {} iperf3 -c {} -B {} -C cubic\n\nCtrl-C, or `ackademyd lab down`, ends it",
         sender.name(),
         flow.receiver,
         flow.sender
-    );
+    )
 }
 
 /// How often Ctrl-C is looked for.

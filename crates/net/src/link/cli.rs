@@ -42,10 +42,10 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
     /// Existing network namespace at the left end [default: a new one, removed at the end]
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace::name)]
     left: Option<String>,
     /// Existing network namespace at the right end [default: a new one, removed at the end]
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace::name)]
     right: Option<String>,
     /// Program to run in the left namespace; the link ends with it
     #[arg(last = true, value_name = "COMMAND")]

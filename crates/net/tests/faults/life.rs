@@ -1,5 +1,5 @@
 //! status, release, remove.
-use crate::bed::{Bed, Daemon, SECOND, SOON, inside, must, print, wait_for};
+use crate::bed::{Bed, Daemon, SECOND, SOON, bounded, inside, must, print, wait_for};
 use crate::traffic::{STEADY, Traffic};
 use std::net::TcpListener;
 use std::process::Command;
@@ -122,6 +122,64 @@ fn remove_is_refused_under_a_daemon_and_repeatable_after_it() {
         assert!(!bed.registered() && !bed.pins().exists());
     }
     assert!(traffic.finish() < SECOND);
+    bed.finish();
+}
+
+#[test]
+fn remove_cleans_up_whatever_is_left_of_the_pins() {
+    const PINS: [&str; 6] = ["link", "settings", "records", "decisions", "flows", "totals"];
+    let Some(bed) = Bed::new() else { return };
+    for lost in [&PINS[1..], &PINS[1..2], &PINS[4..5], &PINS[..1]] {
+        let daemon = bed.daemon(&[]);
+        let traffic = Traffic::start(&bed, 2, STEADY);
+        bed.wait_until_all(2, "agent");
+        for pin in lost {
+            std::fs::remove_file(bed.pins().join(pin)).unwrap();
+        }
+        daemon.kill();
+        if lost[0] != "link" {
+            let release = (lost[0] == "settings").then_some(&["release"][..]);
+            for words in [&[][..], &["status"]].into_iter().chain(release) {
+                let output = bed.output(words);
+                let said = String::from_utf8(output.stderr).unwrap();
+                assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+                assert!(said.contains(&format!("lost its pin `{}`", lost[0])), "{said}");
+                assert!(said.contains("`ackademyd kernel remove`"), "{said}");
+            }
+        }
+        // Without --name: what is left tells it.
+        let mut remove = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
+        remove.args(["kernel", "remove", "--pins"]).arg(bed.pins());
+        let output = bounded(remove);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{lost:?}: {output:?}");
+        assert!(said.starts_with("2 flows and 0 listening sockets handed"), "{lost:?}: {said}");
+        assert!(!bed.registered() && !bed.pins().exists(), "{lost:?}");
+        assert!(traffic.finish() < SECOND);
+        bed.daemon(&[]).stop();
+        assert!(bed.output(&["remove"]).status.success());
+    }
+    bed.finish();
+}
+
+#[test]
+fn what_may_not_be_looked_into_is_not_called_empty() {
+    let Some(bed) = Bed::new() else { return };
+    bed.daemon(&[]).stop();
+    let program = bed.folder.with_extension("bin");
+    std::fs::copy(env!("CARGO_BIN_EXE_ackademyd"), &program).unwrap();
+    for word in ["status", "release", "remove"] {
+        let mut command = Command::new("setpriv");
+        command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}")]);
+        command.args(["--clear-groups", "--bounding-set=-all"]).arg(&program);
+        command.args(["kernel", word, "--name", &bed.name, "--pins"]).arg(bed.pins());
+        let output = bounded(command);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{word}: {said}");
+        assert!(said.contains("ermission denied") && said.contains("root"), "{word}: {said}");
+        assert!(!said.contains("nothing is pinned"), "{word}: {said}");
+    }
+    std::fs::remove_file(&program).unwrap();
     bed.finish();
 }
 

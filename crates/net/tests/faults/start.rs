@@ -1,6 +1,7 @@
 //! Starts that must fail, with a reason, and leave everything as it was.
 use crate::bed::{Bed, SECOND, SOON, bounded, wait_for};
 use crate::traffic::{STEADY, Traffic};
+use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use std::ffi::OsStr;
 use std::process::{Command, Output};
@@ -150,5 +151,35 @@ fn flows_beyond_the_slots_go_on_under_cubic_and_are_counted() {
     wait_for("all flows go on", SOON, || traffic.received() > before + 5_000_000);
     assert!(traffic.finish() < SECOND);
     daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn flows_without_a_rate_cost_no_calls_for_pacing() {
+    let Some(bed) = Bed::new() else { return };
+    let programs = |words: &[&str]| -> Vec<String> {
+        let before: Vec<u32> = ProgInfoIter::default().map(|program| program.id).collect();
+        let daemon = bed.daemon(words);
+        let new = ProgInfoIter::default().filter(|program| !before.contains(&program.id));
+        let names = new.map(|program| program.name.to_string_lossy().into_owned()).collect();
+        daemon.stop();
+        names
+    };
+    let window = programs(&["--cc", "cubic"]);
+    assert!(window.iter().any(|name| name.starts_with("cong_control")), "{window:?}");
+    assert!(!window.iter().any(|name| name == "min_tso_segs"), "{window:?}");
+    assert!(!window.iter().any(|name| name == "pkts_acked"), "one call for an acknowledgement");
+    // Under those pins paced packets would leave in pairs.
+    let said = refusal(&bed.output(&["--cc", "vivace"]));
+    assert!(said.contains("that set no rate, not one that may"), "{said}");
+    assert!(bed.output(&["remove"]).status.success());
+    for words in [&["--cc", "vivace"][..], &["--cc", "cubic", "--paced"]] {
+        let paced = programs(words);
+        assert!(paced.iter().any(|name| name == "min_tso_segs"), "{words:?}: {paced:?}");
+        bed.daemon(&["--cc", "vivace"]).stop();
+        bed.daemon(&["--cc", "cubic"]).stop();
+        bed.daemon(&["--cc", "vivace"]).stop();
+        assert!(bed.output(&["remove"]).status.success());
+    }
     bed.finish();
 }

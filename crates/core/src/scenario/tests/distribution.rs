@@ -326,6 +326,11 @@ fn what_is_wrong_with_the_file_itself_is_one_line() {
             "d.toml:7: scenario[0].weight = 0 in all at progress 0: allowed is weights of which one at least is above 0 at any progress",
         ),
         (
+            "weight = [[0, 1], [1, 0]]",
+            "weight = [[0, 1, 2], [1, 0]]",
+            "d.toml:7: scenario[0].weight = [[0, 1, 2], [1, 0]]: allowed is a number, or pairs [progress, weight] with progress rising in [0, 1]",
+        ),
+        (
             "\"learner*\"",
             "\"teacher\"",
             "d.toml:1: learners = [\"teacher\"]: allowed is patterns one of which fits a flow of scenario[0]: learner",

@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 2
+#define ABI_VERSION 3
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -145,6 +145,8 @@ struct settings {
 	char name[CA_NAME_MAX];
 	__u64 interval; /* ns */
 	__u64 watchdog; /* ns */
+	__u32 paced; /* 1: `min_tso_segs` is there, for flows under a rate */
+	__u32 reserved;
 };
 
 /* Counts over all flows. */
@@ -165,5 +167,5 @@ struct totals {
 _Static_assert(sizeof(struct record) == 112, "record.rs");
 _Static_assert(sizeof(struct decision) == 64, "record.rs");
 _Static_assert(sizeof(struct flow) == 176, "record.rs");
-_Static_assert(sizeof(struct settings) == 40, "record.rs");
+_Static_assert(sizeof(struct settings) == 48, "record.rs");
 _Static_assert(sizeof(struct totals) == 72 + 8 * LATENCY_BUCKETS, "record.rs");

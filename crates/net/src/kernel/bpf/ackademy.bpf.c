@@ -91,7 +91,8 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *st = state_of(sk);
-	__u64 now = bpf_ktime_get_ns();
+	/* When TCP took the packet in hand, on the clock of bpf_ktime_get_ns: a call less. */
+	__u64 now = tp->tcp_mstamp * NSEC_PER_USEC;
 	__u32 zero = 0, acked = rs->acked_sacked;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	bool advanced;
@@ -104,14 +105,14 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 		st = state_of(sk);
 	}
 	if (!st || !set) {
-		cubic_without_state(sk, acked);
+		cubic_without_state(sk, rs);
 		return;
 	}
 	advanced = tp->snd_una != st->una;
 	tally(tp, st, ca_state(sk));
 	take_samples(tp, st, rs);
 	if (st->mode == FLOW_AGENT || st->mode == FLOW_CUBIC) {
-		take_decision(sk, st, now);
+		take_decision(sk, st);
 		if (st->mode == FLOW_AGENT && unanswered(tp, st, set, now))
 			fall_back(sk, st);
 		if (now >= st->next_sample &&
@@ -121,7 +122,7 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 	if (st->mode == FLOW_AGENT)
 		obey(sk, st, acked);
 	else
-		cubic(sk, st, acked, advanced);
+		cubic(sk, st, rs, advanced);
 }
 
 SEC("struct_ops")
@@ -219,23 +220,32 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 		set_cwnd(tp, packets_in_flight(tp) + 1);
 }
 
+/* Since the flow sent last. */
+static __always_inline __s32 idle_jiffies(const struct tcp_sock *tp)
+{
+	return (__u32)bpf_jiffies64() - tp->lsndtime;
+}
+
 /* Whether the first packet after a pause longer than the time-out is about to leave, and the
  * administrator wants the window to restart then. */
 static __always_inline bool idled(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__s32 idle = (__u32)bpf_jiffies64() - tp->lsndtime;
 
 	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_slow_start_after_idle &&
-	       tp->bytes_sent && !tp->packets_out && idle > (__s32)tp->inet_conn.icsk_rto;
+	       tp->bytes_sent && !tp->packets_out && idle_jiffies(tp) > (__s32)tp->inet_conn.icsk_rto;
 }
 
 SEC("struct_ops")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct state *st = state_of(sk);
+	struct state *st;
 
+	/* Within a tick of the packet before: nothing to do for CUBIC, either. */
+	if (event == CA_EVENT_TX_START && idle_jiffies(tp) <= 0)
+		return;
+	st = state_of(sk);
 	if (!st || st->mode != FLOW_AGENT)
 		cubictcp_cwnd_event(sk, event);
 	/* RFC 5681 section 4.1. As tcp_slow_start_after_idle_check, which leaves it to us. */
@@ -243,15 +253,6 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		return;
 	set_cwnd(tp, min_u32(tp->snd_cwnd, RESTART_WINDOW));
 	tell(sk, RECORD_IDLE);
-}
-
-SEC("struct_ops")
-void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
-{
-	struct state *st = state_of(sk);
-
-	if (!st || st->mode != FLOW_AGENT)
-		cubictcp_acked(sk, sample);
 }
 
 SEC("struct_ops")
@@ -266,7 +267,8 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 }
 
 /* Packets that leave together at least. Under a controller's rate one: two would wait for each other at
- * a slow link, and the controller would take that for a queue. */
+ * a slow link, and the controller would take that for a queue. Absent where no controller sets a rate:
+ * it is asked several times for every acknowledgement. */
 SEC("struct_ops")
 __u32 BPF_PROG(min_tso_segs, struct sock *sk)
 {
@@ -285,7 +287,6 @@ struct tcp_congestion_ops ackademy = {
 	.ssthresh = (void *)ssthresh,
 	.set_state = (void *)set_state,
 	.cwnd_event = (void *)cwnd_event,
-	.pkts_acked = (void *)pkts_acked,
 	.undo_cwnd = (void *)undo_cwnd,
 	.min_tso_segs = (void *)min_tso_segs,
 	.cong_control = (void *)cong_control,
@@ -300,7 +301,6 @@ struct tcp_congestion_ops___v69 ackademy_v69 = {
 	.ssthresh = (void *)ssthresh,
 	.set_state = (void *)set_state,
 	.cwnd_event = (void *)cwnd_event,
-	.pkts_acked = (void *)pkts_acked,
 	.undo_cwnd = (void *)undo_cwnd,
 	.min_tso_segs = (void *)min_tso_segs,
 	.cong_control = (void *)cong_control_v69,

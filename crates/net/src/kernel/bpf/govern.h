@@ -56,12 +56,12 @@ static __always_inline void note_latency(__u64 since, __u64 now)
 	} while (0)
 
 /* Reads what the agent has decided since the last call. */
-static __always_inline void take_decision(struct sock *sk, struct state *st, __u64 now)
+static __always_inline void take_decision(struct sock *sk, struct state *st)
 {
 	struct decision *slot = bpf_map_lookup_elem(&decisions, &st->slot);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct decision taken;
-	__u64 sequence;
+	__u64 sequence, now;
 
 	if (!slot)
 		return;
@@ -74,6 +74,7 @@ static __always_inline void take_decision(struct sock *sk, struct state *st, __u
 	if (*(volatile __u64 *)&slot->sequence != sequence)
 		return; /* being written: the next acknowledgement reads it */
 	st->sequence = sequence;
+	now = bpf_ktime_get_ns();
 	if (taken.generation != st->generation)
 		return;
 	if (st->asked && taken.number >= st->asked) {
@@ -168,10 +169,23 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
 	set_pacing(sk, st, st->pacing);
 }
 
-static __always_inline void cubic(struct sock *sk, struct state *st, __u32 acked, bool advanced)
+/* What CUBIC learns of an acknowledgement. `pkts_acked`, which the kernel would call just before, has the
+ * same sample. */
+static __always_inline void cubic_sample(struct sock *sk, const struct rate_sample *rs)
+{
+	struct ack_sample sample = { .pkts_acked = rs->acked_sacked, .rtt_us = rs->rtt_us };
+
+	sample.in_flight = packets_in_flight(tcp_sk(sk));
+	cubictcp_acked(sk, &sample);
+}
+
+static __always_inline void cubic(struct sock *sk, struct state *st, const struct rate_sample *rs,
+				  bool advanced)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 acked = rs->acked_sacked;
 
+	cubic_sample(sk, rs);
 	if (reducing(ca_state(sk)))
 		reduce(tp, st, tp->snd_ssthresh, acked);
 	else if (advanced && acked)
@@ -182,11 +196,13 @@ static __always_inline void cubic(struct sock *sk, struct state *st, __u32 acked
 }
 
 /* For a socket that the kernel had no memory to keep a state for. */
-static __always_inline void cubic_without_state(struct sock *sk, __u32 acked)
+static __always_inline void cubic_without_state(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 after_reduction = max_u32(tp->snd_ssthresh, packets_in_flight(tp) + 1);
+	__u32 acked = rs->acked_sacked;
 
+	cubic_sample(sk, rs);
 	if (reducing(ca_state(sk)))
 		set_cwnd(tp, min_u32(tp->snd_cwnd, after_reduction));
 	else if (acked)
@@ -201,5 +217,6 @@ static __always_inline bool unanswered(const struct tcp_sock *tp, const struct s
 
 	if (patience < set->watchdog)
 		patience = set->watchdog;
-	return st->asked && now - st->asked_at > patience;
+	/* A record of this acknowledgement's own loss is younger than `now`. */
+	return st->asked && (__s64)(now - st->asked_at) > (__s64)patience;
 }

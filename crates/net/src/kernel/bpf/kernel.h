@@ -83,6 +83,7 @@ struct tcp_sock {
 	__u32 lsndtime;
 	__u64 bytes_sent;
 	__u64 first_tx_mstamp;
+	__u64 tcp_mstamp;
 	__u8 is_cwnd_limited : 1;
 	__u32 max_packets_out;
 };
@@ -106,7 +107,6 @@ struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *);
 	void (*set_state)(struct sock *, __u8);
 	void (*cwnd_event)(struct sock *, enum tcp_ca_event);
-	void (*pkts_acked)(struct sock *, const struct ack_sample *);
 	void (*cong_control)(struct sock *, __u32, int, const struct rate_sample *);
 	__u32 (*undo_cwnd)(struct sock *);
 	__u32 (*min_tso_segs)(struct sock *);
@@ -121,7 +121,6 @@ struct tcp_congestion_ops___v69 {
 	__u32 (*ssthresh)(struct sock *);
 	void (*set_state)(struct sock *, __u8);
 	void (*cwnd_event)(struct sock *, enum tcp_ca_event);
-	void (*pkts_acked)(struct sock *, const struct ack_sample *);
 	void (*cong_control)(struct sock *, const struct rate_sample *);
 	__u32 (*undo_cwnd)(struct sock *);
 	__u32 (*min_tso_segs)(struct sock *);

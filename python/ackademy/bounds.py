@@ -1,0 +1,21 @@
+"""What options of several commands have in common: their bounds."""
+
+from __future__ import annotations
+
+import math
+
+import typer
+
+SEED_MAX = 2**63 - 1
+"""so that a million seeds after it are numbers of 64 bits, too"""
+RUNS_MAX = 1_000_000
+JOBS_MAX = 1024
+SAMPLE_MS_MAX = 1e9
+"""as the core has it"""
+
+
+def finite(value: float | None) -> float | None:
+    """A callback: refuse what is no number, which every comparison with bounds lets through."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not allowed; allowed: a finite number")
+    return value

@@ -1,0 +1,36 @@
+"""`ackademy new`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ackademy import templates
+
+
+def new_command(
+    kind: Annotated[templates.Kind, typer.Argument(help="What to make.")],
+    name: Annotated[str, typer.Argument(help="What to call it: letters, digits and _.")],
+) -> None:
+    """Write a controller, reward, scenario, experiment or policy that runs as it is.
+
+    Nothing is overwritten.
+
+    Examples:
+        ackademy new controller mine        # mine.py with a class Mine
+
+        ackademy new reward my_reward       # my_reward.py with a function reward
+
+        ackademy new scenario my_link       # my_link.toml
+
+        ackademy new experiment my_paper    # papers/my_paper: a table, its paper and scenario
+
+        ackademy new policy my_policy       # a folder: policy.toml and weights
+    """
+    made = templates.files(kind, name)
+    templates.write(made)
+    for path in made:
+        typer.echo(f"wrote {path}")
+    for command in templates.commands(kind, name):
+        typer.echo(f"next: {command}")

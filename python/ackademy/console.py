@@ -1,0 +1,29 @@
+"""The console that commands print on: what it prints is text, never markup.
+
+Names come from files: `a[b]`, `:bug:` and `a[/b]` are names, which Rich would take for markup or
+emoji. What is to be styled is a `rich.text.Text`.
+"""
+
+from __future__ import annotations
+
+from typing import IO
+
+import rich.console
+import rich.progress
+
+
+class Console(rich.console.Console):
+    """Rich's, that parses no markup and no emoji."""
+
+    shows_assumptions = False
+    """whether assumptions are printed whole, and not as one line"""
+
+    def __init__(
+        self, *, stderr: bool = False, width: int | None = None, file: IO[str] | None = None
+    ) -> None:
+        super().__init__(stderr=stderr, width=width, file=file, markup=False, emoji=False)
+
+
+def task_label() -> rich.progress.TextColumn:
+    """The column of a progress bar that shows a task's description."""
+    return rich.progress.TextColumn("{task.description}", markup=False)

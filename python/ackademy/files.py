@@ -1,0 +1,240 @@
+"""Files: inputs of a bounded size, outputs that are written whole or not at all.
+
+An input is a regular file: a pipe or a device may never end. An output replaces its file in one
+step, through symbolic links. What is not a regular file (a device, a pipe, the terminal) is
+written through and never replaced. `check_output` finds an output that cannot be written before
+any work is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from ackademy.errors import AckademyError, FileError
+
+TEXT_BYTES_MAX = 1 << 24
+"""of a scenario, a TOML file or a Python file: as `ackademyd lab` has it"""
+TABLE_BYTES_MAX = 1 << 28
+"""of a CSV file"""
+
+
+def read_bytes(
+    path: Path, bytes_max: int = TEXT_BYTES_MAX, error: type[AckademyError] = FileError
+) -> bytes:
+    """The content of a regular file.
+
+    Args:
+        path: the file, or a symbolic link to it.
+        bytes_max: size that is refused above.
+        error: the class of what is raised.
+
+    Raises:
+        AckademyError: if it cannot be read, is not a regular file or is too large; one line.
+    """
+    try:
+        # Without waiting: the opening of a pipe ends when somebody writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise error(f"{path}: allowed: a regular file of at most {bytes_max} bytes")
+            content = file.read(bytes_max + 1)
+    except OSError as fault:
+        raise error(f"{path}: {fault.strerror or fault}") from fault
+    except ValueError as fault:  # a null byte in the name
+        raise error(f"{str(path)!r}: {fault}") from fault
+    if len(content) > bytes_max:
+        raise error(f"{path}: allowed: a regular file of at most {bytes_max} bytes")
+    return content
+
+
+def read_text(
+    path: Path, bytes_max: int = TEXT_BYTES_MAX, error: type[AckademyError] = FileError
+) -> str:
+    """The content of a regular file of UTF-8 text, every line end a line feed.
+
+    Args:
+        path: the file, or a symbolic link to it.
+        bytes_max: size that is refused above.
+        error: the class of what is raised.
+
+    Raises:
+        AckademyError: as `read_bytes`, or if it is not text.
+    """
+    content = read_bytes(path, bytes_max, error)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise error(f"{path}: byte {fault.start} is not UTF-8; allowed: text") from fault
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all; folders above it are made.
+
+    The file that a symbolic link names is replaced, not the link. What is not a regular file is
+    written through.
+
+    Raises:
+        FileError: if it cannot be written; what was there is still there.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        target = _target(path)
+        if _is_printed_on(target):
+            sys.stdout.flush()
+            _write_all(1, data)
+        elif target.exists() and not target.is_file():
+            _write_through(target, data)
+        else:
+            _replace(target, data)
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from fault
+
+
+def check_output(path: Path | None) -> None:
+    """Find out, before the work, whether `write` could write here; `None` is fine.
+
+    Raises:
+        FileError: if it could not.
+    """
+    if path is None:
+        return
+    try:
+        target = _target(path)
+        if target.exists() and not target.is_file():
+            if not os.access(target, os.W_OK):
+                raise PermissionError(13, "Permission denied")
+            return
+        _probe(target.parent)
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from fault
+
+
+def check_outputs(paths: Iterable[Path | None]) -> None:
+    """`check_output` of each, and refuse one file for two outputs.
+
+    Raises:
+        FileError: if one could not be written, or two are one.
+    """
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        check_output(path)
+        if path is None:
+            continue
+        target = Path(os.path.realpath(path))
+        if target in seen and not (target.exists() and not target.is_file()):
+            raise FileError(f"{path}: allowed: a file of its own for each output")
+        seen[target] = path
+
+
+def check_output_folder(path: Path | None) -> None:
+    """Find out, before the work, whether files could be written into a folder; `None` is fine.
+
+    Raises:
+        FileError: if not.
+    """
+    if path is None:
+        return
+    try:
+        if path.exists() and not path.is_dir():
+            raise FileError(f"cannot write {path}: allowed: a folder")
+        _probe(path)
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from fault
+
+
+def _target(path: Path) -> Path:
+    """What a path means after its symbolic links; a link to nothing means what it would name.
+
+    Raises:
+        OSError: if it is a folder, or the links go round in a circle.
+    """
+    if "\0" in str(path):
+        raise ValueError("a null character in its name")
+    target = path
+    if path.is_symlink():
+        with contextlib.suppress(FileNotFoundError):
+            path.stat()  # a circle
+        # Links of /proc to pipes name nothing that could be opened: they stay as they are.
+        resolved = Path(os.path.realpath(path))
+        target = resolved if resolved.exists() or not path.exists() else path
+    if target.is_dir() or not target.name:
+        raise IsADirectoryError(21, "it is a folder; allowed: a file")
+    return target
+
+
+def _is_printed_on(target: Path) -> bool:
+    """Whether it is the file that standard output goes to: replaced, it would lose what follows."""
+    try:
+        return os.path.samestat(target.stat(), os.fstat(1))
+    except OSError:
+        return False
+
+
+def _write_through(target: Path, data: bytes) -> None:
+    descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0))
+    try:
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _replace(target: Path, data: bytes) -> None:
+    _nearest(target.parent)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = _scratch(target.parent)
+    try:
+        scratch.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, scratch)
+        scratch.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            scratch.unlink(missing_ok=True)
+
+
+def _probe(folder: Path) -> None:
+    """Make a file in a folder, or in the nearest above it that is there, and remove it.
+
+    Raises:
+        OSError: if that cannot be done.
+    """
+    scratch = _scratch(_nearest(folder))
+    os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    scratch.unlink()
+
+
+def _nearest(folder: Path) -> Path:
+    """A folder, or the nearest above it that is there.
+
+    Raises:
+        OSError: if that is not a folder.
+    """
+    while not folder.exists() and not folder.is_symlink() and folder.parent != folder:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(20, f"{folder} is not a folder")
+    return folder
+
+
+def _scratch(folder: Path) -> Path:
+    return folder / f".ackademy-{uuid.uuid4().hex[:12]}"
+
+
+def _cannot_write(path: Path, fault: OSError | ValueError) -> FileError:
+    name = str(path) if str(path).isprintable() else repr(str(path))
+    words = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
+    return FileError(f"cannot write {name}: {words}")

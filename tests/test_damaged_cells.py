@@ -1,0 +1,65 @@
+"""Cells that are on disk and cannot be read are run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ackademy import experiments
+from ackademy.cells import Cell, key
+from ackademy.engines import local
+from ackademy.errors import ExperimentError
+from ackademy.experiments import quiet, run_cells
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def hollow(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + bytes(len(content) - 300) + content[-296:])
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    "truncated": truncated,
+    "hollow": hollow,
+    "empty": lambda path: path.open("wb").close(),
+    "missing": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("table", experiments.TABLES)
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_cell_is_run_again_to_the_same_bytes(
+    dumbbell: Path, how: str, table: str
+) -> None:
+    folder = dumbbell.parent / "runs"
+    cell = Cell(dumbbell.read_text(), str(dumbbell), "cubic", 1)
+    assert run_cells([cell], folder, local(1), quiet).damaged == ()
+    path = folder / key(cell) / f"{table}.parquet"
+    content = path.read_bytes()
+    DAMAGE[how](path)
+    experiments._readable.clear()  # another process
+    assert not experiments.is_finished(folder, cell)
+    batch = run_cells([cell], folder, local(1), quiet)
+    assert (batch.n_reused, batch.failures) == (0, [])
+    (fault,) = batch.damaged
+    assert fault.startswith(str(path))
+    assert "\n" not in fault
+    assert path.read_bytes() == content
+    assert experiments.is_finished(folder, cell)
+
+
+def test_what_is_damaged_while_it_is_read_is_one_line_and_gone(dumbbell: Path) -> None:
+    folder = dumbbell.parent / "runs"
+    cell = Cell(dumbbell.read_text(), str(dumbbell), "cubic", 1, sample_interval_ms=100.0)
+    run_cells([cell], folder, local(1), quiet)
+    place = folder / key(cell)
+    truncated(place / "flow_series.parquet")
+    with pytest.raises(ExperimentError, match="run the same command again") as caught:
+        experiments.read(folder, cell, "flow_series")
+    assert "\n" not in str(caught.value)
+    assert not place.exists()

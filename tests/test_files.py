@@ -1,0 +1,171 @@
+"""Inputs of a bounded size; outputs that are written whole, through links and into devices."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from ackademy import _core, files
+from ackademy.distributions import read as read_distribution
+from ackademy.envs import pilots
+from ackademy.errors import AckademyError, FileError
+from ackademy.runs import read_text
+from ackademy.toml_table import TomlTable
+from ackademy.trials import of_folder
+
+
+def device(path: Path, major: int, minor: int) -> Path:
+    """A node of our own of a device; skips where none can be made."""
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        pytest.skip(f"device nodes cannot be made here: {error}")
+    return path
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_replaced_in_one_step_and_keeps_its_mode(tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+    target.chmod(0o640)
+    before = target.stat().st_ino
+    files.write(target, "new")
+    assert (target.read_text(), stat.S_IMODE(target.stat().st_mode)) == ("new", 0o640)
+    assert target.stat().st_ino != before
+    assert left(tmp_path) == ["out.csv"]
+
+
+def test_what_a_link_names_is_replaced_and_not_the_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "far" / "real.csv", tmp_path / "link.csv"
+    target.parent.mkdir()
+    target.write_text("old")
+    link.symlink_to(target)
+    files.write(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_link_to_nothing_makes_the_file_that_it_names(tmp_path: Path) -> None:
+    link = tmp_path / "link.csv"
+    link.symlink_to(tmp_path / "later" / "real.csv")
+    files.check_output(link)
+    files.write(link, "new")
+    assert link.is_symlink()
+    assert (tmp_path / "later" / "real.csv").read_text() == "new"
+
+
+def test_a_device_is_written_through_and_stays_a_device(tmp_path: Path) -> None:
+    null = device(tmp_path / "null", 1, 3)
+    files.check_output(null)
+    files.write(null, "gone")
+    assert stat.S_ISCHR(null.stat().st_mode)
+
+
+def test_a_full_device_is_one_line_and_stays_a_device(tmp_path: Path) -> None:
+    full = device(tmp_path / "full", 1, 7)
+    with pytest.raises(FileError, match=r"^cannot write .*full: No space left on device$"):
+        files.write(full, "too much")
+    assert stat.S_ISCHR(full.stat().st_mode)
+    assert left(tmp_path) == ["full"]
+
+
+def test_a_pipe_is_written_through(tmp_path: Path) -> None:
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    files.write(pipe, "for a reader")
+    reader.join(timeout=10)
+    assert got == ["for a reader"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+
+    def full(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(FileError, match=r"out\.csv: No space left on device"):
+        files.write(target, "new")
+    assert (target.read_text(), left(tmp_path)) == ("old", ["out.csv"])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda here: here, "it is a folder; allowed: a file"),
+        (lambda here: here / "file" / "out.csv", "is not a folder"),
+        (lambda here: here / "circle", "Too many levels of symbolic links"),
+        (lambda here: Path("/proc/nowhere/out.csv"), "/proc"),
+        (lambda here: here / ("x" * 300) / "out.csv", "File name too long"),
+        (lambda here: Path("\0"), "null"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_found_before_the_work(
+    tmp_path: Path, make: object, message: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    path = make(tmp_path)  # type: ignore[operator]
+    for attempt in (files.check_output, lambda target: files.write(target, "x")):
+        with pytest.raises(FileError, match=r"^cannot write ") as caught:
+            attempt(path)
+        assert message in str(caught.value) or "/proc" in message
+        assert "\n" not in str(caught.value)
+
+
+def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    files.check_output(tmp_path / "new" / "folder" / "out.csv")
+    files.check_output_folder(tmp_path / "other")
+    assert left(tmp_path) == []
+
+
+def test_two_outputs_may_not_be_one_file(tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to("out.csv")
+    with pytest.raises(FileError, match="a file of its own"):
+        files.check_outputs([tmp_path / "out.csv", None, tmp_path / "link.csv"])
+
+
+READERS = {
+    "scenario": lambda path: read_text(path),
+    "distribution": read_distribution,
+    "experiment, suite, card": TomlTable.read,
+    "pilot": pilots.read,
+    "policy": lambda path: of_folder(path.parent),
+    "policy of a network": lambda path: _core.Policy.open(path.parent),
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "huge"])
+def test_an_input_that_may_never_end_is_refused(tmp_path: Path, kind: str, what: str) -> None:
+    path = tmp_path / "policy.toml"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "device":
+        device(path, 1, 5)
+    elif what == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    with pytest.raises((AckademyError, ValueError)) as caught:
+        READERS[kind](path)  # type: ignore[no-untyped-call]
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
