@@ -12,6 +12,12 @@ array set defaults {
     rate        10e6
     rtt         0.150
     buffer      50
+    queue       DropTail
+    red_min     10
+    red_max     30
+    red_maxp    0.1
+    red_weight  0.002
+    red_wait    0
     duration    400
     payload     1210
     timestamps  1
@@ -38,6 +44,8 @@ array set defaults {
 }
 # agent       TCP/Reno, TCP/Newreno, TCP/Sack1, or "TCP/Linux NAME" with NAME as in `select_ca`
 # buffer      packets in the bottleneck, the one in service included
+# queue       DropTail or RED, whose thresholds count the packets that wait; red_wait 0 spaces drops as
+#             Floyd and Jacobson do, 1 (ns-2's default) leaves at least 1/p arrivals between two
 # ack         bytes of an ACK before SACK options
 # patient     1 restarts the timer on every partial ACK (newreno_changes1_ 0)
 # traffic     always, or onoff: exponential bytes, exponential pause, the agent is kept; its timer runs
@@ -71,8 +79,12 @@ proc build_network {} {
     set node(left) [$ns node]
     set node(right) [$ns node]
     set delay [expr {$opt(rtt) / 2.0}]
+    if {$opt(queue) eq "RED"} { configure_red }
     $ns duplex-link $node(left) $node(right) $opt(rate) $delay DropTail
-    $ns queue-limit $node(left) $node(right) $opt(buffer)
+    if {$opt(queue) ne "DropTail"} {
+        $ns simplex-link $node(left) $node(right) $opt(rate) $delay $opt(queue)
+    }
+    $ns queue-limit $node(left) $node(right) [bottleneck_limit]
     set bottleneck [$ns link $node(left) $node(right)]
     if {$opt(loss) > 0} { add_random_loss }
     if {$opt(monitor)} { add_monitor }
@@ -82,6 +94,25 @@ proc build_network {} {
         $ns duplex-link $node(s$i) $node(left) $opt(access) 0 DropTail
         $ns duplex-link $node(right) $node(r$i) $opt(access) 0 DropTail
     }
+}
+
+# RED counts what waits, DropTail the packet in service as well.
+proc bottleneck_limit {} {
+    global opt
+    return [expr {$opt(queue) eq "RED" ? $opt(buffer) - 1 : $opt(buffer)}]
+}
+
+proc configure_red {} {
+    global opt
+    Queue/RED set thresh_ $opt(red_min)
+    Queue/RED set maxthresh_ $opt(red_max)
+    Queue/RED set linterm_ [expr {1.0 / $opt(red_maxp)}]
+    Queue/RED set q_weight_ $opt(red_weight)
+    Queue/RED set wait_ $opt(red_wait)
+    Queue/RED set gentle_ 1
+    Queue/RED set bytes_ 0
+    Queue/RED set queue_in_bytes_ 0
+    Queue/RED set mean_pktsize_ [wire_bytes]
 }
 
 # Behind the propagation delay, so that a lost packet has used its share of the link and is not

@@ -44,6 +44,7 @@ struct Options {
     double on_bytes = 10e6;
     double off_s = 0.5;
     double spread = 0.0;        // starts are uniform in [0, spread)
+    std::string starts;         // start times, comma separated; otherwise drawn
     uint32_t seed = 1;
     uint32_t sample = 1;        // average the sender's last RTT over deliveries
     uint32_t monitor = 1;       // count drops and waiting time per flow
@@ -81,6 +82,7 @@ Options ReadOptions(int argc, char** argv) {
         {"delack", Into(o.delack)},     {"sack", Into(o.sack)},         {"iw", Into(o.iw)},
         {"minrto", Into(o.minrto)},     {"loss", Into(o.loss)},         {"traffic", Into(o.traffic)},
         {"on_bytes", Into(o.on_bytes)}, {"off_s", Into(o.off_s)},       {"spread", Into(o.spread)},
+        {"starts", Into(o.starts)},
         {"seed", Into(o.seed)},         {"sample", Into(o.sample)},     {"monitor", Into(o.monitor)},
         {"socket", Into(o.socket)},
     };
@@ -135,6 +137,13 @@ void SetDefaults(const Options& o) {
     Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(o.sack));
     Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(o.timestamps));
     RngSeedManager::SetRun(o.seed);
+}
+
+std::vector<double> GivenStarts(const Options& o) {
+    std::vector<double> found;
+    std::istringstream words(o.starts);
+    for (std::string word; std::getline(words, word, ',');) found.push_back(std::stod(word));
+    return found;
 }
 
 // --------------------------------------------------------------------------------- flows
@@ -412,9 +421,10 @@ int main(int argc, char** argv) {
     std::deque<QueueMonitor> monitors;
     if (o.monitor) monitors.emplace_back(net.queue, records);
     auto uniform = CreateObject<UniformRandomVariable>();
+    const auto given = GivenStarts(o);
     for (uint32_t i = 0; i < o.flows; ++i) {
         Record& record = records[i];
-        record.start_s = o.spread * uniform->GetValue();
+        record.start_s = i < given.size() ? given[i] : o.spread * uniform->GetValue();
         sinks.emplace_back(record, Socket::CreateSocket(net.receivers.Get(i), TcpSocketFactory::GetTypeId()), 5000);
         sources.emplace_back(o, record, TracedSocket(o, net.senders.Get(i), &record),
                              InetSocketAddress(net.receiver_address[i], 5000));

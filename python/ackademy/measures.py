@@ -241,6 +241,11 @@ def _counter(name: str) -> Metric:
     return _per_run(name, "", f"the controller's counter {name}, mean over flows", counted)
 
 
+def _longest_stall(run: RunTables) -> float:
+    longest = run.of(run.chosen)["stall_max_ms"].drop_nans().max()
+    return float(longest) if isinstance(longest, float) else math.nan
+
+
 def _links(run: RunTables, glob: str) -> pl.DataFrame:
     names = run.links["link"].to_list()
     found = run.links.filter(
@@ -325,6 +330,12 @@ METRICS: Mapping[str, Metric] = {
     "jain_delay": JAIN_D,
     "jain_delay_variance": _spread(JAIN_D),
     "utilisation": _utilisation(),
+    "stall_max_ms": _per_run(
+        "longest stall",
+        "ms",
+        "longest time in which a flow of the row with something to send delivered nothing in order",
+        _longest_stall,
+    ),
 }
 """Metrics of a row's flows, by the name that experiment files use."""
 

@@ -159,6 +159,23 @@ def utilisation(delivered_bytes: FloatArray, capacity_bytes: FloatArray) -> Floa
     return _ratio(np.asarray(delivered_bytes, np.float64), capacity_bytes, empty=0.0)
 
 
+def goodput_share(goodput_bytes: FloatArray, capacity_bytes: FloatArray) -> FloatArray:
+    """Part of what a link could carry that reached applications in order.
+
+    Utilisation counts what is sent twice, and what waits at the receiver behind a gap; this does not,
+    so that a flow that stalls or resends on a full link shows.
+
+    Args:
+        goodput_bytes: shape (n_links,); payload delivered in order of the flows over the link; >= 0.
+        capacity_bytes: shape (n_links,); its rate integrated over the run; >= 0.
+
+    Returns:
+        Shape (n_links,); in [0, 1]; below the utilisation by the headers at least; 0.0 for a link
+        that was never up.
+    """
+    return _ratio(np.asarray(goodput_bytes, np.float64), capacity_bytes, empty=0.0)
+
+
 def convergence_time_s(
     time_s: FloatArray, rate_mbps: FloatArray, target_mbps: float, *, tolerance_ratio: float = 0.1
 ) -> float:

@@ -11,19 +11,15 @@ import json
 import math
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
-import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-from rich.table import Table
 
-from ackademy import files
 from ackademy.console import Console, task_label
 from ackademy.errors import AckademyError
 
@@ -34,6 +30,7 @@ Algorithm: TypeAlias = Literal[
 Rules: TypeAlias = Literal["", "ns3", "linux"]
 Setting: TypeAlias = Literal["remy", "plain"]
 Traffic: TypeAlias = Literal["always", "onoff"]
+Queue: TypeAlias = Literal["drop_tail", "red"]
 
 PEERS: tuple[Peer, ...] = ("ns-2", "ns-3")
 CPU_ROW = "CPU, us/packet"
@@ -68,6 +65,12 @@ class Case:
     """`onoff`: exponential transfers, mean 10 MB, and pauses, mean 0.5 s, on one connection"""
     spread_s: float = 0.0
     """flows start uniformly in [0, spread_s)"""
+    step_s: float = 0.0
+    """flow i starts at i * step_s"""
+    queue: Queue = "drop_tail"
+    """`red`: thresholds at a fifth and three fifths of the buffer, drops spaced as in its paper"""
+    exact_clock: bool = False
+    """ns-3 measures round trips by its clock, not by timestamps of whole milliseconds"""
     duration_s: float = 400.0
     """simulated seconds"""
     rate_bps: float = 10e6
@@ -83,7 +86,8 @@ class Case:
     @property
     def is_random(self) -> bool:
         """Whether another seed gives another result."""
-        return self.loss > 0.0 or self.spread_s > 0.0 or self.traffic == "onoff"
+        drawn = self.loss > 0.0 or self.spread_s > 0.0 or self.queue == "red"
+        return drawn or self.traffic == "onoff"
 
     @property
     def peers(self) -> tuple[Peer, ...]:
@@ -287,9 +291,23 @@ OURS: Mapping[Algorithm, str] = {
 INSTALL_HINT = "install the peers: apt-get install ns2 libns3-dev g++"
 
 
+def arguments_of(peer: Peer, case: Case) -> dict[str, object]:
+    """Arguments of a peer's script for a case, by name."""
+    return ns2_arguments(case) if peer == "ns-2" else ns3_arguments(case)
+
+
+def red_thresholds(buffer: int) -> tuple[int, int]:
+    """Packets at which RED begins to drop, and at which it drops a tenth."""
+    low = max(2, buffer // 5)
+    return low, 3 * low
+
+
 def ns2_arguments(case: Case) -> dict[str, object]:
     """Arguments of `peers/ns2/dumbbell.tcl` for a case, by name."""
     found = {"agent": NS2_AGENT[case.algorithm]} | _shared_arguments(case)
+    if case.queue == "red":
+        low, high = red_thresholds(case.buffer)
+        found |= {"queue": "RED", "red_min": low, "red_max": high}
     if case.setting == "remy":
         return found
     # The Linux agents need timestamps, which take 10 bytes: fewer of payload, the same on the wire.
@@ -302,6 +320,9 @@ def ns3_arguments(case: Case) -> dict[str, object]:
     """Arguments of the program built from `peers/ns3/dumbbell.cc` for a case, by name."""
     headers = 54  # 2 PPP, 20 IP, 20 TCP, 12 timestamps
     found = {"agent": NS3_AGENT[case.algorithm]} | _shared_arguments(case)
+    if case.exact_clock:
+        headers -= 12
+        found["timestamps"] = 0
     found["payload"] = case.wire_bytes - headers
     if case.loss > 0.0:
         found["socket"] = 64e6  # ns-3.37 crashes when the advertised window binds during recovery
@@ -309,7 +330,9 @@ def ns3_arguments(case: Case) -> dict[str, object]:
 
 
 def _shared_arguments(case: Case) -> dict[str, object]:
-    return {
+    starts = [f"{flow * case.step_s:g}" for flow in range(case.flows)]
+    given = {"starts": ",".join(starts)} if case.step_s > 0.0 else {}
+    return given | {
         "flows": case.flows,
         "rate": case.rate_bps,
         "rtt": case.rtt_s,
@@ -342,13 +365,11 @@ class Simulators:
         Raises:
             PeersError: if the peer is not installed or fails.
         """
-        arguments = ns2_arguments(case) if peer == "ns-2" else ns3_arguments(case)
-        return self.run_with(peer, arguments)
+        return self.run_with(peer, arguments_of(peer, case))
 
     def run_bare(self, peer: Peer, case: Case) -> PeerResult:
         """Runs one case without counting drops, waits and delays, for the CPU time alone."""
-        arguments = ns2_arguments(case) if peer == "ns-2" else ns3_arguments(case)
-        return self.run_with(peer, arguments | {"sample": 0, "monitor": 0})
+        return self.run_with(peer, arguments_of(peer, case) | {"sample": 0, "monitor": 0})
 
     def run_with(self, peer: Peer, arguments: Mapping[str, object]) -> PeerResult:
         """Runs a peer with arguments of its script, which are checked there."""
@@ -429,18 +450,30 @@ def scenario_toml(case: Case) -> str:
         "",
         "[dumbbell.bottleneck]",
         f"rate_mbps = {1e-6 * case.rate_bps:g}",
-        f'queue = {{ kind = "drop_tail", packets = {case.buffer} }}',
+        f"queue = {_queue(case)}",
     ]
     if case.loss > 0.0:
         lines.append(f'loss = {{ kind = "bernoulli", ratio = {case.loss:g} }}')
     lines += ["", "[sender]", *_sender_lines(case), "", "[[flow]]", f"count = {case.flows}"]
     lines.append(f'controller = "{OURS.get(case.algorithm, case.algorithm)}"')
+    if case.algorithm == "cubic":
+        lines.append('params = { rules = "linux" }')  # both peers count whole packets
     if case.rules:
         lines.append(f'params = {{ variant = "{case.rules}" }}')
-    lines.append(f"start_spread_s = {case.spread_s:g}")
+    lines += [f"start_spread_s = {case.spread_s:g}", f"start_step_s = {case.step_s:g}"]
     if case.traffic == "onoff":
         lines.append('traffic = { kind = "on_off", mean_bytes = 10e6, mean_off_s = 0.5 }')
     return "\n".join(lines) + "\n"
+
+
+def _queue(case: Case) -> str:
+    if case.queue == "drop_tail":
+        return f'{{ kind = "drop_tail", packets = {case.buffer} }}'
+    low, high = red_thresholds(case.buffer)
+    return (
+        f'{{ kind = "red", min_packets = {low}, max_packets = {high}, max_ratio = 0.1, '
+        f"weight = 0.002, packets = {case.buffer} }}"
+    )
 
 
 def _sender_lines(case: Case) -> list[str]:
@@ -557,17 +590,17 @@ def compare(
 
     total = sum(_runs_of(case, runs) * len(kinds_of(case)) for case in chosen)
     found = []
-    with _progress(console) as progress:
-        bar = progress.add_task("", total=total)
+    with progress(console) as drawn:
+        bar = drawn.add_task("", total=total)
         for case in chosen:
             count = _runs_of(case, runs)
             quantities = {}
             for name in kinds_of(case):
-                progress.update(bar, description=f"{name}: {case.name}")
+                drawn.update(bar, description=f"{name}: {case.name}")
                 results = []
                 for seed in range(1, count + 1):
                     results.append(runners[name](replace(case, seed=seed)))
-                    progress.advance(bar)
+                    drawn.advance(bar)
                 quantities[name] = mean_quantities(results)
             found.append(Row(case, count, quantities))
     return found
@@ -589,88 +622,7 @@ def _peer_runner(simulators: Simulators, peer: Peer) -> Ours:
     return run
 
 
-def _progress(console: Console) -> Progress:
-    label = task_label()
-    columns = (label, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+def progress(console: Console) -> Progress:
+    """A bar that is gone when it is done."""
+    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True)
-
-
-# -------------------------------------------------------------------------------------- report
-
-
-def table(rows: Sequence[Row]) -> Table:
-    """One line per case and quantity, one column per simulator, and ours over each peer's."""
-    found = Table(title="The same scenarios in ns-2, ns-3 and here")
-    found.add_column("case")
-    found.add_column("quantity")
-    for name in ("ns-2", "ns-3", "ours", "ours/ns-2", "ours/ns-3"):
-        found.add_column(name, justify="right")
-    for row in rows:
-        for label, values in _lines(row):
-            found.add_row(*label, *values)
-        found.add_section()
-    return found
-
-
-def _lines(row: Row) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    names: dict[str, None] = {}
-    for quantities in row.quantities.values():
-        names |= dict.fromkeys(quantities)
-    title = row.case.name if row.runs == 1 else f"{row.case.name} ({row.runs} seeds)"
-    for position, name in enumerate(sorted(names, key=ROWS.index)):
-        values = [row.quantities.get(who, {}).get(name) for who in ("ns-2", "ns-3", "ours")]
-        own = values[2]
-        ratios = [own / peer if own is not None and peer else None for peer in values[:2]]
-        yield (title if position == 0 else "", name), [_text(value) for value in values + ratios]
-
-
-def _text(value: float | None) -> str:
-    """Four significant digits; a dash for what was not measured."""
-    if value is None or math.isnan(value):
-        return "-"
-    return f"{value:.4g}" if value == 0.0 or abs(value) >= 1e-3 else f"{value:.3e}"
-
-
-def write_json(rows: Sequence[Row], out: Path) -> None:
-    """Writes cases and their mean quantities; units are in the names."""
-    content = [
-        {"case": asdict(row.case), "runs": row.runs, "quantities": row.quantities} for row in rows
-    ]
-    files.write(out, json.dumps(content, indent=2) + "\n")
-
-
-def peers(
-    quick: Annotated[bool, typer.Option(help="Few cases, 60 simulated seconds.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Seeds of a random case.")] = 5,
-    out: Annotated[Path, typer.Option(help="Where the numbers go, as JSON.")] = Path(
-        "reports/peers.json"
-    ),
-) -> None:
-    """Run ns-2, ns-3 and this simulator on the same scenarios and print them side by side.
-
-    Examples:
-        ackademy peers --quick
-
-        ackademy peers --runs 10 --out peers.json
-    """
-    console = Console()
-    files.check_output(out)
-    try:
-        rows = compare(cases(quick=quick), PEERS, runs, ours, console)
-    except PeersError as error:
-        console.print(f"error: {error}", style="red", markup=False, highlight=False)
-        raise typer.Exit(1) from error
-    console.print(table(rows))
-    write_json(rows, out)
-    console.print(f"written to {out}", markup=False)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Runs `peers` from a list of command-line words, by default those of this process."""
-    app = typer.Typer(add_completion=False)
-    app.command()(peers)
-    app(args=list(argv) if argv is not None else sys.argv[1:])
-
-
-if __name__ == "__main__":
-    main()

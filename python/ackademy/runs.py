@@ -44,7 +44,7 @@ class Metrics:
     flows: pl.DataFrame
     """one row per flow: throughput_mbps, goodput_mbps, delay_ms, owd_ms, loss_ratio, m_e, ..."""
     links: pl.DataFrame
-    """one row per link: utilisation, loss_ratio, wait_ms, ..."""
+    """one row per link: utilisation, goodput_share, loss_ratio, wait_ms, ..."""
     jain_throughput: float
     """fairness of the flows' throughputs"""
     jain_delay: float
@@ -238,10 +238,14 @@ def measure(tables: Tables) -> Metrics:
         ),
         m_e=metrics.m_e(throughput, delay),
         timeouts=_column(flows, "timeouts"),
+        stall_max_ms=_column(flows, "stall_max_ms"),
     )
     per_link = links.select("link").with_columns(
         utilisation=metrics.utilisation(
             _column(links, "delivered_bytes"), _column(links, "capacity_bytes")
+        ),
+        goodput_share=metrics.goodput_share(
+            _column(links, "goodput_bytes"), _column(links, "capacity_bytes")
         ),
         loss_ratio=metrics.loss_ratio(
             _column(links, "queue_drops") + _column(links, "random_losses"),

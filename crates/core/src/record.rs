@@ -21,7 +21,7 @@ pub struct FlowRow {
     pub sent_bytes: u64,
     /// Packets sent again.
     pub retransmitted_packets: u64,
-    /// Data packets that did not survive the network.
+    /// Data packets that did not survive the network; copies that links made are not counted.
     pub dropped_packets: u64,
     /// Of these, dropped by queues.
     pub queue_drops: u64,
@@ -33,6 +33,9 @@ pub struct FlowRow {
     pub delivered_bytes: u64,
     /// Payload delivered in order.
     pub goodput_bytes: u64,
+    /// Longest time, with something to send or to be acknowledged, in which nothing was delivered in
+    /// order; NaN for a flow that was never active, and where it was not measured.
+    pub stall_max_ms: f64,
     /// Bytes acknowledged as carrying a congestion mark.
     pub ce_marked_bytes: u64,
     /// Bytes the sender declared lost, rightly or not.
@@ -89,6 +92,8 @@ pub struct LinkRow {
     pub delivered_packets: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
+    /// Payload that flows over this link delivered in order.
+    pub goodput_bytes: u64,
     /// Still in the queue, or in transmission, at the end of the run.
     pub queued_packets: u64,
     /// Mean wait before transmission; NaN if there was none.
@@ -258,6 +263,7 @@ fn flows(rows: &[FlowRow], names: Vec<String>) -> Table {
         ("received_packets", counts(|row| row.received_packets)),
         ("delivered_bytes", counts(|row| row.delivered_bytes)),
         ("goodput_bytes", counts(|row| row.goodput_bytes)),
+        ("stall_max_ms", numbers(|row| row.stall_max_ms)),
         ("ce_marked_bytes", counts(|row| row.ce_marked_bytes)),
         ("declared_lost_bytes", counts(|row| row.declared_lost_bytes)),
         ("rtt_samples", counts(|row| row.rtt_samples)),
@@ -304,6 +310,7 @@ fn links(rows: &[LinkRow], names: Vec<String>) -> Table {
         ("queued_packets", counts(|row| row.queued_packets)),
         ("delivered_packets", counts(|row| row.delivered_packets)),
         ("delivered_bytes", counts(|row| row.delivered_bytes)),
+        ("goodput_bytes", counts(|row| row.goodput_bytes)),
         ("wait_mean_ms", Column::Numbers(rows.iter().map(|row| row.wait_mean_ms).collect())),
         ("capacity_bytes", counts(|row| row.capacity_bytes)),
     ];

@@ -191,3 +191,53 @@ fn cubic_lies_between_ns2_and_ns3() {
     inside("cubic_rfc9438", 150, 1e-3, &[4.45, 3.63]);
     inside("cubic_rfc9438", 150, 1e-2, &[0.964, 0.711]);
 }
+
+/// ns-2.35 as above with `delack=1`: the SYN is acknowledged at once, every other packet by itself only
+/// after 100 ms.
+const NS2_DELAYED: [(u32, f64, u64, u64, u64); 3] =
+    [(5, 7.2967, 289_624, 19, 1), (50, 8.7180, 346_434, 121, 2), (150, 9.8650, 392_202, 155, 1)];
+
+#[test]
+fn with_delayed_acknowledgements_a_newreno_flow_is_ns2s() {
+    for (buffer, mbps, sent, drops, timeouts) in NS2_DELAYED {
+        let sender = "sender = { ack_every = 2, ack_delay_ms = 100 }";
+        let flow = &runs(&remy(buffer, sender), 1)[0].flows[0];
+        println!("L = {buffer}: {} Mb/s, {flow:?}", throughput_mbps(flow));
+        assert!(near(throughput_mbps(flow), mbps, 0.002), "L = {buffer}: {flow:?}");
+        assert!(flow.sent_packets.abs_diff(sent) <= sent / 1000, "L = {buffer}: {flow:?}");
+        assert!(flow.queue_drops.abs_diff(drops) <= 2, "L = {buffer}: {flow:?}");
+        assert_eq!(flow.timeouts, timeouts, "L = {buffer}: {flow:?}");
+    }
+}
+
+#[test]
+fn a_syn_is_acknowledged_at_once_where_other_packets_wait() {
+    let text = remy(50, "sender = { ack_every = 2, ack_delay_ms = 100 }").replace("400", "2");
+    let series = &runs(&format!("sample_interval_ms = 1\n{text}"), 1)[0].flow_series;
+    let first = series.rtt_ms.iter().position(|rtt| !rtt.is_nan()).expect("a sample");
+    // ns-2's first ACK comes at 0.1500768 s.
+    assert!((series.time_s[first] - 0.151).abs() < 1e-9, "at {} s", series.time_s[first]);
+}
+
+/// ns-2's NewReno over RED, mean of eight seeds: `ns dumbbell.tcl queue=RED buffer=150 red_min=MIN
+/// red_max=MAX duration=200 flows=FLOWS spread=1 seed=1..8`, that is with gentle_ 1 and wait_ 0. The
+/// sender is ns-2's to the packet, so what differs is the queue.
+#[test]
+fn red_drops_as_often_as_ns2s() {
+    for (flows, min, max, mbps, wait_ms, ratio) in
+        [(1, 10, 30, 7.181, 2.190, 1.74e-3), (4, 20, 60, 2.165, 9.803, 3.50e-3)]
+    {
+        let red = format!(
+            "kind = \"red\", min_packets = {min}, max_packets = {max}, max_ratio = 0.1, \
+             weight = 0.002, packets = 150"
+        );
+        let text = remy(150, &format!("count = {flows}\nstart_spread_s = 1\n"))
+            .replace("kind = \"drop_tail\", packets = 150", &red)
+            .replace("duration_s = 400", "duration_s = 200");
+        let (ours, wait, p) = summary(&runs(&text, 16));
+        println!("{flows} flows: {ours:.3} Mb/s, wait {wait:.3} ms, p {p:.3e}");
+        assert!(near(ours, mbps, 0.03), "{flows} flows: {ours} Mb/s, ns-2 {mbps}");
+        assert!(near(wait, wait_ms, 0.05), "{flows} flows: {wait} ms, ns-2 {wait_ms}");
+        assert!(near(p, ratio, 0.1), "{flows} flows: {p}, ns-2 {ratio}");
+    }
+}

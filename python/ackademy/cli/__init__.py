@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the JSON Schema of scenario files.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
-    "peers": ("ackademy.peers:peers", "Set the simulator beside ns-2 and ns-3."),
+    "peers": ("ackademy.peers_cli:peers", "Set the simulator beside ns-2 and ns-3."),
     "draw": ("ackademy.distributions:draw_command", "Draw scenarios from a distribution."),
     "train": ("ackademy.train.cli:app", "Train learned controllers."),
     "eval": (

@@ -23,7 +23,7 @@ impl Sim {
             };
             counts.buffered_bytes -= waited;
             counts.segments += arrival.delivered;
-            counts.delivered_bytes += size + waited;
+            counts.deliver(self.now, size + waited);
             let latest = flow.sender.latest_rtt();
             if latest > Span::ZERO {
                 counts.rtt_at_delivery_sum += u128::from(latest.0);
@@ -33,6 +33,7 @@ impl Sim {
             counts.buffered_bytes += size;
         }
         if arrival.ack_now {
+            ack.early = packet.early;
             self.forward(&mut ack, self.now);
         } else {
             self.set_wake(packet.flow);
@@ -48,7 +49,7 @@ impl Sim {
         if connection.app.may_finish() {
             self.finish_transfer(self.flows[ack.flow as usize].connection);
         }
-        self.pump(ack.flow);
+        self.pump(ack.flow, ack.early);
     }
 
     fn finish_transfer(&mut self, index: u32) {
@@ -78,8 +79,9 @@ impl Sim {
         }
     }
 
-    /// Sends what may be sent, and sets the flow's next wake-up.
-    fn pump(&mut self, index: u32) {
+    /// Sends what may be sent, and sets the flow's next wake-up. What an ACK lets out leaves as much
+    /// before this nanosecond as the ACK came.
+    fn pump(&mut self, index: u32, early: u16) {
         loop {
             let flow = &mut self.flows[index as usize];
             let connection = &mut self.connections[flow.connection as usize];
@@ -92,6 +94,7 @@ impl Sim {
                 kind: Kind::Data,
                 ect: flow.sender.ecn_capable(),
                 again: out.again,
+                early,
                 seq: out.seq,
                 transmission: flow.transmissions,
                 sent_at: self.now,
@@ -135,7 +138,7 @@ impl Sim {
             self.forward(&mut ack, now);
         }
         if due {
-            self.pump(index);
+            self.pump(index, 0);
         } else {
             self.set_wake(index);
         }
@@ -171,6 +174,7 @@ impl Sim {
         }
         let (first, count) = (connection.first_flow, connection.flow_count);
         let flows = &self.flows[first as usize..(first + count) as usize];
+        let was_active = connection.app.is_active();
         let unacknowledged = flows.iter().map(|flow| flow.sender.unacknowledged_payload()).sum();
         connection.app.on_time(self.now, unacknowledged);
         let next = connection.app.to_schedule();
@@ -178,6 +182,9 @@ impl Sim {
             self.schedule(next, Event::App(index));
         }
         for flow in first..first + count {
+            if !was_active {
+                self.flows[flow as usize].arrived.progress = self.now;
+            }
             if self.flows[flow as usize].datagrams.is_some() {
                 if self.flows[flow as usize].arrived.datagrams == 0 {
                     self.flows[flow as usize].wakes.push(self.now);
@@ -185,7 +192,7 @@ impl Sim {
                 }
             } else {
                 self.flows[flow as usize].sender.on_supply();
-                self.pump(flow);
+                self.pump(flow, 0);
             }
         }
         if self.connections[index as usize].app.may_finish() {

@@ -4,6 +4,7 @@
 //! keeps a busy-until time and the departures still to come, and needs no event of its own. Where it
 //! decides on departure (`CoDel`, FQ-CoDel), the link asks for an event per transmission.
 use super::delay::{Delay, Jitter};
+use super::exact::Exact;
 use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
 use super::packet::Packet;
 use super::queues::codel::{self, Codel};
@@ -84,6 +85,8 @@ pub struct LinkStats {
 struct Departure {
     at: Time,
     size: u32,
+    /// Of [`Exact`]; apart from `at` to keep this at 16 bytes.
+    early: u16,
     lost: bool,
 }
 
@@ -104,7 +107,7 @@ pub struct Link {
     loss: Option<Loss>,
     duplicate: Option<Duplicate>,
     reorder: Option<Reorder>,
-    busy_until: Time,
+    busy_until: Exact,
     /// Departures to come; a link of one rate without limit, loss or samples does not need them.
     departures: VecDeque<Departure>,
     records: bool,
@@ -148,7 +151,7 @@ impl Link {
                 high: Span::from_secs_f64(spec.high_ms / 1e3),
                 rng: rng("reorder"),
             }),
-            busy_until: Time(0),
+            busy_until: Exact::default(),
             departures: VecDeque::new(),
             records: !unlimited || !steady || plan.loss.is_some() || every > Span::ZERO,
             bytes: 0,
@@ -181,7 +184,7 @@ impl Link {
     /// Ends the counting at `end`: what has not left by then is not delivered. Returns how many
     /// packets that is.
     pub fn close(&mut self, end: Time) -> u64 {
-        self.expire(end);
+        self.expire(Exact::whole(end));
         self.count_waiting(end);
         if !self.records {
             let (packets, bytes) = self.unrecorded(end);
@@ -192,14 +195,14 @@ impl Link {
         self.held() + self.departures.iter().filter(|departure| !departure.lost).count() as u64
     }
 
-    /// Packets and bytes that have not left by `end`, where departures were not kept: the rate tells
+    /// Packets and bytes that have not left by `end`, where departures were not kept: the server tells
     /// what is left, and a mean packet how many.
     fn unrecorded(&self, end: Time) -> (u64, u64) {
         let LinkStats { delivered_packets, delivered_bytes, .. } = self.stats;
-        if self.busy_until <= end || delivered_packets == 0 {
+        if self.busy_until.at <= end || delivered_packets == 0 {
             return (0, 0);
         }
-        let bytes = self.capacity(end, self.busy_until).0.min(delivered_bytes);
+        let bytes = self.service.unsent(end).0.min(delivered_bytes);
         let packets = (u128::from(bytes) * u128::from(delivered_packets))
             .div_ceil(u128::from(delivered_bytes)) as u64;
         (packets, bytes)
@@ -208,7 +211,7 @@ impl Link {
     /// Packets and bytes in the system at `now`, the packet in transmission included except where a
     /// scheduler serves it.
     pub fn backlog(&mut self, now: Time) -> (u64, u64) {
-        self.expire(now);
+        self.expire(Exact::whole(now));
         match &self.discipline {
             Discipline::Scheduler(queue) => (queue.packets(), queue.bytes()),
             _ if self.records => (self.departures.len() as u64, self.bytes),
@@ -232,19 +235,19 @@ impl Link {
             self.sample_until(now);
         }
         self.stats.arrived_packets += 1;
+        let arrival = Exact { at: now, early: packet.early };
         let fate = match &mut self.discipline {
             Discipline::Unlimited => {
                 if self.records {
-                    self.expire(now);
+                    self.expire(arrival);
                 }
                 Fate::Keep
             }
-            &mut Discipline::DropTail(queue) => {
-                self.expire(now);
-                let fits = queue.fits(self.departures.len() as u64, self.bytes, packet.size);
-                if fits { Fate::Keep } else { Fate::Drop }
+            &mut Discipline::DropTail(mut queue) => {
+                let found = self.found_by(arrival);
+                queue.admit(now, packet, &found, &mut self.rng)
             }
-            Discipline::Admission(_) => self.admit(now, packet),
+            Discipline::Admission(_) => self.admit(arrival, packet),
             Discipline::Scheduler(_) => return self.hold(now, *packet, dropped),
         };
         match fate {
@@ -258,13 +261,14 @@ impl Link {
                 return Offer::Dropped;
             }
         }
-        let start = now.max(self.busy_until);
+        let start = arrival.max(self.busy_until);
         let departs = self.service.finish(start, packet.size);
         self.busy_until = departs;
-        if departs < Time::NEVER {
+        if departs.at < Time::NEVER {
             self.stats.transmitted_packets += 1;
-            self.stats.wait_sum += u128::from(start.since(now).0);
+            self.stats.wait_sum += u128::from(start.at.since(now).0);
         }
+        packet.early = departs.early;
         self.depart(departs, packet.size)
     }
 
@@ -283,11 +287,12 @@ impl Link {
 
     /// Books a departure and launches the packet.
     #[inline]
-    fn depart(&mut self, departs: Time, size: u32) -> Offer {
-        let offer = self.launch(departs);
+    fn depart(&mut self, departs: Exact, size: u32) -> Offer {
+        let offer = self.launch(departs.at);
         let lost = offer == Offer::Lost;
         if self.records {
-            self.departures.push_back(Departure { at: departs, size, lost });
+            let Exact { at, early } = departs;
+            self.departures.push_back(Departure { at, size, early, lost });
             self.bytes += u64::from(size);
         } else {
             self.stats.delivered_packets += 1;
@@ -296,16 +301,22 @@ impl Link {
         offer
     }
 
-    fn admit(&mut self, now: Time, packet: &Packet) -> Fate {
-        self.expire(now);
-        let backlog = Backlog {
+    fn admit(&mut self, arrival: Exact, packet: &Packet) -> Fate {
+        let found = self.found_by(arrival);
+        match &mut self.discipline {
+            Discipline::Admission(queue) => queue.admit(arrival.at, packet, &found, &mut self.rng),
+            _ => Fate::Keep,
+        }
+    }
+
+    /// What an arrival finds in the system.
+    #[inline]
+    fn found_by(&mut self, arrival: Exact) -> Backlog {
+        self.expire(arrival);
+        Backlog {
             packets: self.departures.len() as u64,
             bytes: self.bytes,
-            wait: self.busy_until.since(now),
-        };
-        match &mut self.discipline {
-            Discipline::Admission(queue) => queue.admit(now, packet, &backlog, &mut self.rng),
-            _ => Fate::Keep,
+            wait: self.busy_until.at.since(arrival.at),
         }
     }
 
@@ -317,7 +328,7 @@ impl Link {
             queue.enqueue(now, packet, &mut self.rng, dropped);
         }
         self.count_drops(&dropped[before..]);
-        Offer::Held { idle: now >= self.busy_until }
+        Offer::Held { idle: now >= self.busy_until.at }
     }
 
     /// The next transmission of a link with a scheduler, which is free at `now`: what becomes of
@@ -330,16 +341,16 @@ impl Link {
         if now >= self.next_sample {
             self.sample_until(now);
         }
-        if now < self.busy_until {
+        if now < self.busy_until.at {
             return None; // Another event of this instant has begun the next transmission.
         }
-        self.expire(now);
+        self.expire(Exact::whole(now));
         self.count_waiting(now);
         let Discipline::Scheduler(queue) = &mut self.discipline else { return None };
         let before = dropped.len();
         let packet = queue.dequeue(now, dropped);
         self.count_drops(&dropped[before..]);
-        let packet = packet?;
+        let mut packet = packet?;
         self.stats.transmitted_packets += 1;
         if packet.ce {
             match self.ce_held.checked_sub(1) {
@@ -347,9 +358,12 @@ impl Link {
                 None => self.stats.marked_packets += 1,
             }
         }
-        let departs = self.service.finish(now, packet.size);
+        let behind = now == self.busy_until.at;
+        let start = if behind { self.busy_until } else { Exact { at: now, early: packet.early } };
+        let departs = self.service.finish(start, packet.size);
         self.busy_until = departs;
-        Some((self.depart(departs, packet.size), packet, departs))
+        packet.early = departs.early;
+        Some((self.depart(departs, packet.size), packet, departs.at))
     }
 
     /// A packet is on the wire from `departs` on.
@@ -384,9 +398,9 @@ impl Link {
 
     /// What has left by `now` is no longer in the queue; what was not lost is delivered.
     #[inline]
-    fn expire(&mut self, now: Time) {
-        while let Some(&Departure { at, size, lost }) = self.departures.front()
-            && at <= now
+    fn expire(&mut self, now: Exact) {
+        while let Some(&Departure { at, early, size, lost }) = self.departures.front()
+            && (Exact { at, early }).is_over_at(now)
         {
             self.departures.pop_front();
             self.bytes -= u64::from(size);

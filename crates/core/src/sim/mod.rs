@@ -24,6 +24,7 @@ use traffic::App;
 mod build;
 pub mod delay;
 mod ends;
+pub mod exact;
 pub mod link;
 pub mod loss;
 mod outcome;
@@ -75,11 +76,36 @@ struct Arrived {
     rtt_at_delivery_count: u64,
     queue_drops: u64,
     random_losses: u64,
+    /// When something was last delivered in order, or the application began to send.
+    progress: Time,
+    /// Longest time without.
+    stall_max: Span,
     /// Sent by a source without a sender.
     datagrams: u64,
     datagram_bytes: u64,
     /// Copies that links made of its packets.
     copies: u64,
+    /// Of these, dropped by queues or lost on the wire.
+    copies_lost: u64,
+}
+
+impl Arrived {
+    /// Something was delivered in order, which ends a stall.
+    fn deliver(&mut self, now: Time, bytes: u64) {
+        self.delivered_bytes += bytes;
+        self.stall_max = self.stall_max.max(now.since(self.progress));
+        self.progress = now;
+    }
+
+    /// Books a drop by a queue; the loss of a copy is not a loss of what was sent.
+    fn drop_in_queue(&mut self, packet: &Packet) {
+        let is_data = u64::from(packet.kind != Kind::Ack);
+        if packet.copy {
+            self.copies_lost += is_data;
+        } else {
+            self.queue_drops += is_data;
+        }
+    }
 }
 
 /// A path's place in the list of all paths' links.
@@ -270,7 +296,7 @@ impl Sim {
                     let arrived = &mut self.flows[packet.flow as usize].arrived;
                     arrived.packets += 1;
                     if !packet.again {
-                        arrived.delivered_bytes += u64::from(packet.size);
+                        arrived.deliver(self.now, u64::from(packet.size));
                     }
                     arrived.owd_sum += u128::from(self.now.since(packet.sent_at).0);
                 }
@@ -329,9 +355,10 @@ impl Sim {
         let is_data = u64::from(packet.kind != Kind::Ack);
         match offer {
             Offer::Dropped => {
-                arrived.queue_drops += is_data;
+                arrived.drop_in_queue(packet);
                 log_drop(&mut self.drop_log, packet);
             }
+            Offer::Lost if packet.copy => arrived.copies_lost += is_data,
             Offer::Lost => arrived.random_losses += is_data,
             Offer::Held { .. } => {}
             Offer::Arrives { at, loose, twice } => {
@@ -345,6 +372,7 @@ impl Sim {
                     }
                     // A receiver knows segments again by their numbers, datagrams by this.
                     packet.again |= packet.kind == Kind::Datagram;
+                    packet.copy = true;
                 }
             }
         }
@@ -384,10 +412,8 @@ impl Sim {
 
     fn account_drops(&mut self) {
         for packet in self.dropped.drain(..) {
-            if packet.kind != Kind::Ack {
-                self.flows[packet.flow as usize].arrived.queue_drops += 1;
-                log_drop(&mut self.drop_log, &packet);
-            }
+            self.flows[packet.flow as usize].arrived.drop_in_queue(&packet);
+            log_drop(&mut self.drop_log, &packet);
         }
     }
 
@@ -425,6 +451,7 @@ impl Sim {
 fn log_drop(log: &mut Option<Vec<(u32, u32)>>, packet: &Packet) {
     if let Some(log) = log
         && packet.kind == Kind::Data
+        && !packet.copy
     {
         log.push((packet.flow, packet.transmission));
     }

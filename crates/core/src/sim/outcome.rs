@@ -1,7 +1,8 @@
 //! From counters to rows.
 use super::link::Link;
 use super::packet::Kind;
-use super::{Flow, Sim};
+use super::traffic::App;
+use super::{Arrived, Flow, Path, Sim};
 use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms, quantile_ms};
 use crate::units::{Span, Time};
 
@@ -17,7 +18,13 @@ impl Sim {
             links.push(link.finish(name, end));
             link_series.append(index as u32, self.sample_interval, &link.samples);
         }
-        let flows = self.flows.iter().map(|flow| self.flow_row(flow, end)).collect();
+        let flows: Vec<FlowRow> = self.flows.iter().map(|flow| self.flow_row(flow, end)).collect();
+        for (row, flow) in flows.iter().zip(&self.flows) {
+            let Path { start, hops } = flow.forward;
+            for &link in &self.paths[start as usize..(start + hops) as usize] {
+                links[link as usize].goodput_bytes += row.goodput_bytes;
+            }
+        }
         Outcome { flows, links, flow_series: self.flow_series, link_series, events: self.events }
     }
 
@@ -28,7 +35,8 @@ impl Sim {
         for (missing, flow) in missing.iter_mut().zip(&self.flows) {
             let arrived = &flow.arrived;
             let made = flow.sender.stats().sent_packets + arrived.datagrams + arrived.copies;
-            let ended = arrived.packets + arrived.queue_drops + arrived.random_losses;
+            let lost = arrived.queue_drops + arrived.random_losses + arrived.copies_lost;
+            let ended = arrived.packets + lost;
             *missing = made as i64 - ended as i64;
         }
         let pipes = self.links.iter().flat_map(|link| &link.pipe).map(|in_pipe| &in_pipe.packet);
@@ -62,6 +70,7 @@ impl Sim {
             received_packets: arrived.packets,
             delivered_bytes: arrived.delivered_bytes,
             goodput_bytes: arrived.delivered_bytes.saturating_sub(headers),
+            stall_max_ms: longest_stall_ms(app, arrived, end),
             ce_marked_bytes: sent.ce_marked_bytes,
             declared_lost_bytes: sent.declared_lost_bytes,
             rtt_samples: sent.rtt_samples,
@@ -84,6 +93,13 @@ impl Sim {
     }
 }
 
+/// The longest stall, one that lasts until `end` included.
+fn longest_stall_ms(app: &App, arrived: &Arrived, end: Time) -> f64 {
+    let last = if app.is_active() { end.since(arrived.progress) } else { Span::ZERO };
+    let was_active = app.active(end) > Span::ZERO;
+    if was_active { arrived.stall_max.max(last).as_millis_f64() } else { f64::NAN }
+}
+
 impl Link {
     /// Ends the counting at `end`, takes the samples due until then, and sums up.
     pub fn finish(&mut self, name: String, end: Time) -> LinkRow {
@@ -103,6 +119,7 @@ impl Link {
             marked_packets: stats.marked_packets,
             delivered_packets: stats.delivered_packets,
             delivered_bytes: stats.delivered_bytes,
+            goodput_bytes: 0,
             queued_packets,
             wait_mean_ms: mean_ms(stats.wait_sum, stats.transmitted_packets),
             capacity_bytes: self.capacity(Time(0), end + Span(1)).0,

@@ -33,6 +33,11 @@ pub struct Packet {
     pub ce: bool,
     /// A retransmission (data), a report of a duplicate (ACK, RFC 2883), or a copy (datagram).
     pub again: bool,
+    /// A copy that a link made: its fate is not that of what was sent.
+    pub copy: bool,
+    /// What rounding to whole nanoseconds added to its present time, in 2⁻¹⁶ ns
+    /// ([`Exact`](super::exact::Exact)).
+    pub early: u16,
     /// Segment number (data), or the next segment expected (ACK).
     pub seq: u64,
     /// Data: which of its flow's transmissions this is, from 0, retransmissions included.
@@ -40,8 +45,18 @@ pub struct Packet {
     /// When the data packet left the sender; an ACK echoes it.
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
-    /// blocks have length zero.
+    /// blocks have length zero. The first is [`Packet::duplicate`] if `again`.
     pub sack: [(u32, u32); SACK_BLOCKS],
     /// ACK: congestion-marked bytes received since the last ACK.
     pub ce_bytes: u32,
+}
+
+impl Packet {
+    /// The segment of which an acknowledgement reports a duplicate: its first block, whose offset may
+    /// be below zero (RFC 2883). None if it reports none, or not which.
+    pub fn duplicate(&self) -> Option<u64> {
+        let (offset, length) = self.sack[0];
+        let seq = self.seq.checked_add_signed(i64::from(offset as i32))?;
+        (self.again && length > 0).then_some(seq)
+    }
 }

@@ -2,13 +2,17 @@
 //!
 //! Rates are fluid and exact: what a rate carries in a time is counted in bits times nanoseconds per
 //! second, an integer, and what the rounding of an end to whole nanoseconds leaves over is credited
-//! to the next packet, so that a busy link neither drifts nor finishes early. A trace serves in
-//! mahimahi's way, 1504 bytes at a time (`mahimahi/src/frontend/link_queue.cc`).
+//! to the next packet, so that a busy link neither drifts nor finishes early. A packet takes the
+//! fraction of a nanosecond along ([`Exact`]), and an idle link starts it that much earlier, so that
+//! a chain of links has no rounding of its own either. A trace serves in mahimahi's way, 1504 bytes
+//! at a time, of which each packet takes 4 more than its own (`mahimahi/src/frontend/link_queue.cc`,
+//! behind a tunnel device).
 use std::fmt;
 use std::sync::Arc;
 
+use super::exact::{Exact, UNITS};
 use super::steps::{Redraws, Steps, StepsError};
-use super::trace::{OPPORTUNITY, Trace};
+use super::trace::{OPPORTUNITY, PACKET, Trace};
 use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -18,7 +22,7 @@ pub struct Service {
     server: Server,
     outages: Outages,
     /// End of the last transmission.
-    finished: Time,
+    finished: Exact,
 }
 
 /// Periods, sorted and disjoint, in which nothing is served.
@@ -49,6 +53,8 @@ struct Fluid {
     until: Time,
     /// Work done ahead of the packets, in bits times nanoseconds per second.
     credit: u64,
+    /// 2⁹⁶ over the rate: what turns credit into a fraction without a division.
+    inverse: u128,
     /// Time that packets of the last size take at `rate`, kept to spare a division per packet.
     last: Quotient,
 }
@@ -69,7 +75,7 @@ enum Source {
     Random(Redraws),
 }
 
-/// Serves at instants, [`OPPORTUNITY`] bytes each.
+/// Serves at instants, [`OPPORTUNITY`] bytes each, tunnel headers included.
 #[derive(Clone, Debug)]
 struct Discrete {
     trace: Arc<Trace>,
@@ -109,11 +115,16 @@ impl Service {
         Ok(if high.0 == 0 { Self::constant(high) } else { Self::fluid(Source::Random(draws)) })
     }
 
-    /// Serves at the delivery opportunities of a trace. Several small packets share one, a packet
-    /// larger than what is left of one continues in the next, and what nobody uses is lost.
+    /// Serves at the delivery opportunities of a trace. A full packet and its tunnel header fill one;
+    /// several small packets share one, a packet larger than what is left of one continues in the
+    /// next, and what nobody uses is lost.
     pub fn trace(trace: Arc<Trace>) -> Self {
         let start = Discrete { trace, base: 0, next: 0, now: Time(0), left: 0 };
-        Self { server: Server::Discrete(start), outages: Outages::default(), finished: Time(0) }
+        Self {
+            server: Server::Discrete(start),
+            outages: Outages::default(),
+            finished: Exact::default(),
+        }
     }
 
     /// The same service with nothing served during `outages`; what is being served pauses.
@@ -128,33 +139,38 @@ impl Service {
     /// When `size` bytes that may start at `start` have been sent. Starts must not decrease, nor
     /// lie before the last finish; one after it means that the link was idle. `Time::NEVER` if
     /// nothing is served from `start` on, or not before the clock ends.
-    pub fn finish(&mut self, start: Time, size: u32) -> Time {
-        debug_assert!(start >= self.finished, "{start} lies before {}", self.finished);
+    #[inline]
+    pub fn finish(&mut self, start: Exact, size: u32) -> Exact {
+        debug_assert!(start.at >= self.finished.at, "{start:?} is before {:?}", self.finished);
         debug_assert!((1..=MAX_SIZE).contains(&size), "a packet of {size} bytes");
         let end = match &mut self.server {
             Server::Fluid(fluid) => {
-                if start > self.finished {
-                    fluid.credit = 0;
+                if start != self.finished {
+                    fluid.begin(start);
                 }
-                match fluid.finish_at_rate(start, size) {
+                let at = match fluid.finish_at_rate(start.at, size) {
                     Some(end) => end,
-                    None => fluid.finish_across_rates(start, size, &self.outages),
-                }
+                    None => fluid.finish_across_rates(start.at, size, &self.outages),
+                };
+                Exact { at, early: fluid.early() }
             }
-            Server::Discrete(discrete) => discrete.finish(start, size, &self.outages),
+            Server::Discrete(discrete) => {
+                Exact::whole(discrete.finish(start.at, size, &self.outages))
+            }
         };
         self.finished = end;
         end
     }
 
     /// What the link can carry from `from` until just before `to`, rounded down. Exact: a random
-    /// rate's draws are those that [`Service::finish`] meets.
+    /// rate's draws are those that [`Service::finish`] meets. Of a trace, an opportunity counts as the
+    /// full packet that it can carry.
     pub fn capacity(&self, from: Time, to: Time) -> Bytes {
         let work = |from, to| match &self.server {
             Server::Fluid(fluid) => fluid.source.work(from, to),
             Server::Discrete(discrete) => {
                 let count = count_before(&discrete.trace, to) - count_before(&discrete.trace, from);
-                count * u128::from(OPPORTUNITY.0) * u128::from(NANO_BITS)
+                count * u128::from(PACKET.0) * u128::from(NANO_BITS)
             }
         };
         if from >= to {
@@ -165,11 +181,26 @@ impl Service {
         Bytes(bytes.min(u128::from(u64::MAX)) as u64)
     }
 
+    /// Bytes of what has been accepted that are not yet sent at `now`, rounded up.
+    pub fn unsent(&self, now: Time) -> Bytes {
+        let Server::Fluid(fluid) = &self.server else { return Bytes::ZERO };
+        if now >= self.finished.at {
+            return Bytes::ZERO;
+        }
+        let work = fluid.source.work(now, self.finished.at) - u128::from(fluid.credit);
+        Bytes(work.div_ceil(u128::from(NANO_BITS)).min(u128::from(u64::MAX)) as u64)
+    }
+
     fn fluid(source: Source) -> Self {
         let last = Quotient { size: 0, nanos: 0, remainder: 0 };
-        let mut fluid = Fluid { source, rate: Rate(0), until: Time(0), credit: 0, last };
+        let (rate, until) = (Rate(0), Time(0));
+        let mut fluid = Fluid { source, rate, until, credit: 0, inverse: 0, last };
         fluid.enter(Time(0), &Outages::default());
-        Self { server: Server::Fluid(fluid), outages: Outages::default(), finished: Time(0) }
+        Self {
+            server: Server::Fluid(fluid),
+            outages: Outages::default(),
+            finished: Exact::default(),
+        }
     }
 }
 
@@ -211,6 +242,23 @@ impl Outages {
 }
 
 impl Fluid {
+    /// An idle link starts again: what rounding added to `start` is work done ahead. A rate that
+    /// changed since starts at its own whole nanosecond.
+    #[inline]
+    fn begin(&mut self, start: Exact) {
+        self.credit = if start.early > 0 && start.at < self.until {
+            (u128::from(start.early) * u128::from(self.rate.0) / u128::from(UNITS)) as u64
+        } else {
+            0
+        };
+    }
+
+    /// How long before its end, in 2⁻¹⁶ ns, the last transmission was over.
+    #[inline]
+    fn early(&self) -> u16 {
+        if self.credit == 0 { 0 } else { ((u128::from(self.credit) * self.inverse) >> 80) as u16 }
+    }
+
     /// The end of a transmission within the current rate's time; nothing changes if there is none.
     #[inline]
     fn finish_at_rate(&mut self, start: Time, size: u32) -> Option<Time> {
@@ -283,6 +331,7 @@ impl Fluid {
             Some((from, _)) => (rate, until.min(from)),
             None => (rate, until),
         };
+        self.inverse = (1_u128 << 96).checked_div(u128::from(self.rate.0)).unwrap_or(0);
         self.last = Quotient::of(self.last.size, self.rate);
     }
 }
@@ -328,7 +377,7 @@ impl Discrete {
             self.left = 0;
             self.seek(start);
         }
-        let mut need = u64::from(size);
+        let mut need = on_tunnel(size);
         while need > self.left {
             need -= self.left;
             if !self.advance(outages) {
@@ -381,6 +430,13 @@ impl Discrete {
     }
 }
 
+/// Bytes that a packet takes of opportunities: larger ones travel in pieces with a header each, so
+/// that no size passes faster than [`PACKET`].
+fn on_tunnel(size: u32) -> u64 {
+    let size = u64::from(size);
+    size + (OPPORTUNITY.0 - PACKET.0) * size.div_ceil(PACKET.0)
+}
+
 /// Bits times nanoseconds per second of a rate that changes.
 fn work(at: impl Fn(Time) -> (Rate, Time), from: Time, to: Time) -> u128 {
     let mut time = from;
@@ -421,211 +477,5 @@ const NANO_BITS: u64 = 8 * 1_000_000_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Span = Span::from_millis(1000);
-
-    fn at(millis: u64) -> Time {
-        Time(millis * NANOS_PER_MILLI)
-    }
-
-    fn mbps(rate: u64) -> Rate {
-        Rate(rate * 1_000_000)
-    }
-
-    fn trace(text: &str) -> Service {
-        Service::trace(Arc::new(Trace::parse(text.as_bytes(), "test").unwrap()))
-    }
-
-    /// Ends of `count` packets that queue at `start`.
-    fn backlogged(service: &mut Service, start: Time, size: u32, count: usize) -> Vec<Time> {
-        let mut time = start;
-        (0..count)
-            .map(|_| {
-                time = service.finish(time, size);
-                time
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_busy_link_never_drifts_and_never_finishes_early() {
-        let mut service = Service::constant(Rate(7_000_003));
-        let ends = backlogged(&mut service, Time(0), 1500, 10_000);
-        for (index, end) in ends.iter().enumerate() {
-            let bytes = Bytes(1500 * (index as u64 + 1));
-            assert_eq!(end.0, Rate(7_000_003).time_for(bytes).0, "packet {index}");
-        }
-    }
-
-    #[test]
-    fn what_rounding_left_over_is_forgotten_when_the_link_idles() {
-        let rate = Rate(3_000_000_000);
-        let mut service = Service::constant(rate);
-        assert_eq!(service.finish(Time(0), 1), Time(3)); // 2.67 ns
-        assert_eq!(service.finish(Time(3), 1), Time(6)); // 5.33 ns
-        assert_eq!(service.finish(Time(6), 1), Time(8)); // 8 ns
-        assert_eq!(service.finish(Time(10), 1), Time(13));
-        assert_eq!(service.finish(Time(14), 1), Time(17));
-    }
-
-    #[test]
-    fn sizes_and_rates_of_every_magnitude_are_served_exactly() {
-        for rate in [1, 999, 10_000_000_000, u64::MAX - 1, u64::MAX] {
-            let mut service = Service::constant(Rate(rate));
-            let (mut time, mut sent) = (Time(0), 0);
-            for size in [1, 1500, 64, 1500, 1500, 9000, 1] {
-                sent += u64::from(size);
-                time = service.finish(time, size);
-                assert_eq!(time.0, Rate(rate).time_for(Bytes(sent)).0, "{rate} bit/s");
-            }
-        }
-    }
-
-    #[test]
-    fn a_rate_of_zero_never_finishes() {
-        let mut service = Service::constant(Rate(0));
-        assert_eq!(service.finish(at(5), 1), Time::NEVER);
-        let zeros = Steps::repeating(vec![(Time(0), Rate(0))], SECOND).unwrap();
-        assert_eq!(Service::schedule(zeros).finish(Time(0), 1500), Time::NEVER);
-        let none = Service::random(Rate(0), Rate(0), SECOND, Seed(1)).unwrap();
-        assert_eq!(none.capacity(Time(0), Time::NEVER), Bytes(0));
-    }
-
-    #[test]
-    fn a_packet_that_meets_a_new_rate_is_sent_at_both() {
-        let steps = Steps::new(vec![(at(0), mbps(8)), (at(1), mbps(4))]).unwrap();
-        let mut service = Service::schedule(steps);
-        // 1000 bytes in the first millisecond, the other 500 in one more.
-        assert_eq!(service.finish(Time(0), 1500), at(2));
-        assert_eq!(service.finish(at(2), 500), at(3));
-    }
-
-    #[test]
-    fn a_schedule_with_a_rate_of_zero_pauses_and_one_that_ends_in_it_never_finishes() {
-        let steps = vec![(at(0), mbps(8)), (at(1), Rate(0)), (at(9), mbps(8)), (at(11), Rate(0))];
-        let mut service = Service::schedule(Steps::new(steps).unwrap());
-        assert_eq!(service.finish(Time(0), 1000), at(1));
-        assert_eq!(service.finish(at(1), 1500), Time(10_500_000));
-        assert_eq!(service.finish(Time(10_500_000), 501), Time::NEVER);
-        assert_eq!(service.finish(Time::NEVER, 1), Time::NEVER);
-    }
-
-    #[test]
-    fn a_repeating_schedule_finishes_a_slow_packet_after_many_periods() {
-        let steps = vec![(Time(0), Rate(8)), (Time(2), Rate(0))];
-        let steps = Steps::repeating(steps, Span(4)).unwrap();
-        let mut service = Service::schedule(steps.clone());
-        // A byte per second of service, half the time.
-        assert_eq!(service.finish(Time(0), 1500), Time(3000 * SECOND.0 - 2));
-        let outage = Outages::new(vec![(Time(SECOND.0), Time(2 * SECOND.0))]).unwrap();
-        let mut service = Service::schedule(steps).with_outages(outage);
-        assert_eq!(service.finish(Time(0), 1500), Time(3001 * SECOND.0 - 2));
-    }
-
-    #[test]
-    fn an_outage_delays_what_is_being_sent_and_what_waits() {
-        let outages = Outages::new(vec![(at(7), at(9)), (at(1), at(3)), (at(2), at(4))]).unwrap();
-        let mut service = Service::constant(mbps(8)).with_outages(outages);
-        assert_eq!(service.finish(Time(500_000), 1000), Time(4_500_000));
-        assert_eq!(service.finish(Time(4_500_000), 2500), at(7));
-        assert_eq!(service.finish(at(8), 1000), at(10));
-        assert_eq!(service.capacity(at(0), at(10)), Bytes(5000));
-    }
-
-    #[test]
-    fn an_outage_without_end_stops_every_kind_of_service() {
-        let down = Outages::new(vec![(at(1), Time::NEVER)]).unwrap();
-        let steps = Steps::repeating(vec![(at(0), mbps(8))], SECOND).unwrap();
-        for service in [
-            Service::constant(mbps(8)),
-            Service::schedule(steps),
-            Service::random(mbps(8), mbps(8), SECOND, Seed(0)).unwrap(),
-            trace("0\n1\n"),
-        ] {
-            let mut service = service.with_outages(down.clone());
-            assert!(service.finish(Time(0), 1000) <= at(1));
-            assert_eq!(service.finish(at(1), 1500), Time::NEVER);
-        }
-    }
-
-    #[test]
-    fn an_outage_that_ends_before_it_begins_is_refused() {
-        let error = Outages::new(vec![(at(2), at(2))]).unwrap_err();
-        assert_eq!(error, OutageError { from: at(2), to: at(2) });
-    }
-
-    #[test]
-    fn an_outage_at_zero_holds_from_the_first_packet() {
-        let down = Outages::new(vec![(at(0), at(5))]).unwrap();
-        let mut service = Service::constant(mbps(8)).with_outages(down);
-        assert_eq!(service.finish(Time(0), 1000), at(6));
-    }
-
-    #[test]
-    fn random_rates_serve_what_their_draws_allow() {
-        let random =
-            || Service::random(mbps(5), mbps(15), Span::from_millis(100), Seed(9)).unwrap();
-        let mut service = random();
-        let ends = backlogged(&mut service, Time(0), 1500, 10_000);
-        let end = *ends.last().unwrap();
-        assert_eq!(random().capacity(Time(0), end), Bytes(15_000_000));
-        let mean = Rate::of(Bytes(15_000_000), Span(end.0)).as_mbps();
-        assert!((9.0..11.0).contains(&mean), "{mean} Mb/s");
-    }
-
-    #[test]
-    fn an_opportunity_carries_1504_bytes_shared_by_small_packets() {
-        let mut service = trace("1\n2\n3\n");
-        assert_eq!(service.finish(Time(0), 700), at(1));
-        assert_eq!(service.finish(at(1), 804), at(1));
-        assert_eq!(service.finish(at(1), 1), at(2));
-    }
-
-    #[test]
-    fn a_large_packet_spans_opportunities_and_repetitions() {
-        let mut service = trace("1\n1\n4\n");
-        assert_eq!(service.finish(Time(0), 3000), at(1));
-        assert_eq!(service.finish(at(1), 9 + 1504), at(5));
-        assert_eq!(service.finish(at(5), 1503 + 1504), at(5));
-        assert_eq!(service.finish(at(5), 1505), at(9));
-    }
-
-    #[test]
-    fn unused_opportunities_and_leftovers_are_lost() {
-        let mut service = trace("1\n2\n3\n10\n");
-        assert_eq!(service.finish(Time(1), 100), at(1));
-        assert_eq!(service.finish(Time(1_000_001), 1500), at(2));
-        assert_eq!(service.finish(at(4), 1500), at(10));
-        assert_eq!(service.finish(at(100) + Span(1), 1500), at(101));
-    }
-
-    #[test]
-    fn an_opportunity_serves_a_packet_that_arrives_at_its_very_instant() {
-        let mut service = trace("0\n5\n");
-        assert_eq!(service.finish(Time(0), 1504), at(0));
-        assert_eq!(service.finish(at(5), 1504), at(5)); // the last of the first round
-        assert_eq!(service.finish(at(5), 1504), at(5)); // the first of the second
-        assert_eq!(service.finish(at(5), 1504), at(10));
-    }
-
-    #[test]
-    fn a_trace_has_the_capacity_of_its_lines() {
-        let service = trace("0\n5\n5\n9\n");
-        assert_eq!(service.capacity(Time(0), at(9)), OPPORTUNITY * 3);
-        assert_eq!(service.capacity(Time(0), at(9) + Span(1)), OPPORTUNITY * 5);
-        assert_eq!(service.capacity(at(5), at(5) + Span(1)), OPPORTUNITY * 2);
-        assert_eq!(service.capacity(at(9), at(9 * 1001)), OPPORTUNITY * 4000);
-        assert_eq!(service.capacity(at(9), at(3)), Bytes(0));
-    }
-
-    #[test]
-    fn opportunities_within_an_outage_are_lost() {
-        let outages = Outages::new(vec![(at(2), at(13))]).unwrap();
-        let mut service = trace("1\n2\n10\n").with_outages(outages);
-        assert_eq!(service.finish(Time(0), 1504), at(1));
-        assert_eq!(service.finish(at(1), 1), at(20));
-        assert_eq!(service.capacity(Time(0), at(22)), OPPORTUNITY * 3);
-    }
-}
+#[path = "tests/service.rs"]
+mod tests;

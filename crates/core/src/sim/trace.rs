@@ -1,5 +1,5 @@
 //! Packet-delivery traces in mahimahi's text format (Netravali et al. 2015): one integer per line,
-//! the millisecond at which the link can deliver 1504 bytes; and a generator of cellular-like ones.
+//! the millisecond at which the link can deliver a packet of 1500 bytes; and a generator of cellular-like ones.
 use std::fmt;
 
 use crate::rng::{Rng, Seed};
@@ -21,7 +21,7 @@ pub struct Trace {
 pub struct Cellular {
     /// Length of the trace, after which it repeats; at most [`MAX_MILLIS`].
     pub duration: Span,
-    /// Mean rate over the whole trace, outages included.
+    /// Mean rate over the whole trace, outages included, in opportunities of [`OPPORTUNITY`] bytes.
     pub mean: Rate,
     /// Standard deviation that the rate gains in a second, relative to the mean.
     pub volatility: f64,
@@ -154,9 +154,9 @@ impl Trace {
         Span::from_millis(u64::from(self.period))
     }
 
-    /// The rate at which a link with this trace can carry data in the long run.
+    /// The rate at which a link with this trace can carry packets in the long run.
     pub fn mean_rate(&self) -> Rate {
-        Rate::of(OPPORTUNITY * self.millis.len() as u64, self.period())
+        Rate::of(PACKET * self.millis.len() as u64, self.period())
     }
 }
 
@@ -246,8 +246,12 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// What one delivery opportunity carries (mahimahi's `PACKET_SIZE`).
+/// What one delivery opportunity carries: a packet of [`PACKET`] bytes and the 4 bytes that a
+/// tunnel device puts before each (mahimahi's `PACKET_SIZE`).
 pub const OPPORTUNITY: Bytes = Bytes(1504);
+
+/// Largest packet that fits an opportunity.
+pub const PACKET: Bytes = Bytes(1500);
 
 /// Largest file of a trace, in bytes: [`MAX_LINES`] lines with room to spare.
 pub const MAX_BYTES: u64 = 1 << 30;

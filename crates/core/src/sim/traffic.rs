@@ -124,6 +124,11 @@ impl App {
         self.supply.unsent == 0 && self.active_since != Time::NEVER
     }
 
+    /// Whether it has something to send or to be acknowledged.
+    pub fn is_active(&self) -> bool {
+        self.active_since != Time::NEVER
+    }
+
     /// Nothing is under way and nothing will be handed over any more.
     pub fn is_over(&self) -> bool {
         self.next == Time::NEVER && self.supply.unsent == 0 && self.active_since == Time::NEVER

@@ -141,6 +141,7 @@ impl Client<'_> {
             rtt_p95_ms: f64::NAN,
             rtt_at_delivery_ms: f64::NAN,
             fct_mean_ms: f64::NAN,
+            stall_max_ms: f64::NAN,
             ..FlowRow::default()
         }
     }

@@ -22,7 +22,7 @@ use crate::link::lateness;
 use crate::namespace::Namespace;
 use crate::priority;
 use ackademy::controllers;
-use ackademy::record::{FlowRow, Outcome, mean_ms};
+use ackademy::record::{FlowRow, LinkRow, Outcome, mean_ms};
 use ackademy::rng::Seed;
 use ackademy::scenario::Network;
 use ackademy::sim;
@@ -337,8 +337,8 @@ fn report(
         served.as_ref().map(|served| &served.totals),
     ));
     let outcome = Outcome {
+        links: with_goodput(emulated.network.links, &plan, &sent.rows),
         flows: sent.rows,
-        links: emulated.network.links,
         flow_series: sent.series,
         link_series: emulated.network.link_series,
         events: 0,
@@ -375,6 +375,16 @@ fn report(
         valid: faults.is_empty(),
         why_invalid: faults.join("; "),
     }
+}
+
+/// What flows delivered, booked with the links on their way.
+fn with_goodput(mut links: Vec<LinkRow>, plan: &Plan, rows: &[FlowRow]) -> Vec<LinkRow> {
+    for (flow, row) in plan.flows.iter().zip(rows) {
+        for &link in &plan.pairs[flow.pair].route.forward {
+            links[link as usize].goodput_bytes += row.goodput_bytes;
+        }
+    }
+    links
 }
 
 /// What only the network knows of a flow.

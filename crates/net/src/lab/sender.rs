@@ -128,6 +128,7 @@ impl Sender {
             offered_writes: self.app.writes.offered,
             refused_writes: self.app.writes.refused,
             fct_mean_ms: f64::NAN,
+            stall_max_ms: f64::NAN,
             owd_mean_ms: f64::NAN,
             ..FlowRow::default()
         };

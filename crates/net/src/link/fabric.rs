@@ -45,6 +45,8 @@ pub struct FlowCounts {
     pub random_losses: u64,
     /// Copies that links made.
     pub copies: u64,
+    /// Of these, dropped or lost; the two counts above do not contain them.
+    pub copies_lost: u64,
     /// Packets that arrived, copies included.
     pub received_packets: u64,
     /// Their bytes.
@@ -370,11 +372,15 @@ impl Fabric {
     /// Ends a packet that will not arrive.
     fn lose(&mut self, index: u32, add: impl FnOnce(&mut FlowCounts)) {
         let slot = &self.slots[index as usize];
-        if slot.counted {
-            let flow = self.ways[slot.way as usize].flow;
-            self.losses[flow as usize].0.fetch_add(1, Ordering::Relaxed);
+        if slot.packet.copy {
+            self.count(index, |counts| counts.copies_lost += 1);
+        } else {
+            if slot.counted {
+                let flow = self.ways[slot.way as usize].flow;
+                self.losses[flow as usize].0.fetch_add(1, Ordering::Relaxed);
+            }
+            self.count(index, add);
         }
-        self.count(index, add);
         self.release(index);
     }
 
@@ -412,7 +418,7 @@ impl Fabric {
 
     fn copy(&mut self, index: u32) -> u32 {
         let slot = &mut self.slots[index as usize];
-        let (packet, way, counted) = (slot.packet, slot.way, slot.counted);
+        let (packet, way, counted) = (Packet { copy: true, ..slot.packet }, slot.way, slot.counted);
         let bytes = std::mem::take(&mut slot.bytes);
         let copy = self.store(&bytes, packet, way, counted);
         self.slots[index as usize].bytes = bytes;

@@ -28,6 +28,7 @@ impl Default for DropTail {
 }
 
 impl Admission for DropTail {
+    #[inline]
     fn admit(&mut self, _now: Time, packet: &Packet, backlog: &Backlog, _rng: &mut Rng) -> Fate {
         let fits = self.fits(backlog.packets, backlog.bytes, packet.size);
         if fits { Fate::Keep } else { Fate::Drop }

@@ -25,6 +25,13 @@ pub struct Backlog {
     pub wait: Span,
 }
 
+impl Backlog {
+    /// Packets behind the one in transmission.
+    pub fn waiting(&self) -> u64 {
+        self.packets.saturating_sub(1)
+    }
+}
+
 /// The fate of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {

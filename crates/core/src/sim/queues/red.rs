@@ -1,5 +1,7 @@
 //! RED (Floyd and Jacobson 1993) with the gentle slope above the upper threshold (Floyd 2000) and
-//! ECN marking (RFC 3168).
+//! ECN marking (RFC 3168). The queue that it averages is what waits; the packet in transmission is
+//! not in it, and with one packet waiting or none nothing is dropped early (ns-2.35 `red.cc`, `enque`;
+//! ns-3.37 `RedQueueDisc::DoEnqueue`).
 use super::drop_tail::DropTail;
 use super::{Admission, Backlog, Fate};
 use crate::rng::Rng;
@@ -51,7 +53,7 @@ impl Red {
     fn observe(&mut self, now: Time, backlog: &Backlog) {
         let weight = self.config.weight;
         if backlog.packets > 0 {
-            self.average += weight * (backlog.packets as f64 - self.average);
+            self.average += weight * (backlog.waiting() as f64 - self.average);
         } else if self.average > NEGLIGIBLE {
             let missed = now.since(self.ready).0 / self.config.packet_time.0.max(1);
             self.average *= libm::pow(1.0 - weight, missed as f64 + 1.0);
@@ -73,8 +75,8 @@ impl Red {
 
     /// Whether this arrival is the one to drop or mark: drops are spread evenly, not in the bursts
     /// that independent draws would make (Floyd and Jacobson 1993, section 7).
-    fn strikes(&mut self, rng: &mut Rng) -> bool {
-        if self.average < self.config.min_packets as f64 {
+    fn strikes(&mut self, backlog: &Backlog, rng: &mut Rng) -> bool {
+        if self.average < self.config.min_packets as f64 || backlog.waiting() <= 1 {
             self.count = 0;
             return false;
         }
@@ -109,7 +111,7 @@ impl Admission for Red {
             return Fate::Drop;
         }
         let below_max = self.average < self.config.max_packets as f64;
-        let fate = match self.strikes(rng) {
+        let fate = match self.strikes(backlog, rng) {
             true if self.config.ecn && packet.ect && below_max => Fate::Mark,
             true => return Fate::Drop,
             false => Fate::Keep,
@@ -130,11 +132,12 @@ mod tests {
         Backlog { packets, bytes: packets * 1500, wait: Span::from_micros(1200 * packets) }
     }
 
-    /// Fates of `count` ECN-capable arrivals that all find `packets` packets.
+    /// Fates of `count` ECN-capable arrivals that all find `packets` packets waiting.
     fn fates(red: &mut Red, packets: u64, count: usize) -> Vec<Fate> {
         let packet = Packet { size: 1500, ect: true, ..Packet::default() };
         let mut rng = Rng::new(5);
-        (0..count).map(|_| red.admit(Time(0), &packet, &backlog(packets), &mut rng)).collect()
+        let found = backlog(packets + 1);
+        (0..count).map(|_| red.admit(Time(0), &packet, &found, &mut rng)).collect()
     }
 
     fn struck(fates: &[Fate]) -> usize {
@@ -183,7 +186,7 @@ mod tests {
         let packet = Packet { size: 1500, ..Packet::default() };
         let (mut red, mut rng) = (instant(true), Rng::new(2));
         let marked =
-            (0..1000).any(|_| red.admit(Time(0), &packet, &backlog(12), &mut rng) == Fate::Mark);
+            (0..1000).any(|_| red.admit(Time(0), &packet, &backlog(13), &mut rng) == Fate::Mark);
         assert!(!marked);
     }
 
@@ -201,6 +204,24 @@ mod tests {
         red.ready = Time(0);
         red.observe(Time(0) + Span::from_micros(1200 * 999), &Backlog::default());
         assert!((red.average - 10.0 * libm::pow(0.998, 1000.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_packet_in_transmission_is_not_in_the_average() {
+        let mut red = instant(false);
+        red.observe(Time(0), &backlog(10));
+        assert!((red.average - 9.0).abs() < 1e-12, "{}", red.average);
+        red.observe(Time(0), &backlog(1));
+        assert!(red.average.abs() < 1e-12, "{}", red.average);
+    }
+
+    #[test]
+    fn with_fewer_than_two_packets_waiting_nothing_is_dropped_early() {
+        let mut red = Red::new(Config { weight: 1e-9, ..Config::default() });
+        red.average = 40.0; // above twice the upper threshold, where every arrival is dropped
+        assert_eq!(struck(&fates(&mut red, 0, 1000)), 0);
+        assert_eq!(struck(&fates(&mut red, 1, 1000)), 0);
+        assert_eq!(struck(&fates(&mut red, 2, 1000)), 1000);
     }
 
     #[test]
