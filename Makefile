@@ -47,7 +47,7 @@ build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS
 	@echo "build 2/2: done; source .venv/bin/activate, then ackademy --help"
 
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
-	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
+	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS) --assumptions
 
 test: test-rust test-python ## all tests
 

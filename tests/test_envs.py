@@ -392,3 +392,16 @@ def test_a_choice_that_does_not_exist_is_refused() -> None:
     env.reset(seed=1)
     with pytest.raises(ValueError, match=r"actions\[1, 0\] = 5: allowed is a whole number in"):
         env.step(np.array([0, 5]))
+
+
+def test_the_default_episode_is_the_same_for_every_seed_as_the_docs_say() -> None:
+    env = gymnasium.make("ackademy/Flow-v0", pilot="drinc")
+    episodes = []
+    for seed in (1, 2**40):
+        seen = [env.reset(seed=seed)[0]]
+        seen += [env.step(2)[0] for _ in range(50)]
+        episodes.append(np.stack(seen))
+    assert np.array_equal(episodes[0], episodes[1])
+    docs = Path(__file__).parents[1] / "docs" / "envs.md"
+    assert "every seed\ngives the same episode" in docs.read_text()
+    assert "the same for every seed" in " ".join((Flow.__doc__ or "").split())

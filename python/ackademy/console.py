@@ -15,6 +15,9 @@ import rich.progress
 class Console(rich.console.Console):
     """Rich's, that parses no markup and no emoji."""
 
+    shows_assumptions = False
+    """whether assumptions are printed whole, and not as one line"""
+
     def __init__(
         self, *, stderr: bool = False, width: int | None = None, file: IO[str] | None = None
     ) -> None:

@@ -6,10 +6,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from ackademy import _core
 from ackademy.comparison import COLUMNS, Standing
+from ackademy.completion_times import QUANTILES, completion_times
+from ackademy.metrics import FloatArray
 from ackademy.runs import Run
 
 
@@ -25,6 +28,7 @@ def run_json(run: Run) -> str:
             "code": run.code_hash,
             "jain_throughput": _number(measured.jain_throughput),
             "jain_delay": _number(measured.jain_delay),
+            "completion": _completion(run),
             "flows": _rows(measured.flows),
             "links": _rows(measured.links),
         }
@@ -95,6 +99,24 @@ def comparison_json(standings: Sequence[Standing]) -> str:
 def comparison_csv(standings: Sequence[Standing]) -> str:
     """The estimates of a comparison, one row per scenario, scheme and metric."""
     return estimates(standings).write_csv()
+
+
+def _completion(run: Run) -> list[dict[str, object]]:
+    """Quantiles of completion times, all and by size; empty for few transfers."""
+    times = completion_times(run, run.scenario.duration_s)
+    return [
+        {
+            "transfers": name,
+            "count": int(own.fct_ms.size),
+            "fct_ms": _quantiles(own.fct_ms),
+            "slowdown": _quantiles(own.slowdown),
+        }
+        for name, own in (times.groups() if times is not None else [])
+    ]
+
+
+def _quantiles(values: FloatArray) -> dict[str, float]:
+    return {f"p{100 * part:g}": float(np.quantile(values, part)) for part in QUANTILES}
 
 
 def _rows(frame: pl.DataFrame) -> list[dict[str, object]]:

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import math
 import textwrap
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
-from rich.console import Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+import rich.console
+from rich.console import Group, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 from ackademy import experiments
 from ackademy.claims import Checked, claims_in_words
 from ackademy.comparison import COLUMNS, Standing
+from ackademy.completion_times import QUANTILES, CompletionTimes, completion_times
 from ackademy.console import Console, task_label
 from ackademy.kernel import KernelRun
 from ackademy.measures import metric_of
+from ackademy.metrics import FloatArray
 from ackademy.papers import Assumption, Row
 from ackademy.report.kernel_notes import notes
 from ackademy.report.numbers import NONE, counted, percent, significant, with_interval, without_runs
@@ -31,6 +44,7 @@ from ackademy.runs import Run
 if TYPE_CHECKING:
     from ackademy.kinds import Findings, Study
 
+BLOCKS = " ▁▂▃▄▅▆▇█"
 FLOWS_MAX = 40
 """rows of a run's table of flows"""
 FITTED_WIDTH = 18
@@ -72,17 +86,33 @@ def progress_bar(console: Console, label: str) -> Iterator[experiments.Progress]
 
 @contextmanager
 def waiting(console: Console, real_s: float) -> Iterator[None]:
-    """While a run takes real time: a sign of life in a terminal."""
-    if real_s and console.is_terminal:
-        with console.status(f"on the kernel, about {real_s:.0f} s"):
-            yield
-    else:
+    """While a run takes real time: a bar with the time left in a terminal."""
+    if not real_s or not console.is_terminal:
         yield
+        return
+    columns = (task_label(), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(f"on the kernel, {real_s:.0f} s", total=real_s)
+        over = threading.Event()
+        ticking = threading.Thread(target=_tick, args=(bar, task, over), daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            over.set()
+            ticking.join()
+
+
+def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:
+    """Move a bar with the clock until an event is set."""
+    began = time.monotonic()
+    while not over.wait(0.2):
+        bar.update(task, completed=time.monotonic() - began)
 
 
 def reproduction(result: Reproduction, console: Console) -> Group:
     """Published, ours with its interval, difference; then claims and assumptions."""
-    parts: list[Table | Text] = [*_published_tables(result, console)]
+    parts: list[RenderableType] = [*_published_tables(result, console)]
     for measured in result.rows:
         if measured.row.missing:
             name, why = " ".join(measured.row.name), measured.row.missing
@@ -134,12 +164,40 @@ def run_tables(result: Run, console: Console) -> Group:
         "queue\ndrops": [str(value) for value in busy["queue_drops"]],
         "marked": [str(value) for value in busy["marked_packets"]],
     }
+    times = completion_times(result, result.scenario.duration_s)
+    shown = fitting(title, names, numbers, console)
+    if times is not None:
+        finished = f"{times.fct_ms.size} of {measured.flows.height} flows finished a transfer"
+        shown = transfers_tables(f"{title}: {finished}", times, console)
+        more = "Every flow is in --csv, --json and --parquet. "
     return Group(
-        *fitting(title, names, numbers, console),
+        *shown,
+        Text(f"CDF {cumulative(times.fct_ms)}") if times is not None else Text(),
         Text(more + jain, style="dim"),
         *fitting("links", {"link": links["link"].to_list()}, of_links, console),
         kernel_notes([result.kernel] if result.kernel else []),
     )
+
+
+def transfers_tables(title: str, times: CompletionTimes, console: Console) -> list[Table]:
+    """Quantiles of completion times and slowdowns, by size of the transfers."""
+    groups = times.groups()
+    names = {"transfers": [f"{name} ({own.fct_ms.size})" for name, own in groups]}
+    numbers: dict[str, list[str]] = {}
+    for label, key in (("FCT, ms", "fct_ms"), ("slowdown", "slowdown")):
+        for part in QUANTILES:
+            values = [float(np.quantile(getattr(own, key), part)) for _, own in groups]
+            numbers[f"{label}\np{100 * part:g}"] = [significant(value, 3) for value in values]
+    return fitting(title, names, numbers, console)
+
+
+def cumulative(values: FloatArray, width: int = 40) -> str:
+    """The cumulative distribution of positive values over their logarithm, as a line of blocks."""
+    low, high = float(values.min()), float(values.max())
+    ends = np.geomspace(low, high, width)
+    parts = np.searchsorted(np.sort(values), ends, side="right") / values.size
+    blocks = "".join(BLOCKS[round(float(part) * (len(BLOCKS) - 1))] for part in parts)
+    return f"{significant(low, 3)} ms {blocks} {significant(high, 3)} ms, logarithmic"
 
 
 def kernel_notes(runs: Sequence[KernelRun]) -> Group:
@@ -288,13 +346,34 @@ def claims_table(claims: Sequence[Checked]) -> Table:
     return table
 
 
-def assumptions_table(assumptions: Sequence[Assumption]) -> Table:
-    """What the numbers depend on, and who says so."""
-    table = headed_table("assumptions", ["origin"], [])
-    table.add_column("what")
-    for assumption in assumptions:
-        table.add_row(assumption.origin, assumption.text)
-    return table
+def assumptions_table(assumptions: Sequence[Assumption]) -> Assumptions:
+    """What the numbers depend on: a line, or all of it where the console shows assumptions."""
+    return Assumptions(tuple(assumptions))
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """Assumptions of an experiment, folded to one line unless `--assumptions` is given."""
+
+    entries: tuple[Assumption, ...]
+
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> rich.console.RenderResult:
+        """A table if the console shows assumptions, else how many there are of each origin."""
+        if not self.entries:
+            return
+        if not getattr(console, "shows_assumptions", False):
+            counts = Counter(entry.origin for entry in self.entries)
+            origins = ", ".join(f"{count} {origin}" for origin, count in counts.items())
+            text = f"{len(self.entries)} assumptions ({origins}): --assumptions prints them"
+            yield Text(text, style="dim")
+            return
+        table = headed_table("assumptions", ["origin"], [])
+        table.add_column("what")
+        for assumption in self.entries:
+            table.add_row(assumption.origin, assumption.text)
+        yield table
 
 
 def _lines(console: Console, label: str) -> experiments.Progress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +17,7 @@ from ackademy.terminal import assumptions_table, claims_table, fitting, headed_t
 def tables(findings: BetaFindings, console: Console) -> Group:
     """A table or more per rate, then what is claimed and what is assumed."""
     study = findings.study
-    parts: list[Table | Text] = [Text(study.about, style="dim")]
+    parts: list[RenderableType] = [Text(study.about, style="dim")]
     for rate in study.rates_mbps:
         parts += _rate_tables(findings, rate, console)
     runs = max((len(outcome.trainings) for outcome in findings.outcomes), default=0)

@@ -440,7 +440,7 @@ fn the_same_seed_gives_the_same_outcome() {
 #[test]
 fn the_draws_reach_everything_there_is() {
     let outcomes: Vec<Outcome> =
-        (0..600).map(|seed| run(&Draw(Rng::new(seed)).scenario(), seed)).collect();
+        (0..800).map(|seed| run(&Draw(Rng::new(seed)).scenario(), seed)).collect();
     let links = || outcomes.iter().flat_map(|outcome| &outcome.links);
     let flows = || outcomes.iter().flat_map(|outcome| &outcome.flows);
     assert!(links().map(|link| link.queue_drops).sum::<u64>() > 10_000);

@@ -47,6 +47,9 @@ def reproduce_command(
     address: Address = None,
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
+    assumptions: Annotated[
+        bool, typer.Option("--assumptions", help="Print every assumption, not only their number.")
+    ] = False,
 ) -> None:
     """Run a table or figure of a paper, or all of them, and print it beside the published numbers.
 
@@ -57,7 +60,7 @@ def reproduce_command(
 
         ackademy reproduce kong2018/table5
 
-        ackademy reproduce kong2018/table5 --runs 10 --jobs 2
+        ackademy reproduce kong2018/table5 --runs 10 --jobs 2 --assumptions
 
         ackademy reproduce xiao2019/fig3 --runs 10
 
@@ -69,6 +72,7 @@ def reproduce_command(
     from ackademy.report import index as index_report
 
     console = Console()
+    console.shows_assumptions = assumptions
     check_output_folder(out)
     check_output_folder(reports)
     studies = kinds.load_all(name)

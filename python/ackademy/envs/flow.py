@@ -68,7 +68,8 @@ class Flow(gym.Env[Observation, Action]):
     | `credit` | number of the decision that the reward is for, -1 without one |
 
     Args:
-        scenario: a scenario or a distribution of them: a file, its text, or parsed.
+        scenario: a scenario or a distribution of them: a file, its text, or parsed. The default,
+            one flow alone on a link, has nothing random: its episode is the same for every seed.
         pilot: a name of `pilots.PILOTS`, a TOML file, or its text.
         reward: a name of `rewards.REWARDS`, `file.py:function`, or a function.
         learner: pattern for the `[[flow]]` entry that learns; not needed where there is only one,

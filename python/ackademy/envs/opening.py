@@ -33,7 +33,7 @@ queue = { kind = "drop_tail", bdp = 1 }
 [[flow]]
 name = "learner"
 """
-"""the scenario of an environment that was given none"""
+"""the scenario of an environment that was given none; nothing in it is random"""
 
 
 def read_source(scenario: str | Path | Source) -> Source:
@@ -92,7 +92,7 @@ def pack_source(path: Path) -> tuple[str, str, dict[str, bytes]]:
 def _is_distribution(text: str) -> bool:
     try:
         return "scenario" in tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return False  # the scenario's parser says what is wrong, and where
 
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ackademy import experiments
 from ackademy.comparison import COLUMNS, Standing
+from ackademy.completion_times import QUANTILES, CompletionTimes, completion_times
 from ackademy.kernel import KernelRun
+from ackademy.metrics import FloatArray
 from ackademy.report.kernel_notes import notes
 from ackademy.report.markup import Markup, element, join, math_label
 from ackademy.report.numbers import counted, significant, with_interval, without_runs
 from ackademy.report.page import Head, Section, document, tabs
 from ackademy.report.plane import Cloud, legend, plane
+from ackademy.report.plot import Axis, Frame, thin
 from ackademy.report.series import Strip, strips
 from ackademy.runs import Run
 
+N_BUCKETS = 300
+"""of the points of a distribution"""
 ROWS_MAX = 200
 """flows in the table of one run"""
 
@@ -90,7 +97,9 @@ def run_page(run: Run, command: str) -> str:
     )
     hidden = flows.height - ROWS_MAX
     more = f"The first {ROWS_MAX}; {hidden} more are in the tables (--parquet)."
+    times = completion_times(run, run.scenario.duration_s)
     sections = [
+        *([_completion(times)] if times is not None else []),
         Section("time", "Over time", "", strips([strip])),
         Section(
             "flows",
@@ -103,6 +112,39 @@ def run_page(run: Run, command: str) -> str:
         Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]
     return document(head, sections)
+
+
+def _completion(times: CompletionTimes) -> Section:
+    """Completion times and slowdowns: two cumulative distributions and their quantiles."""
+    charts = [
+        _cumulative(times.fct_ms, "completion time, ms"),
+        _cumulative(times.slowdown, "slowdown"),
+    ]
+    parts = [f"p{100 * part:g}" for part in QUANTILES]
+    columns = ["transfers", "count", *(f"{own} ms" for own in parts),
+               *(f"slowdown {own}" for own in parts)]  # fmt: skip
+    rows = [
+        (name, float(own.fct_ms.size), *np.quantile(own.fct_ms, QUANTILES).tolist(),
+         *np.quantile(own.slowdown, QUANTILES).tolist())
+        for name, own in times.groups()
+    ]  # fmt: skip
+    lead = (
+        "From the start of a transfer to the ACK of its last byte, for which a receiver may wait "
+        "(delayed ACKs). The slowdown is that time over what the transfer "
+        "would take alone on the empty path: one round trip, and what follows the first packet at "
+        "the mean rate of the narrowest link. A flow with several transfers counts with their mean."
+    )
+    body = join((element("div", join(charts), class_="panels"), _frame(columns, rows)))
+    return Section("completion", "Flow completion times", lead, body)
+
+
+def _cumulative(values: FloatArray, label: str) -> Markup:
+    x = np.sort(values)
+    y = np.arange(1, x.size + 1) / x.size
+    across = Axis(float(x[0]), float(max(x[-1], 1.001 * x[0])), label, is_log=True)
+    frame = Frame(across, Axis(0.0, 1.0, "part of the transfers", n_ticks=5))
+    line = element("path", class_="line l0", d=frame.line(*thin(x, y, N_BUCKETS)))
+    return element("article", frame.draw([line], label=f"Distribution of {label}"), class_="s0")
 
 
 def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:

@@ -5,6 +5,8 @@
 //!
 //! - `Ack::now`: the record's, after the acknowledgements of its batch;
 //! - `Ack::rtt`, `Ack::rtt_max`: of the last packet that each acknowledgement covers;
+//! - `Ack::srtt`: of these samples, as in the simulator; the kernel's own is of the first packet that
+//!   each acknowledgement covers, and so longer by what a delayed one waits for the second;
 //! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
 //! - `Ack::delivery_rate`: the newest valid sample of the batch, else the last one before it;
 //! - `Loss::sent_at`: the newest delivered packet's, since the kernel keeps no list of what it lost;
@@ -14,6 +16,7 @@
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
 use ackademy::ack_gate::AckGate;
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId};
+use ackademy::rtt::{RtoLimits, RttEstimator};
 use ackademy::units::{Bytes, Rate, Span, Time};
 
 /// Largest window that a sender obeys, as the simulator's, in bytes.
@@ -22,6 +25,11 @@ const CWND_MAX: Bytes = Bytes(1 << 40);
 const BURST: u64 = 3;
 /// Counter of controllers that give themselves up where they have no answer.
 const FALLBACKS: &str = "fallbacks";
+/// Of an estimator whose time-out nobody asks for.
+const NO_TIMEOUT: RtoLimits =
+    RtoLimits { min: Span::ZERO, max: Span::MAX, initial: Span::MAX, tick: Span::ZERO };
+/// After so many equal samples the smoothed round trip is that sample, to 0.02 %.
+const SAMPLES_MAX: u32 = 64;
 /// A flow is its governor's only subflow.
 const SUBFLOW: SubflowId = SubflowId(0);
 
@@ -67,6 +75,7 @@ pub struct Adapter {
     delivered: Bytes,
     delivery_rate: Rate,
     sent_at: Time,
+    rtt: RttEstimator,
     growing: bool,
     fell_back: bool,
     /// Time does not run back, though a timer may overtake a record.
@@ -103,6 +112,7 @@ impl Adapter {
             delivered: Bytes::ZERO,
             delivery_rate: Rate(0),
             sent_at: info.start,
+            rtt: RttEstimator::new(NO_TIMEOUT),
             growing: false,
             fell_back: false,
             now: info.start,
@@ -124,6 +134,7 @@ impl Adapter {
         let lost = counts.lost.wrapping_sub(self.seen.lost);
         self.seen = counts;
         self.take_rate(record);
+        self.take_rtt(record, delivered);
         let before = self.governor.control(SUBFLOW).cwnd;
         // Duplicate acknowledgements come before a gap is known, and the end of a recovery after
         // what was delivered in it.
@@ -164,6 +175,22 @@ impl Adapter {
         }
     }
 
+    /// A record stands for an acknowledgement of each two packets: the newest sample counts for all.
+    fn take_rtt(&mut self, record: &Record, delivered: u32) {
+        if record.rtt_us > 0 {
+            let sample = Span::from_micros(u64::from(record.rtt_us));
+            (0..(delivered / 2).clamp(1, SAMPLES_MAX)).for_each(|_| self.rtt.sample(sample, false));
+        }
+    }
+
+    /// The kernel's own value before the first sample.
+    fn srtt(&self, record: &Record) -> Span {
+        match self.rtt.srtt() {
+            Span::ZERO => Span::from_micros(u64::from(record.srtt_us)),
+            srtt => srtt,
+        }
+    }
+
     fn tell_ack(&mut self, record: &Record, packets: u32, recovering: u64) {
         let micros = |us: u32| Span::from_micros(u64::from(us));
         let acked = Bytes(u64::from(packets) * self.packet);
@@ -173,7 +200,7 @@ impl Adapter {
             now: self.now,
             sent_at: self.sent_at,
             rtt: micros(record.rtt_us),
-            srtt: micros(record.srtt_us),
+            srtt: self.srtt(record),
             min_rtt: micros(record.min_rtt_us),
             rtt_max: micros(record.rtt_max_us),
             acked,
@@ -438,6 +465,27 @@ mod tests {
         let heard = heard.lock().unwrap();
         assert_eq!(heard[0], Event::Timer(Time(9000)));
         assert!(matches!(&heard[1], Event::Ack(ack) if ack.now == Time(9000)), "{heard:?}");
+    }
+
+    #[test]
+    fn the_smoothed_round_trip_is_of_the_samples_that_controllers_see() {
+        let (mut adapter, heard) = adapter(window(20));
+        let first = Record { delivered: 1, rtt_us: 40_000, srtt_us: 45_000, ..Record::default() };
+        adapter.on_record(&first);
+        // Four acknowledgements of two packets each.
+        adapter.on_record(&Record { delivered: 9, rtt_us: 48_000, ..first });
+        adapter.on_record(&Record { delivered: 10, rtt_us: 0, ..first });
+        let told: Vec<u64> = heard
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|event| match event {
+                Event::Ack(ack) => ack.srtt.0 / 1000,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let after_four = (48.0 - 8.0 * f64::powi(7.0 / 8.0, 4)) * 1e3;
+        assert_eq!(told, [40_000, after_four as u64, after_four as u64]);
     }
 
     #[test]

@@ -1,0 +1,369 @@
+"""Invocations that once ended in a traceback, a hang or a wrong exit status, and their like."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ackademy import exits
+from ackademy.cli import app
+
+CONTROLLERS = """\
+class Base:
+    def __init__(self, flow):
+        self.cwnd_bytes = 3000.0
+
+    def on_ack(self, ack):
+        pass
+
+    def on_loss(self, loss):
+        pass
+
+
+class Raises(Base):
+    def on_ack(self, ack):
+        helper([])
+
+
+class Exits(Base):
+    def on_ack(self, ack):
+        raise SystemExit(0)
+
+
+class Deep(Base):
+    def on_ack(self, ack):
+        self.on_ack(ack)
+
+
+class Nan(Base):
+    def on_ack(self, ack):
+        self.cwnd_bytes = float("nan")
+
+
+class Words(Base):
+    def on_ack(self, ack):
+        self.cwnd_bytes = "three"
+
+
+class NoWindow(Base):
+    def __init__(self, flow):
+        pass
+
+
+class Arguments(Base):
+    def on_ack(self):
+        pass
+
+
+def helper(values):
+    return values[0]
+"""
+REWARDS = """\
+def raises(measures, before):
+    return 1 / 0
+
+
+def shape(measures, before):
+    return [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def nan(measures, before):
+    return 0.0 * measures.throughput_mbps / 0.0
+"""
+
+
+@pytest.fixture
+def here(dumbbell: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of good and bad files, which is the current one."""
+    folder = dumbbell.parent
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "200")
+    text = dumbbell.read_text()
+    (folder / "cc.py").write_text(CONTROLLERS)
+    (folder / "reward.py").write_text(REWARDS)
+    (folder / "syntax.py").write_text("class Mine:\n    def on_ack(self, ack:\n")
+    (folder / "imports.py").write_text("import no_such_module_anywhere\n")
+    (folder / "folder.toml").mkdir()
+    (folder / "file").write_text("")
+    (folder / "latin.toml").write_bytes(b"name = '\xe9'\n")
+    (folder / "deep.toml").write_text("a = " + "[" * 5000)
+    (folder / "names.toml").write_text(text.replace('"sender"', '"a[/b]:bug:[red]x"'))
+    (folder / "late.toml").write_text(text + "start_s = 50\n")
+    (folder / "circle.toml").symlink_to("circle.toml")
+    (folder / "empty.toml").write_text("")
+    with (folder / "huge.toml").open("wb") as file:
+        file.truncate(1 << 40)
+    os.mkfifo(folder / "pipe.toml")
+    os.mkfifo(folder / "pipe.py")
+    policy = folder / "policy"
+    policy.mkdir()
+    os.mkfifo(policy / "policy.toml")
+    return folder
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["ackademy", *words])
+    return exits.status_of(app)
+
+
+RUN = ("run", "dumbbell.toml")
+ONE_LINE = [
+    # inputs that never end, are none, or are too large
+    ("run pipe.toml", "pipe.toml: allowed: a regular file"),
+    ("run huge.toml", "huge.toml: allowed: a regular file"),
+    ("run folder.toml", "folder.toml"),
+    ("run circle.toml", "circle.toml"),
+    ("run latin.toml", "not UTF-8"),
+    ("run deep.toml", "deep.toml"),
+    ("run empty.toml", "empty.toml"),
+    ("compare pipe.toml", "pipe.toml: allowed: a regular file"),
+    ("gap pipe.toml", "pipe.toml: allowed: a regular file"),
+    ("draw pipe.toml", "pipe.toml: allowed: a regular file"),
+    ("reproduce pipe.toml", "pipe.toml"),
+    ("compare --suite pipe.toml", "pipe.toml: allowed: a regular file"),
+    ("generalise policy", "policy.toml"),
+    ("eval policy", "policy.toml"),
+    ("export policy out.onnx", "policy"),
+    ("run dumbbell.toml --cc policy -p policy=policy", "policy"),
+    ("run dumbbell.toml --cc pipe.py:Mine", "pipe.py"),
+    ("train ppo --recipe pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
+    ("train ppo --recipe empty.toml --out mine", "empty.toml"),
+    # outputs that cannot be written
+    ("run dumbbell.toml --html folder.toml", "cannot write folder.toml"),
+    ("run dumbbell.toml --html file/run.html", "cannot write file/run.html"),
+    ("run dumbbell.toml --json circle.toml", "cannot write circle.toml"),
+    ("run dumbbell.toml --csv a.csv --json a.csv", "a file of its own"),
+    ("run dumbbell.toml --parquet file", "cannot write file"),
+    ("run dumbbell.toml --html /proc/x/run.html", "cannot write /proc/x/run.html"),
+    ("compare dumbbell.toml --html folder.toml", "cannot write folder.toml"),
+    ("compare dumbbell.toml --out file", "cannot write file"),
+    ("gap dumbbell.toml --markdown folder.toml", "cannot write folder.toml"),
+    ("reproduce kong2018/table4 --reports file", "cannot write file"),
+    ("draw mixed --out file", "cannot write file"),
+    ("export tcp_drinc folder.toml", "cannot write folder.toml"),
+    ("train ppo --quick --out file/mine", "file"),
+    ("train cubic-beta --out file", "cannot write file"),
+    ("train lp-tcp --setup L=50,K=1 --out file", "cannot write file"),
+    ("train lp-tcp --setup L=50,K=1 --work file", "cannot write file"),
+    ("train lp-tcp-on dumbbell.toml --out file", "file: exists and holds no policy"),
+    ("train lp-tcp-on pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
+    ("train lp-tcp-on deep.toml --out mine", "deep.toml"),
+    ("train cubic-beta --recorded pipe.toml", "pipe.toml: allowed: a regular file"),
+    # options that do not belong together
+    ("compare dumbbell.toml --only x", "--only: allowed: with --suite"),
+    ("compare dumbbell.toml --markdown x.md", "--markdown: allowed: with --suite"),
+    ("compare dumbbell.toml --address 10.0.0.1:6379", "--address: allowed: with --engine ray"),
+    ("reproduce kong2018/table4 --address auto", "--address: allowed: with --engine ray"),
+    ("eval tcp_drinc --flows x", "--flows: allowed: with --scenario"),
+    ("compare --suite papers --only none", "network 'none'"),
+    # controllers of the user
+    ("run dumbbell.toml --cc cc.py:Nan", "Nan.cwnd_bytes = nan: allowed is a finite number"),
+    ("run dumbbell.toml --cc cc.py:Words", "Words.cwnd_bytes = 'three': allowed is a finite"),
+    ("run dumbbell.toml --cc cc.py:NoWindow", "NoWindow.cwnd_bytes: AttributeError"),
+    ("run dumbbell.toml --cc cc.py:Arguments", "Arguments.on_ack: TypeError"),
+    ("run dumbbell.toml --cc [/b].py:Mine", "[/b].py"),
+    ("run dumbbell.toml --cc a[b]:bug:", "a[b]:bug:"),
+    ("run [/b].toml", "[/b].toml"),
+    ("run dumbbell.toml --set a=" + "[" * 5000, "a"),
+    ("run dumbbell.toml --set duration_s=nan", "duration_s"),
+    ("run dumbbell.toml --set flow.0.count=0", "flow[0].count"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), ONE_LINE, ids=[words for words, _ in ONE_LINE])
+def test_what_the_user_can_mend_is_one_line(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    message: str,
+) -> None:
+    if words.startswith("train"):
+        pytest.importorskip("jax")
+    if words.startswith("export"):
+        pytest.importorskip("onnx")
+    code = ended(monkeypatch, *words.split())
+    out, err = capsys.readouterr()
+    assert (code, err.count("\n")) == (2, 1), (out, err)
+    assert message in err
+
+
+USAGE = [
+    f"run dumbbell.toml --seed {2**64}",
+    "run dumbbell.toml --seed -1",
+    "run dumbbell.toml --sample-ms inf",
+    "run dumbbell.toml --sample-ms nan",
+    "run dumbbell.toml --sample-ms -1",
+    "compare dumbbell.toml --jobs 1000000",
+    "compare dumbbell.toml --runs 1000000000",
+    "compare dumbbell.toml --runs 0",
+    "gap dumbbell.toml --duration-s nan",
+    "trace --mbps nan",
+    "trace --seconds nan",
+    f"trace --seed {2**64}",
+    "draw mixed --progress nan",
+    f"draw mixed --seed {2**64}",
+    f"eval tcp_drinc --seed {2**64}",
+    "eval tcp_drinc --card --card-s nan",
+    "generalise tcp_drinc --links 1000000000",
+    "train cubic-beta --rate-mbps nan",
+    "train cubic-beta --beta-step inf",
+    f"train cubic-beta --seed {2**64}",
+    "train lp-tcp --setup L=50,K=1 --duration-s inf",
+    "train lp-tcp --setup L=50,K=1 --trees 100000000000",
+    f"train ppo --seed {2**64}",
+    "train ppo --episodes 10000000000",
+    "train ppo --threads 1000000",
+    "run",
+    "run a b",
+    "nothing",
+    "run --seed [/b] dumbbell.toml",
+]
+
+
+@pytest.mark.parametrize("words", USAGE)
+def test_an_option_out_of_range_is_a_usage_error(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+) -> None:
+    assert ended(monkeypatch, *words.split()) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("cc.py:Raises", ["helper([])", "return values[0]", "IndexError: list index out of range"]),
+        ("cc.py:Exits", ["raise SystemExit(0)", "SystemExit: 0"]),
+        ("cc.py:Deep", ["more frames", "self.on_ack(ack)", "RecursionError: maximum recursion"]),
+        ("syntax.py:Mine", ["syntax.py", "SyntaxError"]),
+        ("imports.py:Mine", ["import no_such", "ModuleNotFoundError: No module named"]),
+    ],
+)
+def test_an_error_of_the_users_file_is_told_by_its_own_frames(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    lines: list[str],
+) -> None:
+    code = ended(monkeypatch, *RUN, "--cc", name)
+    err = capsys.readouterr().err
+    assert code == 2, err
+    assert err.count("\n") <= 16
+    assert all(line in err for line in lines), err
+    assert "Traceback" not in err
+    assert "site-packages" not in err
+    assert "ackademy/" not in err.replace(str(here), "")
+
+
+def test_names_of_files_and_flows_are_printed_as_they_are(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.rename("names.toml", "[bold]:bug:.toml")
+    assert ended(monkeypatch, "run", "[bold]:bug:.toml", "--html", "[b]:x:.html") == 0
+    out = capsys.readouterr().out
+    for name in ("a[/b]:bug:[red]x_0", "[bold]:bug:", "report: [b]:x:.html"):
+        assert name in out
+    words = ("compare", "[bold]:bug:.toml", "--cc", "cubic", "--runs", "1", "--jobs", "1")
+    assert ended(monkeypatch, *words) == 0
+    assert "[bold]:bug:" in capsys.readouterr().out
+
+
+def test_every_console_prints_text(here: Path) -> None:
+    """A console of Rich's own would parse markup: `ackademy.console` has the only one."""
+    package = Path(exits.__file__).parent
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        if path != package / "console.py":
+            assert "rich.console.Console(" not in text, path
+            lines = [line for line in text.splitlines() if "from rich.console import" in line]
+            assert not any("Console" in line.split("import")[1] for line in lines), path
+            assert "TextColumn(" not in text, path
+
+
+def test_a_flow_that_starts_after_the_end_is_told(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, "run", "late.toml") == 0
+    err = capsys.readouterr().err
+    assert err == (
+        "late.toml: sender_0, sender_1: nothing is sent: start_s is not below duration_s = 4\n"
+    )
+
+
+def test_words_that_are_not_utf_8_are_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, "run", "a\udce9.toml") == 2
+    assert capsys.readouterr().err == "'a\\udce9.toml': allowed: words in UTF-8\n"
+
+
+@pytest.mark.parametrize("name", ["raises", "shape", "nan"])
+def test_a_broken_reward_is_the_users_to_mend(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    pytest.importorskip("jax")
+    words = ("train", "ppo", "--quick", "--reward", f"reward.py:{name}", "--out", "mine")
+    code = ended(monkeypatch, *words)
+    err = capsys.readouterr().err
+    assert code == 2, err
+    assert err.count("\n") <= 6
+    assert "reward" in err
+    assert "Traceback" not in err
+    assert not (here / "mine").exists()
+
+
+def printed_on(stdout: int, cwd: Path) -> tuple[int, str]:
+    """Exit status and standard error of a command that prints much, on this standard output."""
+    code = "from ackademy.cli import main; main()"
+    process = subprocess.run(
+        [sys.executable, "-c", code, "schema"],
+        cwd=cwd,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=120,
+        check=False,
+    )
+    return process.returncode, process.stderr.decode()
+
+
+def test_a_full_standard_output_is_one_line(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    try:
+        os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        descriptor = os.open(full, os.O_WRONLY)
+    except OSError as error:
+        pytest.skip(f"device nodes cannot be made here: {error}")
+    told = "cannot write to standard output: No space left on device\n"
+    assert printed_on(descriptor, tmp_path) == (2, told)
+    os.close(descriptor)
+
+
+def test_a_pipe_that_nobody_reads_ends_the_command_quietly(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert printed_on(writer, tmp_path) == (1, "")
+    os.close(writer)
+
+
+def test_a_closed_standard_output_is_no_traceback(tmp_path: Path) -> None:
+    code = (
+        "import os; os.close(1); os.execv(os.sys.executable, [os.sys.executable, *os.sys.argv[1:]])"
+    )
+    command = "from ackademy.cli import main; main()"
+    process = subprocess.run(
+        [sys.executable, "-c", code, "-c", command, "schema"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (0, b"")
