@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from ackademy import experiments
@@ -12,6 +13,7 @@ from ackademy.cells import Cell, key
 from ackademy.engines import local
 from ackademy.errors import ExperimentError
 from ackademy.experiments import quiet, run_cells
+from ackademy.learn import beta_study
 
 
 def truncated(path: Path) -> None:
@@ -63,3 +65,14 @@ def test_what_is_damaged_while_it_is_read_is_one_line_and_gone(dumbbell: Path) -
         experiments.read(folder, cell, "flow_series")
     assert "\n" not in str(caught.value)
     assert not place.exists()
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_training_counts_as_not_there(tmp_path: Path, how: str) -> None:
+    frames = [pl.DataFrame({"a": range(100)}) for _ in beta_study.Training.__slots__]
+    place = tmp_path / "one"
+    beta_study.save(beta_study.Training(*frames), place)
+    assert beta_study.read(place) is not None
+    DAMAGE[how](place / f"{beta_study.Training.__slots__[-1]}.parquet")
+    assert beta_study.read(place) is None
+    assert beta_study.read(tmp_path / "none") is None

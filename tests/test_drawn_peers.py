@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from ackademy import drawn_peers, peers
+from ackademy.console import Console
 from ackademy.drawn_peers import SCHEMES, Interval, Recorded, Tolerance
 from ackademy.peers import Case, Flow, PeerResult, PeersError, Simulators
 

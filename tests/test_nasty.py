@@ -147,6 +147,13 @@ ONE_LINE = [
     ("draw mixed --out file", "cannot write file"),
     ("export tcp_drinc folder.toml", "cannot write folder.toml"),
     ("train ppo --quick --out file/mine", "file"),
+    ("train cubic-beta --out file", "cannot write file"),
+    ("train lp-tcp --setup L=50,K=1 --out file", "cannot write file"),
+    ("train lp-tcp --setup L=50,K=1 --work file", "cannot write file"),
+    ("train lp-tcp-on dumbbell.toml --out file", "file: exists and holds no policy"),
+    ("train lp-tcp-on pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
+    ("train lp-tcp-on deep.toml --out mine", "deep.toml"),
+    ("train cubic-beta --recorded pipe.toml", "pipe.toml: allowed: a regular file"),
     # options that do not belong together
     ("compare dumbbell.toml --only x", "--only: allowed: with --suite"),
     ("compare dumbbell.toml --markdown x.md", "--markdown: allowed: with --suite"),
@@ -162,6 +169,9 @@ ONE_LINE = [
     ("run dumbbell.toml --cc [/b].py:Mine", "[/b].py"),
     ("run dumbbell.toml --cc a[b]:bug:", "a[b]:bug:"),
     ("run [/b].toml", "[/b].toml"),
+    ("run dumbbell.toml --set a=" + "[" * 5000, "a"),
+    ("run dumbbell.toml --set duration_s=nan", "duration_s"),
+    ("run dumbbell.toml --set flow.0.count=0", "flow[0].count"),
 ]
 
 
@@ -201,6 +211,14 @@ USAGE = [
     f"eval tcp_drinc --seed {2**64}",
     "eval tcp_drinc --card --card-s nan",
     "generalise tcp_drinc --links 1000000000",
+    "train cubic-beta --rate-mbps nan",
+    "train cubic-beta --beta-step inf",
+    f"train cubic-beta --seed {2**64}",
+    "train lp-tcp --setup L=50,K=1 --duration-s inf",
+    "train lp-tcp --setup L=50,K=1 --trees 100000000000",
+    f"train ppo --seed {2**64}",
+    "train ppo --episodes 10000000000",
+    "train ppo --threads 1000000",
     "run",
     "run a b",
     "nothing",
@@ -265,7 +283,7 @@ def test_every_console_prints_text(here: Path) -> None:
     for path in package.rglob("*.py"):
         text = path.read_text()
         if path != package / "console.py":
-            assert "rich.console.Console" not in text, path
+            assert "rich.console.Console(" not in text, path
             lines = [line for line in text.splitlines() if "from rich.console import" in line]
             assert not any("Console" in line.split("import")[1] for line in lines), path
             assert "TextColumn(" not in text, path

@@ -72,7 +72,7 @@ def report_failures(batch: experiments.Batch) -> None:
     The exit status is 1 if there is one, 2 if all were the fault of a Python file of the user.
     """
     for fault in batch.damaged:
-        fail(f"{fault}: the cell was run again")
+        fail(f"{fault}: it was run again")
     if not batch.failures:
         return
     fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")

@@ -10,6 +10,7 @@ SEED_MAX = 2**63 - 1
 """so that a million seeds after it are numbers of 64 bits, too"""
 RUNS_MAX = 1_000_000
 JOBS_MAX = 1024
+EPISODES_MAX = 100_000_000
 SAMPLE_MS_MAX = 1e9
 """as the core has it"""
 

@@ -164,15 +164,11 @@ def zoo_command(
     title = f"policies in {', '.join(map(str, roots))}"
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("name", no_wrap=True)
-    for head in ("what it is", "trained by", "on its card's set"):
-        table.add_column(head, overflow="fold")
     table.add_column("flies")
+    table.add_column("what it is", overflow="fold")
     for model in found:
-        size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
-        what = (f"{model.controller}: {model.about}", f"sees {model.observes}", model.acts, size)
         flies = Text("no", "red") if model.fault else Text("yes", "green")
-        told = "\n".join(part for part in what if part)
-        table.add_row(model.name, told, model.trained, _headline(model), flies)
+        table.add_row(model.name, flies, _described(model))
         table.add_section()
     console.print(table)
     for model in found:
@@ -180,6 +176,20 @@ def zoo_command(
             batches.fail(f"{model.name}: {model.fault}")
     if any(model.fault for model in found):
         raise typer.Exit(1)
+
+
+def _described(model: zoo.Model) -> str:
+    """A policy in a few lines, each of which fits beside its name in 80 columns or wraps there."""
+    size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
+    parts = {
+        model.controller: model.about,
+        "observes": model.observes,
+        "acts": model.acts,
+        "size": size,
+        "trained by": model.trained,
+        "card": _headline(model).replace("\n", "; "),
+    }
+    return "\n".join(f"{label}: {text}" for label, text in parts.items() if text)
 
 
 def _headline(model: zoo.Model) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,13 @@ import numpy as np
 import polars as pl
 import rich.console
 from rich.console import Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -79,12 +86,28 @@ def progress_bar(console: Console, label: str) -> Iterator[experiments.Progress]
 
 @contextmanager
 def waiting(console: Console, real_s: float) -> Iterator[None]:
-    """While a run takes real time: a sign of life in a terminal."""
-    if real_s and console.is_terminal:
-        with console.status(f"on the kernel, about {real_s:.0f} s"):
-            yield
-    else:
+    """While a run takes real time: a bar with the time left in a terminal."""
+    if not real_s or not console.is_terminal:
         yield
+        return
+    columns = (task_label(), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(f"on the kernel, {real_s:.0f} s", total=real_s)
+        over = threading.Event()
+        ticking = threading.Thread(target=_tick, args=(bar, task, over), daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            over.set()
+            ticking.join()
+
+
+def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:
+    """Move a bar with the clock until an event is set."""
+    began = time.monotonic()
+    while not over.wait(0.2):
+        bar.update(task, completed=time.monotonic() - began)
 
 
 def reproduction(result: Reproduction, console: Console) -> Group:

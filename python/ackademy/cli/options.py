@@ -129,5 +129,5 @@ def is_stdout(*paths: Path | None) -> bool:
 def _is_toml(value: str) -> bool:
     try:
         return list(tomllib.loads(f"value = {value}")) == ["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return False

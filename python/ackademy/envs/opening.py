@@ -92,7 +92,7 @@ def pack_source(path: Path) -> tuple[str, str, dict[str, bytes]]:
 def _is_distribution(text: str) -> bool:
     try:
         return "scenario" in tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return False  # the scenario's parser says what is wrong, and where
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -251,10 +252,15 @@ class BetaStudy:
         if batch.failures:
             return batch
         tasks = dict(self._tasks(runs, folder))
-        todo = [task for path, task in tasks.items() if not path.is_dir()]
+        todo = {path: task for path, task in tasks.items() if beta_study.read(path) is None}
+        damaged = [path for path in todo if path.is_dir()]
+        for path in damaged:
+            shutil.rmtree(path, ignore_errors=True)
         done = total - len(todo)
         progress(done, total)
-        finished = engines.call_each(engines.jobs_of(engine), beta_study.train_and_save, todo)
+        finished = engines.call_each(
+            engines.jobs_of(engine), beta_study.train_and_save, [*todo.values()]
+        )
         try:
             for _ in finished:
                 done += 1
@@ -262,7 +268,8 @@ class BetaStudy:
         except KeyboardInterrupt:
             finished.close()
             raise experiments.Interrupted(done, total) from None
-        return batch
+        told = tuple(f"{path}: a training that cannot be read" for path in damaged)
+        return replace(batch, damaged=batch.damaged + told)
 
     def _tasks(self, runs: int, folder: Path) -> Iterator[tuple[Path, beta_study.Task]]:
         for learner, rate in self.pairs():
@@ -373,8 +380,8 @@ def _collect(learner: Learner, rate: float, runs: int, folder: Path) -> Outcome:
     except ExperimentError:
         return Outcome(learner, rate, {}, ())
     places = [_place(folder, learner, rate, seed, known) for seed in range(1, runs + 1)]
-    trainings = tuple(beta_study.read(place) for place in places if place.is_dir())
-    return Outcome(learner, rate, known, trainings)
+    trainings = [beta_study.read(place) for place in places]
+    return Outcome(learner, rate, known, tuple(own for own in trainings if own is not None))
 
 
 # ----------------------------------------------------------------------------------- the file

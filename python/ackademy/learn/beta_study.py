@@ -158,9 +158,12 @@ def save(training: Training, path: Path) -> None:
         raise ExperimentError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def read(path: Path) -> Training:
-    """A training that was saved."""
-    return Training(*(pl.read_parquet(path / f"{name}.parquet") for name in Training.__slots__))
+def read(path: Path) -> Training | None:
+    """A training that was saved; `None` if it is not there or cannot be read."""
+    try:
+        return Training(*(pl.read_parquet(path / f"{name}.parquet") for name in Training.__slots__))
+    except (OSError, pl.exceptions.PolarsError):
+        return None
 
 
 def key(learner: Learner, rate_mbps: float, seed: int, transfers: Iterable[Transfer]) -> str:

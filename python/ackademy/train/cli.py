@@ -10,8 +10,10 @@ import typer
 
 from ackademy import engines, folders, lookup
 from ackademy.batches import INTERRUPTED
+from ackademy.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
 from ackademy.console import Console
 from ackademy.errors import ScenarioError, TrainingError
+from ackademy.files import check_output_folder
 from ackademy.folders import here_or_above
 from ackademy.train import cubic_beta, deep_cli, lp_tcp, network
 from ackademy.train.collecting import Phase, Recording
@@ -46,12 +48,14 @@ def lp_tcp_command(
         typer.Option(help="Buffer and senders: L=50,K=1 or, one among NewReno, L=50,K=4,mix."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The paper's five setups.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of recording and fitting.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of recording and fitting.")] = 1,
     out: Annotated[
         Path, typer.Option(help="Where policies go, a folder per setup.")
     ] = folders.TRAINED / "lp_tcp",
     force: Force = False,
-    duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 5000.0,
+    duration_s: Annotated[
+        float, typer.Option(min=1.0, callback=finite, help="To record.")
+    ] = 5000.0,
     pieces: Annotated[
         int, typer.Option(min=0, max=1000, help="Runs that this is made of; 0: 1, or 12 if K > 1.")
     ] = 0,
@@ -59,16 +63,21 @@ def lp_tcp_command(
         Phase, typer.Option(help="Transmissions to learn from: all, or congestion avoidance only.")
     ] = "ca",
     delivered_per_loss: Annotated[
-        int, typer.Option(min=1, help="Delivered packets to learn from, per lost one.")
+        int,
+        typer.Option(min=1, max=RUNS_MAX, help="Delivered packets to learn from, per lost one."),
     ] = 49,
-    trees: Annotated[int, typer.Option(min=1)] = 100,
+    trees: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     min_leaf: Annotated[int, typer.Option(min=1, help="Fewest rows of a leaf.")] = 5,
     max_leaves: Annotated[int, typer.Option(min=0, help="Per tree; 0 for no limit.")] = 0,
     runs: Annotated[
-        int, typer.Option(min=1, help="Simulations per threshold where senders share the link.")
+        int,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Simulations per threshold where senders share the link."
+        ),
     ] = 20,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+        int | None,
+        typer.Option(min=1, max=JOBS_MAX, help="Processes; as many as there are cores by default."),
     ] = None,
     work: Annotated[Path, typer.Option(help="Where finished stages are kept.")] = Path("runs"),
 ) -> None:
@@ -86,6 +95,8 @@ def lp_tcp_command(
     """
     if bool(setup) == everything:
         raise TrainingError("--setup or --all: one of them says what to train")
+    check_output_folder(out)
+    check_output_folder(work)
     console = Console()
     n_jobs = jobs or engines.core_count()
     workshop = Workshop(
@@ -107,8 +118,10 @@ def lp_tcp_command(
 def lp_tcp_on_command(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
     out: Annotated[Path, typer.Option(help="The policy's folder.")],
-    seed: Annotated[int, typer.Option(min=0, help="Of recording and fitting.")] = 1,
-    duration_s: Annotated[float, typer.Option(min=1.0, help="To record.")] = 3000.0,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of recording and fitting.")] = 1,
+    duration_s: Annotated[
+        float, typer.Option(min=1.0, callback=finite, help="To record.")
+    ] = 3000.0,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another value for a field of the file.", metavar="FIELD=TOML"),
@@ -123,6 +136,8 @@ def lp_tcp_on_command(
             --set link.1.loss.ratio=0.001
     """
     folders.check_policy_folder(out, force=force)  # before the training, not behind it
+    check_output_folder(out)
+    check_output_folder(work)
     jobs = engines.core_count()
     pairs = tuple((name, value) for name, _, value in (s.partition("=") for s in settings or ()))
     found = lookup.find(scenario, "scenario", ScenarioError)

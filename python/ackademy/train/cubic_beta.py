@@ -8,8 +8,10 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
+from ackademy.bounds import RUNS_MAX, SEED_MAX, finite
 from ackademy.console import Console
 from ackademy.errors import TrainingError
+from ackademy.files import check_output_folder
 from ackademy.learn import beta_study
 from ackademy.learn.beta_study import Learner, Training
 from ackademy.transfers import (
@@ -22,22 +24,28 @@ from ackademy.transfers import (
 
 
 def cubic_beta_command(
-    rate_mbps: Annotated[float, typer.Option(min=0.1, max=1000, help="Of the link.")] = 4.0,
-    episodes: Annotated[int, typer.Option(min=1, help="Of 100 transfers each.")] = 500,
-    learning_rate: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.01,
-    discount: Annotated[float, typer.Option(min=0.0, max=1.0)] = 0.9,
+    rate_mbps: Annotated[
+        float, typer.Option(min=0.1, max=1000, callback=finite, help="Of the link.")
+    ] = 4.0,
+    episodes: Annotated[
+        int, typer.Option(min=1, max=RUNS_MAX, help="Of 100 transfers each.")
+    ] = 500,
+    learning_rate: Annotated[float, typer.Option(min=0.0, max=1.0, callback=finite)] = 0.01,
+    discount: Annotated[float, typer.Option(min=0.0, max=1.0, callback=finite)] = 0.9,
     decay_start: Annotated[
         int | None, typer.Option(min=0, help="Episodes of exploration only; a fifth by default.")
     ] = None,
     tune_c: Annotated[bool, typer.Option("--tune-c", help="Tune C, too.")] = False,
-    beta_step: Annotated[float, typer.Option(help="What one action changes beta by.")] = 0.1,
+    beta_step: Annotated[
+        float, typer.Option(callback=finite, help="What one action changes beta by.")
+    ] = 0.1,
     loss_unit: Annotated[
         Literal["percent", "fraction"], typer.Option(help="Of loss in the reward.")
     ] = "percent",
     recorded: Annotated[
         Path | None, typer.Option(help="Learn on these transfers, such as ns3.csv.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of exploration.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of exploration.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Write the episodes to this folder.")] = None,
 ) -> None:
     """Learn CUBIC's beta from one transfer to the next (Knott 2023).
@@ -48,6 +56,7 @@ def cubic_beta_command(
         ackademy train cubic-beta --rate-mbps 4 --recorded papers/knott2023/ns3.csv --tune-c
     """
     console = Console()
+    check_output_folder(out)
     if not is_beta_step(beta_step):
         raise TrainingError(f"--beta-step {beta_step:g}: allowed: {BETA_STEP_ALLOWED}")
     transfers = Recorded.of_file(recorded) if recorded else Simulated.of_file(scenario_file())

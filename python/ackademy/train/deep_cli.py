@@ -15,6 +15,7 @@ from rich.table import Table
 
 from ackademy import lookup
 from ackademy.batches import INTERRUPTED
+from ackademy.bounds import EPISODES_MAX, JOBS_MAX, SEED_MAX
 from ackademy.console import Console, task_label
 from ackademy.errors import TrainingError
 from ackademy.folders import check_policy_folder, here_or_above, new_policy_folder, work_name
@@ -42,11 +43,17 @@ Learner = Annotated[
     typer.Option(help="Pattern of the flows that learn, where not all do.", metavar="PATTERN"),
 ]
 Reward = Annotated[str | None, typer.Option(help="A name, or file.py:function.", metavar="REWARD")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of everything; the recipe's by default.")]
-Episodes = Annotated[int | None, typer.Option(min=1, help="The recipe's by default.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=SEED_MAX, help="Of everything; the recipe's by default.")
+]
+Episodes = Annotated[
+    int | None, typer.Option(min=1, max=EPISODES_MAX, help="The recipe's by default.")
+]
 Quick = Annotated[bool, typer.Option("--quick", help="A short one, to see that all works.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed one was.")]
-Threads = Annotated[int, typer.Option(min=0, help="For simulations; 0: one per core.")]
+Threads = Annotated[
+    int, typer.Option(min=0, max=JOBS_MAX, help="For simulations; 0: one per core.")
+]
 Engine = Annotated[
     Literal["local", "ray"], typer.Option(help="Simulations here, or on a Ray cluster.")
 ]

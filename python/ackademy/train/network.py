@@ -55,7 +55,7 @@ class Course:
         """All flows under NewReno: the policy that the scenario names may not be there yet."""
         try:
             flows = tomllib.loads(read_text(self.path)).get("flow", [])
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise TrainingError(f"{self.path}: {error}") from error
         plain = {"controller": '"new_reno"', "params": "{}"}
         controllers = {

@@ -208,16 +208,8 @@ impl Reader<'_> {
         load: &mut Loader,
     ) -> Result<usize, ScenarioError> {
         let ends: Vec<Vec<Drawn>> = entry.draws.iter().map(Draw::ends).collect();
-        let combinations = ends.iter().try_fold(1_usize, |all, ends| all.checked_mul(ends.len()));
-        let Some(combinations) = combinations.filter(|&all| all <= COMBINATIONS_MAX) else {
-            let field = format!("scenario[{index}].draw");
-            let value = format!("{} draws", ends.len());
-            let allowed = format!(
-                "so few that the ends of ranges and the choices have at most {COMBINATIONS_MAX} combinations"
-            );
-            return Err(self.fail(&Fault::new(&field, value, allowed)));
-        };
-        let mut agents = 0;
+        let combinations = self.combinations(index, &ends)?;
+        let (mut agents, mut flows) = (0, 0);
         for combination in 0..combinations {
             let mut rest = combination;
             let pick = |ends: &Vec<Drawn>| {
@@ -236,8 +228,35 @@ impl Reader<'_> {
             entry.contents = files.contents;
             entry.traces.extend(found);
             agents = agents.max(self.learning(index, &resolved, learners)?);
+            flows += resolved.1.connections.len();
+            self.check_work(index, flows, combinations)?;
         }
         Ok(agents)
+    }
+
+    /// How many combinations the draws' ends have.
+    fn combinations(&self, index: usize, ends: &[Vec<Drawn>]) -> Result<usize, ScenarioError> {
+        let found = ends.iter().try_fold(1_usize, |all, ends| all.checked_mul(ends.len()));
+        found.filter(|&all| all <= COMBINATIONS_MAX).ok_or_else(|| {
+            let field = format!("scenario[{index}].draw");
+            let value = format!("{} draws", ends.len());
+            let allowed = format!(
+                "so few that the ends of ranges and the choices have at most {COMBINATIONS_MAX} combinations"
+            );
+            self.fail(&Fault::new(&field, value, allowed))
+        })
+    }
+
+    /// Ends of very many flows would be tried for minutes.
+    fn check_work(&self, index: usize, flows: usize, ends: usize) -> Result<(), ScenarioError> {
+        if flows <= FLOWS_TRIED_MAX {
+            return Ok(());
+        }
+        let field = format!("scenario[{index}].draw");
+        let allowed = format!(
+            "draws whose {ends} combinations of ends have at most {FLOWS_TRIED_MAX} flows in all"
+        );
+        Err(self.fail(&Fault::new(&field, format!("{flows} flows"), allowed)))
     }
 
     /// How many flows learn, each subflow for itself; at least one must.
@@ -416,3 +435,5 @@ const SCENARIO_BYTES_MAX: u64 = 1 << 22;
 
 /// Most combinations of ends: twelve ranges, tried in a tenth of a second.
 const COMBINATIONS_MAX: usize = 4096;
+/// Flows of all combinations together: they take about five seconds.
+const FLOWS_TRIED_MAX: usize = 1_000_000;

@@ -423,6 +423,21 @@ fn too_many_combinations_of_ends_are_refused() {
 }
 
 #[test]
+fn ends_with_very_many_flows_are_refused_before_they_take_minutes() {
+    let draws: String =
+        (0..11).map(|at| format!("\"flow.{at}.start_s\" = {{ uniform = [0, 1] }}\n")).collect();
+    let flows = "[[scenario.inline.flow]]\n".repeat(11);
+    let text = format!(
+        "learners = [\"flow0\"]\n[[scenario]]\nname = \"one\"\n[scenario.draw]\n{draws}\"flow.11.count\" = {{ integer = [1, 9000] }}\n\
+         [scenario.inline]\nduration_s = 2\ndumbbell = {{ rtt_ms = 20, bottleneck = {{ rate_mbps = 4 }} }}\n{flows}[[scenario.inline.flow]]\n"
+    );
+    let mut none = |name: &str, _| Err(format!("no file here: {name}"));
+    let error = Distribution::parse(&text, "d.toml", &mut none).expect_err("too many").to_string();
+    assert!(error.contains("scenario[0].draw = "), "{error}");
+    assert!(error.ends_with("combinations of ends have at most 1000000 flows in all"), "{error}");
+}
+
+#[test]
 fn a_pattern_fits_as_in_a_shell() {
     for (pattern, name, fit) in [
         ("*", "", true),
