@@ -199,7 +199,7 @@ def test_ack_shows_what_happened(dumbbell: Path, controller: Write, tmp_path: Pa
                 open({str(tmp_path / "seen")!r}, "w").close()
 
             def on_loss(self, loss):
-                assert loss.kind in ("gap", "more", "timeout", "deflate", "idle")
+                assert loss.kind in ("gap", "more", "timeout", "deflate", "idle", "spurious")
         """)
     )
     result = ackademy.run(dumbbell, cc=cc)

@@ -273,7 +273,8 @@ class Loss:
         """Sent and not cumulatively acknowledged, before the loss was declared."""
     @property
     def kind(self) -> str:
-        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate` or `idle`."""
+        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate`, `idle` or `spurious`
+        (the latest reduction was for nothing)."""
 
 @final
 class Forest:

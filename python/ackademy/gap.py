@@ -35,6 +35,9 @@ COLUMNS = (
     Column("jain", "Jain", "", "fairness of the flows' throughputs; of one flow it says nothing"),
 )
 
+KERNEL_START = (("sender.handshake", "true"), ("sender.quick_acks", "16"))
+"""what Linux does at the start of a connection, for the simulator's side: else a trace would not be
+aligned on both, and slow start would meet delayed acknowledgements that Linux does not send"""
 PER_ACK = ", gate per ACK"
 """after the name of a controller whose simulation asks it once per acknowledgement"""
 
@@ -210,16 +213,18 @@ def _sides(scenario: str, cc: str, cell: Cell, runs: int) -> list[Pair]:
     The second time the simulator asks it when the kernel's adapter does: what is left of the
     difference is not the adapter's.
     """
-    sim = tuple(
+    seeded = tuple(
         replace(cell, seed=seed, sample_interval_ms=SAMPLE_INTERVAL_MS if seed == 1 else 0.0)
         for seed in range(1, runs + 1)
     )
-    emulated = tuple(replace(one, backend="kernel") for one in sim)
+    emulated = tuple(replace(one, backend="kernel") for one in seeded)
     if controllers.is_kernel(cc):
         return [Pair(scenario, cc, (), emulated)]
+    started = (*cell.overrides, *KERNEL_START)
+    sim = tuple(replace(one, overrides=started) for one in seeded)
     found = [Pair(scenario, cc, sim, emulated)]
     if cell.scenario().gates:
-        asked = (*cell.overrides, ("sender.gate", '"ack"'))
+        asked = (*started, ("sender.gate", '"ack"'))
         per_ack = tuple(replace(one, overrides=asked) for one in sim)
         found.append(Pair(scenario, f"{cc}{PER_ACK}", per_ack, emulated))
     return found

@@ -83,6 +83,10 @@ pub enum LossKind {
     /// The flow idled longer than its time-out: the window restarts, the threshold stays (RFC 5681
     /// section 4.1). Nothing was lost.
     Idle = 4,
+    /// The latest `Gap` or `Timeout` was none: what was taken for lost arrived late, and what was sent
+    /// again came twice (RFC 3522, RFC 3708). The reduction is to be taken back (RFC 4015, RFC 9438
+    /// section 4.9). Nothing was lost.
+    Spurious = 5,
 }
 
 /// A packet is about to leave. Only controllers that ask for it are told ([`Controller::gates`]).

@@ -11,17 +11,40 @@ pub struct Receiver {
     ack_size: u32,
     selective: bool,
     first_at_once: bool,
+    quick: Quick,
     next: u64,
     /// Received beyond `next`, as disjoint, sorted, non-touching [start, end).
     beyond: VecDeque<(u64, u64)>,
     /// Segments that started the two blocks reported before the newest (RFC 2018 section 4).
     recent: [u64; SACK_BLOCKS - 1],
     pending: u32,
-    /// Send time to echo: of the earliest segment not yet acknowledged (RFC 7323 section 4.3).
+    /// Send time to echo, `TS.Recent` (RFC 7323 section 4.3).
     echo: Time,
+    /// The cumulative acknowledgement sent last, `Last.ACK.sent`.
+    acknowledged: u64,
     ce_bytes: u32,
     /// When a delayed acknowledgement falls due.
     deadline: Time,
+}
+
+/// Linux's quick acknowledgements, which help a sender that starts or repairs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quick {
+    count: u32,
+    idle: Span,
+    left: u32,
+    /// When data last arrived.
+    last: Option<Time>,
+}
+
+impl Quick {
+    fn on_data(&mut self, now: Time, duplicate: bool) {
+        let begins = self.last.is_none_or(|last| now.since(last) > self.idle);
+        if begins || duplicate {
+            self.left = self.count;
+        }
+        self.last = Some(now);
+    }
 }
 
 /// What the arrival of a data packet did.
@@ -45,11 +68,13 @@ impl Receiver {
             ack_size,
             selective,
             first_at_once: false,
+            quick: Quick::default(),
             next: 0,
             beyond: VecDeque::new(),
             recent: [u64::MAX; SACK_BLOCKS - 1],
             pending: 0,
             echo: Time(0),
+            acknowledged: 0,
             ce_bytes: 0,
             deadline: Time::NEVER,
         }
@@ -58,6 +83,13 @@ impl Receiver {
     /// Acknowledges the first segment at once, as a receiver does that has just accepted a connection.
     pub fn acknowledge_first(self) -> Self {
         Self { first_at_once: true, ..self }
+    }
+
+    /// Acknowledges at once `count` times when the first segment arrives, when one arrives after
+    /// nothing for longer than `idle`, and when one arrives again (source: Linux 6,
+    /// `tcp_incr_quickack`, `tcp_event_data_recv`, `tcp_enter_quickack_mode`; `count` is 16 there).
+    pub fn quick(self, count: u32, idle: Span) -> Self {
+        Self { quick: Quick { count, idle, ..Quick::default() }, ..self }
     }
 
     /// When `on_deadline` is to be called.
@@ -77,9 +109,7 @@ impl Receiver {
 
     /// A data packet arrived; if it is to be acknowledged now, `ack` becomes the acknowledgement.
     pub fn on_data(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
-        if self.pending == 0 {
-            self.echo = packet.sent_at;
-        }
+        self.note_timestamp(packet);
         if packet.ce {
             self.ce_bytes = self.ce_bytes.saturating_add(packet.size);
         }
@@ -93,13 +123,11 @@ impl Receiver {
             self.keep(packet.seq);
         }
         self.pending += 1;
-        let first = self.first_at_once && before == 0;
+        self.quick.on_data(now, duplicate);
+        let quick = self.quick.left > 0 || (self.first_at_once && before == 0);
         let ack_now =
-            !in_order || filled_gap || packet.ce || first || self.pending >= self.ack_every;
+            !in_order || filled_gap || packet.ce || quick || self.pending >= self.ack_every;
         if ack_now {
-            if !in_order {
-                self.echo = packet.sent_at;
-            }
             self.acknowledge((packet.flow, packet.seq), duplicate, ack);
         } else if self.deadline == Time::NEVER {
             self.deadline = now + self.ack_delay;
@@ -112,6 +140,20 @@ impl Receiver {
         let mut ack = Packet::default();
         self.acknowledge((flow, u64::MAX), false, &mut ack);
         ack
+    }
+
+    /// RFC 7323 section 4.3: the echo is of the segment that begins where the last acknowledgement
+    /// ended, so of the earliest of those that one acknowledgement covers, and not of one beyond a gap.
+    /// Without SACK as ns-2's sink: of a segment out of order at once.
+    fn note_timestamp(&mut self, packet: &Packet) {
+        let echoes = if self.selective {
+            packet.seq == self.acknowledged
+        } else {
+            self.pending == 0 || packet.seq != self.next
+        };
+        if echoes {
+            self.echo = packet.sent_at;
+        }
     }
 
     fn advance(&mut self) {
@@ -164,34 +206,41 @@ impl Receiver {
             again: duplicate,
             ..Packet::default()
         };
+        if self.selective && duplicate {
+            ack.sack[0] = (trigger.wrapping_sub(self.next) as u32, 1);
+        }
         if self.selective && !self.beyond.is_empty() {
             self.report(trigger, ack);
         }
+        self.quick.left = self.quick.left.saturating_sub(1);
         self.pending = 0;
+        self.acknowledged = self.next;
         self.ce_bytes = 0;
         self.deadline = Time::NEVER;
     }
 
-    /// SACK blocks, the one of the newest segment first (RFC 2018 section 4).
+    /// SACK blocks, the one of the newest segment first (RFC 2018 section 4), or after the report of
+    /// a duplicate (RFC 2883).
     fn report(&mut self, trigger: u64, ack: &mut Packet) {
-        let mut used = 0;
+        let newest = usize::from(ack.again);
+        let mut used = newest;
         let mut last_start = u64::MAX;
         for seq in [trigger, self.recent[0], self.recent[1]] {
             let index = self.beyond.partition_point(|block| block.1 <= seq);
             let Some(&(start, end)) = self.beyond.get(index) else { continue };
             let known =
-                ack.sack[..used].iter().any(|block| self.next + u64::from(block.0) == start);
-            if start > seq || known || start == last_start {
+                ack.sack[newest..used].iter().any(|block| self.next + u64::from(block.0) == start);
+            if start > seq || known || start == last_start || used == SACK_BLOCKS {
                 continue;
             }
             last_start = start;
             ack.sack[used] = ((start - self.next) as u32, (end - start) as u32);
             used += 1;
         }
-        if trigger != u64::MAX && ack.sack[0].1 > 0 {
+        if trigger != u64::MAX && ack.sack[newest].1 > 0 {
             let same = self.recent[0] != u64::MAX
-                && self.next + u64::from(ack.sack[0].0) <= self.recent[0]
-                && self.recent[0] < self.next + u64::from(ack.sack[0].0 + ack.sack[0].1);
+                && self.next + u64::from(ack.sack[newest].0) <= self.recent[0]
+                && self.recent[0] < self.next + u64::from(ack.sack[newest].0 + ack.sack[newest].1);
             if !same {
                 self.recent[1] = self.recent[0];
             }
@@ -250,6 +299,25 @@ mod tests {
         assert_eq!((ack.sack[0], ack.sack[1]), ((1, 2), (4, 1)));
     }
 
+    /// RFC 7323 section 4.3, cases A to C.
+    #[test]
+    fn the_echo_is_of_the_earliest_segment_in_order_that_an_acknowledgement_covers() {
+        let mut receiver = receiver(2);
+        let mut echo = |seq: u64, millis: u64| {
+            let mut ack = Packet::default();
+            let sent_at = Time(0) + Span::from_millis(millis);
+            let packet = Packet { seq, sent_at, ..Packet::default() };
+            let now = receiver.on_data(sent_at, &packet, &mut ack).ack_now;
+            now.then_some(ack.sent_at.0 / 1_000_000)
+        };
+        assert_eq!((echo(0, 1), echo(1, 2)), (None, Some(1)), "of two, the first");
+        assert_eq!(echo(3, 4), Some(1), "beyond a gap, still that");
+        assert_eq!(echo(4, 5), Some(1));
+        assert_eq!(echo(2, 9), Some(9), "of what fills the gap");
+        assert_eq!(echo(1, 11), Some(9), "of what came before, no more");
+        assert_eq!((echo(5, 12), echo(6, 13)), (None, Some(12)));
+    }
+
     #[test]
     fn filling_the_gap_delivers_all_that_waited() {
         let mut receiver = receiver(1);
@@ -268,6 +336,42 @@ mod tests {
         assert!(arrive(&mut receiver, 0).duplicate);
         let arrival = arrive(&mut receiver, 2);
         assert!(arrival.duplicate && arrival.ack.unwrap().again);
+    }
+
+    /// RFC 2883 section 4.
+    #[test]
+    fn a_duplicate_is_the_first_block_and_what_holds_it_the_second() {
+        let mut receiver = receiver(1);
+        arrive(&mut receiver, 0);
+        assert_eq!(arrive(&mut receiver, 2).ack.unwrap().duplicate(), None);
+        arrive(&mut receiver, 3);
+        let ack = arrive(&mut receiver, 0).ack.unwrap();
+        assert_eq!((ack.duplicate(), ack.sack[1]), (Some(0), (1, 2)));
+        let ack = arrive(&mut receiver, 3).ack.unwrap();
+        assert_eq!((ack.duplicate(), ack.sack[1]), (Some(3), (1, 2)));
+        for seq in [5, 7, 9] {
+            arrive(&mut receiver, seq);
+        }
+        let ack = arrive(&mut receiver, 0).ack.unwrap();
+        assert_eq!((ack.duplicate(), ack.sack[1], ack.sack[2]), (Some(0), (8, 1), (6, 1)));
+    }
+
+    #[test]
+    fn quick_acknowledgements_begin_a_connection_and_come_back_after_idling_and_a_duplicate() {
+        let mut receiver = receiver(2).quick(3, Span::from_millis(300));
+        let mut at_once = |millis: u64, seqs: std::ops::Range<u64>| -> Vec<bool> {
+            let now = Time(0) + Span::from_millis(millis);
+            let mut ack = Packet::default();
+            seqs.map(|seq| {
+                receiver.on_data(now, &Packet { seq, ..Packet::default() }, &mut ack).ack_now
+            })
+            .collect()
+        };
+        assert_eq!(at_once(0, 0..7), [true, true, true, false, true, false, true]);
+        assert_eq!(at_once(300, 7..9), [false, true], "not idle for longer");
+        assert_eq!(at_once(601, 9..14), [true, true, true, false, true]);
+        assert_eq!(at_once(602, 3..4), [true], "the duplicate, one of three");
+        assert_eq!(at_once(603, 14..18), [true, true, false, true]);
     }
 
     #[test]

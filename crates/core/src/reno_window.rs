@@ -20,6 +20,8 @@ pub struct Window {
     restart: f64,
     /// Whether a loss halves the window (ns-2) or FlightSize (RFC 5681).
     pub half_of_window: bool,
+    /// Window and threshold before the latest reduction.
+    before: Option<(f64, f64)>,
 }
 
 impl Window {
@@ -35,6 +37,7 @@ impl Window {
                 Recovery::Ns2 => 1.0,
             },
             half_of_window: flow.recovery == Recovery::Ns2,
+            before: None,
         }
     }
 
@@ -123,7 +126,8 @@ impl Window {
                 self.cwnd = self.cwnd.min(self.restart);
                 return;
             }
-            LossKind::Gap | LossKind::Timeout => {}
+            LossKind::Spurious => return self.restore(),
+            LossKind::Gap | LossKind::Timeout => self.remember(),
         }
         if self.half_of_window {
             let half = self.cwnd / 2.0;
@@ -135,6 +139,23 @@ impl Window {
         }
         if loss.kind == LossKind::Timeout {
             self.cwnd = 1.0;
+        }
+    }
+
+    /// A reduction follows: keeps what a spurious one gives back. A time-out that comes again takes
+    /// nothing more.
+    pub fn remember(&mut self) {
+        if self.cwnd > 1.0 || self.before.is_none() {
+            self.before = Some((self.cwnd, self.ssthresh));
+        }
+    }
+
+    /// Takes the latest reduction back; what has grown since stays (as Linux; RFC 4015 section 4 sets
+    /// the threshold alone).
+    fn restore(&mut self) {
+        if let Some((cwnd, ssthresh)) = self.before.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
         }
     }
 
@@ -195,6 +216,26 @@ mod tests {
         let before = window.control();
         window.reduce(&Loss { kind: LossKind::More, ..Loss::default() });
         assert_eq!(window.control(), before);
+    }
+
+    #[test]
+    fn a_spurious_loss_gives_window_and_threshold_back() {
+        for kind in [LossKind::Gap, LossKind::Timeout] {
+            let mut window = window(Recovery::Sack);
+            let before = window.control();
+            let loss = Loss { inflight: Bytes(10_000), kind, ..Loss::default() };
+            window.reduce(&loss);
+            window.reduce(&Loss { kind: LossKind::More, ..loss });
+            if kind == LossKind::Timeout {
+                window.reduce(&loss); // of the same packet, which takes no more
+            }
+            assert!(window.control().cwnd < before.cwnd);
+            window.reduce(&Loss { kind: LossKind::Spurious, ..loss });
+            assert_eq!(window.control(), before);
+            window.cwnd = 40.0;
+            window.reduce(&Loss { kind: LossKind::Spurious, ..loss });
+            assert!((window.cwnd - 40.0).abs() < 1e-12, "once");
+        }
     }
 
     #[test]

@@ -14,14 +14,21 @@ pub struct RtoLimits {
     pub tick: Span,
 }
 
-/// RFC 6298 in nanoseconds. The floor bounds the variance term, as in Linux: the time-out stays at
-/// least `min` above the smoothed round trip, so that a floor below the path's round trip does not
-/// fire on every queue that builds.
+/// RFC 6298 in nanoseconds, with Linux's two departures (source: Linux 6, `tcp_rtt_estimator`). The
+/// floor bounds the variance term: the time-out stays at least `min` above the smoothed round trip, so
+/// that a floor below the path's round trip does not fire on every queue that builds. And the term is
+/// the largest mean deviation of a round trip, which fades by a quarter in each: with many samples per
+/// round trip RFC 6298's own forgets what it saw within one (RFC 7323 appendix G).
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     limits: RtoLimits,
     srtt: u64,
-    rttvar: u64,
+    /// Four mean deviations.
+    deviation: u64,
+    /// The largest `deviation` of this round trip.
+    deviation_max: u64,
+    /// What is added to `srtt`.
+    margin: u64,
     min_rtt: u64,
     latest: u64,
     backoff: u32,
@@ -30,23 +37,53 @@ pub struct RttEstimator {
 impl RttEstimator {
     /// Without samples.
     pub fn new(limits: RtoLimits) -> Self {
-        Self { limits, srtt: 0, rttvar: 0, min_rtt: u64::MAX, latest: 0, backoff: 0 }
+        Self {
+            limits,
+            srtt: 0,
+            deviation: 0,
+            deviation_max: 0,
+            margin: 0,
+            min_rtt: u64::MAX,
+            latest: 0,
+            backoff: 0,
+        }
     }
 
-    /// Takes a sample (RFC 6298 equations 2.2 and 2.3); ends the back-off.
-    pub fn sample(&mut self, rtt: Span) {
+    fn floor(&self) -> u64 {
+        self.limits.tick.0.max(self.limits.min.0)
+    }
+
+    /// Takes a sample (RFC 6298 equations 2.2 and 2.3); ends the back-off. `round` if it is the first of
+    /// a round trip.
+    pub fn sample(&mut self, rtt: Span, round: bool) {
         let rtt = rtt.0.max(1);
         self.latest = rtt;
         self.min_rtt = self.min_rtt.min(rtt);
         self.backoff = 0;
         if self.srtt == 0 {
             self.srtt = rtt;
-            self.rttvar = rtt / 2;
+            self.deviation = 2 * rtt;
+            self.margin = self.deviation.max(self.floor());
+            self.deviation_max = self.margin;
         } else {
-            let error = self.srtt.abs_diff(rtt);
-            self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
+            self.deviate(rtt);
             self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
+            if round {
+                let fall = self.margin.saturating_sub(self.deviation_max);
+                self.margin -= fall.div_ceil(4);
+                self.deviation_max = self.floor();
+            }
         }
+    }
+
+    /// A round trip that shrinks moves the deviation by an eighth of what one that grows does.
+    fn deviate(&mut self, rtt: u64) {
+        let (error, mean) = (self.srtt.abs_diff(rtt), self.deviation / 4);
+        let rise = error.saturating_sub(mean);
+        let rise = if rtt < self.srtt { rise / 8 } else { rise };
+        self.deviation = self.deviation + rise - mean.saturating_sub(error);
+        self.deviation_max = self.deviation_max.max(self.deviation);
+        self.margin = self.margin.max(self.deviation_max);
     }
 
     /// Smoothed round trip; zero before the first sample.
@@ -66,12 +103,13 @@ impl RttEstimator {
 
     /// The time-out with its back-off (RFC 6298 equations 2.3 and 5.5).
     pub fn rto(&self) -> Span {
-        let base = if self.srtt == 0 {
-            self.limits.initial.0
-        } else {
-            self.srtt + (4 * self.rttvar).max(self.limits.tick.0).max(self.limits.min.0)
-        };
+        let base = if self.srtt == 0 { self.limits.initial.0 } else { self.srtt + self.margin };
         Span(base.saturating_mul(1 << self.backoff.min(63)).min(self.limits.max.0))
+    }
+
+    /// Whether the time-out was doubled since the last sample.
+    pub fn is_backed_off(&self) -> bool {
+        self.backoff > 0
     }
 
     /// Whether the time-out was doubled more than once since the last sample.
@@ -172,7 +210,7 @@ mod tests {
     fn the_first_sample_sets_srtt_and_half_of_it_the_variance() {
         let mut rtt = RttEstimator::new(LIMITS);
         assert_eq!(rtt.rto(), Span::from_millis(1000));
-        rtt.sample(Span::from_millis(400));
+        rtt.sample(Span::from_millis(400), true);
         assert_eq!(rtt.srtt(), Span::from_millis(400));
         assert_eq!(rtt.rto(), Span::from_millis(400 + 4 * 200));
     }
@@ -180,17 +218,46 @@ mod tests {
     #[test]
     fn the_second_sample_moves_srtt_by_an_eighth() {
         let mut rtt = RttEstimator::new(LIMITS);
-        rtt.sample(Span::from_millis(400));
-        rtt.sample(Span::from_millis(480));
+        rtt.sample(Span::from_millis(400), true);
+        rtt.sample(Span::from_millis(480), true);
         assert_eq!(rtt.srtt(), Span::from_millis(410));
-        assert_eq!(rtt.rto(), Span::from_millis(410 + 4 * 170));
+        assert_eq!(rtt.rto(), Span::from_millis(410 + 4 * 200), "as large as at first");
+    }
+
+    #[test]
+    fn the_largest_deviation_of_a_round_trip_counts_and_fades_by_a_quarter_in_each() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.sample(Span::from_millis(400), true);
+        rtt.sample(Span::from_millis(400), true); // mean deviation 150 ms
+        assert_eq!(rtt.rto(), Span::from_millis(400 + 800));
+        for _ in 0..50 {
+            rtt.sample(Span::from_millis(400), false);
+        }
+        assert_eq!(rtt.rto(), Span::from_millis(400 + 800), "in the same round trip");
+        rtt.sample(Span::from_millis(400), true);
+        // The largest of that round trip was 450 ms; a quarter of the rest goes.
+        assert_eq!(rtt.rto(), Span(1_112_500_000));
+        rtt.sample(Span::from_millis(1200), false);
+        let rto = rtt.rto().as_millis_f64();
+        assert!((rto - 1300.0).abs() < 0.01, "grows at once: {rto}");
+    }
+
+    #[test]
+    fn a_shorter_round_trip_widens_the_margin_less_than_a_longer_one() {
+        let after = |millis| {
+            let mut rtt = RttEstimator::new(LIMITS);
+            (0..200).for_each(|_| rtt.sample(Span::from_millis(1000), true));
+            rtt.sample(Span::from_millis(millis), true);
+            (rtt.rto() - rtt.srtt()).as_millis_f64().round()
+        };
+        assert_eq!((after(200), after(1800)), (200.0, 800.0));
     }
 
     #[test]
     fn a_steady_path_keeps_the_floor_above_srtt() {
         let mut rtt = RttEstimator::new(LIMITS);
         for _ in 0..100 {
-            rtt.sample(Span::from_millis(400));
+            rtt.sample(Span::from_millis(400), true);
         }
         assert_eq!(rtt.rto(), Span::from_millis(600));
     }
@@ -204,7 +271,7 @@ mod tests {
             rtt.back_off();
         }
         assert_eq!(rtt.rto(), Span::from_millis(60_000));
-        rtt.sample(Span::from_millis(100));
+        rtt.sample(Span::from_millis(100), true);
         assert_eq!(rtt.rto(), Span::from_millis(300));
     }
 

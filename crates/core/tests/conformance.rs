@@ -520,6 +520,35 @@ fn a_window_does_not_grow_on_a_loss_and_nearly_closes_on_a_timeout() {
     }
 }
 
+#[test]
+fn a_spurious_loss_lowers_no_window_and_gives_back_no_more_than_was_taken() {
+    for spec in ALL {
+        for kind in [LossKind::Gap, LossKind::Timeout] {
+            let mut controller = Checked::defaults(spec, 1);
+            run(&PATH, &mut controller);
+            if !controller.governs_by_window() {
+                continue;
+            }
+            let before = controller.check().cwnd;
+            let mut loss = Loss {
+                now: Time::from_secs_f64(11.0),
+                sent_at: Time::from_secs_f64(10.9),
+                lost: Bytes(MSS),
+                inflight: before,
+                kind,
+            };
+            let reduced = controller.on_loss(&loss).cwnd;
+            loss = Loss { lost: Bytes::ZERO, kind: LossKind::Spurious, ..loss };
+            let after = controller.on_loss(&loss).cwnd;
+            assert!(
+                after >= reduced && after <= before,
+                "{}: {before:?} {reduced:?} {after:?}",
+                spec.name
+            );
+        }
+    }
+}
+
 /// Anything a transport could say, and more.
 #[derive(Clone, Debug)]
 enum Event {
@@ -563,7 +592,12 @@ fn ack() -> impl Strategy<Value = Event> {
 }
 
 fn loss() -> impl Strategy<Value = Event> {
-    let kind = prop_oneof![Just(LossKind::Gap), Just(LossKind::More), Just(LossKind::Timeout)];
+    let kind = prop_oneof![
+        Just(LossKind::Gap),
+        Just(LossKind::More),
+        Just(LossKind::Timeout),
+        Just(LossKind::Spurious)
+    ];
     (number(), number(), number(), number(), kind).prop_map(|(now, sent_at, lost, flight, kind)| {
         Event::Loss(Loss {
             now: Time(now),

@@ -105,6 +105,7 @@ impl Loss {
             LossKind::Timeout => "timeout",
             LossKind::Deflate => "deflate",
             LossKind::Idle => "idle",
+            LossKind::Spurious => "spurious",
         }
     }
     fn __repr__(&self) -> String {

@@ -221,6 +221,7 @@ impl Coupled for AckGate {
                 flight.unrepaired += loss.lost.0;
                 flight.inflight = 0;
             }
+            LossKind::Spurious => flight.unrepaired = 0,
             LossKind::Deflate | LossKind::Idle => {}
         }
     }

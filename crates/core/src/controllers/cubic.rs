@@ -86,6 +86,17 @@ pub struct Cubic {
     exit: Exit,
     /// No loss has shown where the path ends, since the start or the last time-out.
     climbing: bool,
+    /// What a spurious loss gives back besides the window.
+    before: Option<Before>,
+}
+
+/// The state of the cubic before a reduction (RFC 9438 section 4.9).
+#[derive(Clone, Debug)]
+struct Before {
+    w_max: f64,
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    climbing: bool,
 }
 
 /// How slow start ends before a loss.
@@ -134,6 +145,7 @@ impl Cubic {
                 _ => Exit::Never,
             },
             climbing: true,
+            before: None,
         }
     }
 
@@ -219,6 +231,7 @@ impl Cubic {
     /// Multiplicative decrease (RFC 9438 sections 4.6 and 4.7) from `flight` packets, down to
     /// `least` packets.
     fn reduce(&mut self, now: Time, flight: f64, least: f64) {
+        self.remember();
         let counted = |packets: f64| if self.as_linux { packets.floor() } else { packets };
         let cwnd = counted(self.window.cwnd);
         self.w_max = if cwnd < self.w_max && self.fast_convergence {
@@ -235,6 +248,31 @@ impl Cubic {
         self.climbing = false;
         if matches!(self.exit, Exit::Plus(_)) {
             self.exit = Exit::Never; // RFC 9406 section 4.3: only the first slow start
+        }
+    }
+
+    /// As [`Window::remember`].
+    fn remember(&mut self) {
+        self.window.remember();
+        if self.window.cwnd > 1.0 || self.before.is_none() {
+            self.before = Some(Before {
+                w_max: self.w_max,
+                cwnd_prior: self.cwnd_prior,
+                epoch: self.epoch.clone(),
+                climbing: self.climbing,
+            });
+        }
+    }
+
+    /// The reduction was for nothing: the window and its cubic are as before (RFC 9438 section 4.9), or,
+    /// as in Linux, the window alone, from which a new cubic starts.
+    fn restore(&mut self, loss: &Loss) {
+        self.window.reduce(loss);
+        if let Some(before) = self.before.take()
+            && !self.as_linux
+        {
+            (self.w_max, self.cwnd_prior) = (before.w_max, before.cwnd_prior);
+            (self.epoch, self.climbing) = (before.epoch, before.climbing);
         }
     }
 
@@ -287,6 +325,7 @@ impl Controller for Cubic {
                 self.epoch = None;
                 return self.window.reduce(loss);
             }
+            LossKind::Spurious => return self.restore(loss),
             LossKind::Gap | LossKind::Timeout => {}
         }
         self.reduce(loss.now, self.window.packets(loss.inflight), 2.0);
@@ -616,5 +655,35 @@ mod tests {
         cubic.window.ssthresh = 1000.0;
         acks_a_millisecond_apart(&mut cubic, 3.0, 60);
         close(cubic.window.ssthresh, 71.0, 1.0);
+    }
+
+    #[test]
+    fn a_spurious_loss_gives_the_window_and_the_cubic_back() {
+        for kind in [LossKind::Gap, LossKind::Timeout] {
+            let mut cubic = after_loss_at_100();
+            cubic.as_linux = false;
+            run(&mut cubic, 100, (1.0, 3.0));
+            let mut reduced = cubic.clone();
+            reduced.on_loss(&loss(80, kind));
+            assert!(reduced.window.cwnd < cubic.window.cwnd);
+            reduced.on_loss(&loss(0, LossKind::Spurious));
+            close(reduced.w_max, cubic.w_max, 1e-9);
+            run(&mut cubic, 100, (3.0, 5.0));
+            run(&mut reduced, 100, (3.0, 5.0));
+            close(reduced.window.cwnd, cubic.window.cwnd, 1e-9);
+        }
+    }
+
+    #[test]
+    fn by_default_a_spurious_loss_gives_the_window_back_and_the_cubic_starts_anew() {
+        let mut cubic = after_loss_at_100();
+        run(&mut cubic, 100, (1.0, 3.0));
+        let before = cubic.window.cwnd;
+        cubic.on_loss(&loss(80, LossKind::Timeout));
+        cubic.on_loss(&loss(0, LossKind::Spurious));
+        close(cubic.window.cwnd, before, 1e-9);
+        assert!(cubic.epoch.is_none());
+        run(&mut cubic, 100, (3.0, 3.2));
+        close(cubic.w_max, before, 1e-9);
     }
 }

@@ -177,6 +177,7 @@ impl CubicNs3 {
 
     /// `GetSsThresh`.
     fn reduce(&mut self) {
+        self.window.remember();
         let cwnd = self.segments();
         self.last_max = if cwnd < self.last_max && self.fast_convergence {
             (cwnd as f64 * (1.0 + self.beta) / 2.0) as u64
@@ -267,7 +268,7 @@ impl Controller for CubicNs3 {
     fn on_loss(&mut self, loss: &Loss) {
         match loss.kind {
             LossKind::More => {}
-            LossKind::Deflate | LossKind::Idle => self.window.reduce(loss),
+            LossKind::Deflate | LossKind::Idle | LossKind::Spurious => self.window.reduce(loss),
             LossKind::Gap => self.reduce(),
             LossKind::Timeout => {
                 self.reduce();

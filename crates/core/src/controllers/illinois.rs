@@ -246,6 +246,7 @@ impl Controller for Illinois {
         // One loss may follow the repair of another without an ACK between them that is part of
         // neither; what was measured during the repair counts for it.
         self.end_round(loss.now, loss.sent_at);
+        self.window.remember();
         let left = if self.ns3 {
             ((1.0 - self.beta) * self.window.packets(loss.inflight).floor()).floor()
         } else {

@@ -156,6 +156,7 @@ impl Controller for Vegas {
         if !reduces || !self.ns3 {
             return self.window.reduce(loss);
         }
+        self.window.remember();
         self.window.ssthresh = self.below_window();
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         if loss.kind == LossKind::Timeout {

@@ -136,6 +136,7 @@ impl Controller for WestwoodPlus {
         if !matches!(loss.kind, LossKind::Gap | LossKind::Timeout) {
             return self.window.reduce(loss);
         }
+        self.window.remember();
         self.window.ssthresh = self.pipe();
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         self.repairing = !self.is_ns3() && loss.kind == LossKind::Gap;

@@ -297,7 +297,7 @@ impl<O: Objective> Controller for Kong<O> {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        if !matches!(loss.kind, LossKind::Deflate | LossKind::Idle) {
+        if !matches!(loss.kind, LossKind::Deflate | LossKind::Idle | LossKind::Spurious) {
             self.meter.on_loss(loss);
         }
         self.window.reduce(loss);

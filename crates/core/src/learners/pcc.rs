@@ -219,7 +219,7 @@ impl<R: Rule> Controller for Pcc<R> {
                 }
             }
             LossKind::Idle => self.start_over(loss.now),
-            LossKind::Deflate => {}
+            LossKind::Deflate | LossKind::Spurious => {}
         }
         self.judge_complete(loss.now);
     }

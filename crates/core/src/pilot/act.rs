@@ -181,7 +181,7 @@ impl Hold {
                     self.scale_rate(factor.min(1.0));
                 }
             }
-            LossKind::More | LossKind::Timeout => {}
+            LossKind::More | LossKind::Timeout | LossKind::Spurious => {}
         }
     }
 

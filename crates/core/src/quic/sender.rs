@@ -56,7 +56,7 @@ impl Sender {
                 self.window.answers_loss(loss).then_some(Answer::Reduce)
             }
             LossKind::Timeout => self.restarts.then_some(Answer::Restart),
-            LossKind::Deflate | LossKind::Idle => None,
+            LossKind::Deflate | LossKind::Idle | LossKind::Spurious => None,
         }
     }
 

@@ -315,5 +315,10 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         deflation: pick!(deflation, true, true),
         impatient: pick!(impatient, true, true),
         handshake: pick!(handshake, false, true),
+        quick_acks: {
+            let count = pick!(quick_acks, 0, 0);
+            integer(&field!(quick_acks), u64::from(count), 0..=1000)?;
+            count
+        },
     })
 }

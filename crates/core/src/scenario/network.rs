@@ -189,7 +189,7 @@ pub struct SenderConfig {
     pub idle_restart: bool,
     /// When a controller that gates is asked.
     pub gate: GateSpec,
-    /// ns-2: a sample from every ACK.
+    /// RFC 7323.
     pub timestamps: bool,
     /// ns-2: `partial_window_deflation_`.
     pub deflation: bool,
@@ -197,6 +197,8 @@ pub struct SenderConfig {
     pub impatient: bool,
     /// ns-2: the first segment is a SYN.
     pub handshake: bool,
+    /// Segments that Linux's receiver acknowledges at once.
+    pub quick_acks: u32,
 }
 
 /// What links need beyond their own fields.

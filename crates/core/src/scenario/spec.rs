@@ -546,7 +546,8 @@ pub struct SenderSpec {
     /// When a controller that holds packets back is asked. Default `packet`.
     #[serde(default)]
     pub gate: Option<GateSpec>,
-    /// `ns2`: RFC 1323 timestamps: every ACK gives a sample. Default true (Remy's setting).
+    /// RFC 7323 timestamps. `ns2`: every ACK gives a sample (Remy's setting). `sack`: what a
+    /// retransmission's ACK echoes decides whether it counts, and whether it was needed. Default true.
     #[serde(default)]
     pub timestamps: Option<bool>,
     /// `ns2`: `partial_window_deflation_`. Default true (ns-2.35's).
@@ -559,6 +560,10 @@ pub struct SenderSpec {
     /// of two empty packets over the idle path; default false.
     #[serde(default)]
     pub handshake: Option<bool>,
+    /// `sack`: so many segments are acknowledged at once when the connection begins, after an idle time
+    /// and after a duplicate (Linux: 16). Default 0.
+    #[serde(default)]
+    pub quick_acks: Option<u32>,
 }
 
 /// See [`crate::control::Recovery`].

@@ -8,8 +8,10 @@ use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
 
 mod ns2;
+mod reordering;
 mod sack;
 mod scoreboard;
+mod undo;
 
 pub use ns2::Ns2Sender;
 pub use sack::SackSender;
@@ -66,6 +68,8 @@ pub struct SenderStats {
     pub timeouts: u64,
     /// Loss episodes answered without a time-out.
     pub recoveries: u64,
+    /// Answers to loss that were taken back.
+    pub spurious: u64,
     /// Bytes declared lost, rightly or not.
     pub declared_lost_bytes: u64,
     /// Bytes acknowledged as carrying a congestion mark.
@@ -111,11 +115,32 @@ pub struct Governor<'a> {
 }
 
 impl Governor<'_> {
-    /// Whether a controller that gates lets the packet go, and what it allows from then on.
-    fn ask(&mut self, send: &Send, packet: u64) -> (bool, Allowed) {
-        let verdict = self.coupled.on_send(self.id, send);
-        (verdict == Verdict::Send, Allowed::read(self, packet))
+    /// Whether `packet` may leave: a controller that gates is asked, and `allowed` becomes what it
+    /// allows from then on.
+    fn lets_go(&mut self, packet: &Departure, allowed: &mut Allowed) -> bool {
+        let send = Send {
+            now: packet.now,
+            size: Bytes(packet.size),
+            inflight: packet.inflight,
+            retransmission: u64::from(packet.again),
+            order: packet.order,
+        };
+        let verdict = self.coupled.on_send(self.id, &send);
+        *allowed = Allowed::read(self, packet.full_size);
+        verdict == Verdict::Send
     }
+}
+
+/// A packet that would leave now.
+struct Departure {
+    now: Time,
+    size: u64,
+    /// Of a full packet.
+    full_size: u64,
+    inflight: Bytes,
+    again: bool,
+    /// Its place among the packets not cumulatively acknowledged, from 1.
+    order: u64,
 }
 
 /// The controller's latest word, bounded to what a sender can obey.
@@ -220,10 +245,11 @@ impl Sender {
         either!(self, sender => sender.unacknowledged_payload())
     }
 
-    /// Holds everything back until `at`, when the connection stands.
-    pub fn wait_for_handshake(&mut self, at: Time) {
+    /// Holds everything back until the connection stands, `rtt` after `start`: the first round trip
+    /// that is measured (RFC 6298 section 2).
+    pub fn wait_for_handshake(&mut self, start: Time, rtt: Span) {
         if let Self::Sack(sender) = self {
-            sender.wait_for_handshake(at);
+            sender.wait_for_handshake(start, rtt);
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! Sequence numbers count packets from 0; -1 means "none yet". The window lives in the controller;
 //! what ns-2 adds to it in recovery (`dupwnd_`) lives here.
-use super::{Allowed, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
-use crate::control::{Ack, Loss, LossKind, Send};
+use super::{Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
+use crate::control::{Ack, Loss, LossKind};
 use crate::rtt::TickRtt;
 use crate::scenario::SenderConfig;
 use crate::sim::packet::Packet;
@@ -187,16 +187,15 @@ impl Ns2Sender {
         if !self.gates {
             return true;
         }
-        let send = Send {
+        let departure = Departure {
             now,
-            size: Bytes(self.packet),
+            size: self.packet,
+            full_size: self.packet,
             inflight: self.inflight(),
-            retransmission: u64::from(seq <= self.highest_sent),
+            again: seq <= self.highest_sent,
             order: (seq - self.acked) as u64,
         };
-        let passes;
-        (passes, self.allowed) = governor.ask(&send, self.packet);
-        passes
+        governor.lets_go(&departure, &mut self.allowed)
     }
 
     /// The first unacknowledged packet leaves again. It is not for a gate to keep back what recovery

@@ -1,20 +1,20 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
 //! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
+use self::probe::Probe;
+use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
-use super::{Allowed, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits};
-use crate::control::{Ack, Loss, LossKind, Send};
+use super::undo::Undo;
+use super::{
+    Allowed, Departure, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits,
+};
+use crate::control::{Ack, Loss, LossKind};
 use crate::delivery_rate::DeliveryRate;
 use crate::rtt::RttEstimator;
 use crate::scenario::{EcnSpec, SenderConfig};
 use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Recoveries after which RACK's window shrinks back (RFC 8985 section 6.2 step 4).
-const RACK_PERSISTENCE: u32 = 16;
-/// Worst delayed acknowledgement a probe waits for (RFC 8985 section 7.2).
-const ACK_DELAY_MAX: Span = Span::from_millis(200);
-/// Probe time-out before the first sample (RFC 8985 section 7.2).
-const PROBE_INITIAL: Span = Span::from_millis(1000);
+mod probe;
 
 /// From the declaration of a loss until everything sent before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,6 @@ impl Episode {
     fn reduces(self) -> bool {
         matches!(self, Self::Fast(_) | Self::Marked(_))
     }
-}
-
-/// A probe on its way (RFC 8985 section 7.3).
-#[derive(Clone, Copy, Debug)]
-struct Probe {
-    end: u64,
-    again: bool,
 }
 
 /// What an acknowledgement changed.
@@ -72,6 +65,8 @@ pub struct SackSender {
     gates: bool,
     board: Scoreboard,
     pub(super) rtt: RttEstimator,
+    /// The round trip of the samples ends when this segment is acknowledged.
+    sampled_until: u64,
     rate: DeliveryRate,
     pub(super) delivery_rate: Rate,
     pub(super) stats: SenderStats,
@@ -80,9 +75,8 @@ pub struct SackSender {
     flight: u64,
     prr: Prr,
     rack: Rack,
-    rack_multiplier: u64,
-    rack_recoveries: u32,
-    reordering_seen: bool,
+    reordering: Reordering,
+    undo: Undo,
     probe: Option<Probe>,
     rto_deadline: Time,
     probe_deadline: Time,
@@ -107,6 +101,7 @@ impl SackSender {
             gates: governor.coupled.gates(),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(limits(config)),
+            sampled_until: 0,
             rate: DeliveryRate::default(),
             delivery_rate: Rate(0),
             stats: SenderStats::new(),
@@ -114,9 +109,8 @@ impl SackSender {
             flight: 0,
             prr: Prr::default(),
             rack: Rack::default(),
-            rack_multiplier: 1,
-            rack_recoveries: 0,
-            reordering_seen: false,
+            reordering: Reordering::NONE,
+            undo: Undo::NONE,
             probe: None,
             rto_deadline: Time::NEVER,
             probe_deadline: Time::NEVER,
@@ -142,8 +136,9 @@ impl SackSender {
         self.board.outstanding() - segments * self.config.header.0
     }
 
-    pub(super) fn wait_for_handshake(&mut self, at: Time) {
-        self.release = at;
+    pub(super) fn wait_for_handshake(&mut self, start: Time, rtt: Span) {
+        self.release = start + rtt;
+        self.rtt.sample(rtt, true);
     }
 
     pub(super) fn all_acknowledged(&self) -> bool {
@@ -191,11 +186,8 @@ impl SackSender {
             return None;
         }
         if self.gates {
-            let seq = match rescue {
-                Some(_) => self.board.rescued(),
-                None => self.board.next_to_leave(),
-            };
-            if !self.passes_gate(now, (seq, size), again.is_some(), governor) {
+            let departure = self.departure(now, size, (again.is_some(), rescue.is_some()));
+            if !governor.lets_go(&departure, &mut self.allowed) {
                 // It is the controller, not the application, that limits what is in flight.
                 self.blocked_at = self.board.nxt();
                 self.release = Time(0);
@@ -235,23 +227,11 @@ impl SackSender {
         inflight == 0 || inflight + size <= self.allowed.cwnd
     }
 
-    fn passes_gate(
-        &mut self,
-        now: Time,
-        (seq, size): (u64, u64),
-        again: bool,
-        governor: &mut Governor,
-    ) -> bool {
-        let send = Send {
-            now,
-            size: Bytes(size),
-            inflight: self.inflight(),
-            retransmission: u64::from(again),
-            order: seq - self.board.una() + 1,
-        };
-        let passes;
-        (passes, self.allowed) = governor.ask(&send, self.packet);
-        passes
+    fn departure(&self, now: Time, size: u64, (again, rescue): (bool, bool)) -> Departure {
+        let seq = if rescue { self.board.rescued() } else { self.board.next_to_leave() };
+        let order = seq - self.board.una() + 1;
+        let inflight = self.inflight();
+        Departure { now, size, full_size: self.packet, inflight, again, order }
     }
 
     /// RFC 5681 section 4.1.
@@ -279,7 +259,9 @@ impl SackSender {
         if self.rto_deadline == Time::NEVER || head_again {
             self.rto_deadline = now + self.rtt.rto();
         }
-        if !outgoing.again {
+        if outgoing.again {
+            self.undo.on_retransmission(now);
+        } else {
             self.arm_probe(now);
         }
     }
@@ -295,25 +277,6 @@ impl SackSender {
         Rate::of(Bytes(self.allowed.cwnd * percent / 100), srtt).max(PACING_MIN)
     }
 
-    /// RFC 8985 section 7.2.
-    fn arm_probe(&mut self, now: Time) {
-        self.probe_deadline = Time::NEVER;
-        let calm = matches!(self.episode, Episode::None | Episode::Marked(_));
-        let quiet = calm && self.board.sacked_count() == 0;
-        if !self.config.tlp || !quiet || self.probe.is_some() || self.board.inflight() == 0 {
-            return;
-        }
-        let srtt = self.rtt.srtt();
-        let mut wait = if srtt == Span::ZERO { PROBE_INITIAL } else { srtt * 2 };
-        if self.board.inflight() <= self.packet {
-            wait += ACK_DELAY_MAX;
-        }
-        let at = now + wait;
-        if at < self.rto_deadline {
-            self.probe_deadline = at;
-        }
-    }
-
     /// An acknowledgement arrived.
     pub(super) fn on_ack(
         &mut self,
@@ -324,18 +287,24 @@ impl SackSender {
     ) {
         let una_before = self.board.una();
         let inflight_before = self.board.inflight();
-        let delivered = self.board.on_ack(ack);
+        let delivered = self.board.on_ack(ack, self.credible(now, ack));
         let advanced = self.board.una() > una_before;
         if delivered.bytes > 0 {
             self.rate.on_delivered(now, delivered.bytes);
         }
         let rtt = self.take_samples(now, &delivered);
+        if advanced && delivered.timed == Time::NEVER {
+            self.sample_echo(now, self.echo(ack));
+        }
+        self.note_duplicate(ack);
+        if self.is_spurious(self.echo(ack), advanced) {
+            self.take_back(now, governor);
+        }
         if advanced {
             let done = self.board.outstanding() == 0;
             self.rto_deadline = if done { Time::NEVER } else { now + self.rtt.rto() };
             self.close_episode();
         }
-        self.note_duplicate(ack.again);
         let lost = self.detect(now);
         let opened = lost.bytes > 0 && self.open_episode();
         let marked = self.open_marked(ack);
@@ -353,13 +322,26 @@ impl SackSender {
             let none = Lost { bytes: 0, newest: delivered.newest.0 };
             self.tell_loss(now, LossKind::Gap, none, governor);
         }
-        self.finish_probe(now, ack.again, governor);
+        self.finish_probe(now, ack, governor);
         self.reduce(&delivered, opened || marked);
         if advanced {
             self.arm_probe(now);
         } else if self.board.sacked_count() > 0 {
             self.probe_deadline = Time::NEVER;
         }
+    }
+
+    /// The timestamp that an acknowledgement echoes, if there is one.
+    fn echo(&self, ack: &Packet) -> Option<Time> {
+        (self.config.timestamps && ack.sent_at > Time(0)).then_some(ack.sent_at)
+    }
+
+    /// When a retransmission left at the latest if this acknowledgement is its own and not an earlier
+    /// copy's: it echoes no older timestamp and takes no less than the smallest round trip (RFC 8985
+    /// section 6.2 step 2).
+    fn credible(&self, now: Time, ack: &Packet) -> Time {
+        let by_rtt = Time(now.0.saturating_sub(self.rtt.min_rtt().0));
+        self.echo(ack).map_or(by_rtt, |echo| by_rtt.min(echo))
     }
 
     /// Round trip, delivery rate, RACK; returns the sample and the largest of the batch.
@@ -370,7 +352,7 @@ impl SackSender {
         }
         if delivered.timed != Time::NEVER {
             sample = (now.since(delivered.timed), now.since(delivered.timed_first));
-            self.rtt.sample(sample.0);
+            self.sample_rtt(sample.0);
             self.stats.sample(sample.0);
         }
         let min_rtt = self.rtt.min_rtt();
@@ -379,15 +361,63 @@ impl SackSender {
             Rate(0) => self.delivery_rate,
             rate => rate,
         };
-        // RFC 8985 section 6.2 step 2: a round trip below the minimum after a retransmission is
-        // the original's acknowledgement.
-        let round_trip = now.since(newest_sent);
-        if !delivered.newest_again || round_trip >= min_rtt {
-            self.rack.rtt = round_trip;
-            self.rack.newest = self.rack.newest.max(delivered.newest);
+        if let Some(newest) = delivered.certain {
+            self.rack.rtt = now.since(newest.0);
+            self.rack.newest = self.rack.newest.max(newest);
         }
-        self.reordering_seen |= delivered.reordered;
+        if delivered.reordered {
+            self.reordering.on_reordering();
+        }
         sample
+    }
+
+    /// A round trip passes until what is in flight now is acknowledged.
+    fn sample_rtt(&mut self, rtt: Span) {
+        let round = self.board.una() > self.sampled_until;
+        self.rtt.sample(rtt, round);
+        if round {
+            self.sampled_until = self.board.nxt();
+        }
+    }
+
+    /// Only what was sent again was acknowledged, of which the echo alone tells the round trip
+    /// (RFC 7323 section 4.1); it ends the back-off. Controllers are not told, as on the kernel.
+    fn sample_echo(&mut self, now: Time, echo: Option<Time>) {
+        if let Some(echo) = echo {
+            self.sample_rtt(now.since(echo));
+        }
+    }
+
+    /// A duplicate that was never sent again is of the network's making.
+    fn note_duplicate(&mut self, ack: &Packet) {
+        let duplicate = ack.again && self.stats.retransmitted_packets > 0;
+        self.reordering.on_ack(self.board.una(), self.board.nxt(), duplicate);
+        if duplicate {
+            self.undo.on_duplicate(ack.duplicate().unwrap_or(self.board.una()));
+        }
+    }
+
+    /// Whether the latest loss turns out to be none. In fast recovery the original of a gap may come
+    /// while later ones are truly lost: that shows when no retransmission is out, or at the end.
+    fn is_spurious(&self, echo: Option<Time>, advanced: bool) -> bool {
+        let outrun = advanced && echo.is_some_and(|echo| self.undo.is_outrun(echo));
+        let by_echo = match self.episode {
+            Episode::Fast(end) => {
+                outrun && (self.board.una() >= end || !self.board.awaits_repairs())
+            }
+            Episode::Timeout(_) => outrun,
+            Episode::None | Episode::Marked(_) => false,
+        };
+        by_echo || self.undo.is_all_duplicates()
+    }
+
+    /// The reduction was for nothing: what counts as lost is in flight, and the window is as before.
+    fn take_back(&mut self, now: Time, governor: &mut Governor) {
+        self.undo = Undo::NONE;
+        self.board.withdraw_losses();
+        self.episode = Episode::None;
+        self.stats.spurious += 1;
+        self.tell_loss(now, LossKind::Spurious, Lost::default(), governor);
     }
 
     fn close_episode(&mut self) {
@@ -400,18 +430,7 @@ impl SackSender {
             && self.board.una() >= end
         {
             self.episode = Episode::None;
-            self.rack_recoveries += 1;
-            if self.rack_recoveries >= RACK_PERSISTENCE {
-                self.rack_multiplier = 1;
-            }
-        }
-    }
-
-    /// RFC 8985 section 6.2 step 4: a duplicate report widens RACK's window.
-    fn note_duplicate(&mut self, duplicate: bool) {
-        if duplicate && self.reordering_seen {
-            self.rack_multiplier = (self.rack_multiplier + 1).min(16);
-            self.rack_recoveries = 0;
+            self.reordering.on_recovery_end();
         }
     }
 
@@ -423,11 +442,7 @@ impl SackSender {
             return self.board.detect_by_count();
         }
         let certain = self.episode != Episode::None || self.board.sacked_count() >= DUP_THRESH;
-        self.rack.window = if !self.reordering_seen && certain {
-            Span::ZERO
-        } else {
-            (self.rtt.min_rtt() * self.rack_multiplier / 4).min(self.rtt.srtt())
-        };
+        self.rack.window = self.reordering.window(&self.rtt, certain);
         let (lost, next) = self.board.detect_by_time(now, &self.rack);
         self.reorder_deadline = next;
         lost
@@ -441,6 +456,7 @@ impl SackSender {
                 self.episode = Episode::Fast(self.board.nxt());
                 self.stats.recoveries += 1;
                 self.start_reduction();
+                self.undo = Undo::arm(self.board.una());
                 true
             }
             Episode::Marked(end) => {
@@ -460,6 +476,7 @@ impl SackSender {
         let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
         if opens {
             self.episode = Episode::Marked(self.board.nxt());
+            self.undo = Undo::NONE;
             self.start_reduction();
         }
         opens
@@ -524,21 +541,6 @@ impl SackSender {
             self.flight = self.board.outstanding().min(self.allowed.cwnd);
         }
         self.flight
-    }
-
-    /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
-    fn finish_probe(&mut self, now: Time, duplicate: bool, governor: &mut Governor) {
-        let Some(probe) = self.probe else { return };
-        if probe.again && duplicate {
-            self.probe = None;
-        } else if self.board.una() >= probe.end {
-            self.probe = None;
-            if probe.again && self.episode == Episode::None {
-                self.stats.recoveries += 1;
-                let lost = Lost { bytes: self.packet, newest: self.last_sent };
-                self.tell_loss(now, LossKind::Gap, lost, governor);
-            }
-        }
     }
 
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
@@ -608,6 +610,13 @@ impl SackSender {
     /// RFC 6298 sections 5.4 to 5.7, RFC 8985 section 6.3.
     fn timeout(&mut self, now: Time, governor: &mut Governor) {
         self.stats.timeouts += 1;
+        // One within fast recovery, or of the same packet again, goes on with what is known.
+        if !matches!(self.episode, Episode::Fast(_)) && !self.rtt.is_backed_off() {
+            self.undo = match self.episode {
+                Episode::Marked(_) => Undo::NONE,
+                _ => Undo::arm(self.board.una()),
+            };
+        }
         self.rtt.back_off();
         let patience = self.rack.rtt + self.rack.window;
         let sent_before =
@@ -629,21 +638,6 @@ impl SackSender {
     /// Widens the window for one packet, until the controller is next asked.
     fn allow_one(&mut self) {
         self.allowed.cwnd = self.allowed.cwnd.max(self.board.inflight() + self.packet);
-    }
-
-    /// RFC 8985 section 7.3. The packet leaves through the queue of lost ones, or as new data with
-    /// the window widened by one packet; both are seen by the next `transmit`.
-    fn probe(&mut self, now: Time, supply: &mut Supply) {
-        self.probe_deadline = Time::NEVER;
-        let fresh = supply.unsent > 0 && !self.receiver_full();
-        self.probe = Some(Probe { end: self.board.nxt() + u64::from(fresh), again: !fresh });
-        if fresh {
-            self.allow_one();
-        } else {
-            self.board.declare_last_for_probe();
-        }
-        self.release = Time(0);
-        self.rto_deadline = now + self.rtt.rto();
     }
 }
 

@@ -35,16 +35,22 @@ pub struct Delivered {
     pub newest: (Time, u64),
     /// Its state at sending.
     pub sent: SentState,
-    /// Whether it was sent more than once.
-    pub newest_again: bool,
+    /// As `newest`, without retransmissions whose delivery may be an earlier copy's (RFC 8985
+    /// section 6.2 step 2).
+    pub certain: Option<(Time, u64)>,
     /// Send time of the packet sent last among those sent once; `Time::NEVER` if none.
     pub timed: Time,
     /// Send time of the packet sent first among those sent once.
     pub timed_first: Time,
     /// A packet sent more than once was cumulatively acknowledged, and not selectively before.
     pub repaired: bool,
-    /// A packet sent once arrived after one sent later (RFC 8985 section 6.2 step 3).
+    /// A packet sent once, or the first copy of one, arrived after one sent later (RFC 8985
+    /// section 6.2 step 3).
     pub reordered: bool,
+    /// The highest segment delivered before.
+    pub fack: u64,
+    /// Retransmissions that left later are not what was delivered.
+    pub credible: Time,
 }
 
 /// What a pass of loss detection found.
@@ -211,9 +217,16 @@ impl Scoreboard {
         Some(segment.size)
     }
 
-    /// Takes an acknowledgement; one that is not of this flow's making changes nothing.
-    pub fn on_ack(&mut self, ack: &Packet) -> Delivered {
-        let mut delivered = Delivered { timed: Time::NEVER, ..Delivered::default() };
+    /// Takes an acknowledgement; one that is not of this flow's making changes nothing. A
+    /// retransmission counts as delivered only if it left at `credible` or before; otherwise what
+    /// arrived was an earlier copy.
+    pub fn on_ack(&mut self, ack: &Packet, credible: Time) -> Delivered {
+        let mut delivered = Delivered {
+            timed: Time::NEVER,
+            credible,
+            fack: self.highest_delivered,
+            ..Delivered::default()
+        };
         if ack.seq > self.nxt() {
             return delivered;
         }
@@ -221,8 +234,13 @@ impl Scoreboard {
             let Some(segment) = self.segments.pop_front() else { break };
             self.outstanding -= u64::from(segment.size);
             if segment.flags & SACKED == 0 {
+                let overtaken = self.una < delivered.fack;
                 self.count(&segment, self.una, &mut delivered);
-                delivered.repaired |= segment.flags & AGAIN != 0;
+                if segment.flags & AGAIN != 0 {
+                    delivered.repaired = true;
+                    // It was not the retransmission that filled the gap.
+                    delivered.reordered |= overtaken && segment.sent_at > credible;
+                }
             }
             if segment.flags & TWICE != 0 {
                 self.inflight -= u64::from(segment.size);
@@ -238,7 +256,8 @@ impl Scoreboard {
                 self.sacked.push_front((self.una, end));
             }
         }
-        for &(offset, length) in &ack.sack {
+        let blocks = if ack.again { &ack.sack[1..] } else { &ack.sack[..] };
+        for &(offset, length) in blocks {
             if length > 0 {
                 let start = (ack.seq + u64::from(offset)).max(self.una);
                 let end = (ack.seq + u64::from(offset) + u64::from(length)).min(self.nxt());
@@ -293,7 +312,9 @@ impl Scoreboard {
         if (segment.sent_at, seq) >= delivered.newest {
             delivered.newest = (segment.sent_at, seq);
             delivered.sent = segment.sent;
-            delivered.newest_again = again;
+        }
+        if !again || segment.sent_at <= delivered.credible {
+            delivered.certain = delivered.certain.max(Some((segment.sent_at, seq)));
         }
         if !again {
             if delivered.timed == Time::NEVER {
@@ -303,7 +324,7 @@ impl Scoreboard {
                 delivered.timed = delivered.timed.max(segment.sent_at);
                 delivered.timed_first = delivered.timed_first.min(segment.sent_at);
             }
-            delivered.reordered |= seq < self.highest_delivered;
+            delivered.reordered |= seq < delivered.fack;
         }
         self.highest_delivered = self.highest_delivered.max(seq);
     }
@@ -371,6 +392,29 @@ impl Scoreboard {
             self.again.pop_front();
         }
         (lost, next)
+    }
+
+    /// Whether anything sent again is in flight.
+    pub fn awaits_repairs(&self) -> bool {
+        self.segments.iter().any(|segment| segment.flags & (AGAIN | IN_PIPE) == AGAIN | IN_PIPE)
+    }
+
+    /// Nothing that was declared lost is: it is in flight again, for loss detection to judge anew.
+    pub fn withdraw_losses(&mut self) {
+        self.lost.clear();
+        self.judged = self.una;
+        let mut again = Vec::new();
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            if segment.flags & LOST != 0 {
+                segment.flags = (segment.flags & !LOST) | IN_PIPE;
+                self.inflight += u64::from(segment.size);
+            }
+            if segment.flags & (AGAIN | IN_PIPE) == AGAIN | IN_PIPE {
+                again.push((self.una + index as u64, segment.sent_at));
+            }
+        }
+        again.sort_unstable_by_key(|&(seq, sent_at)| (sent_at, seq));
+        self.again = again.into();
     }
 
     fn judge(&mut self, seq: u64, lost: &mut Lost) {

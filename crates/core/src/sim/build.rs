@@ -84,7 +84,7 @@ impl Sim {
             let mut sender =
                 Sender::new(&plan.sender, &Governor { coupled: governor.as_mut(), id });
             if plan.sender.handshake {
-                sender.wait_for_handshake(start + handshake(network, route, plan.sender.ack));
+                sender.wait_for_handshake(start, handshake(network, route, plan.sender.ack));
             }
             let many = plan.subflows.len() > 1;
             let name = if many { format!("{own}.{index}") } else { own.clone() };
@@ -210,6 +210,10 @@ fn flow(
     let receiver =
         Receiver::new(config.ack_every, config.ack_delay, config.ack.0 as u32, selective);
     let receiver = if config.handshake { receiver.acknowledge_first() } else { receiver };
+    // The receiver's time-out is what the handshake has left it (RFC 6298 equation 2.2).
+    let rtt = handshake(network, route, config.ack);
+    let idle = rtt + (rtt * 2).max(config.rto_min);
+    let receiver = if selective { receiver.quick(config.quick_acks, idle) } else { receiver };
     Flow {
         connection,
         id,

@@ -45,8 +45,18 @@ pub struct Packet {
     /// When the data packet left the sender; an ACK echoes it.
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
-    /// blocks have length zero.
+    /// blocks have length zero. The first is [`Packet::duplicate`] if `again`.
     pub sack: [(u32, u32); SACK_BLOCKS],
     /// ACK: congestion-marked bytes received since the last ACK.
     pub ce_bytes: u32,
+}
+
+impl Packet {
+    /// The segment of which an acknowledgement reports a duplicate: its first block, whose offset may
+    /// be below zero (RFC 2883). None if it reports none, or not which.
+    pub fn duplicate(&self) -> Option<u64> {
+        let (offset, length) = self.sack[0];
+        let seq = self.seq.checked_add_signed(i64::from(offset as i32))?;
+        (self.again && length > 0).then_some(seq)
+    }
 }

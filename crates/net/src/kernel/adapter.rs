@@ -179,7 +179,7 @@ impl Adapter {
     fn take_rtt(&mut self, record: &Record, delivered: u32) {
         if record.rtt_us > 0 {
             let sample = Span::from_micros(u64::from(record.rtt_us));
-            (0..(delivered / 2).clamp(1, SAMPLES_MAX)).for_each(|_| self.rtt.sample(sample));
+            (0..(delivered / 2).clamp(1, SAMPLES_MAX)).for_each(|_| self.rtt.sample(sample, false));
         }
     }
 

@@ -1,6 +1,7 @@
 //! One test per rule of docs/ns2.md, with this crate's NewReno as the controller.
 use super::super::tests::{MSS, ack, at, config, numbers};
 use super::*;
+use crate::control::Send;
 use crate::control::{
     Control, Controller, Coupled, FlowInfo, PerFlow, Recovery, SubflowId, Verdict,
 };

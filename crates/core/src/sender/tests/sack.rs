@@ -9,6 +9,8 @@ mod application;
 mod loss;
 #[path = "sack/reduction.rs"]
 mod reduction;
+#[path = "sack/spurious.rs"]
+mod spurious;
 #[path = "sack/timers.rs"]
 mod timers;
 

@@ -11,46 +11,84 @@ fn board(count: u64) -> Scoreboard {
     board
 }
 
+/// Every retransmission may be what arrived.
+fn deliver(board: &mut Scoreboard, ack: &Packet) -> Delivered {
+    board.on_ack(ack, Time::NEVER)
+}
+
 #[test]
 fn a_packet_is_delivered_once_however_often_it_is_reported() {
     let mut board = board(10);
-    assert_eq!(board.on_ack(&ack(0, &[(2, 5)])).bytes, 300);
-    assert_eq!(board.on_ack(&ack(0, &[(2, 5), (1, 6)])).bytes, 200);
-    assert_eq!(board.on_ack(&ack(4, &[(4, 6)])).bytes, 100);
-    assert_eq!(board.on_ack(&ack(10, &[])).bytes, 400);
+    assert_eq!(deliver(&mut board, &ack(0, &[(2, 5)])).bytes, 300);
+    assert_eq!(deliver(&mut board, &ack(0, &[(2, 5), (1, 6)])).bytes, 200);
+    assert_eq!(deliver(&mut board, &ack(4, &[(4, 6)])).bytes, 100);
+    assert_eq!(deliver(&mut board, &ack(10, &[])).bytes, 400);
     assert_eq!((board.inflight(), board.outstanding(), board.sacked_count()), (0, 0, 0));
 }
 
 #[test]
 fn the_newest_delivered_packet_is_the_one_sent_last_by_time_then_number() {
     let mut board = board(3);
-    let delivered = board.on_ack(&ack(0, &[(1, 3)]));
+    let delivered = deliver(&mut board, &ack(0, &[(1, 3)]));
     assert_eq!(delivered.newest, (Time(2), 2));
     assert_eq!((delivered.timed, delivered.timed_first), (Time(2), Time(1)));
     board.declare_after_timeout(Time(10));
     board.peek_lost();
     board.send_lost(Time(50), SentState::default());
-    let delivered = board.on_ack(&ack(3, &[]));
-    assert!(delivered.newest_again && delivered.timed == Time::NEVER);
-    assert_eq!(delivered.newest, (Time(50), 0));
+    let delivered = deliver(&mut board, &ack(3, &[]));
+    assert_eq!((delivered.newest, delivered.timed), ((Time(50), 0), Time::NEVER));
+}
+
+#[test]
+fn a_retransmission_that_left_too_late_to_be_what_arrived_is_not_certain() {
+    let mut board = board(4);
+    board.declare_after_timeout(Time(10));
+    for time in [50, 60] {
+        board.peek_lost();
+        board.send_lost(Time(time), SentState::default());
+    }
+    let delivered = board.on_ack(&ack(2, &[]), Time(55));
+    assert_eq!((delivered.newest, delivered.certain), ((Time(60), 1), Some((Time(50), 0))));
+    let delivered = board.on_ack(&ack(4, &[]), Time(55));
+    assert_eq!(delivered.certain, Some((Time(3), 3)), "sent once");
 }
 
 #[test]
 fn a_first_copy_after_a_later_one_is_reordering_and_a_second_copy_is_not() {
     let mut board = board(6);
-    assert!(!board.on_ack(&ack(0, &[(3, 4)])).reordered);
-    assert!(board.on_ack(&ack(0, &[(2, 4)])).reordered);
+    assert!(!deliver(&mut board, &ack(0, &[(3, 4)])).reordered);
+    assert!(deliver(&mut board, &ack(0, &[(2, 4)])).reordered);
+    // The order of an ACK's blocks is not that of arrival.
+    assert!(!deliver(&mut board, &ack(0, &[(5, 6), (4, 5)])).reordered);
     board.declare_after_timeout(Time(100));
     board.peek_lost();
     board.send_lost(Time(200), SentState::default());
-    assert!(!board.on_ack(&ack(1, &[(2, 4)])).reordered);
+    assert!(!deliver(&mut board, &ack(1, &[(2, 4)])).reordered);
+}
+
+#[test]
+fn losses_that_are_withdrawn_are_in_flight_and_judged_anew() {
+    let mut board = board(10);
+    deliver(&mut board, &ack(0, &[(5, 6)]));
+    board.declare_after_timeout(Time(100));
+    board.peek_lost();
+    board.send_lost(Time(200), SentState::default());
+    assert_eq!((board.inflight(), board.awaits_repairs()), (100, true));
+    board.withdraw_losses();
+    assert_eq!((board.inflight(), board.peek_lost()), (900, None));
+    let rack = Rack { newest: (Time(5), 5), rtt: Span(100), window: Span(10) };
+    let (lost, _) = board.detect_by_time(Time(1000), &rack);
+    assert_eq!(lost.bytes, 400, "1 to 4; 0 left again later");
+    let rack = Rack { newest: (Time(300), 12), ..rack };
+    let (lost, _) = board.detect_by_time(Time(1000), &rack);
+    assert_eq!(lost.bytes, 500, "0 and 6 to 9");
 }
 
 #[test]
 fn nothing_is_lost_by_time_before_something_sent_later_is_delivered() {
     let mut board = board(10);
     let rack = Rack { newest: (Time(4), 4), rtt: Span(100), window: Span(10) };
-    board.on_ack(&ack(0, &[(4, 5)]));
+    deliver(&mut board, &ack(0, &[(4, 5)]));
     // Due at 0 + 110, 1 + 110, ...; packets 5 to 9 are newer than what was delivered.
     let (lost, next) = board.detect_by_time(Time(111), &rack);
     assert_eq!((lost.bytes, next), (200, Time(112)));
@@ -70,11 +108,11 @@ fn a_probe_takes_the_last_packet_and_changes_places_with_it() {
 #[test]
 fn what_arrives_after_it_was_declared_lost_is_not_sent_again() {
     let mut board = board(6);
-    board.on_ack(&ack(0, &[(3, 6)]));
+    deliver(&mut board, &ack(0, &[(3, 6)]));
     assert_eq!(board.detect_by_count().bytes, 300);
-    board.on_ack(&ack(2, &[(3, 6)]));
+    deliver(&mut board, &ack(2, &[(3, 6)]));
     assert_eq!(board.send_lost(Time(9), SentState::default()), None);
-    board.on_ack(&ack(2, &[(2, 6)]));
+    deliver(&mut board, &ack(2, &[(2, 6)]));
     assert_eq!(board.peek_lost(), None);
 }
 
@@ -110,7 +148,7 @@ fn counters_are_those_of_a_list() {
                 list[start..end].fill(Fate::Delivered);
             }
             let kept: Vec<_> = blocks.into_iter().filter(|block| block.0 >= una).collect();
-            let delivered = board.on_ack(&ack(una, &kept));
+            let delivered = deliver(&mut board, &ack(una, &kept));
             let after = list.iter().filter(|fate| **fate == Fate::Delivered).count();
             assert_eq!(delivered.bytes, 100 * (after - before) as u64);
             if rng.chance(0.3) {
@@ -126,7 +164,7 @@ fn counters_are_those_of_a_list() {
                 let (seq, _) = board.send_lost(Time(1000 + step), SentState::default()).unwrap();
                 assert!(list[seq as usize] == Fate::Lost, "only what is lost is sent again");
                 // It arrives: counting judges a packet once, which the list does not know.
-                board.on_ack(&ack(una, &[(seq, seq + 1)]));
+                deliver(&mut board, &ack(una, &[(seq, seq + 1)]));
                 list[seq as usize] = Fate::Delivered;
             }
             let out = list.iter().filter(|fate| **fate == Fate::Out).count() as u64;
@@ -145,7 +183,7 @@ fn after_a_timeout_no_second_copy_of_a_delivered_packet_is_in_flight() {
         board.peek_rescue();
         board.send_rescue(Time(10), SentState::default());
     }
-    board.on_ack(&ack(0, &[(1, 2)]));
+    deliver(&mut board, &ack(0, &[(1, 2)]));
     assert_eq!(board.inflight(), 400, "packet 0 twice, the second copy of packet 1, packet 2");
     board.declare_after_timeout(Time(100));
     assert_eq!(board.inflight(), 0);

@@ -3,6 +3,7 @@ use super::*;
 use crate::record::Outcome;
 use crate::scenario::Scenario;
 
+mod cellular;
 mod writes;
 
 fn network(text: &str) -> Network {

@@ -57,3 +57,42 @@ fn a_handshake_holds_data_back_for_one_round_trip_of_empty_packets() {
     // 20 ms of propagation and twice 0.4 ms for 50 bytes at 1 Mb/s.
     assert!((shaken - plain - 20.8).abs() < 1e-6, "{plain} {shaken}");
 }
+
+/// Ten packets and their acknowledgements, 45 ms away at 60 Mb/s.
+fn largest_rtt(sender: &str) -> f64 {
+    let text = dumbbell(
+        "rate_mbps = 60",
+        &format!("traffic = {{ kind = \"fixed\", bytes = 14480 }}\nsender = {{ {sender} }}"),
+    );
+    outcome(&text.replace("rtt_ms = 20", "rtt_ms = 45")).flows[0].rtt_max_ms
+}
+
+#[test]
+fn quick_acknowledgements_keep_the_delay_of_the_receiver_out_of_the_first_samples() {
+    let delayed = largest_rtt("handshake = true");
+    assert!((85.0..88.0).contains(&delayed), "the tenth packet waits for a second: {delayed}");
+    let quick = largest_rtt("handshake = true, quick_acks = 16");
+    assert!((45.0..48.0).contains(&quick), "{quick}");
+}
+
+/// What a frozen policy reaches on 60 Mb/s, Mb/s.
+fn throughput_of_drinc(sender: &str) -> f64 {
+    let flow = "controller = \"tcp_drinc\"\nparams = { policy = \"policies/tcp_drinc\" }";
+    let text = dumbbell(
+        "rate_mbps = 60\nqueue = { kind = \"drop_tail\", bdp = 1.5 }",
+        &format!("{flow}\nsender = {{ {sender} }}"),
+    );
+    let text = text.replace("rtt_ms = 20", "rtt_ms = 45");
+    let mut load = |name: &str, _| {
+        let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(path).map_err(|error| error.to_string())
+    };
+    let scenario = Scenario::parse_with(&text, "test", &[], &mut load).expect("valid");
+    let outcome = run(&scenario.network, Seed(1)).expect("built-in controllers");
+    outcome.flows[0].delivered_bytes as f64 * 8e-6 / outcome.flows[0].active_s
+}
+
+#[test]
+fn behind_a_handshake_and_quick_acknowledgements_no_delayed_one_ends_a_policys_slow_start() {
+    assert!(throughput_of_drinc("handshake = true, quick_acks = 16") > 0.9 * 60.0);
+}

@@ -180,7 +180,7 @@ fn a_late_packet_that_comes_in_time_is_no_loss() {
     let mut bench = Bench::warm("tlp = false");
     bench.ack(200, 1, &[(2, 3)]);
     bench.ack(210, 3, &[]);
-    assert!(bench.sender.reordering_seen && bench.script.losses.is_empty());
+    assert!(bench.sender.reordering.is_seen() && bench.script.losses.is_empty());
     assert_eq!(bench.sender.reorder_deadline, Time::NEVER);
 }
 
@@ -195,31 +195,32 @@ fn without_reordering_three_sacked_packets_end_the_wait() {
 #[test]
 fn with_reordering_three_sacked_packets_do_not() {
     let mut bench = Bench::warm("tlp = false");
-    bench.sender.reordering_seen = true;
+    bench.sender.reordering.on_reordering();
     bench.ack(200, 1, &[(2, 5)]);
     assert!(bench.script.losses.is_empty());
     assert_eq!(bench.sender.deadline(), at(225));
 }
 
 #[test]
-fn duplicates_widen_the_window_up_to_srtt_and_sixteen_recoveries_narrow_it() {
-    let mut bench = Bench::warm("tlp = false");
-    bench.sender.reordering_seen = true;
-    for _ in 0..2 {
+fn a_duplicate_of_what_was_sent_again_widens_the_window_and_another_does_not() {
+    let window = |again: bool| {
+        let mut bench = Bench::warm("tlp = false");
+        bench.sender.reordering.on_reordering();
+        bench.sender.stats.retransmitted_packets = u64::from(again);
         bench.hear(190, &Packet { again: true, ..ack(1, &[]) });
-    }
-    bench.ack(200, 1, &[(2, 3)]);
-    assert_eq!(bench.sender.rack.window, Span::from_millis(75));
-    for _ in 0..20 {
-        bench.sender.note_duplicate(true);
-    }
-    bench.ack(201, 1, &[(2, 4)]);
-    assert_eq!(bench.sender.rack.window, bench.sender.rtt.srtt());
-    for _ in 0..RACK_PERSISTENCE {
-        bench.sender.episode = Episode::Fast(0);
-        bench.sender.close_episode();
-    }
-    assert_eq!(bench.sender.rack_multiplier, 1);
+        bench.ack(200, 1, &[(2, 3)]);
+        bench.sender.rack.window
+    };
+    assert_eq!((window(true), window(false)), (Span::from_millis(50), Span::from_millis(25)));
+}
+
+#[test]
+fn an_original_that_comes_after_its_repair_left_is_reordering() {
+    let mut bench = Bench::warm("tlp = false");
+    assert_eq!(bench.ack(200, 1, &[(2, 5)])[0], Err(1));
+    assert!(!bench.sender.reordering.is_seen());
+    bench.hear(210, &Packet { sent_at: at(100), ..ack(5, &[]) });
+    assert!(bench.sender.reordering.is_seen());
 }
 
 #[test]
@@ -234,4 +235,33 @@ fn rack_finds_a_lost_retransmission() {
     assert!(sent.contains(&Err(1)), "{sent:?}");
     assert_eq!(bench.script.kinds()[0], LossKind::Gap);
     assert!(bench.script.kinds()[1..].iter().all(|kind| *kind == LossKind::More));
+}
+
+/// Ten in flight time out and leave again, 2 to 4 at 510 ms and 5 at 650 ms. What arrives then says
+/// only that 5 has come.
+fn five_arrives_after_a_time_out(echo: u64) -> (Bench, Vec<Result<u64, u64>>) {
+    let mut bench = Bench::warm("tlp = false\nrto_min_ms = 300");
+    assert_eq!(bench.sender.deadline(), at(500));
+    assert_eq!(bench.expire(500), [Err(1)]);
+    bench.script.control.cwnd = Bytes(3 * MSS);
+    let repaired = |seq, echo| Packet { sent_at: at(echo), ..ack(seq, &[]) };
+    assert_eq!(bench.hear(510, &repaired(2, 500)), [Err(2), Err(3), Err(4)]);
+    assert_eq!(bench.hear(650, &repaired(3, 510)), [Err(5)]);
+    bench.script.control.cwnd = Bytes(MSS);
+    let sent = bench.hear(800, &Packet { sent_at: at(echo), ..ack(3, &[(5, 6)]) });
+    (bench, sent)
+}
+
+#[test]
+fn a_late_original_does_not_make_lost_what_was_sent_again_before_its_own_repair() {
+    let (bench, sent) = five_arrives_after_a_time_out(510);
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
+    assert_eq!((sent, bench.pipe()), (vec![], 2));
+}
+
+#[test]
+fn a_repair_that_its_echo_confirms_makes_lost_what_was_sent_again_before_it() {
+    let (bench, _) = five_arrives_after_a_time_out(650);
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout, LossKind::More]);
+    assert_eq!(bench.script.losses[1].lost, Bytes(2 * MSS), "3 and 4");
 }

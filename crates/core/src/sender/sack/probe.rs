@@ -1,0 +1,70 @@
+//! Tail loss probes (RFC 8985 section 7).
+use super::{Episode, Lost, SackSender};
+use crate::control::LossKind;
+use crate::sender::{Governor, Supply};
+use crate::sim::packet::Packet;
+use crate::units::{Span, Time};
+
+/// Worst delayed acknowledgement a probe waits for (RFC 8985 section 7.2).
+const ACK_DELAY_MAX: Span = Span::from_millis(200);
+/// Probe time-out before the first sample (RFC 8985 section 7.2).
+const PROBE_INITIAL: Span = Span::from_millis(1000);
+
+/// A probe on its way (RFC 8985 section 7.3).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    end: u64,
+    again: bool,
+}
+
+impl SackSender {
+    /// RFC 8985 section 7.2.
+    pub(super) fn arm_probe(&mut self, now: Time) {
+        self.probe_deadline = Time::NEVER;
+        let calm = matches!(self.episode, Episode::None | Episode::Marked(_));
+        let quiet = calm && self.board.sacked_count() == 0;
+        if !self.config.tlp || !quiet || self.probe.is_some() || self.board.inflight() == 0 {
+            return;
+        }
+        let srtt = self.rtt.srtt();
+        let mut wait = if srtt == Span::ZERO { PROBE_INITIAL } else { srtt * 2 };
+        if self.board.inflight() <= self.packet {
+            wait += ACK_DELAY_MAX;
+        }
+        let at = now + wait;
+        if at < self.rto_deadline {
+            self.probe_deadline = at;
+        }
+    }
+
+    /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
+    pub(super) fn finish_probe(&mut self, now: Time, ack: &Packet, governor: &mut Governor) {
+        let Some(probe) = self.probe else { return };
+        let twice = ack.again && ack.duplicate().is_none_or(|seq| seq + 1 == probe.end);
+        if probe.again && twice {
+            self.probe = None;
+        } else if self.board.una() >= probe.end {
+            self.probe = None;
+            if probe.again && self.episode == Episode::None {
+                self.stats.recoveries += 1;
+                let lost = Lost { bytes: self.packet, newest: self.last_sent };
+                self.tell_loss(now, LossKind::Gap, lost, governor);
+            }
+        }
+    }
+
+    /// RFC 8985 section 7.3. The packet leaves through the queue of lost ones, or as new data with
+    /// the window widened by one packet; both are seen by the next `transmit`.
+    pub(super) fn probe(&mut self, now: Time, supply: &mut Supply) {
+        self.probe_deadline = Time::NEVER;
+        let fresh = supply.unsent > 0 && !self.receiver_full();
+        self.probe = Some(Probe { end: self.board.nxt() + u64::from(fresh), again: !fresh });
+        if fresh {
+            self.allow_one();
+        } else {
+            self.board.declare_last_for_probe();
+        }
+        self.release = Time(0);
+        self.rto_deadline = now + self.rtt.rto();
+    }
+}
