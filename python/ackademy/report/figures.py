@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from ackademy import experiments
+from ackademy import entries, experiments
 from ackademy.claims import RowName
 from ackademy.figures import Figure
 from ackademy.intervals import Interval

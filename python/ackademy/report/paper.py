@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from ackademy import experiments
+from ackademy import entries, experiments
 from ackademy.claims import Checked, CheckedCase
 from ackademy.intervals import Interval
 from ackademy.measures import metric_of
