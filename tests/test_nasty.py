@@ -283,7 +283,7 @@ def test_every_console_prints_text(here: Path) -> None:
     for path in package.rglob("*.py"):
         text = path.read_text()
         if path != package / "console.py":
-            assert "rich.console.Console" not in text, path
+            assert "rich.console.Console(" not in text, path
             lines = [line for line in text.splitlines() if "from rich.console import" in line]
             assert not any("Console" in line.split("import")[1] for line in lines), path
             assert "TextColumn(" not in text, path

@@ -482,7 +482,8 @@ def _sender_lines(case: Case) -> list[str]:
         sizes = [f"packet_bytes = {case.wire_bytes}", "ack_bytes = 40"]
         # The peers know neither RACK nor tail probes; NewReno's and CUBIC's cases keep ours.
         plain = ["rack = false", "tlp = false", "rescue = true"] if case.rules else []
-        return ['recovery = "sack"', *sizes, "ack_every = 1", "initial_cwnd_packets = 2", *plain]
+        window = ["initial_cwnd_packets = 2", "handshake = true"]  # a SYN comes first
+        return ['recovery = "sack"', *sizes, "ack_every = 1", *window, *plain]
     if case.setting == "remy":
         return ['recovery = "ns2"']
     sizes = [f"packet_bytes = {case.wire_bytes}", "header_bytes = 40"]

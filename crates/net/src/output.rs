@@ -156,7 +156,7 @@ fn fill<W: Write>(to: W, content: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     to.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// As many as the kernel follows (path_resolution(7)).
+/// As many as the kernel follows (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ fn agent(
         pins: None,
         interval: interval(plan, options),
         slots: slots as u32,
-        paced: governed().any(|flow| may_pace(flow)),
+        paced: governed().any(may_pace),
         ..kernel::Options::default()
     };
     let governors = Governors::new(&plan.flows, options.seed, Arc::clone(closed));

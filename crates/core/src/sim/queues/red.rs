@@ -35,8 +35,9 @@ pub struct Red {
     config: Config,
     /// Average of the queue that arrivals find, in packets.
     average: f64,
-    /// Arrivals since the last drop or mark while above `min_packets`.
-    count: u64,
+    /// Arrivals since the last drop or mark, or since the average came to `min_packets`, with which
+    /// counting begins; `None` below.
+    count: Option<u64>,
     /// About when the packets accepted so far have left.
     ready: Time,
 }
@@ -45,7 +46,7 @@ impl Red {
     /// Starts with an empty queue.
     pub fn new(config: Config) -> Self {
         debug_assert!(config.min_packets < config.max_packets, "{config:?}");
-        Self { config, average: 0.0, count: 0, ready: Time(0) }
+        Self { config, average: 0.0, count: None, ready: Time(0) }
     }
 
     /// Floyd and Jacobson 1993, section 6: the average moves with every arrival, and after an idle
@@ -74,16 +75,28 @@ impl Red {
     }
 
     /// Whether this arrival is the one to drop or mark: drops are spread evenly, not in the bursts
-    /// that independent draws would make (Floyd and Jacobson 1993, section 7).
+    /// that independent draws would make (Floyd and Jacobson 1993, section 7). The arrival that is
+    /// judged counts, so that from a probability of a half on each one strikes.
     fn strikes(&mut self, backlog: &Backlog, rng: &mut Rng) -> bool {
         if self.average < self.config.min_packets as f64 || backlog.waiting() <= 1 {
-            self.count = 0;
+            self.count = None;
             return false;
         }
         let base = self.base_probability();
-        let spread = 1.0 - self.count as f64 * base;
+        let count = match self.count {
+            _ if base >= 1.0 => {
+                self.count = Some(0);
+                return true;
+            }
+            None => {
+                self.count = Some(1);
+                return false;
+            }
+            Some(before) => before + 1,
+        };
+        let spread = 1.0 - count as f64 * base;
         let strikes = spread <= base || rng.chance(base / spread);
-        self.count = if strikes { 0 } else { self.count + 1 };
+        self.count = Some(if strikes { 0 } else { count });
         strikes
     }
 }
@@ -107,7 +120,7 @@ impl Admission for Red {
     fn admit(&mut self, now: Time, packet: &Packet, backlog: &Backlog, rng: &mut Rng) -> Fate {
         self.observe(now, backlog);
         if !self.config.limit.fits(backlog.packets, backlog.bytes, packet.size) {
-            self.count = 0;
+            self.count = Some(0);
             return Fate::Drop;
         }
         let below_max = self.average < self.config.max_packets as f64;
@@ -157,7 +170,7 @@ mod tests {
     fn between_the_thresholds_drops_grow_linearly_and_are_spaced_evenly() {
         for (packets, base) in [(10, 0.05), (14, 0.09)] {
             let fates = fates(&mut instant(false), packets, 20_000);
-            let expected = 20_000.0 / f64::midpoint(1.0, 1.0 / base); // gaps uniform in 1..=1/p
+            let expected = 20_000.0 / f64::midpoint(1.0, 1.0 / base - 1.0); // gaps uniform in 1..1/p
             let ratio = struck(&fates) as f64 / expected;
             assert!((0.95..1.05).contains(&ratio), "{ratio} of the drops expected at {packets}");
             let longest = fates.split(|&fate| fate == Fate::Drop).map(<[Fate]>::len).max();
