@@ -1,6 +1,7 @@
 """Stands in for `ackademyd lab run`: the simulator's tables, told as the kernel's.
 
-The environment says what else it does: `FAKE` names a fault, `FAKE_LOG` a file for a line per call.
+The environment says what else it does: `FAKE` names a fault, `FAKE_LOG` a file for a line per call,
+`FAKE_START=linux` starts flows as the kernel does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from ackademy import Scenario, _core
+from ackademy import _core, gap
 
 LATE_US = 5000.0
 
@@ -73,7 +74,9 @@ def clean_up(_number: int, _frame: object) -> None:
 
 def report(arguments: argparse.Namespace, *, late: bool) -> dict[str, Any]:
     assert arguments.words == ["lab", "run", "-"]
-    scenario = Scenario.parse(sys.stdin.read(), str(Path(arguments.beside) / "stdin.toml"))
+    start = dict(gap.KERNEL_START) if os.environ.get("FAKE_START") == "linux" else {}
+    origin = str(Path(arguments.beside) / "stdin.toml")
+    scenario = _core.Scenario.parse(sys.stdin.read(), origin, start)
     of_kernel = {name for name in scenario.controllers if name.startswith("kernel:")}
     simulated = scenario.with_controller("cubic", {}) if of_kernel else scenario
     tables = _core.simulate(simulated, arguments.seed, sample_interval_ms=arguments.sample_ms)

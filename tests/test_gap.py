@@ -35,7 +35,11 @@ def start(*words: str, folder: Path, fault: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code, "gap", *words],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb", "FAKE": fault},
+        env={
+            **os.environ,
+            **{"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"},
+            **{"FAKE": fault, "FAKE_START": "linux"},
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -131,10 +135,17 @@ def test_claim_is_undecided_where_its_interval_reaches_over_the_bound(
     assert claim.verdict == verdict
 
 
+def test_the_simulators_side_starts_as_linux_does(dumbbell: Path) -> None:
+    (pair,) = gap.pairs([dumbbell], ["cubic"], [], 1, 9.0)
+    (sim,), (kernel,) = pair.sim, pair.kernel
+    assert sim.overrides == (*kernel.overrides, *gap.KERNEL_START)
+
+
 def test_gap_is_measured_from_the_tables_of_both_sides(
     dumbbell: Path, fake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", "scaled=90")
+    monkeypatch.setenv("FAKE_START", "linux")
     found = gap.pairs([dumbbell], ["cubic"], [], 2, None)
     folder = dumbbell.parent / "runs"
     cells = [cell for pair in found for cell in (*pair.sim, *pair.kernel)]

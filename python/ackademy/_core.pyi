@@ -273,8 +273,10 @@ class Loss:
         """Sent and not cumulatively acknowledged, before the loss was declared."""
     @property
     def kind(self) -> str:
-        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate`, `idle` or `spurious`
-        (the latest reduction was for nothing)."""
+        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate`, `idle` or `spurious`.
+
+        The last says that the latest reduction was for nothing.
+        """
 
 @final
 class Forest:

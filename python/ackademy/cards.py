@@ -247,7 +247,8 @@ def _run(trial: Trial, own: Entrant, duration_s: float, scratch: Path) -> Ran:
         raise ExperimentError(f"{trial.scenario.origin}: flows: allowed: {scenario.entries}")
     scenario = scenario.with_controller(own.controller, dict(own.params), chosen)
     tables = simulate(scenario, trial.seed, 0.0)
-    numbers = measure(tables).flows.drop("flow", "controller", "timeouts")
+    measured = measure(tables).flows
+    numbers = measured.select([c for c in measured.columns if c not in tables.flows.columns])
     flows = pl.concat([tables.flows, numbers], how="horizontal")
     rows = flows["flow"].to_list()
     flows = flows.filter(pl.Series(entries.governed(scenario, trial.learners, rows)))

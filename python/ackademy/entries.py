@@ -8,8 +8,11 @@ from ackademy import _core
 
 
 def fits(patterns: Sequence[str], name: str) -> bool:
-    """Whether any of these patterns is this name, as the core matches them."""
-    return any(_core.fits(pattern, name) for pattern in patterns)
+    """Whether any of these patterns is this name, as the core matches them.
+
+    A pattern may be several, separated by `|`.
+    """
+    return any(_core.fits(part, name) for pattern in patterns for part in pattern.split("|"))
 
 
 def named(scenario: _core.Scenario, patterns: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ackademy import _core
+from ackademy import entries
 from ackademy.errors import ExperimentError
 from ackademy.intervals import Interval, jackknife_interval, mean, t_interval, variance
 from ackademy.metrics import FloatArray, jain_index, pooled_loss
@@ -56,7 +56,9 @@ class RunTables:
             ExperimentError: if there is none.
         """
         names = self.flows["flow"].to_list()
-        own = [_core.fits(glob, name) for name in names] if isinstance(glob, str) else list(glob)
+        own = (
+            [entries.fits([glob], name) for name in names] if isinstance(glob, str) else list(glob)
+        )
         found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
         if found.is_empty():
             raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
@@ -249,7 +251,7 @@ def _longest_stall(run: RunTables) -> float:
 def _links(run: RunTables, glob: str) -> pl.DataFrame:
     names = run.links["link"].to_list()
     found = run.links.filter(
-        pl.Series([_core.fits(glob, name) for name in names], dtype=pl.Boolean)
+        pl.Series([entries.fits([glob], name) for name in names], dtype=pl.Boolean)
     )
     if found.is_empty():
         raise ExperimentError(f"link {glob!r}: allowed: {', '.join(names[:20])}")

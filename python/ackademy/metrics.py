@@ -162,11 +162,11 @@ def utilisation(delivered_bytes: FloatArray, capacity_bytes: FloatArray) -> Floa
 def goodput_share(goodput_bytes: FloatArray, capacity_bytes: FloatArray) -> FloatArray:
     """Part of what a link could carry that reached applications in order.
 
-    Utilisation counts what is sent twice, and what waits at the receiver behind a gap; this does not,
-    so that a flow that stalls or resends on a full link shows.
+    Utilisation counts what is sent twice, and what waits at the receiver behind a gap; this does
+    not, so that a flow that stalls or resends on a full link shows.
 
     Args:
-        goodput_bytes: shape (n_links,); payload delivered in order of the flows over the link; >= 0.
+        goodput_bytes: shape (n_links,); payload of its flows delivered in order; >= 0.
         capacity_bytes: shape (n_links,); its rate integrated over the run; >= 0.
 
     Returns:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from ackademy import _core, experiments
+from ackademy import entries, experiments
 from ackademy.claims import RowName
 from ackademy.figures import Figure
 from ackademy.intervals import Interval
@@ -201,7 +201,7 @@ def _window_lines(
     for glob in figure.flows:
         of_mean = glob.startswith(MEAN)
         wanted = glob.removeprefix(MEAN)
-        chosen = [name for name in names if _core.fits(wanted, name)]
+        chosen = [name for name in names if entries.fits([wanted], name)]
         if of_mean and chosen:
             part = series.filter(pl.col("flow").is_in(chosen))
             cwnd = pl.col("cwnd_packets").mean()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from ackademy import _core, experiments
+from ackademy import entries, experiments
 from ackademy.claims import Checked, CheckedCase
 from ackademy.intervals import Interval
 from ackademy.measures import metric_of
@@ -370,7 +370,7 @@ def _strip(reproduction: Reproduction, measured: Measured, colour: int) -> Strip
 
 def _of_row(measured: Measured, series: pl.DataFrame) -> pl.DataFrame:
     """The time series of the row's flows."""
-    names = [name for name in series["flow"].unique() if _core.fits(measured.row.flows, name)]
+    names = [name for name in series["flow"].unique() if entries.fits([measured.row.flows], name)]
     return series.filter(pl.col("flow").is_in(names))
 
 

@@ -73,8 +73,7 @@ pub struct Cubic {
     c: f64,
     fast_convergence: bool,
     of_flight: bool,
-    /// Whole packets at a reduction, one slope of the Reno estimate.
-    as_linux: bool,
+    rules: Rules,
     /// Plateau of the cubic, packets; zero before the first reduction and after a timeout.
     w_max: f64,
     /// `cwnd` when `ssthresh` was last set, packets.
@@ -97,6 +96,15 @@ struct Before {
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     climbing: bool,
+}
+
+/// Whose arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rules {
+    /// Whole packets at a reduction, one slope of the Reno estimate.
+    Linux,
+    /// Fractions of packets, Reno's own slope past the window of the loss.
+    Rfc9438,
 }
 
 /// How slow start ends before a loss.
@@ -122,12 +130,12 @@ struct Epoch {
 impl Cubic {
     /// Starts in slow start.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
-        let as_linux = params.choice("rules") == "linux";
+        let rules = if params.choice("rules") == "linux" { Rules::Linux } else { Rules::Rfc9438 };
         let beta = params.number("beta");
         Self {
             window: Window::new(flow),
-            beta: if as_linux { (beta * BETA_UNIT).round() / BETA_UNIT } else { beta },
-            as_linux,
+            beta: if rules == Rules::Linux { (beta * BETA_UNIT).round() / BETA_UNIT } else { beta },
+            rules,
             c: params.number("c"),
             fast_convergence: params.choice("fast_convergence") == "on",
             of_flight: match params.choice("reduce_from") {
@@ -195,7 +203,7 @@ impl Cubic {
         // A batch of more than a window counts as one round trip.
         let share = (acked / cwnd).min(1.0);
         // Section 4.3: Reno's own slope once its window has come back to where it was.
-        let alpha = if epoch.w_est >= self.cwnd_prior && !self.as_linux {
+        let alpha = if epoch.w_est >= self.cwnd_prior && self.rules == Rules::Rfc9438 {
             1.0
         } else {
             3.0 * (1.0 - self.beta) / (1.0 + self.beta)
@@ -232,7 +240,7 @@ impl Cubic {
     /// `least` packets.
     fn reduce(&mut self, now: Time, flight: f64, least: f64) {
         self.remember();
-        let counted = |packets: f64| if self.as_linux { packets.floor() } else { packets };
+        let counted = |packets: f64| if self.rules == Rules::Linux { packets.floor() } else { packets };
         let cwnd = counted(self.window.cwnd);
         self.w_max = if cwnd < self.w_max && self.fast_convergence {
             counted(cwnd * (1.0 + self.beta) / 2.0)
@@ -269,7 +277,7 @@ impl Cubic {
     fn restore(&mut self, loss: &Loss) {
         self.window.reduce(loss);
         if let Some(before) = self.before.take()
-            && !self.as_linux
+            && self.rules == Rules::Rfc9438
         {
             (self.w_max, self.cwnd_prior) = (before.w_max, before.cwnd_prior);
             (self.epoch, self.climbing) = (before.epoch, before.climbing);
@@ -661,7 +669,7 @@ mod tests {
     fn a_spurious_loss_gives_the_window_and_the_cubic_back() {
         for kind in [LossKind::Gap, LossKind::Timeout] {
             let mut cubic = after_loss_at_100();
-            cubic.as_linux = false;
+            cubic.rules = Rules::Rfc9438;
             run(&mut cubic, 100, (1.0, 3.0));
             let mut reduced = cubic.clone();
             reduced.on_loss(&loss(80, kind));
