@@ -43,7 +43,9 @@ impl Row<'_> {
     fn scenario(&self) -> String {
         let sack = "recovery = \"sack\"\npacket_bytes = 1250\nack_bytes = 40\nack_every = 1\n\
                     initial_cwnd_packets = 2\nhandshake = true\n";
-        let plain = format!("{sack}rack = false\ntlp = false\nrescue = true\n");
+        // Without timestamps ns-3 takes no round-trip sample of its handshake.
+        let unsampled = sack.replace("handshake = true", "handshake = false");
+        let plain = format!("{unsampled}rack = false\ntlp = false\nrescue = true\n");
         let ns2 = "recovery = \"ns2\"\npacket_bytes = 1250\nheader_bytes = 40\n\
                    timestamps = false\nrto_tick_ms = 10\n";
         let (sender, controller) = match self.scheme {
@@ -117,7 +119,7 @@ const AGREE: [(&str, [usize; 3]); 5] = [
     ("NewReno as ns-2", [8, 7, 8]),
     ("NewReno+SACK", [8, 7, 8]),
     ("CUBIC", [7, 7, 8]),
-    ("Vegas as ns-3", [7, 4, 7]),
+    ("Vegas as ns-3", [8, 4, 7]),
     ("NewReno as ns-2, RED", [7, 8, 7]),
 ];
 
