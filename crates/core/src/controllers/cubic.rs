@@ -66,6 +66,7 @@ pub const REDUCE_FROM: Param = Param {
 };
 
 /// Returns fast to the window of the last loss, lingers there, then probes beyond it.
+#[allow(clippy::struct_excessive_bools)] // each is a setting or a state of its own
 #[derive(Clone, Debug)]
 pub struct Cubic {
     window: Window,

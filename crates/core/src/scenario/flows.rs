@@ -246,79 +246,118 @@ fn traffic(path: &str, traffic: &TrafficSpec) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What a flow's `sender` table says, and the scenario's `[sender]` where it says nothing.
+struct Given<'a> {
+    path: &'a str,
+    own: &'a SenderSpec,
+    common: &'a SenderSpec,
+    ns2: bool,
+}
+
+/// The value that is given, or the default of the modern sender or of ns-2's.
+macro_rules! pick {
+    ($given:ident, $field:ident, $sack:expr, $ns2:expr) => {
+        $given.own.$field.or($given.common.$field).unwrap_or(if $given.ns2 { $ns2 } else { $sack })
+    };
+}
+
+/// Where a field is: a value from the scenario's `[sender]` is that table's fault.
+macro_rules! field {
+    ($given:ident, $field:ident) => {
+        if $given.own.$field.is_none() && $given.common.$field.is_some() {
+            concat!("sender.", stringify!($field)).to_owned()
+        } else {
+            format!("{}.{}", $given.path, stringify!($field))
+        }
+    };
+}
+
+/// The whole numbers of a sender, within their ranges.
+struct Counts {
+    packet: u64,
+    header: u64,
+    ack: u64,
+    ack_every: u32,
+    receiver_window_packets: u64,
+    quick_acks: u32,
+}
+
+impl Counts {
+    fn of(given: &Given) -> Result<Self, Fault> {
+        let packet = u64::from(pick!(given, packet_bytes, 1500, 1260));
+        integer(&field!(given, packet_bytes), packet, 1..=65_535)?;
+        let header = u64::from(pick!(given, header_bytes, 52, 50));
+        integer(&field!(given, header_bytes), header, 0..=packet - 1)?;
+        let ack = u64::from(pick!(given, ack_bytes, 52, 40));
+        integer(&field!(given, ack_bytes), ack, 1..=65_535)?;
+        let ack_every = pick!(given, ack_every, 2, 1);
+        integer(&field!(given, ack_every), u64::from(ack_every), 1..=1000)?;
+        let receiver_window_packets = pick!(given, receiver_window_packets, u64::MAX >> 1, 100_000);
+        let most = u64::MAX >> 1;
+        integer(&field!(given, receiver_window_packets), receiver_window_packets, 1..=most)?;
+        let quick_acks = pick!(given, quick_acks, 0, 0);
+        integer(&field!(given, quick_acks), u64::from(quick_acks), 0..=1000)?;
+        Ok(Self { packet, header, ack, ack_every, receiver_window_packets, quick_acks })
+    }
+}
+
 fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<SenderConfig, Fault> {
     let recovery = own.recovery.or(common.recovery).unwrap_or(RecoverySpec::Sack);
     let ns2 = recovery == RecoverySpec::Ns2;
-    macro_rules! pick {
-        ($field:ident, $sack:expr, $ns2:expr) => {
-            own.$field.or(common.$field).unwrap_or(if ns2 { $ns2 } else { $sack })
-        };
-    }
-    // A value from the scenario's [sender] is that table's fault.
-    macro_rules! field {
-        ($field:ident) => {
-            if own.$field.is_none() && common.$field.is_some() {
-                concat!("sender.", stringify!($field)).to_owned()
-            } else {
-                format!("{path}.{}", stringify!($field))
-            }
-        };
-    }
-    let packet = u64::from(pick!(packet_bytes, 1500, 1260));
-    integer(&field!(packet_bytes), packet, 1..=65_535)?;
-    let header = u64::from(pick!(header_bytes, 52, 50));
-    integer(&field!(header_bytes), header, 0..=packet - 1)?;
-    let ack = u64::from(pick!(ack_bytes, 52, 40));
-    integer(&field!(ack_bytes), ack, 1..=65_535)?;
-    let ack_every = pick!(ack_every, 2, 1);
-    integer(&field!(ack_every), u64::from(ack_every), 1..=1000)?;
+    let given = &Given { path, own, common, ns2 };
+    let counts = Counts::of(given)?;
     let packets = |path: &str, value: f64, most: f64| {
-        number(path, value, 1.0..=most).map(|value| Bytes((value * packet as f64) as u64))
+        number(path, value, 1.0..=most).map(|value| Bytes((value * counts.packet as f64) as u64))
     };
     let span =
         |path: &str, least: f64, value: f64| number(path, value, least..=MILLIS_MAX).map(millis);
-    let rto_min_ms = pick!(rto_min_ms, 200.0, 200.0);
-    let receiver_window_packets = pick!(receiver_window_packets, u64::MAX >> 1, 100_000);
-    integer(&field!(receiver_window_packets), receiver_window_packets, 1..=u64::MAX >> 1)?;
-    let cwnd_packets = pick!(initial_cwnd_packets, 10.0, 2.0);
+    let rto_min_ms = pick!(given, rto_min_ms, 200.0, 200.0);
     let ssthresh = own.initial_ssthresh_packets.or(common.initial_ssthresh_packets);
     Ok(SenderConfig {
         recovery: if ns2 { Recovery::Ns2 } else { Recovery::Sack },
-        packet: Bytes(packet),
-        header: Bytes(header),
-        ack: Bytes(ack),
-        ack_every,
-        ack_delay: span(&field!(ack_delay_ms), 0.0, pick!(ack_delay_ms, 40.0, 100.0))?,
-        initial_cwnd: packets(&field!(initial_cwnd_packets), cwnd_packets, AT_ONCE_MAX)?,
+        packet: Bytes(counts.packet),
+        header: Bytes(counts.header),
+        ack: Bytes(counts.ack),
+        ack_every: counts.ack_every,
+        ack_delay: span(
+            &field!(given, ack_delay_ms),
+            0.0,
+            pick!(given, ack_delay_ms, 40.0, 100.0),
+        )?,
+        initial_cwnd: packets(
+            &field!(given, initial_cwnd_packets),
+            pick!(given, initial_cwnd_packets, 10.0, 2.0),
+            AT_ONCE_MAX,
+        )?,
         initial_ssthresh: match ssthresh.or(ns2.then_some(100_000.0)) {
-            Some(value) => packets(&field!(initial_ssthresh_packets), value, 1e9)?,
+            Some(value) => packets(&field!(given, initial_ssthresh_packets), value, 1e9)?,
             None => Bytes(u64::MAX),
         },
-        receiver_window_packets,
-        rto_min: span(&field!(rto_min_ms), 0.0, rto_min_ms)?,
+        receiver_window_packets: counts.receiver_window_packets,
+        rto_min: span(&field!(given, rto_min_ms), 0.0, rto_min_ms)?,
         rto_max: span(
-            &field!(rto_max_ms),
+            &field!(given, rto_max_ms),
             rto_min_ms.max(1.0),
-            pick!(rto_max_ms, 60_000.0, 60_000.0),
+            pick!(given, rto_max_ms, 60_000.0, 60_000.0),
         )?,
-        rto_initial: span(&field!(rto_initial_ms), 1e-3, pick!(rto_initial_ms, 1000.0, 3000.0))?,
-        rto_tick: span(&field!(rto_tick_ms), 1e-6, pick!(rto_tick_ms, 1.0, 0.1))?,
-        rack: pick!(rack, true, false),
-        tlp: pick!(tlp, true, false),
-        prr: pick!(prr, true, false),
-        rescue: pick!(rescue, false, false),
-        ecn: pick!(ecn, EcnSpec::Off, EcnSpec::Off),
-        pacing: pick!(pacing, false, false),
-        idle_restart: pick!(idle_restart, false, false),
-        gate: pick!(gate, GateSpec::Packet, GateSpec::Packet),
-        timestamps: pick!(timestamps, true, true),
-        deflation: pick!(deflation, true, true),
-        impatient: pick!(impatient, true, true),
-        handshake: pick!(handshake, false, true),
-        quick_acks: {
-            let count = pick!(quick_acks, 0, 0);
-            integer(&field!(quick_acks), u64::from(count), 0..=1000)?;
-            count
-        },
+        rto_initial: span(
+            &field!(given, rto_initial_ms),
+            1e-3,
+            pick!(given, rto_initial_ms, 1000.0, 3000.0),
+        )?,
+        rto_tick: span(&field!(given, rto_tick_ms), 1e-6, pick!(given, rto_tick_ms, 1.0, 0.1))?,
+        rack: pick!(given, rack, true, false),
+        tlp: pick!(given, tlp, true, false),
+        prr: pick!(given, prr, true, false),
+        rescue: pick!(given, rescue, false, false),
+        ecn: pick!(given, ecn, EcnSpec::Off, EcnSpec::Off),
+        pacing: pick!(given, pacing, false, false),
+        idle_restart: pick!(given, idle_restart, false, false),
+        gate: pick!(given, gate, GateSpec::Packet, GateSpec::Packet),
+        timestamps: pick!(given, timestamps, true, true),
+        deflation: pick!(given, deflation, true, true),
+        impatient: pick!(given, impatient, true, true),
+        handshake: pick!(given, handshake, false, true),
+        quick_acks: counts.quick_acks,
     })
 }

@@ -17,6 +17,7 @@ pub enum Kind {
 }
 
 /// One packet.
+#[allow(clippy::struct_excessive_bools)] // each is a flag of a header
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     /// Index of its flow (subflow) in the simulation.

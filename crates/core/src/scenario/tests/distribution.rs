@@ -287,80 +287,83 @@ fn a_bound_that_two_draws_break_together_is_found() {
     );
 }
 
+/// What is replaced, by what, and the message.
+const WRONG_FILES: &[(&str, &str, &str)] = &[
+    (
+        "uniform = [5, 15]",
+        "uniform = [15, 5]",
+        "d.toml:2: draw.\"dumbbell.bottleneck.rate_mbps\".uniform = [15, 5]: allowed is [low, high], finite, with low at most high",
+    ),
+    (
+        "[10, 300]",
+        "[0, 300]",
+        "d.toml:3: draw.\"dumbbell.rtt_ms\".log_uniform = [0, 300]: allowed is [low, high], finite and above 0, with low at most high",
+    ),
+    (
+        "{ constant = 77 }",
+        "{ constant = 77, uniform = [1, 2] }",
+        "d.toml:28: scenario[1].draw.\"dumbbell.rtt_ms\" = 2 of them: allowed is exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace",
+    ),
+    (
+        "choice = [\"cubic\", \"new_reno\"]",
+        "choice = []",
+        "d.toml:16: scenario[0].draw.\"flow.0.controller\".choice = []: allowed is one value or more",
+    ),
+    (
+        "weight = [[0, 1], [1, 0]]",
+        "weight = [[1, 1], [0, 0]]",
+        "d.toml:7: scenario[0].weight = [[1, 1], [0, 0]]: allowed is a number, or pairs [progress, weight] with progress rising in [0, 1]",
+    ),
+    (
+        "weight = [[0, 1], [1, 0]]",
+        "weight = -1",
+        "d.toml:7: scenario[0].weight = -1: allowed is a number in [0, 1000000000]",
+    ),
+    (
+        "weight = [[0, 1], [1, 0]]",
+        "weight = 0",
+        "d.toml:7: scenario[0].weight = 0 in all at progress 0: allowed is weights of which one at least is above 0 at any progress",
+    ),
+    (
+        "weight = [[0, 1], [1, 0]]",
+        "weight = [[0, 1, 2], [1, 0]]",
+        "d.toml:7: scenario[0].weight = [[0, 1, 2], [1, 0]]: allowed is a number, or pairs [progress, weight] with progress rising in [0, 1]",
+    ),
+    (
+        "\"learner*\"",
+        "\"teacher\"",
+        "d.toml:1: learners = [\"teacher\"]: allowed is patterns one of which fits a flow of scenario[0]: learner",
+    ),
+    (
+        "name = \"two\"",
+        "name = \"one\"",
+        "d.toml:19: scenario[1].name = \"one\": allowed is a name of its own for every scenario",
+    ),
+    (
+        "name = \"two\"",
+        "name = \"two\"\nfile = \"x.toml\"",
+        "d.toml:20: scenario[1].file = file and inline: allowed is exactly one of file, inline",
+    ),
+    (
+        "\"dumbbell.rtt_ms\" = { constant",
+        "\"dumbbell..rtt_ms\" = { constant",
+        "d.toml:28: scenario[1].draw.dumbbell..rtt_ms = \"dumbbell..rtt_ms\": allowed is a path like dumbbell.bottleneck.rate_mbps or flow.0.controller",
+    ),
+    (
+        "\"flow.0.count\"",
+        "\"flow.7.count\"",
+        "d.toml:15: scenario[0].draw.\"flow.7.count\" = 1: allowed is flow.N.FIELD with N below 1",
+    ),
+    (
+        "name = \"one\"",
+        "nome = \"one\"",
+        "d.toml:6: scenario[0].nome = \"one\": allowed is a field named name, weight, file, inline, draw",
+    ),
+];
+
 #[test]
 fn what_is_wrong_with_the_file_itself_is_one_line() {
-    for (old, new, message) in [
-        (
-            "uniform = [5, 15]",
-            "uniform = [15, 5]",
-            "d.toml:2: draw.\"dumbbell.bottleneck.rate_mbps\".uniform = [15, 5]: allowed is [low, high], finite, with low at most high",
-        ),
-        (
-            "[10, 300]",
-            "[0, 300]",
-            "d.toml:3: draw.\"dumbbell.rtt_ms\".log_uniform = [0, 300]: allowed is [low, high], finite and above 0, with low at most high",
-        ),
-        (
-            "{ constant = 77 }",
-            "{ constant = 77, uniform = [1, 2] }",
-            "d.toml:28: scenario[1].draw.\"dumbbell.rtt_ms\" = 2 of them: allowed is exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace",
-        ),
-        (
-            "choice = [\"cubic\", \"new_reno\"]",
-            "choice = []",
-            "d.toml:16: scenario[0].draw.\"flow.0.controller\".choice = []: allowed is one value or more",
-        ),
-        (
-            "weight = [[0, 1], [1, 0]]",
-            "weight = [[1, 1], [0, 0]]",
-            "d.toml:7: scenario[0].weight = [[1, 1], [0, 0]]: allowed is a number, or pairs [progress, weight] with progress rising in [0, 1]",
-        ),
-        (
-            "weight = [[0, 1], [1, 0]]",
-            "weight = -1",
-            "d.toml:7: scenario[0].weight = -1: allowed is a number in [0, 1000000000]",
-        ),
-        (
-            "weight = [[0, 1], [1, 0]]",
-            "weight = 0",
-            "d.toml:7: scenario[0].weight = 0 in all at progress 0: allowed is weights of which one at least is above 0 at any progress",
-        ),
-        (
-            "weight = [[0, 1], [1, 0]]",
-            "weight = [[0, 1, 2], [1, 0]]",
-            "d.toml:7: scenario[0].weight = [[0, 1, 2], [1, 0]]: allowed is a number, or pairs [progress, weight] with progress rising in [0, 1]",
-        ),
-        (
-            "\"learner*\"",
-            "\"teacher\"",
-            "d.toml:1: learners = [\"teacher\"]: allowed is patterns one of which fits a flow of scenario[0]: learner",
-        ),
-        (
-            "name = \"two\"",
-            "name = \"one\"",
-            "d.toml:19: scenario[1].name = \"one\": allowed is a name of its own for every scenario",
-        ),
-        (
-            "name = \"two\"",
-            "name = \"two\"\nfile = \"x.toml\"",
-            "d.toml:20: scenario[1].file = file and inline: allowed is exactly one of file, inline",
-        ),
-        (
-            "\"dumbbell.rtt_ms\" = { constant",
-            "\"dumbbell..rtt_ms\" = { constant",
-            "d.toml:28: scenario[1].draw.dumbbell..rtt_ms = \"dumbbell..rtt_ms\": allowed is a path like dumbbell.bottleneck.rate_mbps or flow.0.controller",
-        ),
-        (
-            "\"flow.0.count\"",
-            "\"flow.7.count\"",
-            "d.toml:15: scenario[0].draw.\"flow.7.count\" = 1: allowed is flow.N.FIELD with N below 1",
-        ),
-        (
-            "name = \"one\"",
-            "nome = \"one\"",
-            "d.toml:6: scenario[0].nome = \"one\": allowed is a field named name, weight, file, inline, draw",
-        ),
-    ] {
+    for &(old, new, message) in WRONG_FILES {
         let found = refused(old, new).replace("draw.\"dumbbell..rtt_ms\"", "draw.dumbbell..rtt_ms");
         assert_eq!(found, message);
     }
@@ -424,8 +427,9 @@ fn too_many_combinations_of_ends_are_refused() {
 
 #[test]
 fn ends_with_very_many_flows_are_refused_before_they_take_minutes() {
-    let draws: String =
+    let draws: Vec<String> =
         (0..11).map(|at| format!("\"flow.{at}.start_s\" = {{ uniform = [0, 1] }}\n")).collect();
+    let draws = draws.concat();
     let flows = "[[scenario.inline.flow]]\n".repeat(11);
     let text = format!(
         "learners = [\"flow0\"]\n[[scenario]]\nname = \"one\"\n[scenario.draw]\n{draws}\"flow.11.count\" = {{ integer = [1, 9000] }}\n\
