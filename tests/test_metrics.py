@@ -82,6 +82,11 @@ def test_jain_index_of_no_flows_is_an_error() -> None:
         metrics.jain_index(np.array([]))
 
 
+def test_goodput_share_is_what_arrived_in_order_over_what_fits() -> None:
+    shares = metrics.goodput_share(np.array([0.0, 4.0]), np.array([0.0, 16.0]))
+    assert shares.tolist() == [0.0, 0.25]
+
+
 def test_utilisation_of_a_link_that_was_never_up_is_zero() -> None:
     assert metrics.utilisation(np.array([0.0, 5.0]), np.array([0.0, 10.0])).tolist() == [0.0, 0.5]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -276,27 +276,26 @@ def compare(
 
 
 def write_record(rows: Sequence[Compared], seed: int, out: Path) -> None:
-    """Writes points, schemes and the peers' intervals: what the test of agreement reads."""
-    content = {
-        "seed": seed,
-        "rows": [
-            {
-                "case": asdict(row.case),
-                "scheme": row.scheme,
-                "peers": {name: [span.low, span.high] for name, span in row.intervals.items()},
-                "inside": {name: row.inside(name) for name in QUANTITIES},
-            }
-            for row in rows
-        ],
-    }
-    files.write(out, json.dumps(content, indent=1) + "\n")
+    """Writes points, schemes and the peers' intervals: what the core's test of agreement reads.
 
-
-def read_record(path: Path) -> Iterator[tuple[Case, str, dict[str, Interval], dict[str, bool]]]:
-    """The rows of a record: case, scheme, the peers' intervals, and where ours lay inside."""
-    for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
-        spans = {name: Interval(*span) for name, span in row["peers"].items()}
-        yield Case(**row["case"]), row["scheme"], spans, row["inside"]
+    Args:
+        rows: in any order; what ours gave is left out.
+        seed: of the points.
+        out: a line per row, its fields separated by `|`.
+    """
+    lines = [
+        f"# Drawn from seed {seed}; the least and the most of the peers' runs (docs/peers.md).",
+        "# scheme|rate_bps|rtt_s|buffer|loss|flows|step_s|duration_s|"
+        "mbps low|high|wait_ms low|high|p low|high",
+    ]
+    for row in rows:
+        case = row.case
+        point = (case.rate_bps, case.rtt_s, case.buffer, case.loss, case.flows, case.step_s)
+        spans = [row.intervals[name] for name in QUANTITIES]
+        ends = [f"{end:.6g}" for span in spans for end in (span.low, span.high)]
+        fields = [row.scheme, *(f"{value:.9g}" for value in (*point, case.duration_s)), *ends]
+        lines.append("|".join(fields))
+    files.write(out, "\n".join(lines) + "\n")
 
 
 # --------------------------------------------------------------------------------------- report
@@ -345,17 +344,17 @@ def describe(case: Case) -> str:
 
 
 def known_reason(row: Compared, quantity: Quantity) -> str:
-    """Why ours differs from the peers in a quantity, from docs/peers.md; empty if not known."""
+    """Why ours differs from the peers in a quantity, from docs/peers.md; "open" if not known."""
     case = row.case
     if row.scheme == "CUBIC" and case.loss > 0.0:
-        return "peers: beta 0.8 in ns-2, no Reno-friendly region in ns-3"
-    if row.scheme == "CUBIC":
-        return "peers: ns-2 resends a large window at start-up; ns-3 starts with HyStart"
-    if row.scheme == "Vegas as ns-3" and case.loss > 0.0:
-        return "peer: ns-3 keeps more under random loss"
-    if row.scheme == "NewReno+SACK" and quantity == "p" and case.loss > 0.0:
-        return "drops by the queue are a handful"
-    return ""
+        return "beta is 0.8 in ns-2; ns-3 has no Reno-friendly region"
+    if row.scheme == "CUBIC" and quantity == "p":
+        return "ns-2 resends a large window at start-up; ns-3 starts with HyStart"
+    if row.scheme == "Vegas as ns-3":
+        return "rests anywhere between two and four packets by its own count; open"
+    if case.loss > 0.0 and quantity == "queue wait, ms":
+        return "few seeds: losses decide how often the queue builds"
+    return "open"
 
 
 def report(count: int, seed: int, record: Path | None, console: Console) -> None:
