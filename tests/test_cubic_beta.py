@@ -283,7 +283,11 @@ def test_a_study_learns_once_and_reports_what_it_learned(small: Path, tmp_path: 
         ("steps = 5 }", "steps = 5 }\nbetastep = 0.1", r"betastep = 0.1: allowed: only name"),
         ("steps = 5 }", 'steps = 5 }\ntune = ["c"]', r"tune = \['c'\]: allowed: \['beta'\]"),
         ('"ns3.csv"\n', '"ns3.csv"\ncontroller = "reno"\n', r"controller = 'reno': allowed: only"),
-        ("rates_mbps = [4]", "rates_mbps = []", r"rates_mbps = \[\]: allowed: a list of numbers"),
+        (
+            "rates_mbps = [4]",
+            "rates_mbps = []",
+            r"rates_mbps = \[\]: allowed: a list of finite numbers",
+        ),
     ],
 )
 def test_a_wrong_study_is_one_line(small: Path, old: str, new: str, message: str) -> None:
@@ -331,7 +335,15 @@ def test_a_late_decline_is_seen_although_rewards_have_risen(small: Path, tmp_pat
     assert measures["reward_slope_last_100"].of(outcome, training) < 0.0
 
 
-@pytest.mark.parametrize("step", ["0", "-0.1", "0.3", "0.105", "nan"])
+def test_a_step_that_is_no_number_is_one_line() -> None:
+    result = CliRunner().invoke(app, ["train", "cubic-beta", "--beta-step", "nan"])
+    assert result.exit_code == 2
+    assert "nan is not allowed; allowed: a finite number" in result.output
+    with pytest.raises(ValueError, match="beta_step"):
+        CubicBeta(beta_step=float("nan"))
+
+
+@pytest.mark.parametrize("step", ["0", "-0.1", "0.3", "0.105"])
 def test_a_step_that_does_not_lead_to_the_default_is_one_line(step: str) -> None:
     with pytest.raises(TrainingError, match=r"^--beta-step \S+: allowed: 0\.01, 0\.02, 0\.05, "):
         CliRunner().invoke(

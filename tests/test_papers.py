@@ -184,7 +184,7 @@ def test_learners_know_the_buffer_of_their_group() -> None:
 
 
 def test_unknown_experiment_lists_the_known_ones() -> None:
-    with pytest.raises(ExperimentError, match=r"table9; known: .*kong2018/table5"):
+    with pytest.raises(ExperimentError, match=r"table9; similar: .*kong2018/table5"):
         papers.find("kong2018/table9")
 
 
@@ -195,7 +195,7 @@ def test_paper_itself_is_not_an_experiment() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("runs = 100", "runs = -1", r"runs = -1.*a number from 0"),
+        ("runs = 100", "runs = -1", r"runs = -1.*a whole number from 1"),
         ("runs = 100", "", r"runs = None"),
         ('["NewReno", "L = 5", 7.490, ', '["NewReno", "L = 5", ', r"scheme, group and 7 numbers"),
         ('["NewReno", "L = 5"', '["OldReno", "L = 5"', r"OldReno.*NewReno, Q-TCP"),
@@ -203,7 +203,7 @@ def test_paper_itself_is_not_an_experiment() -> None:
         ("min_ratio = 1.09", "", r"exactly one of min_ratio"),
         ('row = ["RL-TCP", "L = 50"]', 'row = ["RL-TCP", "L = 9"]', r"no such row"),
         ('metric = "rtt_mean_ms"', 'metric = "rtt"', r"rtt.*throughput_mean_mbps"),
-        ('"loss_ratio", "m_e"', '"loss", "m_e"', r"loss.*loss_ratio"),
+        ('"loss_ratio", "m_e"', '"losses", "m_e"', r"losses.*loss_ratio"),
         ('title = "One', "title = One", r"table5\.toml"),
     ],
 )

@@ -16,7 +16,7 @@ from ackademy import cards, evaluate, experiments, trials, zoo
 from ackademy.cards import FixedSet
 from ackademy.cli import app
 from ackademy.engines import local
-from ackademy.errors import AckademyError, ExperimentError
+from ackademy.errors import AckademyError, ExperimentError, FileError
 from ackademy.trials import Entrant
 
 safetensors = pytest.importorskip("safetensors.numpy")
@@ -169,7 +169,7 @@ def test_eval_tries_a_policy_where_it_was_trained(
     assert "has changed" not in result.output
     found = json.loads(Path("eval.json").read_text())
     overall = {own["entrant"]: own for own in found["results"] if not own["scenario"]}
-    assert set(overall) == {"still", "cubic", "new_reno"}
+    assert set(overall) == {"still", "cubic", "cubic_rfc9438", "new_reno"}
     assert all(own["runs"] == 6 for own in overall.values())
     assert overall["still"]["fallbacks"] == [0.0, 0.0, 0.0]
     assert {own["scenario"] for own in found["results"]} == {"", "few", "trace"}
@@ -233,7 +233,7 @@ def test_flows_of_an_entry_whose_name_begins_alike_do_not_count(tmp_path: Path) 
     [
         ('forest = "../rain"', "forest = '../rain': allowed: the name of a file beside it"),
         ('forest = "/dev/zero"', "forest = '/dev/zero': allowed: the name of a file beside it"),
-        ('forest = "pipe"', "pipe: allowed: a file of at most 67108864 bytes"),
+        ('forest = "pipe"', "pipe: allowed: a regular file of at most 67108864 bytes"),
         ("a = " + "[" * 5000, "policy.toml: allowed: tables that are less deep"),
         ("format = 1", "weights.safetensors"),
     ],
@@ -257,6 +257,6 @@ def test_a_card_that_cannot_be_written_leaves_the_old_one(policy: Path) -> None:
     old = (policy / cards.CARD).read_text()
     (policy / cards.PAGE).unlink()
     (policy / cards.PAGE).mkdir()
-    with pytest.raises(ExperimentError, match=r"cannot write .*CARD\.md"):
+    with pytest.raises(FileError, match=r"cannot write .*CARD\.md"):
         cards.write(policy, replace(made, policy="other"))
     assert (policy / cards.CARD).read_text() == old

@@ -77,7 +77,8 @@ def _run(
     tables = simulate(governed, seed, 0.0)
     metrics = measure(tables)
     rows = metrics.flows["flow"].to_list()
-    flows = metrics.flows.filter(pl.Series(entries.governed(scenario, learners, rows)))
+    of_learners = pl.Series(entries.governed(scenario, learners, rows))
+    flows = metrics.flows.filter(of_learners)
     throughput = flows["throughput_mbps"].to_numpy()
     counters = tables.counters.filter(pl.col("name") == "fallbacks")
     return Judged(
@@ -86,7 +87,7 @@ def _run(
         throughput_mbps=float(throughput.mean()),
         utilisation=float(np.max(metrics.links["utilisation"].to_numpy())),
         delay_ms=float(np.nanmean(flows["delay_ms"].to_numpy())),
-        loss_ratio=pooled_loss(flows),
+        loss_ratio=pooled_loss(tables.summary.filter(of_learners)),
         jain=jain_index(throughput) if throughput.size > 1 else float("nan"),
         fallbacks=int(counters["value"].sum()),
     )
