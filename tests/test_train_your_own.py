@@ -46,8 +46,8 @@ def test_every_step_before_the_kernel_runs(tmp_path: Path) -> None:
     trainings = commands("train")
     assert len(trainings) == 2
     for words in trainings:
-        words[words.index("--episodes") + 1] = "32"
-        assert "32 episodes" in ackademy(words, tmp_path)
+        words[words.index("--episodes") + 1] = "96"
+        assert "96 episodes" in ackademy(words, tmp_path)
         assert (tmp_path / "mine" / "policy.toml").is_file()
     assert "rate_mbps" in ackademy(["draw", "mix.toml", "--seed", "7"], tmp_path)
     evaluations = commands("eval")

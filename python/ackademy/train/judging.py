@@ -87,7 +87,7 @@ def _run(
         throughput_mbps=float(throughput.mean()),
         utilisation=float(np.max(metrics.links["utilisation"].to_numpy())),
         delay_ms=float(np.nanmean(flows["delay_ms"].to_numpy())),
-        loss_ratio=pooled_loss(tables.summary.filter(of_learners)),
+        loss_ratio=pooled_loss(tables.flows.filter(of_learners)),
         jain=jain_index(throughput) if throughput.size > 1 else float("nan"),
         fallbacks=int(counters["value"].sum()),
     )
