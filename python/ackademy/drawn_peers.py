@@ -21,7 +21,7 @@ from rich.table import Table
 
 from ackademy import files, peers
 from ackademy.console import Console
-from ackademy.peers import Case, Peer, PeerResult, PeersError, Simulators
+from ackademy.peers import Algorithm, Case, Peer, PeerResult, PeersError, Queue, Rules, Simulators
 
 Quantity: TypeAlias = Literal["throughput, Mb/s", "queue wait, ms", "p"]
 
@@ -37,10 +37,10 @@ class Scheme:
     """What sends, over which queue, and which peers have it."""
 
     label: str
-    algorithm: peers.Algorithm
+    algorithm: Algorithm
     peers: tuple[Peer, ...]
-    rules: peers.Rules = ""
-    queue: peers.Queue = "drop_tail"
+    rules: Rules = ""
+    queue: Queue = "drop_tail"
 
 
 SCHEMES: tuple[Scheme, ...] = (
