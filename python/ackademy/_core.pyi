@@ -20,6 +20,7 @@ __all__ = [
     "Scenario",
     "collect_sends",
     "controllers",
+    "fits",
     "generate_trace",
     "pilot_features",
     "pilot_measures",
