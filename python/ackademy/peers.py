@@ -146,9 +146,7 @@ def _baselines() -> Iterator[Case]:
             name = f"{label} {whose}, L=50"
             # ns-3's Vegas judges by single packets, which its timestamps of whole ms blur.
             exact = (algorithm, rules) == ("vegas", "ns3")
-            case = Case(
-                name=name, algorithm=algorithm, rules=rules, buffer=50, exact_clock=exact
-            )
+            case = Case(name=name, algorithm=algorithm, rules=rules, buffer=50, exact_clock=exact)
             yield replace(case, name=f"{name}, 50 ms", rtt_s=0.050)
             if (algorithm, rules) == ("hybla", "linux"):
                 continue  # ns-2's loses a third of what it sends at 150 ms
