@@ -19,13 +19,13 @@ type Classes = BTreeMap<String, Py<PyAny>>;
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None, progress=None))]
 pub fn simulate<'py>(
-    py: Python<'py>,
     scenario: &Bound<'py, Scenario>,
     seed: u64,
     sample_interval_ms: f64,
     python_controllers: Option<Classes>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let py = scenario.py();
     let mut network = scenario.get().core.network.clone();
     if !(0.0..=MILLIS_MAX).contains(&sample_interval_ms) {
         return Err(PyValueError::new_err(format!(
