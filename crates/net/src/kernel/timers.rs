@@ -110,7 +110,7 @@ mod tests {
         let mut calls = 0;
         while calls < 100 && timers.expire(now, |_| Some(*wanted)).is_some() {
             calls += 1;
-            *wanted = *wanted + step;
+            *wanted += step;
             timers.arm(0, *wanted);
         }
         calls
