@@ -281,7 +281,7 @@ pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<Network,
 
 /// Connections of a scenario, the mean number of a Poisson source's arrivals included, within
 /// bounds.
-fn count_flows(spec: &ScenarioSpec) -> Result<(), Fault> {
+pub(super) fn count_flows(spec: &ScenarioSpec) -> Result<f64, Fault> {
     let allowed = format!("1 to {FLOWS_MAX} flows in all");
     if spec.flow.is_empty() {
         return Err(Fault::new("flow", "absent", allowed));
@@ -302,7 +302,7 @@ fn count_flows(spec: &ScenarioSpec) -> Result<(), Fault> {
             }
         }
     }
-    Ok(())
+    Ok(total)
 }
 
 /// Which `[[flow]]` the connection of this index comes from.
