@@ -208,10 +208,10 @@ def test_json_holds_the_case_and_its_numbers(tmp_path: Path) -> None:
     assert read["quantities"]["ns-2"]["throughput, Mb/s"] == pytest.approx(1.0)
 
 
-needs_ns2 = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+needs_ns2 = pytest.mark.skipif(shutil.which("ns") is None, reason="needs peers: no ns-2")
 needs_ns3 = pytest.mark.skipif(
     shutil.which("g++") is None or not Path("/usr/include/ns3/core-module.h").is_file(),
-    reason="ns-3's headers or g++ are not installed",
+    reason="needs peers: no headers of ns-3, or no g++",
 )
 
 
@@ -238,6 +238,7 @@ def test_a_case_with_rules_is_held_against_the_peer_that_has_them() -> None:
     assert case_named("CUBIC, L=50").peers == peers.PEERS
 
 
+@pytest.mark.slow
 @needs_ns3
 @pytest.mark.parametrize(
     ("name", "share", "packets"),
@@ -257,6 +258,7 @@ def test_by_ns3s_rules_ours_does_what_ns3_does(name: str, share: float, packets:
     assert wait == pytest.approx(their_wait, abs=packets)
 
 
+@pytest.mark.slow
 @needs_ns3
 def test_ns3s_own_hybla_is_reno_because_its_ratio_never_leaves_one() -> None:
     case = case_named("Hybla as ns-3, L=50")
@@ -270,6 +272,7 @@ def test_ns3s_own_hybla_is_reno_because_its_ratio_never_leaves_one() -> None:
     assert rated_drops > 5 * reno_drops
 
 
+@pytest.mark.slow
 @needs_ns2
 @pytest.mark.parametrize(
     ("name", "share", "packets"),

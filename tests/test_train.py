@@ -14,7 +14,7 @@ from ackademy.train.collecting import Sends
 from ackademy.train.forest import Features, Growth, Labels
 from ackademy.train.setups import PUBLISHED, Setup
 
-pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
+pytest.importorskip("sklearn", reason="needs train: an extra")
 
 
 @pytest.fixture(scope="module")

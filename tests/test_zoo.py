@@ -19,7 +19,7 @@ from ackademy.engines import local
 from ackademy.errors import AckademyError, ExperimentError, FileError
 from ackademy.trials import Entrant
 
-safetensors = pytest.importorskip("safetensors.numpy")
+safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
 
 ROOT = Path(__file__).parent.parent
 MODELS = {model.name: model for model in zoo.models(ROOT / "policies")}
