@@ -36,9 +36,14 @@ COLUMNS = (
     Column("jain", "Jain", "", "fairness of the flows' throughputs; of one flow it says nothing"),
 )
 
-KERNEL_START = (("sender.handshake", "true"), ("sender.quick_acks", "16"))
+KERNEL_START = (
+    ("sender.handshake", "true"),
+    ("sender.quick_acks", "16"),
+    ("sender.opening_acks", "181"),
+)
 """what Linux does at the start of a connection, for the simulator's side: else a trace would not be
-aligned on both, and slow start would meet delayed acknowledgements that Linux does not send"""
+aligned on both, and slow start would meet delayed acknowledgements that Linux does not send; the
+window opens from 50 to 62.5 % of the lab's receive buffer, 4 MiB, by two segments per segment"""
 PER_ACK = ", gate per ACK"
 """after the name of a controller whose simulation asks it once per acknowledgement"""
 

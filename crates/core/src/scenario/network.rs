@@ -199,6 +199,8 @@ pub struct SenderConfig {
     pub handshake: bool,
     /// Segments that Linux's receiver acknowledges at once.
     pub quick_acks: u32,
+    /// Segments with which the receiver's window opens, each acknowledged at once.
+    pub opening_acks: u32,
 }
 
 /// What links need beyond their own fields.

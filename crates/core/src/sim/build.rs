@@ -213,7 +213,11 @@ fn flow(
     // The receiver's time-out is what the handshake has left it (RFC 6298 equation 2.2).
     let rtt = handshake(network, route, config.ack);
     let idle = rtt + (rtt * 2).max(config.rto_min);
-    let receiver = if selective { receiver.quick(config.quick_acks, idle) } else { receiver };
+    let receiver = if selective {
+        receiver.quick(config.quick_acks, idle).opening(config.opening_acks)
+    } else {
+        receiver
+    };
     Flow {
         connection,
         id,
