@@ -312,6 +312,7 @@ def test_ns2_repeats_an_on_off_run_for_a_seed() -> None:
     assert first == second
 
 
+@pytest.mark.slow
 @needs_ns3
 def test_ns3_recovers_with_sack_without_a_time_out() -> None:
     case = replace(peers.cases()[1], duration_s=10.0)
