@@ -31,6 +31,7 @@ from ackademy.backends import Backend
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.kernel import KernelRun
 from ackademy.runs import measure, python_controllers, simulate
+from ackademy.source_hash import source_hash
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
@@ -186,10 +187,7 @@ def store(folder: Path, files: Files, scratch: Path) -> None:
 @cache
 def measuring_hash(backend: Backend) -> str:
     """Hash of the sources between a backend and the files of a cell."""
-    here = Path(__file__).parent
-    sources = [(here / name).read_bytes() for name in MEASURING[backend]]
-    sources.append(_core.BINDING_HASH.encode())
-    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
+    return source_hash(MEASURING[backend], _core.BINDING_HASH.encode())[:16]
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:

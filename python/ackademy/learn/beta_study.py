@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from ackademy.errors import ExperimentError, TrainingError
+from ackademy.source_hash import source_hash
 from ackademy.transfers import (
     BETA_UNITS,
     C_GRID,
@@ -180,9 +181,7 @@ def key(learner: Learner, rate_mbps: float, seed: int, transfers: Iterable[Trans
 
 @cache
 def _code_hash() -> str:
-    here = Path(__file__).resolve().parents[1]
-    contents = [(here / name).read_bytes() for name in SOURCES]
-    return hashlib.sha256(b"\0".join(contents)).hexdigest()
+    return source_hash(SOURCES)
 
 
 def _visits(log: Log) -> pl.DataFrame:
