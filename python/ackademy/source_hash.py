@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent
+
+SIMULATED = (
+    "runner/cells.py",
+    "backends/entries.py",
+    "stats/metrics.py",
+    "backends/runs.py",
+    "backends/tables.py",
+)
+MEASURING: Mapping[str, tuple[str, ...]] = {
+    "sim": SIMULATED,
+    "kernel": (*SIMULATED, "backends/kernel.py", "backends/ackademyd.py"),
+}
+"""the sources between a backend and the files of a cell"""
+
+LEARNING_BETA = (
+    "papers/knott2023/training.py",
+    "learn/q_table.py",
+    "learn/recipe.py",
+    "papers/knott2023/environment.py",
+    "papers/knott2023/transfers.py",
+)
+"""the sources between transfers and what a learner of CUBIC's beta found"""
 
 
 def source_hash(names: Iterable[str], more: bytes = b"") -> str:
@@ -35,13 +57,13 @@ def canonical(source: str) -> str:
 class _Strip(ast.NodeTransformer):
     """Removes imports, and strings that stand alone. A block may be empty afterwards."""
 
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
+    def visit_Import(self, node: ast.Import) -> None:
         """Remove it."""
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """Remove it."""
 
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt | None:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt | None:
         """Remove a docstring."""
         value = node.value
         is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
