@@ -1,7 +1,7 @@
 //! A policy's folder: `policy.toml` says what the network sees, when it decides, what its answers do
 //! and what it is made of; `weights.safetensors` holds its weights. Untrusted input: whatever is
 //! wrong becomes one line that names file, line, field, value and what is allowed.
-//! `docs/policies.md` describes both files.
+//! `docs/reference/policies.md` describes both files.
 use super::neural::{Fault, LayerSpec, Network, Scratch, Shape};
 use crate::pilot::{
     ACTION_MAX, Action, ActionSpec, BoundsSpec, DecisionSpec, Mind, ObservationSpec, PilotSpec,
