@@ -4,10 +4,10 @@
 //!
 //! What the paper leaves open is proposed in `docs/reference/controllers/lp_tcp.md`.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, Spec, Verdict};
-use crate::learners::forest::{Bar, Forest};
+use crate::policy::forest::{Bar, Forest};
 use crate::params::{Param, ParamKind, Params};
 use crate::reno_window::Window;
-use crate::safetensors::Tensors;
+use crate::policy::safetensors::Tensors;
 use crate::sensing::sends::{FEATURES, SendState};
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 //! `docs/reference/controllers/tcp_drinc.md`.
 use super::policy::governed;
 use crate::control::Spec;
-use crate::learners::policy::{FILES, Policy};
+use crate::policy::{FILES, Policy};
 use crate::params::{Param, ParamKind};
-use crate::pilot::{MapSpec, PilotSpec};
+use crate::policy::{MapSpec, PolicySpec};
 use std::sync::Arc;
 
 /// Entry of the controller table.
@@ -37,7 +37,7 @@ const FEATURES: [&str; 5] = ["cwnd_change", "rtt_mean", "rtt_ratio", "rtt_excess
 /// Vectors of the history (proposed).
 const HISTORY: u32 = 64;
 
-fn check(spec: &PilotSpec) -> Result<(), String> {
+fn check(spec: &PolicySpec) -> Result<(), String> {
     let observation = &spec.observation;
     if observation.features != FEATURES {
         let given = &observation.features;
