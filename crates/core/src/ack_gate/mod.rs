@@ -234,11 +234,15 @@ impl Coupled for AckGate {
             self.ask(id, &again);
         }
     }
-    fn next_timer(&self, id: SubflowId) -> Option<Time> {
-        self.inner.next_timer(id)
+    fn inner(&self) -> Option<&dyn Coupled> {
+        Some(&*self.inner)
     }
-    fn on_end(&mut self, id: SubflowId, now: Time) {
-        self.inner.on_end(id, now);
+    fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
+        Some(&mut *self.inner)
+    }
+    /// The gate itself asks the controller; the transport does not.
+    fn gates(&self) -> bool {
+        false
     }
     fn control(&self, id: SubflowId) -> Control {
         let control = self.inner.control(id);

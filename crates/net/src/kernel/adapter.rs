@@ -23,8 +23,6 @@ use ackademy::units::{Bytes, Rate, Span, Time};
 const CWND_MAX: Bytes = Bytes(1 << 40);
 /// Packets that the BPF program lets out for one delivered: it raises the window by two more.
 const BURST: u64 = 3;
-/// Counter of controllers that give themselves up where they have no answer.
-const FALLBACKS: &str = "fallbacks";
 /// Of an estimator whose time-out nobody asks for.
 const NO_TIMEOUT: RtoLimits =
     RtoLimits { min: Span::ZERO, max: Span::MAX, initial: Span::MAX, tick: Span::ZERO };
@@ -77,7 +75,6 @@ pub struct Adapter {
     sent_at: Time,
     rtt: RttEstimator,
     growing: bool,
-    fell_back: bool,
     /// Time does not run back, though a timer may overtake a record.
     now: Time,
 }
@@ -114,7 +111,6 @@ impl Adapter {
             sent_at: info.start,
             rtt: RttEstimator::new(NO_TIMEOUT),
             growing: false,
-            fell_back: false,
             now: info.start,
         }
     }
@@ -244,13 +240,11 @@ impl Adapter {
     /// Makes the decision that is due.
     pub fn settle(&mut self) {
         self.on_timer(self.now);
-        let counters = self.governor.counters(SUBFLOW);
-        self.fell_back = counters.iter().any(|&(name, count)| name == FALLBACKS && count > 0.0);
     }
 
-    /// Whether the controller has given itself up: a policy without an answer that can be used.
+    /// Whether the controller fell back after an invalid action.
     pub fn fell_back(&self) -> bool {
-        self.fell_back
+        self.governor.fell_back(SUBFLOW)
     }
 
     /// When the controller wants [`Self::on_timer`] next.
