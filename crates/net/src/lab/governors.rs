@@ -67,7 +67,7 @@ impl Assign for Governors {
             refused: totals.refused,
             invalid: totals.invalid,
         };
-        let mut closed = self.closed.lock().expect("nobody panics while holding it");
+        let mut closed = self.closed.lock().expect("no thread panics while it holds the lock");
         closed.served.insert(index, served);
         closed.counters.insert(index, governor.counters(SubflowId(0)));
     }
