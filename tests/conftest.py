@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import papers, reproduce
-from ackademy.engines import local
-from ackademy.experiments import quiet, run_cells
-from ackademy.papers import Experiment
-from ackademy.reproduce import Reproduction
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.studies import experiment_files, reproduce
+from ackademy.studies.experiment_files import Experiment
+from ackademy.studies.reproduce import Reproduction
 
 DUMBBELL = """\
 # Two senders and a short buffer.
@@ -167,7 +167,7 @@ def experiment(dumbbell: Path) -> Experiment:
     folder.mkdir(parents=True)
     (folder / "paper.toml").write_text(PAPER)
     (folder / "table1.toml").write_text(ITEM)
-    return papers.load(str(folder / "table1.toml"))
+    return experiment_files.load(str(folder / "table1.toml"))
 
 
 @pytest.fixture

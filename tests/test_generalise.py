@@ -12,12 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 import ackademy
-from ackademy import distributions, experiments, generalise, trials
+from ackademy.backends import distributions, schemes
 from ackademy.cli import app
-from ackademy.engines import local
 from ackademy.errors import ControllerError, ScenarioError
-from ackademy.experiments import quiet
-from ackademy.generalise import AXES, Link, Study
+from ackademy.runner import cases, experiments
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet
+from ackademy.stats import scores
+from ackademy.studies import generalise
+from ackademy.studies.generalise import AXES, Link, Study
 
 ROOT = Path(__file__).parent.parent
 LINKS = 8
@@ -37,13 +40,13 @@ def ran(short: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, P
     """A study whose cells are done."""
     distribution = distributions.read(short)
     study = Study(
-        policy=trials.entrant("rl-tcp"),
-        against=(trials.entrant("cubic"), trials.entrant("new_reno")),
+        policy=schemes.entrant("rl-tcp"),
+        against=(schemes.entrant("cubic"), schemes.entrant("new_reno")),
         origin=str(short),
         digest=distribution.digest,
         about=distribution.about,
         seed=1,
-        trials=tuple(trials.drawn(distribution, 1, LINKS)),
+        cases=tuple(cases.drawn(distribution, 1, LINKS)),
     )
     folder = tmp_path_factory.mktemp("cells")
     batch = experiments.run_cells(study.cells(folder), folder, local(jobs=1), quiet)
@@ -123,12 +126,12 @@ def test_a_kept_worst_link_gives_its_numbers_again(ran: tuple[Study, Path], tmp_
 
 
 def test_utility_is_zero_at_best_and_has_a_floor() -> None:
-    assert trials.utility(1.0, 1.0) == 0.0
-    assert trials.utility(0.5, 2.0) == pytest.approx(math.log(0.25))
-    floor = math.log(trials.SHARE_FLOOR)
-    assert trials.utility(0.0, 1.0) == floor
-    assert trials.utility(1e-9, 5.0) == floor
-    assert trials.utility(0.3, math.nan) == floor
+    assert scores.utility(1.0, 1.0) == 0.0
+    assert scores.utility(0.5, 2.0) == pytest.approx(math.log(0.25))
+    floor = math.log(scores.SHARE_FLOOR)
+    assert scores.utility(0.0, 1.0) == floor
+    assert scores.utility(1e-9, 5.0) == floor
+    assert scores.utility(0.3, math.nan) == floor
 
 
 def test_the_command_writes_its_tables_and_repeats(short: Path, tmp_path: Path) -> None:
@@ -154,12 +157,12 @@ def test_the_command_writes_its_tables_and_repeats(short: Path, tmp_path: Path) 
 
 def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match=r"allowed: a folder with policy\.toml"):
-        trials.entrant(str(tmp_path))
+        schemes.entrant(str(tmp_path))
     with pytest.raises(ControllerError, match="cubic: allowed: every controller or policy once"):
-        trials.names_differ([trials.entrant("cubic"), trials.entrant("cubic")])
+        schemes.names_differ([schemes.entrant("cubic"), schemes.entrant("cubic")])
     redrawn = distributions.read(ROOT / "distributions" / "drinc_train.toml")
     with pytest.raises(ScenarioError, match=r"allowed: \[dumbbell\] with rtt_ms"):
-        generalise.link_of(trials.drawn(redrawn, 1, 1)[0])
+        generalise.link_of(cases.drawn(redrawn, 1, 1)[0])
     words = ["generalise", "cubic", "--against", "", "--links", "1", "--jobs", "1"]
     words += ["--distribution", str(ROOT / "distributions" / "drinc_train.toml")]
     result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "runs")])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ackademy.intervals import (
+from ackademy.stats.intervals import (
     confidence_ellipse,
     jackknife_contrast,
     jackknife_interval,
@@ -16,7 +16,7 @@ from ackademy.intervals import (
     t_interval,
     variance,
 )
-from ackademy.metrics import FloatArray
+from ackademy.stats.metrics import FloatArray
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,14 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy import ControllerError, KernelError, ScenarioError, ackademyd, engines
-from ackademy.cells import Cell, key
-from ackademy.experiments import Interrupted, countable, quiet, read, run_cells
-from ackademy.kernel import REPEATS_MAX
-from ackademy.report.kernel_notes import notes
-from ackademy.tables import Tables
+from ackademy import ControllerError, KernelError, ScenarioError
+from ackademy.backends import ackademyd
+from ackademy.backends.kernel import REPEATS_MAX
+from ackademy.backends.tables import Tables
+from ackademy.render.kernel_notes import notes
+from ackademy.runner import engines
+from ackademy.runner.cells import Cell, key
+from ackademy.runner.experiments import Interrupted, countable, quiet, read, run_cells
 
 ROOT = Path(__file__).parents[1]
 OVERFLOWING = """\
@@ -167,7 +169,7 @@ def test_program_that_takes_too_long_is_interrupted_and_cleans_up(
     dumbbell: Path, fake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", "hang=0")
-    monkeypatch.setattr("ackademy.kernel.MARGIN_S", 0.0)
+    monkeypatch.setattr("ackademy.backends.kernel.MARGIN_S", 0.0)
     with pytest.raises(KernelError, match="not done after 4 s"):
         ackademy.run(dumbbell, backend="kernel")
     assert calls(fake)[-1] == "cleaned up"
@@ -238,7 +240,7 @@ def test_second_run_on_the_machine_waits_for_the_first(dumbbell: Path, fake: Pat
         threading.Thread(target=ackademy.run, args=(dumbbell,), kwargs={"backend": "kernel"})
         for _ in range(2)
     ]
-    from ackademy.kernel import _machine_to_itself
+    from ackademy.backends.kernel import _machine_to_itself
 
     with _machine_to_itself():
         for run in runs:

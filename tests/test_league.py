@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ackademy import ExperimentError, league, standings
-from ackademy.engines import local
-from ackademy.experiments import quiet, run_cells
-from ackademy.intervals import Interval
-from ackademy.measures import Metric, RunTables, metric_of
-from ackademy.metrics import pooled_loss
-from ackademy.report import league as league_report
-from ackademy.report import league_markdown
+from ackademy import ExperimentError
+from ackademy.render.html import league as league_report
+from ackademy.render.markdown import league as league_markdown
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.stats.intervals import Interval
+from ackademy.stats.metrics import pooled_loss
+from ackademy.stats.row_metrics import Metric, RunTables, metric_of
+from ackademy.studies import leaderboard, league
 
 ROOT = Path(__file__).parents[1]
 
@@ -171,9 +172,9 @@ def result_of(match: league.Match, **values: tuple[float, float]) -> league.Resu
 def test_wins_are_shared_where_intervals_overlap(suite_file: Path) -> None:
     first, second, *_ = league.matches(league.load(str(suite_file)), 1)
     clear = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.5, 0.1))]
-    assert [r.scheme for r in standings.leaders(clear)] == ["CUBIC"]
+    assert [r.scheme for r in leaderboard.leaders(clear)] == ["CUBIC"]
     close = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.85, 0.1))]
-    assert [r.scheme for r in standings.leaders(close)] == ["CUBIC", "RL-TCP"]
+    assert [r.scheme for r in leaderboard.leaders(close)] == ["CUBIC", "RL-TCP"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_each_way_to_break_is_named(
 ) -> None:
     first, second, *_ = league.matches(league.load(str(suite_file)), 1)
     rows = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.0, 0.1), **values)]
-    best, worst = standings.standings(rows)
+    best, worst = leaderboard.standings(rows)
     assert [breakage.kind for breakage in worst.breakages] == [kind]
     assert best.breakages == ()
     assert worst.worst[0] == "short"
@@ -213,7 +214,7 @@ def test_document_s_tables_have_every_scheme_and_network(results: list[league.Re
 
 def test_equal_figures_of_merit_share_a_rank(suite_file: Path) -> None:
     first, second, *_ = league.matches(league.load(str(suite_file)), 1)
-    table = standings.standings(
+    table = leaderboard.standings(
         [result_of(first, m_e=(2.0, 0.0)), result_of(second, m_e=(2.0, 0.0))]
     )
     assert [standing.mean_rank for standing in table] == [1.0, 1.0]
@@ -229,7 +230,7 @@ def test_a_scheme_that_delivers_nothing_is_last_and_starves(suite_file: Path, ne
         "share": (0.0, 0.0),
     }
     rows = [result_of(first, **nothing), result_of(second, m_e=(-1.0, 0.1), share=(1.0, 0.0))]
-    best, last = standings.standings(rows)
+    best, last = leaderboard.standings(rows)
     assert (best.scheme.name, best.wins) == ("RL-TCP", (network,))
     assert (last.scheme.name, last.mean_rank, last.wins) == ("CUBIC", 2.0, ())
     assert last.worst == (network, math.inf)
@@ -241,7 +242,7 @@ def test_where_nobody_delivers_nobody_leads(suite_file: Path) -> None:
         result_of(match, m_e=(math.nan, math.nan))
         for match in league.matches(league.load(str(suite_file)), 1, only="short")
     ]
-    assert standings.leaders(rows) == []
+    assert leaderboard.leaders(rows) == []
 
 
 def test_a_paper_of_many_networks_weighs_no_more_in_the_rank_than_one_of_few(
@@ -270,7 +271,7 @@ learner_params = {}
         )
         for match in found
     ]
-    assert [standing.mean_rank for standing in standings.standings(rows)] == [1.5, 1.5]
+    assert [standing.mean_rank for standing in leaderboard.standings(rows)] == [1.5, 1.5]
 
 
 def test_interval_of_a_figure_of_merit_covers_what_it_says_with_five_runs() -> None:

@@ -13,11 +13,11 @@ pytest.importorskip("flax", reason="learning needs the extra `train`")
 from ackademy.envs.measures import FloatArray, Measures
 from ackademy.envs.rewarder import Rewarder
 from ackademy.errors import TrainingError
-from ackademy.learn import dqn, journal, networks, ppo
+from ackademy.learn import checkpoint, dqn, networks, ppo
 from ackademy.learn.credit import Ledger, Transitions
+from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools
 from ackademy.learn.layers import Layer, layers_of, tables_of
-from ackademy.learn.logbook import Logbook, Place
-from ackademy.learn.school import F32, F64, I64, Actions, Bools
+from ackademy.learn.training_log import Logbook, Place
 
 CONTEXTS = 3
 HISTORY, FEATURES = 4, 4
@@ -221,10 +221,10 @@ def test_a_checkpoint_of_another_recipe_is_refused(tmp_path: Path) -> None:
 
 def test_a_checkpoint_half_written_is_not_seen(tmp_path: Path) -> None:
     arrays = {"a": np.ones(2), "count": np.array(7)}
-    made = journal.Checkpoint({"recipe": "one", "step": 3}, arrays, "decisions\n1\n")
-    journal.save(made, tmp_path, 3)
-    (tmp_path / f".{journal.PREFIX}99").mkdir()
-    loaded = journal.load(tmp_path, "one")
+    made = checkpoint.Checkpoint({"recipe": "one", "step": 3}, arrays, "decisions\n1\n")
+    checkpoint.save(made, tmp_path, 3)
+    (tmp_path / f".{checkpoint.PREFIX}99").mkdir()
+    loaded = checkpoint.load(tmp_path, "one")
     assert loaded is not None
     assert loaded.counter("step") == 3
     np.testing.assert_array_equal(loaded.arrays["a"], np.ones(2))

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from ackademy import templates
+from ackademy.cli import templates
 from ackademy.errors import AckademyError
 
 QUICK = {

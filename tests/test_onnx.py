@@ -20,8 +20,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ackademy import _core, cli
 from ackademy.errors import AckademyError, ExchangeError
-from ackademy.exchange import comparing, from_onnx, policy_files, to_onnx
-from ackademy.exchange.policy_files import Opened
+from ackademy.policies import policy_files
+from ackademy.policies.onnx import comparing, from_onnx, to_onnx
+from ackademy.policies.policy_files import Opened
 
 ROOT = Path(__file__).parents[1]
 TORCH = sorted((Path(__file__).parent / "files" / "torch").glob("*.onnx"))

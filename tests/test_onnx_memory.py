@@ -19,8 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ackademy.cli import app
 from ackademy.errors import ExchangeError
-from ackademy.exchange import from_onnx
-from ackademy.exchange.constants import NUMBERS_MAX, Refused, computed
+from ackademy.policies.onnx import from_onnx
+from ackademy.policies.onnx.constants import NUMBERS_MAX, Refused, computed
 
 SPARE_BYTES = 1 << 34
 SIDE = 1 << 13

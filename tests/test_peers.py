@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ackademy import peers, peers_cli
-from ackademy.peers import Case, Flow, PeerResult, PeersError, Row, Simulators
+from ackademy.cli import peers as peers_command
+from ackademy.studies import peers
+from ackademy.studies.peers import Case, Flow, PeerResult, PeersError, Row, Simulators
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -187,7 +188,7 @@ def test_table_gives_our_ratio_to_ns2_and_dashes_for_what_is_missing() -> None:
         "ours": result(mbps=3.0).quantities(),
     }
     printed = io.StringIO()
-    Console(width=120, file=printed).print(peers_cli.table([Row(case, 1, quantities)]))
+    Console(width=120, file=printed).print(peers_command.table([Row(case, 1, quantities)]))
     line = next(part for part in printed.getvalue().splitlines() if "throughput" in part)
     assert [cell.strip() for cell in line.strip("│").split("│")] == [
         "NewReno, L=5",
@@ -202,7 +203,7 @@ def test_table_gives_our_ratio_to_ns2_and_dashes_for_what_is_missing() -> None:
 
 def test_json_holds_the_case_and_its_numbers(tmp_path: Path) -> None:
     row = Row(peers.cases()[0], 1, {"ns-2": result().quantities()})
-    peers_cli.write_json([row], tmp_path / "new" / "peers.json")
+    peers_command.write_json([row], tmp_path / "new" / "peers.json")
     (read,) = json.loads((tmp_path / "new" / "peers.json").read_text(encoding="utf-8"))
     assert read["case"]["buffer"] == 5
     assert read["quantities"]["ns-2"]["throughput, Mb/s"] == pytest.approx(1.0)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ackademy import EngineError
-from ackademy.cells import Cell
-from ackademy.engines import local, ray_cluster
-from ackademy.experiments import quiet, run_cells
+from ackademy.runner.cells import Cell
+from ackademy.runner.engines import local, ray_cluster
+from ackademy.runner.experiments import quiet, run_cells
 
 
 @pytest.mark.filterwarnings("ignore")

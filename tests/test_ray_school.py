@@ -11,11 +11,12 @@ import pytest
 
 pytest.importorskip("flax", reason="learning needs the extra `train`")
 
+from ackademy.cli import train
 from ackademy.envs import opening
 from ackademy.errors import EngineError, TrainingError
-from ackademy.learn.logbook import Place
-from ackademy.learn.school import Actions, School
-from ackademy.train import cli, deep, deep_recipe, ray_school
+from ackademy.learn import deep, deep_recipe, ray_episode_source
+from ackademy.learn.episode_source import Actions, School
+from ackademy.learn.training_log import Place
 
 TRACE = "".join(f"{ms}\n" for ms in range(1, 400, 2))
 DISTRIBUTION = """\
@@ -91,7 +92,7 @@ def recipe(tmp_path: Path) -> deep_recipe.Recipe:
 
 
 def arrays(school: School) -> list[bytes]:
-    return [np.asarray(getattr(school, name)).tobytes() for name in ray_school.ARRAYS]
+    return [np.asarray(getattr(school, name)).tobytes() for name in ray_episode_source.ARRAYS]
 
 
 def answers(school: School, rng: np.random.Generator) -> Actions:
@@ -104,7 +105,7 @@ def test_a_training_on_a_cluster_leaves_the_same_bytes(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str
 ) -> None:
     here = deep.train(recipe, deep.here(1), tmp_path / "here")
-    with ray_school.on_cluster(address) as make:
+    with ray_episode_source.on_cluster(address) as make:
         there = deep.train(recipe, make, tmp_path / "there")
     assert there.curve == here.curve
     assert here.updates >= 3
@@ -120,9 +121,9 @@ def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
 ) -> None:
     source, rng = opening.read_source(recipe.source), np.random.default_rng(1)
     local = deep.here(1)(source, recipe, ["learner"])
-    with ray_school.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
+    with ray_episode_source.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
         make(source, recipe, ["nobody"])
-    with ray_school.on_cluster(address) as make:
+    with ray_episode_source.on_cluster(address) as make:
         school = make(source, recipe, ["learner"])
         (tmp_path / "up.trace").unlink()
         for one in (local, school):
@@ -135,7 +136,7 @@ def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
                 one.progress = step / 60
         assert school.packets == local.packets > 0
         (tmp_path / "up.trace").write_text(TRACE)
-        monkeypatch.setattr(ray_school, "START_S", 1.0)
+        monkeypatch.setattr(ray_episode_source, "START_S", 1.0)
         with pytest.raises(EngineError, match=r"0 of 1 Ray workers began within 1 s: the cluster"):
             make(source, recipe, ["learner"])
 
@@ -148,14 +149,14 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
 
     monkeypatch.setattr(deep, "Place", partial(Place, checkpoint_s=0.0))
     schools: list[School] = []
-    with ray_school.on_cluster(address) as make:
+    with ray_episode_source.on_cluster(address) as make:
 
         def kept(source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]) -> School:
             schools.append(make(source, recipe, names))
             return schools[-1]
 
         def kill(done: int, total: int) -> None:
-            assert isinstance(schools[0], ray_school.RaySchool)
+            assert isinstance(schools[0], ray_episode_source.RaySchool)
             ray.kill(schools[0].workers[1])
 
         with pytest.raises(EngineError) as caught:
@@ -174,7 +175,7 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 7, 9])
 def test_shares_are_all_simulations_in_order_and_even(workers: int) -> None:
-    own = ray_school.shares(7, workers)
+    own = ray_episode_source.shares(7, workers)
     assert [i for share in own for i in range(share.first, share.first + share.count)] == list(
         range(7)
     )
@@ -192,7 +193,7 @@ def test_shares_are_all_simulations_in_order_and_even(workers: int) -> None:
 )
 def test_options_that_do_not_belong_together_are_refused(options: list[str], message: str) -> None:
     with pytest.raises(TrainingError, match=message):
-        cli.app(["ppo", *options], standalone_mode=False)
+        train.app(["ppo", *options], standalone_mode=False)
 
 
 def test_training_without_ray_says_how_to_install_it(
@@ -201,4 +202,4 @@ def test_training_without_ray_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "ray", None)
     options = ["--recipe", str(recipe.origin), "--engine", "ray"]
     with pytest.raises(EngineError, match=r"pip install 'ackademy\[ray\]'"):
-        cli.app(["ppo", *options], standalone_mode=False)
+        train.app(["ppo", *options], standalone_mode=False)

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackademy import reproduce
-from ackademy.claims import Bound, Case, Claim
-from ackademy.measures import COLUMNS
-from ackademy.papers import Experiment, Row
-from ackademy.reproduce import Measured, Reproduction, check_rows, difference_ratio
+from ackademy.stats.claims import Bound, Case, Claim
+from ackademy.stats.row_metrics import COLUMNS
+from ackademy.studies import reproduce
+from ackademy.studies.experiment_files import Experiment, Row
+from ackademy.studies.reproduce import Measured, Reproduction, check_rows, difference_ratio
 
 
 def test_deterministic_row_is_run_once_and_missing_rows_never(result: Reproduction) -> None:

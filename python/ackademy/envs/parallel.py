@@ -12,7 +12,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv  # type: ignore[import-untyped]
 
-from ackademy import _core, entries
+from ackademy import _core
+from ackademy.backends import entries
 from ackademy.envs import opening
 from ackademy.envs.flow import SEED_MAX, Action, Info
 from ackademy.envs.measures import COLUMNS

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.learn.school import F32, F64, I64, Actions, Bools, School
+from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, School
 
 DEPTH = 8
 """Decisions of one agent that may be open at first. With slots of a round trip two are; with

@@ -25,12 +25,12 @@ import optax
 from jax import Array, lax
 
 from ackademy.learn import networks
+from ackademy.learn.checkpoint import Journal, Replayed
 from ackademy.learn.credit import Ledger, Transitions
-from ackademy.learn.journal import Journal, Replayed
+from ackademy.learn.episode_source import F32, F64, Actions, Cashier, School
 from ackademy.learn.layers import Dense, Layer
-from ackademy.learn.logbook import Logbook, Means
 from ackademy.learn.networks import Weights
-from ackademy.learn.school import F32, F64, Actions, Cashier, School
+from ackademy.learn.training_log import Logbook, Means
 
 COLUMNS = (
     "decisions",

@@ -1,5 +1,5 @@
 //! Any policy that was learned before it runs: a network that decides from a history of features
-//! what to do to the window or the rate (`docs/policies.md`).
+//! what to do to the window or the rate (`docs/reference/policies.md`).
 use crate::control::{Controller, FlowInfo, Spec};
 use crate::policy::{FILES, Policy};
 use crate::params::{Param, ParamKind, Params};
@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub const SPEC: Spec = Spec {
     name: "policy",
     about: "A policy from a folder: what it sees, when it decides and what it does stand there",
-    source: "docs/policies.md",
+    source: "docs/reference/policies.md",
     params: &[Param {
         name: "policy",
         about: "the policy's folder",
         kind: ParamKind::Files {
-            holds: "a folder with policy.toml and weights.safetensors (docs/policies.md)",
+            holds: "a folder with policy.toml and weights.safetensors (docs/reference/policies.md)",
             names: FILES,
             read: |files| Ok(Arc::new(Policy::read(files)?)),
         },

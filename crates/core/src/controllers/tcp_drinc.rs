@@ -3,7 +3,7 @@
 //! features; the network is a policy's, trained by ourselves.
 //!
 //! The paper names the five features; what else there is is proposed in
-//! `docs/controllers/tcp_drinc.md`.
+//! `docs/reference/controllers/tcp_drinc.md`.
 use super::policy::governed;
 use crate::control::Spec;
 use crate::policy::{FILES, Policy};
@@ -20,7 +20,7 @@ pub const SPEC: Spec = Spec {
         name: "policy",
         about: "the trained agent's folder; no weights were published",
         kind: ParamKind::Files {
-            holds: "a folder with a policy over TCP-Drinc's features (docs/policies.md)",
+            holds: "a folder with a policy over TCP-Drinc's features (docs/reference/policies.md)",
             names: FILES,
             read: |files| {
                 let policy = Policy::read(files)?;

@@ -1,7 +1,7 @@
 //! A policy's folder: `policy.toml` describes observations, decision clock, actions and layers;
 //! `weights.safetensors` holds the weights. Untrusted input: every error is one line that names file,
 //! line, field, value and what is allowed.
-//! `docs/policies.md` describes both files.
+//! `docs/reference/policies.md` describes both files.
 use super::nn::{Fault, LayerSpec, Network, Scratch, Shape};
 use crate::policy::safetensors::Tensors;
 use crate::policy::{

@@ -1,5 +1,5 @@
 //! Random forests (Ho, "Random decision forests", ICDAR 1995) for use, not for growing: the mean of
-//! the trees' outputs, and whether it reaches a threshold. `docs/policies.md` describes the file.
+//! the trees' outputs, and whether it reaches a threshold. `docs/reference/policies.md` describes the file.
 use crate::policy::safetensors::Tensors;
 
 /// Most trees.

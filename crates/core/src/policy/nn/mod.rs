@@ -1,5 +1,5 @@
 //! Networks for use, not for training: at each decision one evaluation of one observation, without
-//! allocation, the same bits on every machine. `docs/policies.md` describes the file.
+//! allocation, the same bits on every machine. `docs/reference/policies.md` describes the file.
 use crate::policy::forest::Forest;
 use layers::{Conv1d, Dense, max_pool};
 use recurrent::Recurrent;

@@ -1,1 +1,0 @@
-"""Policies as ONNX models, and ONNX models as policies (docs/onnx.md)."""

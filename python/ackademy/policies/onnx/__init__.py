@@ -1,0 +1,1 @@
+"""Policies as ONNX models, and ONNX models as policies (docs/reference/onnx.md)."""
