@@ -1,4 +1,4 @@
-//! How late packets were delivered: a histogram whose bins grow with the value, after `HdrHistogram`.
+//! A histogram of delays, such as how late packets were delivered. Its bins grow with the value, after `HdrHistogram`.
 use ackademy::units::Span;
 
 /// Bins per doubling: quantiles are right to 1/32, about 3 %.
@@ -6,22 +6,22 @@ const BINS: u64 = 32;
 
 /// Counts of spans of time, to within 3 %.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lateness {
+pub struct Delays {
     counts: Vec<u64>,
     total: u64,
     max: Span,
 }
 
-impl Lateness {
+impl Delays {
     /// Adds one.
-    pub fn record(&mut self, late: Span) {
-        let bin = bin(late.0);
+    pub fn record(&mut self, delay: Span) {
+        let bin = bin(delay.0);
         if bin >= self.counts.len() {
             self.counts.resize(bin + 1, 0);
         }
         self.counts[bin] += 1;
         self.total += 1;
-        self.max = self.max.max(late);
+        self.max = self.max.max(delay);
     }
 
     /// How many were added.
@@ -75,18 +75,18 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_values_to_three_percent() {
-        let mut lateness = Lateness::default();
-        (1..=100_000).for_each(|value| lateness.record(Span(value)));
+        let mut delays = Delays::default();
+        (1..=100_000).for_each(|value| delays.record(Span(value)));
         for (ratio, exact) in [(0.5, 50_000.0), (0.99, 99_000.0), (0.999, 99_900.0)] {
-            let measured = lateness.quantile(ratio).0 as f64;
+            let measured = delays.quantile(ratio).0 as f64;
             assert!((1.0..1.0 + 1.0 / 32.0).contains(&(measured / exact)), "{ratio}: {measured}");
         }
-        assert_eq!(lateness.quantile(1.0), Span(100_000));
-        assert_eq!((lateness.total(), lateness.max()), (100_000, Span(100_000)));
+        assert_eq!(delays.quantile(1.0), Span(100_000));
+        assert_eq!((delays.total(), delays.max()), (100_000, Span(100_000)));
     }
 
     #[test]
     fn nothing_was_late_where_nothing_was_delivered() {
-        assert_eq!(Lateness::default().quantile(0.99), Span::ZERO);
+        assert_eq!(Delays::default().quantile(0.99), Span::ZERO);
     }
 }
