@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("flax", reason="learning needs the extra `train`")
+pytest.importorskip("flax", reason="needs train: an extra")
 
 from ackademy import folders
 from ackademy.backends import schemes

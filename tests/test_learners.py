@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("flax", reason="learning needs the extra `train`")
+pytest.importorskip("flax", reason="needs train: an extra")
 
 from ackademy.envs.measures import FloatArray, Measures
 from ackademy.envs.rewarder import Rewarder
@@ -154,7 +154,7 @@ def train(
     rewarder.reset()
     columns = dqn.COLUMNS if isinstance(config, dqn.Config) else ppo.COLUMNS
 
-    def progress(done: int, total: int, _: object = None) -> None:
+    def progress(done: int, total: int, reward: object) -> None:
         if die_after and len(log.rows) == die_after:
             raise KeyboardInterrupt
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("flax", reason="learning needs the extra `train`")
+pytest.importorskip("flax", reason="needs train: an extra")
 
 from ackademy.cli import train
 from ackademy.envs import opening
@@ -100,6 +100,7 @@ def answers(env: EpisodeSource, rng: np.random.Generator) -> Actions:
     return rng.uniform(-1, 1, shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_training_on_a_cluster_leaves_the_same_bytes(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str
@@ -115,6 +116,7 @@ def test_a_training_on_a_cluster_leaves_the_same_bytes(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
@@ -141,13 +143,14 @@ def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
             make(source, recipe, ["learner"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray
 
-    monkeypatch.setattr(deep, "Place", partial(Checkpoints, checkpoint_s=0.0))
+    monkeypatch.setattr(deep, "Checkpoints", partial(Checkpoints, checkpoint_s=0.0))
     sources: list[EpisodeSource] = []
     with ray_episode_source.on_cluster(address) as make:
 
@@ -157,7 +160,7 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
             sources.append(make(source, recipe, names))
             return sources[-1]
 
-        def kill(done: int, total: int, _: object = None) -> None:
+        def kill(done: int, total: int, reward: object) -> None:
             assert isinstance(sources[0], ray_episode_source.RayEpisodes)
             ray.kill(sources[0].workers[1])
 

@@ -14,7 +14,7 @@ from ackademy.learn.lp_tcp.forest import Features, Growth, Labels
 from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
 from ackademy.runner import engines
 
-pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
+pytest.importorskip("sklearn", reason="needs train: an extra")
 
 
 @pytest.fixture(scope="module")

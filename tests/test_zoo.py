@@ -22,7 +22,7 @@ from ackademy.runner import cases, experiments
 from ackademy.runner.engines import local
 from ackademy.studies import evaluate
 
-safetensors = pytest.importorskip("safetensors.numpy")
+safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
 
 ROOT = Path(__file__).parent.parent
 MODELS = {model.name: model for model in zoo.models(ROOT / "policies")}
