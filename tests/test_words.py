@@ -1,4 +1,4 @@
-"""Python code and tests use the field's words: docs/glossary.md lists them."""
+"""Python code and tests use the field's words: docs/reference/glossary.md lists them."""
 
 from __future__ import annotations
 
