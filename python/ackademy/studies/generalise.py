@@ -304,10 +304,11 @@ def _plain(own: Bin) -> dict[str, object]:
     named: dict[str, object] = {}
     for field in fields(own):
         value = getattr(own, field.name)
+        name = "entrant" if field.name == "scheme" else field.name  # as in the CSV file
         if isinstance(value, Interval):
-            named[field.name] = [_number(v) for v in (value.value, value.low, value.high)]
+            named[name] = [_number(v) for v in (value.value, value.low, value.high)]
         else:
-            named[field.name] = _number(value) if isinstance(value, float) else value
+            named[name] = _number(value) if isinstance(value, float) else value
     return named
 
 
