@@ -25,7 +25,7 @@ def device(path: Path, major: int, minor: int) -> Path:
         with path.open("rb"):
             pass
     except OSError as error:
-        pytest.skip(f"device nodes cannot be made here: {error}")
+        pytest.skip(f"needs devices: none can be made here: {error}")
     return path
 
 

@@ -365,7 +365,7 @@ def lacking() -> str:
     return ""
 
 
-@pytest.mark.skipif(bool(lacking()), reason=lacking())
+@pytest.mark.skipif(bool(lacking()), reason=f"needs kernel: {lacking()}")
 @pytest.mark.parametrize("cc", ["cubic", "kernel:cubic"])
 def test_real_flows_fill_the_emulated_link(dumbbell: Path, cc: str) -> None:
     """Bounds that hold on a busy machine: half the link, and no round trip below the path's."""
@@ -382,7 +382,7 @@ def test_real_flows_fill_the_emulated_link(dumbbell: Path, cc: str) -> None:
     assert result.flow_series["time_s"].n_unique() >= 25
 
 
-@pytest.mark.skipif(bool(lacking()), reason=lacking())
+@pytest.mark.skipif(bool(lacking()), reason=f"needs kernel: {lacking()}")
 @pytest.mark.parametrize(
     ("cc", "folder"),
     [
@@ -407,10 +407,10 @@ def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str, fold
     assert (result.metrics().flows["throughput_mbps"] > 0.2).all()
 
 
-@pytest.mark.skipif(bool(lacking()), reason=lacking())
+@pytest.mark.skipif(bool(lacking()), reason=f"needs kernel: {lacking()}")
 def test_policy_that_answers_nan_leaves_real_flows_to_cubic(dumbbell: Path) -> None:
     """Weights that are finite and sums that are not: infinity less infinity."""
-    safetensors = pytest.importorskip("safetensors.numpy")
+    safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
     folder = dumbbell.parent / "nan"
     folder.mkdir()
     (folder / "policy.toml").write_text(OVERFLOWING)

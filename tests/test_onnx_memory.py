@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("onnx", reason="models need the extra `onnx`")
-pytest.importorskip("onnxruntime", reason="models need the extra `onnx`")
+pytest.importorskip("onnx", reason="needs onnx: an extra")
+pytest.importorskip("onnxruntime", reason="needs onnx: an extra")
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper

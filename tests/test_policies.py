@@ -80,7 +80,7 @@ def test_table3_s_th0_is_the_policy_s(setup: Setup) -> None:
 
 
 def test_retraining_gives_the_shipped_bytes() -> None:
-    pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
+    pytest.importorskip("sklearn", reason="needs train: an extra")
     setup = Setup(5, 1)
     facts, threshold = made(setup)["made"], made(setup)["threshold"]
     assert isinstance(facts, dict)

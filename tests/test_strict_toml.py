@@ -174,7 +174,7 @@ def test_cards_and_policies_of_forests_refuse_an_unknown_key(tmp_path: Path) -> 
     ],
 )
 def test_a_recipe_refuses_what_cannot_be(tmp_path: Path, old: str, new: str, told: str) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="needs train: an extra")
     from ackademy.learn import deep_recipe
 
     text = lookup.find("drinc", "recipe").read_text()
