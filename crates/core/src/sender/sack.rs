@@ -361,9 +361,9 @@ impl SackSender {
             Rate(0) => self.delivery_rate,
             rate => rate,
         };
-        if let Some(newest) = delivered.certain {
-            self.rack.rtt = now.since(newest.0);
-            self.rack.newest = self.rack.newest.max(newest);
+        if delivered.certain > (Time(0), 0) {
+            self.rack.rtt = now.since(delivered.certain.0);
+            self.rack.newest = self.rack.newest.max(delivered.certain);
         }
         if delivered.reordered {
             self.reordering.on_reordering();
@@ -487,6 +487,7 @@ impl SackSender {
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
+    #[inline]
     fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
         let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =
             *progress;

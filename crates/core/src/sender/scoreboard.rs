@@ -37,7 +37,7 @@ pub struct Delivered {
     pub sent: SentState,
     /// As `newest`, without retransmissions whose delivery may be an earlier copy's (RFC 8985
     /// section 6.2 step 2).
-    pub certain: Option<(Time, u64)>,
+    pub certain: (Time, u64),
     /// Send time of the packet sent last among those sent once; `Time::NEVER` if none.
     pub timed: Time,
     /// Send time of the packet sent first among those sent once.
@@ -303,6 +303,7 @@ impl Scoreboard {
         }
     }
 
+    #[inline(always)]
     fn count(&mut self, segment: &Segment, seq: u64, delivered: &mut Delivered) {
         if segment.flags & IN_PIPE != 0 {
             self.inflight -= u64::from(segment.size);
@@ -314,7 +315,7 @@ impl Scoreboard {
             delivered.sent = segment.sent;
         }
         if !again || segment.sent_at <= delivered.credible {
-            delivered.certain = delivered.certain.max(Some((segment.sent_at, seq)));
+            delivered.certain = delivered.certain.max((segment.sent_at, seq));
         }
         if !again {
             if delivered.timed == Time::NEVER {

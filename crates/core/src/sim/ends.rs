@@ -6,6 +6,7 @@ use crate::units::{Span, Time};
 
 impl Sim {
     /// A data packet reaches its receiver.
+    #[inline(never)]
     pub(super) fn receive(&mut self, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
         let mut ack = Packet::default();
@@ -41,6 +42,7 @@ impl Sim {
     }
 
     /// An acknowledgement reaches its sender.
+    #[inline(never)]
     pub(super) fn acknowledge(&mut self, ack: &Packet) {
         let flow = &mut self.flows[ack.flow as usize];
         let connection = &mut self.connections[flow.connection as usize];
