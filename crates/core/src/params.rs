@@ -190,7 +190,8 @@ fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
 #[derive(Clone, Debug)]
 pub struct Params {
     specs: &'static [Param],
-    values: Vec<ParamValue>,
+    /// By place in the list; what is absent has its default, which takes no memory in every flow.
+    given: Box<[(usize, ParamValue)]>,
 }
 
 /// Why a setting was refused.
@@ -221,8 +222,7 @@ impl Params {
         specs: &'static [Param],
         given: &[(String, ParamValue)],
     ) -> Result<Self, ParamError> {
-        let mut values: Vec<Option<ParamValue>> =
-            specs.iter().map(|spec| spec.kind.default()).collect();
+        let mut values: Vec<(usize, ParamValue)> = Vec::new();
         for (name, value) in given {
             let Some(index) = specs.iter().position(|spec| spec.name == name) else {
                 let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
@@ -237,14 +237,17 @@ impl Params {
                     allowed: specs[index].kind.allowed(),
                 });
             }
-            values[index] = Some(value.clone());
+            values.retain(|&(other, _)| other != index);
+            values.push((index, value.clone()));
         }
-        let complete = specs.iter().zip(values).map(|(spec, value)| {
-            let allowed = || spec.kind.allowed();
-            let (name, absent) = (spec.name.to_owned(), "absent".to_owned());
-            value.ok_or_else(|| ParamError { name, value: absent, allowed: allowed() })
-        });
-        Ok(Self { specs, values: complete.collect::<Result<_, _>>()? })
+        for (index, spec) in specs.iter().enumerate() {
+            let is_given = values.iter().any(|&(other, _)| other == index);
+            if !is_given && spec.kind.default().is_none() {
+                let (name, value) = (spec.name.to_owned(), "absent".to_owned());
+                return Err(ParamError { name, value, allowed: spec.kind.allowed() });
+            }
+        }
+        Ok(Self { specs, given: values.into() })
     }
 
     /// The defaults.
@@ -262,9 +265,10 @@ impl Params {
     ///
     /// If the controller's own list has no such number: a mistake in its file.
     pub fn number(&self, name: &str) -> f64 {
-        match &self.values[self.index(name)] {
-            ParamValue::Number(number) => *number,
-            other => panic!("`{name}` is {other}, not a number"),
+        match self.find(name) {
+            (_, Some(ParamValue::Number(number))) => *number,
+            (ParamKind::Number { default, .. }, None) => default,
+            (kind, _) => panic!("`{name}` is {}, not a number", kind.allowed()),
         }
     }
 
@@ -274,9 +278,10 @@ impl Params {
     ///
     /// If the controller's own list has no such choice: a mistake in its file.
     pub fn choice(&self, name: &str) -> &str {
-        match &self.values[self.index(name)] {
-            ParamValue::Word(word) => word,
-            other => panic!("`{name}` is {other}, not a word"),
+        match self.find(name) {
+            (_, Some(ParamValue::Word(word))) => word,
+            (ParamKind::Choice(words), None) => words[0],
+            (kind, _) => panic!("`{name}` is {}, not a word", kind.allowed()),
         }
     }
 
@@ -287,24 +292,23 @@ impl Params {
     /// If the controller's own list has no such file, or reads it as something else: a mistake in
     /// its file.
     pub fn file<T: Send + Sync + 'static>(&self, name: &str) -> Arc<T> {
-        match &self.values[self.index(name)] {
-            ParamValue::File(content) => Arc::clone(&content.object)
+        match self.find(name) {
+            (_, Some(ParamValue::File(content))) => Arc::clone(&content.object)
                 .downcast()
                 .unwrap_or_else(|_| panic!("`{name}` is read as another type")),
-            other => panic!("`{name}` is {other}, not a file"),
+            (kind, _) => panic!("`{name}` is {}, not a file", kind.allowed()),
         }
     }
 
-    /// All settings as text, in the order of the list.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &ParamValue)> {
-        self.specs.iter().map(|spec| spec.name).zip(&self.values)
-    }
-
-    fn index(&self, name: &str) -> usize {
-        self.specs
+    /// What a setting may be, and what it is if it was given.
+    fn find(&self, name: &str) -> (ParamKind, Option<&ParamValue>) {
+        let index = self
+            .specs
             .iter()
             .position(|spec| spec.name == name)
-            .unwrap_or_else(|| panic!("`{name}` is not in the controller's own list"))
+            .unwrap_or_else(|| panic!("`{name}` is not in the controller's own list"));
+        let given = self.given.iter().find(|&&(other, _)| other == index);
+        (self.specs[index].kind, given.map(|(_, value)| value))
     }
 }
 

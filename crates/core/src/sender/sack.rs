@@ -8,6 +8,7 @@ use crate::rtt::RttEstimator;
 use crate::scenario::{EcnSpec, SenderConfig};
 use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
+use std::sync::Arc;
 
 /// Recoveries after which RACK's window shrinks back (RFC 8985 section 6.2 step 4).
 const RACK_PERSISTENCE: u32 = 16;
@@ -57,7 +58,8 @@ struct Prr {
 /// A sender with selective acknowledgements.
 #[derive(Debug)]
 pub struct SackSender {
-    config: SenderConfig,
+    /// One for all flows of its kind.
+    config: Arc<SenderConfig>,
     packet: u64,
     allowed: Allowed,
     gates: bool,
@@ -91,8 +93,13 @@ pub struct SackSender {
 impl SackSender {
     /// Nothing sent yet.
     pub fn new(config: &SenderConfig, governor: &Governor) -> Self {
+        Self::sharing(&Arc::new(*config), governor)
+    }
+
+    /// As [`new`](Self::new), beside other flows with this configuration.
+    pub fn sharing(config: &Arc<SenderConfig>, governor: &Governor) -> Self {
         Self {
-            config: *config,
+            config: Arc::clone(config),
             packet: config.packet.0,
             allowed: Allowed::read(governor, config.packet.0),
             gates: governor.coupled.gates(),
@@ -117,6 +124,11 @@ impl SackSender {
             blocked_at: 0,
             marked_until: 0,
         }
+    }
+
+    #[inline]
+    pub(super) fn fetch_behind(&self) {
+        self.board.fetch_first();
     }
 
     pub(super) fn deadline(&self) -> Time {

@@ -1,5 +1,6 @@
 //! What a SACK sender knows of every packet it has in flight.
 use crate::delivery_rate::SentState;
+use crate::fetch;
 use crate::sim::packet::Packet;
 use crate::units::{Span, Time};
 use std::collections::VecDeque;
@@ -112,6 +113,14 @@ impl Scoreboard {
     /// Segments selectively acknowledged.
     pub fn sacked_count(&self) -> u64 {
         self.sacked_count
+    }
+
+    /// Asks for the segments that the next acknowledgement is likely about.
+    #[inline]
+    pub fn fetch_first(&self) {
+        if let Some(segment) = self.segments.front() {
+            fetch::all(segment);
+        }
     }
 
     /// Whether loss detection has anything to look at.

@@ -103,28 +103,33 @@ impl Sim {
         self.set_wake(index);
     }
 
-    /// A timer that moves later leaves its old wake-up in the heap, which then finds nothing due:
+    /// A timer that moves later leaves its old wake-up where it is, which then finds nothing due:
     /// cheaper than moving it with every acknowledgement. A later wake-up than the earliest is kept
-    /// in mind, so that a timer that comes and goes before it does not fill the heap.
+    /// in mind, so that a timer that comes and goes before it does not schedule another.
     #[inline]
     fn set_wake(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        let due = flow.sender.deadline().min(flow.receiver.deadline()).max(self.now);
-        if flow.wakes.last().is_none_or(|&earliest| due < earliest) && due < Time::NEVER {
-            flow.wakes.push(due);
-            self.schedule(due, Event::Flow(index));
+        flow.sender_due = flow.sender.deadline();
+        let due = flow.sender_due.min(flow.receiver.deadline()).max(self.now);
+        if due < flow.wake {
+            self.schedule_wake(due, index);
         }
     }
 
     pub(super) fn wake(&mut self, index: u32) {
         let now = self.now;
         let flow = &mut self.flows[index as usize];
-        debug_assert_eq!(flow.wakes.last(), Some(&now), "a wake-up that nobody asked for");
-        flow.wakes.pop();
-        if let Some((every, size)) = flow.datagrams {
-            return self.send_datagram(index, every, size);
+        let receiver_due = flow.receiver.deadline();
+        if flow.sender_due > now && receiver_due > now {
+            let due = flow.sender_due.min(receiver_due);
+            if due < flow.wake {
+                self.schedule_wake(due, index);
+            } else if due == Time::NEVER && self.plans[index as usize].datagrams.is_some() {
+                self.send_datagram(index);
+            }
+            return;
         }
-        let ack = (flow.receiver.deadline() <= now).then(|| flow.receiver.on_deadline(index));
+        let ack = (receiver_due <= now).then(|| flow.receiver.on_deadline(index));
         let due = flow.sender.deadline() <= now;
         if due {
             let connection = &mut self.connections[flow.connection as usize];
@@ -141,8 +146,9 @@ impl Sim {
         }
     }
 
-    fn send_datagram(&mut self, index: u32, every: Span, size: u32) {
+    fn send_datagram(&mut self, index: u32) {
         let connection = self.flows[index as usize].connection as usize;
+        let Some((every, size)) = self.plans[index as usize].datagrams else { return };
         if self.now >= self.connections[connection].app.stop() {
             return;
         }
@@ -158,9 +164,7 @@ impl Sim {
             ..Packet::default()
         };
         self.forward(&mut packet, self.now);
-        let next = self.now + every;
-        self.flows[index as usize].wakes.push(next);
-        self.schedule(next, Event::Flow(index));
+        self.schedule_wake(self.now + every, index);
     }
 
     /// The application of a connection acts.
@@ -178,10 +182,9 @@ impl Sim {
             self.schedule(next, Event::App(index));
         }
         for flow in first..first + count {
-            if self.flows[flow as usize].datagrams.is_some() {
+            if self.plans[flow as usize].datagrams.is_some() {
                 if self.flows[flow as usize].arrived.datagrams == 0 {
-                    self.flows[flow as usize].wakes.push(self.now);
-                    self.wake(flow);
+                    self.send_datagram(flow);
                 }
             } else {
                 self.flows[flow as usize].sender.on_supply();
