@@ -2,6 +2,7 @@
 //!
 //! Records are flat, of eight-byte fields, so that one layout is the Rust argument, the C argument,
 //! the BPF record and the numpy row. There is no other protocol between transport and controller.
+use crate::fetch;
 use crate::params::{Param, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -229,6 +230,9 @@ pub trait Coupled: std::marker::Send {
     fn control(&self, id: SubflowId) -> Control;
     /// See [`Controller::on_end`].
     fn on_end(&mut self, _id: SubflowId, _now: Time) {}
+    /// A subflow's controller will soon be needed: whoever keeps it elsewhere may ask the processor to
+    /// bring it. Changes nothing.
+    fn fetch(&self, _id: SubflowId) {}
     /// See [`Controller::counters`].
     fn counters(&self, _id: SubflowId) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -310,6 +314,9 @@ impl Coupled for PerFlow {
     }
     fn on_end(&mut self, id: SubflowId, now: Time) {
         self.get_mut(id).on_end(now);
+    }
+    fn fetch(&self, id: SubflowId) {
+        fetch::all(self.get(id));
     }
     fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
         self.get(id).counters()

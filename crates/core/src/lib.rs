@@ -7,6 +7,7 @@ pub mod control;
 pub mod controllers;
 pub mod coupled;
 pub mod delivery_rate;
+mod fetch;
 pub mod histogram;
 pub mod hystart;
 pub mod learners;

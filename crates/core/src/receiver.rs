@@ -33,17 +33,16 @@ struct Quick {
     count: u32,
     idle: Span,
     left: u32,
-    /// When data last arrived.
-    last: Option<Time>,
+    /// Data that arrives at this time or later begins anew.
+    idle_from: Time,
 }
 
 impl Quick {
     fn on_data(&mut self, now: Time, duplicate: bool) {
-        let begins = self.last.is_none_or(|last| now.since(last) > self.idle);
-        if begins || duplicate {
+        if now >= self.idle_from || duplicate {
             self.left = self.count;
         }
-        self.last = Some(now);
+        self.idle_from = now + self.idle + Span(1);
     }
 }
 

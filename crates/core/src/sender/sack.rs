@@ -13,6 +13,7 @@ use crate::rtt::RttEstimator;
 use crate::scenario::{EcnSpec, SenderConfig};
 use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
+use std::sync::Arc;
 
 mod probe;
 
@@ -59,7 +60,8 @@ struct Prr {
 /// A sender with selective acknowledgements.
 #[derive(Debug)]
 pub struct SackSender {
-    config: SenderConfig,
+    /// One for all flows of its kind.
+    config: Arc<SenderConfig>,
     packet: u64,
     allowed: Allowed,
     gates: bool,
@@ -94,8 +96,13 @@ pub struct SackSender {
 impl SackSender {
     /// Nothing sent yet.
     pub fn new(config: &SenderConfig, governor: &Governor) -> Self {
+        Self::sharing(&Arc::new(*config), governor)
+    }
+
+    /// As [`new`](Self::new), beside other flows with this configuration.
+    pub fn sharing(config: &Arc<SenderConfig>, governor: &Governor) -> Self {
         Self {
-            config: *config,
+            config: Arc::clone(config),
             packet: config.packet.0,
             allowed: Allowed::read(governor, config.packet.0),
             gates: governor.coupled.gates(),
@@ -120,6 +127,11 @@ impl SackSender {
             blocked_at: 0,
             marked_until: 0,
         }
+    }
+
+    #[inline]
+    pub(super) fn fetch_behind(&self) {
+        self.board.fetch_first();
     }
 
     pub(super) fn deadline(&self) -> Time {
@@ -323,7 +335,9 @@ impl SackSender {
             self.tell_loss(now, LossKind::Gap, none, governor);
         }
         self.finish_probe(now, ack, governor);
-        self.reduce(&delivered, opened || marked);
+        if self.episode.reduces() {
+            self.reduce(&delivered, opened || marked);
+        }
         if advanced {
             self.arm_probe(now);
         } else if self.board.sacked_count() > 0 {
@@ -361,9 +375,9 @@ impl SackSender {
             Rate(0) => self.delivery_rate,
             rate => rate,
         };
-        if delivered.certain > (Time(0), 0) {
-            self.rack.rtt = now.since(delivered.certain.0);
-            self.rack.newest = self.rack.newest.max(delivered.certain);
+        if let Some(newest) = delivered.certain {
+            self.rack.rtt = now.since(newest.0);
+            self.rack.newest = self.rack.newest.max(newest);
         }
         if delivered.reordered {
             self.reordering.on_reordering();
@@ -372,6 +386,7 @@ impl SackSender {
     }
 
     /// A round trip passes until what is in flight now is acknowledged.
+    #[inline]
     fn sample_rtt(&mut self, rtt: Span) {
         let round = self.board.una() > self.sampled_until;
         self.rtt.sample(rtt, round);
@@ -547,9 +562,6 @@ impl SackSender {
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
     /// (RFC 6675 section 5 step 4.3).
     fn reduce(&mut self, delivered: &Delivered, opened: bool) {
-        if !self.episode.reduces() {
-            return;
-        }
         if self.config.prr {
             self.reduce_proportionally(delivered, opened);
         } else if opened && matches!(self.episode, Episode::Fast(_)) {

@@ -1,5 +1,6 @@
 //! What a SACK sender knows of every packet it has in flight.
 use crate::delivery_rate::SentState;
+use crate::fetch;
 use crate::sim::packet::Packet;
 use crate::units::{Span, Time};
 use std::collections::VecDeque;
@@ -37,7 +38,7 @@ pub struct Delivered {
     pub sent: SentState,
     /// As `newest`, without retransmissions whose delivery may be an earlier copy's (RFC 8985
     /// section 6.2 step 2).
-    pub certain: (Time, u64),
+    pub certain: Option<(Time, u64)>,
     /// Send time of the packet sent last among those sent once; `Time::NEVER` if none.
     pub timed: Time,
     /// Send time of the packet sent first among those sent once.
@@ -118,6 +119,14 @@ impl Scoreboard {
     /// Segments selectively acknowledged.
     pub fn sacked_count(&self) -> u64 {
         self.sacked_count
+    }
+
+    /// Asks for the segments that the next acknowledgement is likely about.
+    #[inline]
+    pub fn fetch_first(&self) {
+        if let Some(segment) = self.segments.front() {
+            fetch::all(segment);
+        }
     }
 
     /// Whether loss detection has anything to look at.
@@ -315,7 +324,7 @@ impl Scoreboard {
             delivered.sent = segment.sent;
         }
         if !again || segment.sent_at <= delivered.credible {
-            delivered.certain = delivered.certain.max((segment.sent_at, seq));
+            delivered.certain = delivered.certain.max(Some((segment.sent_at, seq)));
         }
         if !again {
             if delivered.timed == Time::NEVER {
