@@ -1,6 +1,6 @@
 """The compiled core: scenario files, the simulator, the table of controllers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
 
@@ -489,6 +489,7 @@ def simulate(
     *,
     sample_interval_ms: float = 0.0,
     python_controllers: Mapping[str, ControllerClass] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> _Tables:
     """Run one simulation; the other threads of Python go on unless a controller is Python's.
 
@@ -497,6 +498,8 @@ def simulate(
         seed: of every random choice; the same seed gives the same bytes.
         sample_interval_ms: between rows of the time series; 0 for no series.
         python_controllers: classes for the scenario's `file.py:Class` controllers.
+        progress: called at 256 equal parts of the duration with the simulated seconds that are
+            over.
 
     Returns:
         Columns by table: flows, counters, links, flow_series, link_series.

@@ -350,8 +350,10 @@ def known_reason(row: Compared, quantity: Quantity) -> str:
         return "beta is 0.8 in ns-2; ns-3 has no Reno-friendly region"
     if row.scheme == "CUBIC" and quantity == "p":
         return "ns-2 resends a large window at start-up; ns-3 starts with HyStart"
-    if row.scheme == "Vegas as ns-3":
-        return "rests anywhere between two and four packets by its own count; open"
+    if row.scheme == "Vegas as ns-3" and case.flows > 1:
+        return "ns-3's SYN meets the queue of the others, ours an idle path"
+    if row.scheme == "NewReno+SACK" and quantity == "p":
+        return "RACK's timer resends between two ACKs, into a full queue; the peers have no RACK"
     if case.loss > 0.0 and quantity == "queue wait, ms":
         return "few seeds: losses decide how often the queue builds"
     return "open"

@@ -18,7 +18,8 @@ from ackademy.errors import ControllerError
 from ackademy.intervals import Interval, t_interval
 from ackademy.kernel import KernelRun
 from ackademy.metrics import FloatArray, jain_index, pooled_loss
-from ackademy.runs import Params, read_text
+from ackademy.runs import read_text
+from ackademy.schemes import Scheme
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 
@@ -35,9 +36,14 @@ COLUMNS = (
     Column("jain", "Jain", "", "fairness of the flows' throughputs; of one flow it says nothing"),
 )
 
-KERNEL_START = (("sender.handshake", "true"), ("sender.quick_acks", "16"))
+KERNEL_START = (
+    ("sender.handshake", "true"),
+    ("sender.quick_acks", "16"),
+    ("sender.opening_acks", "181"),
+)
 """what Linux does at the start of a connection, for the simulator's side: else a trace would not be
-aligned on both, and slow start would meet delayed acknowledgements that Linux does not send"""
+aligned on both, and slow start would meet delayed acknowledgements that Linux does not send; the
+window opens from 50 to 62.5 % of the lab's receive buffer, 4 MiB, by two segments per segment"""
 PER_ACK = ", gate per ACK"
 """after the name of a controller whose simulation asks it once per acknowledgement"""
 
@@ -52,6 +58,7 @@ class Pair:
 
     scenario: str
     controller: str
+    """the scheme's label"""
     sim: tuple[Cell, ...]
     """none for the kernel's own controllers"""
     kernel: tuple[Cell, ...]
@@ -168,28 +175,28 @@ class Claim:
 
 def pairs(
     scenarios: Sequence[Path],
-    ccs: Sequence[str],
+    schemes: Sequence[Scheme],
     baselines: Sequence[str],
     runs: int,
     duration_s: float | None,
-    params: Params | None = None,
 ) -> list[Pair]:
-    """Every scenario under every controller on both sides, then the kernel's own on theirs.
+    """Every scenario under every scheme on both sides, then the kernel's own on theirs.
 
     Args:
-        scenarios: files; where all flows of one name the controller, its settings there stay.
-        ccs: controllers of ours.
+        scenarios: files; where all flows of one name the controller of a scheme without settings,
+            their settings there stay.
+        schemes: controllers of ours with settings, as of `schemes.parse`.
         baselines: the kernel's, as `kernel:NAME`.
         runs: on each side; seeds from 1.
         duration_s: instead of the scenarios' own.
-        params: settings of every controller of `ccs`, instead of those in the scenarios.
 
     Raises:
         AckademyError: if a scenario cannot be read, or a controller is on the wrong side.
     """
-    for name in ccs:
-        if controllers.is_kernel(name):
-            raise ControllerError(f"--cc {name}: the simulator has none; allowed in --baselines")
+    for scheme in schemes:
+        if controllers.is_kernel(str(scheme.controller)):
+            message = f"--cc {scheme.label}: the simulator has none; allowed in --baselines"
+            raise ControllerError(message)
     for name in baselines:
         if not controllers.is_kernel(name):
             raise ControllerError(f"--baselines {name}: allowed is kernel:NAME, as kernel:cubic")
@@ -199,15 +206,14 @@ def pairs(
         text = read_text(path)
         own = Cell(text=text, origin=str(path), controller=None, seed=1, overrides=overrides)
         named = set(own.scenario().controllers)
-        for cc in (*ccs, *baselines):
-            given = tuple((params or {}).items()) if cc in ccs else ()
-            as_written = named == {cc} and not given
-            one = own if as_written else replace(own, controller=cc, params=given)
-            found += _sides(path.stem, cc, one, runs)
+        for scheme in (*schemes, *(Scheme(name, name) for name in baselines)):
+            as_written = named == {scheme.controller} and not scheme.params
+            given = replace(own, controller=scheme.controller, params=scheme.params)
+            found += _sides(path.stem, scheme, own if as_written else given, runs)
     return found
 
 
-def _sides(scenario: str, cc: str, cell: Cell, runs: int) -> list[Pair]:
+def _sides(scenario: str, scheme: Scheme, cell: Cell, runs: int) -> list[Pair]:
     """Both sides; of a controller that holds packets back, twice.
 
     The second time the simulator asks it when the kernel's adapter does: what is left of the
@@ -218,15 +224,15 @@ def _sides(scenario: str, cc: str, cell: Cell, runs: int) -> list[Pair]:
         for seed in range(1, runs + 1)
     )
     emulated = tuple(replace(one, backend="kernel") for one in seeded)
-    if controllers.is_kernel(cc):
-        return [Pair(scenario, cc, (), emulated)]
+    if controllers.is_kernel(str(scheme.controller)):
+        return [Pair(scenario, scheme.label, (), emulated)]
     started = (*cell.overrides, *KERNEL_START)
     sim = tuple(replace(one, overrides=started) for one in seeded)
-    found = [Pair(scenario, cc, sim, emulated)]
+    found = [Pair(scenario, scheme.label, sim, emulated)]
     if cell.scenario().gates:
         asked = (*started, ("sender.gate", '"ack"'))
         per_ack = tuple(replace(one, overrides=asked) for one in sim)
-        found.append(Pair(scenario, f"{cc}{PER_ACK}", per_ack, emulated))
+        found.append(Pair(scenario, f"{scheme.label}{PER_ACK}", per_ack, emulated))
     return found
 
 

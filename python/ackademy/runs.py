@@ -9,8 +9,9 @@ print(result.metrics().flows)
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ackademy.notebook import Figure
 
 Params = Mapping[str, float | str]
+Progress: TypeAlias = Callable[[float], object]
+"""told how many simulated seconds of a run are over"""
 PLOTTED_ROWS = 2000
 """of a time series that is drawn and nothing else"""
 NO_PARAMS: Params = {}
@@ -112,6 +115,7 @@ def run(
     params: Params = NO_PARAMS,
     sample_interval_ms: float = 0.0,
     backend: Backend = "sim",
+    progress: Progress | None = None,
 ) -> Run:
     """Run once, in the simulator or over the TCP of this machine's kernel.
 
@@ -126,6 +130,8 @@ def run(
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none.
         backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
+        progress: in the simulator, called at 256 equal parts of the duration with the simulated
+            seconds that are over; what it raises ends the run.
 
     Returns:
         Tables of flows, links and series, with `.metrics()`.
@@ -142,7 +148,7 @@ def run(
     if backend == "kernel":
         frames, record = kernel.emulate(parsed, seed, sample_interval_ms)
     else:
-        frames = simulate(parsed, seed, sample_interval_ms)
+        frames = simulate(parsed, seed, sample_interval_ms, progress)
     return Run(
         **{field.name: getattr(frames, field.name) for field in fields(Tables)},
         scenario=parsed,
@@ -152,11 +158,17 @@ def run(
     )
 
 
-def simulate(scenario: _core.Scenario, seed: int, sample_interval_ms: float) -> Tables:
+def simulate(
+    scenario: _core.Scenario,
+    seed: int,
+    sample_interval_ms: float,
+    progress: Progress | None = None,
+) -> Tables:
     """Simulate a parsed scenario, its Python controllers loaded from their files."""
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
-    tables = _core.simulate(
+    core = _core.simulate if progress is None else partial(_core.simulate, progress=progress)
+    tables = core(
         scenario, seed, sample_interval_ms=sample_interval_ms, python_controllers=classes or None
     )
     return Tables.from_core(tables)

@@ -21,6 +21,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TaskID,
+    TaskProgressColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
@@ -39,6 +40,7 @@ from ackademy.report.kernel_notes import notes
 from ackademy.report.numbers import NONE, counted, percent, significant, with_interval, without_runs
 from ackademy.report.paper import VERDICTS, describe
 from ackademy.reproduce import Measured, Reproduction, difference_ratio
+from ackademy.runs import Progress as RunProgress
 from ackademy.runs import Run
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ LINK_COLUMNS = {
     "wait_ms": "wait\nms",
     "loss_ratio": "loss",
 }
+BAR_AFTER_S = 0.5
+"""that a simulation takes before its bar appears"""
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}
 
 
@@ -101,6 +105,37 @@ def waiting(console: Console, real_s: float) -> Iterator[None]:
         finally:
             over.set()
             ticking.join()
+
+
+@contextmanager
+def simulating(console: Console, duration_s: float) -> Iterator[RunProgress | None]:
+    """A bar of simulated time with the time left, in a terminal and for a run that takes a while.
+
+    Args:
+        console: where the bar is drawn.
+        duration_s: simulated seconds of the whole run.
+
+    Yields:
+        What `runs.run` is to tell its progress; nothing where there is no terminal.
+    """
+    if not console.is_terminal:
+        yield None
+        return
+    # Without a bar at first: of a short run, it would only flicker.
+    columns = (task_label(), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=600.0)
+    task, began = bar.add_task("", total=duration_s), time.monotonic()
+
+    def update(over_s: float) -> None:
+        if time.monotonic() - began >= BAR_AFTER_S:
+            bar.start()
+        label = f"simulated {over_s:.4g} of {duration_s:.4g} s"
+        bar.update(task, completed=over_s, description=label)
+
+    try:
+        yield update
+    finally:
+        bar.stop()
 
 
 def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:

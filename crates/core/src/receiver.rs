@@ -32,6 +32,8 @@ pub struct Receiver {
 struct Quick {
     count: u32,
     idle: Span,
+    /// Segments with which the window still opens.
+    opening: u32,
     left: u32,
     /// Data that arrives at this time or later begins anew.
     idle_from: Time,
@@ -41,6 +43,10 @@ impl Quick {
     fn on_data(&mut self, now: Time, duplicate: bool) {
         if now >= self.idle_from || duplicate {
             self.left = self.count;
+        }
+        if self.opening > 0 {
+            self.opening -= 1;
+            self.left |= 1;
         }
         self.idle_from = now + self.idle + Span(1);
     }
@@ -89,6 +95,13 @@ impl Receiver {
     /// `tcp_incr_quickack`, `tcp_event_data_recv`, `tcp_enter_quickack_mode`; `count` is 16 there).
     pub fn quick(self, count: u32, idle: Span) -> Self {
         Self { quick: Quick { count, idle, ..Quick::default() }, ..self }
+    }
+
+    /// Acknowledges at once each of the first `segments`, with which the window offered opens; the
+    /// `count` of [`quick`](Self::quick) lasts as long and begins to be used up behind them (source:
+    /// Linux 6, `tcp_grow_window`, which sets the lowest bit of what is left).
+    pub fn opening(self, segments: u32) -> Self {
+        Self { quick: Quick { opening: segments, ..self.quick }, ..self }
     }
 
     /// When `on_deadline` is to be called.
@@ -371,6 +384,20 @@ mod tests {
         assert_eq!(at_once(601, 9..14), [true, true, true, false, true]);
         assert_eq!(at_once(602, 3..4), [true], "the duplicate, one of three");
         assert_eq!(at_once(603, 14..18), [true, true, false, true]);
+    }
+
+    #[test]
+    fn segments_with_which_the_window_opens_are_acknowledged_at_once_and_use_up_no_quick_ones() {
+        // Linux 6.18 with a receive buffer of 4 MiB: the window opened with 181, and 197 were
+        // acknowledged one by one.
+        let mut receiver = receiver(2).quick(16, Span::from_millis(300)).opening(181);
+        let mut ack = Packet::default();
+        let mut at_once = |seq| {
+            let packet = Packet { seq, ..Packet::default() };
+            receiver.on_data(Time(0), &packet, &mut ack).ack_now
+        };
+        assert!((0..197).all(&mut at_once));
+        assert_eq!([197, 198, 199, 200].map(at_once), [false, true, false, true]);
     }
 
     #[test]

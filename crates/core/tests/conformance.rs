@@ -495,6 +495,17 @@ fn batched_acks_give_the_same_window() {
     }
 }
 
+/// One packet lost a second after a run over `PATH`, with a full window in flight.
+fn lost_after_run(kind: LossKind, window: Bytes) -> Loss {
+    Loss {
+        now: Time::from_secs_f64(11.0),
+        sent_at: Time::from_secs_f64(10.9),
+        lost: Bytes(MSS),
+        inflight: window,
+        kind,
+    }
+}
+
 #[test]
 fn a_window_does_not_grow_on_a_loss_and_nearly_closes_on_a_timeout() {
     for spec in ALL {
@@ -504,13 +515,7 @@ fn a_window_does_not_grow_on_a_loss_and_nearly_closes_on_a_timeout() {
             continue;
         }
         let before = controller.check().cwnd;
-        let mut loss = Loss {
-            now: Time::from_secs_f64(11.0),
-            sent_at: Time::from_secs_f64(10.9),
-            lost: Bytes(MSS),
-            inflight: before,
-            kind: LossKind::Gap,
-        };
+        let mut loss = lost_after_run(LossKind::Gap, before);
         let after = controller.on_loss(&loss).cwnd;
         assert!(after <= before, "{}: {before:?} to {after:?}", spec.name);
         loss.kind = LossKind::Timeout;
@@ -530,16 +535,10 @@ fn a_spurious_loss_lowers_no_window_and_gives_back_no_more_than_was_taken() {
                 continue;
             }
             let before = controller.check().cwnd;
-            let mut loss = Loss {
-                now: Time::from_secs_f64(11.0),
-                sent_at: Time::from_secs_f64(10.9),
-                lost: Bytes(MSS),
-                inflight: before,
-                kind,
-            };
+            let loss = lost_after_run(kind, before);
             let reduced = controller.on_loss(&loss).cwnd;
-            loss = Loss { lost: Bytes::ZERO, kind: LossKind::Spurious, ..loss };
-            let after = controller.on_loss(&loss).cwnd;
+            let undone = Loss { lost: Bytes::ZERO, kind: LossKind::Spurious, ..loss };
+            let after = controller.on_loss(&undone).cwnd;
             assert!(
                 after >= reduced && after <= before,
                 "{}: {before:?} {reduced:?} {after:?}",

@@ -185,6 +185,7 @@ impl Draw {
         }
         for (name, low, high) in [
             ("ack_every", 1.0, 4.9),
+            ("quick_acks", 1.0, 1000.0),
             ("initial_cwnd_packets", 1.0, 40.0),
             ("packet_bytes", 80.0, 9000.0),
             ("receiver_window_packets", 1.0, 1000.0),

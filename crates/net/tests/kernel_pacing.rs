@@ -5,13 +5,12 @@ use ackademy::control::{Ack, Control, Controller, Loss};
 use ackademy::units::{Bytes, Rate, Span, Time};
 use common::bench::Bench;
 use common::kernel::{Fixed, Served, TcpInfo};
-use common::machine::governs_flows;
+use common::machine::{best_of, governs_flows, kept};
 use std::time::Duration;
 
 const PACKET: u64 = 1500;
 const PAYLOAD: u64 = 1448;
 const WINDOW: Bytes = Bytes(2000 * PACKET);
-const ATTEMPTS: usize = 4;
 
 fn secs(secs: f64) -> Duration {
     Duration::from_secs_f64(secs)
@@ -41,11 +40,13 @@ fn slow_and_fast_rates_are_kept_to_within_five_percent() {
     for rate_mbps in [1.0, 5.0, 50.0] {
         let pacing_rate = Rate::from_mbps(rate_mbps);
         let control = Control { pacing_rate, ..Control::window(WINDOW) };
-        let (served, _) = Served::logged("rt", move |_| Box::new(Fixed(control)));
-        let acked = transfer(&bench, &served, 3.0);
-        let measured = mbps(&acked, 1.0, 2.8);
-        let ratio = measured / rate_mbps;
-        assert!((ratio - 1.0).abs() < 0.05, "{measured} Mb/s where {rate_mbps} were asked for");
+        best_of(|| {
+            let (served, _) = Served::logged("rt", move |_| Box::new(Fixed(control)));
+            let measured = mbps(&transfer(&bench, &served, 3.0), 1.0, 2.8);
+            kept((measured / rate_mbps - 1.0).abs() < 0.05, || {
+                format!("{measured} Mb/s where {rate_mbps} were asked for")
+            })
+        });
     }
 }
 
@@ -58,16 +59,18 @@ fn paced_packets_leave_one_by_one() {
     // second packet, which the acknowledgement is timed by, waits another 1.2 ms.
     let bench = Bench::new("singly", "rate_mbps = 10\ndelay_ms = 15");
     let control = Control { pacing_rate: Rate::from_mbps(5.0), ..Control::window(WINDOW) };
-    let (served, log) = Served::logged("si", move |_| Box::new(Fixed(control)));
-    transfer(&bench, &served, 3.0);
-    served.finish();
-    let log = log.lock().expect("no panic");
-    let timed = log.acks.iter().map(|ack| ack.rtt).filter(|&rtt| rtt > Span::ZERO);
-    let mut rtts: Vec<Span> = timed.collect();
-    rtts.sort();
-    // A busy machine delays packets; not three of four.
-    let quartile = rtts[rtts.len() / 4];
-    assert!(rtts.len() > 100 && quartile < Span::from_micros(21_800), "{quartile}");
+    best_of(|| {
+        let (served, log) = Served::logged("si", move |_| Box::new(Fixed(control)));
+        transfer(&bench, &served, 3.0);
+        served.finish();
+        let log = log.lock().expect("no panic");
+        let timed = log.acks.iter().map(|ack| ack.rtt).filter(|&rtt| rtt > Span::ZERO);
+        let mut rtts: Vec<Span> = timed.collect();
+        rtts.sort();
+        // A busy machine delays packets; not three of four.
+        let quartile = rtts[rtts.len() / 4];
+        kept(rtts.len() > 100 && quartile < Span::from_micros(21_800), || quartile.to_string())
+    });
 }
 
 #[test]
@@ -122,17 +125,24 @@ fn a_rate_that_changes_by_the_controllers_timer_is_followed() {
     let bench = Bench::new("stairs", "rate_mbps = 100\ndelay_ms = 15");
     let rates_mbps = [4.0, 20.0, 8.0];
     let steps: Vec<Rate> = rates_mbps.map(Rate::from_mbps).to_vec();
-    let (served, _) = Served::logged("st", move |info| {
-        Box::new(Stairs { start: info.start, steps: steps.clone(), step: 0 })
+    best_of(|| {
+        let steps = steps.clone();
+        let (served, _) = Served::logged("st", move |info| {
+            Box::new(Stairs { start: info.start, steps: steps.clone(), step: 0 })
+        });
+        let acked = transfer(&bench, &served, 4.5);
+        let measured: Vec<f64> = (0..rates_mbps.len())
+            .map(|step| {
+                // The first part of a step still acknowledges what was sent before.
+                let begin_s = 1.5 * step as f64;
+                mbps(&acked, begin_s + 0.3, begin_s + 1.3)
+            })
+            .collect();
+        let near = |(own, asked): (&f64, f64)| (own / asked - 1.0).abs() < 0.08;
+        kept(measured.iter().zip(rates_mbps).all(near), || {
+            format!("{measured:.2?} Mb/s instead of {rates_mbps:?}")
+        })
     });
-    let acked = transfer(&bench, &served, 4.5);
-    for (step, rate_mbps) in rates_mbps.into_iter().enumerate() {
-        // The first part of a step still acknowledges what was sent before.
-        let begin_s = 1.5 * step as f64;
-        let measured = mbps(&acked, begin_s + 0.3, begin_s + 1.3);
-        let ratio = measured / rate_mbps;
-        assert!((ratio - 1.0).abs() < 0.08, "step {step}: {measured} Mb/s instead of {rate_mbps}");
-    }
 }
 
 #[test]
@@ -145,15 +155,14 @@ fn rate_based_controllers_use_a_link_of_the_kernels() {
     for name in ["vivace", "pcc_allegro", "pcc_quic"] {
         // A machine that stalls for some milliseconds looks like a queue to Vivace, which then leaves
         // its start at half the rate: what the link allows shows in the best of a few flows.
-        let mut shares = (0..ATTEMPTS).map(|_| {
+        best_of(|| {
             let served = Served::controller("pc", name);
             let acked = transfer(&bench, &served, 6.0);
             let (_, closed) = served.finish();
             assert_eq!((closed[0].1.fallbacks, closed[0].1.invalid), (0, 0), "{name}");
             let share = mbps(&acked, 3.0, 5.8) / 20.0;
             println!("{name}: {share:.3} of the link");
-            share
+            kept(share > 0.5, || format!("{name} uses {share:.3} of the link"))
         });
-        assert!(shares.any(|share| share > 0.5), "{name} uses less than half of the link");
     }
 }

@@ -29,7 +29,7 @@ pub fn collect_sends<'py>(
     let mut build = |plan: &ConnectionPlan| {
         builtin(plan).map_err(|error| errors::controller(&plan.controller, error))
     };
-    let mut run = |sim: &mut Sim| drive(sim, network.duration, || Ok(()));
+    let mut run = |sim: &mut Sim| drive(sim, network.duration, |_| Ok(()));
     let sends = py.detach(|| collect(&network, sampling, &mut build, &mut run))?;
     to_python(py, sends)
 }

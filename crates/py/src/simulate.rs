@@ -17,14 +17,15 @@ type Classes = BTreeMap<String, Py<PyAny>>;
 
 /// Runs one simulation; other Python threads go on unless a controller is Python's.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None))]
+#[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None, progress=None))]
 pub fn simulate<'py>(
-    py: Python<'py>,
     scenario: &Bound<'py, Scenario>,
     seed: u64,
     sample_interval_ms: f64,
     python_controllers: Option<Classes>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let py = scenario.py();
     let mut network = scenario.get().core.network.clone();
     if !(0.0..=MILLIS_MAX).contains(&sample_interval_ms) {
         return Err(PyValueError::new_err(format!(
@@ -34,32 +35,50 @@ pub fn simulate<'py>(
     if sample_interval_ms > 0.0 {
         network.sample_interval = Span::from_secs_f64(sample_interval_ms / 1e3);
     }
+    let reached = |sim: &Sim| match &progress {
+        Some(progress) => tell(progress, sim.now()),
+        None => Ok(()),
+    };
     let outcome = match python_controllers {
-        Some(classes) => run(&network, Seed(seed), &classes)?,
-        None => py.detach(|| run(&network, Seed(seed), &Classes::new()))?,
+        Some(classes) => run(&network, Seed(seed), &classes, &reached)?,
+        None => py.detach(|| run(&network, Seed(seed), &Classes::new(), &reached))?,
     };
     tables::to_python(py, outcome)
 }
 
 const MILLIS_MAX: f64 = 1e9;
 
-/// How often a run looks whether it must stop: for Ctrl-C, or for an exception of a controller.
+/// How often a run looks whether it must stop, for Ctrl-C or for an exception of a controller, and
+/// tells how far it is.
 const CHECKS: u64 = 256;
 
-fn run(network: &Network, seed: Seed, classes: &Classes) -> PyResult<ackademy::record::Outcome> {
+fn run(
+    network: &Network,
+    seed: Seed,
+    classes: &Classes,
+    reached: &dyn Fn(&Sim) -> PyResult<()>,
+) -> PyResult<ackademy::record::Outcome> {
     let failure = Failure::default();
     let mut build = |plan: &ConnectionPlan| controller(plan, classes, &failure);
     let mut sim = Sim::new(network, seed, &mut build)?;
-    drive(&mut sim, network.duration, || failure.take().map_or(Ok(()), Err))?;
+    drive(&mut sim, network.duration, |sim| {
+        failure.take().map_or(Ok(()), Err)?;
+        reached(sim)
+    })?;
     Ok(sim.finish())
 }
 
+/// Calls `progress` with the simulated seconds that are over.
+fn tell(progress: &Py<PyAny>, now: Time) -> PyResult<()> {
+    Python::attach(|py| progress.call1(py, (now.as_secs_f64(),)).map(drop))
+}
+
 /// Brings a simulation to its end, unless `check` or Ctrl-C stops it.
-pub fn drive(sim: &mut Sim, end: Time, check: impl Fn() -> PyResult<()>) -> PyResult<()> {
+pub fn drive(sim: &mut Sim, end: Time, check: impl Fn(&Sim) -> PyResult<()>) -> PyResult<()> {
     for step in 1..=CHECKS {
         let until = u128::from(end.0) * u128::from(step) / u128::from(CHECKS);
         sim.run_until(Time(until as u64));
-        check()?;
+        check(sim)?;
         Python::attach(stop_on_signal)?;
     }
     Ok(())

@@ -25,7 +25,8 @@ def gap_command(
     cc: Annotated[
         str,
         typer.Option(
-            help="Controllers, separated by commas.", autocompletion=completion.controllers
+            help="Controllers, separated by commas; NAME:SETTING=VALUE sets what one of them has.",
+            autocompletion=completion.controllers,
         ),
     ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
     param: Params = None,
@@ -53,9 +54,11 @@ def gap_command(
 
         ackademy gap scenarios/gap/*.toml --cc cubic --baselines kernel:cubic --runs 10
 
+        ackademy gap gap/deep_buffer --cc cubic,cubic:beta=0.8,c=0.3 --baselines kernel:cubic
+
         ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/tcp_drinc
     """
-    from ackademy import batches, engines, experiments, gap, lookup, terminal_gap
+    from ackademy import batches, engines, experiments, gap, lookup, schemes, terminal_gap
     from ackademy.console import Console
     from ackademy.files import check_output_folder, check_outputs, write
     from ackademy.report import gap as report
@@ -64,9 +67,9 @@ def gap_command(
     console = Console()
     check_outputs([html, markdown])
     check_output_folder(out)
-    settings = batches.settings(param, cc)
-    files, names = lookup.scenario_files(scenarios), _names(cc)
-    found = gap.pairs(files, names, _names(baselines), runs, duration_s, settings)
+    ours = schemes.parse(cc, batches.settings(param, cc))
+    files = lookup.scenario_files(scenarios)
+    found = gap.pairs(files, ours, _names(baselines), runs, duration_s)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]

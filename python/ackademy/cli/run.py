@@ -89,8 +89,14 @@ def run_command(
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
-        with terminal.waiting(console, parsed.duration_s if backend == "kernel" else 0.0):
-            result = runs.run(parsed, seed=seed, sample_interval_ms=sample_ms, backend=backend)
+        if backend == "kernel":
+            with terminal.waiting(console, parsed.duration_s):
+                result = runs.run(parsed, seed=seed, sample_interval_ms=sample_ms, backend=backend)
+        else:
+            with terminal.simulating(console, parsed.duration_s) as progress:
+                result = runs.run(
+                    parsed, seed=seed, sample_interval_ms=sample_ms, progress=progress
+                )
     except KeyboardInterrupt:
         batches.fail("interrupted; nothing was written")
         raise typer.Exit(batches.INTERRUPTED) from None

@@ -15,19 +15,20 @@ from ackademy.envs.measures import Measures
 from ackademy.errors import TrainingError
 from ackademy.learn import journal
 from ackademy.learn.journal import Checkpoint
+from ackademy.learn.running_reward import RunningReward
 from ackademy.learn.school import School
 
 if TYPE_CHECKING:
     from tensorboardX import SummaryWriter
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""told how many of how many episodes are done"""
+Progress: TypeAlias = Callable[[int, int, RunningReward], None]
+"""told how many of how many episodes are done, and their latest mean reward"""
 CHECKPOINT_S = 30.0
 """between checkpoints, at least; *proposed*: a killed training loses about as much"""
 
 
-def quiet(done: int, total: int) -> None:
-    """Tell nobody."""
+def quiet(done: int, total: int, reward: RunningReward) -> None:
+    """Do nothing."""
 
 
 class Means:
@@ -77,7 +78,7 @@ class Logbook:
     """The curve of one training.
 
     Args:
-        columns: of the curve.
+        columns: of the curve; `episodes` and `reward` among them give the running reward.
         place: where checkpoints and TensorBoard's files go; `None`: nowhere.
         progress: told about episodes.
 
@@ -88,8 +89,9 @@ class Logbook:
     def __init__(
         self, columns: tuple[str, ...], place: Place | None = None, progress: Progress = quiet
     ) -> None:
-        self.columns, self.progress = columns, progress
+        self.columns, self._progress = columns, progress
         self.rows: list[tuple[float, ...]] = []
+        self.reward = RunningReward()
         self.resumed: Checkpoint | None = None
         self._place = place
         self._board: SummaryWriter | None = None
@@ -102,6 +104,8 @@ class Logbook:
             journal.discard(place.folder)
         if self.resumed is not None:
             self.rows = _rows(self.resumed.curve, columns)
+            for row in self.rows:
+                self._note(row)
         board = _board_folder(place.folder / "tensorboard", is_new=self.resumed is None)
         self._board = _board(board, self.rows)
 
@@ -109,9 +113,14 @@ class Logbook:
         """Add a row; the first column is TensorBoard's step."""
         row = tuple(float(values.get(name, 0.0)) for name in self.columns)
         self.rows.append(row)
+        self._note(row)
         if self._board is not None:
             for name, value in zip(self.columns[1:], row[1:], strict=True):
                 self._board.add_scalar(f"train/{name}", value, int(row[0]))
+
+    def progress(self, done: int, total: int) -> None:
+        """Tell how many of how many episodes are done."""
+        self._progress(done, total, self.reward)
 
     def keep(
         self,
@@ -133,6 +142,12 @@ class Logbook:
         lines = [",".join(self.columns)]
         lines += [",".join(f"{value:.7g}" for value in row) for row in self.rows]
         return "\n".join(lines) + "\n"
+
+    def _note(self, row: tuple[float, ...]) -> None:
+        """Take a row into the running reward, if the curve has one."""
+        named = dict(zip(self.columns, row, strict=True))
+        if "episodes" in named and "reward" in named:
+            self.reward.add(named["episodes"], named["reward"])
 
     def close(self) -> None:
         """Write out what TensorBoard still holds."""

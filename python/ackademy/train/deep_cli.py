@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
 from ackademy import lookup
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ackademy.learn import logbook
+    from ackademy.learn.running_reward import RunningReward
     from ackademy.train.deep import Opener, Pupil
 
 Learnt: TypeAlias = Literal["drinc", "ppo"]
@@ -283,21 +290,31 @@ def _interrupted(folder: Path) -> str:
 
 @contextmanager
 def _bar(console: Console, name: str) -> Iterator[logbook.Progress]:
-    """Episodes in a bar in a terminal; elsewhere a line now and then."""
+    """Episodes and their reward in a bar in a terminal; elsewhere a line now and then."""
     if not console.is_terminal:
         tenths: set[int] = set()
 
-        def line(done: int, total: int) -> None:
+        def line(done: int, total: int, reward: RunningReward) -> None:
             if (tenth := 10 * done // total) not in tenths:
                 tenths.add(tenth)
-                console.print(f"{name}: {done} of {total} episodes", highlight=False)
+                more = f", {reward}" if str(reward) else ""
+                console.print(f"{name}: {done} of {total} episodes{more}", highlight=False)
 
         yield line
         return
-    columns = (task_label(), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(f"{name}: episodes", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, reward_column(), console=console, transient=True) as bar:
+        task = bar.add_task(f"{name}: episodes", total=None, reward="")
+
+        def update(done: int, total: int, reward: RunningReward) -> None:
+            bar.update(task, completed=done, total=total, reward=str(reward))
+
+        yield update
+
+
+def reward_column() -> TextColumn:
+    """The column that shows a task's running reward."""
+    return TextColumn("{task.fields[reward]}", markup=False)
 
 
 def _tell(console: Console, pupil: Pupil, judged: pl.DataFrame, out: Path) -> None:

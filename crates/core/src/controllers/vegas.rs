@@ -45,6 +45,8 @@ pub struct Vegas {
     gamma: f64,
     /// Smallest round trip of the flow; `Span::MAX` before the first.
     base: Span,
+    /// ns-3's smoothed round trip, which stands still during a repair; zero before the first sample.
+    smoothed: Span,
     round: Round,
     /// Whether its rules hold; after a loss they begin anew with the first ACK that is not part of
     /// the repair.
@@ -54,8 +56,11 @@ pub struct Vegas {
 /// What is known of the present round trip.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// The ACK of a packet sent at or after this ends the round.
+    /// The ACK of a packet sent at or after this ends the round (`linux`).
     start: Time,
+    /// What has been delivered when everything has that was in flight at its beginning; this ends
+    /// the round, one ACK earlier (`ns3`).
+    end: u64,
     /// Smallest round trip in it; `Span::MAX` before the first.
     min: Span,
     /// Packets acknowledged with a sample.
@@ -63,8 +68,13 @@ struct Round {
 }
 
 impl Round {
-    fn new(start: Time) -> Self {
-        Self { start, min: Span::MAX, samples: 0.0 }
+    fn new(start: Time, end: u64) -> Self {
+        Self { start, end, min: Span::MAX, samples: 0.0 }
+    }
+
+    /// Begins with an ACK.
+    fn after(ack: &Ack) -> Self {
+        Self::new(ack.now, ack.delivered.0.saturating_add(ack.inflight.0))
     }
 }
 
@@ -78,13 +88,25 @@ impl Vegas {
             beta: params.number("beta_packets"),
             gamma: params.number("gamma_packets"),
             base: Span::MAX,
-            round: Round::new(flow.start),
+            smoothed: Span::ZERO,
+            round: Round::new(flow.start, 0),
             open: true,
         }
     }
 
+    /// ns-3 samples the oldest packet in flight unless it was sent again, so not during a repair, nor at
+    /// its end. Its first estimate holds the handshake's sample, which only the sender knows.
+    fn smooth(&mut self, ack: &Ack) -> Span {
+        if self.smoothed == Span::ZERO {
+            self.smoothed = ack.srtt;
+        } else if self.open && ack.rtt > Span::ZERO {
+            self.smoothed = Span((7 * self.smoothed.0 + ack.rtt.0) / 8);
+        }
+        self.smoothed
+    }
+
     fn sample(&mut self, ack: &Ack) {
-        let rtt = if self.ns3 { ack.srtt } else { ack.rtt };
+        let rtt = if self.ns3 { self.smooth(ack) } else { ack.rtt };
         if rtt == Span::ZERO {
             return;
         }
@@ -121,6 +143,16 @@ impl Vegas {
         self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
     }
 
+    fn ends_round(&self, ack: &Ack) -> bool {
+        if self.ns3 { ack.delivered.0 >= self.round.end } else { ack.sent_at >= self.round.start }
+    }
+
+    fn slow_start(&mut self, ack: &Ack) {
+        if ack.cwnd_limited == 1 {
+            self.window.slow_start(self.window.packets(ack.acked));
+        }
+    }
+
     /// A threshold that leaves slow start where the window is.
     fn below_window(&self) -> f64 {
         self.window.ssthresh.min(self.window.cwnd - 1.0).max(CWND_MIN)
@@ -135,18 +167,22 @@ impl Controller for Vegas {
         }
         if !self.open {
             self.open = true;
-            self.round = Round::new(ack.now);
+            self.round = Round::after(ack);
+            if self.ns3 {
+                // It counts the ACK that ends a repair as one of the repair.
+                return self.slow_start(ack);
+            }
         }
         self.sample(ack);
-        if ack.sent_at >= self.round.start {
+        if self.ends_round(ack) {
             if self.round.samples > FEW_SAMPLES {
                 self.judge(ack);
             } else {
                 self.window.on_ack(ack);
             }
-            self.round = Round::new(ack.now);
-        } else if ack.cwnd_limited == 1 {
-            self.window.slow_start(self.window.packets(ack.acked));
+            self.round = Round::after(ack);
+        } else {
+            self.slow_start(ack);
         }
     }
 
@@ -194,7 +230,7 @@ mod tests {
         let given = [("variant".to_owned(), ParamValue::Word(variant.to_owned()))];
         let mut vegas = Vegas::new(&flow, &Params::resolve(SPEC.params, &given).unwrap());
         vegas.base = Span::from_millis(100);
-        vegas.round = Round::new(Time::from_secs_f64(1.0));
+        vegas.round = Round::new(Time::from_secs_f64(1.0), 1);
         (vegas.window.cwnd, vegas.window.ssthresh) = (cwnd, ssthresh);
         vegas
     }
@@ -206,6 +242,8 @@ mod tests {
             rtt: Span::from_millis(rtt_ms),
             srtt: Span::from_millis(rtt_ms),
             acked: Bytes(1000),
+            // What was in flight at 1 s has arrived when a packet sent later does.
+            delivered: Bytes(u64::from(sent_s >= 1.0)),
             cwnd_limited: 1,
             ..Ack::default()
         }
@@ -282,6 +320,35 @@ mod tests {
             vegas.on_ack(&smooth(ack(1.0, 1.2, 112)));
             close(vegas.window.cwnd, cwnd);
         }
+    }
+
+    #[test]
+    fn an_ns3_round_ends_with_what_was_in_flight_at_its_beginning() {
+        for (variant, ends) in [("linux", false), ("ns3", true)] {
+            let mut vegas = vegas(variant, 50.0, 40.0);
+            let begins = Ack { delivered: Bytes(10_000), inflight: Bytes(4000), ..ack(1.0, 1.2, 100) };
+            vegas.on_ack(&begins);
+            for packet in 1..=4 {
+                // Sent before the round began.
+                vegas.on_ack(&Ack {
+                    delivered: Bytes(10_000 + 1000 * packet),
+                    ..ack(1.1, 1.25 + 0.01 * packet as f64, 100)
+                });
+            }
+            assert_eq!(vegas.window.cwnd > 50.5, ends, "{variant}: {}", vegas.window.cwnd);
+        }
+    }
+
+    #[test]
+    fn ns3_takes_no_round_trip_during_a_repair_nor_at_its_end() {
+        let mut vegas = vegas("ns3", 50.0, 40.0);
+        vegas.on_ack(&ack(0.95, 1.1, 120));
+        vegas.on_loss(&Loss { inflight: Bytes(50_000), ..Loss::default() });
+        vegas.on_ack(&Ack { recovering: 1, ..ack(0.95, 1.2, 100) });
+        vegas.on_ack(&ack(1.1, 1.3, 100));
+        assert_eq!(vegas.smoothed, Span::from_millis(120));
+        vegas.on_ack(&ack(1.1, 1.3, 112));
+        assert_eq!(vegas.smoothed, Span::from_millis(119));
     }
 
     #[test]

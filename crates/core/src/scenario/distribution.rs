@@ -144,13 +144,7 @@ impl Entry {
         values: &[Drawn],
         files: &mut Files,
     ) -> Result<(ScenarioSpec, Network), Fault> {
-        let spec = if let Ok(spec) = self.filled(values)?.try_into() {
-            spec
-        } else {
-            // Without a text, the parser does not say where the fault is; with one it does.
-            let text = self.filled(values)?.to_string();
-            toml::from_str(&text).map_err(|error| explain::fault(&text, &error))?
-        };
+        let spec = self.spec(values)?;
         for (value, trace) in values {
             if let (Value::String(name), Some(trace)) = (value, trace) {
                 files.traces.push((name.clone(), Arc::clone(trace)));
@@ -158,6 +152,16 @@ impl Entry {
         }
         let network = network::resolve(&spec, files)?;
         Ok((spec, network))
+    }
+
+    /// What the scenario says with these values for its draws.
+    pub(super) fn spec(&self, values: &[Drawn]) -> Result<ScenarioSpec, Fault> {
+        if let Ok(spec) = self.filled(values)?.try_into() {
+            return Ok(spec);
+        }
+        // Without a text, the parser does not say where the fault is; with one it does.
+        let text = self.filled(values)?.to_string();
+        toml::from_str(&text).map_err(|error| explain::fault(&text, &error))
     }
 
     fn filled(&self, values: &[Drawn]) -> Result<Table, Fault> {

@@ -2,7 +2,7 @@
 use super::check::{Fault, number};
 use super::distribution::{Distribution, Entry, Source, weight_at};
 use super::draws::{Draw, DrawSpec, Drawn, plain};
-use super::network::{Files, duplicate};
+use super::network::{Files, count_flows, duplicate};
 use super::{Network, ScenarioError, ScenarioSpec, explain};
 use crate::controllers;
 use crate::params::Loader;
@@ -208,16 +208,9 @@ impl Reader<'_> {
         load: &mut Loader,
     ) -> Result<usize, ScenarioError> {
         let ends: Vec<Vec<Drawn>> = entry.draws.iter().map(Draw::ends).collect();
-        let combinations = self.combinations(index, &ends)?;
-        let (mut agents, mut flows) = (0, 0);
-        for combination in 0..combinations {
-            let mut rest = combination;
-            let pick = |ends: &Vec<Drawn>| {
-                let chosen = ends[rest % ends.len()].clone();
-                rest /= ends.len();
-                chosen
-            };
-            let values: Vec<Drawn> = ends.iter().map(pick).collect();
+        let mut agents = 0;
+        for combination in self.by_flows(index, entry, &ends)? {
+            let values = combined(&ends, combination);
             let mut files = Files::new(load);
             entry.lend(&mut files);
             let known = files.traces.len();
@@ -228,10 +221,31 @@ impl Reader<'_> {
             entry.contents = files.contents;
             entry.traces.extend(found);
             agents = agents.max(self.learning(index, &resolved, learners)?);
-            flows += resolved.1.connections.len();
-            self.check_work(index, flows, combinations)?;
         }
         Ok(agents)
+    }
+
+    /// The combinations of the draws' ends, those of the fewest flows first. Flows take most of the time
+    /// that trying them takes: they are counted before, so that too many are refused at once.
+    fn by_flows(
+        &self,
+        index: usize,
+        entry: &Entry,
+        ends: &[Vec<Drawn>],
+    ) -> Result<Vec<usize>, ScenarioError> {
+        let combinations = self.combinations(index, ends)?;
+        let (mut counts, mut flows) = (Vec::with_capacity(combinations), 0);
+        for combination in 0..combinations {
+            // What cannot be read is refused when it is tried.
+            let spec = entry.spec(&combined(ends, combination)).ok();
+            let counted = spec.map_or(Ok(0.0), |spec| count_flows(&spec));
+            let count = counted.map_err(|fault| self.refused(entry, &fault))? as usize;
+            flows += count;
+            self.check_work(index, flows, combinations)?;
+            counts.push((count, combination));
+        }
+        counts.sort_unstable();
+        Ok(counts.into_iter().map(|(_, combination)| combination).collect())
     }
 
     /// How many combinations the draws' ends have.
@@ -247,7 +261,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Ends of very many flows would be tried for minutes.
+    /// Ends of very many flows would be tried for minutes; `flows` are those counted so far.
     fn check_work(&self, index: usize, flows: usize, ends: usize) -> Result<(), ScenarioError> {
         if flows <= FLOWS_TRIED_MAX {
             return Ok(());
@@ -256,7 +270,7 @@ impl Reader<'_> {
         let allowed = format!(
             "draws whose {ends} combinations of ends have at most {FLOWS_TRIED_MAX} flows in all"
         );
-        Err(self.fail(&Fault::new(&field, format!("{flows} flows"), allowed)))
+        Err(self.fail(&Fault::new(&field, format!("{flows} flows or more"), allowed)))
     }
 
     /// How many flows learn, each subflow for itself; at least one must.
@@ -407,6 +421,17 @@ fn list_of<'a>(table: &'a mut Table, name: &str) -> &'a mut [Value] {
 fn stem(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or_default();
     name.strip_suffix(".toml").unwrap_or(name)
+}
+
+/// One of the combinations of the draws' ends; the first draw's change fastest.
+fn combined(ends: &[Vec<Drawn>], combination: usize) -> Vec<Drawn> {
+    let mut rest = combination;
+    let mut pick = |ends: &Vec<Drawn>| {
+        let chosen = ends[rest % ends.len()].clone();
+        rest /= ends.len();
+        chosen
+    };
+    ends.iter().map(&mut pick).collect()
 }
 
 /// FNV-1a over the text, the scenarios' and what their files hold.

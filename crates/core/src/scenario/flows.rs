@@ -280,6 +280,7 @@ struct Counts {
     ack_every: u32,
     receiver_window_packets: u64,
     quick_acks: u32,
+    opening_acks: u32,
 }
 
 impl Counts {
@@ -297,7 +298,17 @@ impl Counts {
         integer(&field!(given, receiver_window_packets), receiver_window_packets, 1..=most)?;
         let quick_acks = pick!(given, quick_acks, 0, 0);
         integer(&field!(given, quick_acks), u64::from(quick_acks), 0..=1000)?;
-        Ok(Self { packet, header, ack, ack_every, receiver_window_packets, quick_acks })
+        let opening_acks = pick!(given, opening_acks, 0, 0);
+        integer(&field!(given, opening_acks), u64::from(opening_acks), 0..=100_000)?;
+        Ok(Self {
+            packet,
+            header,
+            ack,
+            ack_every,
+            receiver_window_packets,
+            quick_acks,
+            opening_acks,
+        })
     }
 }
 
@@ -359,5 +370,6 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         impatient: pick!(given, impatient, true, true),
         handshake: pick!(given, handshake, false, true),
         quick_acks: counts.quick_acks,
+        opening_acks: counts.opening_acks,
     })
 }

@@ -199,6 +199,8 @@ pub struct SenderConfig {
     pub handshake: bool,
     /// Segments that Linux's receiver acknowledges at once.
     pub quick_acks: u32,
+    /// Segments with which the receiver's window opens, each acknowledged at once.
+    pub opening_acks: u32,
 }
 
 /// What links need beyond their own fields.
@@ -281,7 +283,7 @@ pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<Network,
 
 /// Connections of a scenario, the mean number of a Poisson source's arrivals included, within
 /// bounds.
-fn count_flows(spec: &ScenarioSpec) -> Result<(), Fault> {
+pub(super) fn count_flows(spec: &ScenarioSpec) -> Result<f64, Fault> {
     let allowed = format!("1 to {FLOWS_MAX} flows in all");
     if spec.flow.is_empty() {
         return Err(Fault::new("flow", "absent", allowed));
@@ -302,7 +304,7 @@ fn count_flows(spec: &ScenarioSpec) -> Result<(), Fault> {
             }
         }
     }
-    Ok(())
+    Ok(total)
 }
 
 /// Which `[[flow]]` the connection of this index comes from.

@@ -564,6 +564,10 @@ pub struct SenderSpec {
     /// and after a duplicate (Linux: 16). Default 0.
     #[serde(default)]
     pub quick_acks: Option<u32>,
+    /// `sack`: the receiver's window opens with each of the first so many segments, and while it opens
+    /// each is acknowledged at once (Linux). Default 0.
+    #[serde(default)]
+    pub opening_acks: Option<u32>,
 }
 
 /// See [`crate::control::Recovery`].

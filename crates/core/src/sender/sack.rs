@@ -3,7 +3,7 @@
 use self::probe::Probe;
 use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
-use super::undo::Undo;
+use super::undo::{Duplicates, Undo};
 use super::{
     Allowed, Departure, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits,
 };
@@ -79,6 +79,7 @@ pub struct SackSender {
     rack: Rack,
     reordering: Reordering,
     undo: Undo,
+    duplicates: Duplicates,
     probe: Option<Probe>,
     rto_deadline: Time,
     probe_deadline: Time,
@@ -118,6 +119,7 @@ impl SackSender {
             rack: Rack::default(),
             reordering: Reordering::NONE,
             undo: Undo::NONE,
+            duplicates: Duplicates::default(),
             probe: None,
             rto_deadline: Time::NEVER,
             probe_deadline: Time::NEVER,
@@ -403,13 +405,20 @@ impl SackSender {
         }
     }
 
-    /// A duplicate that was never sent again is of the network's making.
+    /// A duplicate of what was never retransmitted is of the network's making. On such a network, one of
+    /// what was retransmitted may be so, too: none takes a recovery back any more (RFC 3708 section 3).
     fn note_duplicate(&mut self, ack: &Packet) {
-        let duplicate = ack.again && self.stats.retransmitted_packets > 0;
-        self.reordering.on_ack(self.board.una(), self.board.nxt(), duplicate);
-        if duplicate {
+        let explained = ack.again && self.explains_duplicate(ack.duplicate());
+        self.reordering.on_ack(self.board.una(), self.board.nxt(), explained);
+        if explained && !self.duplicates.by_network() {
             self.undo.on_duplicate(ack.duplicate().unwrap_or(self.board.una()));
         }
+    }
+
+    /// Whether a retransmission may have caused the duplicate of `seq` that is reported.
+    fn explains_duplicate(&mut self, seq: Option<u64>) -> bool {
+        let retransmitted = seq.and_then(|seq| self.board.was_retransmitted(seq));
+        self.duplicates.on_report(retransmitted, self.stats.retransmitted_packets)
     }
 
     /// Whether the latest loss turns out to be none. In fast recovery the original of a gap may come

@@ -1,4 +1,5 @@
 //! What a SACK sender knows of every packet it has in flight.
+use super::undo::Retransmitted;
 use crate::delivery_rate::SentState;
 use crate::fetch;
 use crate::sim::packet::Packet;
@@ -93,6 +94,8 @@ pub struct Scoreboard {
     again: VecDeque<(u64, Time)>,
     inflight: u64,
     outstanding: u64,
+    /// Of what was cumulatively acknowledged.
+    retransmitted: Retransmitted,
 }
 
 impl Scoreboard {
@@ -251,6 +254,9 @@ impl Scoreboard {
                     delivered.reordered |= overtaken && segment.sent_at > credible;
                 }
             }
+            if segment.flags & AGAIN != 0 {
+                self.retransmitted.push(self.una);
+            }
             if segment.flags & TWICE != 0 {
                 self.inflight -= u64::from(segment.size);
             }
@@ -402,6 +408,14 @@ impl Scoreboard {
             self.again.pop_front();
         }
         (lost, next)
+    }
+
+    /// Whether segment `seq` was ever retransmitted; `None` if that is forgotten.
+    pub fn was_retransmitted(&self, seq: u64) -> Option<bool> {
+        match self.get(seq) {
+            Some(segment) => Some(segment.flags & AGAIN != 0),
+            None => self.retransmitted.get(seq),
+        }
     }
 
     /// Whether anything sent again is in flight.

@@ -246,7 +246,11 @@ fn receiver(network: &Network, plan: &ConnectionPlan, route: &Route) -> Receiver
     // The receiver's time-out is what the handshake has left it (RFC 6298 equation 2.2).
     let rtt = handshake(network, route, config.ack);
     let idle = rtt + (rtt * 2).max(config.rto_min);
-    if selective { receiver.quick(config.quick_acks, idle) } else { receiver }
+    if selective {
+        receiver.quick(config.quick_acks, idle).opening(config.opening_acks)
+    } else {
+        receiver
+    }
 }
 
 fn flow(

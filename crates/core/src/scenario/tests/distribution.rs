@@ -276,6 +276,47 @@ fn an_end_that_no_scenario_may_have_is_refused_where_the_draw_stands() {
     );
 }
 
+/// What is wrong with a distribution of one link with a trace, by its draws; nothing may be tried.
+fn refused_untried(draws: &str) -> String {
+    let text = format!(
+        "[[scenario]]\n[scenario.inline]\nduration_s = 1\nflow = [{{}}]\n[scenario.inline.dumbbell]\n\
+         bottleneck.trace = \"a.trace\"\nrtt_ms = 10\n[scenario.draw]\n{draws}\n"
+    );
+    let mut load = |name: &str, _| -> Result<Vec<u8>, String> {
+        panic!("{name} is read, so a combination was tried")
+    };
+    Distribution::parse(&text, "d.toml", &mut load).unwrap_err().to_string()
+}
+
+#[test]
+fn an_end_of_too_many_flows_is_refused_before_any_combination_is_tried() {
+    assert_eq!(
+        refused_untried("\"flow.0.count\" = { integer = [1, 100001] }"),
+        "d.toml:9: scenario[0].draw.\"flow.0.count\" = 100001: allowed is 1 to 100000 flows in all"
+    );
+    let widths = "\"flow.0.count\" = { integer = [90000, 100000] }\n\
+                  \"dumbbell.rtt_ms\" = { choice = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }";
+    assert_eq!(
+        refused_untried(widths),
+        "d.toml:8: scenario[0].draw = 1100000 flows or more: allowed is draws whose 20 combinations of \
+         ends have at most 1000000 flows in all"
+    );
+}
+
+#[test]
+fn combinations_of_few_flows_are_tried_first() {
+    // The first combination has more rows of a time series than are allowed, the third has few.
+    let text = "[[scenario]]\n[scenario.inline]\nduration_s = 1e4\nflow = [{}]\nsample_interval_ms = 10\n\
+                dumbbell = { bottleneck = { rate_mbps = 1 } }\n[scenario.draw]\n\
+                \"dumbbell.rtt_ms\" = { choice = [10, -1] }\n\
+                \"flow.0.count\" = { choice = [100000, 1] }\n";
+    let mut load = |_: &str, _| Err("no file".to_owned());
+    assert_eq!(
+        Distribution::parse(text, "d.toml", &mut load).unwrap_err().to_string(),
+        "d.toml:8: scenario[0].draw.\"dumbbell.rtt_ms\" = -1: allowed is a number in [0, 10000000]"
+    );
+}
+
 #[test]
 fn a_bound_that_two_draws_break_together_is_found() {
     // Each alone would do: 5 Mb/s times 10 ms times a thousandth is more than a byte.

@@ -120,6 +120,22 @@ fn copies_of_datagrams_are_received_and_not_delivered() {
 }
 
 #[test]
+fn a_loss_is_not_taken_back_because_the_link_duplicates() {
+    for ratio in ["0.02", "0.3", "1"] {
+        let link = format!(
+            "rate_mbps = 10\nduplicate_ratio = {ratio}\nloss = {{ kind = \"bernoulli\", ratio = 0.01 }}\n\
+             queue = {{ kind = \"drop_tail\", packets = 20 }}"
+        );
+        let network = network(&dumbbell(&link, "controller = \"new_reno\""));
+        let mut sim = Sim::new(&network, Seed(1), &mut builtin).expect("built-in controllers");
+        sim.run_until(network.duration);
+        let stats = sim.flows[0].sender.stats();
+        assert!(stats.recoveries > 50, "{ratio}: {stats:?}");
+        assert_eq!(stats.spurious, 0, "{ratio}: {} recoveries", stats.recoveries);
+    }
+}
+
+#[test]
 fn small_packets_behind_a_gap_are_counted_at_their_size() {
     let small =
         "stop_s = 15\ntraffic = { kind = \"app_limited\", rate_mbps = 0.5, write_bytes = 100 }";

@@ -85,20 +85,43 @@ fn while_a_repair_is_out_an_original_does_not_take_the_recovery_back() {
     assert!(!bench.script.kinds().contains(&LossKind::Spurious), "the repair of 3 ended it");
 }
 
+/// 1 to 3 are missing and sent again, what that lets out leaves, and all of it arrives.
+fn repaired() -> (Bench, Vec<u64>) {
+    let mut bench = Bench::warm("tlp = false");
+    let sent = bench.ack(200, 1, &[(4, 8)]);
+    let again = sent.into_iter().filter_map(Result::err).collect();
+    bench.ack(205, 8, &[]);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    (bench, again)
+}
+
 #[test]
 fn a_recovery_of_which_every_retransmission_came_twice_is_taken_back() {
-    let mut bench = Bench::warm("tlp = false");
-    bench.ack(200, 1, &[(4, 8)]);
-    bench.hear(201, &duplicate(1, 0));
-    assert_eq!(bench.script.kinds(), [LossKind::Gap], "0 is not of this recovery");
-    bench.ack(205, 8, &[]);
-    let mut reported = 0;
-    while reported < bench.sender.stats.retransmitted_packets {
+    let (mut bench, again) = repaired();
+    for (reported, &seq) in (0..).zip(&again) {
         assert_eq!(bench.script.kinds(), [LossKind::Gap], "{reported}");
-        reported += 1;
-        bench.hear(206 + reported, &duplicate(8, reported));
+        bench.hear(206 + reported, &duplicate(8, seq));
     }
     assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Spurious]);
+}
+
+#[test]
+fn duplicates_of_what_was_never_retransmitted_do_not_take_a_recovery_back() {
+    let (mut bench, again) = repaired();
+    for report in 0..again.len() as u64 {
+        bench.hear(206 + report, &duplicate(8, 4 + report));
+    }
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+}
+
+#[test]
+fn on_a_network_that_duplicates_no_later_report_takes_a_recovery_back() {
+    let (mut bench, again) = repaired();
+    bench.hear(206, &duplicate(8, 5));
+    for (reported, &seq) in (0..).zip(&again) {
+        bench.hear(207 + reported, &duplicate(8, seq));
+    }
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
 }
 
 #[test]
