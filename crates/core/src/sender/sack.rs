@@ -108,7 +108,7 @@ impl SackSender {
             allowed: Allowed::read(governor, config.packet.0),
             gates: governor.coupled.gates(),
             board: Scoreboard::default(),
-            rtt: RttEstimator::new(limits(config)),
+            rtt: RttEstimator::default(),
             sampled_until: 0,
             rate: DeliveryRate::default(),
             delivery_rate: Rate(0),
@@ -152,7 +152,11 @@ impl SackSender {
 
     pub(super) fn wait_for_handshake(&mut self, start: Time, rtt: Span) {
         self.release = start + rtt;
-        self.rtt.sample(rtt, true);
+        self.rtt.sample(rtt, true, &limits(&self.config));
+    }
+
+    fn rto(&self) -> Span {
+        self.rtt.rto(&limits(&self.config))
     }
 
     pub(super) fn all_acknowledged(&self) -> bool {
@@ -251,7 +255,7 @@ impl SackSender {
     /// RFC 5681 section 4.1.
     fn restart_if_idle(&mut self, now: Time, governor: &mut Governor) {
         let idle = self.board.outstanding() == 0 && self.stats.sent_packets > 0;
-        if idle && now.since(self.last_sent) > self.rtt.rto() {
+        if idle && now.since(self.last_sent) > self.rto() {
             self.tell_loss(now, LossKind::Idle, Lost::default(), governor);
             self.last_sent = now;
         }
@@ -271,7 +275,7 @@ impl SackSender {
         // else a recovery behind a growing queue ends in a spurious one.
         let head_again = outgoing.again && outgoing.seq == self.board.una();
         if self.rto_deadline == Time::NEVER || head_again {
-            self.rto_deadline = now + self.rtt.rto();
+            self.rto_deadline = now + self.rto();
         }
         if outgoing.again {
             self.undo.on_retransmission(now);
@@ -316,7 +320,7 @@ impl SackSender {
         }
         if advanced {
             let done = self.board.outstanding() == 0;
-            self.rto_deadline = if done { Time::NEVER } else { now + self.rtt.rto() };
+            self.rto_deadline = if done { Time::NEVER } else { now + self.rto() };
             self.close_episode();
         }
         let lost = self.detect(now);
@@ -391,7 +395,7 @@ impl SackSender {
     #[inline]
     fn sample_rtt(&mut self, rtt: Span) {
         let round = self.board.una() > self.sampled_until;
-        self.rtt.sample(rtt, round);
+        self.rtt.sample(rtt, round, &limits(&self.config));
         if round {
             self.sampled_until = self.board.nxt();
         }
@@ -650,7 +654,7 @@ impl SackSender {
         self.probe_deadline = Time::NEVER;
         self.reorder_deadline = Time::NEVER;
         self.release = Time(0);
-        self.rto_deadline = now + self.rtt.rto();
+        self.rto_deadline = now + self.rto();
         self.tell_loss(now, LossKind::Timeout, lost, governor);
         // The earliest segment leaves now (RFC 6298 section 5.4), even where RACK leaves more than a
         // window of later ones in flight.
