@@ -246,7 +246,7 @@ pub struct PerFlow {
     build: BuildController,
     /// The only one of most connections, kept here to spare a look-up per acknowledgement.
     first: Option<Box<dyn Controller>>,
-    others: Vec<Option<Box<dyn Controller>>>,
+    others: Box<[Option<Box<dyn Controller>>]>,
     gates: bool,
 }
 
@@ -255,7 +255,7 @@ impl PerFlow {
     pub fn new(
         build: impl Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send + 'static,
     ) -> Self {
-        Self { build: Box::new(build), first: None, others: Vec::new(), gates: false }
+        Self { build: Box::new(build), first: None, others: Box::default(), gates: false }
     }
 
     #[inline]
@@ -284,7 +284,9 @@ impl Coupled for PerFlow {
         let controller = (self.build)(flow);
         self.gates |= controller.gates();
         if self.others.len() < id.0 as usize {
-            self.others.resize_with(id.0 as usize, || None);
+            let mut others = std::mem::take(&mut self.others).into_vec();
+            others.resize_with(id.0 as usize, || None);
+            self.others = others.into();
         }
         *self.slot_mut(id) = Some(controller);
     }

@@ -1,6 +1,6 @@
 //! From a network to a simulation at time 0.
 use super::timers::Timers;
-use super::{Arrived, Builder, Connection, Event, Flow, FlowPlan, Path, Sim, fetch};
+use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Path, Sim, fetch};
 use crate::ack_gate::AckGate;
 use crate::control::SubflowId;
 use crate::receiver::Receiver;
@@ -13,6 +13,7 @@ use crate::sim::link::Link;
 use crate::sim::traffic::App;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::BinaryHeap;
+use std::num::NonZero;
 use std::sync::Arc;
 
 impl Sim {
@@ -101,7 +102,7 @@ impl Sim {
             self.flows.push(flow(plan, (connection, id), ends, paths));
         }
         let rng = seed.stream("traffic", stream);
-        let app = App::new(plan.traffic.clone(), start, plan.stop, rng);
+        let app = App::new(self.traffic(&plan.traffic), start, plan.stop, rng);
         self.schedule(start, Event::App(connection));
         self.connections.push(Connection {
             governor,
@@ -126,6 +127,14 @@ impl Sim {
         match self.connections.last() {
             Some(before) if *before.controller == *name => Arc::clone(&before.controller),
             _ => name.into(),
+        }
+    }
+
+    /// What an application hands over, shared with the connection before if it is the same.
+    fn traffic(&self, traffic: &TrafficSpec) -> Arc<TrafficSpec> {
+        match self.connections.last() {
+            Some(before) if **before.app.traffic() == *traffic => Arc::clone(before.app.traffic()),
+            _ => Arc::new(traffic.clone()),
         }
     }
 
@@ -224,12 +233,15 @@ fn flow_plan(
     let datagrams = match plan.traffic {
         TrafficSpec::Cbr { rate_mbps, packet_bytes } => {
             let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
-            Some((every.max(Span(1)), packet_bytes))
+            Some(Datagrams {
+                every_ns: NonZero::new(every.0).unwrap_or(NonZero::<u64>::MIN),
+                size: packet_bytes,
+            })
         }
         _ => None,
     };
     FlowPlan {
-        name,
+        name: name.into(),
         start,
         header_bytes: plan.sender.header.0,
         datagrams,

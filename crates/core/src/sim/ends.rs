@@ -1,5 +1,5 @@
 //! What happens at the ends of a path: receivers, senders and applications.
-use super::{Event, Sim};
+use super::{Datagrams, Event, Sim};
 use crate::sender::Governor;
 use crate::sim::packet::{Kind, Packet};
 use crate::units::{Span, Time};
@@ -157,7 +157,9 @@ impl Sim {
 
     fn send_datagram(&mut self, index: u32) {
         let connection = self.flows[index as usize].connection as usize;
-        let Some((every, size)) = self.plans[index as usize].datagrams else { return };
+        let Some(Datagrams { every_ns, size }) = self.plans[index as usize].datagrams else {
+            return;
+        };
         if self.now >= self.connections[connection].app.stop() {
             return;
         }
@@ -173,7 +175,7 @@ impl Sim {
             ..Packet::default()
         };
         self.forward(&mut packet, self.now);
-        self.schedule_wake(self.now + every, index);
+        self.schedule_wake(self.now + Span(every_ns.get()), index);
     }
 
     /// The application of a connection acts.

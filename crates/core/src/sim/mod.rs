@@ -25,6 +25,7 @@ use packet::{Kind, Packet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::num::NonZero;
 use std::sync::Arc;
 use timers::{Due, Timer, Timers};
 use traffic::App;
@@ -147,12 +148,20 @@ struct Flow {
 
 /// The rest of a flow.
 struct FlowPlan {
-    name: String,
+    name: Box<str>,
     start: Time,
     header_bytes: u64,
-    /// Interval and size of a constant-rate source's datagrams.
-    datagrams: Option<(Span, u32)>,
+    /// Those of a constant-rate source.
+    datagrams: Option<Datagrams>,
     base_rtt: Span,
+}
+
+/// What a constant-rate source sends.
+#[derive(Clone, Copy)]
+struct Datagrams {
+    /// From one to the next.
+    every_ns: NonZero<u64>,
+    size: u32,
 }
 
 /// A simulation.
@@ -451,6 +460,10 @@ impl Sim {
         }
     }
 
+    #[allow(
+        clippy::inline_always,
+        reason = "called for every hop of every packet, which must not be copied for the call"
+    )]
     #[inline(always)]
     fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet) {
         self.order += 1;

@@ -59,7 +59,7 @@ impl Sim {
         let no_rtt = sent.rtt_samples == 0;
         let headers = arrived.segments * plan.header_bytes;
         FlowRow {
-            flow: plan.name.clone(),
+            flow: plan.name.to_string(),
             controller: if is_datagrams {
                 "none".into()
             } else {

@@ -177,3 +177,10 @@ fn delays_of_days_do_not_overflow_any_sum() {
     assert!(flow.received_packets > 200_000, "{flow:?}");
     assert!((flow.owd_mean_ms / 2e8 - 1.0).abs() < 1e-6, "{flow:?}");
 }
+
+/// With thousands of flows each packet brings its flow's state from memory, line by line: what only some
+/// flows need (what is out of order, what was lost) and what many share (limits, settings) lies outside.
+#[test]
+fn the_state_that_packets_of_a_flow_touch_takes_at_most_fifteen_lines() {
+    assert!(size_of::<Flow>() <= 15 * 64, "{} bytes", size_of::<Flow>());
+}
