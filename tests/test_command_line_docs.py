@@ -1,4 +1,4 @@
-"""docs/command-line.md: its Python runs."""
+"""docs/reference/command-line.md: its Python runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TEXT = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "command-line.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_python_of_the_page_runs(tmp_path: Path) -> None:

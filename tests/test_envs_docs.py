@@ -1,4 +1,4 @@
-"""docs/envs.md: its programs run and its tables say what the code does."""
+"""docs/reference/envs.md: its programs run and its tables say what the code does."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ackademy.envs.pilots import DRINC
 from ackademy.envs.rewards import REWARDS
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "envs.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "reference" / "envs.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
 def test_every_program_runs(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    exec(compile(program, "docs/envs.md", "exec"), {})
+    exec(compile(program, "docs/reference/envs.md", "exec"), {})
 
 
 def test_there_are_programs() -> None:

@@ -1,4 +1,4 @@
-"""The engine of policies against flax, and the words of docs/policies.md."""
+"""The engine of policies against flax, and the words of docs/reference/policies.md."""
 
 from __future__ import annotations
 
@@ -313,8 +313,8 @@ ROOT = Path(__file__).parents[1]
 def test_the_policy_that_the_document_makes_by_hand_is_the_one_that_is_flown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The blocks of docs/policies.md give the files of the conformance tests, byte for byte."""
-    document = (ROOT / "docs" / "policies.md").read_text()
+    """The blocks of docs/reference/policies.md give the conformance tests' files, byte for byte."""
+    document = (ROOT / "docs" / "reference" / "policies.md").read_text()
     section = document.split("### One by hand")[1].split("### policy.toml")[0]
     blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""docs/train-your-own.md: its files do what its steps say, a few episodes long."""
+"""docs/guide/train-your-own.md: its files do what its steps say, a few episodes long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("jax", reason="needs the extra `train`")
 
-TEXT = (Path(__file__).parents[1] / "docs" / "train-your-own.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "train-your-own.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def files() -> dict[str, str]:

@@ -2,8 +2,8 @@
 //! Up to the first zero byte the input is `policy.toml`, behind it `weights.safetensors`.
 //! Run with `cargo +nightly fuzz run neural`.
 #![no_main]
-use ackademy::learners::policy::Policy;
-use ackademy::pilot::{Action, Mind};
+use ackademy::policy::Policy;
+use ackademy::policy::{Action, Agent};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -14,9 +14,9 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(policy) => {
             let input = policy.network().input().size();
             for value in [0.0, 0.5, -3.0, f32::NAN] {
-                let mut mind = policy.mind();
-                assert_eq!(mind.outputs(&vec![value; input]).len(), policy.network().outputs());
-                if let Ok(Action::Choice(choice)) = mind.decide(&vec![value; input]) {
+                let mut agent = policy.agent();
+                assert_eq!(agent.outputs(&vec![value; input]).len(), policy.network().outputs());
+                if let Ok(Action::Choice(choice)) = agent.act(&vec![value; input]) {
                     assert!(choice < policy.spec().choices());
                 }
             }

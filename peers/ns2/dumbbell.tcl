@@ -4,7 +4,7 @@
 #
 # Units are bits/s, seconds, packets and bytes. Every name in `defaults` is an argument.
 # The defaults are the settings of the Remy scripts: 1210 + 50 = 1260 B on the wire, timestamps,
-# a 0.1 ms clock tick, access links of 100 Mb/s, ns-2's own NewReno. docs/peers.md says why.
+# a 0.1 ms clock tick, access links of 100 Mb/s, ns-2's own NewReno. docs/results/peers.md says why.
 
 array set defaults {
     agent       TCP/Newreno

@@ -3,7 +3,7 @@
 //   dumbbell agent=TcpNewReno flows=1 rate=10e6 rtt=0.150 buffer=50 duration=400
 //
 // Units are bits/s, seconds, packets and bytes. Every field of `Options` is an argument, and the names
-// are those of peers/ns2/dumbbell.tcl. docs/peers.md says what differs between the two simulators.
+// are those of peers/ns2/dumbbell.tcl. docs/results/peers.md says what differs between the two simulators.
 
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"

@@ -64,7 +64,7 @@ class ControllerClass(Protocol):
 
 @final
 class Episodes:
-    """Simulations that stop whenever a decision of a learning flow falls due (docs/pilot.md).
+    """Simulations that stop whenever a decision of a learning flow falls due.
 
     Each has up to `agents` learning flows, in the order of the scenario's entries; an agent without
     a flow is never due. Every array stays the same object and is written in place, while the other
@@ -281,7 +281,7 @@ class Loss:
 
 @final
 class Forest:
-    """A random forest over LP-TCP's numbers (docs/policies.md)."""
+    """A random forest over LP-TCP's numbers (docs/reference/policies.md)."""
 
     @staticmethod
     def load(content: bytes) -> Forest:
@@ -295,7 +295,7 @@ class Forest:
 
 @final
 class Policy:
-    """A learned policy: a network, what it sees and what its answers do (docs/policies.md)."""
+    """A learned policy: network, observation and action map (docs/reference/policies.md)."""
 
     @staticmethod
     def load(files: Mapping[str, bytes]) -> Policy:
@@ -425,7 +425,7 @@ class Scenario:
 
 @final
 class Distribution:
-    """Scenarios at random: a checked file of `docs/distributions.md`."""
+    """Scenarios at random: a checked file of `docs/reference/distributions.md`."""
 
     @staticmethod
     def parse(text: str, origin: str, files: dict[str, bytes] | None = None) -> Distribution:
@@ -516,7 +516,7 @@ class SendTable(TypedDict):
     """Transmissions in order of time, and how many there were."""
 
     features: npt.NDArray[np.float32]
-    """what the sender knew right before: one row of 55 numbers each (docs/controllers/lp_tcp.md)"""
+    """what the sender knew right before: 55 numbers a row (docs/reference/controllers/lp_tcp.md)"""
     dropped: npt.NDArray[np.bool_]
     """whether a queue dropped this transmission"""
     time_s: npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Scenarios at random: files of `docs/distributions.md`, and what is drawn from them on disk."""
+"""Random scenarios: distribution files (docs/reference/distributions.md) and draws on disk."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A point is a rate, a round trip, a buffer, a random loss and a number of flows. Every scheme runs on
 every point in each simulator that has it. Ours agrees in a quantity if it lies in the peers'
-interval, widened by a stated tolerance (docs/peers.md).
+interval, widened by a stated tolerance (docs/results/peers.md).
 """
 
 from __future__ import annotations
@@ -284,7 +284,8 @@ def write_record(rows: Sequence[Compared], seed: int, out: Path) -> None:
         out: a line per row, its fields separated by `|`.
     """
     lines = [
-        f"# Drawn from seed {seed}; the least and the most of the peers' runs (docs/peers.md).",
+        f"# Drawn from seed {seed}; the least and the most of the peers' runs "
+        "(docs/results/peers.md).",
         "# scheme|rate_bps|rtt_s|buffer|loss|flows|step_s|duration_s|"
         "mbps low|high|wait_ms low|high|p low|high",
     ]
@@ -344,7 +345,7 @@ def describe(case: Case) -> str:
 
 
 def known_reason(row: Compared, quantity: Quantity) -> str:
-    """Why ours differs from the peers in a quantity, from docs/peers.md; "open" if not known."""
+    """Why ours differs from the peers in a quantity (docs/results/peers.md), or "open"."""
     case = row.case
     if row.scheme == "CUBIC" and case.loss > 0.0:
         return "beta is 0.8 in ns-2; ns-3 has no Reno-friendly region"

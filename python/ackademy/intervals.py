@@ -186,7 +186,8 @@ def jackknife_interval(
 
     Leaving out each run in turn gives pseudo-values, whose mean has a variance that can be
     estimated. A statistic that is above 0 by nature is taken as its logarithm, so that the interval
-    stays above 0. Simulated coverage is in docs/experiments.md and held by tests/test_intervals.py.
+    stays above 0. Simulated coverage is in docs/reference/experiments.md and held by
+    tests/test_intervals.py.
 
     Args:
         samples: shape (n_runs, ...); whole runs are left out, so the flows of a run stay together.

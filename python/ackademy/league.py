@@ -1,7 +1,8 @@
 """A league: many schemes on many networks, with one sender under all of them.
 
-A suite (`suites/<name>.toml`, docs/league.md) lists networks, schemes and the sender. Every scheme
-meets every network, and what is measured is set side by side (`ackademy.standings` judges it).
+A suite (`suites/<name>.toml`, docs/results/league.md) lists networks, schemes and the sender. Every
+scheme meets every network, and what is measured is set side by side
+(`ackademy.standings` judges it).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads `papers/<paper>/<item>.toml`: what to run, what was published, what had to be assumed.
 
-The format is described in docs/experiments.md. A file with `kind = "..."` is read by the module of
-`ackademy.kinds` that is called so; one without is a table, which this module reads.
+The format is described in docs/reference/experiments.md. A file with `kind = "..."` is read by the
+module of `ackademy.kinds` that is called so; one without is a table, which this module reads.
 """
 
 from __future__ import annotations

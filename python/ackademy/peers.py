@@ -1,7 +1,7 @@
 """Runs ns-2 and ns-3 on our scenarios and prints the three simulators side by side.
 
-The peers run through our own scripts in `peers/`; docs/peers.md states the conventions they share,
-what differs between them, and where a peer is at fault.
+The peers run through our own scripts in `peers/`; docs/results/peers.md states the conventions they
+share, what differs between them, and where a peer is at fault.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Case:
 
 
 def cases(*, quick: bool = False) -> list[Case]:
-    """The cases of docs/peers.md: NewReno as Remy ran it, SACK NewReno, CUBIC, and the rest.
+    """Cases of docs/results/peers.md: NewReno as Remy ran it, SACK NewReno, CUBIC, and others.
 
     The rest are the controllers that TCP-Drinc is compared with, by the rules of ns-3 and of Linux.
 

@@ -1,4 +1,4 @@
-"""The command `ackademy peers`: the cases of docs/peers.md, or points that a seed draws."""
+"""The command `ackademy peers`: the cases of docs/results/peers.md, or points that a seed draws."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 //!
 //! `cargo bench --bench neural` prints one JSON row per network: `network`, `weights`, `us` (median over the runs).
 #![allow(missing_docs, reason = "a program, not an interface")]
-use ackademy::learners::neural::{Activation, LayerSpec, Network, Padding, Returns, Shape};
+use ackademy::policy::nn::{Activation, LayerSpec, Network, Padding, Returns, Shape};
+use ackademy::policy::safetensors::Tensors;
 use ackademy::rng::Rng;
-use ackademy::safetensors::Tensors;
 use std::fs;
 use std::hint::black_box;
 

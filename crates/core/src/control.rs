@@ -2,9 +2,9 @@
 //!
 //! Records are flat, of eight-byte fields, so that one layout is the Rust argument, the C argument,
 //! the BPF record and the numpy row. There is no other protocol between transport and controller.
-use crate::fetch;
 use crate::params::{Param, Params};
 use crate::units::{Bytes, Rate, Span, Time};
+use ackademy_prefetch::prefetch;
 
 /// One or more acknowledgements that delivered something new.
 ///
@@ -318,7 +318,7 @@ impl Coupled for PerFlow {
         self.get_mut(id).on_end(now);
     }
     fn fetch(&self, id: SubflowId) {
-        fetch::all(self.get(id));
+        prefetch(self.get(id));
     }
     fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
         self.get(id).counters()

@@ -1,6 +1,6 @@
 //! The controllers of TCP-Drinc's comparison against ns-3.37 and ns-2.35 on static links: 10 Mb/s, 1250
 //! bytes on the wire, every packet acknowledged, 400 s. The peers' figures stand here as data; which of
-//! their cases are left out, and why, is in docs/peers.md.
+//! their cases are left out, and why, is in docs/results/peers.md.
 use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;

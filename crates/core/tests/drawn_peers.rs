@@ -1,4 +1,4 @@
-//! Ours against ns-2 and ns-3 on points that a seed drew (docs/peers.md). The peers' intervals are in
+//! Ours against ns-2 and ns-3 on points that a seed drew (docs/results/peers.md). The peers' intervals are in
 //! `golden/drawn_peers.txt`, written by `ackademy peers --random 24 --seed 1 --record FILE`.
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
@@ -113,7 +113,7 @@ impl Row<'_> {
     }
 }
 
-/// How many of 24 points lie inside in throughput, wait and p, by scheme; docs/peers.md lists the
+/// How many of 24 points lie inside in throughput, wait and p, by scheme; docs/results/peers.md lists the
 /// others.
 const AGREE: [(&str, [usize; 3]); 5] = [
     ("NewReno as ns-2", [24, 22, 24]),

@@ -1,5 +1,5 @@
 //! Ours beside the CUBIC of Linux 6.18, whose figures stand here as data: `kernel:cubic` over the
-//! lab's emulator, 15 s, means of two or three runs (docs/sim-to-real.md).
+//! lab's emulator, 15 s, means of two or three runs (docs/results/sim-to-real.md).
 use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;

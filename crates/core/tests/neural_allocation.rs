@@ -1,7 +1,7 @@
 //! An evaluation allocates nothing, whatever the layers: counted by the allocator itself.
-use ackademy::learners::neural::{Activation, LayerSpec, Network, Padding, Returns, Shape};
+use ackademy::policy::nn::{Activation, LayerSpec, Network, Padding, Returns, Shape};
+use ackademy::policy::safetensors::Tensors;
 use ackademy::rng::Rng;
-use ackademy::safetensors::Tensors;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 

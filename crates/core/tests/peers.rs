@@ -1,5 +1,5 @@
 //! The same scenarios in ns-2 and ns-3, whose figures stand here as data. Where they come from, and
-//! which of them are a peer's fault, is in docs/peers.md; the rules of ns-2's sender are in docs/ns2.md.
+//! which of them are a peer's fault, is in docs/results/peers.md; the rules of ns-2's sender are in docs/results/ns2.md.
 use ackademy::record::{FlowRow, Outcome};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
@@ -125,7 +125,7 @@ fn the_first_ten_seconds_are_ns2s_event_by_event() {
     assert!(drops > 60 && compared > 120, "{drops} drops among {compared} events");
 }
 
-/// The means of ns-2 over 30 runs (docs/peers.md, "remy"): throughput, wait, p.
+/// The means of ns-2 over 30 runs (docs/results/peers.md, "remy"): throughput, wait, p.
 #[test]
 fn four_flows_are_ns2s_on_the_average() {
     let on_off = "traffic = { kind = \"on_off\", mean_bytes = 10e6, mean_off_s = 0.5 }\n";
@@ -181,7 +181,7 @@ fn newreno_with_sack_lies_between_ns2_and_ns3() {
 /// the one without HyStart.
 /// ns-3.37's CUBIC has no Reno-friendly region, which the reference lists as a fault: it is the low end
 /// of the interval at L = 5 and under random loss. Against ns-2 alone ours would be 21 % low at 1e-3;
-/// docs/peers.md takes that difference apart (ns-2's beta is 0.8).
+/// docs/results/peers.md takes that difference apart (ns-2's beta is 0.8).
 #[test]
 fn cubic_lies_between_ns2_and_ns3() {
     inside("cubic_rfc9438", 5, 0.0, &[8.580, 7.734]);

@@ -4,7 +4,7 @@ use ackademy::control::{
 };
 use ackademy::controllers::{self, ALL};
 use ackademy::params::Params;
-use ackademy::pilot::{Action, FEATURES, Mind, Pilot, PilotSpec, Refusal};
+use ackademy::policy::{Action, Agent, FEATURES, InvalidAction, LearnedController, PolicySpec};
 use ackademy::units::Bytes;
 use ackademy_net::kernel::adapter::Adapter;
 use ackademy_net::kernel::may_pace;
@@ -61,7 +61,7 @@ fn settings(spec: &'static Spec) -> Params {
 }
 
 /// As the agent: what falls due with a record is decided with it.
-fn hear(adapter: &mut Adapter, record: &Record) {
+fn deliver(adapter: &mut Adapter, record: &Record) {
     adapter.on_record(record);
     if adapter.is_due() {
         adapter.settle();
@@ -83,9 +83,9 @@ fn window(spec: &'static Spec, seed: u32, batch: u32, packets: u32) -> f64 {
             adapter.on_timer(ackademy::units::Time(counted.now));
         }
         if delivered == loss {
-            hear(&mut adapter, &Record { kind: kind::GAP, ..counted });
+            deliver(&mut adapter, &Record { kind: kind::GAP, ..counted });
         } else if delivered % batch == 0 {
-            hear(&mut adapter, &counted);
+            deliver(&mut adapter, &counted);
         }
     }
     f64::from(adapter.allowed().expect("a window that a sender obeys").cwnd)
@@ -129,7 +129,7 @@ fn a_controller_that_ever_sets_a_rate_is_known_to_from_the_start() {
         let sets_a_rate = (1..=6000).any(|delivered| {
             let lost = u32::from(delivered >= 4000);
             let kind = if delivered == 4000 { kind::GAP } else { kind::SAMPLE };
-            hear(&mut adapter, &Record { kind, lost, ..record(delivered) });
+            deliver(&mut adapter, &Record { kind, lost, ..record(delivered) });
             adapter.allowed().is_some_and(|allowed| allowed.pacing != PACING_NONE)
         });
         if sets_a_rate {
@@ -145,8 +145,8 @@ fn a_controller_that_ever_sets_a_rate_is_known_to_from_the_start() {
 /// Keeps the window and every observation.
 struct Witness(Arc<Mutex<Vec<Vec<f32>>>>);
 
-impl Mind for Witness {
-    fn decide(&mut self, observation: &[f32]) -> Result<Action, Refusal> {
+impl Agent for Witness {
+    fn act(&mut self, observation: &[f32]) -> Result<Action, InvalidAction> {
         self.0.lock().expect("no panic").push(observation.to_vec());
         Ok(Action::Choice(0))
     }
@@ -162,11 +162,11 @@ fn features(batch: u32) -> Vec<[f64; 2]> {
          start = {{ slow_start = false }}\n",
         names.join(", ")
     );
-    let spec = PilotSpec::parse(&text).expect("the tables of a pilot");
+    let spec = PolicySpec::parse(&text).expect("the tables of a learned controller");
     let (spec, seen) = (Arc::new(spec), Arc::new(Mutex::new(Vec::new())));
     let witness = Arc::clone(&seen);
     let governor = PerFlow::new(move |flow: &FlowInfo| -> Box<dyn Controller> {
-        Box::new(Pilot::new(flow, &spec, Box::new(Witness(Arc::clone(&witness)))))
+        Box::new(LearnedController::new(flow, &spec, Box::new(Witness(Arc::clone(&witness)))))
     });
     let mut adapter = Adapter::new(&flow(1), &record(0), Box::new(governor));
     for delivered in (1..=20_000_u32).filter(|delivered| delivered % batch == 0) {
@@ -175,7 +175,7 @@ fn features(batch: u32) -> Vec<[f64; 2]> {
         let all = record(delivered);
         let sent_at = all.now - u64::from(rtt_us) * 1000;
         let min_rtt_us = 80_000;
-        hear(&mut adapter, &Record { rtt_us, rtt_max_us: rtt_us, min_rtt_us, sent_at, ..all });
+        deliver(&mut adapter, &Record { rtt_us, rtt_max_us: rtt_us, min_rtt_us, sent_at, ..all });
     }
     let seen = seen.lock().expect("no panic");
     assert!(seen.len() > 150, "{} decisions", seen.len());

@@ -2,10 +2,10 @@
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 use crate::tables;
-use ackademy::pilot::{Action, FEATURES, Feature, MEASURES, NAMES, PilotSpec};
+use ackademy::env::{AGENTS_MAX, EnvError, Episode, EpisodeSource, Source};
+use ackademy::policy::{Action, FEATURES, Feature, METRIC_NAMES, METRICS, PolicySpec};
 use ackademy::record::Outcome;
 use ackademy::rng::Seed;
-use ackademy::school::{AGENTS_MAX, Course, Episode, SchoolError, Source};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
     PyReadwriteArray, PyUntypedArrayMethods,
@@ -25,7 +25,7 @@ const BYTES_MAX: usize = 4 << 30;
 /// `n` simulations with up to `agents` learning flows each.
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct Episodes {
-    course: Course,
+    source: EpisodeSource,
     state: Mutex<State>,
     pool: Option<ThreadPool>,
     observation: Py<PyArray4<f32>>,
@@ -43,7 +43,7 @@ struct State {
     /// Number of the first simulation, where others before it are simulated elsewhere.
     first: u64,
     progress: f64,
-    slots: Vec<Slot>,
+    simulations: Vec<Simulation>,
 }
 
 /// What a new episode follows from, besides its place and number.
@@ -56,7 +56,7 @@ struct Plan {
 
 /// One of the simulations, and what is left of those before it.
 #[derive(Default)]
-struct Slot {
+struct Simulation {
     episode: Option<Episode>,
     /// Episodes begun under the present seed.
     begun: u64,
@@ -65,13 +65,13 @@ struct Slot {
     /// Simulated time of the last episode that ended, seconds.
     ended_s: f64,
     decisions: u64,
-    error: Option<SchoolError>,
+    error: Option<EnvError>,
 }
 
 /// A simulation and its rows of the arrays.
 struct Row<'a> {
     index: usize,
-    slot: &'a mut Slot,
+    simulation: &'a mut Simulation,
     observation: &'a mut [f32],
     measures: &'a mut [f64],
     credit: &'a mut [f64],
@@ -106,30 +106,31 @@ impl Episodes {
     ) -> PyResult<Self> {
         within("n", n, N_MAX)?;
         within("agents", agents, AGENTS_MAX)?;
-        let spec = PilotSpec::parse(pilot)
+        let spec = PolicySpec::parse(pilot)
             .map(Arc::new)
             .map_err(|error| PyValueError::new_err(format!("pilot: {error}")))?;
         let (history, features) = spec.shape();
-        let seat = history * features * size_of::<f32>() + 2 * MEASURES * size_of::<f64>();
-        if (n * agents).saturating_mul(seat) > BYTES_MAX {
+        let agent_bytes = history * features * size_of::<f32>() + 2 * METRICS * size_of::<f64>();
+        if (n * agents).saturating_mul(agent_bytes) > BYTES_MAX {
             return Err(PyValueError::new_err(format!(
-                "n = {n} with agents = {agents}: allowed are at most {} seats of {seat} bytes",
-                BYTES_MAX / seat
+                "n = {n} with agents = {agents}: allowed are at most {} agents of {agent_bytes} bytes",
+                BYTES_MAX / agent_bytes
             )));
         }
-        let course = Course::new(origin(source)?, &spec, learners, agents).map_err(refused)?;
+        let source =
+            EpisodeSource::new(origin(source)?, &spec, learners, agents).map_err(refused)?;
         Ok(Self {
-            course,
+            source,
             state: Mutex::new(State {
                 seed,
                 first,
                 progress: 0.0,
-                slots: (0..n).map(|_| Slot::default()).collect(),
+                simulations: (0..n).map(|_| Simulation::default()).collect(),
             }),
             pool: pool(n, threads)?,
             observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
-            measures: PyArray3::zeros(py, [n, agents, MEASURES], false).unbind(),
-            credit: PyArray3::zeros(py, [n, agents, MEASURES], false).unbind(),
+            measures: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
+            credit: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
             credit_step: PyArray2::zeros(py, [n, agents], false).unbind(),
             due: PyArray2::zeros(py, [n, agents], false).unbind(),
             left: PyArray2::zeros(py, [n, agents], false).unbind(),
@@ -144,7 +145,7 @@ impl Episodes {
         let mut state = self.state()?;
         if let Some(seed) = seed {
             state.seed = seed;
-            state.slots.iter_mut().for_each(|slot| slot.begun = 0);
+            state.simulations.iter_mut().for_each(|simulation| simulation.begun = 0);
         }
         self.each(py, &mut state, &|row, own| self.begin(row, own))
     }
@@ -153,12 +154,16 @@ impl Episodes {
     fn step(&self, py: Python<'_>, actions: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut state = self.state()?;
         let actions = self.take(actions)?;
-        if state.slots.iter().any(|slot| slot.episode.is_none() && slot.outcome.is_none()) {
+        if state
+            .simulations
+            .iter()
+            .any(|simulation| simulation.episode.is_none() && simulation.outcome.is_none())
+        {
             return Err(PyRuntimeError::new_err("step before reset"));
         }
         self.check_choices(py, &actions)?;
         let actions = actions.gather();
-        let size = self.course.agents();
+        let size = self.source.agents();
         self.each(py, &mut state, &|row, own| {
             if *row.over {
                 return self.begin(row, own);
@@ -171,11 +176,11 @@ impl Episodes {
     /// Tables of the last episode of the simulation `index` that ended, as `simulate` returns them.
     fn tables<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
         let state = self.state()?;
-        let n = state.slots.len();
-        let slot = state.slots.get(index).ok_or_else(|| {
+        let n = state.simulations.len();
+        let simulation = state.simulations.get(index).ok_or_else(|| {
             PyValueError::new_err(format!("index = {index}: allowed is a whole number below {n}"))
         })?;
-        let outcome = slot.outcome.clone().ok_or_else(|| {
+        let outcome = simulation.outcome.clone().ok_or_else(|| {
             PyValueError::new_err(format!("index = {index}: no episode of it has ended yet"))
         })?;
         tables::to_python(py, outcome)
@@ -239,47 +244,49 @@ impl Episodes {
 
     #[getter]
     fn n_choices(&self) -> usize {
-        self.course.spec().choices()
+        self.source.spec().choices()
     }
 
     #[getter]
     fn action_size(&self) -> usize {
-        self.course.spec().action_size()
+        self.source.spec().action_size()
     }
 
     #[getter]
     fn n_features(&self) -> usize {
-        self.course.spec().shape().1
+        self.source.spec().shape().1
     }
 
     #[getter]
     fn history(&self) -> usize {
-        self.course.spec().shape().0
+        self.source.spec().shape().0
     }
 
     #[getter]
     fn features(&self) -> Vec<String> {
-        self.course.spec().observation.features.clone()
+        self.source.spec().observation.features.clone()
     }
 
     #[getter]
     fn packets(&self) -> PyResult<u64> {
-        let packets =
-            |slot: &Slot| slot.packets + slot.episode.as_ref().map_or(0, Episode::packets);
-        Ok(self.state()?.slots.iter().map(packets).sum())
+        let packets = |simulation: &Simulation| {
+            simulation.packets + simulation.episode.as_ref().map_or(0, Episode::packets)
+        };
+        Ok(self.state()?.simulations.iter().map(packets).sum())
     }
 
     #[getter]
     fn decisions(&self) -> PyResult<u64> {
-        Ok(self.state()?.slots.iter().map(|slot| slot.decisions).sum())
+        Ok(self.state()?.simulations.iter().map(|simulation| simulation.decisions).sum())
     }
 
     /// Simulated time of each episode, seconds.
     #[getter]
     fn time_s<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let now =
-            |slot: &Slot| slot.episode.as_ref().map_or(slot.ended_s, |own| own.now().as_secs_f64());
-        Ok(PyArray1::from_vec(py, self.state()?.slots.iter().map(now).collect()))
+        let now = |simulation: &Simulation| {
+            simulation.episode.as_ref().map_or(simulation.ended_s, |own| own.now().as_secs_f64())
+        };
+        Ok(PyArray1::from_vec(py, self.state()?.simulations.iter().map(now).collect()))
     }
 }
 
@@ -308,8 +315,8 @@ impl Episodes {
         state: &mut State,
         work: &(dyn Fn(&mut Row, Plan) + Sync),
     ) -> PyResult<()> {
-        let (length, width) = self.course.spec().shape();
-        let agents = self.course.agents();
+        let (length, width) = self.source.spec().shape();
+        let agents = self.source.agents();
         let mut observation = writable(&self.observation, py)?;
         let mut measures = writable(&self.measures, py)?;
         let mut credit = writable(&self.credit, py)?;
@@ -319,18 +326,18 @@ impl Episodes {
         let mut decision = writable(&self.decision, py)?;
         let mut over = writable(&self.over, py)?;
         let mut observation = observation.as_slice_mut()?.chunks_mut(agents * length * width);
-        let mut measures = measures.as_slice_mut()?.chunks_mut(agents * MEASURES);
-        let mut credit = credit.as_slice_mut()?.chunks_mut(agents * MEASURES);
+        let mut measures = measures.as_slice_mut()?.chunks_mut(agents * METRICS);
+        let mut credit = credit.as_slice_mut()?.chunks_mut(agents * METRICS);
         let mut credit_step = credit_step.as_slice_mut()?.chunks_mut(agents);
         let mut due = due.as_slice_mut()?.chunks_mut(agents);
         let mut left = left.as_slice_mut()?.chunks_mut(agents);
         let mut decision = decision.as_slice_mut()?.chunks_mut(agents);
         let mut over = over.as_slice_mut()?.iter_mut();
         let plan = Plan { seed: state.seed, first: state.first, progress: state.progress };
-        let rows = state.slots.iter_mut().enumerate().map_while(|(index, slot)| {
+        let rows = state.simulations.iter_mut().enumerate().map_while(|(index, simulation)| {
             Some(Row {
                 index,
-                slot,
+                simulation,
                 observation: observation.next()?,
                 measures: measures.next()?,
                 credit: credit.next()?,
@@ -348,7 +355,7 @@ impl Episodes {
         });
         drop(rows);
         py.check_signals()?;
-        match state.slots.iter_mut().find_map(|slot| slot.error.take()) {
+        match state.simulations.iter_mut().find_map(|simulation| simulation.error.take()) {
             Some(error) => Err(refused(error)),
             None => Ok(()),
         }
@@ -356,44 +363,44 @@ impl Episodes {
 
     /// The next episode of a simulation, up to its first decision.
     fn begin(&self, row: &mut Row, Plan { seed, first, progress }: Plan) {
-        let slot = &mut *row.slot;
-        if let Some(left) = slot.episode.take() {
-            slot.packets += left.packets();
+        let simulation = &mut *row.simulation;
+        if let Some(left) = simulation.episode.take() {
+            simulation.packets += left.packets();
         }
-        let of_slot = Seed(seed).derive("simulation", first.wrapping_add(row.index as u64));
-        let own = Seed(Seed(of_slot).derive("episode", slot.begun));
-        slot.begun += 1;
+        let of_simulation = Seed(seed).derive("simulation", first.wrapping_add(row.index as u64));
+        let own = Seed(Seed(of_simulation).derive("episode", simulation.begun));
+        simulation.begun += 1;
         row.observation.fill(0.0);
         row.measures.fill(0.0);
         row.credit.fill(0.0);
         row.decision.fill(0);
         *row.over = false;
         // Of several that failed at once only the first was told.
-        slot.error = None;
-        match self.course.begin(own, progress) {
+        simulation.error = None;
+        match self.source.begin(own, progress) {
             Ok(episode) => {
-                slot.episode = Some(episode);
+                simulation.episode = Some(episode);
                 row.advance();
             }
             Err(error) => {
-                slot.error = Some(error);
+                simulation.error = Some(error);
                 *row.over = true;
             }
         }
     }
 
     fn go_on(row: &mut Row, actions: &[Action]) {
-        if let Some(episode) = &mut row.slot.episode {
+        if let Some(episode) = &mut row.simulation.episode {
             for (agent, &action) in actions.iter().enumerate().take(episode.flows()) {
-                row.slot.decisions += u64::from(episode.answer(agent, action));
+                row.simulation.decisions += u64::from(episode.act(agent, action));
             }
             row.advance();
         }
     }
 
     fn take<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Actions<'py>> {
-        let (n, agents) = (self.over.bind(actions.py()).len(), self.course.agents());
-        let (taken, shape, wanted, kind) = if self.course.spec().choices() > 0 {
+        let (n, agents) = (self.over.bind(actions.py()).len(), self.source.agents());
+        let (taken, shape, wanted, kind) = if self.source.spec().choices() > 0 {
             let array: PyReadonlyArray2<i64> = actions.extract().map_err(|_| {
                 PyTypeError::new_err("actions: allowed is an array of int64 with 2 dimensions")
             })?;
@@ -404,7 +411,7 @@ impl Episodes {
                 PyTypeError::new_err("actions: allowed is an array of float32 with 3 dimensions")
             })?;
             let shape = array.shape().to_vec();
-            let wanted = vec![n, agents, self.course.spec().action_size()];
+            let wanted = vec![n, agents, self.source.spec().action_size()];
             (Actions::Values(array), shape, wanted, "float32")
         };
         if shape == wanted {
@@ -421,12 +428,12 @@ impl Episodes {
         let due = self.due.bind(py).readonly();
         let choices = choices.as_array();
         for ((place, &choice), &due) in choices.indexed_iter().zip(due.as_array().iter()) {
-            if due && !(0..self.course.spec().choices() as i64).contains(&choice) {
+            if due && !(0..self.source.spec().choices() as i64).contains(&choice) {
                 return Err(PyValueError::new_err(format!(
                     "actions[{}, {}] = {choice}: allowed is a whole number in [0, {}]",
                     place.0,
                     place.1,
-                    self.course.spec().choices() - 1
+                    self.source.spec().choices() - 1
                 )));
             }
         }
@@ -437,33 +444,33 @@ impl Episodes {
 impl Row<'_> {
     /// Runs to the next decision, or to the end, and writes down what is new.
     fn advance(&mut self) {
-        let Some(episode) = &mut self.slot.episode else { return };
+        let Some(episode) = &mut self.simulation.episode else { return };
         episode.advance();
         let numbers = self.observation.len() / self.due.len();
         for agent in 0..self.due.len() {
             self.credit_step[agent] = -1;
-            let mut seat = episode.seat(agent);
-            self.due[agent] = seat.due;
-            self.left[agent] = seat.left;
-            if !std::mem::take(&mut seat.fresh) {
+            let mut state = episode.agent(agent);
+            self.due[agent] = state.due;
+            self.left[agent] = state.ended;
+            if !std::mem::take(&mut state.fresh) {
                 continue;
             }
-            self.observation[agent * numbers..][..numbers].copy_from_slice(&seat.observation);
-            let place = agent * MEASURES;
-            self.measures[place..][..MEASURES].copy_from_slice(&seat.arrived.row());
-            self.decision[agent] = seat.decision as i64;
-            if let Some(credit) = seat.credit {
+            self.observation[agent * numbers..][..numbers].copy_from_slice(&state.observation);
+            let place = agent * METRICS;
+            self.measures[place..][..METRICS].copy_from_slice(&state.arrived.row());
+            self.decision[agent] = state.decision as i64;
+            if let Some(credit) = state.credit {
                 self.credit_step[agent] = credit.decision as i64;
-                self.credit[place..][..MEASURES].copy_from_slice(&credit.measures.row());
+                self.credit[place..][..METRICS].copy_from_slice(&credit.metrics.row());
             }
         }
         *self.over = episode.is_over();
         if *self.over
-            && let Some(ended) = self.slot.episode.take()
+            && let Some(ended) = self.simulation.episode.take()
         {
-            self.slot.packets += ended.packets();
-            self.slot.ended_s = ended.now().as_secs_f64();
-            self.slot.outcome = Some(ended.finish());
+            self.simulation.packets += ended.packets();
+            self.simulation.ended_s = ended.now().as_secs_f64();
+            self.simulation.outcome = Some(ended.finish());
         }
     }
 }
@@ -502,7 +509,7 @@ pub fn pilot_features() -> Vec<(&'static str, &'static str, &'static str, f32, f
 /// Names of the columns of `Episodes.measures` and `Episodes.credit`.
 #[pyfunction]
 pub fn pilot_measures() -> Vec<&'static str> {
-    NAMES.to_vec()
+    METRIC_NAMES.to_vec()
 }
 
 fn writable<'py, T: numpy::Element, D: numpy::ndarray::Dimension>(
@@ -536,7 +543,7 @@ fn pool(n: usize, threads: usize) -> PyResult<Option<ThreadPool>> {
     named.build().map(Some).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-fn refused(error: SchoolError) -> PyErr {
+fn refused(error: EnvError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 

@@ -1,8 +1,8 @@
 //! Class `Policy`: a learned policy, to ask and to compare with the one that trained it.
 use crate::scenario::read_file;
-use ackademy::learners::policy::{FILES, Policy as CorePolicy};
 use ackademy::params::FILE_BYTES_MAX;
-use ackademy::pilot::{Action, Mind, Refusal};
+use ackademy::policy::{Action, Agent, InvalidAction};
+use ackademy::policy::{FILES, Policy as CorePolicy};
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -76,7 +76,7 @@ impl Policy {
         observation: PyReadonlyArray2<'py, f32>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let observation = self.numbers(&observation)?;
-        Ok(PyArray1::from_slice(py, self.0.mind().outputs(&observation)))
+        Ok(PyArray1::from_slice(py, self.0.agent().outputs(&observation)))
     }
 
     fn decide<'py>(
@@ -85,13 +85,15 @@ impl Policy {
         observation: PyReadonlyArray2<'py, f32>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let observation = self.numbers(&observation)?;
-        match self.0.mind().decide(&observation) {
+        match self.0.agent().act(&observation) {
             Ok(Action::Choice(choice)) => Ok(choice.into_pyobject(py)?.into_any()),
             Ok(Action::Values(values)) => {
                 Ok(PyArray1::from_slice(py, &values[..self.0.spec().action_size()]).into_any())
             }
-            Err(Refusal::NotFinite) => Err(PyValueError::new_err("an output is not finite")),
-            Err(Refusal::OutOfRange) => Err(PyValueError::new_err("an output is out of range")),
+            Err(InvalidAction::NotFinite) => Err(PyValueError::new_err("an output is not finite")),
+            Err(InvalidAction::OutOfRange) => {
+                Err(PyValueError::new_err("an output is out of range"))
+            }
         }
     }
 

@@ -36,8 +36,8 @@ class Flow(gym.Env[Observation, Action]):
     ## Observation
 
     `Box`, float32, shape (history, features): the latest slots, oldest first, zeros before the
-    first. Features, their scaling and ranges are the pilot's (docs/envs.md has the table). With
-    `flat` the same numbers in one row, which many libraries want.
+    first. Features, their scaling and ranges are the pilot's: docs/reference/envs.md has
+    the table. With `flat` the same numbers in one row, which many libraries want.
 
     ## Action
 

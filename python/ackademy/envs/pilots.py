@@ -1,6 +1,6 @@
 """Pilots by name: what a learned controller sees, when it decides and what its answers do.
 
-A pilot is the five TOML tables that begin a policy's description (docs/envs.md).
+A pilot is the five TOML tables that begin a policy's description (docs/reference/envs.md).
 """
 
 from __future__ import annotations

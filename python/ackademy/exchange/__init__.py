@@ -1,1 +1,1 @@
-"""Policies as ONNX models, and ONNX models as policies (docs/onnx.md)."""
+"""Policies as ONNX models, and ONNX models as policies (docs/reference/onnx.md)."""

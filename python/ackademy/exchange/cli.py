@@ -70,8 +70,8 @@ def import_command(
     """Make a policy of an ONNX model, whoever wrote it.
 
     Takes dense layers, convolutions, pools, LSTM and GRU as PyTorch and others write them
-    (docs/onnx.md); any other node is refused by name. onnxruntime and Ackademy's own engine are
-    compared on random observations before anything is written.
+    (docs/reference/onnx.md); any other node is refused by name. onnxruntime and Ackademy's own
+    engine are compared on random observations before anything is written.
 
     Examples:
         ackademy import drinc.onnx --out mine
@@ -125,7 +125,9 @@ def entering(pilot: str, where: Path) -> tuple[int, int]:
     except (ValueError, KeyError, TypeError, AttributeError):
         history = features = None
     if type(history) is not int or not 1 <= history <= 256 or not isinstance(features, list):
-        raise ExchangeError(f"{where}: observation: allowed: a table as in docs/policies.md")
+        raise ExchangeError(
+            f"{where}: observation: allowed: a table as in docs/reference/policies.md"
+        )
     return history, len(features)
 
 

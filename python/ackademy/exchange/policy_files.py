@@ -120,7 +120,9 @@ def pilot_in(text: str, where: str) -> str:
     tables = {name: values[name] for name in PILOT if name in values}
     for name, table in tables.items():
         if not isinstance(table, dict) or not all(key.isidentifier() for key in table):
-            raise ExchangeError(f"{where}: {name}: allowed: a table, as in docs/policies.md")
+            raise ExchangeError(
+                f"{where}: {name}: allowed: a table, as in docs/reference/policies.md"
+            )
     for name in PILOT[:3]:
         if name not in tables:
             raise ExchangeError(f"{where}: {name} is missing: allowed: a table of this name")

@@ -1,8 +1,8 @@
 """Learning CUBIC's beta (Knott 2023): learners by rates by seeds, on given transfers.
 
-docs/papers/knott2023.md explains the files: `[[learner]]` says what learns and on which transfers,
-`[[published]]` what the paper printed for a rate, `[[claim]]` is as in every experiment file, with
-`counter:` before the names of `MEASURES`.
+docs/results/papers/knott2023.md explains the files: `[[learner]]` says what learns and on which
+transfers, `[[published]]` what the paper printed for a rate, `[[claim]]` is as in every experiment
+file, with `counter:` before the names of `MEASURES`.
 """
 
 from __future__ import annotations

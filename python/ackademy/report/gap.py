@@ -196,7 +196,7 @@ def _large_section(large: Sequence[tuple[Gap, Column, Difference]]) -> list[Sect
         )
         for one, column, difference in large
     ]
-    lead = "Explained, or written down as open, in docs/sim-to-real.md."
+    lead = "Explained, or written down as open, in docs/results/sim-to-real.md."
     title = f"Differences above {100 * gap.LARGE_RATIO:.0f} %"
     return [Section("large", title, lead, element("ul", join(items), class_="columns"))]
 

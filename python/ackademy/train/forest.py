@@ -1,4 +1,4 @@
-"""Fits a random forest and writes it as `docs/policies.md` says, the same bytes each time.
+"""Fit a random forest, write it as `docs/reference/policies.md` says, the same bytes each time.
 
 Ho, "Random decision forests", ICDAR 1995; the estimate is the mean of the trees' outputs (Kong,
 Zang and Ma 2018, section 3.1.1). scikit-learn does the fitting; using a forest needs none of it.

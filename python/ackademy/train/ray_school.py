@@ -3,7 +3,8 @@
 Each worker holds `Episodes` of its share of the simulations, which know their numbers among all, so
 that where they run changes nothing. What goes over the network are texts, files and arrays. All
 workers step at once and this process, where the learner is, waits for the slowest: Ray's calls cost
-some milliseconds a step (docs/learners.md), which pays where a step simulates for longer than that.
+some milliseconds a step (docs/reference/learners.md), which pays where a step simulates for
+longer than that.
 """
 
 from __future__ import annotations

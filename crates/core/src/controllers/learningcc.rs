@@ -2,9 +2,9 @@
 //! approach for congestion control").
 //!
 //! `mode = code` is what the author ran, `DrainQueueCongestion`'s `tcp_learning_sender_bytes`;
-//! `mode = paper` is what its text says. `docs/controllers/learningcc.md` lists the differences.
+//! `mode = paper` is what its text says. `docs/reference/controllers/learningcc.md` lists the differences.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::learners::bandit::Bandit;
+use crate::controllers::shared::bandit::Bandit;
 use crate::params::{Param, ParamKind, Params};
 use crate::quic::{MSS, ON_TIMEOUT, RoundMax, Rounds, Window, pacing_rate, restarts_on_timeout};
 use crate::rng::Rng;

@@ -2,12 +2,12 @@
 //! 2018, section 3.1. NewReno that asks a random forest, packet by packet, whether the next one would
 //! be lost, and then keeps it back and takes one packet off its window.
 //!
-//! What the paper leaves open is proposed in `docs/controllers/lp_tcp.md`.
+//! What the paper leaves open is proposed in `docs/reference/controllers/lp_tcp.md`.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, Spec, Verdict};
-use crate::learners::forest::{Bar, Forest};
+use crate::policy::forest::{Bar, Forest};
 use crate::params::{Param, ParamKind, Params};
 use crate::reno_window::Window;
-use crate::safetensors::Tensors;
+use crate::policy::safetensors::Tensors;
 use crate::sensing::sends::{FEATURES, SendState};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub const SPEC: Spec = Spec {
             name: "policy",
             about: "the forest, fitted for the path at hand (paper: one for each setup)",
             kind: ParamKind::File {
-                holds: "a file with a forest over LP-TCP's 55 numbers (docs/policies.md)",
+                holds: "a file with a forest over LP-TCP's 55 numbers (docs/reference/policies.md)",
                 read: |bytes| Ok(Arc::new(Policy::read(bytes)?)),
             },
         },

@@ -4,6 +4,8 @@ use crate::control::{Controller, FlowInfo, PerFlow, Spec};
 use crate::coupled;
 use crate::params::{Param, Params};
 
+pub mod shared;
+
 include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
 
 /// The entry called `name`.

@@ -2,7 +2,7 @@
 //! Performance", NSDI 2015. Tries a slightly higher and a slightly lower rate and goes where a
 //! utility of throughput and loss is larger.
 use crate::control::Spec;
-use crate::learners::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;

@@ -3,7 +3,7 @@
 //! `pcc_monitor_interval_queue.cc`, `pcc_utility_manager.cc`): Allegro's kind of utility, with a
 //! penalty on growing round trips, and other steps.
 use crate::control::{Ack, Spec};
-use crate::learners::pcc::{Course, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{Course, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;

@@ -1,21 +1,21 @@
 //! Any policy that was learned before it runs: a network that decides from a history of features
-//! what to do to the window or the rate (`docs/policies.md`).
+//! what to do to the window or the rate (`docs/reference/policies.md`).
 use crate::control::{Controller, FlowInfo, Spec};
-use crate::learners::policy::{FILES, Policy};
+use crate::policy::{FILES, Policy};
 use crate::params::{Param, ParamKind, Params};
-use crate::pilot::Pilot;
+use crate::policy::LearnedController;
 use std::sync::Arc;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {
     name: "policy",
     about: "A policy from a folder: what it sees, when it decides and what it does stand there",
-    source: "docs/policies.md",
+    source: "docs/reference/policies.md",
     params: &[Param {
         name: "policy",
         about: "the policy's folder",
         kind: ParamKind::Files {
-            holds: "a folder with policy.toml and weights.safetensors (docs/policies.md)",
+            holds: "a folder with policy.toml and weights.safetensors (docs/reference/policies.md)",
             names: FILES,
             read: |files| Ok(Arc::new(Policy::read(files)?)),
         },
@@ -26,5 +26,5 @@ pub const SPEC: Spec = Spec {
 /// A flow under the policy that the setting `policy` names.
 pub(super) fn governed(flow: &FlowInfo, params: &Params) -> Box<dyn Controller> {
     let policy: Arc<Policy> = params.file("policy");
-    Box::new(Pilot::new(flow, policy.spec(), Box::new(policy.mind())))
+    Box::new(LearnedController::new(flow, policy.spec(), Box::new(policy.agent())))
 }

@@ -4,8 +4,8 @@
 //! *source* below means what secondary sources report of that paper (reading notes, and the
 //! re-implementation cdgreenidge/ns-3-cos561).
 use crate::control::{FlowInfo, Spec};
-use crate::learners::kong::{self, Kong, Member, Objective, Path, axis, choice, number};
-use crate::learners::tabular::{Grid, Update};
+use crate::controllers::shared::kong::{self, Kong, Member, Objective, Path, axis, choice, number};
+use crate::controllers::shared::tabular::{Grid, Update};
 use crate::params::{Param, Params};
 use crate::sensing::Outcome;
 use crate::units::Span;

@@ -2,7 +2,7 @@
 //! action of the step before. That it stays Q-learning is proposed; the paper does not say.
 use crate::control::Spec;
 use crate::controllers::q_tcp::{ACTIONS, PARAMS, q_tcp};
-use crate::learners::tabular::Update;
+use crate::controllers::shared::tabular::Update;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

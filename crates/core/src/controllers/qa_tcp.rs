@@ -2,7 +2,7 @@
 use crate::control::Spec;
 use crate::controllers::q_tcp::{PARAMS, q_tcp};
 use crate::controllers::rl_tcp::ACTIONS;
-use crate::learners::tabular::Update;
+use crate::controllers::shared::tabular::Update;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

@@ -1,8 +1,8 @@
 //! RL-TCP: Kong, Zang and Ma, "Improving TCP Congestion Control with Machine Intelligence", `NetAI`
 //! 2018, section 3.2. The loop of its Table 1 is in [`kong`]; here is what is RL-TCP's own.
 use crate::control::{FlowInfo, Spec};
-use crate::learners::kong::{self, Kong, Member, Objective, Path, axis, number, range_end};
-use crate::learners::tabular::{Grid, Update};
+use crate::controllers::shared::kong::{self, Kong, Member, Objective, Path, axis, number, range_end};
+use crate::controllers::shared::tabular::{Grid, Update};
 use crate::params::{Param, Params};
 use crate::sensing::Outcome;
 use crate::units::{Rate, Span};

@@ -2,7 +2,7 @@
 //! of the step that it measures, although that action shows one round trip later.
 use crate::control::Spec;
 use crate::controllers::rl_tcp::{PARAMS, rl_tcp};
-use crate::learners::tabular::Update;
+use crate::controllers::shared::tabular::Update;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

@@ -3,12 +3,12 @@
 //! features; the network is a policy's, trained by ourselves.
 //!
 //! The paper names the five features; what else there is is proposed in
-//! `docs/controllers/tcp_drinc.md`.
+//! `docs/reference/controllers/tcp_drinc.md`.
 use super::policy::governed;
 use crate::control::Spec;
-use crate::learners::policy::{FILES, Policy};
+use crate::policy::{FILES, Policy};
 use crate::params::{Param, ParamKind};
-use crate::pilot::{MapSpec, PilotSpec};
+use crate::policy::{MapSpec, PolicySpec};
 use std::sync::Arc;
 
 /// Entry of the controller table.
@@ -20,7 +20,7 @@ pub const SPEC: Spec = Spec {
         name: "policy",
         about: "the trained agent's folder; no weights were published",
         kind: ParamKind::Files {
-            holds: "a folder with a policy over TCP-Drinc's features (docs/policies.md)",
+            holds: "a folder with a policy over TCP-Drinc's features (docs/reference/policies.md)",
             names: FILES,
             read: |files| {
                 let policy = Policy::read(files)?;
@@ -37,7 +37,7 @@ const FEATURES: [&str; 5] = ["cwnd_change", "rtt_mean", "rtt_ratio", "rtt_excess
 /// Vectors of the history (proposed).
 const HISTORY: u32 = 64;
 
-fn check(spec: &PilotSpec) -> Result<(), String> {
+fn check(spec: &PolicySpec) -> Result<(), String> {
     let observation = &spec.observation;
     if observation.features != FEATURES {
         let given = &observation.features;

@@ -3,7 +3,7 @@
 //! step rules follow the implementation in `WebRTC` (`modules/congestion_controller/pcc`, 2018), which
 //! has the paper's numbers.
 use crate::control::Spec;
-use crate::learners::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;

@@ -1,4 +1,4 @@
-//! The fields of a scenario file, with their units in their names. `docs/scenarios.md` shows them by
+//! The fields of a scenario file, with their units in their names. `docs/reference/scenarios.md` shows them by
 //! example; `ackademy schema` prints them as JSON Schema.
 use super::pairs;
 use crate::params::ParamValue;

@@ -1,9 +1,9 @@
 //! What a SACK sender knows of every packet it has in flight.
 use super::undo::Retransmitted;
 use crate::delivery_rate::SentState;
-use crate::fetch;
 use crate::sim::packet::Packet;
 use crate::units::{Span, Time};
+use ackademy_prefetch::prefetch;
 use std::collections::VecDeque;
 
 /// Selectively acknowledged.
@@ -181,7 +181,7 @@ impl Scoreboard {
     #[inline]
     pub fn fetch_first(&self) {
         if let Some(segment) = self.segments.front() {
-            fetch::all(segment);
+            prefetch(segment);
         }
     }
 

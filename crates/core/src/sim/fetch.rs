@@ -4,7 +4,7 @@
 //! side while earlier events are handled; one after the other, as they are used, each would be waited for.
 use super::packet::{Kind, Packet};
 use super::{Flow, Sim};
-use crate::fetch;
+use ackademy_prefetch::prefetch;
 
 /// Flows whose state fits into a core's own cache: below, asking costs more than it saves.
 pub(super) const MANY: usize = 200;
@@ -18,21 +18,21 @@ const CONTROLLER: usize = 2;
 
 /// What a wake-up looks at first.
 pub(super) fn for_timer(flow: &Flow) {
-    fetch::all(&flow.sender_due);
-    fetch::all(&flow.receiver);
+    prefetch(&flow.sender_due);
+    prefetch(&flow.receiver);
 }
 
 fn for_data(flow: &Flow) {
-    fetch::all(&flow.forward);
-    fetch::all(&flow.sender_due);
-    fetch::all(&flow.receiver);
-    fetch::all(&flow.arrived);
+    prefetch(&flow.forward);
+    prefetch(&flow.sender_due);
+    prefetch(&flow.receiver);
+    prefetch(&flow.arrived);
 }
 
 fn for_ack(flow: &Flow) {
-    fetch::all(&flow.reverse);
-    fetch::all(&flow.sender_due);
-    fetch::all(&flow.sender);
+    prefetch(&flow.reverse);
+    prefetch(&flow.sender_due);
+    prefetch(&flow.sender);
 }
 
 impl Sim {
@@ -54,11 +54,11 @@ impl Sim {
         let connection = |flow: &Flow| &self.connections[flow.connection as usize];
         if let Some(flow) = flow(CONNECTION) {
             flow.sender.fetch_behind();
-            fetch::all(&connection(flow).governor);
-            fetch::all(&connection(flow).app.supply);
+            prefetch(&connection(flow).governor);
+            prefetch(&connection(flow).app.supply);
         }
         if let Some(flow) = flow(GOVERNOR) {
-            fetch::all(&*connection(flow).governor);
+            prefetch(&*connection(flow).governor);
         }
         if let Some(flow) = flow(CONTROLLER) {
             connection(flow).governor.fetch(flow.id);

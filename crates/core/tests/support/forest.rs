@@ -1,4 +1,4 @@
-//! Forests to test with, in the format of `docs/policies.md`.
+//! Forests to test with, in the format of `docs/reference/policies.md`.
 use std::fmt::Write as _;
 
 /// The tensors of a forest.

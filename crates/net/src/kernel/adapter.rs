@@ -12,7 +12,7 @@
 //! - `Loss::sent_at`: the newest delivered packet's, since the kernel keeps no list of what it lost;
 //! - `on_send`: asked with each record, for what the window admits then ([`AckGate`]).
 //!
-//! `docs/kernel.md` goes through every field.
+//! `docs/reference/kernel.md` goes through every field.
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
 use ackademy::ack_gate::AckGate;
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId};

@@ -80,7 +80,7 @@ struct RunArguments {
 
 const NEEDS: &str = "\
 Needs root, /dev/net/tun and iproute2; for this project's controllers Linux 6.4 with BTF, too.
-`ackademyd lab run --help` has examples; docs/lab.md has more.";
+`ackademyd lab run --help` has examples; docs/guide/lab.md has more.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -91,7 +91,7 @@ Examples:
   ackademyd lab run FILE --client iperf3            bulk flows by iperf3, measured by itself
   ackademyd lab run - --beside scenarios < FILE     the files that it names are in scenarios
 
-The result is one JSON object; docs/lab.md is its schema. It takes as long as the scenario lasts.";
+The result is one JSON object; docs/guide/lab.md is its schema. It takes as long as the scenario lasts.";
 
 const UP_EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! The result of a run as JSON; `docs/lab.md` is its schema.
+//! The result of a run as JSON; `docs/guide/lab.md` is its schema.
 use crate::error::Error;
 use crate::kernel::record::Totals;
 use crate::kernel::status::latency_quantile;

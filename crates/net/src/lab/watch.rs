@@ -1,4 +1,4 @@
-//! What is measured of a sender: readings of its `TCP_INFO`, added up as `docs/lab.md` says.
+//! What is measured of a sender: readings of its `TCP_INFO`, added up as `docs/guide/lab.md` says.
 use super::tcp_info::{RECOVERY, TcpInfo};
 use ackademy::histogram::SpanHistogram;
 use ackademy::record::{FlowRow, FlowSeries, mean_ms, quantile_ms};

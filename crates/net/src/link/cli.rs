@@ -60,7 +60,7 @@ Examples:
   ackademyd link --rate 50mbit --field 'reorder = { ratio = 0.01, low_ms = 1, high_ms = 5 }'
 
 The ends are 10.77.0.1 and fd77::1 (left), 10.77.0.2 and fd77::2 (right), on device ackademy0.
-Options without --back- say how packets go from left to right. docs/link.md has more.";
+Options without --back- say how packets go from left to right. docs/guide/link.md has more.";
 
 const DEVICE: &str = "ackademy0";
 /// Between two status lines.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::control::{LossKind, Recovery};
-use crate::learners::grown::Arrays;
+use crate::policy::grown::Arrays;
 use crate::params::{self, ParamValue};
 use crate::units::{Bytes, Time};
 

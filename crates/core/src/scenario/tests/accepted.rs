@@ -1,8 +1,8 @@
 //! What a scenario promises once it is accepted.
 use super::*;
 use crate::controllers::lp_tcp::Policy;
-use crate::learners::grown::Arrays;
 use crate::params::{FILE_BYTES_MAX, Params};
+use crate::policy::grown::Arrays;
 
 /// Every kind of thing that a file can say.
 const RICH: &str = r#"

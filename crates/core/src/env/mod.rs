@@ -1,0 +1,198 @@
+//! Environments for learners: an episode is a simulation that runs until a decision is due, and
+//! continues when the learner has acted. Training and deployment use the same
+//! [`LearnedController`], so that both make the same observations at the same moments.
+use crate::control::{FlowInfo, PerFlow};
+use crate::params::ParamError;
+use crate::policy::{Action, LearnedController, PolicySpec};
+use crate::record::Outcome;
+use crate::rng::Seed;
+use crate::scenario::{ConnectionPlan, Network, Scenario, ScenarioError, TrafficSpec, fits};
+use crate::sim::{self, Sim};
+use crate::units::Time;
+use agents::{Agents, ExternalAgent};
+use std::fmt;
+use std::sync::{Arc, MutexGuard};
+
+mod agents;
+mod source;
+
+pub use agents::AgentState;
+pub use source::{EpisodeSource, Source};
+
+/// Name of a learning flow's controller in records.
+pub const AGENT: &str = "agent";
+/// Most learning flows of a simulation.
+pub const AGENTS_MAX: usize = 10_000;
+
+/// Why a scenario cannot be used for training.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvError(String);
+
+impl fmt::Display for EnvError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EnvError {}
+
+impl From<ScenarioError> for EnvError {
+    fn from(error: ScenarioError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<ParamError> for EnvError {
+    fn from(error: ParamError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A scenario in which some of the flows learn.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    network: Network,
+    spec: Arc<PolicySpec>,
+    agents: usize,
+}
+
+impl Environment {
+    /// The flows of the entries whose names match one of `learners` (`*` stands for any text, `?`
+    /// for any one character) learn; at most `agents` of them.
+    ///
+    /// # Errors
+    ///
+    /// If no flow learns, too many do, or one sends without a congestion controller.
+    pub fn new(
+        scenario: &Scenario,
+        spec: &Arc<PolicySpec>,
+        learners: &[String],
+        agents: usize,
+    ) -> Result<Self, EnvError> {
+        let mut network = scenario.network.clone();
+        let entries = scenario.entry_names();
+        let mut plans = network.connections.iter_mut();
+        let mut found = 0;
+        for (flow, name) in scenario.spec.flow.iter().zip(&entries) {
+            let learns = learners.iter().any(|pattern| fits(pattern, name));
+            for plan in plans.by_ref().take(flow.count as usize).filter(|_| learns) {
+                if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
+                    let about = "its traffic is cbr, which no congestion controller governs";
+                    return Err(EnvError(format!("flow {name} cannot learn: {about}")));
+                }
+                AGENT.clone_into(&mut plan.controller);
+                plan.params.clear();
+                found += plan.subflows.len();
+            }
+        }
+        if found == 0 {
+            return Err(EnvError(format!(
+                "learners = {learners:?}: allowed are patterns that match a flow of the scenario: {}",
+                entries.join(", ")
+            )));
+        }
+        if found > agents {
+            return Err(too_many(agents, found));
+        }
+        Ok(Self { network, spec: Arc::clone(spec), agents })
+    }
+
+    /// An episode at time 0.
+    ///
+    /// # Errors
+    ///
+    /// If more flows learn than there are agents, because a Poisson source has that many arrivals.
+    pub fn begin(&self, seed: Seed) -> Result<Episode, EnvError> {
+        let (length, width) = self.spec.shape();
+        let agents = Arc::new(Agents::new(self.agents, length * width));
+        let mut left = self.agents;
+        let mut build = |plan: &ConnectionPlan| {
+            if plan.controller != AGENT {
+                return sim::builtin(plan).map_err(EnvError::from);
+            }
+            let more = left.checked_sub(plan.subflows.len());
+            left = more.ok_or_else(|| too_many(self.agents, self.agents + 1))?;
+            let (spec, agents) = (Arc::clone(&self.spec), Arc::clone(&agents));
+            let controller = move |flow: &FlowInfo| -> Box<dyn crate::control::Controller> {
+                Box::new(LearnedController::new(flow, &spec, Box::new(ExternalAgent::new(&agents))))
+            };
+            Ok(Box::new(PerFlow::new(controller)) as Box<dyn crate::control::Coupled>)
+        };
+        let sim = Sim::new(&self.network, seed, &mut build)?;
+        Ok(Episode { sim, end: self.network.duration, agents, over: false })
+    }
+
+    /// The network as it is simulated, with [`AGENT`] as the controller of the learning flows.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The tables of the learned controllers.
+    pub fn spec(&self) -> &Arc<PolicySpec> {
+        &self.spec
+    }
+}
+
+fn too_many(agents: usize, found: usize) -> EnvError {
+    EnvError(format!("agents = {agents}: allowed is at least {found}, so many flows learn"))
+}
+
+/// A simulation that stops when a decision is due.
+pub struct Episode {
+    sim: Sim,
+    end: Time,
+    agents: Arc<Agents>,
+    over: bool,
+}
+
+impl Episode {
+    /// Runs until an action is awaited, or to the end. Returns true if an action is awaited. Does
+    /// nothing while one is.
+    pub fn advance(&mut self) -> bool {
+        let agents = &self.agents;
+        let ended = self.sim.run_while(self.end, || !agents.any_waiting());
+        if ended && !self.over {
+            self.over = true;
+            self.sim.tell_end();
+        }
+        !self.over
+    }
+
+    /// Sets an agent's action. Returns false, and does nothing, if no action of it is awaited.
+    pub fn act(&mut self, agent: usize, action: Action) -> bool {
+        self.agents.act(agent, action)
+    }
+
+    /// The state of an agent. Agents have the order of the scenario's flows.
+    pub fn agent(&self, agent: usize) -> MutexGuard<'_, AgentState> {
+        self.agents.state(agent)
+    }
+
+    /// How many agents have a flow.
+    pub fn flows(&self) -> usize {
+        self.agents.assigned()
+    }
+
+    /// Whether the end is reached.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// The time reached.
+    pub fn now(&self) -> Time {
+        self.sim.now()
+    }
+
+    /// Data packets sent so far, by every flow.
+    pub fn packets(&self) -> u64 {
+        self.sim.packets()
+    }
+
+    /// Ends the run at the time reached and returns its results.
+    pub fn finish(self) -> Outcome {
+        self.sim.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! A policy's folder: `policy.toml` describes observations, decision clock, actions and layers;
+//! `weights.safetensors` holds the weights. Untrusted input: every error is one line that names file,
+//! line, field, value and what is allowed.
+//! `docs/reference/policies.md` describes both files.
+use super::nn::{Fault, LayerSpec, Network, Scratch, Shape};
+use crate::policy::safetensors::Tensors;
+use crate::policy::{
+    ACTION_MAX, Action, ActionSpec, Agent, BoundsSpec, DecisionSpec, InvalidAction,
+    ObservationSpec, PolicySpec, StartSpec,
+};
+use crate::scenario::{explain, line_of_path};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Names of the files, in the order in which [`Policy::read`] takes them.
+pub const FILES: &[&str] = &["policy.toml", "weights.safetensors"];
+/// The only format.
+const FORMAT: u64 = 1;
+/// Largest description, in bytes.
+const DESCRIPTION_MAX: usize = 1 << 16;
+/// Longest `about`, in characters.
+const ABOUT_MAX: usize = 200;
+/// Longest error, in characters: an error quotes values of the file.
+const ERROR_MAX: usize = 400;
+
+/// A policy; flows can share it.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    about: String,
+    spec: Arc<PolicySpec>,
+    network: Arc<Network>,
+}
+
+/// The fields of `policy.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    format: u64,
+    about: String,
+    observation: ObservationSpec,
+    decision: DecisionSpec,
+    action: ActionSpec,
+    #[serde(default)]
+    bounds: BoundsSpec,
+    #[serde(default)]
+    start: StartSpec,
+    layers: Vec<LayerSpec>,
+    #[serde(default, rename = "guard")]
+    _guard: GuardSpec,
+    /// Provenance, for people; only checked to be a table.
+    #[serde(default, rename = "made")]
+    _made: toml::Table,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GuardSpec {
+    #[serde(default, rename = "fallback")]
+    _fallback: Fallback,
+}
+
+/// The controller that takes over after an invalid action.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Fallback {
+    #[default]
+    Cubic,
+}
+
+impl Policy {
+    /// Reads the two files, in the order of [`FILES`].
+    ///
+    /// # Errors
+    ///
+    /// One line: the file, its line where it has any, and what is wrong.
+    pub fn read(files: &[Vec<u8>]) -> Result<Self, String> {
+        Self::parse(files).map_err(|fault| fault.chars().take(ERROR_MAX).collect())
+    }
+
+    fn parse(files: &[Vec<u8>]) -> Result<Self, String> {
+        let [description, weights] = files else {
+            return Err(format!("{} files: allowed are {}", files.len(), FILES.join(" and ")));
+        };
+        let at = |(line, fault): (usize, String)| match line {
+            0 => format!("{}: {fault}", FILES[0]),
+            line => format!("{}:{line}: {fault}", FILES[0]),
+        };
+        let text = text(description).map_err(|fault| at((0, fault)))?;
+        let said: Description = toml::from_str(text).map_err(|error| at(explain(text, &error)))?;
+        let in_line = |fault: String| {
+            let path = fault.split(' ').next().unwrap_or_default();
+            at((line_of_path(text, path), fault))
+        };
+        said.check().map_err(in_line)?;
+        let spec = PolicySpec {
+            observation: said.observation,
+            decision: said.decision,
+            action: said.action,
+            bounds: said.bounds,
+            start: said.start,
+        };
+        spec.check().map_err(|error| in_line(error.message))?;
+        let (steps, width) = spec.shape();
+        let of_weights = |fault| format!("{}: {fault}", FILES[1]);
+        let tensors = Tensors::read(weights).map_err(of_weights)?;
+        let network =
+            Network::read(&said.layers, Shape { steps, width }, &tensors).map_err(|fault| {
+                match fault {
+                    Fault::Layers(fault) => in_line(fault),
+                    Fault::Tensors(fault) => of_weights(fault),
+                }
+            })?;
+        check_outputs(&spec, network.outputs()).map_err(in_line)?;
+        Ok(Self { about: said.about, spec: Arc::new(spec), network: Arc::new(network) })
+    }
+
+    /// A description in one line.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// Observations, decision clock, actions, bounds and start.
+    pub fn spec(&self) -> &Arc<PolicySpec> {
+        &self.spec
+    }
+
+    /// The same as the TOML text of the five tables, with every default filled in.
+    pub fn tables(&self) -> String {
+        toml::to_string(&*self.spec).expect("what was read can be written")
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// An agent for one flow; all agents share the weights.
+    pub fn agent(&self) -> NetworkAgent {
+        NetworkAgent {
+            scratch: self.network.scratch(),
+            network: Arc::clone(&self.network),
+            discrete: self.spec.choices() > 0,
+        }
+    }
+}
+
+impl Description {
+    fn check(&self) -> Result<(), String> {
+        if self.format != FORMAT {
+            return Err(format!("format = {}: allowed is {FORMAT}", self.format));
+        }
+        let length = self.about.chars().count();
+        if length > ABOUT_MAX || self.about.chars().any(char::is_control) {
+            let allowed = format!("one line of at most {ABOUT_MAX}");
+            return Err(format!("about = {length} characters: allowed is {allowed}"));
+        }
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, String> {
+    if bytes.len() > DESCRIPTION_MAX {
+        let length = bytes.len();
+        return Err(format!("{length} bytes: allowed is at most {DESCRIPTION_MAX}"));
+    }
+    std::str::from_utf8(bytes)
+        .map_err(|error| format!("byte {}: allowed is UTF-8", error.valid_up_to()))
+}
+
+/// The network must have one output per step, or at least as many outputs as the action map uses
+/// values; further outputs, such as standard deviations, are ignored.
+fn check_outputs(spec: &PolicySpec, outputs: usize) -> Result<(), String> {
+    let (choices, values) = (spec.choices(), spec.action_size());
+    if choices > 0 && outputs != choices {
+        return Err(format!(
+            "layers give {outputs} outputs: allowed is one for each of {choices} `steps`"
+        ));
+    }
+    if outputs < values {
+        return Err(format!(
+            "layers give {outputs} outputs: allowed is at least {values} for this `map`"
+        ));
+    }
+    Ok(())
+}
+
+/// Acts by a network: the step with the largest output (the first of equal ones), or the first
+/// outputs as values.
+pub struct NetworkAgent {
+    network: Arc<Network>,
+    scratch: Scratch,
+    discrete: bool,
+}
+
+impl NetworkAgent {
+    /// All outputs for an observation: vectors of features, oldest first, row by row.
+    ///
+    /// # Panics
+    ///
+    /// If the observation has another length than [`PolicySpec::shape`] says.
+    pub fn outputs(&mut self, observation: &[f32]) -> &[f32] {
+        self.network.evaluate(observation, &mut self.scratch)
+    }
+}
+
+impl Agent for NetworkAgent {
+    fn act(&mut self, observation: &[f32]) -> Result<Action, InvalidAction> {
+        let discrete = self.discrete;
+        let outputs = self.outputs(observation);
+        if outputs.iter().any(|output| !output.is_finite()) {
+            return Err(InvalidAction::NotFinite);
+        }
+        if discrete {
+            return Ok(Action::Choice(first_largest(outputs)));
+        }
+        let mut values = [0.0; ACTION_MAX];
+        values.iter_mut().zip(outputs).for_each(|(value, output)| *value = *output);
+        Ok(Action::Values(values))
+    }
+}
+
+fn first_largest(outputs: &[f32]) -> usize {
+    let mut largest = 0;
+    for (index, output) in outputs.iter().enumerate() {
+        if *output > outputs[largest] {
+            largest = index;
+        }
+    }
+    largest
+}
+
+#[cfg(test)]
+#[path = "tests/folder.rs"]
+mod tests;

@@ -1,0 +1,432 @@
+//! Metrics of monitor intervals, in two accounts: what *arrived* since the previous decision, and what
+//! became of the packets *sent* in one interval, which is the credit of the decision that began it.
+use crate::control::{Ack, Loss, LossKind};
+use crate::units::{Bytes, Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// Number of metrics.
+pub const METRICS: usize = 17;
+
+/// Their names, in order.
+pub const METRIC_NAMES: [&str; METRICS] = [
+    "time_s",
+    "duration_s",
+    "acked_packets",
+    "lost_packets",
+    "throughput_mbps",
+    "loss_ratio",
+    "rtt_mean_ms",
+    "rtt_min_ms",
+    "rtt_first_ms",
+    "rtt_last_ms",
+    "rtt_slope",
+    "flow_min_rtt_ms",
+    "srtt_ms",
+    "ack_gap_ms",
+    "cwnd_packets",
+    "inflight_packets",
+    "pacing_mbps",
+];
+
+/// Most intervals that are open at once; beyond, the oldest is closed early (proposed).
+const INTERVALS_MAX: usize = 4096;
+
+/// Metrics of an interval; 0 where there is no sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// End of the interval, s since the run began.
+    pub time_s: f64,
+    /// Its length, s.
+    pub duration_s: f64,
+    /// Newly delivered, packets.
+    pub acked_packets: f64,
+    /// Declared lost, packets.
+    pub lost_packets: f64,
+    /// Newly delivered, Mb/s, headers included where the scenario counts them.
+    pub throughput_mbps: f64,
+    /// Lost of lost and delivered, in [0, 1].
+    pub loss_ratio: f64,
+    /// Mean of the round-trip samples, weighted by the packets they stand for, ms.
+    pub rtt_mean_ms: f64,
+    /// Smallest sample, ms.
+    pub rtt_min_ms: f64,
+    /// First sample, ms.
+    pub rtt_first_ms: f64,
+    /// Last sample, ms.
+    pub rtt_last_ms: f64,
+    /// Least-squares slope of the samples over the time of their arrival, s/s.
+    pub rtt_slope: f64,
+    /// Smallest round trip of the flow, or of the last 10 s, ms.
+    pub flow_min_rtt_ms: f64,
+    /// Smoothed round trip at the end, ms.
+    pub srtt_ms: f64,
+    /// Mean time between acknowledged packets, ms.
+    pub ack_gap_ms: f64,
+    /// Window: *arrived* at the end, before the decision; *credit* after the decision, packets.
+    pub cwnd_packets: f64,
+    /// In flight at the same time, packets.
+    pub inflight_packets: f64,
+    /// Pacing rate at the same time, Mb/s; 0 without pacing.
+    pub pacing_mbps: f64,
+}
+
+impl Metrics {
+    /// In the order of [`METRIC_NAMES`].
+    pub fn row(&self) -> [f64; METRICS] {
+        [
+            self.time_s,
+            self.duration_s,
+            self.acked_packets,
+            self.lost_packets,
+            self.throughput_mbps,
+            self.loss_ratio,
+            self.rtt_mean_ms,
+            self.rtt_min_ms,
+            self.rtt_first_ms,
+            self.rtt_last_ms,
+            self.rtt_slope,
+            self.flow_min_rtt_ms,
+            self.srtt_ms,
+            self.ack_gap_ms,
+            self.cwnd_packets,
+            self.inflight_packets,
+            self.pacing_mbps,
+        ]
+    }
+}
+
+/// The flow's state when an interval ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct State {
+    /// Window, packets.
+    pub cwnd_packets: f64,
+    /// In flight.
+    pub inflight: Bytes,
+    /// Pacing rate.
+    pub pacing: Rate,
+    /// Smallest round trip.
+    pub rtt_min: Span,
+    /// Smoothed round trip.
+    pub srtt: Span,
+}
+
+/// Sums over the acknowledged and lost packets of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Account {
+    /// Bytes; a share of a packet where a batch is split between intervals.
+    acked: f64,
+    lost: f64,
+    rtt: Samples,
+    /// Time between acknowledgements, and the packets acknowledged after it.
+    gap_s: f64,
+    gaps: f64,
+}
+
+/// Round-trip samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Samples {
+    weight: f64,
+    sum_s: f64,
+    min: Span,
+    first: Span,
+    last: Span,
+    /// Sums for the slope, of differences to the first sample, for precision.
+    origin: Time,
+    x: f64,
+    xx: f64,
+    y: f64,
+    xy: f64,
+}
+
+impl Samples {
+    fn add(&mut self, now: Time, rtt: Span, weight: f64) {
+        if self.weight == 0.0 {
+            *self = Self { min: rtt, first: rtt, origin: now, ..Self::default() };
+        }
+        self.min = self.min.min(rtt);
+        self.last = rtt;
+        self.weight += weight;
+        self.sum_s += weight * rtt.as_secs_f64();
+        let x = now.since(self.origin).as_secs_f64();
+        let y = (rtt.0 as f64 - self.first.0 as f64) / 1e9;
+        self.x += weight * x;
+        self.xx += weight * x * x;
+        self.y += weight * y;
+        self.xy += weight * x * y;
+    }
+
+    fn slope(&self) -> f64 {
+        let spread = self.xx * self.weight - self.x * self.x;
+        // Samples of one moment leave a rounding error here, not zero.
+        if spread <= 1e-9 * self.xx * self.weight {
+            return 0.0;
+        }
+        (self.xy * self.weight - self.x * self.y) / spread
+    }
+
+    fn mean_s(&self) -> f64 {
+        if self.weight > 0.0 { self.sum_s / self.weight } else { 0.0 }
+    }
+}
+
+impl Account {
+    /// Books `share` of a record's packets; `gap` is the time since the record before.
+    fn add(&mut self, ack: &Ack, share: f64, gap: Option<Span>, mss: f64) {
+        let bytes = share * ack.acked.0 as f64;
+        let packets = bytes / mss;
+        self.acked += bytes;
+        if ack.rtt > Span::ZERO && packets > 0.0 {
+            self.rtt.add(ack.now, ack.rtt, packets);
+        }
+        if let Some(gap) = gap {
+            self.gap_s += share * gap.as_secs_f64();
+            self.gaps += packets;
+        }
+    }
+
+    /// The metrics of an interval that ends at `now`.
+    pub fn metrics(&self, now: Time, duration: Span, state: &State, mss: f64) -> Metrics {
+        let duration_s = duration.as_secs_f64();
+        let all = self.acked + self.lost;
+        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let unpaced = state.pacing == Rate::UNLIMITED;
+        Metrics {
+            time_s: now.as_secs_f64(),
+            duration_s,
+            acked_packets: self.acked / mss,
+            lost_packets: self.lost / mss,
+            throughput_mbps: ratio(self.acked * 8e-6, duration_s),
+            loss_ratio: ratio(self.lost, all),
+            rtt_mean_ms: self.rtt.mean_s() * 1e3,
+            rtt_min_ms: self.rtt.min.as_millis_f64(),
+            rtt_first_ms: self.rtt.first.as_millis_f64(),
+            rtt_last_ms: self.rtt.last.as_millis_f64(),
+            rtt_slope: self.rtt.slope(),
+            flow_min_rtt_ms: state.rtt_min.as_millis_f64(),
+            srtt_ms: state.srtt.as_millis_f64(),
+            ack_gap_ms: ratio(self.gap_s * 1e3, self.gaps),
+            cwnd_packets: state.cwnd_packets,
+            inflight_packets: state.inflight.0 as f64 / mss,
+            pacing_mbps: if unpaced { 0.0 } else { state.pacing.as_mbps() },
+        }
+    }
+}
+
+/// The account of what arrived since the previous interval ended.
+#[derive(Clone, Debug)]
+pub struct Arrived {
+    mss: f64,
+    account: Account,
+    since: Time,
+    last_ack: Option<Time>,
+    /// Bytes sent by the latest record, and by the end of the last interval.
+    sent: u64,
+    sent_before: u64,
+    lost: u64,
+}
+
+impl Arrived {
+    /// An empty account; `mss` is the size of a full packet, in bytes.
+    pub fn new(mss: f64, start: Time) -> Self {
+        Self {
+            mss,
+            account: Account::default(),
+            since: start,
+            last_ack: None,
+            sent: 0,
+            sent_before: 0,
+            lost: 0,
+        }
+    }
+
+    /// Something was delivered.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        let gap = self.last_ack.map(|last| ack.now.since(last));
+        self.account.add(ack, 1.0, gap, self.mss);
+        self.last_ack = Some(ack.now);
+        // What was sent is delivered, lost or on its way.
+        let sent = ack.delivered.0.saturating_add(ack.inflight.0).saturating_add(self.lost);
+        self.sent = self.sent.max(sent);
+    }
+
+    /// Something was lost.
+    pub fn on_loss(&mut self, loss: &Loss) {
+        self.account.lost += lost_bytes(loss);
+        self.lost = self.lost.saturating_add(lost_bytes(loss) as u64);
+    }
+
+    /// Bytes sent so far according to the records, retransmissions included.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Packets sent since the last interval ended.
+    pub fn sent_packets(&self) -> f64 {
+        (self.sent - self.sent_before) as f64 / self.mss
+    }
+
+    /// Metrics of the interval so far.
+    pub fn metrics(&self, now: Time, state: &State) -> Metrics {
+        self.account.metrics(now, now.since(self.since), state, self.mss)
+    }
+
+    /// Begins the next interval.
+    pub fn restart(&mut self, now: Time) {
+        self.account = Account::default();
+        self.since = now;
+        self.sent_before = self.sent;
+    }
+}
+
+fn lost_bytes(loss: &Loss) -> f64 {
+    match loss.kind {
+        LossKind::Gap | LossKind::More | LossKind::Timeout => loss.lost.0 as f64,
+        LossKind::Deflate | LossKind::Idle | LossKind::Spurious => 0.0,
+    }
+}
+
+/// An interval, from its decision until the fate of its packets is known.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    /// `None` for packets sent without a decision.
+    decision: Option<u64>,
+    start: Time,
+    /// Bytes sent before it, according to the records.
+    sent_before: u64,
+    /// When the first of its packets was acknowledged, if any was.
+    first_ack: Option<Time>,
+    account: Account,
+    state: State,
+}
+
+/// An interval whose account is closed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Credit {
+    /// The decision that began it.
+    pub decision: u64,
+    /// Metrics of the packets sent in it.
+    pub metrics: Metrics,
+}
+
+/// Assigns deliveries and losses to the interval in which their packets were sent.
+///
+/// An interval is closed by the first acknowledgement of a packet of a later interval, or two smoothed round
+/// trips after it ended; then its packets that are neither acknowledged nor lost count as lost. A record of several
+/// packets stands for packets sent evenly between the newest of the record before and its own.
+#[derive(Clone, Debug)]
+pub struct IntervalAccounts {
+    mss: f64,
+    /// In order of their start; the last one is the present interval.
+    open: VecDeque<Interval>,
+    /// Closed and not taken yet, with the end and the duration.
+    closed: VecDeque<(u64, Interval, Time, Span)>,
+    last_ack: Option<Time>,
+    last_sent_at: Time,
+    srtt: Span,
+}
+
+impl IntervalAccounts {
+    /// Accounts without an interval.
+    pub fn new(mss: f64) -> Self {
+        let (open, closed) = (VecDeque::new(), VecDeque::new());
+        Self { mss, open, closed, last_ack: None, last_sent_at: Time(0), srtt: Span::ZERO }
+    }
+
+    /// Begins an interval, with a decision or without: packets sent from now on belong to it. `sent`
+    /// are the bytes sent so far.
+    pub fn begin(&mut self, now: Time, decision: Option<u64>, sent: u64, state: State) {
+        if self.open.len() == INTERVALS_MAX {
+            self.close_first(now, false);
+        }
+        self.open.push_back(Interval {
+            decision,
+            start: now,
+            sent_before: sent,
+            first_ack: None,
+            account: Account::default(),
+            state,
+        });
+    }
+
+    /// Something was delivered.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        let gap = self.last_ack.map(|last| ack.now.since(last));
+        self.last_ack = Some(ack.now);
+        self.srtt = ack.srtt;
+        let from = self.last_sent_at.min(ack.sent_at);
+        self.last_sent_at = self.last_sent_at.max(ack.sent_at);
+        let packets = ack.acked.0 as f64 / self.mss;
+        // One packet or a late retransmission: there is no span to share by.
+        let point = packets <= 1.0 || from == ack.sent_at;
+        let from = if point { ack.sent_at } else { from };
+        let newest = self.index_of(ack.sent_at);
+        let oldest = self.index_of(from);
+        for index in oldest.unwrap_or(0)..newest.map_or(0, |newest| newest + 1) {
+            let begin = self.open[index].start.max(from);
+            let end = self.open.get(index + 1).map_or(ack.sent_at, |next| next.start);
+            let share = if point {
+                1.0
+            } else {
+                let part = end.min(ack.sent_at).since(begin).0 as f64;
+                part / ack.sent_at.since(from).0 as f64
+            };
+            if share <= 0.0 && Some(index) != newest {
+                continue;
+            }
+            let interval = &mut self.open[index];
+            interval.first_ack.get_or_insert(ack.now);
+            interval.account.add(ack, share, gap, self.mss);
+        }
+        for _ in 0..newest.unwrap_or(0) {
+            self.close_first(ack.now, false);
+        }
+        while self.open.get(1).is_some_and(|next| ack.now.since(next.start) > ack.srtt * 2) {
+            self.close_first(ack.now, true);
+        }
+    }
+
+    /// Something was lost. A closed interval that was not taken yet still counts it: losses at its end
+    /// are detected a few packets later.
+    pub fn on_loss(&mut self, loss: &Loss) {
+        let lost = lost_bytes(loss);
+        if let Some(index) = self.index_of(loss.sent_at) {
+            self.open[index].account.lost += lost;
+        } else if let Some((_, interval, ..)) =
+            self.closed.iter_mut().rev().find(|(_, interval, ..)| interval.start <= loss.sent_at)
+        {
+            interval.account.lost += lost;
+        }
+    }
+
+    /// Removes the earliest closed interval.
+    pub fn take(&mut self) -> Option<Credit> {
+        let (decision, interval, end, duration) = self.closed.pop_front()?;
+        let state = State { srtt: self.srtt, ..interval.state };
+        let metrics = interval.account.metrics(end, duration, &state, self.mss);
+        Some(Credit { decision, metrics })
+    }
+
+    /// The interval in which a packet was sent; `None` if that was before the first interval.
+    fn index_of(&self, sent_at: Time) -> Option<usize> {
+        self.open.partition_point(|interval| interval.start <= sent_at).checked_sub(1)
+    }
+
+    fn close_first(&mut self, now: Time, missing_is_lost: bool) {
+        let Some(mut interval) = self.open.pop_front() else { return };
+        if missing_is_lost && let Some(next) = self.open.front() {
+            let sent = next.sent_before.saturating_sub(interval.sent_before) as f64;
+            let known = interval.account.acked + interval.account.lost;
+            interval.account.lost += (sent - known).max(0.0);
+        }
+        let duration = now.since(interval.first_ack.unwrap_or(interval.start));
+        let Some(decision) = interval.decision else { return };
+        self.closed.push_back((decision, interval, now, duration));
+        if self.closed.len() > INTERVALS_MAX {
+            self.closed.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/metrics.rs"]
+mod tests;

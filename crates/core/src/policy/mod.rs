@@ -1,0 +1,384 @@
+//! Learned controllers: features computed from acknowledgements, a decision clock, an agent that maps
+//! observations to actions, an action map to windows and rates, and guards. The agent is a policy's
+//! network or the learner of an environment; everything else is the same code for both, so that a
+//! policy acts in deployment as it did in training.
+//!
+//! A decision becomes due while an acknowledgement is handled, and its observation is made then. The
+//! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
+//! simulation can be stopped to obtain the action from outside.
+use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
+use crate::controllers::cubic::{self, Cubic};
+use crate::params::Params;
+use crate::units::{Rate, Span, Time};
+use action::{ActionMap, Hold};
+use clock::{Clock, MinRtt};
+use features::{History, Moment};
+use metrics::{Arrived, IntervalAccounts, State};
+use std::sync::Arc;
+
+mod action;
+mod clock;
+mod features;
+mod folder;
+pub mod forest;
+mod metrics;
+pub mod nn;
+pub mod safetensors;
+mod spec;
+
+pub use features::{FEATURES, Feature};
+pub use folder::{FILES, NetworkAgent, Policy};
+pub use metrics::{Credit, METRIC_NAMES, METRICS, Metrics};
+pub use spec::{
+    ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, HISTORY_MAX, MapSpec, ObservationSpec,
+    PolicySpec, RttMinSpec, SpecError, StartSpec, Step,
+};
+
+/// Most values of an action.
+pub const ACTION_MAX: usize = 2;
+/// Slow start ends when a round trip exceeds the smallest one by this factor.
+const EXIT_RATIO: f64 = 1.25;
+
+/// What an agent decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    /// Index of one of the steps, from 0.
+    Choice(usize),
+    /// Values; the action map uses the first one or both.
+    Values([f32; ACTION_MAX]),
+}
+
+/// Why an action was rejected. The flow then falls back to CUBIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidAction {
+    /// A number of the observation or of the action is not finite.
+    NotFinite,
+    /// The choice does not exist, a value is beyond the limit, or the action is of the wrong kind.
+    OutOfRange,
+}
+
+/// Maps observations to actions.
+pub trait Agent: Send {
+    /// The action for an observation: vectors of features, oldest first, row by row.
+    ///
+    /// # Errors
+    ///
+    /// If there is no valid action; the flow falls back for the rest of its life.
+    fn act(&mut self, observation: &[f32]) -> Result<Action, InvalidAction>;
+
+    /// Whether [`Agent::observe`] is called, for which interval accounts must be kept. Constant.
+    fn wants_reports(&self) -> bool {
+        false
+    }
+
+    /// A decision is due, or the run ends and no further decision will be.
+    fn observe(&mut self, _report: &Report) {}
+
+    /// The flow or the run has ended. A decision that is due is the last one.
+    fn end(&mut self) {}
+}
+
+/// What an agent that wants reports gets when a decision is due, and at the end of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// As in [`Agent::act`].
+    pub observation: &'a [f32],
+    /// Metrics of what arrived since the previous interval ended.
+    pub arrived: Metrics,
+    /// Metrics of the packets sent in the earliest closed interval that was not reported yet.
+    pub credit: Option<Credit>,
+    /// Number of the decision, from 0: how many were made before.
+    pub decision: u64,
+    /// False at the end of the run: no decision follows.
+    pub due: bool,
+}
+
+/// What controls the flow at present.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// The first slow start, or the slow start after a time-out.
+    SlowStart {
+        first: bool,
+    },
+    Agent,
+    Fallback(Box<Cubic>),
+}
+
+/// A flow's learned controller.
+pub struct LearnedController {
+    flow: FlowInfo,
+    spec: Arc<PolicySpec>,
+    agent: Box<dyn Agent>,
+    features: Vec<&'static Feature>,
+    history: History,
+    clock: Clock,
+    map: ActionMap,
+    hold: Hold,
+    phase: Phase,
+    rtt_min: MinRtt,
+    arrived: Arrived,
+    /// Only for an agent that wants reports.
+    accounts: Option<IntervalAccounts>,
+    latest: Ack,
+    /// Window at the end of the previous interval, packets.
+    cwnd_before: f64,
+    /// When the decision that is still to be made became due.
+    due: Option<Time>,
+    /// Nothing further will be sent.
+    ended: bool,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    decisions: u64,
+    not_finite: u64,
+    out_of_range: u64,
+}
+
+impl LearnedController {
+    /// A controller as `spec` describes it, with the actions of `agent`.
+    ///
+    /// # Panics
+    ///
+    /// If `spec` is invalid and was not checked ([`PolicySpec::check`]).
+    pub fn new(flow: &FlowInfo, spec: &Arc<PolicySpec>, agent: Box<dyn Agent>) -> Self {
+        let map = ActionMap::new(&spec.action).expect("a checked table has steps");
+        let hold = Hold::new(flow, &spec.bounds, &map);
+        let (length, width) = spec.shape();
+        let mss = flow.mss.0.max(1) as f64;
+        Self {
+            flow: *flow,
+            features: spec.features().expect("a checked table names features"),
+            history: History::new(length, width),
+            clock: Clock::new(&spec.decision),
+            phase: if spec.start.slow_start && hold.window.in_slow_start() {
+                Phase::SlowStart { first: true }
+            } else {
+                Phase::Agent
+            },
+            rtt_min: MinRtt::new(spec.observation.rtt_min == RttMinSpec::Window),
+            arrived: Arrived::new(mss, flow.start),
+            accounts: agent.wants_reports().then(|| IntervalAccounts::new(mss)),
+            latest: Ack::default(),
+            cwnd_before: hold.cwnd(),
+            due: None,
+            ended: false,
+            counts: Counts::default(),
+            spec: Arc::clone(spec),
+            agent,
+            map,
+            hold,
+        }
+    }
+
+    /// Slow start, if the flow is in it.
+    fn start(&mut self, ack: &Ack) {
+        let Phase::SlowStart { first } = self.phase else { return };
+        let rtt_min = self.rtt_min.get();
+        let queued = first && rtt_min > Span::ZERO && ack.rtt > rtt_min.mul_f64(EXIT_RATIO);
+        if !queued && ack.recovering == 0 && ack.cwnd_limited == 1 {
+            let acked = self.hold.window.packets(ack.acked);
+            self.hold.window.slow_start(acked);
+            self.hold.set_cwnd(self.hold.window.cwnd);
+        }
+        if queued || !self.hold.window.in_slow_start() {
+            self.take_over();
+        }
+    }
+
+    /// From now on the agent decides; its first decision is due with the next acknowledgement.
+    fn take_over(&mut self) {
+        self.phase = Phase::Agent;
+        self.hold.window.ssthresh = self.hold.window.cwnd;
+        self.clock.expire();
+    }
+
+    fn state(&self) -> State {
+        State {
+            cwnd_packets: self.hold.cwnd(),
+            inflight: self.latest.inflight,
+            pacing: self.hold.control(false).pacing_rate,
+            rtt_min: self.rtt_min.get(),
+            srtt: self.latest.srtt,
+        }
+    }
+
+    /// Ends the interval and adds its vector to the history.
+    fn end_interval(&mut self, now: Time) -> Metrics {
+        let state = self.state();
+        let metrics = self.arrived.metrics(now, &state);
+        let moment = Moment {
+            metrics,
+            cwnd_change: state.cwnd_packets - self.cwnd_before,
+            sent_packets: self.arrived.sent_packets(),
+            delivery_rate_mbps: match self.latest.delivery_rate {
+                Rate::UNLIMITED => 0.0,
+                rate => rate.as_mbps(),
+            },
+        };
+        self.cwnd_before = state.cwnd_packets;
+        self.history.push(self.features.iter().map(|feature| feature.value(&moment)));
+        self.arrived.restart(now);
+        metrics
+    }
+
+    fn report(&mut self, arrived: Metrics, due: bool) {
+        if let Some(accounts) = &mut self.accounts {
+            self.agent.observe(&Report {
+                observation: self.history.rows(),
+                arrived,
+                credit: accounts.take(),
+                decision: self.counts.decisions,
+                due,
+            });
+        }
+    }
+
+    fn decide(&mut self, now: Time) {
+        let observation = self.history.rows();
+        let action = if observation.iter().all(|value| value.is_finite()) {
+            self.agent.act(observation)
+        } else {
+            Err(InvalidAction::NotFinite)
+        };
+        match action.and_then(|action| self.map.apply(action, &mut self.hold)) {
+            Ok(()) => {
+                let state = self.state();
+                if let Some(accounts) = &mut self.accounts {
+                    accounts.begin(now, Some(self.counts.decisions), self.arrived.sent(), state);
+                }
+                self.counts.decisions += 1;
+            }
+            Err(reason) => self.fall_back(reason),
+        }
+    }
+
+    /// CUBIC takes over, starting from the present window.
+    fn fall_back(&mut self, reason: InvalidAction) {
+        match reason {
+            InvalidAction::NotFinite => self.counts.not_finite += 1,
+            InvalidAction::OutOfRange => self.counts.out_of_range += 1,
+        }
+        let cwnd = self.hold.window.bytes(self.hold.pipe());
+        let flow = FlowInfo { initial_cwnd: cwnd, initial_ssthresh: cwnd, ..self.flow };
+        let cubic = Cubic::new(&flow, &Params::defaults(cubic::SPEC.params));
+        self.phase = Phase::Fallback(Box::new(cubic));
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.due = None;
+        if !self.spec.start.guards_timeouts() {
+            if matches!(self.phase, Phase::SlowStart { .. }) {
+                self.take_over();
+            }
+            return;
+        }
+        self.hold.after_timeout();
+        self.phase = Phase::SlowStart { first: false };
+        // Packets sent from now on belong to no decision.
+        let state = self.state();
+        if let Some(accounts) = &mut self.accounts {
+            accounts.begin(now, None, self.arrived.sent(), state);
+        }
+    }
+}
+
+impl Controller for LearnedController {
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Phase::Fallback(cubic) = &mut self.phase {
+            return cubic.on_ack(ack);
+        }
+        self.latest = *ack;
+        self.hold.srtt_s = ack.srtt.as_secs_f64();
+        self.rtt_min.on_ack(ack);
+        self.arrived.on_ack(ack);
+        if let Some(accounts) = &mut self.accounts {
+            accounts.on_ack(ack);
+        }
+        self.start(ack);
+        if self.due.is_some() || !self.clock.ends(ack) {
+            return;
+        }
+        let decides = matches!(self.phase, Phase::Agent);
+        if decides && self.map.paces() {
+            self.hold.pace();
+        }
+        let arrived = self.end_interval(ack.now);
+        self.clock.restart(ack, self.rtt_min.get());
+        if decides {
+            self.due = Some(ack.now);
+            self.report(arrived, true);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if let Phase::Fallback(cubic) = &mut self.phase {
+            return cubic.on_loss(loss);
+        }
+        self.arrived.on_loss(loss);
+        if let Some(accounts) = &mut self.accounts {
+            accounts.on_loss(loss);
+        }
+        if loss.kind == LossKind::Timeout {
+            return self.on_timeout(loss.now);
+        }
+        if self.spec.start.loss_guard {
+            self.hold.guard(loss);
+        }
+        if loss.kind == LossKind::Gap && matches!(self.phase, Phase::SlowStart { .. }) {
+            self.take_over();
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if self.due.take().is_some() {
+            self.decide(now);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn control(&self) -> Control {
+        match &self.phase {
+            Phase::Fallback(cubic) => cubic.control(),
+            phase => self.hold.control(matches!(phase, Phase::SlowStart { .. })),
+        }
+    }
+
+    fn on_end(&mut self, now: Time) {
+        if self.ended || now < self.flow.start {
+            return;
+        }
+        self.ended = true;
+        if !matches!(self.phase, Phase::Fallback(_)) && self.due.is_none() {
+            let arrived = self.end_interval(now);
+            self.report(arrived, false);
+        }
+        self.agent.end();
+    }
+
+    /// The number of decisions, of fallbacks, and of their reasons.
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        let Counts { decisions, not_finite, out_of_range } = self.counts;
+        vec![
+            ("decisions", decisions as f64),
+            ("fallbacks", (not_finite + out_of_range) as f64),
+            ("not_finite", not_finite as f64),
+            ("out_of_range", out_of_range as f64),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+#[path = "../../tests/support/forest.rs"]
+pub(crate) mod grown;
+
+#[cfg(test)]
+#[path = "../../tests/support/network.rs"]
+pub(crate) mod written;

@@ -1,0 +1,110 @@
+//! Networks for use, not for training: at each decision one evaluation of one observation, without
+//! allocation, the same bits on every machine. `docs/reference/policies.md` describes the file.
+use crate::policy::forest::Forest;
+use layers::{Conv1d, Dense, max_pool};
+use recurrent::Recurrent;
+
+mod activation;
+mod layers;
+mod matrix;
+mod read;
+mod recurrent;
+mod spec;
+
+pub use activation::Activation;
+pub use layers::Shape;
+pub use read::Fault;
+pub use recurrent::Returns;
+pub use spec::{LAYERS_MAX, LayerSpec, Padding, UNITS_MAX, VALUES_MAX, WEIGHTS_MAX};
+
+/// Layers with their weights, shared by every flow that asks them.
+#[derive(Clone, Debug)]
+pub struct Network {
+    stages: Vec<Stage>,
+    input: Shape,
+    outputs: usize,
+    /// Most numbers between two layers.
+    values: usize,
+    /// Most that a layer needs for itself.
+    work: usize,
+}
+
+/// What an evaluation needs room for: one per flow, whose weights are shared.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    values: [Vec<f32>; 2],
+    work: Vec<f32>,
+}
+
+#[derive(Clone, Debug)]
+struct Stage {
+    layer: Layer,
+    from: Shape,
+    to: Shape,
+}
+
+#[derive(Clone, Debug)]
+enum Layer {
+    Dense(Dense),
+    Conv1d(Conv1d),
+    MaxPool { size: usize },
+    Recurrent(Recurrent),
+    Trees { forests: Vec<Forest>, low: f32, high: f32 },
+}
+
+impl Network {
+    /// What an observation looks like.
+    pub fn input(&self) -> Shape {
+        self.input
+    }
+
+    /// Numbers that come out.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Room for evaluations, one after the other.
+    pub fn scratch(&self) -> Scratch {
+        let values = || vec![0.0; self.values];
+        Scratch { values: [values(), values()], work: vec![0.0; self.work] }
+    }
+
+    /// The outputs for an observation, oldest vector first. What is no number in the observation,
+    /// and what grows out of bounds on the way, is no finite number in the outputs that it reaches.
+    ///
+    /// # Panics
+    ///
+    /// If the observation has another length than [`Self::input`], or the scratch is another
+    /// network's.
+    pub fn evaluate<'a>(&self, observation: &[f32], scratch: &'a mut Scratch) -> &'a [f32] {
+        assert_eq!(observation.len(), self.input.size(), "an observation of the network's shape");
+        let [front, back] = &mut scratch.values;
+        let (mut from, mut to) = (front, back);
+        from[..observation.len()].copy_from_slice(observation);
+        for Stage { layer, from: shape, to: result } in &self.stages {
+            let x = &from[..shape.size()];
+            let out = &mut to[..result.size()];
+            match layer {
+                Layer::Dense(dense) => dense.run(x, *shape, out),
+                Layer::Conv1d(conv) => conv.run(x, *shape, out),
+                Layer::MaxPool { size } => max_pool(x, *shape, *size, out),
+                Layer::Recurrent(layer) => layer.run(x, *shape, &mut scratch.work, out),
+                Layer::Trees { forests, low, high } => trees(x, forests, (*low, *high), out),
+            }
+            std::mem::swap(&mut from, &mut to);
+        }
+        &from[..self.outputs]
+    }
+}
+
+/// A comparison would take what is no number for a small one.
+fn trees(x: &[f32], forests: &[Forest], (low, high): (f32, f32), out: &mut [f32]) {
+    let finite = x.iter().all(|value| value.is_finite());
+    for (forest, out) in forests.iter().zip(out) {
+        *out = if finite { low + (high - low) * forest.mean(x) as f32 } else { f32::NAN };
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/nn.rs"]
+mod tests;

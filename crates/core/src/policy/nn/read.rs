@@ -1,0 +1,201 @@
+//! From layers as a file says them and a file of tensors to a network. Untrusted input: whatever is
+//! wrong becomes one line, and what is set aside is bounded by the file: a weight takes the place of
+//! a tile of 16 at most, and all of them that of [`WEIGHTS_MAX`].
+use super::layers::{Conv1d, Dense};
+use super::matrix::Matrix;
+use super::recurrent::{Cell, Recurrent, Returns};
+use super::spec::{LAYERS_MAX, LayerSpec, Padding, VALUES_MAX, WEIGHTS_MAX};
+use super::{Layer, Network, Shape, Stage};
+use crate::policy::forest::Forest;
+use crate::policy::safetensors::Tensors;
+use std::collections::BTreeSet;
+
+/// What is wrong with a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// With its layers: path of the field, and what is wrong with it.
+    Layers(String),
+    /// With its tensors.
+    Tensors(String),
+}
+
+impl Network {
+    /// Reads a network for observations of the given shape.
+    ///
+    /// # Errors
+    ///
+    /// If a layer is out of bounds, a tensor absent, of another shape, not finite, or left over.
+    pub fn read(specs: &[LayerSpec], input: Shape, tensors: &Tensors) -> Result<Self, Fault> {
+        if !(1..=LAYERS_MAX).contains(&specs.len()) {
+            let count = specs.len();
+            let fault = format!("layers = {count} of them: allowed is 1 to {LAYERS_MAX}");
+            return Err(Fault::Layers(fault));
+        }
+        if input.size() == 0 || input.size() > VALUES_MAX {
+            let fault = format!("inputs = {} numbers: allowed is 1 to {VALUES_MAX}", input.size());
+            return Err(Fault::Layers(fault));
+        }
+        tensors.check_tiled().map_err(Fault::Tensors)?;
+        let mut reader = Reader { tensors, used: BTreeSet::new(), weights: 0 };
+        let mut network =
+            Self { stages: Vec::new(), input, outputs: 0, values: input.size(), work: 0 };
+        let mut from = input;
+        for (index, spec) in specs.iter().enumerate() {
+            let path = format!("layers[{index}]");
+            let to = spec.output(from).map_err(|fault| Fault::Layers(format!("{path}.{fault}")))?;
+            if let Some(layer) = reader.layer(index, spec, from)? {
+                let work = layer.work(from);
+                if work > VALUES_MAX {
+                    let fault = format!("{path} needs {work} numbers for its gates");
+                    let allowed = format!("at most {VALUES_MAX}");
+                    return Err(Fault::Layers(format!("{fault}: allowed is {allowed}")));
+                }
+                network.work = network.work.max(work);
+                network.stages.push(Stage { layer, from, to });
+            }
+            network.values = network.values.max(to.size());
+            from = to;
+        }
+        if from.steps != 1 {
+            let fault = format!(
+                "layers give {} vectors: allowed is one, as `flatten` or a recurrent layer that \
+                 returns `last` gives",
+                from.steps
+            );
+            return Err(Fault::Layers(fault));
+        }
+        network.outputs = from.width;
+        reader.nothing_left()?;
+        Ok(network)
+    }
+}
+
+impl Layer {
+    /// Numbers that it needs beside input and output.
+    fn work(&self, from: Shape) -> usize {
+        match self {
+            Self::Recurrent(layer) => layer.work(from.steps),
+            _ => 0,
+        }
+    }
+}
+
+struct Reader<'a, 'b> {
+    tensors: &'a Tensors<'b>,
+    used: BTreeSet<String>,
+    /// Weights so far, as they lie in memory.
+    weights: usize,
+}
+
+impl Reader<'_, '_> {
+    /// The layer of this number; `None` for one that only changes the shape. `spec` is within its
+    /// bounds.
+    fn layer(
+        &mut self,
+        index: usize,
+        spec: &LayerSpec,
+        from: Shape,
+    ) -> Result<Option<Layer>, Fault> {
+        let name = |part: &str| format!("layers.{index}.{part}");
+        Ok(Some(match *spec {
+            LayerSpec::Dense { units, activation } => {
+                let kernel = self.matrix(name("kernel"), &[from.width], units as usize)?;
+                let bias = self.vector(name("bias"), units as usize)?;
+                Layer::Dense(Dense { kernel, bias, activation })
+            }
+            LayerSpec::Conv1d { filters, kernel: size, padding, activation } => {
+                let (size, filters) = (size as usize, filters as usize);
+                let before = if padding == Padding::Same { (size - 1) / 2 } else { 0 };
+                let kernel = self.matrix(name("kernel"), &[size, from.width], filters)?;
+                let bias = self.vector(name("bias"), filters)?;
+                Layer::Conv1d(Conv1d { kernel, size, before, bias, activation })
+            }
+            LayerSpec::MaxPool { size } => Layer::MaxPool { size: size as usize },
+            LayerSpec::Flatten {} => return Ok(None),
+            LayerSpec::Lstm { units, returns } => Layer::Recurrent(self.recurrent(
+                index,
+                (Cell::Lstm, units as usize),
+                from,
+                returns,
+            )?),
+            LayerSpec::Gru { units, returns } => Layer::Recurrent(self.recurrent(
+                index,
+                (Cell::Gru, units as usize),
+                from,
+                returns,
+            )?),
+            LayerSpec::Trees { outputs, low, high } => {
+                let forest = |output| self.forest(&name(&format!("{output}.")), from.size());
+                let forests = (0..outputs).map(forest).collect::<Result<_, _>>()?;
+                Layer::Trees { forests, low, high }
+            }
+        }))
+    }
+
+    fn recurrent(
+        &mut self,
+        index: usize,
+        (cell, units): (Cell, usize),
+        from: Shape,
+        returns: Returns,
+    ) -> Result<Recurrent, Fault> {
+        let name = |part: &str| format!("layers.{index}.{part}");
+        let gates = cell.gates() * units;
+        let kernel = self.matrix(name("kernel"), &[from.width], gates)?;
+        let own_kernel = self.matrix(name("recurrent"), &[units], gates)?;
+        let bias = self.vector(name("bias"), gates)?;
+        let mut own_bias = Vec::new();
+        if cell == Cell::Gru {
+            own_bias.resize(2 * units, 0.0);
+            own_bias.extend(self.vector(name("recurrent_bias"), units)?);
+        }
+        Ok(Recurrent { cell, units, kernel, own_kernel, bias, own_bias, returns })
+    }
+
+    /// A tensor [..inputs, outputs].
+    fn matrix(&mut self, name: String, inputs: &[usize], outputs: usize) -> Result<Matrix, Fault> {
+        let shape = [inputs, &[outputs]].concat();
+        let weights = self.finite(name, &shape)?;
+        let inputs = inputs.iter().product();
+        self.weights += Matrix::size(inputs, outputs);
+        if self.weights > WEIGHTS_MAX {
+            let fault = format!(
+                "layers have {} weights in memory: allowed is at most {WEIGHTS_MAX}",
+                self.weights
+            );
+            return Err(Fault::Layers(fault));
+        }
+        Ok(Matrix::new(inputs, outputs, &weights))
+    }
+
+    fn vector(&mut self, name: String, length: usize) -> Result<Vec<f32>, Fault> {
+        self.finite(name, &[length])
+    }
+
+    fn finite(&mut self, name: String, shape: &[usize]) -> Result<Vec<f32>, Fault> {
+        let numbers: Vec<f32> =
+            self.tensors.f32s_of(&name, shape).map_err(Fault::Tensors)?.collect();
+        if let Some(wrong) = numbers.iter().position(|number| !number.is_finite()) {
+            let fault =
+                format!("`{name}`[{wrong}] = {}: allowed is a finite number", numbers[wrong]);
+            return Err(Fault::Tensors(fault));
+        }
+        self.used.insert(name);
+        Ok(numbers)
+    }
+
+    fn forest(&mut self, prefix: &str, inputs: usize) -> Result<Forest, Fault> {
+        let forest = Forest::read_named(self.tensors, prefix, inputs).map_err(Fault::Tensors)?;
+        self.used.extend(Forest::TENSORS.map(|part| format!("{prefix}{part}")));
+        Ok(forest)
+    }
+
+    fn nothing_left(&self) -> Result<(), Fault> {
+        let Some(name) = self.tensors.names().find(|name| !self.used.contains(*name)) else {
+            return Ok(());
+        };
+        let name: String = name.chars().take(80).collect();
+        let fault = format!("tensor {name:?} is left over: allowed are those of the layers");
+        Err(Fault::Tensors(fault))
+    }
+}

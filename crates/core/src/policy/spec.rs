@@ -1,0 +1,386 @@
+//! The five tables of a learned controller: observation, decision, action, bounds and start. Policies
+//! and environments read the same tables, so that an agent acts in deployment as it did in training.
+use super::features::{self, FEATURES, Feature};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Most vectors of a history.
+pub const HISTORY_MAX: u32 = 256;
+/// Most features of a vector.
+const FEATURES_MAX: usize = 64;
+/// Most steps of a discrete action map.
+const STEPS_MAX: usize = 64;
+/// Largest window that may be asked for, in packets.
+const PACKETS_MAX: f64 = 1e6;
+/// Most characters of a value that an error quotes.
+const VALUE_MAX: usize = 80;
+
+/// All five tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySpec {
+    /// What the agent observes.
+    pub observation: ObservationSpec,
+    /// When a decision is due.
+    pub decision: DecisionSpec,
+    /// What an action changes.
+    pub action: ActionSpec,
+    /// Smallest and largest window.
+    #[serde(default)]
+    pub bounds: BoundsSpec,
+    /// Slow start and the reactions to loss that need no agent.
+    #[serde(default)]
+    pub start: StartSpec,
+}
+
+/// Table `observation`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservationSpec {
+    /// Names out of [`FEATURES`], in the order of a vector.
+    pub features: Vec<String>,
+    /// Vectors of an observation, in 1..=256: the latest intervals, oldest first, zeros before the first.
+    #[serde(default = "history")]
+    pub history: u32,
+    /// Over what the smallest round trip is taken.
+    #[serde(default)]
+    pub rtt_min: RttMinSpec,
+}
+
+/// Over what the smallest round trip is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RttMinSpec {
+    /// The whole flow.
+    #[default]
+    Life,
+    /// The last 10 s, in steps of 100 ms.
+    Window,
+}
+
+/// Table `decision`: a decision is due with the first acknowledgement at or after the end of an interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionSpec {
+    /// How long an interval is.
+    pub every: ClockSpec,
+    /// Round trips of an interval (`srtt`, `min_rtt`), in [0.01, 100].
+    #[serde(default = "times")]
+    pub times: f64,
+    /// Minimum length of an interval, ms; with `time` its length. In [0, 1e6], above 0 with `time`.
+    #[serde(default = "min_ms")]
+    pub min_ms: f64,
+}
+
+/// How long an interval is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockSpec {
+    /// `times` smoothed round trips.
+    Srtt,
+    /// `times` smallest round trips.
+    MinRtt,
+    /// `min_ms`.
+    Time,
+    /// Until the next acknowledgement.
+    Ack,
+}
+
+/// Table `action`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionSpec {
+    /// What an action changes.
+    pub map: MapSpec,
+    /// Only with `cwnd_steps`: what each choice does to the window: `*F` and `/F` multiply and
+    /// divide it, `+P` and `-P` add and subtract packets.
+    #[serde(default = "steps")]
+    pub steps: Vec<String>,
+    /// How much a value of 1 changes, in [1e-6, 10]; not with `cwnd_steps`.
+    #[serde(default = "scale")]
+    pub scale: f64,
+    /// Largest absolute value of a valid action, in [1, 1e6]; beyond it the flow falls back. Valid
+    /// values are clipped to [-1, 1].
+    #[serde(default = "limit")]
+    pub limit: f64,
+}
+
+/// What an action changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MapSpec {
+    /// The window, by one of `steps`.
+    CwndSteps,
+    /// The window, by the factor 2^(scale a).
+    CwndFactor,
+    /// The pacing rate x, to x (1 + scale a) for a of at least 0, to x / (1 - scale a) below
+    /// (source: Jay et al., Aurora, ICML 2019, section 4.1).
+    RateChange,
+    /// The pacing rate by 2^(scale a0), the window by 2^(scale a1).
+    RateAndCwnd,
+}
+
+/// Table `bounds`, in packets of the flow's size, per round trip where a rate is bounded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoundsSpec {
+    /// Smallest window, in [1, 1e6].
+    #[serde(default = "cwnd_min")]
+    pub cwnd_min_packets: f64,
+    /// Largest window, in [`cwnd_min_packets`, 1e6].
+    #[serde(default = "cwnd_max")]
+    pub cwnd_max_packets: f64,
+}
+
+/// Table `start`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartSpec {
+    /// Whether `NewReno`'s slow start comes first, until a loss, a round trip above 1.25 times the
+    /// smallest, or the initial threshold.
+    #[serde(default = "on")]
+    pub slow_start: bool,
+    /// Whether a loss halves the window, once per window.
+    #[serde(default = "on")]
+    pub loss_guard: bool,
+    /// Whether a time-out sets the window to two packets, with slow start to half of what it was;
+    /// `loss_guard` if it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_guard: Option<bool>,
+}
+
+/// An invalid table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// Line of the text, from 1; 0 if it is not known.
+    pub line: usize,
+    /// Field, value and what is allowed, on one line.
+    pub message: String,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 {
+            return write!(out, "{}", self.message);
+        }
+        write!(out, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+fn history() -> u32 {
+    64
+}
+fn times() -> f64 {
+    1.0
+}
+fn min_ms() -> f64 {
+    10.0
+}
+fn steps() -> Vec<String> {
+    ["*0.9", "-1", "+0", "+1", "*1.1"].map(str::to_owned).to_vec()
+}
+fn scale() -> f64 {
+    0.025
+}
+fn limit() -> f64 {
+    10.0
+}
+fn cwnd_min() -> f64 {
+    2.0
+}
+fn cwnd_max() -> f64 {
+    2000.0
+}
+fn on() -> bool {
+    true
+}
+
+impl Default for BoundsSpec {
+    fn default() -> Self {
+        Self { cwnd_min_packets: cwnd_min(), cwnd_max_packets: cwnd_max() }
+    }
+}
+
+impl Default for StartSpec {
+    fn default() -> Self {
+        Self { slow_start: true, loss_guard: true, timeout_guard: None }
+    }
+}
+
+impl PolicySpec {
+    /// Reads and checks the TOML text of the five tables.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not TOML, a field is unknown, missing or of the wrong type, or a value is not
+    /// allowed.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let spec: Self = toml::from_str(text).map_err(|error| {
+            let (line, message) = crate::scenario::explain(text, &error);
+            SpecError { line, message }
+        })?;
+        spec.check().map_err(|error| {
+            let path = error.message.split(' ').next().unwrap_or_default();
+            SpecError { line: crate::scenario::line_of_path(text, path), ..error }
+        })?;
+        Ok(spec)
+    }
+
+    /// Whether every value is allowed.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field that is not.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.observation.check()?;
+        let DecisionSpec { every, times, min_ms } = self.decision;
+        number("decision.times", times, 0.01, 100.0)?;
+        number("decision.min_ms", min_ms, 0.0, 1e6)?;
+        if every == ClockSpec::Time && min_ms <= 0.0 {
+            return Err(fault(
+                "decision.min_ms",
+                min_ms,
+                "with every = \"time\", a number above 0",
+            ));
+        }
+        self.action.check()?;
+        let BoundsSpec { cwnd_min_packets, cwnd_max_packets } = self.bounds;
+        number("bounds.cwnd_min_packets", cwnd_min_packets, 1.0, PACKETS_MAX)?;
+        number("bounds.cwnd_max_packets", cwnd_max_packets, cwnd_min_packets, PACKETS_MAX)
+    }
+
+    /// The features of a vector.
+    ///
+    /// # Errors
+    ///
+    /// If a name is unknown.
+    pub fn features(&self) -> Result<Vec<&'static Feature>, SpecError> {
+        self.observation.resolve()
+    }
+
+    /// Numbers of an observation: vectors and features.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.observation.history as usize, self.observation.features.len())
+    }
+
+    /// How many choices there are; 0 if actions are values.
+    pub fn choices(&self) -> usize {
+        if self.action.map == MapSpec::CwndSteps { self.action.steps.len() } else { 0 }
+    }
+
+    /// How many values an action has; 0 if it is a choice.
+    pub fn action_size(&self) -> usize {
+        match self.action.map {
+            MapSpec::CwndSteps => 0,
+            MapSpec::CwndFactor | MapSpec::RateChange => 1,
+            MapSpec::RateAndCwnd => 2,
+        }
+    }
+}
+
+impl ObservationSpec {
+    fn check(&self) -> Result<(), SpecError> {
+        if self.features.is_empty() || self.features.len() > FEATURES_MAX {
+            let allowed = format!("1 to {FEATURES_MAX} names");
+            return Err(fault("observation.features", format!("{:?}", self.features), &allowed));
+        }
+        if !(1..=HISTORY_MAX).contains(&self.history) {
+            let allowed = format!("a whole number in [1, {HISTORY_MAX}]");
+            return Err(fault("observation.history", self.history, &allowed));
+        }
+        self.resolve().map(drop)
+    }
+
+    fn resolve(&self) -> Result<Vec<&'static Feature>, SpecError> {
+        let find = |(index, name): (usize, &String)| {
+            features::find(name).ok_or_else(|| {
+                let known: Vec<_> = FEATURES.iter().map(|feature| feature.name).collect();
+                let path = format!("observation.features[{index}]");
+                fault(&path, format!("{name:?}"), &known.join(", "))
+            })
+        };
+        self.features.iter().enumerate().map(find).collect()
+    }
+}
+
+/// What a choice does to the window: `cwnd * factor + packets`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Multiplies.
+    pub factor: f64,
+    /// Adds, packets.
+    pub packets: f64,
+}
+
+impl ActionSpec {
+    fn check(&self) -> Result<(), SpecError> {
+        number("action.scale", self.scale, 1e-6, 10.0)?;
+        number("action.limit", self.limit, 1.0, 1e6)?;
+        if self.steps.len() < 2 || self.steps.len() > STEPS_MAX {
+            let allowed = format!("2 to {STEPS_MAX} steps");
+            return Err(fault("action.steps", format!("{:?}", self.steps), &allowed));
+        }
+        self.steps().map(drop)
+    }
+
+    /// What each choice does.
+    ///
+    /// # Errors
+    ///
+    /// If a step is malformed.
+    pub fn steps(&self) -> Result<Vec<Step>, SpecError> {
+        let read = |(index, text): (usize, &String)| {
+            step(text).ok_or_else(|| {
+                let allowed =
+                    "*F or /F with F in [0.01, 100], +P or -P with P in [0, 1000] packets";
+                fault(&format!("action.steps[{index}]"), format!("{text:?}"), allowed)
+            })
+        };
+        self.steps.iter().enumerate().map(read).collect()
+    }
+}
+
+/// A step as it is written.
+fn step(text: &str) -> Option<Step> {
+    let sign = text.chars().next()?;
+    let digits = &text[sign.len_utf8()..];
+    if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        return None; // a second sign, `inf` or `nan`
+    }
+    let value: f64 = digits.parse().ok()?;
+    let factor = (0.01..=100.0).contains(&value);
+    let packets = (0.0..=1000.0).contains(&value);
+    match sign {
+        '*' if factor => Some(Step { factor: value, packets: 0.0 }),
+        '/' if factor => Some(Step { factor: 1.0 / value, packets: 0.0 }),
+        '+' if packets => Some(Step { factor: 1.0, packets: value }),
+        '-' if packets => Some(Step { factor: 1.0, packets: -value }),
+        _ => None,
+    }
+}
+
+impl StartSpec {
+    /// Whether a time-out is handled without the agent.
+    pub fn guards_timeouts(&self) -> bool {
+        self.timeout_guard.unwrap_or(self.loss_guard)
+    }
+}
+
+/// The value is shortened, so that what is allowed stays visible.
+fn fault(path: &str, value: impl fmt::Display, allowed: &str) -> SpecError {
+    let value: String = value.to_string().chars().take(VALUE_MAX).collect();
+    SpecError { line: 0, message: format!("{path} = {value}: allowed is {allowed}") }
+}
+
+fn number(path: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(fault(path, value, &format!("a number in [{low}, {high}]")))
+}
+
+#[cfg(test)]
+#[path = "tests/spec.rs"]
+mod tests;
