@@ -34,6 +34,11 @@ impl Reordering {
         self.seen = true;
     }
 
+    /// Whether the end of a round trip with a duplicate is awaited.
+    pub fn is_in_round(&self) -> bool {
+        self.round_end.is_some()
+    }
+
     /// An acknowledgement up to `una` came, `nxt` being the next segment; `duplicate` if it reports one.
     pub fn on_ack(&mut self, una: u64, nxt: u64, duplicate: bool) {
         if una >= self.round_end {

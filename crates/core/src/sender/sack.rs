@@ -314,9 +314,11 @@ impl SackSender {
         if advanced && delivered.timed == Time::NEVER {
             self.sample_echo(now, self.echo(ack));
         }
-        self.note_duplicate(ack);
-        if self.is_spurious(self.echo(ack), advanced) {
-            self.take_back(now, governor);
+        if ack.again || self.undo.is_armed() || self.reordering.is_in_round() {
+            self.note_duplicate(ack);
+            if self.is_spurious(self.echo(ack), advanced) {
+                self.take_back(now, governor);
+            }
         }
         if advanced {
             let done = self.board.outstanding() == 0;

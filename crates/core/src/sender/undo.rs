@@ -33,6 +33,11 @@ impl Undo {
         self.from < u64::MAX
     }
 
+    /// Whether there is an answer that can still be taken back.
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
     /// Something leaves again.
     pub fn on_retransmission(&mut self, now: Time) {
         self.first = self.first.min(now);

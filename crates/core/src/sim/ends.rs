@@ -6,7 +6,6 @@ use crate::units::{Span, Time};
 
 impl Sim {
     /// A data packet reaches its receiver.
-    #[inline(never)]
     pub(super) fn receive(&mut self, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
         let mut ack = Packet::default();
@@ -45,7 +44,6 @@ impl Sim {
     }
 
     /// An acknowledgement reaches its sender.
-    #[inline(never)]
     pub(super) fn acknowledge(&mut self, ack: &Packet) {
         let flow = &mut self.flows[ack.flow as usize];
         let connection = &mut self.connections[flow.connection as usize];
