@@ -36,7 +36,7 @@ impl Reordering {
 
     /// Whether the end of a round trip with a duplicate is awaited.
     pub fn is_in_round(&self) -> bool {
-        self.round_end.is_some()
+        self.round_end < u64::MAX
     }
 
     /// An acknowledgement up to `una` came, `nxt` being the next segment; `duplicate` if it reports one.

@@ -29,13 +29,8 @@ impl Undo {
     }
 
     /// Whether there is an answer that can still be taken back.
-    fn is_armed(&self) -> bool {
-        self.from < u64::MAX
-    }
-
-    /// Whether there is an answer that can still be taken back.
     pub fn is_armed(&self) -> bool {
-        self.armed
+        self.from < u64::MAX
     }
 
     /// Something leaves again.
