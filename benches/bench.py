@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ackademy import peer_speed
 from ackademy.errors import AckademyError
-from ackademy.peers import Peer
+from ackademy.studies import peer_speed
+from ackademy.studies.peers import Peer
 
 RESULTS = Path("bench/results.json")
 PEER_RUNS = 3

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import papers, reproduce
-from ackademy.engines import local
-from ackademy.experiments import quiet, run_cells
-from ackademy.papers import Experiment
-from ackademy.reproduce import Reproduction
+import capabilities
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.studies import experiment_files, reproduce
+from ackademy.studies.experiment_files import Experiment
+from ackademy.studies.reproduce import Reproduction
+from capabilities import pytest_make_collect_report, pytest_runtest_makereport
+
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]  # hooks
 
 DUMBBELL = """\
 # Two senders and a short buffer.
@@ -54,7 +58,7 @@ class Mine:
 def ray() -> None:
     """Skips where Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
-        pytest.skip("Ray is not installed (extra `ray`)")
+        pytest.skip("needs ray: an extra")
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +77,11 @@ def address(ray: None) -> Iterator[str]:
 
 
 def pytest_configure() -> None:
-    """Hear interrupts: what a shell starts in the background is deaf to them, children too."""
+    """Check `ACKADEMY_REQUIRE`, and hear interrupts.
+
+    What a shell starts in the background is deaf to interrupts, children too.
+    """
+    capabilities.required()
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -167,7 +175,7 @@ def experiment(dumbbell: Path) -> Experiment:
     folder.mkdir(parents=True)
     (folder / "paper.toml").write_text(PAPER)
     (folder / "table1.toml").write_text(ITEM)
-    return papers.load(str(folder / "table1.toml"))
+    return experiment_files.load(str(folder / "table1.toml"))
 
 
 @pytest.fixture

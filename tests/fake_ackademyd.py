@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from ackademy import _core, gap
+from ackademy import _core
+from ackademy.studies import gap
 
 LATE_US = 5000.0
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import ackademy
-from ackademy import exports, terminal
-from ackademy.completion_times import completion_times, ideal_ms, narrowest_bytes_per_ms
 from ackademy.console import Console
-from ackademy.report import comparison
+from ackademy.render import exports, terminal
+from ackademy.render.html import comparison
+from ackademy.stats.completion_times import completion_times, ideal_ms, narrowest_bytes_per_ms
 
 
 @pytest.fixture(scope="module")

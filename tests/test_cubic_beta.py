@@ -16,14 +16,14 @@ from gymnasium.utils.env_checker import check_env
 from typer.testing import CliRunner
 
 import ackademy.envs
-from ackademy import engines, experiments, kinds
+from ackademy import papers
 from ackademy.cli import app
-from ackademy.envs.cubic_beta import CubicBeta
 from ackademy.errors import ExperimentError, TrainingError
-from ackademy.kinds import cubic_beta as study_kind
 from ackademy.learn.q_table import learn
 from ackademy.learn.recipe import Recipe
-from ackademy.transfers import (
+from ackademy.papers.knott2023 import study as study_kind
+from ackademy.papers.knott2023.environment import CubicBeta
+from ackademy.papers.knott2023.transfers import (
     Recorded,
     Setting,
     Simulated,
@@ -31,6 +31,8 @@ from ackademy.transfers import (
     beta_grid,
     scenario_file,
 )
+from ackademy.render import experiments as render_experiments
+from ackademy.runner import engines, experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 NS3 = ROOT / "papers" / "knott2023" / "ns3.csv"
@@ -109,7 +111,7 @@ def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tune", [("beta",), ("beta", "c")])
 def test_the_environment_passes_gymnasiums_checker(
-    recorded: Recorded, tune: tuple[ackademy.envs.cubic_beta.Tuned, ...]
+    recorded: Recorded, tune: tuple[ackademy.papers.knott2023.environment.Tuned, ...]
 ) -> None:
     check_env(CubicBeta(4.0, tune, recorded), skip_render_check=True)
 
@@ -154,7 +156,7 @@ def test_the_reward_weighs_packets_per_second_against_per_cent() -> None:
 
 
 class Corridor(gymnasium.Env[npt.NDArray[np.float64], int]):
-    """Places 0 to 4; only the last pays. Action 0 goes left, 1 goes right."""
+    """Places 0 to 4; only the last has a reward. Action 0 goes left, 1 goes right."""
 
     def __init__(self) -> None:
         self.observation_space = spaces.Box(0.0, 5.0, (1,), np.float64)
@@ -250,7 +252,7 @@ min_value = 50
 
 
 def test_a_study_learns_once_and_reports_what_it_learned(small: Path, tmp_path: Path) -> None:
-    study = kinds.load(str(small))
+    study = papers.load(str(small))
     assert study.collect(2, tmp_path).is_empty
     seen: list[tuple[int, int]] = []
     study.run(2, tmp_path, engines.local(1), lambda done, total: seen.append((done, total)))
@@ -264,7 +266,7 @@ def test_a_study_learns_once_and_reports_what_it_learned(small: Path, tmp_path: 
     assert not findings.is_empty
     assert findings.claims[0].verdict == "holds"
     assert "ns-3.37,4 Mb/s,refused_default,63.6,63.6,63.6,63.6,2" in findings.csv()
-    page = findings.page()
+    page = render_experiments.page(findings)
     assert "63.60" in page
     assert "Refused writes per episode" in page
 
@@ -296,11 +298,11 @@ def test_a_wrong_study_is_one_line(small: Path, old: str, new: str, message: str
     path = small.with_name("wrong.toml")
     path.write_text(text.replace(old, new))
     with pytest.raises(ExperimentError, match=message):
-        kinds.load(str(path))
+        papers.load(str(path))
 
 
 def test_trainings_are_the_same_on_any_number_of_processes(small: Path, tmp_path: Path) -> None:
-    study = kinds.load(str(small))
+    study = papers.load(str(small))
     for jobs in (1, 2):
         study.run(2, tmp_path / str(jobs), engines.local(jobs), experiments.quiet)
     one, two = (
@@ -312,7 +314,7 @@ def test_trainings_are_the_same_on_any_number_of_processes(small: Path, tmp_path
 
 
 def test_an_interrupt_while_learning_keeps_what_is_finished(small: Path, tmp_path: Path) -> None:
-    study = kinds.load(str(small))
+    study = papers.load(str(small))
     total = study.steps(2)
 
     def interrupt(done: int, of: int) -> None:
@@ -325,12 +327,12 @@ def test_an_interrupt_while_learning_keeps_what_is_finished(small: Path, tmp_pat
 
 
 def test_a_late_decline_is_seen_although_rewards_have_risen(small: Path, tmp_path: Path) -> None:
-    study = kinds.load(str(small))
+    study = papers.load(str(small))
     study.run(1, tmp_path, engines.local(1), experiments.quiet)
     outcome = study.collect(1, tmp_path).outcomes[0]  # type: ignore[attr-defined]
     rewards = np.concatenate([np.arange(150.0), 150.0 - 2.0 * np.arange(50.0)])
     training = replace(outcome.trainings[0], episodes=pl.DataFrame({"reward": rewards}))
-    measures = study_kind.MEASURES
+    measures = study_kind.METRICS
     assert measures["reward_rise"].of(outcome, training) > 0.0
     assert measures["reward_slope_last_100"].of(outcome, training) < 0.0
 
@@ -354,7 +356,7 @@ def test_a_step_that_does_not_lead_to_the_default_is_one_line(step: str) -> None
 
 
 def test_every_item_of_knott_2023_can_be_read() -> None:
-    studies = kinds.load_all("knott2023")
+    studies = papers.load_all("knott2023")
     assert {study.item for study in studies} >= {"Figs 2–7", "Figs 8–16", "Future work"}
     assert all(isinstance(study, study_kind.BetaStudy) for study in studies)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ackademy import experiments
-from ackademy.cells import Cell, key
-from ackademy.engines import local
 from ackademy.errors import ExperimentError
-from ackademy.experiments import quiet, run_cells
-from ackademy.learn import beta_study
+from ackademy.papers.knott2023 import training as beta_training
+from ackademy.runner import experiments
+from ackademy.runner.cells import Cell, key
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
 
 
 def truncated(path: Path) -> None:
@@ -69,10 +69,10 @@ def test_what_is_damaged_while_it_is_read_is_one_line_and_gone(dumbbell: Path) -
 
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_training_counts_as_not_there(tmp_path: Path, how: str) -> None:
-    frames = [pl.DataFrame({"a": range(100)}) for _ in beta_study.Training.__slots__]
+    frames = [pl.DataFrame({"a": range(100)}) for _ in beta_training.Training.__slots__]
     place = tmp_path / "one"
-    beta_study.save(beta_study.Training(*frames), place)
-    assert beta_study.read(place) is not None
-    DAMAGE[how](place / f"{beta_study.Training.__slots__[-1]}.parquet")
-    assert beta_study.read(place) is None
-    assert beta_study.read(tmp_path / "none") is None
+    beta_training.save(beta_training.Training(*frames), place)
+    assert beta_training.read(place) is not None
+    DAMAGE[how](place / f"{beta_training.Training.__slots__[-1]}.parquet")
+    assert beta_training.read(place) is None
+    assert beta_training.read(tmp_path / "none") is None

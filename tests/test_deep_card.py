@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("flax", reason="learning needs the extra `train`")
+pytest.importorskip("flax", reason="needs train: an extra")
 
-from ackademy import cards, evaluate, folders, trials
-from ackademy.cli import app
+from ackademy import folders
+from ackademy.backends import schemes
+from ackademy.cli import app, train_deep
+from ackademy.cli import train as train_command
 from ackademy.errors import AckademyError, ExperimentError, TrainingError
-from ackademy.learn import journal
-from ackademy.train import cli, deep_cli, deep_recipe
+from ackademy.learn import checkpoint, deep_recipe
+from ackademy.policies import cards
+from ackademy.runner import cases
+from ackademy.studies import evaluate
 
 SCENARIO = """\
 duration_s = 2
@@ -68,7 +72,7 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def train(recipe: Path, out: str, *options: str) -> None:
     words = ["drinc", "--recipe", str(recipe), "--out", out, *options]
-    cli.app(words, standalone_mode=False)
+    train_command.app(words, standalone_mode=False)
 
 
 @pytest.mark.parametrize("out", ["thesis", "."])
@@ -140,8 +144,8 @@ def test_a_setting_that_nothing_can_be_learnt_with_is_one_line(
 
 def test_a_policy_is_tried_as_the_flow_that_it_was_trained_as(recipe: Path) -> None:
     train(recipe, "mine")
-    (trial,) = evaluate.trained_on(recipe.parent / "mine", 1, 1).trials
-    cell = trials.cell(trial, trials.entrant("mine"), recipe.parent)
+    (case,) = evaluate.trained_on(recipe.parent / "mine", 1, 1).cases
+    cell = cases.cell(case, schemes.evaluated("mine"), recipe.parent)
     assert cell.scenario().controllers == ["policy", "cubic"]
     assert CliRunner().invoke(app, ["eval", "mine", "--card", "--card-s", "1"]).exit_code == 0
     card = cards.read(Path("mine"))
@@ -154,7 +158,7 @@ def test_a_policy_is_tried_as_the_flow_that_it_was_trained_as(recipe: Path) -> N
 
 def test_without_a_folder_a_training_takes_one_that_is_not_there(recipe: Path) -> None:
     for name in ("tcp_drinc", "tcp_drinc-2"):
-        cli.app(["drinc", "--recipe", str(recipe)], standalone_mode=False)
+        train_command.app(["drinc", "--recipe", str(recipe)], standalone_mode=False)
         assert (recipe.parent / "trained" / name / "policy.toml").is_file()
     assert not (recipe.parent / "policies").exists()
 
@@ -183,9 +187,9 @@ def test_folders_of_one_name_in_two_places_share_no_checkpoints(tmp_path: Path) 
 
 
 def test_an_interrupt_promises_only_what_is_kept(recipe: Path, tmp_path: Path) -> None:
-    assert "nothing is kept" in deep_cli._interrupted(tmp_path)
+    assert "nothing is kept" in train_deep._interrupted(tmp_path)
     (tmp_path / "checkpoint-0000000001").mkdir()
-    assert "--resume" in deep_cli._interrupted(tmp_path)
+    assert "--resume" in train_deep._interrupted(tmp_path)
 
 
 def test_resuming_without_a_checkpoint_says_that_it_begins_anew(
@@ -205,9 +209,9 @@ def test_each_training_is_a_run_of_its_own_in_tensorboard(recipe: Path) -> None:
 def test_what_a_killed_save_left_goes_with_the_next(tmp_path: Path) -> None:
     left = tmp_path / ".checkpoint-999999"
     left.mkdir()
-    checkpoint = journal.Checkpoint({"recipe": "one", "step": 1}, {}, "")
-    journal.save(checkpoint, tmp_path, 1)
+    saved = checkpoint.Checkpoint({"recipe": "one", "step": 1}, {}, "")
+    checkpoint.save(saved, tmp_path, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-0000000001"]
     left.mkdir()
-    journal.discard(tmp_path)
+    checkpoint.discard(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import ackademy
-from ackademy import _core, distributions
+from ackademy import _core
+from ackademy.backends import distributions
 from ackademy.cli import app
 from ackademy.errors import ScenarioError
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import drawn_peers, peers
 from ackademy.console import Console
-from ackademy.drawn_peers import SCHEMES, Interval, Recorded, Tolerance
-from ackademy.peers import Case, Flow, PeerResult, PeersError, Simulators
+from ackademy.studies import drawn_peers, peers
+from ackademy.studies.drawn_peers import SCHEMES, Interval, Recorded, Tolerance
+from ackademy.studies.peers import Case, Flow, PeerResult, PeersError, Simulators
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -17,7 +17,8 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
 def test_example_runs_and_prints(example: Path) -> None:
     missing = [name for name in sorted(imports(example)) if importlib.util.find_spec(name) is None]
     if missing:
-        pytest.skip(f"needs the extra `torch`: no {', '.join(missing)} here")
+        extra = "torch" if "torch" in imports(example) else "train"
+        pytest.skip(f"needs {extra}: no {', '.join(missing)} here")
     done = subprocess.run(
         [sys.executable, str(example)], capture_output=True, text=True, timeout=300, check=False
     )

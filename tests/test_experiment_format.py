@@ -11,16 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackademy import ExperimentError, ScenarioError, cells, kinds, papers, reproduce, terminal
-from ackademy.cells import Assignment
+from ackademy import ExperimentError, ScenarioError, papers
 from ackademy.console import Console
-from ackademy.engines import local
-from ackademy.experiments import quiet, run_cells
-from ackademy.measures import metric_of
-from ackademy.report import index as index_report
-from ackademy.report import paper as paper_report
-from ackademy.report.figures import figures
-from ackademy.report.numbers import significant
+from ackademy.render import terminal
+from ackademy.render.html import index as index_report
+from ackademy.render.html import paper as paper_report
+from ackademy.render.html.figures import figures
+from ackademy.render.numbers import significant
+from ackademy.runner import cells
+from ackademy.runner.cells import Assignment
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.stats.row_metrics import metric_of
+from ackademy.studies import experiment_files, reproduce
 
 TP, RTT = "throughput_mean_mbps", "rtt_mean_ms"
 
@@ -128,13 +131,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def experiment(folder: Path) -> papers.Experiment:
+def experiment(folder: Path) -> experiment_files.Experiment:
     """Its table."""
-    return papers.load(str(folder / "table8.toml"))
+    return experiment_files.load(str(folder / "table8.toml"))
 
 
 @pytest.fixture
-def result(experiment: papers.Experiment, tmp_path: Path) -> reproduce.Reproduction:
+def result(experiment: experiment_files.Experiment, tmp_path: Path) -> reproduce.Reproduction:
     """Its table, reproduced."""
     runs = tmp_path / "runs"
     run_cells(reproduce.all_cells(experiment, 4), runs, local(1), quiet)
@@ -155,7 +158,7 @@ def edited(folder: Path) -> Callable[[str, str], str]:
 
 
 def test_rows_about_different_flows_of_one_network_share_its_cells(
-    experiment: papers.Experiment,
+    experiment: experiment_files.Experiment,
 ) -> None:
     learner, beside, long, plain = experiment.rows
     keys = [
@@ -166,7 +169,9 @@ def test_rows_about_different_flows_of_one_network_share_its_cells(
     assert len({key for row in keys for key in row}) == 6
 
 
-def test_only_the_named_flows_get_the_scheme_s_controller(experiment: papers.Experiment) -> None:
+def test_only_the_named_flows_get_the_scheme_s_controller(
+    experiment: experiment_files.Experiment,
+) -> None:
     cell = reproduce.cells_of(experiment, experiment.rows[0], 1)[0]
     assert cell.scenario().controllers == ["cubic", "new_reno", "new_reno"]
     plain = reproduce.cells_of(experiment, experiment.rows[3], 1)[0]
@@ -195,7 +200,7 @@ def test_fitted_row_is_marked_and_its_agreement_does_not_count(
     remark = "chosen by the published numbers"
     name = edited('like = "Cubic"', f'like = "Cubic"\nfitted = "{remark}"')
     name = edited("[group.long]", '[group.long]\nfitted = "by <eye>"')
-    experiment = papers.load(name)
+    experiment = experiment_files.load(name)
     assert [row.fitted for row in experiment.rows] == ["", remark, "by <eye>", "by <eye>"]
     run_cells(reproduce.all_cells(experiment, 2), tmp_path / "runs", local(1), quiet)
     result = reproduce.collect(experiment, 2, tmp_path / "runs")
@@ -283,7 +288,7 @@ def test_plane_measures_what_no_column_or_claim_asks_for(result: reproduce.Repro
 
 def test_file_setting_is_relative_to_the_experiment(edited: Callable[[str, str], str]) -> None:
     name = edited("{ learner = { beta = 0.8 } }", '{ policy = "../../net.bin" }')
-    (assignment,) = papers.load(name).rows[0].assignments
+    (assignment,) = experiment_files.load(name).rows[0].assignments
     expected = (Path(name).parent / "../../net.bin").resolve()
     assert assignment.params == (("policy", str(expected)),)
 
@@ -307,7 +312,7 @@ def test_wrong_field_is_named_with_what_is_allowed(
     edited: Callable[[str, str], str], old: str, new: str, message: str
 ) -> None:
     with pytest.raises(ExperimentError, match=message) as caught:
-        papers.load(edited(old, new))
+        experiment_files.load(edited(old, new))
     assert "table8.toml" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -319,10 +324,10 @@ def test_controller_for_flows_that_are_not_there_lists_those_that_are() -> None:
 
 
 def test_metric_of_unknown_flows_lists_the_known_ones(
-    experiment: papers.Experiment, tmp_path: Path, edited: Callable[[str, str], str]
+    experiment: experiment_files.Experiment, tmp_path: Path, edited: Callable[[str, str], str]
 ) -> None:
     run_cells(reproduce.all_cells(experiment, 1), tmp_path / "runs", local(1), quiet)
-    wrong = papers.load(edited("learner/reno*", "learner/vegas"))
+    wrong = experiment_files.load(edited("learner/reno*", "learner/vegas"))
     with pytest.raises(ExperimentError, match=r"flows 'vegas': allowed: learner, reno_0, reno_1"):
         reproduce.collect(wrong, 1, tmp_path / "runs")
 
@@ -332,10 +337,10 @@ def test_whole_paper_is_one_count_of_steps_and_computes_shared_cells_once(
 ) -> None:
     (folder / "table9.toml").write_text(ITEM)
     monkeypatch.chdir(tmp_path)
-    studies = kinds.load_all("small")
+    studies = papers.load_all("small")
     assert [study.name for study in studies] == ["small/table8", "small/table9"]
     told: list[tuple[int, int]] = []
-    batch = kinds.run_all(
+    batch = papers.run_all(
         studies, 1, tmp_path / "runs", local(1), lambda done, total: told.append((done, total))
     )
     assert told[0] == (0, 6)
@@ -350,7 +355,7 @@ def test_whole_paper_is_one_count_of_steps_and_computes_shared_cells_once(
 def test_unknown_kind_lists_the_known_ones(edited: Callable[[str, str], str]) -> None:
     name = edited("runs = 2", 'runs = 2\nkind = "opera"')
     with pytest.raises(ExperimentError, match=r"kind = 'opera': allowed: .*table"):
-        kinds.load(name)
+        papers.load(name)
 
 
 @pytest.mark.parametrize("name", ["power:x", "utilisation:", "speed", "counter:"])

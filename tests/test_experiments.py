@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from ackademy import EngineError, ExperimentError, ScenarioError
-from ackademy.cells import Cell, Outcome, attempt, key, store
-from ackademy.engines import local
-from ackademy.experiments import Interrupted, quiet, read, run_cells
+from ackademy.runner.cells import Cell, Outcome, attempt, key, store
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import Interrupted, quiet, read, run_cells
 
 
 @pytest.fixture

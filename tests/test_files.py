@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ackademy import _core, files
-from ackademy.distributions import read as read_distribution
+from ackademy.backends.distributions import read as read_distribution
+from ackademy.backends.runs import read_text
+from ackademy.backends.schemes import of_folder
 from ackademy.envs import pilots
 from ackademy.errors import AckademyError, FileError
-from ackademy.runs import read_text
 from ackademy.toml_table import TomlTable
-from ackademy.trials import of_folder
 
 
 def device(path: Path, major: int, minor: int) -> Path:
@@ -25,7 +25,7 @@ def device(path: Path, major: int, minor: int) -> Path:
         with path.open("rb"):
             pass
     except OSError as error:
-        pytest.skip(f"device nodes cannot be made here: {error}")
+        pytest.skip(f"needs devices: none can be made here: {error}")
     return path
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import fluid
-from ackademy.engines import local
-from ackademy.experiments import quiet
-from ackademy.kinds.fluid import load
+from ackademy.papers.learningcc import fluid
+from ackademy.papers.learningcc.fluid_study import load
+from ackademy.render import experiments
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet
 
 
 def test_reno_at_equilibrium_gains_what_it_loses() -> None:
@@ -48,4 +49,4 @@ def test_model_and_law_are_near_a_simulated_reno_that_loss_governs(tmp_path: Pat
     assert learningcc.law is None
     assert learningcc.measured > 2.0 * reno.measured
     assert findings.csv().count("\n") == 3
-    assert "Case 6" in findings.page()
+    assert "Case 6" in experiments.page(findings)

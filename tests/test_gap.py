@@ -15,11 +15,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ackademy import Scenario, engines, gap, schemes
-from ackademy.experiments import quiet, run_cells
-from ackademy.gap import Claim, Difference, Gap, Pair, Side, difference
-from ackademy.intervals import Interval
-from ackademy.report import gap_markdown
+from ackademy import Scenario
+from ackademy.backends import schemes
+from ackademy.render.markdown import gap as gap_markdown
+from ackademy.runner import engines
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.stats.intervals import Interval
+from ackademy.studies import gap
+from ackademy.studies.gap import Claim, Difference, Gap, Pair, Side, difference
 
 GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
 

@@ -12,12 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 import ackademy
-from ackademy import distributions, experiments, generalise, trials
+from ackademy.backends import distributions, schemes
 from ackademy.cli import app
-from ackademy.engines import local
 from ackademy.errors import ControllerError, ScenarioError
-from ackademy.experiments import quiet
-from ackademy.generalise import AXES, Link, Study
+from ackademy.runner import cases, experiments
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet
+from ackademy.stats import scores
+from ackademy.studies import generalise
+from ackademy.studies.generalise import AXES, Link, Study
 
 ROOT = Path(__file__).parent.parent
 LINKS = 8
@@ -37,13 +40,13 @@ def ran(short: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, P
     """A study whose cells are done."""
     distribution = distributions.read(short)
     study = Study(
-        policy=trials.entrant("rl-tcp"),
-        against=(trials.entrant("cubic"), trials.entrant("new_reno")),
+        policy=schemes.evaluated("rl-tcp"),
+        against=(schemes.evaluated("cubic"), schemes.evaluated("new_reno")),
         origin=str(short),
         digest=distribution.digest,
         about=distribution.about,
         seed=1,
-        trials=tuple(trials.drawn(distribution, 1, LINKS)),
+        cases=tuple(cases.drawn(distribution, 1, LINKS)),
     )
     folder = tmp_path_factory.mktemp("cells")
     batch = experiments.run_cells(study.cells(folder), folder, local(jobs=1), quiet)
@@ -59,7 +62,7 @@ def test_nothing_runs_twice(ran: tuple[Study, Path]) -> None:
 def test_scores_are_those_of_a_run_by_itself(ran: tuple[Study, Path]) -> None:
     study, folder = ran
     for row in generalise.rows(study, folder)[:3]:
-        run = ackademy.run(row.trial.scenario, seed=row.trial.seed, cc="cubic")
+        run = ackademy.run(row.case.scenario, seed=row.case.seed, cc="cubic")
         flow = run.metrics().flows.row(0, named=True)
         score = row.scores["cubic"]
         # The whole run counts, and the flow is there from its beginning.
@@ -76,9 +79,9 @@ def test_every_link_is_in_one_range_of_each_axis(ran: tuple[Study, Path]) -> Non
     gathered = generalise.bins(study, generalise.rows(study, folder))
     for axis in ("all", *(axis.key for axis in AXES)):
         for name in ("rl_tcp", "cubic", "new_reno"):
-            own = [b for b in gathered if b.axis == axis and b.entrant == name]
+            own = [b for b in gathered if b.axis == axis and b.scheme == name]
             assert sum(b.n_links for b in own) == LINKS
-    overall = {b.entrant: b for b in gathered if b.axis == "all"}
+    overall = {b.scheme: b for b in gathered if b.axis == "all"}
     assert overall["rl_tcp"].gain.value == 0.0
     difference = overall["rl_tcp"].utility.value - overall["cubic"].utility.value
     assert overall["cubic"].gain.value == pytest.approx(difference)
@@ -109,7 +112,7 @@ def test_a_kept_worst_link_gives_its_numbers_again(ran: tuple[Study, Path], tmp_
         assert result.exit_code == 0, result.output
         flows = pl.read_parquet(tmp_path / "tables" / "flows.parquet")
         score = own.row.scores["rl_tcp"]
-        rate = 8e-6 * flows["delivered_bytes"][0] / own.row.trial.scenario.duration_s
+        rate = 8e-6 * flows["delivered_bytes"][0] / own.row.case.scenario.duration_s
         assert rate == score.throughput_mbps
     behind = [own.row for own in listed if own.kind.startswith("furthest")]
     gaps = [
@@ -123,12 +126,12 @@ def test_a_kept_worst_link_gives_its_numbers_again(ran: tuple[Study, Path], tmp_
 
 
 def test_utility_is_zero_at_best_and_has_a_floor() -> None:
-    assert trials.utility(1.0, 1.0) == 0.0
-    assert trials.utility(0.5, 2.0) == pytest.approx(math.log(0.25))
-    floor = math.log(trials.SHARE_FLOOR)
-    assert trials.utility(0.0, 1.0) == floor
-    assert trials.utility(1e-9, 5.0) == floor
-    assert trials.utility(0.3, math.nan) == floor
+    assert scores.utility(1.0, 1.0) == 0.0
+    assert scores.utility(0.5, 2.0) == pytest.approx(math.log(0.25))
+    floor = math.log(scores.SHARE_FLOOR)
+    assert scores.utility(0.0, 1.0) == floor
+    assert scores.utility(1e-9, 5.0) == floor
+    assert scores.utility(0.3, math.nan) == floor
 
 
 def test_the_command_writes_its_tables_and_repeats(short: Path, tmp_path: Path) -> None:
@@ -154,12 +157,12 @@ def test_the_command_writes_its_tables_and_repeats(short: Path, tmp_path: Path) 
 
 def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match=r"allowed: a folder with policy\.toml"):
-        trials.entrant(str(tmp_path))
+        schemes.evaluated(str(tmp_path))
     with pytest.raises(ControllerError, match="cubic: allowed: every controller or policy once"):
-        trials.names_differ([trials.entrant("cubic"), trials.entrant("cubic")])
+        schemes.names_differ([schemes.evaluated("cubic"), schemes.evaluated("cubic")])
     redrawn = distributions.read(ROOT / "distributions" / "drinc_train.toml")
     with pytest.raises(ScenarioError, match=r"allowed: \[dumbbell\] with rtt_ms"):
-        generalise.link_of(trials.drawn(redrawn, 1, 1)[0])
+        generalise.link_of(cases.drawn(redrawn, 1, 1)[0])
     words = ["generalise", "cubic", "--against", "", "--links", "1", "--jobs", "1"]
     words += ["--distribution", str(ROOT / "distributions" / "drinc_train.toml")]
     result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "runs")])

@@ -18,12 +18,14 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy import ControllerError, KernelError, ScenarioError, ackademyd, engines
-from ackademy.cells import Cell, key
-from ackademy.experiments import Interrupted, countable, quiet, read, run_cells
-from ackademy.kernel import REPEATS_MAX
-from ackademy.report.kernel_notes import notes
-from ackademy.tables import Tables
+from ackademy import ControllerError, KernelError, ScenarioError
+from ackademy.backends import ackademyd
+from ackademy.backends.kernel import REPEATS_MAX
+from ackademy.backends.tables import Tables
+from ackademy.render.kernel_notes import notes
+from ackademy.runner import engines
+from ackademy.runner.cells import Cell, key
+from ackademy.runner.experiments import Interrupted, countable, quiet, read, run_cells
 
 ROOT = Path(__file__).parents[1]
 OVERFLOWING = """\
@@ -167,7 +169,7 @@ def test_program_that_takes_too_long_is_interrupted_and_cleans_up(
     dumbbell: Path, fake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", "hang=0")
-    monkeypatch.setattr("ackademy.kernel.MARGIN_S", 0.0)
+    monkeypatch.setattr("ackademy.backends.kernel.MARGIN_S", 0.0)
     with pytest.raises(KernelError, match="not done after 4 s"):
         ackademy.run(dumbbell, backend="kernel")
     assert calls(fake)[-1] == "cleaned up"
@@ -238,7 +240,7 @@ def test_second_run_on_the_machine_waits_for_the_first(dumbbell: Path, fake: Pat
         threading.Thread(target=ackademy.run, args=(dumbbell,), kwargs={"backend": "kernel"})
         for _ in range(2)
     ]
-    from ackademy.kernel import _machine_to_itself
+    from ackademy.backends.kernel import _machine_to_itself
 
     with _machine_to_itself():
         for run in runs:
@@ -363,7 +365,7 @@ def lacking() -> str:
     return ""
 
 
-@pytest.mark.skipif(bool(lacking()), reason=lacking())
+@pytest.mark.skipif(bool(lacking()), reason=f"needs kernel: {lacking()}")
 @pytest.mark.parametrize("cc", ["cubic", "kernel:cubic"])
 def test_real_flows_fill_the_emulated_link(dumbbell: Path, cc: str) -> None:
     """Bounds that hold on a busy machine: half the link, and no round trip below the path's."""
@@ -380,7 +382,7 @@ def test_real_flows_fill_the_emulated_link(dumbbell: Path, cc: str) -> None:
     assert result.flow_series["time_s"].n_unique() >= 25
 
 
-@pytest.mark.skipif(bool(lacking()), reason=lacking())
+@pytest.mark.skipif(bool(lacking()), reason=f"needs kernel: {lacking()}")
 @pytest.mark.parametrize(
     ("cc", "folder"),
     [
@@ -405,10 +407,10 @@ def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str, fold
     assert (result.metrics().flows["throughput_mbps"] > 0.2).all()
 
 
-@pytest.mark.skipif(bool(lacking()), reason=lacking())
+@pytest.mark.skipif(bool(lacking()), reason=f"needs kernel: {lacking()}")
 def test_policy_that_answers_nan_leaves_real_flows_to_cubic(dumbbell: Path) -> None:
     """Weights that are finite and sums that are not: infinity less infinity."""
-    safetensors = pytest.importorskip("safetensors.numpy")
+    safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
     folder = dumbbell.parent / "nan"
     folder.mkdir()
     (folder / "policy.toml").write_text(OVERFLOWING)

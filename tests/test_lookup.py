@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import ackademy
-from ackademy import distributions, league, lookup, papers, trials
+from ackademy import lookup
+from ackademy.backends import distributions, schemes
+from ackademy.cli.train_deep import recipe_file
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
-from ackademy.train.deep_cli import recipe_file
+from ackademy.studies import experiment_files, league
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,11 +50,11 @@ def test_every_shipped_name_is_found_from_another_folder(kind: lookup.Kind) -> N
 def test_names_of_every_kind_work_in_python() -> None:
     assert ackademy.run("outage", seed=2).scenario.name == "outage"
     assert distributions.read("mixed").digest
-    assert papers.load("kong2018/table5").item == "Table 5"
+    assert experiment_files.load("kong2018/table5").item == "Table 5"
     assert league.load("papers").networks
     assert recipe_file("ppo").name == "aurora_mixed.toml"
-    assert trials.entrant("tcp_drinc").controller == "policy"
-    assert trials.entrant("cubic").controller == "cubic"
+    assert schemes.evaluated("tcp_drinc").controller == "policy"
+    assert schemes.evaluated("cubic").controller == "cubic"
 
 
 def test_a_path_as_in_the_repository_is_found(elsewhere: Path) -> None:
@@ -102,7 +104,7 @@ def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> Non
     with pytest.raises(
         ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
     ):
-        trials.entrant("aurora_mixd")
+        schemes.evaluated("aurora_mixd")
 
 
 def test_report_with_nothing_to_report_says_so_and_is_exit_2(elsewhere: Path) -> None:

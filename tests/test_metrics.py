@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackademy import metrics
 from ackademy.errors import ExperimentError
-from ackademy.measures import COLUMNS, RunTables, metric_of
+from ackademy.stats import metrics
+from ackademy.stats.row_metrics import COLUMNS, RunTables, metric_of
 
 ONE = np.array([1.0])
 

@@ -184,9 +184,9 @@ def test_what_the_user_can_mend_is_one_line(
     message: str,
 ) -> None:
     if words.startswith("train"):
-        pytest.importorskip("jax")
+        pytest.importorskip("jax", reason="needs train: an extra")
     if words.startswith("export"):
-        pytest.importorskip("onnx")
+        pytest.importorskip("onnx", reason="needs onnx: an extra")
     code = ended(monkeypatch, *words.split())
     out, err = capsys.readouterr()
     assert (code, err.count("\n")) == (2, 1), (out, err)
@@ -310,7 +310,7 @@ def test_words_that_are_not_utf_8_are_refused(
 def test_a_broken_reward_is_the_users_to_mend(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="needs train: an extra")
     words = ("train", "ppo", "--quick", "--reward", f"reward.py:{name}", "--out", "mine")
     code = ended(monkeypatch, *words)
     err = capsys.readouterr().err
@@ -341,7 +341,7 @@ def test_a_full_standard_output_is_one_line(tmp_path: Path) -> None:
         os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
         descriptor = os.open(full, os.O_WRONLY)
     except OSError as error:
-        pytest.skip(f"device nodes cannot be made here: {error}")
+        pytest.skip(f"needs devices: none can be made here: {error}")
     told = "cannot write to standard output: No space left on device\n"
     assert printed_on(descriptor, tmp_path) == (2, told)
     os.close(descriptor)

@@ -18,9 +18,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 )
-jax = pytest.importorskip("jax")
-nn = pytest.importorskip("flax.linen")
-safetensors = pytest.importorskip("safetensors.numpy")
+jax = pytest.importorskip("jax", reason="needs train: an extra")
+nn = pytest.importorskip("flax.linen", reason="needs train: an extra")
+safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
 
 F32: TypeAlias = npt.NDArray[np.float32]
 Tensors: TypeAlias = Mapping[str, npt.NDArray[Any]]

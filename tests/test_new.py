@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from ackademy import templates
+from ackademy.cli import templates
 from ackademy.errors import AckademyError
 
 QUICK = {
@@ -32,7 +32,7 @@ def ackademy(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]
 @pytest.mark.parametrize("kind", get_args(templates.Kind))
 def test_what_new_writes_runs_at_once(kind: templates.Kind, tmp_path: Path) -> None:
     if kind == "reward" and importlib.util.find_spec("jax") is None:
-        pytest.skip("training needs the extra `train`")
+        pytest.skip("needs train: an extra")
     made = ackademy(["new", kind, "my_own"], tmp_path)
     assert made.returncode == 0, made.stderr
     for line in made.stdout.splitlines():

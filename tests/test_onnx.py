@@ -12,16 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-pytest.importorskip("onnx", reason="models need the extra `onnx`")
-pytest.importorskip("onnxruntime", reason="models need the extra `onnx`")
+pytest.importorskip("onnx", reason="needs onnx: an extra")
+pytest.importorskip("onnxruntime", reason="needs onnx: an extra")
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ackademy import _core, cli
 from ackademy.errors import AckademyError, ExchangeError
-from ackademy.exchange import comparing, from_onnx, policy_files, to_onnx
-from ackademy.exchange.policy_files import Opened
+from ackademy.policies import policy_files
+from ackademy.policies.onnx import comparing, from_onnx, to_onnx
+from ackademy.policies.policy_files import Opened
 
 ROOT = Path(__file__).parents[1]
 TORCH = sorted((Path(__file__).parent / "files" / "torch").glob("*.onnx"))
@@ -205,7 +206,7 @@ def test_biases_that_are_minus_zero_come_back_so(tmp_path: Path) -> None:
 
 
 def test_weights_are_written_as_the_library_writes_them() -> None:
-    library = pytest.importorskip("safetensors.numpy", reason="needs the extra `train`")
+    library = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
     tensors = drawn(*CASES["one_behind_the_other"][2])
     assert policy_files.bytes_of(tensors) == library.save(tensors)
     read = policy_files.tensors_of(library.save(tensors))
@@ -224,7 +225,7 @@ def test_trees_answer_the_same_in_onnxruntime(tmp_path: Path) -> None:
         }
         for output in range(2)
     ]
-    library = pytest.importorskip("safetensors.numpy", reason="needs the extra `train`")
+    library = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
     tensors = {
         f"layers.0.{output}.{part}": tensor
         for output, forest in enumerate(forests)

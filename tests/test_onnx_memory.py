@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("onnx", reason="models need the extra `onnx`")
-pytest.importorskip("onnxruntime", reason="models need the extra `onnx`")
+pytest.importorskip("onnx", reason="needs onnx: an extra")
+pytest.importorskip("onnxruntime", reason="needs onnx: an extra")
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ackademy.cli import app
 from ackademy.errors import ExchangeError
-from ackademy.exchange import from_onnx
-from ackademy.exchange.constants import NUMBERS_MAX, Refused, computed
+from ackademy.policies.onnx import from_onnx
+from ackademy.policies.onnx.constants import NUMBERS_MAX, Refused, computed
 
 SPARE_BYTES = 1 << 34
 SIDE = 1 << 13

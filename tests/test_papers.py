@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import ExperimentError, kinds, papers, reproduce
-from ackademy.cells import key
+from ackademy import ExperimentError, papers
+from ackademy.runner.cells import key
+from ackademy.studies import experiment_files, reproduce
 
 ROOT = Path(__file__).parents[1]
 ALL = [
@@ -39,21 +40,21 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_experiment_names_scenarios_and_controllers_that_exist(name: str) -> None:
-    study = kinds.load(name)
+    study = papers.load(name)
     assert study.runs > 0
     assert study.steps(1) > 0
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name.startswith("kong2018/")])
 def test_every_run_of_kong_2018_lasts_400_s(name: str) -> None:
-    for cell in reproduce.all_cells(papers.load(name), 1):
+    for cell in reproduce.all_cells(experiment_files.load(name), 1):
         assert cell.scenario().duration_s == 400.0
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_published_m_e_follows_from_the_published_means(name: str) -> None:
     """The paper truncates or rounds to three decimals (its equation 5 holds in every row)."""
-    for row in papers.load(name).rows:
+    for row in experiment_files.load(name).rows:
         if {"m_e", "throughput_mean_mbps"} <= row.published.keys():
             tp, d = row.published["throughput_mean_mbps"], row.published["delay_mean_ms"]
             expected = math.log(tp) - 0.1 * math.log(d)
@@ -62,14 +63,14 @@ def test_published_m_e_follows_from_the_published_means(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_assumption_says_who_made_it(name: str) -> None:
-    experiment = papers.load(name)
+    experiment = experiment_files.load(name)
     assert {assumption.origin for assumption in experiment.assumptions} >= {"paper", "proposed"}
 
 
 def test_no_row_of_kong_2018_is_missing() -> None:
     counts = {"table3": 30, "table4": 8, "table5": 21, "table6": 7, "table7": 7, "table8": 12}
     for name, count in counts.items():
-        rows = papers.load(f"kong2018/{name}").rows
+        rows = experiment_files.load(f"kong2018/{name}").rows
         assert len(rows) == count
         assert not [row.name for row in rows if row.missing]
 
@@ -78,7 +79,7 @@ READINGS = ("M", "R")
 """of RL-TCP beside the default, by the names that the files give them"""
 
 
-def settings_of(row: papers.Row) -> dict[str, float | str]:
+def settings_of(row: experiment_files.Row) -> dict[str, float | str]:
     """A row's settings, whichever flows they are for, less what the item and its network fix."""
     fixed = {"delta1", "delta2", "buffer_packets", "flows"}
     given = dict(row.params) | {k: v for own in row.assignments for k, v in own.params}
@@ -88,7 +89,7 @@ def settings_of(row: papers.Row) -> dict[str, float | str]:
 @pytest.mark.parametrize("item", ["table4", "table5", "table6", "table7", "table8"])
 def test_readings_of_rl_tcp_stand_beside_its_default_and_are_marked(item: str) -> None:
     """M and R are the same settings wherever they stand, marked as fitted; nothing else is."""
-    sensitivity = papers.load("kong2018/sensitivity").rows
+    sensitivity = experiment_files.load("kong2018/sensitivity").rows
     readings = {
         reading: next(
             settings_of(row) for row in sensitivity if row.scheme == f"RL-TCP, reading {reading}"
@@ -97,7 +98,7 @@ def test_readings_of_rl_tcp_stand_beside_its_default_and_are_marked(item: str) -
     }
     assert readings["M"]["tp_from"] == "acks"
     assert readings["M"].items() < readings["R"].items()
-    experiment = papers.load(f"kong2018/{item}")
+    experiment = experiment_files.load(f"kong2018/{item}")
     for row in experiment.rows:
         found = [reading for reading in READINGS if f"reading {reading}" in " ".join(row.name)]
         assert row.fitted == ("chosen by the published numbers" if found else "")
@@ -116,7 +117,7 @@ def test_readings_of_rl_tcp_stand_beside_its_default_and_are_marked(item: str) -
 
 @pytest.mark.parametrize("item", ["sensitivity", "sensitivity_four", "sensitivity_mix"])
 def test_rows_that_take_a_part_from_reading_r_put_one_setting_back(item: str) -> None:
-    rows = {row.scheme: row for row in papers.load(f"kong2018/{item}").rows}
+    rows = {row.scheme: row for row in experiment_files.load(f"kong2018/{item}").rows}
     whole = settings_of(rows["RL-TCP, reading R"])
     parts = {name: row for name, row in rows.items() if name.startswith("Reading R but ")}
     assert len(parts) >= 7
@@ -130,7 +131,7 @@ def test_rows_that_take_a_part_from_reading_r_put_one_setting_back(item: str) ->
 @pytest.mark.parametrize("name", ["fig3", "table1", "sensitivity", "ns3"])
 def test_every_run_of_xiao_2019_lasts_500_s_on_a_link_redrawn_ten_times_a_second(name: str) -> None:
     users = {"one user": 1, "two users": 2}
-    experiment = papers.load(f"xiao2019/{name}")
+    experiment = experiment_files.load(f"xiao2019/{name}")
     for row in experiment.rows:
         (cell,) = reproduce.cells_of(experiment, row, 1)
         assert cell.scenario().duration_s == 500.0
@@ -139,7 +140,7 @@ def test_every_run_of_xiao_2019_lasts_500_s_on_a_link_redrawn_ten_times_a_second
 
 
 def test_both_items_of_xiao_2019_are_of_the_same_hundred_runs() -> None:
-    fig3, table1 = (papers.load(f"xiao2019/{name}") for name in ("fig3", "table1"))
+    fig3, table1 = (experiment_files.load(f"xiao2019/{name}") for name in ("fig3", "table1"))
     assert fig3.runs == table1.runs == 100
     keys = [{key(cell) for cell in reproduce.all_cells(item, 2)} for item in (fig3, table1)]
     assert keys[0] == keys[1]
@@ -147,7 +148,7 @@ def test_both_items_of_xiao_2019_are_of_the_same_hundred_runs() -> None:
 
 
 def test_the_four_readings_of_xiao_2019_are_four_networks() -> None:
-    experiment = papers.load("xiao2019/fig3")
+    experiment = experiment_files.load("xiao2019/fig3")
     rows = {row.group: row for row in experiment.rows if row.scheme == "Drinc"}
     networks = {
         group: reproduce.cells_of(experiment, row, 1)[0].scenario().canonical()
@@ -160,7 +161,7 @@ def test_the_four_readings_of_xiao_2019_are_four_networks() -> None:
 
 def test_published_intervals_of_xiao_2019_are_about_their_means() -> None:
     """Every printed span is the distance of the printed ends, and every mean lies in the middle."""
-    for row in papers.load("xiao2019/table1").rows:
+    for row in experiment_files.load("xiao2019/table1").rows:
         if not row.published:
             assert row.scheme == "Westwood+"
             continue
@@ -170,14 +171,14 @@ def test_published_intervals_of_xiao_2019_are_about_their_means() -> None:
 
 
 def test_a_scheme_may_have_settings_of_its_own_in_each_group() -> None:
-    rows = {row.name: row for row in papers.load("kong2018/table5").rows}
+    rows = {row.name: row for row in experiment_files.load("kong2018/table5").rows}
     policies = {rows["LP-TCP", f"L = {packets}"].params["policy"] for packets in (5, 50, 150)}
     assert len(policies) == 3
     assert "policy" not in rows["NewReno", "L = 5"].params
 
 
 def test_learners_know_the_buffer_of_their_group() -> None:
-    rows = {row.name: row for row in papers.load("kong2018/table5").rows}
+    rows = {row.name: row for row in experiment_files.load("kong2018/table5").rows}
     assert rows["RL-TCP", "L = 5"].params["buffer_packets"] == 5
     assert rows["RL-TCP", "L = 5"].overrides == {"dumbbell.bottleneck.queue.packets": "5"}
     assert rows["NewReno", "L = 5"].params == {}
@@ -185,11 +186,11 @@ def test_learners_know_the_buffer_of_their_group() -> None:
 
 def test_unknown_experiment_lists_the_known_ones() -> None:
     with pytest.raises(ExperimentError, match=r"table9; similar: .*kong2018/table5"):
-        papers.find("kong2018/table9")
+        experiment_files.find("kong2018/table9")
 
 
 def test_paper_itself_is_not_an_experiment() -> None:
-    assert "kong2018/paper" not in papers.available()
+    assert "kong2018/paper" not in experiment_files.available()
 
 
 @pytest.mark.parametrize(
@@ -214,5 +215,5 @@ def test_wrong_experiment_names_file_and_field(
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(ExperimentError, match=message) as caught:
-        papers.load(str(path))
+        experiment_files.load(str(path))
     assert "table5.toml" in str(caught.value)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ackademy import entries, papers
+from ackademy.backends import entries
 from ackademy.lookup import names
+from ackademy.studies import experiment_files
 
 
 def test_a_pattern_may_be_several() -> None:
@@ -14,9 +15,9 @@ def test_a_pattern_may_be_several() -> None:
 
 def test_every_row_of_every_table_names_flows() -> None:
     for name in names("paper"):
-        if "kind =" in papers.find(name).read_text(encoding="utf-8"):
+        if "kind =" in experiment_files.find(name).read_text(encoding="utf-8"):
             continue
-        for row in papers.load(name).rows:
+        for row in experiment_files.load(name).rows:
             assert "[" not in row.flows, (name, row.flows)
             for assignment in row.assignments:
                 assert "[" not in assignment.flows, (name, assignment.flows)

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ackademy import peers, peers_cli
-from ackademy.peers import Case, Flow, PeerResult, PeersError, Row, Simulators
+from ackademy.cli import peers as peers_command
+from ackademy.studies import peers
+from ackademy.studies.peers import Case, Flow, PeerResult, PeersError, Row, Simulators
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -103,7 +104,8 @@ def test_both_peers_put_the_same_packet_on_the_wire(case: Case) -> None:
     ns2 = {"payload": 1210, "timestamps": 1} | peers.ns2_arguments(case)
     headers = 50 if ns2["timestamps"] else 40
     assert ns2["payload"] == case.wire_bytes - headers
-    assert peers.ns3_arguments(case)["payload"] == case.wire_bytes - 54
+    ns3 = {"timestamps": 1} | peers.ns3_arguments(case)
+    assert ns3["payload"] == case.wire_bytes - (54 if ns3["timestamps"] else 42)
 
 
 @pytest.mark.parametrize("case", peers.cases(), ids=lambda case: case.name)
@@ -187,7 +189,7 @@ def test_table_gives_our_ratio_to_ns2_and_dashes_for_what_is_missing() -> None:
         "ours": result(mbps=3.0).quantities(),
     }
     printed = io.StringIO()
-    Console(width=120, file=printed).print(peers_cli.table([Row(case, 1, quantities)]))
+    Console(width=120, file=printed).print(peers_command.table([Row(case, 1, quantities)]))
     line = next(part for part in printed.getvalue().splitlines() if "throughput" in part)
     assert [cell.strip() for cell in line.strip("│").split("│")] == [
         "NewReno, L=5",
@@ -202,16 +204,16 @@ def test_table_gives_our_ratio_to_ns2_and_dashes_for_what_is_missing() -> None:
 
 def test_json_holds_the_case_and_its_numbers(tmp_path: Path) -> None:
     row = Row(peers.cases()[0], 1, {"ns-2": result().quantities()})
-    peers_cli.write_json([row], tmp_path / "new" / "peers.json")
+    peers_command.write_json([row], tmp_path / "new" / "peers.json")
     (read,) = json.loads((tmp_path / "new" / "peers.json").read_text(encoding="utf-8"))
     assert read["case"]["buffer"] == 5
     assert read["quantities"]["ns-2"]["throughput, Mb/s"] == pytest.approx(1.0)
 
 
-needs_ns2 = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+needs_ns2 = pytest.mark.skipif(shutil.which("ns") is None, reason="needs peers: no ns-2")
 needs_ns3 = pytest.mark.skipif(
     shutil.which("g++") is None or not Path("/usr/include/ns3/core-module.h").is_file(),
-    reason="ns-3's headers or g++ are not installed",
+    reason="needs peers: no headers of ns-3, or no g++",
 )
 
 
@@ -238,6 +240,7 @@ def test_a_case_with_rules_is_held_against_the_peer_that_has_them() -> None:
     assert case_named("CUBIC, L=50").peers == peers.PEERS
 
 
+@pytest.mark.slow
 @needs_ns3
 @pytest.mark.parametrize(
     ("name", "share", "packets"),
@@ -257,6 +260,7 @@ def test_by_ns3s_rules_ours_does_what_ns3_does(name: str, share: float, packets:
     assert wait == pytest.approx(their_wait, abs=packets)
 
 
+@pytest.mark.slow
 @needs_ns3
 def test_ns3s_own_hybla_is_reno_because_its_ratio_never_leaves_one() -> None:
     case = case_named("Hybla as ns-3, L=50")
@@ -270,6 +274,7 @@ def test_ns3s_own_hybla_is_reno_because_its_ratio_never_leaves_one() -> None:
     assert rated_drops > 5 * reno_drops
 
 
+@pytest.mark.slow
 @needs_ns2
 @pytest.mark.parametrize(
     ("name", "share", "packets"),
@@ -308,6 +313,7 @@ def test_ns2_repeats_an_on_off_run_for_a_seed() -> None:
     assert first == second
 
 
+@pytest.mark.slow
 @needs_ns3
 def test_ns3_recovers_with_sack_without_a_time_out() -> None:
     case = replace(peers.cases()[1], duration_s=10.0)

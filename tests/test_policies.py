@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackademy import _core, papers
-from ackademy.train import collecting, forest, lp_tcp, scoring
-from ackademy.train.collecting import Recording
-from ackademy.train.forest import Growth
-from ackademy.train.setups import PUBLISHED, Setup
+from ackademy import _core
+from ackademy.learn.lp_tcp import collecting, forest, scoring
+from ackademy.learn.lp_tcp import training as lp_tcp
+from ackademy.learn.lp_tcp.collecting import Recording
+from ackademy.learn.lp_tcp.forest import Growth
+from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
+from ackademy.studies import experiment_files
 
 ROOT = Path(__file__).parents[1]
 POLICIES = ROOT / "policies" / "lp_tcp"
@@ -54,7 +56,7 @@ def test_th0_is_where_the_shipped_curve_has_its_maximum(setup: Setup) -> None:
 def test_papers_use_the_threshold_that_training_chose() -> None:
     used = 0
     for name in ("table5", "table6", "table7", "table8", "fig2b", "fig2c"):
-        for row in papers.load(f"kong2018/{name}").rows:
+        for row in experiment_files.load(f"kong2018/{name}").rows:
             params = dict(row.params) or {k: v for a in row.assignments for k, v in a.params}
             if "policy" not in params:
                 continue
@@ -69,7 +71,8 @@ def test_table3_s_th0_is_the_policy_s(setup: Setup) -> None:
     facts = made(setup)["made"]
     assert isinstance(facts, dict)
     rows = {
-        row.name: dict(row.assignments[0].params) for row in papers.load("kong2018/table3").rows
+        row.name: dict(row.assignments[0].params)
+        for row in experiment_files.load("kong2018/table3").rows
     }
     th0 = rows["th = th₀", setup.label]
     assert th0["threshold"] == facts["th0"]
@@ -77,7 +80,7 @@ def test_table3_s_th0_is_the_policy_s(setup: Setup) -> None:
 
 
 def test_retraining_gives_the_shipped_bytes() -> None:
-    pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
+    pytest.importorskip("sklearn", reason="needs train: an extra")
     setup = Setup(5, 1)
     facts, threshold = made(setup)["made"], made(setup)["threshold"]
     assert isinstance(facts, dict)

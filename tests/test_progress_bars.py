@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import ackademy
-from ackademy import terminal
+from ackademy.cli import train_deep
 from ackademy.console import Console
-from ackademy.learn.logbook import Logbook
 from ackademy.learn.running_reward import EPISODES, RunningReward
-from ackademy.train import deep_cli
+from ackademy.learn.training_log import TrainingLog
+from ackademy.render import terminal
 
 
 class Screen(io.StringIO):
@@ -98,8 +98,8 @@ def test_the_best_of_negative_rewards_is_the_largest() -> None:
 
 def test_the_training_bar_shows_the_reward() -> None:
     shown, printed = console(is_terminal=True)
-    with deep_cli._bar(shown, "ppo") as progress:
-        log = Logbook(("decisions", "episodes", "reward"), progress=progress)
+    with train_deep._bar(shown, "ppo") as progress:
+        log = TrainingLog(("decisions", "episodes", "reward"), progress=progress)
         for row in (1, 2):
             log.row({"decisions": row, "episodes": row * EPISODES, "reward": 0.75 / row})
             log.progress(row * EPISODES, 100)
@@ -108,8 +108,8 @@ def test_the_training_bar_shows_the_reward() -> None:
 
 def test_without_a_terminal_the_reward_is_in_the_lines() -> None:
     plain, printed = console(is_terminal=False)
-    with deep_cli._bar(plain, "ppo") as progress:
-        log = Logbook(("episodes", "reward"), progress=progress)
+    with train_deep._bar(plain, "ppo") as progress:
+        log = TrainingLog(("episodes", "reward"), progress=progress)
         log.progress(0, 100)
         log.row({"episodes": 50, "reward": -1.5})
         log.progress(50, 100)

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from ackademy import EngineError
-from ackademy.cells import Cell
-from ackademy.engines import local, ray_cluster
-from ackademy.experiments import quiet, run_cells
+from ackademy.runner.cells import Cell
+from ackademy.runner.engines import local, ray_cluster
+from ackademy.runner.experiments import quiet, run_cells
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_ray_cluster_leaves_the_same_bytes(dumbbell: Path, tmp_path: Path, address: str) -> None:
     cell = Cell(dumbbell.read_text(), str(dumbbell), "rl_tcp", seed=1, sample_interval_ms=100.0)

@@ -12,13 +12,14 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy.comparison import Plan, case_of, contenders, standings
-from ackademy.engines import local
-from ackademy.experiments import quiet, run_cells
-from ackademy.intervals import Interval
-from ackademy.report import comparison, paper
-from ackademy.report.markup import Markup, element, math_label, stacked
-from ackademy.report.numbers import (
+from ackademy.backends.schemes import parse
+from ackademy.render.html import comparison, paper
+from ackademy.render.html.markup import Markup, element, math_label, stacked
+from ackademy.render.html.paper import _judged
+from ackademy.render.html.plane import Cloud, plane
+from ackademy.render.html.plot import Axis, Frame, thin
+from ackademy.render.html.series import Strip, strips
+from ackademy.render.numbers import (
     even_ticks,
     log_ticks,
     percent,
@@ -26,12 +27,11 @@ from ackademy.report.numbers import (
     ticks,
     with_interval,
 )
-from ackademy.report.paper import _judged
-from ackademy.report.plane import Cloud, plane
-from ackademy.report.plot import Axis, Frame, thin
-from ackademy.report.series import Strip, strips
-from ackademy.reproduce import Reproduction
-from ackademy.schemes import parse
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.stats.intervals import Interval
+from ackademy.studies.comparison import Plan, case_of, case_scores, scheme_cases
+from ackademy.studies.reproduce import Reproduction
 
 VOID = {"meta", "input", "br", "hr"}
 
@@ -96,9 +96,9 @@ def test_page_fits_a_phone_and_follows_the_reader_into_the_dark(
 
 
 def test_comparison_page_shows_every_controller(dumbbell: Path, tmp_path: Path) -> None:
-    found = contenders([case_of(dumbbell)], parse("new_reno,cubic"), Plan(2, 100.0))
+    found = scheme_cases([case_of(dumbbell)], parse("new_reno,cubic"), Plan(2, 100.0))
     run_cells([cell for one in found for cell in one.cells], tmp_path / "r", local(1), quiet)
-    page = Page(comparison.page(standings(found, tmp_path / "r"), tmp_path / "r", "ackademy x"))
+    page = Page(comparison.page(case_scores(found, tmp_path / "r"), tmp_path / "r", "ackademy x"))
     assert page.loads == []
     assert "new_reno · cubic" in page.words
     assert "2 runs" in page.words
@@ -232,7 +232,7 @@ def test_a_number_six_times_the_published_one_is_not_green() -> None:
 
 
 def test_every_chart_tip_can_be_reached_by_keyboard() -> None:
-    script = (files("ackademy.report") / "script.js").read_text()
+    script = (files("ackademy.render.html") / "script.js").read_text()
     tips = script.split("[data-tip]")[1].split("// A heading sorts")[0]
     assert 'setAttribute("tabindex", "0")' in tips
     assert 'addEventListener("focus"' in tips

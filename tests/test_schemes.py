@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy import schemes
+from ackademy.backends import schemes
 from ackademy.cli.options import overrides
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
 

@@ -10,7 +10,9 @@ from ackademy.envs.flow import Flow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what it imports warns on its own account
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker = pytest.importorskip(
+        "stable_baselines3.common.env_checker", reason="needs torch: an extra"
+    )
 
 
 @pytest.mark.parametrize(("pilot", "reward"), [("drinc", "drinc"), ("aurora", "aurora")])

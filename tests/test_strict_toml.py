@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import _core, cards, kinds, league, lookup, papers, trials
+from ackademy import _core, lookup, papers
+from ackademy.backends import schemes
 from ackademy.errors import AckademyError
+from ackademy.policies import cards
+from ackademy.studies import experiment_files, league
 
 ROOT = Path(__file__).parents[1]
 
@@ -92,11 +95,11 @@ def test_a_suite_refuses_what_it_does_not_know(
     ],
 )
 def test_an_experiment_refuses_what_it_does_not_know(
-    experiment: papers.Experiment, file: str, old: str, new: str, told: str
+    experiment: experiment_files.Experiment, file: str, old: str, new: str, told: str
 ) -> None:
     path = experiment.path.with_name(f"{file}.toml")
     path.write_text(path.read_text().replace(old, new, 1))
-    assert told in message(lambda: kinds.load(str(experiment.path)))
+    assert told in message(lambda: papers.load(str(experiment.path)))
 
 
 @pytest.mark.parametrize("kind", ["cubic_beta", "f1_curves", "fluid"])
@@ -108,10 +111,10 @@ def test_every_kind_of_experiment_refuses_an_unknown_key(tmp_path: Path, kind: s
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     (tmp_path / "policies").symlink_to(ROOT / "policies")
     path = folder / original.name
-    kinds.load(str(path))
+    papers.load(str(path))
     path.write_text("titel = 3\n" + path.read_text())
     assert f"{path}: titel = 3: allowed: no such key, only kind, " in message(
-        lambda: kinds.load(str(path))
+        lambda: papers.load(str(path))
     )
 
 
@@ -157,7 +160,7 @@ def test_cards_and_policies_of_forests_refuse_an_unknown_key(tmp_path: Path) -> 
     shutil.copytree(forest, tmp_path / "forest")
     policy = tmp_path / "forest" / "policy.toml"
     policy.write_text("treshold = 3\n" + policy.read_text())
-    assert "treshold = 3: allowed: no such key" in message(lambda: trials.of_folder(policy.parent))
+    assert "treshold = 3: allowed: no such key" in message(lambda: schemes.of_folder(policy.parent))
 
 
 @pytest.mark.parametrize(
@@ -171,8 +174,8 @@ def test_cards_and_policies_of_forests_refuse_an_unknown_key(tmp_path: Path) -> 
     ],
 )
 def test_a_recipe_refuses_what_cannot_be(tmp_path: Path, old: str, new: str, told: str) -> None:
-    pytest.importorskip("jax")
-    from ackademy.train import deep_recipe
+    pytest.importorskip("jax", reason="needs train: an extra")
+    from ackademy.learn import deep_recipe
 
     text = lookup.find("drinc", "recipe").read_text()
     assert old in text

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackademy import engines
 from ackademy.errors import TrainingError
-from ackademy.train import card, forest, network, scoring
-from ackademy.train.collecting import Sends
-from ackademy.train.forest import Features, Growth, Labels
-from ackademy.train.setups import PUBLISHED, Setup
+from ackademy.learn.lp_tcp import forest, network, result, scoring
+from ackademy.learn.lp_tcp.collecting import Sends
+from ackademy.learn.lp_tcp.forest import Features, Growth, Labels
+from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
+from ackademy.runner import engines
 
-pytest.importorskip("sklearn", reason="growing forests needs the extra `train`")
+pytest.importorskip("sklearn", reason="needs train: an extra")
 
 
 @pytest.fixture(scope="module")
@@ -116,18 +116,18 @@ def test_a_lost_row_scored_on_that_was_fitted_to_is_counted_as_repeated() -> Non
     x[:, 0] = [1.0, 2.0, 1.0, 3.0]
     lost = np.array([True, False, True, True])
     sends = Sends(x, lost, np.arange(4.0), n_sends=4, n_drops=3, keep_one_in=1)
-    assert card.repeated(*sends.split(2.0)) == 1
+    assert result.repeated(*sends.split(2.0)) == 1
 
 
 def test_a_lost_row_that_was_delivered_before_is_not_repeated() -> None:
     x = np.ones((2, 55), dtype=np.float32)
     sends = Sends(x, np.array([False, True]), np.arange(2.0), n_sends=2, n_drops=1, keep_one_in=1)
-    assert card.repeated(*sends.split(1.0)) == 0
+    assert result.repeated(*sends.split(1.0)) == 0
 
 
 def test_a_network_with_too_few_losses_is_refused(tmp_path: Path) -> None:
     path = Path(__file__).parents[1] / "scenarios" / "wire" / "case1_lossy.toml"
-    course = network.Course(path, duration_s=10.0)
+    task = network.Task(path, duration_s=10.0)
     with pytest.raises(TrainingError, match="losses in congestion avoidance"):
-        network.train(course, tmp_path / "out", tmp_path / "work", engines.local(1), 1)
+        network.train(task, tmp_path / "out", tmp_path / "work", engines.local(1), 1)
     assert not (tmp_path / "out").exists()

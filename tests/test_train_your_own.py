@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("jax", reason="needs the extra `train`")
+pytest.importorskip("jax", reason="needs train: an extra")
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "train-your-own.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -39,6 +39,7 @@ def ackademy(words: list[str], folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_step_before_the_kernel_runs(tmp_path: Path) -> None:
     for name, body in files().items():
         (tmp_path / name).write_text(body, encoding="utf-8")

@@ -85,8 +85,14 @@ def uv() -> str:
     """The uv that made this environment."""
     found = shutil.which("uv") or str(ROOT / "build" / "uv" / "bin" / "uv")
     if not Path(found).is_file():
-        pytest.skip("uv is neither on the PATH nor in build/uv: `make build` puts it there")
+        pytest.skip("needs uv: neither on the PATH nor in build/uv (`make build` puts it there)")
     return found
+
+
+def missing_extra() -> str | None:
+    """The first extra that the README's commands need and that is not installed."""
+    modules = {"jax": "train", "gymnasium": "train", "onnx": "onnx"}
+    return next((modules[name] for name in modules if not importlib.util.find_spec(name)), None)
 
 
 def ackademyd() -> Path | None:
@@ -116,7 +122,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """The wheel in an environment of its own, with the versions of uv.lock."""
     home = tmp_path_factory.mktemp("installed")
-    has_extras = all(importlib.util.find_spec(name) for name in ("jax", "onnx", "gymnasium"))
+    has_extras = missing_extra() is None
     extras = ["train", "onnx"] if has_extras else []
     environment, versions = home / "venv", home / "versions.txt"
     options = [word for extra in extras for word in ("--extra", extra)]
@@ -160,6 +166,7 @@ def test_rules_for_commands_all_apply_to_a_command_of_the_readme() -> None:
     assert set(ITEMS) <= set(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", SHELL)
 def test_a_command_of_the_readme_runs(installed: Installed, line: str) -> None:
     words = words_of(line)
@@ -167,7 +174,7 @@ def test_a_command_of_the_readme_runs(installed: Installed, line: str) -> None:
         check_elsewhere(shlex.split(line, comments=True))
         return
     if line.startswith(NEEDS_EXTRA) and not installed.has_extras:
-        pytest.skip("needs the extras `train` and `onnx`")
+        pytest.skip(f"needs {missing_extra()}: an extra")
     if "--backend kernel" in line or words[1] == "gap":
         words = for_this_kernel(words)
     for name, text in python_files().items():
@@ -179,6 +186,7 @@ def test_a_command_of_the_readme_runs(installed: Installed, line: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_python_of_the_readme_runs(installed: Installed) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     (block,) = [block for block in blocks if "import ackademy" in block]
@@ -198,9 +206,9 @@ def check_elsewhere(words: list[str]) -> None:
 def for_this_kernel(words: list[str]) -> list[str]:
     """A command on the kernel, without controllers that this kernel does not have."""
     if os.geteuid() != 0 or not Path("/dev/net/tun").exists() or ackademyd() is None:
-        pytest.skip("needs root, TUN and the daemon (make ackademyd)")
+        pytest.skip("needs kernel: root, TUN and the daemon (make ackademyd)")
     if not Path("/sys/kernel/btf/vmlinux").exists():
-        pytest.skip("needs a kernel with BTF")
+        pytest.skip("needs kernel: BTF")
     offered = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     return [w if "bbr" in offered else w.replace(",kernel:bbr", "") for w in words]
 

@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ackademy import cards, evaluate, experiments, trials, zoo
-from ackademy.cards import FixedSet
+from ackademy.backends import schemes
+from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.cli import app
-from ackademy.engines import local
 from ackademy.errors import AckademyError, ExperimentError, FileError
-from ackademy.trials import Entrant
+from ackademy.policies import cards, zoo
+from ackademy.policies.cards import FixedSet
+from ackademy.runner import cases, experiments
+from ackademy.runner.engines import local
+from ackademy.studies import evaluate
 
-safetensors = pytest.importorskip("safetensors.numpy")
+safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
 
 ROOT = Path(__file__).parent.parent
 MODELS = {model.name: model for model in zoo.models(ROOT / "policies")}
@@ -136,7 +139,7 @@ def test_another_threshold_gives_another_card(tmp_path: Path) -> None:
     old = next(line for line in described.read_text().splitlines() if line.startswith("threshold"))
     described.write_text(described.read_text().replace(old, "threshold = 0.95"))
     assert cards.digest(folder) != card.policy
-    ran = cards.evaluate(card.fixed, Entrant("policy", *trials.of_folder(folder)), ROOT)
+    ran = cards.evaluate(card.fixed, EvaluatedScheme("policy", *schemes.of_folder(folder)), ROOT)
     assert tuple(one.counts for one in ran) != tuple(counts for _, _, counts in card.runs)
 
 
@@ -192,7 +195,7 @@ def test_eval_on_a_scenario_governs_the_named_flows_only(policy: Path, tmp_path:
         '[[flow]]\nname = "mine"\n[[flow]]\nname = "other"\ncontroller = "cubic"\n'
     )
     source = evaluate.of_scenario(path, 1, 1, "mine")
-    own = trials.entrant(str(policy))
+    own = schemes.evaluated(str(policy))
     cell = evaluate.cells(source, [own], tmp_path)[0]
     assert cell.scenario().controllers == ["policy", "cubic"]
     with pytest.raises(ExperimentError, match="flow 'none': allowed: mine, other"):
@@ -216,13 +219,13 @@ def test_flows_of_an_entry_whose_name_begins_alike_do_not_count(tmp_path: Path) 
         "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 4 }\n"
         '[[flow]]\nname = "me"\ncount = 2\n[[flow]]\nname = "me2"\n[[flow]]\nname = "me_9"\n'
     )
-    source, own = evaluate.of_scenario(path, 1, 1, "me"), trials.entrant("cubic")
+    source, own = evaluate.of_scenario(path, 1, 1, "me"), schemes.evaluated("cubic")
     (cell,) = evaluate.cells(source, [own], tmp_path)
     experiments.run_cells([cell], tmp_path, local(jobs=1), experiments.quiet)
     flows = experiments.read(tmp_path, cell, "summary")
     assert flows["controller"].to_list() == ["cubic", "cubic", "new_reno", "new_reno"]
     mine = flows.head(2)["throughput_mbps"].sum()
-    assert trials.score(source.trials[0], cell, tmp_path).throughput_mbps == pytest.approx(mine)
+    assert cases.score(source.cases[0], cell, tmp_path).throughput_mbps == pytest.approx(mine)
     fixed = FixedSet("alike.toml", False, "me", (1,), 2.0)
     (ran,) = cards.evaluate(fixed, own, tmp_path)
     assert ran.counts[cards.COUNTS.index("sent_packets")] == flows.head(2)["sent_packets"].sum()

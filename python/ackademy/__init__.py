@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ackademy._core import CODE_HASH, Scenario
-from ackademy.controllers import Controller
+from ackademy.backends.controllers import Controller
 from ackademy.errors import (
     AckademyError,
     ControllerError,
@@ -25,9 +25,9 @@ from ackademy.errors import (
 )
 
 if TYPE_CHECKING:
-    from ackademy import intervals, metrics
-    from ackademy.notebook import Comparison, compare
-    from ackademy.runs import Metrics, Run, run
+    from ackademy.backends.runs import Metrics, Run, run
+    from ackademy.render.notebook import Comparison, compare
+    from ackademy.stats import intervals, metrics
 
 __version__ = "0.1.0"
 
@@ -52,11 +52,11 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Comparison": "notebook",
-    "Metrics": "runs",
-    "Run": "runs",
-    "compare": "notebook",
-    "run": "runs",
+    "Comparison": "render.notebook",
+    "Metrics": "backends.runs",
+    "Run": "backends.runs",
+    "compare": "render.notebook",
+    "run": "backends.runs",
 }
 """modules that import Polars, by the names they define"""
 _MODULES = ("intervals", "metrics")
@@ -65,7 +65,7 @@ _MODULES = ("intervals", "metrics")
 def __getattr__(name: str) -> object:
     """Import a name of `__all__` when it is first used."""
     if name in _MODULES:
-        return import_module(f"ackademy.{name}")
+        return import_module(f"ackademy.stats.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'ackademy' has no attribute {name!r}")
     value: object = getattr(import_module(f"ackademy.{_MODULE_OF[name]}"), name)

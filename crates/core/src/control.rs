@@ -137,63 +137,74 @@ impl Control {
 }
 
 /// Decides for one flow. `control` is read after every call.
+///
+/// A wrapper implements the required methods, [`inner`](Self::inner) and
+/// [`inner_mut`](Self::inner_mut); every other method forwards to the wrapped controller by default.
 pub trait Controller: std::marker::Send {
     /// Something was delivered.
     fn on_ack(&mut self, ack: &Ack);
     /// Something was lost.
     fn on_loss(&mut self, loss: &Loss);
+    /// What is allowed now.
+    fn control(&self) -> Control;
+    /// The controller that this one wraps, if it is a wrapper.
+    fn inner(&self) -> Option<&dyn Controller> {
+        None
+    }
+    /// As [`inner`](Self::inner), to be called.
+    fn inner_mut(&mut self) -> Option<&mut dyn Controller> {
+        None
+    }
     /// A packet is about to leave; called only if [`Controller::gates`].
-    fn on_send(&mut self, _send: &Send) -> Verdict {
-        Verdict::Send
+    fn on_send(&mut self, send: &Send) -> Verdict {
+        self.inner_mut().map_or(Verdict::Send, |inner| inner.on_send(send))
     }
     /// Whether `on_send` wants to be asked. Constant over the life of the flow.
     fn gates(&self) -> bool {
-        false
+        self.inner().is_some_and(Controller::gates)
     }
     /// The time asked for by `next_timer` has come.
-    fn on_timer(&mut self, _now: Time) {}
+    fn on_timer(&mut self, now: Time) {
+        if let Some(inner) = self.inner_mut() {
+            inner.on_timer(now);
+        }
+    }
     /// When `on_timer` is to be called next.
     fn next_timer(&self) -> Option<Time> {
-        None
+        self.inner().and_then(Controller::next_timer)
     }
-    /// What is allowed now.
-    fn control(&self) -> Control;
     /// The flow has nothing to send for the rest of the run, or the run is over: both may be told.
     /// For controllers that report to someone. Not every transport calls it.
-    fn on_end(&mut self, _now: Time) {}
+    fn on_end(&mut self, now: Time) {
+        if let Some(inner) = self.inner_mut() {
+            inner.on_end(now);
+        }
+    }
+    /// Whether the controller gave up after an invalid action and a fallback controls the flow.
+    fn fell_back(&self) -> bool {
+        self.inner().is_some_and(Controller::fell_back)
+    }
     /// Events worth counting, by name (fallbacks, learning steps, ...), read at the end of a run.
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        Vec::new()
+        self.inner().map_or_else(Vec::new, Controller::counters)
     }
 }
 
-impl<C: Controller + ?Sized> Controller for Box<C> {
+impl Controller for Box<dyn Controller> {
     fn on_ack(&mut self, ack: &Ack) {
         (**self).on_ack(ack);
     }
     fn on_loss(&mut self, loss: &Loss) {
         (**self).on_loss(loss);
     }
-    fn on_send(&mut self, send: &Send) -> Verdict {
-        (**self).on_send(send)
-    }
-    fn gates(&self) -> bool {
-        (**self).gates()
-    }
-    fn on_timer(&mut self, now: Time) {
-        (**self).on_timer(now);
-    }
-    fn next_timer(&self) -> Option<Time> {
-        (**self).next_timer()
-    }
     fn control(&self) -> Control {
         (**self).control()
     }
-    fn on_end(&mut self, now: Time) {
-        (**self).on_end(now);
+    fn inner(&self) -> Option<&dyn Controller> {
+        Some(&**self)
     }
-    fn counters(&self) -> Vec<(&'static str, f64)> {
-        (**self).counters()
+    fn inner_mut(&mut self) -> Option<&mut dyn Controller> {
+        Some(&mut **self)
     }
 }
 
@@ -203,6 +214,8 @@ pub struct SubflowId(pub u32);
 
 /// Decides for a set of subflows: one connection's, or all of a host's. Transports speak to this
 /// trait only; a plain [`Controller`] comes in through [`PerFlow`].
+///
+/// Wrappers work as those of [`Controller`] do.
 pub trait Coupled: std::marker::Send {
     /// A subflow joined. Called before any other call that names it.
     fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo);
@@ -212,30 +225,54 @@ pub trait Coupled: std::marker::Send {
     fn on_ack(&mut self, id: SubflowId, ack: &Ack);
     /// See [`Controller::on_loss`].
     fn on_loss(&mut self, id: SubflowId, loss: &Loss);
+    /// See [`Controller::control`].
+    fn control(&self, id: SubflowId) -> Control;
+    /// See [`Controller::inner`].
+    fn inner(&self) -> Option<&dyn Coupled> {
+        None
+    }
+    /// See [`Controller::inner_mut`].
+    fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
+        None
+    }
     /// See [`Controller::on_send`].
-    fn on_send(&mut self, _id: SubflowId, _send: &Send) -> Verdict {
-        Verdict::Send
+    fn on_send(&mut self, id: SubflowId, send: &Send) -> Verdict {
+        self.inner_mut().map_or(Verdict::Send, |inner| inner.on_send(id, send))
     }
     /// See [`Controller::gates`].
     fn gates(&self) -> bool {
-        false
+        self.inner().is_some_and(Coupled::gates)
     }
     /// See [`Controller::on_timer`].
-    fn on_timer(&mut self, _id: SubflowId, _now: Time) {}
-    /// See [`Controller::next_timer`].
-    fn next_timer(&self, _id: SubflowId) -> Option<Time> {
-        None
+    fn on_timer(&mut self, id: SubflowId, now: Time) {
+        if let Some(inner) = self.inner_mut() {
+            inner.on_timer(id, now);
+        }
     }
-    /// See [`Controller::control`].
-    fn control(&self, id: SubflowId) -> Control;
+    /// See [`Controller::next_timer`].
+    fn next_timer(&self, id: SubflowId) -> Option<Time> {
+        self.inner().and_then(|inner| inner.next_timer(id))
+    }
     /// See [`Controller::on_end`].
-    fn on_end(&mut self, _id: SubflowId, _now: Time) {}
+    fn on_end(&mut self, id: SubflowId, now: Time) {
+        if let Some(inner) = self.inner_mut() {
+            inner.on_end(id, now);
+        }
+    }
+    /// See [`Controller::fell_back`].
+    fn fell_back(&self, id: SubflowId) -> bool {
+        self.inner().is_some_and(|inner| inner.fell_back(id))
+    }
     /// A subflow's controller will soon be needed: whoever keeps it elsewhere may ask the processor to
     /// bring it. Changes nothing.
-    fn fetch(&self, _id: SubflowId) {}
+    fn fetch(&self, id: SubflowId) {
+        if let Some(inner) = self.inner() {
+            inner.fetch(id);
+        }
+    }
     /// See [`Controller::counters`].
-    fn counters(&self, _id: SubflowId) -> Vec<(&'static str, f64)> {
-        Vec::new()
+    fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
+        self.inner().map_or_else(Vec::new, |inner| inner.counters(id))
     }
 }
 
@@ -319,6 +356,9 @@ impl Coupled for PerFlow {
     }
     fn fetch(&self, id: SubflowId) {
         prefetch(self.get(id));
+    }
+    fn fell_back(&self, id: SubflowId) -> bool {
+        self.get(id).fell_back()
     }
     fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
         self.get(id).counters()

@@ -278,7 +278,7 @@ struct Path {
 struct Window {
     packets: f64,
     inflight: u64,
-    /// Congestion heard of before this belongs to a reduction already made.
+    /// Congestion reported before this belongs to a reduction already made.
     quiet_until: Time,
 }
 

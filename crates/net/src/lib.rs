@@ -23,3 +23,6 @@ pub mod manual;
 pub mod namespace;
 mod output;
 mod priority;
+#[cfg(test)]
+#[path = "../tests/common/require.rs"]
+mod require;

@@ -162,6 +162,7 @@ const LINKS_MAX: usize = 40;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::require::has;
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     use nix::sys::stat::{Mode, SFlag, makedev, mknod};
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -182,11 +183,11 @@ mod tests {
             let path = self.0.join(name);
             let mode = Mode::from_bits_truncate(0o666);
             if let Err(error) = mknod(&path, SFlag::S_IFCHR, mode, makedev(1, minor)) {
-                let _ = writeln!(io::stderr(), "skipped: no device can be made: {error}");
+                has("devices", &[format!("none can be made: {error}")]);
                 return None;
             }
             if let Err(error) = OpenOptions::new().write(true).open(&path) {
-                let _ = writeln!(io::stderr(), "skipped: devices of {path:?} do not work: {error}");
+                has("devices", &[format!("those of {path:?} do not work: {error}")]);
                 return None;
             }
             Some(path)
@@ -277,7 +278,7 @@ mod tests {
         let small =
             mount(Some("tmpfs"), &folder.0, Some("tmpfs"), MsFlags::empty(), Some("size=64k"));
         if let Err(error) = small {
-            let _ = writeln!(io::stderr(), "skipped: no file system can be mounted: {error}");
+            has("devices", &[format!("no file system can be mounted: {error}")]);
             return;
         }
         let file = folder.0.join("file");

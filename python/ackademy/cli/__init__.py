@@ -36,21 +36,21 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the JSON Schema of scenario files.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
-    "peers": ("ackademy.peers_cli:peers", "Set the simulator beside ns-2 and ns-3."),
-    "draw": ("ackademy.distributions:draw_command", "Draw scenarios from a distribution."),
-    "train": ("ackademy.train.cli:app", "Train learned controllers."),
+    "peers": ("ackademy.cli.peers:peers", "Set the simulator beside ns-2 and ns-3."),
+    "draw": ("ackademy.cli.draw:draw_command", "Draw scenarios from a distribution."),
+    "train": ("ackademy.cli.train:app", "Train learned controllers."),
     "eval": (
-        "ackademy.policies_cli:eval_command",
+        "ackademy.cli.policies:eval_command",
         "Try a policy where it was trained, or elsewhere.",
     ),
     "generalise": (
-        "ackademy.generalise_cli:generalise_command",
+        "ackademy.cli.generalise:generalise_command",
         "Try a policy on links that it was not trained for.",
     ),
-    "zoo": ("ackademy.policies_cli:zoo_command", "List the policies and fly each."),
+    "zoo": ("ackademy.cli.policies:zoo_command", "List the policies and fly each."),
     "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
-    "export": ("ackademy.exchange.cli:export_command", "Write a policy as an ONNX model."),
-    "import": ("ackademy.exchange.cli:import_command", "Make a policy of an ONNX model."),
+    "export": ("ackademy.cli.onnx:export_command", "Write a policy as an ONNX model."),
+    "import": ("ackademy.cli.onnx:import_command", "Make a policy of an ONNX model."),
 }
 """by name: the function or Typer application behind a command, and what `--help` says of it"""
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackademy.bounds import RUNS_MAX
 from ackademy.cli import completion
+from ackademy.cli.bounds import RUNS_MAX
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
@@ -32,7 +32,8 @@ from ackademy.cli.options import (
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
-    from ackademy import engines, league
+    from ackademy.runner import engines
+    from ackademy.studies import league
 
 SAMPLE_MS = 200.0
 """between rows of the time series that the report draws"""
@@ -100,10 +101,14 @@ def compare_command(
 
         ackademy compare --suite papers
     """
-    from ackademy import batches, comparison, exports, league, lookup, schemes, terminal
+    from ackademy import lookup
+    from ackademy.backends import schemes
+    from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
-    from ackademy.report import comparison as report
+    from ackademy.render import exports, terminal
+    from ackademy.render.html import comparison as report
+    from ackademy.studies import comparison, league
 
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
@@ -112,63 +117,66 @@ def compare_command(
         if value is not None and not suite:
             raise AckademyError(f"compare: {option}: allowed: with --suite")
     check_output_folder(out)
-    common = batches.settings(param, cc)
+    common = running.settings(param, cc)
     if suite:
         if cc or settings or json or csv:
             raise AckademyError("compare: allowed beside --suite: no --cc, --set, --json, --csv")
-        entrants = league.load(suite)
-        games = league.matches(entrants, runs or entrants.runs, backend, only or "*")
-        page = html or REPORTS / f"league-{entrants.name}-{backend}.html"
+        loaded = league.load(suite)
+        on_networks = league.scheme_cases(loaded, runs or loaded.runs, backend, only or "*")
+        page = html or REPORTS / f"league-{loaded.name}-{backend}.html"
         check_exports(page, markdown)
-        _league(entrants, games, out, engine_of(engine, address, jobs), page, markdown)
+        _league(loaded, on_networks, out, engine_of(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
     check_exports(html, json, csv)
     cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
     plan = comparison.Plan(runs or 5, SAMPLE_MS, tuple(overrides(settings).items()), backend)
-    found = comparison.contenders(cases, schemes.parse(cc, common), plan)
+    found = comparison.scheme_cases(cases, schemes.parse(cc, common), plan)
     folder = out / "compare"
-    cells = [cell for contender in found for cell in contender.cells]
-    batch = batches.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
-    standings = comparison.standings(found, folder)
-    console.print(terminal.comparison(standings, console))
-    console.print(terminal.kernel_notes([r for s in standings for r in s.kernel_runs]))
-    write(html, report.page(standings, folder, batches.command()))
+    cells = [cell for scheme_case in found for cell in scheme_case.cells]
+    ran = running.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
+    case_scores = comparison.case_scores(found, folder)
+    console.print(terminal.comparison(case_scores, console))
+    console.print(terminal.kernel_notes([r for s in case_scores for r in s.kernel_runs]))
+    write(html, report.page(case_scores, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
     if json:
-        export(json, exports.comparison_json(standings))
+        export(json, exports.comparison_json(case_scores))
     if csv:
-        export(csv, exports.comparison_csv(standings))
-    batches.report_failures(batch)
+        export(csv, exports.comparison_csv(case_scores))
+    running.report_failures(ran)
 
 
 def _league(
     suite: league.Suite,
-    games: Sequence[league.Match],
+    found: Sequence[league.SchemeCase],
     out: Path,
     engine: engines.Engine,
     page: Path,
     markdown: Path | None,
 ) -> None:
     """Run what is not there of a league, print it and write its page."""
-    from ackademy import batches, league, terminal, terminal_league
+    from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import write
-    from ackademy.report import league as report
-    from ackademy.report import league_markdown
+    from ackademy.render import terminal
+    from ackademy.render.html import league as report
+    from ackademy.render.markdown import league as league_markdown
+    from ackademy.render.terminal import league as terminal_league
+    from ackademy.studies import league
 
     console, began = Console(), time.monotonic()
     folder = out / f"league-{suite.name}"
-    cells = [cell for game in games for cell in game.cells]
-    batch = batches.run(cells, folder, engine, console, f"league {suite.name}")
-    results = league.results(games, folder)
+    cells = [cell for game in found for cell in game.cells]
+    ran = running.run(cells, folder, engine, console, f"league {suite.name}")
+    results = league.results(found, folder)
     spent_s = time.monotonic() - began
     console.print(terminal_league.tables(results, console))
     console.print(terminal.kernel_notes([run for result in results for run in result.kernel_runs]))
-    write(page, report.page(suite, results, spent_s, batches.command()))
+    write(page, report.page(suite, results, spent_s, running.command()))
     console.print(f"report: {page}", highlight=False)
     if markdown:
-        write(markdown, league_markdown.tables(results, batches.command()))
+        write(markdown, league_markdown.tables(results, running.command()))
         console.print(f"tables: {markdown}", highlight=False)
-    console.print(terminal.effort(batch, spent_s), highlight=False)
-    batches.report_failures(batch)
+    console.print(terminal.effort(ran, spent_s), highlight=False)
+    running.report_failures(ran)

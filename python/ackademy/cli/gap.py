@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ackademy import controllers
-from ackademy.bounds import RUNS_MAX, finite
+from ackademy.backends import controllers
 from ackademy.cli import completion
+from ackademy.cli.bounds import RUNS_MAX, finite
 from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder
 
 
@@ -58,16 +58,21 @@ def gap_command(
 
         ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/tcp_drinc
     """
-    from ackademy import batches, engines, experiments, gap, lookup, schemes, terminal_gap
+    from ackademy import lookup
+    from ackademy.backends import schemes
+    from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, check_outputs, write
-    from ackademy.report import gap as report
-    from ackademy.report import gap_markdown
+    from ackademy.render.html import gap as report
+    from ackademy.render.markdown import gap as gap_markdown
+    from ackademy.render.terminal import gap as terminal_gap
+    from ackademy.runner import engines, experiments
+    from ackademy.studies import gap
 
     console = Console()
     check_outputs([html, markdown])
     check_output_folder(out)
-    ours = schemes.parse(cc, batches.settings(param, cc))
+    ours = schemes.parse(cc, running.settings(param, cc))
     files = lookup.scenario_files(scenarios)
     found = gap.pairs(files, ours, _names(baselines), runs, duration_s)
     folder = out / "gap"
@@ -75,18 +80,18 @@ def gap_command(
     emulated = [cell for pair in found for cell in pair.kernel]
     engine = engines.local(jobs or engines.core_count())
     before = experiments.missing(folder, emulated)
-    batch = batches.run(simulated, folder, engine, console, "gap, simulating")
+    ran = running.run(simulated, folder, engine, console, "gap, simulating")
     if before:
         console.print(terminal_gap.forecast(before), highlight=False)
-    batch = batch.with_more(batches.run(emulated, folder, engine, console, "gap, on the kernel"))
+    ran = ran.with_more(running.run(emulated, folder, engine, console, "gap, on the kernel"))
     gaps = gap.measure(found, folder)
     console.print(terminal_gap.tables(gaps, console))
-    write(html, report.page(gaps, folder, batches.command()))
+    write(html, report.page(gaps, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
     if markdown:
-        write(markdown, gap_markdown.tables(gaps, batches.command()))
+        write(markdown, gap_markdown.tables(gaps, running.command()))
         console.print(f"tables: {markdown}", highlight=False)
-    batches.report_failures(batch)
+    running.report_failures(ran)
 
 
 def _names(words: str) -> list[str]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackademy import _core, controllers, files, lookup
-from ackademy.bounds import SEED_MAX, finite
+from ackademy import _core, files, lookup
+from ackademy.backends import controllers
 from ackademy.cli import completion
+from ackademy.cli.bounds import SEED_MAX, finite
 from ackademy.errors import ControllerError, FileError
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def list_command(
     """
     from rich.table import Table
 
-    from ackademy import papers
     from ackademy.console import Console
+    from ackademy.studies import experiment_files
 
     console = Console()
     if controller is not None:
@@ -58,7 +59,9 @@ def list_command(
     console.print(scenarios)
     for kind in KINDS_LISTED:
         console.print(f"{lookup.FOLDERS[kind]}:", ", ".join(lookup.names(kind)), highlight=False)
-    console.print("papers:", ", ".join(papers.available()) or "none here", highlight=False)
+    console.print(
+        "papers:", ", ".join(experiment_files.available()) or "none here", highlight=False
+    )
 
 
 def schema_command() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ackademy import templates
+from ackademy.cli import templates
 
 
 def new_command(

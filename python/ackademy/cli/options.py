@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ackademy.backends import Backend
-from ackademy.bounds import JOBS_MAX
+from ackademy.cli.bounds import JOBS_MAX
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.toml_table import toml_value
 
 if TYPE_CHECKING:
-    from ackademy import engines
+    from ackademy.runner import engines
 
 EngineName = Literal["local", "ray"]
 RUNS, REPORTS = Path("runs"), Path("reports")
@@ -63,7 +63,7 @@ def engine_of(name: EngineName, address: str | None, jobs: int | None) -> engine
     Raises:
         AckademyError: if there is an address without Ray, or Ray is not installed.
     """
-    from ackademy import engines
+    from ackademy.runner import engines
 
     if name == "local" and address is not None:
         raise AckademyError("--address: allowed: with --engine ray")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackademy.bounds import RUNS_MAX
 from ackademy.cli import completion
+from ackademy.cli.bounds import RUNS_MAX
 from ackademy.cli.options import (
     REPORTS,
     RUNS,
@@ -23,7 +23,7 @@ from ackademy.cli.options import (
 from ackademy.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from ackademy import kinds
+    from ackademy import papers
     from ackademy.console import Console
 
 
@@ -66,35 +66,37 @@ def reproduce_command(
 
         ackademy reproduce kong2018/table6 --engine ray --address auto
     """
-    from ackademy import batches, kinds, terminal
+    from ackademy import papers
+    from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
-    from ackademy.report import index as index_report
+    from ackademy.render import experiments, terminal
+    from ackademy.render.html import index as index_report
 
     console = Console()
     console.shows_assumptions = assumptions
     check_output_folder(out)
     check_output_folder(reports)
-    studies = kinds.load_all(name)
+    studies = papers.load_all(name)
     paper = _paper(studies[0])
     folder = out / paper
     label = f"{studies[0].item} of {paper}" if len(studies) == 1 else paper
     began = time.monotonic()
-    with batches.resumable(), terminal.progress_bar(console, label) as progress:
+    with running.resumable(), terminal.progress_bar(console, label) as progress:
         chosen = engine_of(engine, address, jobs)
-        batch = kinds.run_all(studies, runs, folder, chosen, progress)
+        ran = papers.run_all(studies, runs, folder, chosen, progress)
     spent_s = time.monotonic() - began
     found = [(study, study.collect(runs or study.runs, folder)) for study in studies]
     for study, findings in found:
-        console.print(findings.tables(console))
+        console.print(experiments.tables(findings, console))
         _write_reports(study, findings, reports, console)
     if len(studies) > 1:
         index = reports / f"{paper}.html"
-        write(index, index_report.page(paper, found, spent_s, batches.command()))
+        write(index, index_report.page(paper, found, spent_s, running.command()))
         console.print(terminal.index(found))
         console.print(f"all items: {index}", highlight=False, soft_wrap=True)
-    console.print(terminal.effort(batch, spent_s), highlight=False)
-    batches.report_failures(batch)
+    console.print(terminal.effort(ran, spent_s), highlight=False)
+    running.report_failures(ran)
 
 
 def report_command(
@@ -119,15 +121,16 @@ def report_command(
 
         ackademy report kong2018/table5 kong2018/table4
     """
-    from ackademy import kinds, papers
+    from ackademy import papers
     from ackademy.console import Console
+    from ackademy.studies import experiment_files
 
     console = Console()
     written = 0
-    for name in names or papers.available():
+    for name in names or experiment_files.available():
         if not names and not (out / name.partition("/")[0]).is_dir():
             continue
-        study = kinds.load(name)
+        study = papers.load(name)
         findings = study.collect(runs or study.runs, out / _paper(study))
         if not findings.is_empty:
             _write_reports(study, findings, reports, console)
@@ -138,19 +141,20 @@ def report_command(
         raise ExperimentError(f"{out}: nothing to report; run `ackademy reproduce` here first")
 
 
-def _paper(study: kinds.Study) -> str:
+def _paper(study: papers.Study) -> str:
     """The folder name that all items of a paper share."""
     return study.name.partition("/")[0]
 
 
 def _write_reports(
-    study: kinds.Study, findings: kinds.Findings, folder: Path, console: Console
+    study: papers.Study, findings: papers.Findings, folder: Path, console: Console
 ) -> None:
     from ackademy.files import write
+    from ackademy.render import experiments
 
     stem = folder / study.name.replace("/", "-")
     table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")
     write(table, findings.csv())
-    write(page, findings.page())
+    write(page, experiments.page(findings))
     console.print(f"numbers: {table}", highlight=False, soft_wrap=True)
     console.print(f"report:  {page}", highlight=False, soft_wrap=True)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ackademy import schemes
-from ackademy.bounds import SAMPLE_MS_MAX, SEED_MAX, finite
+from ackademy.backends import schemes
 from ackademy.cli import completion
+from ackademy.cli.bounds import SAMPLE_MS_MAX, SEED_MAX, finite
 from ackademy.cli.options import (
     BackendName,
     Csv,
@@ -72,20 +72,22 @@ def run_command(
 
         ackademy run gap/random_loss --backend kernel --cc kernel:cubic
     """
-    from ackademy import batches, exports, runs, terminal
+    from ackademy.backends import runs
+    from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
-    from ackademy.report import comparison as report
+    from ackademy.render import exports, terminal
+    from ackademy.render.html import comparison as report
 
     console = Console(stderr=is_stdout(json, csv))
     check_exports(html, json, csv)
     check_output_folder(parquet)
-    given = batches.settings(param, cc)
+    given = running.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
     parsed = runs.read_scenario(scenario, overrides=overrides(settings))
     if scheme is not None:
         parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
-    batches.warn_of_idle([parsed])
+    running.warn_of_idle([parsed])
     if html and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
@@ -98,14 +100,14 @@ def run_command(
                     parsed, seed=seed, sample_interval_ms=sample_ms, progress=progress
                 )
     except KeyboardInterrupt:
-        batches.fail("interrupted; nothing was written")
-        raise typer.Exit(batches.INTERRUPTED) from None
+        running.fail("interrupted; nothing was written")
+        raise typer.Exit(running.INTERRUPTED) from None
     console.print(terminal.run_tables(result, console))
     if parquet:
         result.write_parquet(parquet)
         console.print(f"tables: {parquet}", highlight=False)
     if html:
-        write(html, report.run_page(result, batches.command()))
+        write(html, report.run_page(result, running.command()))
         console.print(f"report: {html}", highlight=False)
     if json:
         export(json, exports.run_json(result))

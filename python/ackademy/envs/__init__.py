@@ -17,6 +17,6 @@ register(
 )
 register(
     id="ackademy/CubicBeta-v0",
-    entry_point="ackademy.envs.cubic_beta:CubicBeta",
+    entry_point="ackademy.papers.knott2023.environment:CubicBeta",
     max_episode_steps=100,
 )

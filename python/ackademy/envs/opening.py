@@ -12,9 +12,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from ackademy import _core, lookup
+from ackademy.backends.runs import read_scenario, read_text
 from ackademy.envs import pilots
 from ackademy.errors import ScenarioError, TrainingError
-from ackademy.runs import read_scenario, read_text
 
 Source: TypeAlias = "_core.Scenario | _core.Distribution"
 Observation: TypeAlias = npt.NDArray[np.float32]

@@ -6,8 +6,8 @@
 //! what it delivers out of that flight; then the controller is asked for one packet after the other
 //! until its window is full or it holds one, and the window that is let through admits what passed.
 //! A sender that obeys at once sends the packets that a sender with a gate of its own sends. One
-//! that obeys later, as the kernel, or that is heard of only once in several acknowledgements, has
-//! sent packets that nobody was asked about: these are asked about late. Such an answer cannot keep
+//! that obeys later, as the kernel, or that reports only once in several acknowledgements, has
+//! sent packets without asking: these are asked about late. Such an answer cannot keep
 //! the packet back; what the controller does to its window still counts.
 use crate::control::{
     Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, Send, SubflowId, Verdict,
@@ -234,11 +234,15 @@ impl Coupled for AckGate {
             self.ask(id, &again);
         }
     }
-    fn next_timer(&self, id: SubflowId) -> Option<Time> {
-        self.inner.next_timer(id)
+    fn inner(&self) -> Option<&dyn Coupled> {
+        Some(&*self.inner)
     }
-    fn on_end(&mut self, id: SubflowId, now: Time) {
-        self.inner.on_end(id, now);
+    fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
+        Some(&mut *self.inner)
+    }
+    /// The gate itself asks the controller; the transport does not.
+    fn gates(&self) -> bool {
+        false
     }
     fn control(&self, id: SubflowId) -> Control {
         let control = self.inner.control(id);

@@ -171,7 +171,7 @@ fn nothing_new_is_asked_for_while_the_window_is_not_used() {
 }
 
 #[test]
-fn in_recovery_the_controller_hears_of_repairs_and_holds_nothing() {
+fn in_recovery_the_controller_is_told_of_repairs_and_holds_nothing() {
     let (mut gate, asked) = gate(9);
     let lost = Loss { lost: Bytes(PACKET), kind: LossKind::Gap, ..Loss::default() };
     gate.on_loss(ID, &lost);
@@ -217,7 +217,7 @@ fn the_questions_of_a_gate_per_acknowledgement_are_those_of_a_gate_per_packet() 
     assert_eq!(each.iter().zip(&together).find(|(a, b)| a != b), None);
 }
 
-/// In recovery the gate per acknowledgement hears late of what leaves, and of the packets in which
+/// In recovery the gate per acknowledgement learns late of what leaves, and of the packets in which
 /// others were found lost not at all.
 #[test]
 fn with_losses_the_two_gates_ask_for_nearly_the_same_packets() {

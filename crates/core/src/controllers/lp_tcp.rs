@@ -33,14 +33,14 @@ pub const SPEC: Spec = Spec {
         },
         Param {
             name: "below_ssthresh",
-            about: "a refusal can take the window below `ssthresh`: `stay` lowers `ssthresh` with it \
+            about: "a held packet can take the window below `ssthresh`: `stay` lowers `ssthresh` with it \
                     (derived: so the published 8.91 Mb/s at L = 50 come out); `slow_start` brings \
                     the window back, as ns-2's test does",
             kind: ParamKind::Choice(&["stay", "slow_start"]),
         },
         Param {
             name: "cwnd_floor",
-            about: "packets that a refusal leaves in the window at least (proposed)",
+            about: "smallest window after a held packet (proposed)",
             kind: ParamKind::Number { default: 2.0, min: 1.0, max: 1000.0 },
         },
     ],
@@ -102,9 +102,9 @@ pub struct LpTcp {
     state: SendState,
     policy: Arc<Policy>,
     bar: Bar,
-    /// Packets that a refusal leaves: two keep the ACK clock alive.
+    /// Smallest window after a held packet: two keep the ACK clock alive.
     cwnd_floor: f64,
-    /// Whether a refusal keeps the flow in congestion avoidance.
+    /// Whether a held packet keeps the flow in congestion avoidance.
     stays: bool,
     asked: u64,
     held: u64,

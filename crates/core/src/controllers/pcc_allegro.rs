@@ -2,7 +2,7 @@
 //! Performance", NSDI 2015. Tries a slightly higher and a slightly lower rate and goes where a
 //! utility of throughput and loss is larger.
 use crate::control::Spec;
-use crate::controllers::shared::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{Schedule, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;
@@ -111,29 +111,29 @@ impl Allegro {
         self.state = State::Decide(None);
     }
 
-    fn judge_start(&mut self, path: &Path, report: &Report) -> Course {
+    fn judge_start(&mut self, path: &Path, report: &Report) -> Schedule {
         let utility = self.utility(report);
-        let State::Start(doubling) = &mut self.state else { return Course::Keep };
+        let State::Start(doubling) = &mut self.state else { return Schedule::Keep };
         match doubling.judge(report, utility) {
-            Doubled::Better => return Course::Keep,
+            Doubled::Better => return Schedule::Keep,
             Doubled::Repeat(rate_bps) => self.set_rate(rate_bps, path),
             Doubled::Over(rate_bps) => {
                 self.set_rate(rate_bps, path);
                 self.decide();
             }
         }
-        Course::Change
+        Schedule::Change
     }
 
-    fn judge_decide(&mut self, path: &Path, report: &Report) -> Course {
+    fn judge_decide(&mut self, path: &Path, report: &Report) -> Schedule {
         let utility = self.utility(report);
-        let State::Decide(Some(pairs)) = &mut self.state else { return Course::Keep };
+        let State::Decide(Some(pairs)) = &mut self.state else { return Schedule::Keep };
         if !report.usable {
             self.state = State::Decide(None);
-            return Course::Change;
+            return Schedule::Change;
         }
         if !pairs.record(utility) {
-            return Course::Keep;
+            return Schedule::Keep;
         }
         if let Some(way) = pairs.agreed() {
             let utility = pairs.mean_of(way);
@@ -145,13 +145,13 @@ impl Allegro {
             self.epsilon = (self.epsilon + self.epsilon_min).min(self.epsilon_max);
             self.state = State::Decide(None);
         }
-        Course::Change
+        Schedule::Change
     }
 
-    fn judge_adjust(&mut self, path: &Path, report: &Report) -> Course {
+    fn judge_adjust(&mut self, path: &Path, report: &Report) -> Schedule {
         let utility = self.utility(report);
         let State::Adjust { way, step, before, .. } = self.state else {
-            return Course::Keep;
+            return Schedule::Keep;
         };
         if report.usable && utility > before.1 && (self.rate_bps - before.0).abs() > 0.0 {
             self.adjust(way, step + 1.0, utility, path);
@@ -159,7 +159,7 @@ impl Allegro {
             self.set_rate(before.0, path);
             self.decide();
         }
-        Course::Change
+        Schedule::Change
     }
 
     /// Step number `step` from the present rate, whose utility is `utility`.
@@ -205,7 +205,7 @@ impl Rule for Allegro {
         Plan { rate_bps, duration_s: rtts_s.max(packets_s), purpose }
     }
 
-    fn judge(&mut self, path: &Path, purpose: Purpose, report: &Report) -> Course {
+    fn judge(&mut self, path: &Path, purpose: Purpose, report: &Report) -> Schedule {
         match purpose {
             Purpose::Start => self.judge_start(path, report),
             Purpose::Decide => self.judge_decide(path, report),
@@ -221,10 +221,10 @@ impl Rule for Allegro {
     }
 
     /// Half the rate, and a new start (proposed).
-    fn on_timeout(&mut self, path: &Path) -> Course {
+    fn on_timeout(&mut self, path: &Path) -> Schedule {
         self.set_rate(self.rate_bps / 2.0, path);
         self.state = State::Start(Doubling::default());
-        Course::Change
+        Schedule::Change
     }
 
     fn rate_bps(&self) -> f64 {

@@ -3,7 +3,7 @@
 //! `pcc_monitor_interval_queue.cc`, `pcc_utility_manager.cc`): Allegro's kind of utility, with a
 //! penalty on growing round trips, and other steps.
 use crate::control::{Ack, Spec};
-use crate::controllers::shared::pcc::{Course, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{Schedule, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;
@@ -85,17 +85,17 @@ impl Quic {
         self.rate_bps = path.bounded_bps(rate_bps, FLOOR_PACKETS);
     }
 
-    fn leave_start(&mut self) -> Course {
+    fn leave_start(&mut self) -> Schedule {
         self.rate_bps *= 0.5;
         self.state = State::Probe(None);
-        Course::Change
+        Schedule::Change
     }
 
-    fn judge_start(&mut self, report: &Report) -> Course {
-        let State::Start { planned, best } = &mut self.state else { return Course::Keep };
+    fn judge_start(&mut self, report: &Report) -> Schedule {
+        let State::Start { planned, best } = &mut self.state else { return Schedule::Keep };
         *planned = false;
         if !report.usable {
-            return Course::Change;
+            return Schedule::Change;
         }
         let utility = utility(report, RTT_TOLERANCE.0);
         if utility <= *best {
@@ -103,43 +103,43 @@ impl Quic {
         }
         *best = utility;
         self.rate_bps *= 2.0;
-        Course::Change
+        Schedule::Change
     }
 
-    fn judge_probe(&mut self, path: &Path, report: &Report) -> Course {
-        let State::Probe(Some(pairs)) = &mut self.state else { return Course::Keep };
+    fn judge_probe(&mut self, path: &Path, report: &Report) -> Schedule {
+        let State::Probe(Some(pairs)) = &mut self.state else { return Schedule::Keep };
         if report.usable && !pairs.record(utility(report, RTT_TOLERANCE.1)) {
-            return Course::Keep;
+            return Schedule::Keep;
         }
         let Some(way) = pairs.agreed().filter(|_| report.usable) else {
             self.rounds.undecided += 1;
             self.state = State::Probe(None);
-            return Course::Change;
+            return Schedule::Change;
         };
         self.rounds.decided += 1;
         let best = pairs.last_best();
         let before_bps = self.rate_bps * (1.0 + way.sign() * PROBE);
         self.set_rate(before_bps * (1.0 + way.sign() * STEP.0), path);
         self.state = State::Decided { planned: false, way, step: STEP.0, before_bps, best };
-        Course::Change
+        Schedule::Change
     }
 
-    fn judge_decided(&mut self, path: &Path, report: &Report) -> Course {
+    fn judge_decided(&mut self, path: &Path, report: &Report) -> Schedule {
         let State::Decided { way, step, before_bps, best, .. } = self.state else {
-            return Course::Keep;
+            return Schedule::Keep;
         };
         let utility = utility(report, RTT_TOLERANCE.2);
         if !report.usable || utility <= best {
             self.set_rate(before_bps, path);
             self.state = State::Probe(None);
-            return Course::Change;
+            return Schedule::Change;
         }
         let before_bps = self.rate_bps;
         let step = (step + STEP.0).min(STEP.1);
         self.set_rate(before_bps * (1.0 + way.sign() * step), path);
         self.state =
             State::Decided { planned: false, way, step, before_bps, best: utility };
-        Course::Change
+        Schedule::Change
     }
 }
 
@@ -179,7 +179,7 @@ impl Rule for Quic {
         Plan { rate_bps, duration_s: INTERVAL_MIN_RTTS * path.min_rtt_s, purpose }
     }
 
-    fn judge(&mut self, path: &Path, purpose: Purpose, report: &Report) -> Course {
+    fn judge(&mut self, path: &Path, purpose: Purpose, report: &Report) -> Schedule {
         match purpose {
             Purpose::Start => self.judge_start(report),
             Purpose::Probe => self.judge_probe(path, report),
@@ -195,19 +195,19 @@ impl Rule for Quic {
     }
 
     /// The source does nothing: what was lost lowers the utility.
-    fn on_timeout(&mut self, _path: &Path) -> Course {
-        Course::Keep
+    fn on_timeout(&mut self, _path: &Path) -> Schedule {
+        Schedule::Keep
     }
 
     /// The start ends early once the smoothed round trip has grown by more than the tolerance within
     /// an interval, and still grows.
-    fn watch(&mut self, ack: &Ack, srtt_at_start_s: f64) -> Course {
+    fn watch(&mut self, ack: &Ack, srtt_at_start_s: f64) -> Schedule {
         let grows = ack.rtt > Span::ZERO && ack.rtt > ack.srtt && srtt_at_start_s > 0.0;
         let inflated = ack.srtt.as_secs_f64() > (1.0 + RTT_TOLERANCE.0) * srtt_at_start_s;
         if matches!(self.state, State::Start { .. }) && grows && inflated {
             return self.leave_start();
         }
-        Course::Keep
+        Schedule::Keep
     }
 
     fn rate_bps(&self) -> f64 {
@@ -307,15 +307,15 @@ mod tests {
             srtt: Span::from_millis(srtt_ms),
             ..Ack::default()
         };
-        for (ack, start_s, course) in [
-            (ack(90, 80), 0.06, Course::Change),
-            (ack(90, 77), 0.06, Course::Keep),
-            (ack(79, 80), 0.06, Course::Keep),
-            (ack(90, 80), 0.0, Course::Keep),
+        for (ack, start_s, schedule) in [
+            (ack(90, 80), 0.06, Schedule::Change),
+            (ack(90, 77), 0.06, Schedule::Keep),
+            (ack(79, 80), 0.06, Schedule::Keep),
+            (ack(90, 80), 0.0, Schedule::Keep),
         ] {
             let mut quic = quic();
-            assert_eq!(quic.watch(&ack, start_s), course, "{ack:?}");
-            close(quic.rate_bps(), if course == Course::Change { 1e6 } else { 2e6 });
+            assert_eq!(quic.watch(&ack, start_s), schedule, "{ack:?}");
+            close(quic.rate_bps(), if schedule == Schedule::Change { 1e6 } else { 2e6 });
         }
     }
 

@@ -94,7 +94,7 @@ impl QuicCubic {
 
 impl Controller for QuicCubic {
     fn on_ack(&mut self, ack: &Ack) {
-        if !self.sender.hear(ack) {
+        if !self.sender.on_ack(ack) {
             return;
         }
         let window = &mut self.sender.window;

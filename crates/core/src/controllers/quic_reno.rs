@@ -38,7 +38,7 @@ impl QuicReno {
 
 impl Controller for QuicReno {
     fn on_ack(&mut self, ack: &Ack) {
-        if !self.sender.hear(ack) {
+        if !self.sender.on_ack(ack) {
             return;
         }
         let window = &mut self.sender.window;

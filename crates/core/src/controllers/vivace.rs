@@ -3,7 +3,7 @@
 //! step rules follow the implementation in `WebRTC` (`modules/congestion_controller/pcc`, 2018), which
 //! has the paper's numbers.
 use crate::control::Spec;
-use crate::controllers::shared::pcc::{Course, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{Schedule, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
 use crate::sensing::monitor_interval::Report;
@@ -187,43 +187,43 @@ impl Vivace {
         self.rate_mbps = path.bounded_bps(rate_mbps * 1e6, FLOOR_PACKETS) / 1e6;
     }
 
-    fn judge_start(&mut self, path: &Path, report: &Report) -> Course {
+    fn judge_start(&mut self, path: &Path, report: &Report) -> Schedule {
         let utility = self.utility.of(report);
-        let State::Start(doubling) = &mut self.state else { return Course::Keep };
+        let State::Start(doubling) = &mut self.state else { return Schedule::Keep };
         match doubling.judge(report, utility) {
-            Doubled::Better => return Course::Keep,
+            Doubled::Better => return Schedule::Keep,
             Doubled::Repeat(rate_bps) => self.set_rate(rate_bps / 1e6, path),
             Doubled::Over(rate_bps) => {
                 self.set_rate(rate_bps / 1e6, path);
                 self.state = State::Probe(None);
             }
         }
-        Course::Change
+        Schedule::Change
     }
 
-    fn judge_probe(&mut self, path: &Path, report: &Report) -> Course {
+    fn judge_probe(&mut self, path: &Path, report: &Report) -> Schedule {
         let utility = self.utility.of(report);
-        let State::Probe(Some(pairs)) = &mut self.state else { return Course::Keep };
+        let State::Probe(Some(pairs)) = &mut self.state else { return Schedule::Keep };
         if report.usable && !pairs.record(utility) {
-            return Course::Keep;
+            return Schedule::Keep;
         }
         if !report.usable || pairs.agreed().is_none() {
             self.rounds.undecided += 1;
             self.state = State::Probe(None);
-            return Course::Change;
+            return Schedule::Change;
         }
         self.rounds.decided += 1;
         let advantage = f64::midpoint(pairs.advantage(0), pairs.advantage(1));
         let gradient = advantage / (2.0 * EPSILON * self.rate_mbps);
         let utility = f64::midpoint(pairs.mean_of(Way::Up), pairs.mean_of(Way::Down));
         self.change(gradient, utility, path);
-        Course::Change
+        Schedule::Change
     }
 
-    fn judge_move(&mut self, path: &Path, report: &Report) -> Course {
+    fn judge_move(&mut self, path: &Path, report: &Report) -> Schedule {
         let utility = self.utility.of(report);
         let State::Move { before: (before_mbps, before), .. } = self.state else {
-            return Course::Keep;
+            return Schedule::Keep;
         };
         let moved = self.rate_mbps - before_mbps;
         if report.usable && utility > before && moved.abs() > 0.0 {
@@ -237,7 +237,7 @@ impl Vivace {
             }
             self.state = State::Probe(None);
         }
-        Course::Change
+        Schedule::Change
     }
 
     /// Moves along the gradient; `utility` is the present rate's.
@@ -284,7 +284,7 @@ impl Rule for Vivace {
         Plan { rate_bps, duration_s: path.srtt_s.max(packets_s), purpose }
     }
 
-    fn judge(&mut self, path: &Path, purpose: Purpose, report: &Report) -> Course {
+    fn judge(&mut self, path: &Path, purpose: Purpose, report: &Report) -> Schedule {
         match purpose {
             Purpose::Start => self.judge_start(path, report),
             Purpose::Probe => self.judge_probe(path, report),
@@ -300,11 +300,11 @@ impl Rule for Vivace {
     }
 
     /// Half the rate, and a new start (proposed).
-    fn on_timeout(&mut self, path: &Path) -> Course {
+    fn on_timeout(&mut self, path: &Path) -> Schedule {
         self.set_rate(self.rate_mbps / 2.0, path);
         self.state = State::Start(Doubling::default());
         self.step.turn();
-        Course::Change
+        Schedule::Change
     }
 
     fn rate_bps(&self) -> f64 {

@@ -177,7 +177,7 @@ impl Controller for Prompt {
 }
 
 #[test]
-fn both_senders_call_a_pilot_at_the_moment_that_it_asks_for() {
+fn both_senders_call_a_controller_at_the_moment_that_it_asks_for() {
     for sender in ["", "recovery = \"ns2\"", "gate = \"ack\"", "recovery = \"ns2\", gate = \"ack\""]
     {
         for map in ["map = \"cwnd_steps\"", "map = \"rate_change\""] {

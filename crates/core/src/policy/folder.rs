@@ -6,9 +6,9 @@ use super::nn::{Fault, LayerSpec, Network, Scratch, Shape};
 use crate::policy::safetensors::Tensors;
 use crate::policy::{
     ACTION_MAX, Action, ActionSpec, Agent, BoundsSpec, DecisionSpec, InvalidAction,
-    ObservationSpec, PolicySpec, StartSpec,
+    ObservationSpec, PolicySpec, SpecError, StartSpec,
 };
-use crate::scenario::{explain, line_of_path};
+use crate::scenario::explain;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -87,9 +87,9 @@ impl Policy {
         };
         let text = text(description).map_err(|fault| at((0, fault)))?;
         let said: Description = toml::from_str(text).map_err(|error| at(explain(text, &error)))?;
-        let in_line = |fault: String| {
-            let path = fault.split(' ').next().unwrap_or_default();
-            at((line_of_path(text, path), fault))
+        let in_line = |error: SpecError| {
+            let error = error.located(text);
+            at((error.line, error.message()))
         };
         said.check().map_err(in_line)?;
         let spec = PolicySpec {
@@ -99,14 +99,14 @@ impl Policy {
             bounds: said.bounds,
             start: said.start,
         };
-        spec.check().map_err(|error| in_line(error.message))?;
+        spec.check().map_err(in_line)?;
         let (steps, width) = spec.shape();
         let of_weights = |fault| format!("{}: {fault}", FILES[1]);
         let tensors = Tensors::read(weights).map_err(of_weights)?;
         let network =
             Network::read(&said.layers, Shape { steps, width }, &tensors).map_err(|fault| {
                 match fault {
-                    Fault::Layers(fault) => in_line(fault),
+                    Fault::Layers(error) => in_line(error),
                     Fault::Tensors(fault) => of_weights(fault),
                 }
             })?;
@@ -145,14 +145,16 @@ impl Policy {
 }
 
 impl Description {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SpecError> {
         if self.format != FORMAT {
-            return Err(format!("format = {}: allowed is {FORMAT}", self.format));
+            let problem = format!("= {}: allowed is {FORMAT}", self.format);
+            return Err(SpecError::at("format", problem));
         }
         let length = self.about.chars().count();
         if length > ABOUT_MAX || self.about.chars().any(char::is_control) {
             let allowed = format!("one line of at most {ABOUT_MAX}");
-            return Err(format!("about = {length} characters: allowed is {allowed}"));
+            let problem = format!("= {length} characters: allowed is {allowed}");
+            return Err(SpecError::at("about", problem));
         }
         Ok(())
     }
@@ -169,16 +171,20 @@ fn text(bytes: &[u8]) -> Result<&str, String> {
 
 /// The network must have one output per step, or at least as many outputs as the action map uses
 /// values; further outputs, such as standard deviations, are ignored.
-fn check_outputs(spec: &PolicySpec, outputs: usize) -> Result<(), String> {
+fn check_outputs(spec: &PolicySpec, outputs: usize) -> Result<(), SpecError> {
     let (choices, values) = (spec.choices(), spec.action_size());
     if choices > 0 && outputs != choices {
-        return Err(format!(
-            "layers give {outputs} outputs: allowed is one for each of {choices} `steps`"
+        let allowed = format!("one for each of {choices} `steps`");
+        return Err(SpecError::at(
+            "layers",
+            format!("give {outputs} outputs: allowed is {allowed}"),
         ));
     }
     if outputs < values {
-        return Err(format!(
-            "layers give {outputs} outputs: allowed is at least {values} for this `map`"
+        let allowed = format!("at least {values} for this `map`");
+        return Err(SpecError::at(
+            "layers",
+            format!("give {outputs} outputs: allowed is {allowed}"),
         ));
     }
     Ok(())

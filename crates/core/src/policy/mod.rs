@@ -360,6 +360,10 @@ impl Controller for LearnedController {
         self.agent.end();
     }
 
+    fn fell_back(&self) -> bool {
+        matches!(self.phase, Phase::Fallback(_))
+    }
+
     /// The number of decisions, of fallbacks, and of their reasons.
     fn counters(&self) -> Vec<(&'static str, f64)> {
         let Counts { decisions, not_finite, out_of_range } = self.counts;

@@ -154,16 +154,47 @@ pub struct StartSpec {
 pub struct SpecError {
     /// Line of the text, from 1; 0 if it is not known.
     pub line: usize,
-    /// Field, value and what is allowed, on one line.
-    pub message: String,
+    /// Path of the field, such as `observation.features[0]`; empty if `problem` names it.
+    pub path: String,
+    /// The value and what is allowed, on one line.
+    pub problem: String,
+}
+
+impl SpecError {
+    /// An error at a path, in a line that is not known yet.
+    pub fn at(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { line: 0, path: path.into(), problem: problem.into() }
+    }
+
+    /// The same error of a table at `parent`.
+    #[must_use]
+    pub fn below(mut self, parent: &str) -> Self {
+        self.path = format!("{parent}.{}", self.path);
+        self
+    }
+
+    /// The same error in the line of its field in `text`.
+    #[must_use]
+    pub fn located(mut self, text: &str) -> Self {
+        self.line = crate::scenario::line_of_path(text, &self.path);
+        self
+    }
+
+    /// Field, value and what is allowed, without the line.
+    pub fn message(&self) -> String {
+        if self.path.is_empty() {
+            return self.problem.clone();
+        }
+        format!("{} {}", self.path, self.problem)
+    }
 }
 
 impl fmt::Display for SpecError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line == 0 {
-            return write!(out, "{}", self.message);
+        if self.line > 0 {
+            write!(out, "line {}: ", self.line)?;
         }
-        write!(out, "line {}: {}", self.line, self.message)
+        out.write_str(&self.message())
     }
 }
 
@@ -218,13 +249,10 @@ impl PolicySpec {
     /// allowed.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let spec: Self = toml::from_str(text).map_err(|error| {
-            let (line, message) = crate::scenario::explain(text, &error);
-            SpecError { line, message }
+            let (line, problem) = crate::scenario::explain(text, &error);
+            SpecError { line, path: String::new(), problem }
         })?;
-        spec.check().map_err(|error| {
-            let path = error.message.split(' ').next().unwrap_or_default();
-            SpecError { line: crate::scenario::line_of_path(text, path), ..error }
-        })?;
+        spec.check().map_err(|error| error.located(text))?;
         Ok(spec)
     }
 
@@ -371,7 +399,7 @@ impl StartSpec {
 /// The value is shortened, so that what is allowed stays visible.
 fn fault(path: &str, value: impl fmt::Display, allowed: &str) -> SpecError {
     let value: String = value.to_string().chars().take(VALUE_MAX).collect();
-    SpecError { line: 0, message: format!("{path} = {value}: allowed is {allowed}") }
+    SpecError::at(path, format!("= {value}: allowed is {allowed}"))
 }
 
 fn number(path: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {

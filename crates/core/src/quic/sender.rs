@@ -39,7 +39,7 @@ impl Sender {
     }
 
     /// Takes in an acknowledgement; whether it counts for growth, which a recovery holds up.
-    pub fn hear(&mut self, ack: &Ack) -> bool {
+    pub fn on_ack(&mut self, ack: &Ack) -> bool {
         self.srtt = ack.srtt;
         self.window.note(ack);
         let window = &mut self.window;

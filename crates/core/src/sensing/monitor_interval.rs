@@ -178,7 +178,7 @@ impl<P: Copy> Monitor<P> {
         self.open.clear();
     }
 
-    /// Nobody waits for the reports of the open intervals any more.
+    /// The reports of the open intervals are no longer awaited.
     pub fn forget(&mut self) {
         for interval in &mut self.open {
             interval.purpose = None;

@@ -19,7 +19,7 @@ const RECENT: usize = 8;
 const GAIN: f64 = 1.0 / 8.0;
 /// Least divisor of a ratio, in seconds: packets that leave together have no time between them.
 const LEAST_S: f64 = 1e-6;
-/// Most retransmissions kept in mind.
+/// Most retransmissions remembered.
 const RETRANSMISSIONS_MAX: usize = 1024;
 
 /// Where each number lies.

@@ -56,7 +56,7 @@ pub(super) fn count_time() -> Result<OwnedFd, Error> {
         let error = std::io::Error::from_raw_os_error(-descriptor);
         return Err(super::failed("have the kernel time BPF programs", error));
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened and not shared.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

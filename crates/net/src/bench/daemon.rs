@@ -71,7 +71,8 @@ impl Daemon {
         kill(self.pid(), Signal::SIGTERM).map_err(|error| failed("end the daemon", error))?;
         let mut said = String::new();
         if let Some(mut out) = self.process.0.stderr.take() {
-            out.read_to_string(&mut said).map_err(|error| failed("hear the daemon", error))?;
+            out.read_to_string(&mut said)
+                .map_err(|error| failed("read what the daemon prints", error))?;
         }
         // The first line says what it serves.
         Ok(said.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned()))

@@ -1,4 +1,4 @@
-//! From what the kernel tells of a flow to what its controller is told, and back.
+//! Translates the kernel's records of a flow into calls of its controller, and its settings back.
 //!
 //! A packet counts as payload plus headers, as in a scenario. A record makes up to two [`Ack`]s, of what
 //! was delivered while the window may grow and while it may not, and one [`Loss`]. Approximate are:
@@ -23,9 +23,7 @@ use ackademy::units::{Bytes, Rate, Span, Time};
 const CWND_MAX: Bytes = Bytes(1 << 40);
 /// Packets that the BPF program lets out for one delivered: it raises the window by two more.
 const BURST: u64 = 3;
-/// Counter of controllers that give themselves up where they have no answer.
-const FALLBACKS: &str = "fallbacks";
-/// Of an estimator whose time-out nobody asks for.
+/// For an estimator whose time-out is not used.
 const NO_TIMEOUT: RtoLimits =
     RtoLimits { min: Span::ZERO, max: Span::MAX, initial: Span::MAX, tick: Span::ZERO };
 /// After so many equal samples the smoothed round trip is that sample, to 0.02 %.
@@ -77,7 +75,6 @@ pub struct Adapter {
     sent_at: Time,
     rtt: RttEstimator,
     growing: bool,
-    fell_back: bool,
     /// Time does not run back, though a timer may overtake a record.
     now: Time,
 }
@@ -99,7 +96,7 @@ pub fn flow_info(flow: &Flow) -> FlowInfo {
 }
 
 impl Adapter {
-    /// Puts the flow under `governor`, which hears of what comes after the record `first`.
+    /// Puts the flow under `governor`, which gets what comes after the record `first`.
     pub fn new(flow: &Flow, first: &Record, governor: Box<dyn Coupled>) -> Self {
         let info = flow_info(flow);
         let mut governor = AckGate::new(governor).with_burst(BURST);
@@ -114,7 +111,6 @@ impl Adapter {
             sent_at: info.start,
             rtt: RttEstimator::default(),
             growing: false,
-            fell_back: false,
             now: info.start,
         }
     }
@@ -245,13 +241,11 @@ impl Adapter {
     /// Makes the decision that is due.
     pub fn settle(&mut self) {
         self.on_timer(self.now);
-        let counters = self.governor.counters(SUBFLOW);
-        self.fell_back = counters.iter().any(|&(name, count)| name == FALLBACKS && count > 0.0);
     }
 
-    /// Whether the controller has given itself up: a policy without an answer that can be used.
+    /// Whether the controller fell back after an invalid action.
     pub fn fell_back(&self) -> bool {
-        self.fell_back
+        self.governor.fell_back(SUBFLOW)
     }
 
     /// When the controller wants [`Self::on_timer`] next.
@@ -297,7 +291,7 @@ mod tests {
     }
 
     struct Listener {
-        heard: Arc<Mutex<Vec<Event>>>,
+        received: Arc<Mutex<Vec<Event>>>,
         control: Control,
     }
 
@@ -305,25 +299,25 @@ mod tests {
         fn subflow_added(&mut self, _: SubflowId, _: &FlowInfo) {}
         fn subflow_removed(&mut self, _: SubflowId) {}
         fn on_ack(&mut self, _: SubflowId, ack: &Ack) {
-            self.heard.lock().unwrap().push(Event::Ack(*ack));
+            self.received.lock().unwrap().push(Event::Ack(*ack));
         }
         fn on_loss(&mut self, _: SubflowId, loss: &Loss) {
-            self.heard.lock().unwrap().push(Event::Loss(*loss));
+            self.received.lock().unwrap().push(Event::Loss(*loss));
         }
         fn on_timer(&mut self, _: SubflowId, now: Time) {
-            self.heard.lock().unwrap().push(Event::Timer(now));
+            self.received.lock().unwrap().push(Event::Timer(now));
         }
         fn control(&self, _: SubflowId) -> Control {
             self.control
         }
     }
 
-    /// Packets of 1500 bytes with 1448 of payload, and what its controller hears.
+    /// Packets of 1500 bytes with 1448 of payload, and the calls that its controller receives.
     fn adapter(control: Control) -> (Adapter, Arc<Mutex<Vec<Event>>>) {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let listener = Listener { heard: Arc::clone(&heard), control };
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let listener = Listener { received: Arc::clone(&received), control };
         let flow = Flow { mss: 1448, header: 52, opened_at: 1000, ..Flow::default() };
-        (Adapter::new(&flow, &Record::default(), Box::new(listener)), heard)
+        (Adapter::new(&flow, &Record::default(), Box::new(listener)), received)
     }
 
     fn window(packets: u64) -> Control {
@@ -332,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_gap_comes_after_what_grew_and_what_did_not() {
-        let (mut adapter, heard) = adapter(window(20));
+        let (mut adapter, received) = adapter(window(20));
         let record = Record {
             kind: kind::GAP,
             now: 5000,
@@ -346,9 +340,9 @@ mod tests {
             ..Record::default()
         };
         adapter.on_record(&record);
-        let heard = heard.lock().unwrap();
-        let [Event::Ack(grew), Event::Ack(held), Event::Loss(loss)] = &heard[..] else {
-            panic!("{heard:?}")
+        let received = received.lock().unwrap();
+        let [Event::Ack(grew), Event::Ack(held), Event::Loss(loss)] = &received[..] else {
+            panic!("{received:?}")
         };
         assert_eq!((grew.acked, grew.recovering, grew.rtt), (Bytes(7 * 1500), 0, Span::ZERO));
         assert_eq!((held.acked, held.recovering), (Bytes(3 * 1500), 1));
@@ -361,12 +355,12 @@ mod tests {
 
     #[test]
     fn the_flight_before_is_what_the_newest_acknowledgement_found_not_the_batch() {
-        let (mut adapter, heard) = adapter(window(20));
+        let (mut adapter, received) = adapter(window(20));
         let record = Record { delivered: 10, newest: 2, inflight: 18, ..Record::default() };
         adapter.on_record(&record);
         adapter.on_record(&Record { delivered: 11, ..record });
-        let heard = heard.lock().unwrap();
-        let found: Vec<_> = heard
+        let received = received.lock().unwrap();
+        let found: Vec<_> = received
             .iter()
             .map(|event| match event {
                 Event::Ack(ack) => (ack.acked.0 / 1500, ack.prior_inflight.0 / 1500),
@@ -418,12 +412,12 @@ mod tests {
 
     #[test]
     fn losses_outside_of_events_have_been_answered_for() {
-        let (mut adapter, heard) = adapter(window(20));
+        let (mut adapter, received) = adapter(window(20));
         adapter.on_record(&Record { kind: kind::SAMPLE, lost: 1, ..Record::default() });
         adapter.on_record(&Record { kind: kind::TIMEOUT, lost: 1, ..Record::default() });
         adapter.on_record(&Record { kind: kind::IDLE, lost: 1, ..Record::default() });
-        let heard = heard.lock().unwrap();
-        let told: Vec<_> = heard
+        let received = received.lock().unwrap();
+        let told: Vec<_> = received
             .iter()
             .map(|event| match event {
                 Event::Loss(loss) => (loss.kind, loss.lost.0 / 1500),
@@ -460,23 +454,23 @@ mod tests {
 
     #[test]
     fn a_record_that_a_timer_overtook_is_not_in_the_past() {
-        let (mut adapter, heard) = adapter(window(20));
+        let (mut adapter, received) = adapter(window(20));
         adapter.on_timer(Time(9000));
         adapter.on_record(&Record { now: 8000, delivered: 1, ..Record::default() });
-        let heard = heard.lock().unwrap();
-        assert_eq!(heard[0], Event::Timer(Time(9000)));
-        assert!(matches!(&heard[1], Event::Ack(ack) if ack.now == Time(9000)), "{heard:?}");
+        let received = received.lock().unwrap();
+        assert_eq!(received[0], Event::Timer(Time(9000)));
+        assert!(matches!(&received[1], Event::Ack(ack) if ack.now == Time(9000)), "{received:?}");
     }
 
     #[test]
     fn the_smoothed_round_trip_is_of_the_samples_that_controllers_see() {
-        let (mut adapter, heard) = adapter(window(20));
+        let (mut adapter, received) = adapter(window(20));
         let first = Record { delivered: 1, rtt_us: 40_000, srtt_us: 45_000, ..Record::default() };
         adapter.on_record(&first);
         // Four acknowledgements of two packets each.
         adapter.on_record(&Record { delivered: 9, rtt_us: 48_000, ..first });
         adapter.on_record(&Record { delivered: 10, rtt_us: 0, ..first });
-        let told: Vec<u64> = heard
+        let told: Vec<u64> = received
             .lock()
             .unwrap()
             .iter()
@@ -491,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_delivery_rate_stays_until_the_next_sample() {
-        let (mut adapter, heard) = adapter(window(20));
+        let (mut adapter, received) = adapter(window(20));
         let sampled = Record {
             delivered: 1,
             rate_delivered: 10,
@@ -500,7 +494,7 @@ mod tests {
         };
         adapter.on_record(&sampled);
         adapter.on_record(&Record { delivered: 2, ..Record::default() });
-        for event in heard.lock().unwrap().iter() {
+        for event in received.lock().unwrap().iter() {
             assert!(
                 matches!(event, Event::Ack(ack) if ack.delivery_rate == Rate::from_mbps(120.0)),
                 "{event:?}"

@@ -1,4 +1,4 @@
-//! The loop that hears of flows and answers: one thread, asleep while nothing happens.
+//! The loop that reads records and writes decisions: one thread, which sleeps while there are none.
 use super::adapter::{Adapter, flow_info};
 use super::program::Program;
 use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, decided, kind, verdict};
@@ -6,7 +6,7 @@ use super::timers::Timers;
 use super::{Assign, FlowKey, FlowTotals, Options};
 use crate::clock;
 use crate::error::Error;
-use crate::link::lateness::Lateness;
+use crate::link::delays::Delays;
 use ackademy::units::{Span, Time};
 use libbpf_rs::RingBufferBuilder;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// How often a loop without work looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(100);
 
-/// A flow and what has been heard and said of it.
+/// A flow, its controller, and the newest record and decision.
 struct Served {
     key: FlowKey,
     generation: u32,
@@ -41,11 +41,11 @@ pub struct Agent {
     served: Vec<Option<Served>>,
     timers: Timers,
     /// From the making of a record to the writing of its answer.
-    answers: Lateness,
+    response_times: Delays,
     /// The same, of the records with which a decision fell due.
-    thought_answers: Lateness,
+    policy_response_times: Delays,
     /// Processor time of the decisions that fell due with a record.
-    thoughts: Lateness,
+    inference_times: Delays,
 }
 
 impl Agent {
@@ -62,9 +62,9 @@ impl Agent {
             assign,
             served,
             timers: Timers::new(options.slots),
-            answers: Lateness::default(),
-            thought_answers: Lateness::default(),
-            thoughts: Lateness::default(),
+            response_times: Delays::default(),
+            policy_response_times: Delays::default(),
+            inference_times: Delays::default(),
         })
     }
 
@@ -89,7 +89,7 @@ impl Agent {
         .map_err(|error| failed(&error))?;
         let ring = ring.build().map_err(|error| failed(&error))?;
         if self.program.taken_over {
-            // What nobody heard is out of date: flows are taken over as they next report.
+            // Records of the time without an agent are out of date: flows are taken over with their next one.
             ring.consume().map_err(|error| failed(&error))?;
             arrived.borrow_mut().clear();
         }
@@ -102,7 +102,7 @@ impl Agent {
             ring.consume().map_err(|error| failed(&error))?;
             for record in arrived.borrow_mut().drain(..) {
                 if stop.load(Ordering::Relaxed) {
-                    return Ok(()); // a controller may be slow to hear of all
+                    return Ok(()); // controllers may be slow to process all
                 }
                 self.on_record(&record);
             }
@@ -118,18 +118,18 @@ impl Agent {
 
     /// How long records took from their making to the writing of their answers. From there to the
     /// acknowledgement that applies them: [`record::Totals::latency`].
-    pub fn answers(&self) -> &Lateness {
-        &self.answers
+    pub fn response_times(&self) -> &Delays {
+        &self.response_times
     }
 
-    /// [`Self::answers`] of the records with which a decision fell due, inference included.
-    pub fn thought_answers(&self) -> &Lateness {
-        &self.thought_answers
+    /// [`Self::response_times`] of the records with which a decision fell due, inference included.
+    pub fn policy_response_times(&self) -> &Delays {
+        &self.policy_response_times
     }
 
     /// How much processor time decisions took that fell due with a record: a policy's inference.
-    pub fn thoughts(&self) -> &Lateness {
-        &self.thoughts
+    pub fn inference_times(&self) -> &Delays {
+        &self.inference_times
     }
 
     /// Until the next timer, at most a nap.
@@ -154,26 +154,26 @@ impl Agent {
             }
         }
         let Some(served) = &mut self.served[record.slot as usize] else { return };
-        served.heard(record);
+        served.note(record);
         if record.kind == kind::CLOSE {
             self.close(record.slot);
         } else {
             let told = record.kind != kind::OPEN;
-            let before = self.thoughts.total();
+            let before = self.inference_times.total();
             self.decide(record.slot, |adapter| {
                 if told {
                     adapter.on_record(record);
                 }
             });
             let after = clock::now().since(Time(record.now));
-            self.answers.record(after);
-            if self.thoughts.total() > before {
-                self.thought_answers.record(after);
+            self.response_times.record(after);
+            if self.inference_times.total() > before {
+                self.policy_response_times.record(after);
             }
         }
     }
 
-    /// A flow seen for the first time, opened now or while nobody listened; false if it is closed
+    /// A flow seen for the first time, opened now or while no agent ran; false if it is closed
     /// already.
     fn open(&mut self, record: &Record) -> bool {
         let mut flow = self.program.flows.read(record.slot);
@@ -215,8 +215,8 @@ impl Agent {
         }
     }
 
-    /// Lets the flow's controller hear of something, and writes down what it wants.
-    fn decide(&mut self, slot: u32, hear: impl FnOnce(&mut Adapter)) {
+    /// Calls the flow's controller and writes its decision.
+    fn decide(&mut self, slot: u32, call: impl FnOnce(&mut Adapter)) {
         let Some(served) = &mut self.served[slot as usize] else { return };
         let mut decision = Decision {
             generation: served.generation,
@@ -229,16 +229,16 @@ impl Agent {
             ..Decision::default()
         };
         if let Some(mut adapter) = served.adapter.take() {
-            let heard = catch_unwind(AssertUnwindSafe(|| {
-                hear(&mut adapter);
-                let thought = settle(&mut adapter);
+            let called = catch_unwind(AssertUnwindSafe(|| {
+                call(&mut adapter);
+                let inference = settle(&mut adapter);
                 let allowed = adapter.allowed();
                 let timer = adapter.next_timer();
-                (adapter, allowed, timer, thought)
+                (adapter, allowed, timer, inference)
             }));
-            if let Ok((adapter, allowed, timer, thought)) = heard {
-                if let Some(thought) = thought {
-                    self.thoughts.record(thought);
+            if let Ok((adapter, allowed, timer, inference)) = called {
+                if let Some(inference) = inference {
+                    self.inference_times.record(inference);
                 }
                 decision.flags = if adapter.fell_back() { decided::FELL_BACK } else { 0 };
                 served.adapter = Some(adapter);
@@ -279,7 +279,7 @@ impl Drop for Agent {
 }
 
 impl Served {
-    fn heard(&mut self, record: &Record) {
+    fn note(&mut self, record: &Record) {
         self.number = record.number;
         self.sampled_at = record.now;
         self.totals = FlowTotals {

@@ -1,5 +1,5 @@
 //! What a machine needs before it can serve: asked first, so that what is missing is named instead of
-//! met as the kernel's refusal.
+//! met as an error of the kernel.
 use crate::error::Error;
 use libbpf_rs::btf::{Btf, types};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};

@@ -5,7 +5,7 @@ use super::{Agent, Assign, FlowKey, NAME_MAX, Options, may_pace, usual_interval}
 use crate::error::Error;
 use crate::files;
 use crate::interrupt;
-use crate::link::lateness::Lateness;
+use crate::link::delays::Delays;
 use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
 use ackademy::params::{self, ParamValue, Params};
@@ -221,29 +221,30 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         options.slots
     );
     agent.run(stop)?;
-    let (counts, answers, thoughts) = (agent.totals().counts, agent.answers(), agent.thoughts());
+    let (counts, response_times, inference_times) =
+        (agent.totals().counts, agent.response_times(), agent.inference_times());
     eprintln!(
         "ackademyd: {} flows, {} decisions, {} falls to CUBIC; answers after p50 {} us, p99 {} us",
         counts.opened,
         counts.decisions,
         counts.fallbacks,
-        answers.quantile(0.5).0 / 1000,
-        answers.quantile(0.99).0 / 1000
+        response_times.quantile(0.5).0 / 1000,
+        response_times.quantile(0.99).0 / 1000
     );
-    if thoughts.total() > 0 {
+    if inference_times.total() > 0 {
         eprintln!(
             "ackademyd: {} decisions of policies, {} flows fell back for want of one; processor time \
              {}; answered after {}",
-            thoughts.total(),
+            inference_times.total(),
             counts.policy_fallbacks,
-            quantiles(thoughts),
-            quantiles(agent.thought_answers())
+            quantiles(inference_times),
+            quantiles(agent.policy_response_times())
         );
     }
     Ok(())
 }
 
-fn quantiles(measured: &Lateness) -> String {
+fn quantiles(measured: &Delays) -> String {
     let us = |ratio| measured.quantile(ratio).0 as f64 / 1e3;
     format!("p50 {:.1} us, p90 {:.1} us, p99 {:.1} us", us(0.5), us(0.9), us(0.99))
 }

@@ -88,12 +88,12 @@ impl Default for Options {
     }
 }
 
-/// Time between samples where nobody asks for another.
+/// Time between samples where no other is configured.
 pub const INTERVAL: Span = Span::from_millis(10);
 /// The same, of policies.
 const POLICY_INTERVAL: Span = Span::from_millis(1);
 
-/// Time between samples of flows of a controller where nobody asks for another: 10 ms, or
+/// Time between samples of flows of a controller where no other is configured: 10 ms, or
 ///
 /// - a sample of every acknowledgement if it gates: it is asked for the packets that the
 ///   acknowledgement lets out;
@@ -107,7 +107,7 @@ pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
     }
 }
 
-/// Whether a controller may set a pacing rate: it begins with one, or it is a policy, of which nobody knows.
+/// Whether a controller may set a pacing rate: it begins with one, or it is a policy, whose actions are not known.
 pub fn may_pace(spec: &Spec, mut governor: Box<dyn Coupled>) -> bool {
     const SUBFLOW: SubflowId = SubflowId(0);
     governor.subflow_added(

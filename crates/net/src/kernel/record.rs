@@ -59,7 +59,7 @@ pub mod decided {
 
 /// Values of [`Flow::state`].
 pub mod state {
-    /// Nobody's.
+    /// Without a controller.
     pub const FREE: u32 = 0;
     /// Obeys decisions.
     pub const AGENT: u32 = 1;

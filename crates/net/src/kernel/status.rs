@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Status {
     /// What the congestion control is called.
     pub name: String,
-    /// Process that serves it; `None`: nobody does, its flows are under CUBIC.
+    /// Process that serves it; `None` if none does, and its flows are under CUBIC.
     pub daemon: Option<u32>,
     /// Most flows at a time.
     pub slots: u32,

@@ -87,7 +87,7 @@ mod tests {
     fn a_timer_that_was_moved_later_fires_at_its_new_time() {
         let mut timers = Timers::new(4);
         timers.arm(2, Time(10));
-        // The controller has changed its mind since: 30.
+        // The controller has moved its timer since, to 30.
         timers.arm(2, Time(30));
         let wanted = |_| Some(Time(30));
         assert_eq!(timers.expire(Time(20), wanted), None);

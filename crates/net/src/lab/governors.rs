@@ -2,11 +2,11 @@
 use super::plan::{Flow, KERNEL};
 use super::result::AgentFlow;
 use crate::kernel::{Assign, FlowKey, FlowTotals};
-use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SubflowId, Verdict};
+use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
 use ackademy::rng::Seed;
 use ackademy::scenario::TrafficSpec;
 use ackademy::sim;
-use ackademy::units::{Bytes, Time};
+use ackademy::units::Bytes;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ impl Assign for Governors {
             refused: totals.refused,
             invalid: totals.invalid,
         };
-        let mut closed = self.closed.lock().expect("nobody panics while holding it");
+        let mut closed = self.closed.lock().expect("no thread panics while it holds the lock");
         closed.served.insert(index, served);
         closed.counters.insert(index, governor.counters(SubflowId(0)));
     }
@@ -103,22 +103,84 @@ impl Coupled for AsSimulated {
     fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
         self.inner.on_loss(id, loss);
     }
-    fn on_send(&mut self, id: SubflowId, send: &Send) -> Verdict {
-        self.inner.on_send(id, send)
-    }
-    fn gates(&self) -> bool {
-        self.inner.gates()
-    }
-    fn on_timer(&mut self, id: SubflowId, now: Time) {
-        self.inner.on_timer(id, now);
-    }
-    fn next_timer(&self, id: SubflowId) -> Option<Time> {
-        self.inner.next_timer(id)
-    }
     fn control(&self, id: SubflowId) -> Control {
         self.inner.control(id)
     }
-    fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
-        self.inner.counters(id)
+    fn inner(&self) -> Option<&dyn Coupled> {
+        Some(&*self.inner)
+    }
+    fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
+        Some(&mut *self.inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackademy::control::{Send, Verdict};
+    use ackademy::units::Time;
+
+    /// Records which of the calls that have a default reached it.
+    struct Probe(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Probe {
+        fn called(&self, name: &'static str) {
+            self.0.lock().unwrap().push(name);
+        }
+    }
+
+    impl Coupled for Probe {
+        fn subflow_added(&mut self, _: SubflowId, flow: &FlowInfo) {
+            assert_eq!(flow.seed, 7, "the scenario's seed");
+        }
+        fn subflow_removed(&mut self, _: SubflowId) {}
+        fn on_ack(&mut self, _: SubflowId, _: &Ack) {}
+        fn on_loss(&mut self, _: SubflowId, _: &Loss) {}
+        fn control(&self, _: SubflowId) -> Control {
+            Control::window(Bytes(1))
+        }
+        fn on_send(&mut self, _: SubflowId, _: &Send) -> Verdict {
+            self.called("on_send");
+            Verdict::Hold
+        }
+        fn gates(&self) -> bool {
+            true
+        }
+        fn on_timer(&mut self, _: SubflowId, _: Time) {
+            self.called("on_timer");
+        }
+        fn next_timer(&self, _: SubflowId) -> Option<Time> {
+            Some(Time(3))
+        }
+        fn on_end(&mut self, _: SubflowId, _: Time) {
+            self.called("on_end");
+        }
+        fn fell_back(&self, _: SubflowId) -> bool {
+            true
+        }
+        fn counters(&self, _: SubflowId) -> Vec<(&'static str, f64)> {
+            vec![("probe", 1.0)]
+        }
+    }
+
+    #[test]
+    fn a_controller_told_the_simulators_values_gets_every_call() {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let inner = Box::new(Probe(Arc::clone(&calls)));
+        let mut wrapper = AsSimulated {
+            inner,
+            seed: 7,
+            initial_cwnd_packets: 10.0,
+            initial_ssthresh_packets: 64,
+        };
+        let id = SubflowId(0);
+        let send = Send { now: Time(1), ..Send::default() };
+        assert_eq!(wrapper.on_send(id, &send), Verdict::Hold);
+        wrapper.on_timer(id, Time(1));
+        wrapper.on_end(id, Time(2));
+        assert_eq!(*calls.lock().unwrap(), ["on_send", "on_timer", "on_end"]);
+        assert!(wrapper.gates() && wrapper.fell_back(id));
+        assert_eq!(wrapper.next_timer(id), Some(Time(3)));
+        assert_eq!(wrapper.counters(id), [("probe", 1.0)]);
     }
 }

@@ -2,7 +2,7 @@
 use crate::error::Error;
 use crate::kernel::record::Totals;
 use crate::kernel::status::latency_quantile;
-use crate::link::lateness::Lateness as Measured;
+use crate::link::delays::Delays as Measured;
 use crate::output::Output;
 use ackademy::record::{Column, Outcome, Table};
 use ackademy::units::Span;

@@ -16,9 +16,9 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::kernel::record::Totals;
 use crate::kernel::{self, Agent};
+use crate::link::delays;
 use crate::link::emulator::{self, Emulator};
 use crate::link::fabric::{self, Fabric, FlowCounts};
-use crate::link::lateness;
 use crate::namespace::Namespace;
 use crate::priority;
 use ackademy::controllers;
@@ -202,11 +202,11 @@ struct Served {
     realtime: bool,
     totals: Totals,
     /// From the making of a record to the writing of its answer.
-    answers: lateness::Lateness,
+    response_times: delays::Delays,
     /// The same, of records with which a policy's decision fell due.
-    thought_answers: lateness::Lateness,
+    policy_response_times: delays::Delays,
     /// Processor time of those decisions.
-    thoughts: lateness::Lateness,
+    inference_times: delays::Delays,
 }
 
 /// What runs at the same time.
@@ -220,7 +220,7 @@ struct Threads<'a> {
 
 impl Threads<'_> {
     /// Runs until the senders end, somebody fails, or Ctrl-C; then stops the others, the agent last,
-    /// so that it hears of every flow's end.
+    /// so that it gets the end of every flow.
     fn run(self, duration: Time) -> Result<Ended, Error> {
         let (stop, stop_agent) = (&AtomicBool::new(false), &AtomicBool::new(false));
         let Self { emulator, agent, receivers, senders, foreign } = self;
@@ -249,9 +249,9 @@ impl Threads<'_> {
                     Ok(Served {
                         realtime,
                         totals: agent.totals(),
-                        answers: agent.answers().clone(),
-                        thought_answers: agent.thought_answers().clone(),
-                        thoughts: agent.thoughts().clone(),
+                        response_times: agent.response_times().clone(),
+                        policy_response_times: agent.policy_response_times().clone(),
+                        inference_times: agent.inference_times().clone(),
                     })
                 })
             });
@@ -362,11 +362,11 @@ fn report(
         agent: served.map(|served| AgentReport {
             scheduler: if served.realtime { "fifo" } else { "other" },
             interval_ms: interval.as_millis_f64(),
-            answer_us: Decision::of(&served.answers).unwrap_or(Decision::NONE),
+            answer_us: Decision::of(&served.response_times).unwrap_or(Decision::NONE),
             decision_us: Decision::new(&served.totals),
-            policy_decisions: served.thoughts.total(),
-            policy_answer_us: Decision::of(&served.thought_answers),
-            policy_cpu_us: Decision::of(&served.thoughts),
+            policy_decisions: served.inference_times.total(),
+            policy_answer_us: Decision::of(&served.policy_response_times),
+            policy_cpu_us: Decision::of(&served.inference_times),
             policy_fallbacks: served.totals.counts.policy_fallbacks,
             flows: closed.served.into_values().collect(),
         }),
@@ -413,7 +413,7 @@ fn release() -> String {
 
 /// From making the threads to the run's time 0.
 const LEAD: Span = Span::from_millis(50);
-/// The kernel tells the agent of a closed connection at once; so long for the agent to hear it.
+/// The kernel tells the agent of a closed connection at once; this long for the agent to process it.
 const CLOSING: Duration = Duration::from_millis(20);
 /// How often the waiting thread looks around.
 const LOOK: Duration = Duration::from_millis(50);

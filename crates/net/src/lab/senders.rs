@@ -344,5 +344,5 @@ fn failed(error: Errno) -> Error {
 const TIMER: u64 = u64::MAX;
 /// Written at a time.
 const CHUNK: u64 = 1 << 16;
-/// How often a transfer is asked whether it is acknowledged: the kernel tells nobody.
+/// How often a transfer is asked whether it is acknowledged: the kernel does not notify.
 const CHECK: Span = Span::from_millis(1);

@@ -35,7 +35,7 @@ pub fn control_faults(
             continue;
         }
         match closed.served.get(&index) {
-            // One that panics is never heard of again.
+            // A thread that panicked reports nothing.
             None => faults.push(format!("flow {:?} lost its controller", flow.plan.name)),
             Some(served) if served.invalid > 0 => faults.push(format!(
                 "flow {:?}: {} decisions that no sender can obey",

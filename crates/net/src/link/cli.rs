@@ -1,7 +1,7 @@
 //! The command line: two namespaces, a link between them, and perhaps a program.
+use super::delays::Delays;
 use super::emulator::{Emulator, Options, Progress, Report};
 use super::fabric::{BYTES_MAX, Fabric};
-use super::lateness::Lateness;
 use super::options::LinkOptions;
 use super::tun::{self, Port};
 use crate::command::run as run_command;
@@ -281,7 +281,7 @@ fn summary(report: &Report) -> String {
     text
 }
 
-fn quantiles(lateness: &Lateness) -> String {
+fn quantiles(lateness: &Delays) -> String {
     let at = |ratio| micros(lateness.quantile(ratio));
     let max = micros(lateness.max());
     format!("p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {max:.1} us", at(0.5), at(0.99), at(0.999))

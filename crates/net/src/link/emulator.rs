@@ -1,7 +1,7 @@
 //! One thread that moves packets between TUN devices and the [`Fabric`], each as close to its time
 //! as the machine allows.
+use super::delays::Delays;
 use super::fabric::{Fabric, Totals};
-use super::lateness::Lateness;
 use super::tun::Port;
 use crate::clock;
 use crate::error::Error;
@@ -39,7 +39,7 @@ pub struct Report {
     /// What the network counted.
     pub network: Totals,
     /// How late packets were handed to their namespaces.
-    pub lateness: Lateness,
+    pub lateness: Delays,
     /// Packets that the kernel dropped because this process did not read them in time: losses that
     /// no link decided.
     pub missed: u64,
@@ -56,7 +56,7 @@ pub struct Progress<'a> {
     /// The network.
     pub fabric: &'a mut Fabric,
     /// Lateness so far.
-    pub lateness: &'a Lateness,
+    pub lateness: &'a Delays,
     /// Bytes delivered so far, per port.
     pub delivered: &'a [u64],
 }
@@ -66,7 +66,7 @@ pub struct Emulator {
     ports: Vec<Port>,
     fabric: Fabric,
     options: Options,
-    lateness: Lateness,
+    lateness: Delays,
     delivered: Vec<u64>,
     buffer: Vec<u8>,
 }
@@ -82,7 +82,7 @@ impl Emulator {
         let largest = ports.iter().map(|port| port.plan().mtu).max().unwrap_or(0);
         let delivered = vec![0; ports.len()];
         let buffer = vec![0; largest as usize];
-        Self { ports, fabric, options, lateness: Lateness::default(), delivered, buffer }
+        Self { ports, fabric, options, lateness: Delays::default(), delivered, buffer }
     }
 
     /// Carries packets until `stop` is set. Give it a thread of its own, whose scheduling it

@@ -33,9 +33,9 @@
 //! # Ok(()) }
 //! ```
 pub mod cli;
+pub mod delays;
 pub mod emulator;
 pub mod fabric;
-pub mod lateness;
 pub mod options;
 mod packet;
 pub mod tun;

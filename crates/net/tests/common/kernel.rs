@@ -266,7 +266,7 @@ impl Served {
         self.finish_without(0)
     }
 
-    /// The same if so many flows lost their controllers, of which no end is heard.
+    /// The same if so many flows lost their controllers, whose end is not reported.
     pub fn finish_without(mut self, lost: usize) -> (Totals, Vec<(FlowKey, FlowTotals)>) {
         let all_ended = || {
             let closed = self.closed.lock().expect("no panic").len();

@@ -1,7 +1,7 @@
 //! What a machine needs for these tests. What it lacks is said once per test file, and the tests that
-//! need it pass without having tested anything.
+//! need it pass without having tested anything, unless `ACKADEMY_REQUIRE` names it (`require.rs`).
+use super::require::has;
 use ackademy_net::kernel::check::Machine;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Whether emulated links can be made.
 pub fn makes_links() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| has_all(&links()))
+    *ANSWER.get_or_init(|| has("links", &links()))
 }
 
 /// Whether flows can be governed over emulated links.
@@ -20,7 +20,7 @@ pub fn governs_flows() -> bool {
     *ANSWER.get_or_init(|| {
         let refused = Machine::here(None).require().err().map(|why| why.to_string());
         let refused = refused.iter().flat_map(|why| why.lines()).map(ToOwned::to_owned);
-        has_all(&links().into_iter().chain(refused).collect::<Vec<String>>())
+        has("kernel", &links().into_iter().chain(refused).collect::<Vec<String>>())
     })
 }
 
@@ -29,9 +29,8 @@ pub fn has_iperf3() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let called = Command::new("iperf3").arg("--version").output();
-        has_all(
-            &called.err().map(|error| format!("iperf3: {error}")).into_iter().collect::<Vec<_>>(),
-        )
+        let lacking = called.err().map(|error| format!("iperf3: {error}"));
+        has("iperf3", &lacking.into_iter().collect::<Vec<_>>())
     })
 }
 
@@ -88,13 +87,4 @@ fn links() -> Vec<String> {
         lacking.push(format!("there is no {TUN}"));
     }
     lacking
-}
-
-fn has_all(lacking: &[String]) -> bool {
-    if !lacking.is_empty() {
-        let file = env!("CARGO_CRATE_NAME");
-        // Past the macros, whose output nobody sees of a test that passes.
-        let _ = writeln!(std::io::stderr(), "skipped: tests of {file}: {}", lacking.join("; "));
-    }
-    lacking.is_empty()
 }

@@ -4,3 +4,4 @@ pub mod bench;
 pub mod kernel;
 pub mod lab;
 pub mod machine;
+pub mod require;

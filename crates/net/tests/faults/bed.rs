@@ -1,4 +1,5 @@
 //! Two network namespaces with a cable between them, and a BPF file system to pin in.
+use crate::require::has;
 use ackademy::units::{Span, Time};
 use ackademy_net::clock;
 use ackademy_net::kernel::check::Machine;
@@ -7,13 +8,13 @@ use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write, stderr};
+use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -38,23 +39,24 @@ pub struct Bed {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Says so once, past the test harness, which keeps what a passing test prints.
-fn skip(why: &str) {
-    static SAID: Once = Once::new();
-    SAID.call_once(|| {
-        let _ = writeln!(stderr(), "skipped: the fault tests: {why}");
-    });
+/// Whether the machine can run these tests; what it lacks is said once.
+fn has_all() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let missing = Machine::here(None).require().err().map(|why| why.to_string());
+        let mut lacking: Vec<String> =
+            missing.into_iter().map(|why| why.replace('\n', "; ")).collect();
+        if !nix::unistd::geteuid().is_root() {
+            lacking.push("only root makes network namespaces".to_owned());
+        }
+        has("kernel", &lacking)
+    })
 }
 
 impl Bed {
     /// `None`, and a line that says why, where the machine cannot run the test.
     pub fn new() -> Option<Self> {
-        if let Err(missing) = Machine::here(None).require() {
-            skip(&missing.to_string().replace('\n', "; "));
-            return None;
-        }
-        if !nix::unistd::geteuid().is_root() {
-            skip("only root makes network namespaces");
+        if !has_all() {
             return None;
         }
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -12,5 +12,8 @@ mod life;
 #[path = "../../../core/tests/support/network.rs"]
 mod network;
 mod policies;
+#[allow(dead_code)]
+#[path = "../common/require.rs"]
+mod require;
 mod start;
 mod traffic;

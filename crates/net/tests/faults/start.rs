@@ -6,7 +6,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use std::ffi::OsStr;
 use std::process::{Command, Output};
 
-fn refusal(output: &Output) -> String {
+fn complaint(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
@@ -17,7 +17,7 @@ fn refusal(output: &Output) -> String {
 fn a_second_daemon_is_told_who_serves() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&[]);
-    let said = refusal(&bed.output(&[]));
+    let said = complaint(&bed.output(&[]));
     assert!(said.contains(&format!("already served by process {}", daemon.id())), "{said}");
     daemon.stop();
     bed.finish();
@@ -29,7 +29,7 @@ fn a_name_that_is_taken_elsewhere_is_refused() {
     let daemon = bed.daemon(&[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
     command.args(["kernel", "--name", &bed.name, "--pins"]).arg(bed.folder.join("other"));
-    let said = refusal(&bounded(command));
+    let said = complaint(&bounded(command));
     assert!(said.contains(&format!("a congestion control `{}` already", bed.name)), "{said}");
     assert!(!bed.folder.join("other").exists());
     daemon.stop();
@@ -48,7 +48,7 @@ fn maps_of_another_version_are_left_alone_until_remove() {
     value[..4].copy_from_slice(&999_u32.to_ne_bytes());
     settings.update(&[0; 4], &value, MapFlags::ANY).unwrap();
     for words in [&[][..], &["status"]] {
-        let said = refusal(&bed.output(words));
+        let said = complaint(&bed.output(words));
         assert!(said.contains("version 999") && said.contains("kernel remove"), "{said}");
     }
     assert!(bed.registered());
@@ -62,7 +62,7 @@ fn maps_of_another_version_are_left_alone_until_remove() {
 fn other_slots_than_the_pinned_ones_are_refused() {
     let Some(bed) = Bed::new() else { return };
     bed.daemon(&["--slots", "8"]).stop();
-    let said = refusal(&bed.output(&["--slots", "16"]));
+    let said = complaint(&bed.output(&["--slots", "16"]));
     assert!(said.contains("slots 8, not 16"), "{said}");
     bed.daemon(&["--slots", "8", "--interval", "5ms"]).stop();
     bed.finish();
@@ -80,7 +80,7 @@ fn a_start_that_was_cut_short_does_not_stop_the_next() {
     let mut map = MapHandle::create(MapType::Array, name, 4, 4, 1, &options).unwrap();
     map.pin(bed.pins().join("records")).unwrap();
     drop(map);
-    assert!(refusal(&bed.output(&["status"])).contains("nothing is pinned"));
+    assert!(complaint(&bed.output(&["status"])).contains("nothing is pinned"));
     bed.daemon(&[]).stop();
     assert!(bed.registered());
     bed.finish();
@@ -90,7 +90,7 @@ fn a_start_that_was_cut_short_does_not_stop_the_next() {
 fn a_folder_with_pins_of_others_is_not_used() {
     let Some(bed) = Bed::new() else { return };
     std::fs::create_dir_all(bed.pins().join("theirs")).unwrap();
-    assert!(refusal(&bed.output(&[])).contains("holds `theirs`"));
+    assert!(complaint(&bed.output(&[])).contains("holds `theirs`"));
     assert!(bed.pins().join("theirs").exists());
     std::fs::remove_dir(bed.pins().join("theirs")).unwrap();
     bed.finish();
@@ -101,7 +101,7 @@ fn a_folder_outside_a_bpf_file_system_is_refused() {
     let Some(bed) = Bed::new() else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
     command.args(["kernel", "--name", &bed.name, "--pins", "/tmp/pins-of-nobody"]);
-    let said = refusal(&bounded(command));
+    let said = complaint(&bounded(command));
     assert!(said.contains("`/tmp` is not in a BPF file system"), "{said}");
     assert!(!bed.registered());
     bed.finish();
@@ -115,7 +115,7 @@ fn a_kernel_without_btf_is_refused() {
     command.arg("mount -t tmpfs none /sys/kernel/btf && exec \"$@\"").arg("sh");
     let daemon = bed.ackademyd(&[]);
     command.arg(daemon.get_program()).args(daemon.get_args());
-    let said = refusal(&bounded(command));
+    let said = complaint(&bounded(command));
     assert!(said.contains("BTF cannot be read (/sys/kernel/btf/vmlinux: No such file"), "{said}");
     assert!(!bed.registered() && !bed.pins().exists());
     bed.finish();
@@ -133,7 +133,7 @@ fn a_missing_capability_is_named() {
         command.args(["--bounding-set", lost]);
         let daemon = bed.ackademyd(&[]);
         command.arg(daemon.get_program()).args(daemon.get_args());
-        let said = refusal(&bounded(command));
+        let said = complaint(&bounded(command));
         assert!(said.contains(named), "{said}");
         assert!(!bed.registered() && !bed.pins().exists());
     }
@@ -170,7 +170,7 @@ fn flows_without_a_rate_cost_no_calls_for_pacing() {
     assert!(!window.iter().any(|name| name == "min_tso_segs"), "{window:?}");
     assert!(!window.iter().any(|name| name == "pkts_acked"), "one call for an acknowledgement");
     // Under those pins paced packets would leave in pairs.
-    let said = refusal(&bed.output(&["--cc", "vivace"]));
+    let said = complaint(&bed.output(&["--cc", "vivace"]));
     assert!(said.contains("that set no rate, not one that may"), "{said}");
     assert!(bed.output(&["remove"]).status.success());
     for words in [&["--cc", "vivace"][..], &["--cc", "cubic", "--paced"]] {

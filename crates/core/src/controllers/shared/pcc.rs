@@ -8,7 +8,7 @@
 //!   that a flow that loses its ACK clock stays bounded;
 //! - an idle restart and a long silence void the open intervals, whose packets' fate says nothing
 //!   about their rates; a retransmission time-out does so only if the rule answers it with
-//!   [`Course::Change`], else the open intervals take it in as losses.
+//!   [`Schedule::Change`], else the open intervals take it in as losses.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
 use crate::rng::{Rng, Seed};
 use crate::sensing::monitor_interval::{Monitor, Report};
@@ -66,10 +66,10 @@ pub struct Plan<P> {
 
 /// Whether a rule goes on with what it planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum Schedule {
     /// The present interval runs to its end.
     Keep,
-    /// The rule changed its mind: the present interval ends, and no open one is reported.
+    /// The rule changed its rate: the present interval ends, and no open one is reported.
     Change,
 }
 
@@ -83,18 +83,18 @@ pub trait Rule: Send {
     /// The next interval.
     fn plan(&mut self, path: &Path, rng: &mut Rng) -> Plan<Self::Purpose>;
     /// An interval's fate is known. Reports come in the order of the plans.
-    fn judge(&mut self, path: &Path, purpose: Self::Purpose, report: &Report) -> Course;
+    fn judge(&mut self, path: &Path, purpose: Self::Purpose, report: &Report) -> Schedule;
     /// The open intervals are void: what is under way starts over at the same rate.
     fn restart(&mut self);
-    /// The retransmission timer expired: with [`Course::Change`] the open intervals are void, else
+    /// The retransmission timer expired: with [`Schedule::Change`] the open intervals are void, else
     /// they go on.
-    fn on_timeout(&mut self, path: &Path) -> Course;
+    fn on_timeout(&mut self, path: &Path) -> Schedule;
     /// The rate around which intervals differ, bits per second.
     fn rate_bps(&self) -> f64;
     /// A look at each acknowledgement; `srtt_at_start_s` is the smoothed round-trip time when the
     /// present interval's first packet was acknowledged, seconds, 0 before.
-    fn watch(&mut self, _ack: &Ack, _srtt_at_start_s: f64) -> Course {
-        Course::Keep
+    fn watch(&mut self, _ack: &Ack, _srtt_at_start_s: f64) -> Schedule {
+        Schedule::Keep
     }
     /// See [`Controller::counters`].
     fn counters(&self) -> Vec<(&'static str, f64)> {
@@ -110,7 +110,7 @@ pub struct Pcc<R: Rule> {
     sampled: bool,
     rng: Rng,
     /// When the last acknowledgement came.
-    heard: Time,
+    last_ack: Time,
     /// Nothing comes back: no interval is planned before the next acknowledgement.
     asleep: bool,
 }
@@ -132,7 +132,7 @@ impl<R: Rule> Pcc<R> {
             path,
             sampled: false,
             rng: Seed(flow.seed).stream("pcc", 0),
-            heard: flow.start,
+            last_ack: flow.start,
             asleep: false,
         };
         pcc.next_interval(flow.start);
@@ -146,8 +146,8 @@ impl<R: Rule> Pcc<R> {
         self.monitor.begin(now, rate_bps, duration, plan.purpose);
     }
 
-    fn follow(&mut self, course: Course, now: Time) {
-        if course == Course::Change {
+    fn follow(&mut self, schedule: Schedule, now: Time) {
+        if schedule == Schedule::Change {
             self.monitor.forget();
             self.next_interval(now);
         }
@@ -177,8 +177,8 @@ impl<R: Rule> Pcc<R> {
 
     fn judge_complete(&mut self, now: Time) {
         while let Some((purpose, report)) = self.monitor.take() {
-            let course = self.rule.judge(&self.path, purpose, &report);
-            self.follow(course, now);
+            let schedule = self.rule.judge(&self.path, purpose, &report);
+            self.follow(schedule, now);
         }
     }
 
@@ -187,7 +187,7 @@ impl<R: Rule> Pcc<R> {
             return;
         }
         let patience = SILENCE + Span::from_secs_f64(2.0 * self.path.srtt_s);
-        if now.since(self.heard) > patience {
+        if now.since(self.last_ack) > patience {
             self.asleep = true;
         } else {
             self.next_interval(now);
@@ -197,15 +197,15 @@ impl<R: Rule> Pcc<R> {
 
 impl<R: Rule> Controller for Pcc<R> {
     fn on_ack(&mut self, ack: &Ack) {
-        self.heard = ack.now;
+        self.last_ack = ack.now;
         if self.asleep {
             self.start_over(ack.now);
         }
         self.take_samples(ack);
         self.judge_complete(ack.now);
         self.monitor.on_ack(ack);
-        let course = self.rule.watch(ack, self.monitor.srtt_at_start_s());
-        self.follow(course, ack.now);
+        let schedule = self.rule.watch(ack, self.monitor.srtt_at_start_s());
+        self.follow(schedule, ack.now);
         self.end_interval(ack.now);
     }
 
@@ -214,7 +214,7 @@ impl<R: Rule> Controller for Pcc<R> {
             LossKind::Gap | LossKind::More => self.monitor.on_loss(loss),
             LossKind::Timeout => {
                 self.monitor.on_loss(loss);
-                if self.rule.on_timeout(&self.path) == Course::Change {
+                if self.rule.on_timeout(&self.path) == Schedule::Change {
                     self.start_over(loss.now);
                 }
             }

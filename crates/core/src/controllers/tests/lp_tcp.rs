@@ -59,7 +59,7 @@ fn a_packet_is_sent_only_if_its_loss_is_less_probable_than_the_threshold() {
 }
 
 #[test]
-fn a_refusal_takes_one_packet_off_the_window_down_to_2() {
+fn a_held_packet_takes_one_packet_off_the_window_down_to_2() {
     let mut lp_tcp = lp_tcp(4, 0.25);
     let windows = [(); 4].map(|()| {
         assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold);
@@ -70,7 +70,7 @@ fn a_refusal_takes_one_packet_off_the_window_down_to_2() {
 }
 
 #[test]
-fn a_refusal_at_ssthresh_does_not_lead_to_slow_start_because_ssthresh_follows() {
+fn a_held_packet_at_ssthresh_does_not_lead_to_slow_start_because_ssthresh_follows() {
     let phase_after = |settings: &[(&str, ParamValue)]| {
         let mut lp_tcp = lp_tcp_with(30, 0.1, settings);
         lp_tcp.on_loss(&Loss { kind: LossKind::Gap, ..Loss::default() });
@@ -84,7 +84,7 @@ fn a_refusal_at_ssthresh_does_not_lead_to_slow_start_because_ssthresh_follows() 
 }
 
 #[test]
-fn the_floor_of_a_refusal_can_be_set() {
+fn the_floor_of_held_packets_can_be_set() {
     let mut lp_tcp = lp_tcp_with(4, 0.25, &[("cwnd_floor", ParamValue::Number(3.0))]);
     (0..3).for_each(|_| assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold));
     assert_eq!(packets(&lp_tcp), 3);

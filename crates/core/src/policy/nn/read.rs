@@ -6,6 +6,7 @@ use super::matrix::Matrix;
 use super::recurrent::{Cell, Recurrent, Returns};
 use super::spec::{LAYERS_MAX, LayerSpec, Padding, VALUES_MAX, WEIGHTS_MAX};
 use super::{Layer, Network, Shape, Stage};
+use crate::policy::SpecError;
 use crate::policy::forest::Forest;
 use crate::policy::safetensors::Tensors;
 use std::collections::BTreeSet;
@@ -13,8 +14,8 @@ use std::collections::BTreeSet;
 /// What is wrong with a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// With its layers: path of the field, and what is wrong with it.
-    Layers(String),
+    /// With its layers.
+    Layers(SpecError),
     /// With its tensors.
     Tensors(String),
 }
@@ -28,12 +29,12 @@ impl Network {
     pub fn read(specs: &[LayerSpec], input: Shape, tensors: &Tensors) -> Result<Self, Fault> {
         if !(1..=LAYERS_MAX).contains(&specs.len()) {
             let count = specs.len();
-            let fault = format!("layers = {count} of them: allowed is 1 to {LAYERS_MAX}");
-            return Err(Fault::Layers(fault));
+            let problem = format!("= {count} of them: allowed is 1 to {LAYERS_MAX}");
+            return Err(Fault::Layers(SpecError::at("layers", problem)));
         }
         if input.size() == 0 || input.size() > VALUES_MAX {
-            let fault = format!("inputs = {} numbers: allowed is 1 to {VALUES_MAX}", input.size());
-            return Err(Fault::Layers(fault));
+            let problem = format!("= {} numbers: allowed is 1 to {VALUES_MAX}", input.size());
+            return Err(Fault::Layers(SpecError::at("inputs", problem)));
         }
         tensors.check_tiled().map_err(Fault::Tensors)?;
         let mut reader = Reader { tensors, used: BTreeSet::new(), weights: 0 };
@@ -42,13 +43,13 @@ impl Network {
         let mut from = input;
         for (index, spec) in specs.iter().enumerate() {
             let path = format!("layers[{index}]");
-            let to = spec.output(from).map_err(|fault| Fault::Layers(format!("{path}.{fault}")))?;
+            let to = spec.output(from).map_err(|error| Fault::Layers(error.below(&path)))?;
             if let Some(layer) = reader.layer(index, spec, from)? {
                 let work = layer.work(from);
                 if work > VALUES_MAX {
-                    let fault = format!("{path} needs {work} numbers for its gates");
-                    let allowed = format!("at most {VALUES_MAX}");
-                    return Err(Fault::Layers(format!("{fault}: allowed is {allowed}")));
+                    let needs = format!("needs {work} numbers for its gates");
+                    let problem = format!("{needs}: allowed is at most {VALUES_MAX}");
+                    return Err(Fault::Layers(SpecError::at(path, problem)));
                 }
                 network.work = network.work.max(work);
                 network.stages.push(Stage { layer, from, to });
@@ -57,12 +58,12 @@ impl Network {
             from = to;
         }
         if from.steps != 1 {
-            let fault = format!(
-                "layers give {} vectors: allowed is one, as `flatten` or a recurrent layer that \
+            let problem = format!(
+                "give {} vectors: allowed is one, as `flatten` or a recurrent layer that \
                  returns `last` gives",
                 from.steps
             );
-            return Err(Fault::Layers(fault));
+            return Err(Fault::Layers(SpecError::at("layers", problem)));
         }
         network.outputs = from.width;
         reader.nothing_left()?;
@@ -159,11 +160,11 @@ impl Reader<'_, '_> {
         let inputs = inputs.iter().product();
         self.weights += Matrix::size(inputs, outputs);
         if self.weights > WEIGHTS_MAX {
-            let fault = format!(
-                "layers have {} weights in memory: allowed is at most {WEIGHTS_MAX}",
+            let problem = format!(
+                "have {} weights in memory: allowed is at most {WEIGHTS_MAX}",
                 self.weights
             );
-            return Err(Fault::Layers(fault));
+            return Err(Fault::Layers(SpecError::at("layers", problem)));
         }
         Ok(Matrix::new(inputs, outputs, &weights))
     }

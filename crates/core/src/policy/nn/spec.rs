@@ -3,6 +3,7 @@
 use super::activation::Activation;
 use super::layers::Shape;
 use super::recurrent::Returns;
+use crate::policy::SpecError;
 use serde::{Deserialize, Serialize};
 
 /// Most layers.
@@ -90,7 +91,7 @@ impl LayerSpec {
     /// # Errors
     ///
     /// Field, value and what is allowed, if a number is out of its bounds.
-    pub fn output(&self, input: Shape) -> Result<Shape, String> {
+    pub fn output(&self, input: Shape) -> Result<Shape, SpecError> {
         let steps = input.steps as u64;
         let (steps, width) = match *self {
             Self::Dense { units, .. } => (steps, within("units", units, UNITS_MAX)?),
@@ -113,10 +114,11 @@ impl LayerSpec {
             Self::Trees { outputs, low, high } => {
                 range(low, high)?;
                 if input.size() > TREE_INPUTS_MAX {
-                    return Err(format!(
-                        "kind = trees over {} numbers: allowed is at most {TREE_INPUTS_MAX}",
+                    let problem = format!(
+                        "= trees over {} numbers: allowed is at most {TREE_INPUTS_MAX}",
                         input.size()
-                    ));
+                    );
+                    return Err(SpecError::at("kind", problem));
                 }
                 (1, within("outputs", outputs, UNITS_MAX)?)
             }
@@ -124,7 +126,8 @@ impl LayerSpec {
         let output = Shape { steps: steps as usize, width: width as usize };
         if output.size() > VALUES_MAX {
             let numbers = output.size();
-            return Err(format!("outputs = {numbers} numbers: allowed is at most {VALUES_MAX}"));
+            let problem = format!("= {numbers} numbers: allowed is at most {VALUES_MAX}");
+            return Err(SpecError::at("outputs", problem));
         }
         Ok(output)
     }
@@ -133,19 +136,20 @@ impl LayerSpec {
 /// Numbers that a tree can tell apart.
 const TREE_INPUTS_MAX: usize = 255;
 
-fn within(field: &str, value: u64, most: u64) -> Result<u64, String> {
-    if (1..=most).contains(&value) {
+fn within(field: &str, value: u64, max: u64) -> Result<u64, SpecError> {
+    if (1..=max).contains(&value) {
         return Ok(value);
     }
-    Err(format!("{field} = {value}: allowed is a whole number in [1, {most}]"))
+    Err(SpecError::at(field, format!("= {value}: allowed is a whole number in [1, {max}]")))
 }
 
-fn range(low: f32, high: f32) -> Result<(), String> {
+fn range(low: f32, high: f32) -> Result<(), SpecError> {
     if !low.is_finite() {
-        return Err(format!("low = {low}: allowed is a finite number"));
+        return Err(SpecError::at("low", format!("= {low}: allowed is a finite number")));
     }
     if !(high.is_finite() && high > low && (high - low).is_finite()) {
-        return Err(format!("high = {high}: allowed is a finite number above `low`"));
+        let problem = format!("= {high}: allowed is a finite number above `low`");
+        return Err(SpecError::at("high", problem));
     }
     Ok(())
 }

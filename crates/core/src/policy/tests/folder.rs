@@ -76,7 +76,7 @@ fn the_first_outputs_are_the_values() {
 }
 
 #[test]
-fn minds_share_the_weights_and_nothing_else() {
+fn agents_share_the_weights_and_nothing_else() {
     let policy = with(&[0.0; 6], &[0.0; 3]);
     let agents: Vec<_> = (0..1000).map(|_| policy.agent()).collect();
     assert_eq!(Arc::strong_count(&policy.network), 1001);

@@ -96,7 +96,7 @@ fn a_loss_that_later_packets_reveal_still_counts_until_the_interval_is_told() {
 #[test]
 fn a_interval_of_which_nothing_returns_closes_after_two_round_trips_and_its_packets_are_lost() {
     let mut accounts = accounts(2);
-    // A late repair of before the first interval is all that is heard.
+    // Only a late repair of a packet from before the first interval is acknowledged.
     for now in [99, 100, 101] {
         accounts.on_ack(&Ack { now: at(now), sent_at: Time(0), ..ack(0, 1) });
     }
@@ -123,7 +123,7 @@ fn a_batch_is_booked_to_the_intervals_as_its_packets_would_be() {
 }
 
 #[test]
-fn what_no_decision_began_is_told_to_nobody() {
+fn an_interval_without_a_decision_is_not_reported() {
     let mut accounts = accounts(2);
     accounts.begin(at(40), None, 40_000, State::default());
     accounts.begin(at(60), Some(2), 60_000, State::default());
@@ -142,7 +142,7 @@ fn packets_sent_before_the_first_interval_are_not_counted() {
 }
 
 #[test]
-fn a_flow_that_decides_faster_than_it_hears_keeps_a_bounded_account() {
+fn a_flow_that_decides_faster_than_it_gets_acknowledgements_keeps_a_bounded_account() {
     let mut accounts = IntervalAccounts::new(MSS);
     for number in 0..3 * INTERVALS_MAX as u64 {
         accounts.begin(Time(number), Some(number), number, State::default());
@@ -187,7 +187,7 @@ fn what_arrives_is_summed_up_from_decision_to_decision() {
 }
 
 #[test]
-fn nothing_heard_is_all_zeros() {
+fn no_record_is_all_zeros() {
     let arrived = Arrived::new(MSS, Time(0));
     let state = State { pacing: Rate::UNLIMITED, ..State::default() };
     assert_eq!(arrived.metrics(Time(0), &state), Metrics::default());

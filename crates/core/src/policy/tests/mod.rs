@@ -234,7 +234,7 @@ fn an_observation_is_that_of_the_moment_when_the_decision_fell_due() {
 }
 
 #[test]
-fn a_refusal_hands_the_flow_to_cubic_for_good_from_its_present_window() {
+fn an_invalid_action_hands_the_flow_to_cubic_for_good_from_its_present_window() {
     let cases = [
         (Err(InvalidAction::NotFinite), "not_finite"),
         (Err(InvalidAction::OutOfRange), "out_of_range"),

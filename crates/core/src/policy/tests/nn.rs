@@ -26,7 +26,8 @@ fn read(
     let bytes = file.to_bytes();
     let tensors = Tensors::read(&bytes)?;
     Network::read(layers, Shape { steps, width }, &tensors).map_err(|fault| match fault {
-        Fault::Layers(text) | Fault::Tensors(text) => text,
+        Fault::Layers(error) => error.message(),
+        Fault::Tensors(text) => text,
     })
 }
 

@@ -85,6 +85,14 @@ fn what_is_out_of_range_is_named_with_its_line_and_range() {
 }
 
 #[test]
+fn an_error_carries_the_path_of_its_field() {
+    let error = PolicySpec::parse(&TABLES.replace("\"rtt_mean\"", "\"rtt mean = 3\"")).unwrap_err();
+    assert!(error.path.starts_with("observation.features["), "{error:?}");
+    assert!(error.line > 0 && error.message().starts_with(&error.path), "{error:?}");
+    assert_eq!(error.clone().below("policy").path, format!("policy.{}", error.path));
+}
+
+#[test]
 fn unknown_fields_and_wrong_kinds_are_one_line() {
     for (old, new, part) in [
         ("[action]", "[action]\nmapp = 1", "mapp"),

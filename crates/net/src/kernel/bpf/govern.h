@@ -137,7 +137,7 @@ static __always_inline void reduce(struct tcp_sock *tp, struct state *st, __u32 
 }
 
 /* What the controller decided or, while it is in slow start, would decide by now. Else a flow whose
- * acknowledgements come in a bunch would hear of the first one's effect a round trip later. */
+ * acknowledgements come in a bunch would learn of the first one's effect a round trip later. */
 static __always_inline __u32 allowed(struct tcp_sock *tp, const struct state *st)
 {
 	__u32 since = st->delivered - st->held - st->base;

@@ -15,7 +15,7 @@ fn flow() -> FlowInfo {
     }
 }
 
-/// Plans intervals of 50 ms at 1, 2, 3, ... Mb/s, and changes its mind after each report.
+/// Plans intervals of 50 ms at 1, 2, 3, ... Mb/s, and changes the schedule after each report.
 #[derive(Default)]
 struct Counting {
     planned: u32,
@@ -35,18 +35,18 @@ impl Rule for Counting {
         Plan { rate_bps, duration_s: 0.05, purpose: Some(self.planned) }
     }
 
-    fn judge(&mut self, _: &Path, purpose: u32, _: &Report) -> Course {
+    fn judge(&mut self, _: &Path, purpose: u32, _: &Report) -> Schedule {
         self.judged.push(purpose);
-        Course::Change
+        Schedule::Change
     }
 
     fn restart(&mut self) {
         self.restarts += 1;
     }
 
-    fn on_timeout(&mut self, _: &Path) -> Course {
+    fn on_timeout(&mut self, _: &Path) -> Schedule {
         self.timeouts += 1;
-        Course::Change
+        Schedule::Change
     }
 
     fn rate_bps(&self) -> f64 {

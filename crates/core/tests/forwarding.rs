@@ -1,0 +1,112 @@
+//! Wrappers of controllers forward every call: a controller behind a box, behind [`PerFlow`] and behind
+//! an [`AckGate`] gets what it gets without them.
+use ackademy::ack_gate::AckGate;
+use ackademy::control::{
+    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Recovery, Send, SubflowId, Verdict,
+};
+use ackademy::units::{Bytes, Time};
+use std::sync::{Arc, Mutex};
+
+type Calls = Arc<Mutex<Vec<&'static str>>>;
+
+/// Records its calls and answers each query with a value that no default returns.
+struct Probe(Calls);
+
+impl Probe {
+    fn called(&self, name: &'static str) {
+        self.0.lock().expect("no panic").push(name);
+    }
+}
+
+impl Controller for Probe {
+    fn on_ack(&mut self, _: &Ack) {
+        self.called("on_ack");
+    }
+    fn on_loss(&mut self, _: &Loss) {
+        self.called("on_loss");
+    }
+    fn control(&self) -> Control {
+        Control::window(Bytes(9000))
+    }
+    fn on_send(&mut self, _: &Send) -> Verdict {
+        self.called("on_send");
+        Verdict::Hold
+    }
+    fn gates(&self) -> bool {
+        true
+    }
+    fn on_timer(&mut self, _: Time) {
+        self.called("on_timer");
+    }
+    fn next_timer(&self) -> Option<Time> {
+        Some(Time(5))
+    }
+    fn on_end(&mut self, _: Time) {
+        self.called("on_end");
+    }
+    fn fell_back(&self) -> bool {
+        true
+    }
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        vec![("probe", 1.0)]
+    }
+}
+
+const ID: SubflowId = SubflowId(0);
+
+fn flow() -> FlowInfo {
+    FlowInfo {
+        mss: Bytes(1500),
+        initial_cwnd: Bytes(15_000),
+        initial_ssthresh: Bytes(u64::MAX),
+        recovery: Recovery::Sack,
+        start: Time(0),
+        seed: 1,
+    }
+}
+
+fn per_flow(calls: &Calls) -> PerFlow {
+    let calls = Arc::clone(calls);
+    PerFlow::new(move |_: &FlowInfo| -> Box<dyn Controller> {
+        // A box in a box: calls go through the implementation for boxes.
+        let inner: Box<dyn Controller> = Box::new(Probe(Arc::clone(&calls)));
+        Box::new(inner)
+    })
+}
+
+/// Makes every call, except those about single packets.
+fn call_all(wrapper: &mut dyn Coupled) {
+    wrapper.subflow_added(ID, &flow());
+    wrapper.on_ack(ID, &Ack::default());
+    wrapper.on_loss(ID, &Loss::default());
+    wrapper.on_timer(ID, Time(1));
+    wrapper.on_end(ID, Time(2));
+    assert_eq!(wrapper.next_timer(ID), Some(Time(5)));
+    assert!(wrapper.fell_back(ID));
+    assert!(wrapper.counters(ID).contains(&("probe", 1.0)));
+}
+
+#[test]
+fn a_boxed_controller_and_one_per_flow_get_every_call() {
+    let calls = Calls::default();
+    let mut wrapper = per_flow(&calls);
+    call_all(&mut wrapper);
+    assert!(wrapper.gates());
+    assert_eq!(wrapper.control(ID).cwnd, Bytes(9000));
+    let send = Send { now: Time(3), ..Send::default() };
+    assert_eq!(wrapper.on_send(ID, &send), Verdict::Hold);
+    let expected = ["on_ack", "on_loss", "on_timer", "on_end", "on_send"];
+    assert_eq!(*calls.lock().expect("no panic"), expected);
+}
+
+#[test]
+fn a_controller_behind_the_gate_per_acknowledgement_gets_every_call() {
+    let calls = Calls::default();
+    let mut wrapper = AckGate::new(Box::new(per_flow(&calls)));
+    call_all(&mut wrapper);
+    assert!(!wrapper.gates(), "the gate asks, not the transport");
+    let calls = calls.lock().expect("no panic");
+    for name in ["on_ack", "on_loss", "on_timer", "on_end", "on_send"] {
+        assert!(calls.contains(&name), "{name} of {calls:?}");
+    }
+}

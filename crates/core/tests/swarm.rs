@@ -1,0 +1,153 @@
+//! What every simulation must hold, over scenarios drawn at random: from fixed seeds, and from seeds that
+//! change every day. A failure prints the scenario, which `cargo run --example run` takes, and the
+//! command that repeats it.
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "support/draw.rs"]
+mod draw;
+
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::{Command, Output};
+
+use ackademy::rng::{Rng, Seed};
+use ackademy::scenario::Scenario;
+use ackademy::sim;
+use draw::{Draw, check, parse, same};
+
+/// Names the first seed, in place of the day's.
+const VARIABLE: &str = "ACKADEMY_SEED";
+/// Seeds of one day: more than any test draws.
+const SEEDS_PER_DAY: u64 = 1_000_000;
+
+/// The first of a day's seeds, in seconds since 1970.
+fn seed_of(unix_s: u64) -> u64 {
+    unix_s / 86_400 * SEEDS_PER_DAY
+}
+
+/// `ACKADEMY_SEED`, else the day's.
+fn first_seed() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "the test harness's clock, not the simulator's")]
+    let now = std::time::SystemTime::now();
+    let day =
+        || now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| seed_of(since.as_secs()));
+    std::env::var(VARIABLE).map_or_else(
+        |_| day(),
+        |seed| {
+            seed.parse().unwrap_or_else(|_| panic!("{VARIABLE} = {seed}: allowed: a whole number"))
+        },
+    )
+}
+
+/// Runs `claims` for a scenario of each of `count` seeds from `first` on; where they fail, prints the
+/// scenario and the command that repeats it. `test`: name of the test.
+fn for_any_scenario(test: &str, first: u64, count: u64, claims: impl Fn(&Scenario, u64)) {
+    for seed in first..first + count {
+        let text = Draw(Rng::new(seed)).scenario();
+        let claims = || claims(&parse(&text), seed);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(claims)) {
+            println!("--- seed {seed}\n{text}---");
+            println!(
+                "repeat: {VARIABLE}={seed} cargo test -p ackademy --test swarm -- --exact {test} --include-ignored"
+            );
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// As [`for_any_scenario`] from the day's seed on, which it prints past the test harness.
+fn for_todays_scenarios(test: &str, count: u64, claims: impl Fn(&Scenario, u64)) {
+    let first = first_seed();
+    let _ =
+        writeln!(std::io::stderr(), "swarm: {test}: {count} scenarios from {VARIABLE}={first} on");
+    for_any_scenario(test, first, count, claims);
+}
+
+/// Claims on one run.
+fn keeps_the_books(scenario: &Scenario, seed: u64) {
+    check(scenario, &sim::run(&scenario.network, Seed(seed)).expect("built-in controllers"));
+}
+
+/// A second run is the same.
+fn repeats(scenario: &Scenario, seed: u64) {
+    let run = || sim::run(&scenario.network, Seed(seed)).expect("built-in controllers");
+    assert!(same(&run(), &run()));
+}
+
+/// Claims on two runs.
+fn keeps_the_books_twice(scenario: &Scenario, seed: u64) {
+    let run = || sim::run(&scenario.network, Seed(seed)).expect("built-in controllers");
+    let outcome = run();
+    check(scenario, &outcome);
+    assert!(same(&outcome, &run()), "another run with the same seed differs");
+}
+
+// The fixed seeds, for which `ACKADEMY_SEED` stands in too, so that a failure can be repeated alone.
+
+fn fixed_seed() -> u64 {
+    if std::env::var_os(VARIABLE).is_some() { first_seed() } else { 0 }
+}
+
+#[test]
+fn any_scenario_keeps_the_books() {
+    for_any_scenario("any_scenario_keeps_the_books", fixed_seed(), 5000, keeps_the_books);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome() {
+    for_any_scenario("the_same_seed_gives_the_same_outcome", fixed_seed(), 1500, repeats);
+}
+
+#[test]
+fn todays_scenarios_keep_the_books_twice() {
+    for_todays_scenarios("todays_scenarios_keep_the_books_twice", 1000, keeps_the_books_twice);
+}
+
+#[test]
+#[ignore = "a minute and more: make test-all"]
+fn many_of_todays_scenarios_keep_the_books_twice() {
+    let test = "many_of_todays_scenarios_keep_the_books_twice";
+    for_todays_scenarios(test, 20_000, keeps_the_books_twice);
+}
+
+#[test]
+fn a_day_has_seeds_of_its_own() {
+    assert_eq!(seed_of(0), 0);
+    assert_eq!(seed_of(20_000 * 86_400), seed_of(20_001 * 86_400 - 1));
+    assert_eq!(seed_of(20_001 * 86_400), seed_of(20_000 * 86_400) + SEEDS_PER_DAY);
+}
+
+/// Where the drill fails.
+const DRILL: &str = "ACKADEMY_SWARM_FAILS_AT";
+
+/// Holds, except in the processes of the test below.
+#[test]
+fn drill() {
+    let fails_at = std::env::var(DRILL).ok().and_then(|seed| seed.parse::<u64>().ok());
+    for_todays_scenarios("drill", 5, |_, seed| assert_ne!(Some(seed), fails_at));
+}
+
+/// The drill from `first` on, failing at 73.
+fn drilled(first: &str) -> Output {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "drill"])
+        .env(VARIABLE, first)
+        .env(DRILL, "73")
+        .output()
+        .expect("this program runs")
+}
+
+#[test]
+fn a_failure_prints_its_scenario_and_the_command_that_repeats_it() {
+    for (first, fails) in [("70", true), ("73", true), ("74", false)] {
+        let output = drilled(first);
+        assert_eq!(!output.status.success(), fails, "from {first}: {output:?}");
+        let (said, told) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(told.contains(&format!("5 scenarios from ACKADEMY_SEED={first} on")), "{told}");
+        let repeat =
+            "repeat: ACKADEMY_SEED=73 cargo test -p ackademy --test swarm -- --exact drill";
+        assert_eq!(said.contains(repeat), fails, "{said}");
+        assert_eq!(said.contains(&Draw(Rng::new(73)).scenario()), fails, "{said}");
+    }
+    assert!(!drilled("seventy").status.success());
+}

@@ -1,0 +1,49 @@
+"""Random scenarios: distribution files (docs/reference/distributions.md) and draws on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ackademy import _core, lookup
+from ackademy.backends.runs import read_text
+from ackademy.errors import ScenarioError
+from ackademy.files import write
+
+
+def read(path: Path | str) -> _core.Distribution:
+    """The distribution of a file or a name, checked at every combination of its draws' ends.
+
+    Raises:
+        ScenarioError: if the file cannot be read or is wrong; one line.
+    """
+    found = lookup.find(path, "distribution", ScenarioError)
+    return _core.Distribution.parse(read_text(found), str(found))
+
+
+def drawn(
+    distribution: _core.Distribution, seed: int, count: int, progress: float = 0.0
+) -> Iterator[tuple[int, _core.Scenario]]:
+    """Scenarios of the seeds from `seed` on, each with its seed."""
+    for own in range(seed, seed + count):
+        yield own, distribution.draw(own, progress)
+
+
+def save(scenario: _core.Scenario, path: Path, about: str = "") -> None:
+    """Write a scenario so that it runs from where it then lies.
+
+    Its traces go beside it; files of its controllers are named by absolute paths.
+
+    Args:
+        scenario: what to write; every default is filled in.
+        path: of the scenario file; its folder is made.
+        about: why it is worth running, the file's first line; empty for none.
+
+    Raises:
+        AckademyError: if a file cannot be written.
+    """
+    text, traces = scenario.portable()
+    comment = "".join(f"# {line}\n" for line in about.splitlines())
+    for name, trace in traces.items():
+        write(path.parent / name, trace)
+    write(path, comment + text)

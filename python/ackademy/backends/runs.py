@@ -1,0 +1,283 @@
+"""One run: `run(scenario, seed=...)` and what it returns.
+
+import ackademy
+
+result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
+print(result.metrics().flows)
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from ackademy import _core, files, lookup
+from ackademy.backends import Backend, controllers, kernel, schemes
+from ackademy.backends.kernel import KernelRun
+from ackademy.backends.tables import Tables
+from ackademy.errors import AckademyError, ScenarioError
+from ackademy.stats import metrics
+from ackademy.toml_table import toml_value
+
+if TYPE_CHECKING:
+    from ackademy.render.notebook import Figure
+
+Params = Mapping[str, float | str]
+Progress: TypeAlias = Callable[[float], object]
+"""told how many simulated seconds of a run are over"""
+PLOTTED_ROWS = 2000
+"""of a time series that is drawn and nothing else"""
+NO_PARAMS: Params = {}
+NO_OVERRIDES: Mapping[str, str] = {}
+ScenarioLike: TypeAlias = "Path | str | Mapping[str, object] | _core.Scenario"
+"""a file, a name, a text, the fields of a file, or a parsed scenario"""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The numbers of a report, from `Tables`."""
+
+    flows: pl.DataFrame
+    """one row per flow: throughput_mbps, goodput_mbps, delay_ms, owd_ms, loss_ratio, m_e, ..."""
+    links: pl.DataFrame
+    """one row per link: utilisation, goodput_share, loss_ratio, wait_ms, ..."""
+    jain_throughput: float
+    """fairness of the flows' throughputs"""
+    jain_delay: float
+    """fairness of the flows' delays; `nan` if a flow has no sample"""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run(Tables):
+    """One finished run, and what it takes to repeat it."""
+
+    scenario: _core.Scenario
+    seed: int
+    code_hash: str
+    kernel: KernelRun | None = None
+    """how it went, for a run on the kernel"""
+
+    def metrics(self) -> Metrics:
+        """The numbers of a report."""
+        return measure(self)
+
+    def plot(self) -> Figure:
+        """Window, queue and throughput over time; simulates again if there is no time series.
+
+        Raises:
+            AckademyError: for a run on the kernel without a time series.
+        """
+        from ackademy.render.html import comparison as report
+        from ackademy.render.notebook import Figure
+
+        sampled = self
+        if self.flow_series.is_empty():
+            if self.kernel is not None:
+                raise AckademyError("plot: allowed: a kernel run with sample_interval_ms above 0")
+            step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
+            sampled = run(self.scenario, seed=self.seed, sample_interval_ms=step_ms)
+        return Figure(report.run_page(sampled, "ackademy.run(...)"))
+
+    def __repr__(self) -> str:
+        return f"Run of {self.scenario.name}, seed {self.seed}\n{self.metrics().flows!r}"
+
+    def _repr_html_(self) -> str:
+        measured, title = self.metrics(), f"{self.scenario.name}, seed {self.seed}"
+        frames = (measured.flows._repr_html_(), measured.links._repr_html_())
+        return f"<p>{escape(title)}</p>{''.join(frames)}"
+
+    def write_parquet(self, folder: Path) -> None:
+        """Write every table that has rows to `folder`, as `flows.parquet` and so on.
+
+        Raises:
+            FileError: if a file cannot be written.
+        """
+        for field in fields(Tables):
+            frame: pl.DataFrame = getattr(self, field.name)
+            if not frame.is_empty():
+                buffer = io.BytesIO()
+                frame.write_parquet(buffer)
+                files.write(folder / f"{field.name}.parquet", buffer.getvalue())
+
+
+def run(
+    scenario: ScenarioLike,
+    *,
+    seed: int = 1,
+    cc: str | _core.ControllerClass | None = None,
+    params: Params = NO_PARAMS,
+    sample_interval_ms: float = 0.0,
+    backend: Backend = "sim",
+    progress: Progress | None = None,
+) -> Run:
+    """Run once, in the simulator or over the TCP of this machine's kernel.
+
+    Args:
+        scenario: a file, a name such as `deep_buffer`, the text of a file (anything with a line
+            break), a parsed scenario, or a mapping with the fields of a file.
+        seed: of every random choice; in the simulator, the same seed gives the same bytes on every
+            machine.
+        cc: puts every flow under this controller: a name from `ackademy list`, one with settings
+            such as `cubic:beta=0.8`, a policy, `file.py:Class` or a class in the simulator,
+            `kernel:NAME` on the kernel.
+        params: settings of `cc`.
+        sample_interval_ms: between rows of the time series; 0 records none.
+        backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
+        progress: in the simulator, called at 256 equal parts of the duration with the simulated
+            seconds that are over; what it raises ends the run.
+
+    Returns:
+        Tables of flows, links and series, with `.metrics()`.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+        ControllerError: if a controller is unknown or its settings are wrong.
+        KernelError: if the kernel backend is missing or fails.
+        Exception: whatever a Python controller raises.
+    """
+    parsed = read_scenario(scenario, cc=cc, params=params)
+    controllers.check(parsed.controllers, backend)
+    record: KernelRun | None = None
+    if backend == "kernel":
+        frames, record = kernel.emulate(parsed, seed, sample_interval_ms)
+    else:
+        frames = simulate(parsed, seed, sample_interval_ms, progress)
+    return Run(
+        **{field.name: getattr(frames, field.name) for field in fields(Tables)},
+        scenario=parsed,
+        seed=seed,
+        code_hash=_core.CODE_HASH,
+        kernel=record,
+    )
+
+
+def simulate(
+    scenario: _core.Scenario,
+    seed: int,
+    sample_interval_ms: float,
+    progress: Progress | None = None,
+) -> Tables:
+    """Simulate a parsed scenario, its Python controllers loaded from their files."""
+    beside = Path(scenario.origin).parent
+    classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
+    core = _core.simulate if progress is None else partial(_core.simulate, progress=progress)
+    tables = core(
+        scenario, seed, sample_interval_ms=sample_interval_ms, python_controllers=classes or None
+    )
+    return Tables.from_core(tables)
+
+
+def read_scenario(
+    scenario: ScenarioLike,
+    *,
+    cc: str | _core.ControllerClass | None = None,
+    params: Params = NO_PARAMS,
+    overrides: Mapping[str, str] = NO_OVERRIDES,
+) -> _core.Scenario:
+    """Parse a scenario, if it is not parsed yet, and put its flows under `cc`, if one is given.
+
+    Args:
+        scenario: as for `run`.
+        cc: as for `run`.
+        params: settings of `cc`.
+        overrides: TOML values by dotted path; not for a parsed scenario.
+
+    Raises:
+        ScenarioError: if the file cannot be read or is wrong.
+        ControllerError: if the controller is unknown or its settings are wrong.
+    """
+    if isinstance(scenario, _core.Scenario):
+        if overrides:
+            raise ScenarioError("overrides: allowed: for a scenario that is not parsed yet")
+        parsed = scenario
+    else:
+        text, origin = text_of(scenario)
+        parsed = _core.Scenario.parse(text, origin, dict(overrides))
+    if cc is None:
+        return parsed
+    scheme = schemes.of_words([(cc, params)])[0]
+    return parsed.with_controller(str(scheme.controller), dict(scheme.params))
+
+
+def text_of(scenario: Path | str | Mapping[str, object]) -> tuple[str, str]:
+    """TOML and origin of a scenario that is a file, a name, a text or a mapping of its fields.
+
+    Raises:
+        ScenarioError: if it cannot be read.
+    """
+    if isinstance(scenario, Mapping):
+        lines = [f"{toml_value(key)} = {toml_value(value)}" for key, value in scenario.items()]
+        return "\n".join([*lines, ""]), "scenario"
+    if isinstance(scenario, str) and "\n" in scenario:
+        return scenario, "scenario"
+    path = lookup.find(scenario, "scenario", ScenarioError)
+    return read_text(path), str(path)
+
+
+def read_text(path: Path) -> str:
+    """The text of a scenario file.
+
+    Raises:
+        ScenarioError: if it cannot be read, is not a regular file, is too large or is not text.
+    """
+    return files.read_text(path, error=ScenarioError)
+
+
+def python_controllers(scenario: _core.Scenario) -> list[str]:
+    """The `file.py:Class` controllers among a scenario's, each once, in order."""
+    return sorted({name for name in scenario.controllers if controllers.is_python(name)})
+
+
+def measure(tables: Tables) -> Metrics:
+    """The numbers of a report, by the definitions in `metrics`."""
+    flows, links = tables.flows, tables.links
+    throughput = metrics.throughput_mbps(_column(flows, "delivered_bytes"), _active(flows))
+    delay = metrics.delay_ms(_column(flows, "rtt_at_delivery_ms"), _column(flows, "base_rtt_ms"))
+    per_flow = flows.select("flow", "controller").with_columns(
+        throughput_mbps=throughput,
+        goodput_mbps=metrics.goodput_mbps(_column(flows, "goodput_bytes"), _active(flows)),
+        delay_ms=delay,
+        owd_ms=_column(flows, "owd_mean_ms"),
+        loss_ratio=metrics.loss_ratio(
+            _column(flows, "dropped_packets"), _column(flows, "sent_packets")
+        ),
+        m_e=metrics.m_e(throughput, delay),
+        timeouts=_column(flows, "timeouts"),
+        stall_max_ms=_column(flows, "stall_max_ms"),
+    )
+    per_link = links.select("link").with_columns(
+        utilisation=metrics.utilisation(
+            _column(links, "delivered_bytes"), _column(links, "capacity_bytes")
+        ),
+        goodput_share=metrics.goodput_share(
+            _column(links, "goodput_bytes"), _column(links, "capacity_bytes")
+        ),
+        loss_ratio=metrics.loss_ratio(
+            _column(links, "queue_drops") + _column(links, "random_losses"),
+            _column(links, "arrived_packets"),
+        ),
+        wait_ms=_column(links, "wait_mean_ms"),
+    )
+    has_delay = bool(delay.size) and bool(np.all(delay >= 0.0))
+    return Metrics(
+        flows=per_flow,
+        links=per_link,
+        jain_throughput=metrics.jain_index(throughput) if throughput.size else float("nan"),
+        jain_delay=metrics.jain_index(delay) if has_delay else float("nan"),
+    )
+
+
+def _active(flows: pl.DataFrame) -> metrics.FloatArray:
+    return _column(flows, "active_s")
+
+
+def _column(table: pl.DataFrame, name: str) -> metrics.FloatArray:
+    return table[name].cast(pl.Float64).to_numpy()

@@ -1,0 +1,234 @@
+"""`ackademy eval` and `ackademy zoo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ackademy import files, folders, lookup
+from ackademy.backends import schemes
+from ackademy.cli import completion, running
+from ackademy.cli.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
+from ackademy.console import Console
+from ackademy.errors import AckademyError
+from ackademy.files import write
+from ackademy.policies import cards, zoo
+from ackademy.policies.cards import FixedSet
+from ackademy.render import terminal
+from ackademy.render.html import evaluation as report
+from ackademy.render.numbers import with_interval
+from ackademy.runner import engines
+from ackademy.studies import evaluate
+from ackademy.studies.evaluate import COLUMNS, FIRST_SEED, Result, Source
+from ackademy.toml_table import TomlTable
+
+RUNS, REPORTS = Path("runs"), Path("reports")
+CARD_S = 20.0
+"""of each run of a card (proposed)"""
+
+
+def eval_command(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A policy, by folder or name, or a controller.", autocompletion=completion.policies
+        ),
+    ],
+    scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
+    flows: Annotated[
+        str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")
+    ] = "*",
+    distribution: Annotated[
+        Path | None, typer.Option(help="Or on draws from this; by default what it trained on.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="Controllers or policies beside it, separated by commas.")
+    ] = "cubic,cubic_rfc9438,new_reno",
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=RUNS_MAX, help="Of each: draws, or seeds; 40, or a card's 4 by default."
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Of the first; the others follow.")
+    ] = FIRST_SEED,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write card.toml and CARD.md of the fixed set instead.")
+    ] = False,
+    card_s: Annotated[
+        float,
+        typer.Option(min=1.0, callback=finite, help="Seconds of each run of a new card."),
+    ] = CARD_S,
+    html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
+) -> None:
+    """Try a frozen policy where it was trained, or elsewhere, beside other controllers.
+
+    Examples:
+        ackademy eval policies/tcp_drinc
+
+        ackademy eval policies/tcp_drinc --distribution distributions/mixed.toml --runs 100
+
+        ackademy eval policies/tcp_drinc --scenario scenarios/fair_share.toml --against cubic,vegas
+
+        ackademy eval policies/tcp_drinc --card
+    """
+    console = Console()
+    if scenario and distribution:
+        raise AckademyError("eval: allowed: --scenario or --distribution, and not both")
+    if flows != "*" and not (scenario or card):
+        raise AckademyError("eval: --flows: allowed: with --scenario or --card")
+    folder = lookup.policy_folder(policy) or Path(policy)
+    if card:
+        files.check_outputs([folder / cards.CARD, folder / cards.PAGE])
+        fixed = _fixed_set(
+            folder, scenario, flows, distribution, (tuple(range(1, 1 + (runs or 4))), card_s)
+        )
+        cards.write(folder, cards.make(folder, fixed, Path()))
+        console.print(f"card: {folder / cards.CARD}, {folder / cards.PAGE}", highlight=False)
+        return
+    runs = runs or 40
+    own = schemes.evaluated(policy, running.settings(param, policy))
+    if scenario:
+        source = evaluate.of_scenario(scenario, seed, runs, flows)
+    elif distribution:
+        source = evaluate.of_distribution(distribution, seed, runs)
+    else:
+        source = evaluate.trained_on(folder, seed, runs)
+    others = tuple(schemes.evaluated(word.strip()) for word in against.split(",") if word.strip())
+    compared = (own, *others)
+    schemes.names_differ(compared)
+    named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-").replace("/", "-")
+    page = html or REPORTS / named
+    files.check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json")])
+    files.check_output_folder(out)
+    cells = out / "eval"
+    engine = engines.local(jobs or engines.core_count())
+    ran = running.run(evaluate.cells(source, compared, cells), cells, engine, console, "runs")
+    scored = evaluate.scored(source, compared, cells)
+    found = evaluate.results(source, compared, scored)
+    for table in _tables(source, found, console):
+        console.print(table)
+    if evaluate.has_changed(folder, source):
+        console.print(f"{source.origin} has changed since this policy was trained on it")
+    described = folder / folders.POLICY_FILE
+    made = TomlTable.read(described).table("made").values if described.is_file() else {}
+    curve = folder / "curve.csv"
+    text = report.page(source, found, made, curve if curve.is_file() else None, running.command())
+    write(page, text)
+    write(page.with_suffix(".csv"), evaluate.csv(scored))
+    write(page.with_suffix(".json"), evaluate.as_json(source, compared, found, running.command()))
+    numbers = f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}"
+    console.print(numbers, highlight=False, soft_wrap=True)
+    console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+    running.report_failures(ran)
+
+
+def zoo_command(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Where policies lie; here, above and the shipped ones by default."),
+    ] = None,
+) -> None:
+    """List the policies, with what their cards say, and fly each for two seconds.
+
+    The exit status is 1 if one cannot be flown.
+
+    Examples:
+        ackademy zoo
+    """
+    console = Console()
+    if folder is not None and not folder.is_dir():
+        raise AckademyError(f"{folder}: allowed: a folder with policies in it")
+    roots = [folder] if folder is not None else folders.here_or_above("policies")
+    found = [model for root in roots for model in zoo.models(root)]
+    title = f"policies in {', '.join(map(str, roots))}"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("name", no_wrap=True)
+    table.add_column("flies")
+    table.add_column("what it is", overflow="fold")
+    for model in found:
+        flies = Text("no", "red") if model.fault else Text("yes", "green")
+        table.add_row(model.name, flies, _described(model))
+        table.add_section()
+    console.print(table)
+    for model in found:
+        if model.fault:
+            running.fail(f"{model.name}: {model.fault}")
+    if any(model.fault for model in found):
+        raise typer.Exit(1)
+
+
+def _described(model: zoo.Model) -> str:
+    """A policy in a few lines, each of which fits beside its name in 80 columns or wraps there."""
+    size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
+    parts = {
+        model.controller: model.about,
+        "observes": model.observes,
+        "acts": model.acts,
+        "size": size,
+        "trained by": model.trained,
+        "card": _headline(model).replace("\n", "; "),
+    }
+    return "\n".join(f"{label}: {text}" for label, text in parts.items() if text)
+
+
+def _headline(model: zoo.Model) -> str:
+    if model.card is None:
+        return "no card.toml"
+    return "\n".join(
+        f"{name}: {100 * own['share']:.0f} %, RTT × {own['rtt_ratio']:.2f}"
+        for name, own in model.card.headline.items()
+    )
+
+
+def _fixed_set(
+    folder: Path,
+    scenario: Path | None,
+    flows: str,
+    distribution: Path | None,
+    how: tuple[tuple[int, ...], float],
+) -> FixedSet:
+    """What a card is to hold: the old card's set if there is one and no other is asked for."""
+    old = cards.read(folder)
+    if distribution:
+        return FixedSet(str(distribution), True, flows, *how)
+    if scenario:
+        return FixedSet(str(scenario), False, flows, *how)
+    if old is not None:
+        return old.fixed
+    source = evaluate.trained_on(folder, 1, 1)
+    learners = source.cases[0].learners
+    if not source.digest and flows == "*" and len(learners) > 1:
+        raise AckademyError(f"eval --card: allowed: --flows, one of {', '.join(learners)}")
+    governed = learners[0] if flows == "*" and not source.digest else flows
+    return FixedSet(source.origin, bool(source.digest), governed, *how)
+
+
+def _tables(source: Source, found: Sequence[Result], console: Console) -> list[Table]:
+    tables = []
+    for group in dict.fromkeys(own.scenario for own in found):
+        rows = [own for own in found if own.scenario == group]
+        numbers = {
+            "\n".join(report.HEADS[column]).rstrip(): [report.cell(own, column) for own in rows]
+            for column in COLUMNS
+        }
+        gains = ["–" if index == 0 else with_interval(own.gain) for index, own in enumerate(rows)]
+        numbers["gain of\nthe policy"] = gains
+        title = f"{group or source.origin}, {len(rows[0].scores)} runs"
+        names = {"controller": [own.scheme for own in rows]}
+        tables += terminal.fitting(title, names, numbers, console)
+    return tables

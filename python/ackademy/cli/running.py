@@ -1,0 +1,101 @@
+"""What commands that run cells share: a bar, a way to go on, failures told, settings read."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from ackademy import _core
+from ackademy.backends import schemes
+from ackademy.console import Console
+from ackademy.errors import ControllerError
+from ackademy.exits import BAD_INPUT, INTERRUPTED, fail
+from ackademy.render import terminal
+from ackademy.runner import experiments
+from ackademy.runner.cells import Cell
+from ackademy.runner.engines import Engine
+
+IDLE_SHOWN = 10
+"""flows that a warning names"""
+
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "command",
+    "fail",
+    "report_failures",
+    "resumable",
+    "run",
+    "settings",
+    "warn_of_idle",
+]
+
+
+def run(
+    cells: Sequence[Cell], folder: Path, engine: Engine, console: Console, label: str
+) -> experiments.CellsRun:
+    """Run the cells that are not there yet, with a bar; warn of flows that send nothing."""
+    texts = {(cell.origin, cell.text, cell.overrides): cell for cell in cells}
+    warn_of_idle(cell.scenario() for cell in texts.values())
+    with resumable(), terminal.progress_bar(console, label) as progress:
+        return experiments.run_cells(cells, folder, engine, progress)
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """On Ctrl-C, say how to go on."""
+    try:
+        yield
+    except experiments.Interrupted as stop:
+        fail(f"interrupted: {stop}; run the same command again to go on:\n  {command()}")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def warn_of_idle(scenarios: Iterable[_core.Scenario]) -> None:
+    """Say which flows send nothing, since they start at the end of their scenario or after it."""
+    for scenario in scenarios:
+        if scenario.idle:
+            flows = ", ".join(scenario.idle[:IDLE_SHOWN])
+            more = len(scenario.idle) - IDLE_SHOWN
+            flows += f" and {more} more" if more > 0 else ""
+            fail(
+                f"{scenario.origin}: {flows}: nothing is sent: start_s is not below "
+                f"duration_s = {scenario.duration_s:g}"
+            )
+
+
+def report_failures(ran: experiments.CellsRun) -> None:
+    """Say which cells were damaged, and which failed, the first with its traceback.
+
+    The exit status is 1 if there is one, 2 if all were the fault of a Python file of the user.
+    """
+    for fault in ran.damaged:
+        fail(f"{fault}: it was run again")
+    if not ran.failures:
+        return
+    fail(f"{len(ran.failures)} of {ran.n_cells} cells failed; the others are kept")
+    for failure in ran.failures[:10]:
+        cell = failure.cell
+        named = cell.controller or ", ".join(own.controller for own in cell.assignments)
+        cc = named or schemes.AS_WRITTEN
+        last = failure.error.splitlines()[-1] if failure.error else "no reason given"
+        fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
+    fail(ran.failures[0].error)
+    raise typer.Exit(BAD_INPUT if all(f.is_users for f in ran.failures) else 1)
+
+
+def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | str]:
+    """`NAME=VALUE` words; what looks like a number is one."""
+    if param and not cc:
+        raise ControllerError("--param needs --cc: it sets what that controller has")
+    return schemes.values(param or (), "--param")
+
+
+def command() -> str:
+    """What the user typed."""
+    return shlex.join(["ackademy", *sys.argv[1:]])

@@ -1,0 +1,235 @@
+"""Files that `ackademy new` writes: small, complete, and run as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from ackademy.errors import AckademyError
+
+Kind = Literal["controller", "reward", "scenario", "experiment", "policy"]
+Files = Mapping[str, bytes]
+"""content by path, relative to the current folder"""
+
+CONTROLLER = '''"""A controller: run it with `ackademy run deep_buffer --cc {stem}.py:{cls}`."""
+
+
+class {cls}:
+    """One packet more per round trip, half as many after a loss (RFC 5681 without slow start)."""
+
+    def __init__(self, flow):
+        self.mss = flow.mss_bytes
+        self.gain = float(flow.params.get("gain", 1.0))  # --cc {stem}.py:{cls}:gain=2
+        self.cwnd_bytes = float(flow.initial_cwnd_bytes)
+        # self.pacing_bps = 1e6 would pace, too
+
+    def on_ack(self, ack):
+        # also: ack.rtt_ns, ack.srtt_ns, ack.min_rtt_ns, ack.inflight_bytes, ack.delivery_rate_bps
+        self.cwnd_bytes += self.gain * self.mss * ack.acked_bytes / self.cwnd_bytes
+
+    def on_loss(self, loss):
+        if loss.kind in ("gap", "timeout"):  # the first loss of a round trip
+            self.cwnd_bytes = max(self.cwnd_bytes / 2, 2 * self.mss)
+'''
+
+REWARD = '''"""A reward: `ackademy train ppo --reward {stem}.py:reward --out mine` uses it."""
+
+import numpy as np
+
+
+def reward(measures, before):
+    """Fill the link, but let no packet wait longer than 20 ms.
+
+    Called for many flows at once: `measures` has an array per column, one number per flow, of the
+    interval that a decision is rewarded for; `before` is the interval before it.
+    """
+    wait_ms = measures.rtt_ms - measures.flow_min_rtt_ms
+    throughput = np.log(np.maximum(measures.throughput_mbps, 0.01))
+    return throughput - np.maximum(wait_ms - 20.0, 0.0) / 20.0 - 10.0 * measures.loss_ratio
+'''
+
+SCENARIO = """\
+# Do two flows share a link with a buffer of one bandwidth-delay product?
+duration_s = 20
+
+[dumbbell]
+rtt_ms = 40
+
+[dumbbell.bottleneck]
+rate_mbps = 12
+queue = { kind = "drop_tail", bdp = 1 }
+
+[[flow]]
+name = "flow"
+count = 2
+controller = "cubic"
+start_spread_s = 1
+"""
+
+PAPER = """\
+title = "Title of the paper"
+authors = "Authors"
+venue = "Venue, year"
+doi = "10.0/0"
+
+# How each scheme of the tables is run; settings of controllers go into `params`.
+scheme.CUBIC.controller = "cubic"
+scheme.NewReno.controller = "new_reno"
+
+[[assumption]]
+origin = "proposed"  # or paper, source, derived: who says so
+text = "Whatever the paper leaves open and the numbers depend on."
+"""
+
+ITEM = """\
+title = "What the table shows"
+item = "Table 1"
+about = "One flow, two buffers."
+scenario = "scenario.toml"
+runs = 5
+sample_interval_ms = 200
+columns = ["throughput_mean_mbps", "delay_mean_ms", "loss_ratio"]
+
+# Scheme, group, then the published number of each column; "-" where there is none.
+published = [
+  ["CUBIC", "short", "-", "-", "-"],
+  ["NewReno", "short", "-", "-", "-"],
+  ["CUBIC", "long", "-", "-", "-"],
+  ["NewReno", "long", "-", "-", "-"],
+]
+
+[group.short]
+set = { "dumbbell.bottleneck.queue.bdp" = 0.5 }
+
+[group.long]
+set = { "dumbbell.bottleneck.queue.bdp" = 4 }
+
+[[claim]]
+text = "CUBIC has at least nine tenths of NewReno's throughput."
+where = "section of the paper"
+metric = "throughput_mean_mbps"
+row = ["CUBIC", "long"]
+against = ["NewReno", "long"]
+min_ratio = 0.9
+"""
+
+OBSERVES_AND_ACTS = """\
+[observation]
+features = ["latency_ratio", "send_ratio"]
+history = 1
+
+[decision]
+every = "srtt"
+times = 1.0
+min_ms = 10.0
+
+[action]
+map = "rate_change"
+scale = 0.1
+limit = 10.0
+
+[bounds]
+cwnd_min_packets = 2.0
+cwnd_max_packets = 10000.0
+
+[start]
+slow_start = true
+loss_guard = false
+"""
+
+
+def files(kind: Kind, name: str) -> Files:
+    """The files of a template.
+
+    Args:
+        kind: what to make.
+        name: of the file without its ending, of the folder or of the paper.
+
+    Raises:
+        AckademyError: if the name is no identifier; one line.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise AckademyError(f"new {kind} {name}: allowed: letters, digits and _")
+    return _TEMPLATES[kind](name)
+
+
+def write(made: Files) -> None:
+    """Write files that are not there yet, all or none.
+
+    Raises:
+        AckademyError: if one is there, or cannot be written; one line.
+    """
+    for path in map(Path, made):
+        if path.exists() or path.is_symlink():
+            raise AckademyError(f"{path}: it is there already; allowed: another name")
+    try:
+        for name, content in made.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_bytes(content)
+    except OSError as error:
+        raise AckademyError(f"cannot write {name}: {error.strerror or error}") from error
+
+
+def commands(kind: Kind, name: str) -> list[str]:
+    """What to do with the files, as command lines."""
+    return {
+        "controller": [f"ackademy compare deep_buffer --cc cubic,{name}.py:{_class(name)}"],
+        "reward": [f"ackademy train ppo --quick --reward {name}.py:reward --out my_policy"],
+        "scenario": [f"ackademy run {name}.toml"],
+        "experiment": [f"ackademy reproduce {name}/table1 --runs 2"],
+        "policy": [f"ackademy compare deep_buffer --cc cubic,{name}", f"ackademy zoo {name}"],
+    }[kind]
+
+
+def _class(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_")) or name
+
+
+def _controller(name: str) -> Files:
+    text = CONTROLLER.format(stem=name, cls=_class(name))
+    return {f"{name}.py": text.encode()}
+
+
+def _experiment(name: str) -> Files:
+    folder = f"papers/{name}"
+    one_flow = SCENARIO.replace("count = 2\n", "").replace("start_spread_s = 1\n", "")
+    about = "# Which buffer does a controller need?\n"
+    return {
+        f"{folder}/paper.toml": PAPER.encode(),
+        f"{folder}/table1.toml": ITEM.encode(),
+        f"{folder}/scenario.toml": (about + one_flow.partition("\n")[2]).encode(),
+    }
+
+
+def _policy(name: str) -> Files:
+    """A linear policy: it slows down in proportion to how far the round trip is above its least."""
+    import numpy as np
+
+    from ackademy.policies import policy_files
+
+    about = "a linear policy to start from: faster while the round trip is short, slower above"
+    layers: policy_files.Tables = [
+        {"kind": "flatten"},
+        {"kind": "dense", "units": 1, "activation": "tanh"},
+    ]
+    weights = {
+        "layers.1.kernel": np.array([[-2.0], [0.0]], np.float32),  # (features, outputs)
+        "layers.1.bias": np.array([2.5], np.float32),  # 0 at a round trip of 1.25 times the least
+    }
+    made = {"command": f"ackademy new policy {name}"}
+    text = policy_files.policy_text(about, OBSERVES_AND_ACTS, layers, made)
+    return {
+        f"{name}/policy.toml": text.encode(),
+        f"{name}/weights.safetensors": policy_files.bytes_of(weights),
+    }
+
+
+_TEMPLATES: Mapping[Kind, Callable[[str], Files]] = {
+    "controller": _controller,
+    "reward": lambda name: {f"{name}.py": REWARD.format(stem=name).encode()},
+    "scenario": lambda name: {f"{name}.toml": SCENARIO.encode()},
+    "experiment": _experiment,
+    "policy": _policy,
+}

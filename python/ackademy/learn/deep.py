@@ -1,0 +1,211 @@
+"""Trains a deep learner by its recipe and leaves a policy's folder."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ackademy import _core
+from ackademy.backends.runs import read_text
+from ackademy.envs import opening, rewards
+from ackademy.envs.rewarder import Rewarder
+from ackademy.errors import TrainingError
+from ackademy.learn import dqn, layers, networks, ppo
+from ackademy.learn.deep_recipe import Recipe
+from ackademy.learn.episode_source import EpisodeSource
+from ackademy.learn.networks import Weights
+from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
+from ackademy.policies import policy_files
+
+Opener = Callable[[opening.Source, Recipe, list[str]], EpisodeSource]
+"""makes the simulations of a recipe"""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """A trained policy and how it came about."""
+
+    recipe: Recipe
+    source: opening.Source
+    learners: tuple[str, ...]
+    weights: Weights
+    curve: str
+    """CSV"""
+    decisions: int
+    episodes: int
+    updates: int
+    packets: int
+    """data packets simulated"""
+    wall_s: float
+    """of this process; in no file, so that equal recipes leave equal bytes"""
+    cpu_s: float
+    """of all its threads; in no file either"""
+
+
+def here(threads: int) -> Opener:
+    """Simulations in this process.
+
+    Args:
+        threads: 0: one per core. The number changes no result.
+    """
+
+    def make(source: opening.Source, recipe: Recipe, learners: list[str]) -> EpisodeSource:
+        return _core.Episodes(
+            source,
+            recipe.pilot_text(),
+            n=recipe.simulations,
+            agents=recipe.agents,
+            learners=learners,
+            seed=recipe.seed,
+            threads=threads,
+        )
+
+    return make
+
+
+def train(
+    recipe: Recipe,
+    make: Opener,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: Progress = quiet,
+) -> TrainingResult:
+    """Train by a recipe.
+
+    Args:
+        recipe: what to learn.
+        make: where simulations run.
+        folder: where checkpoints and TensorBoard's files go.
+        resume: go on from the last checkpoint there, if there is one.
+        progress: told about episodes.
+
+    Raises:
+        TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
+        ScenarioError: if the scenario or the distribution is wrong.
+    """
+    source = opening.read_source(recipe.source)
+    learners = patterns(source, recipe)
+    reward = rewards.find(recipe.reward, recipe.origin.parent)
+    try:
+        env = make(source, recipe, learners)
+        env.reset()
+    except ValueError as error:
+        raise TrainingError(f"{recipe.origin}: {error}") from None
+    check(recipe, env)
+    fingerprint = recipe.fingerprint(_content(source), _source_of(reward), _core.CODE_HASH)
+    place = Checkpoints(folder, fingerprint, resume)
+    rewarder = Rewarder(reward, recipe.credit, env)
+    rewarder.reset()
+    module = dqn if recipe.learner == "dqn" else ppo
+    log = TrainingLog(module.COLUMNS, place, progress)
+    wall, cpu = time.monotonic(), time.process_time()
+    try:
+        if isinstance(recipe.config, dqn.Config):
+            trained: dqn.Trained | ppo.Trained = dqn.train(
+                env, rewarder, recipe.layers, recipe.config, recipe.seed, log
+            )
+        else:
+            trained = ppo.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
+    finally:
+        log.close()
+    if trained.updates == 0:
+        raise TrainingError(
+            f"{recipe.origin}: {trained.episodes} episodes with {trained.decisions} decisions: too "
+            "few for one update, so nothing was learnt; allowed: more --episodes"
+        )
+    return TrainingResult(
+        recipe=recipe,
+        source=source,
+        learners=tuple(learners),
+        weights=trained.weights,
+        curve=log.csv(),
+        decisions=trained.decisions,
+        episodes=trained.episodes,
+        updates=trained.updates,
+        packets=env.packets,
+        wall_s=time.monotonic() - wall,
+        cpu_s=time.process_time() - cpu,
+    )
+
+
+def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
+    """Patterns of the entries that learn."""
+    return list(recipe.learners) or opening.learners_of(source, None)
+
+
+def check(recipe: Recipe, env: EpisodeSource) -> None:
+    """Refuse a network or a learner that does not fit the actions, or what gives no policy.
+
+    Raises:
+        TrainingError: naming what does not fit.
+    """
+    shapes = layers.shapes_through(recipe.layers, env.observation.shape[2:], str(recipe.origin))
+    wanted = env.n_choices or env.action_size
+    if shapes[-1] != (wanted,):
+        raise TrainingError(
+            f"{recipe.origin}: layers give outputs of shape {shapes[-1]}: allowed: ({wanted},), "
+            "as the action map wants"
+        )
+    _check_policy(recipe, env)
+    if recipe.learner == "dqn" and not env.n_choices:
+        raise TrainingError(
+            f"{recipe.origin}: learner = 'dqn': allowed: ppo, since the action map is continuous"
+        )
+
+
+def _check_policy(recipe: Recipe, env: EpisodeSource) -> None:
+    """Ask the core about a policy of zeros: what it refuses should not be trained first."""
+    pilot, tables = recipe.pilot_text(), layers.tables_of(recipe.layers)
+    shapes = networks.tensor_shapes(recipe.layers, env.observation.shape[2:])
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    files = {
+        policy_files.POLICY: policy_files.policy_text(
+            recipe.policy_about, pilot, tables, {}
+        ).encode(),
+        policy_files.WEIGHTS: policy_files.bytes_of(zeros),
+    }
+    try:
+        _core.Policy.load(files)
+    except ValueError as error:
+        raise TrainingError(f"{recipe.origin}: gives no policy: {error}") from None
+
+
+def with_changes(
+    recipe: Recipe,
+    *,
+    source: Path | None,
+    learners: tuple[str, ...],
+    reward: str | None,
+    seed: int | None,
+    episodes: int | None,
+) -> Recipe:
+    """The recipe with what the command line says instead."""
+    config = recipe.config if episodes is None else replace(recipe.config, episodes=episodes)
+    changed = replace(
+        recipe,
+        reward=reward or recipe.reward,
+        seed=recipe.seed if seed is None else seed,
+        config=config,
+    )
+    if source is None:
+        return replace(changed, learners=learners) if learners else changed
+    return replace(changed, source=source, learners=learners)
+
+
+def _content(source: opening.Source) -> str:
+    """Equal where equal episodes follow."""
+    if isinstance(source, _core.Distribution):
+        return source.digest
+    return source.canonical()
+
+
+def _source_of(reward: rewards.Reward) -> str:
+    """The text of the file that a reward stands in, so that a changed reward is another recipe."""
+    file = inspect.getsourcefile(reward)
+    return read_text(Path(file)) if file else ""

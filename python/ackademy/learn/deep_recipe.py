@@ -1,0 +1,216 @@
+"""Recipes of deep learners: a file that says what to learn, on what, how and for what."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from ackademy import files
+from ackademy.errors import TrainingError
+from ackademy.learn import dqn, ppo
+from ackademy.learn.layers import Layer, layers_of, tables_of
+from ackademy.policies.policy_files import PILOT, tables_text
+
+Kind: TypeAlias = Literal["dqn", "ppo"]
+Credit: TypeAlias = Literal["sent", "arrived"]
+Config: TypeAlias = dqn.Config | ppo.Config
+CONFIGS: Mapping[str, type[Config]] = {"dqn": dqn.Config, "ppo": ppo.Config}
+KEYS = (
+    "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
+    "simulations", "agents", "seed", *PILOT, "layers", "training", "quick",
+)  # fmt: skip
+SHARES = frozenset(
+    {"discount", "trace", "epsilon_start", "epsilon_end", "clip", "updates_per_decision"}
+)
+"""fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
+ABOVE_ZERO = frozenset({"spread"})
+"""fields that must not be 0 either: their logarithm is learnt"""
+WHOLE_MAX, SEED_MAX, SIMULATIONS_MAX = 100_000_000, 2**63 - 1, 65_536
+"""largest values of the learner's whole numbers, of seeds, of simulations and of agents"""
+MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions"})
+"""whole numbers that may be 0"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What to learn, on what, how and for what."""
+
+    origin: Path
+    """the file, which other files' names are relative to"""
+    about: str
+    learner: Kind
+    reward: str
+    """a name or `file.py:function`"""
+    credit: Credit
+    """what a reward is of: the packets sent in a slot, or those acknowledged in it"""
+    source: Path
+    """a scenario or a distribution of scenarios"""
+    learners: tuple[str, ...] = ()
+    """patterns of the entries that learn; none: as the distribution says, or the only entry"""
+    simulations: int
+    """side by side"""
+    agents: int
+    """learning flows of one simulation, at most"""
+    seed: int
+    pilot: Mapping[str, object]
+    """the five tables"""
+    layers: tuple[Layer, ...]
+    config: Config
+
+    @property
+    def policy_about(self) -> str:
+        """What the policy is, in a line: the recipe says how it learns, the source on what."""
+        return f"{self.about}, trained on {self.source.stem}"
+
+    def pilot_text(self) -> str:
+        """The five tables as TOML."""
+        return tables_text(self.pilot)
+
+    def fingerprint(self, source_text: str, reward_text: str, code_hash: str) -> str:
+        """Names what is learnt from what: equal where a checkpoint may be gone on from."""
+        parts = {
+            "learner": self.learner,
+            "reward": [self.reward.rpartition(":")[2], reward_text],
+            "credit": self.credit,
+            "source": source_text,
+            "learners": self.learners,
+            "sizes": [self.simulations, self.agents, self.seed],
+            "pilot": self.pilot,
+            "layers": tables_of(self.layers),
+            "config": asdict(self.config),
+            "code": code_hash,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def read(path: Path, *, quick: bool = False) -> Recipe:
+    """The recipe of a file.
+
+    Args:
+        path: a TOML file.
+        quick: take `[quick]` for the settings of the learner that it names.
+
+    Raises:
+        TrainingError: if it cannot be read, or a field is missing, unknown or not allowed.
+    """
+    try:
+        values = tomllib.loads(files.read_text(path, error=TrainingError))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TrainingError(f"{path}: {error}") from None
+    for key in values:
+        if key not in KEYS:
+            raise TrainingError(f"{path}: {key}: no such key; allowed: {', '.join(KEYS)}")
+    learner = _choice(values, "learner", tuple(CONFIGS), path)
+    training = _table(values, "training", path)
+    shorter = {**training, **_table(values, "quick", path)}
+    config_of(learner, shorter, str(path))  # a fault in [quick] is told without --quick, too
+    training = shorter if quick else training
+    return Recipe(
+        origin=path,
+        about=_text(values, "about", path),
+        learner=cast("Kind", learner),
+        reward=_text(values, "reward", path),
+        credit=cast("Credit", _choice(values, "credit", ("sent", "arrived"), path)),
+        source=_source(values, path),
+        learners=_names(values, path),
+        simulations=_whole(values.get("simulations"), "simulations", 1, path, SIMULATIONS_MAX),
+        agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
+        seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
+        pilot={name: _table(values, name, path) for name in PILOT if name in values},
+        layers=layers_of(_tables(values, "layers", path), str(path)),
+        config=config_of(learner, training, str(path)),
+    )
+
+
+def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
+    """Settings of a learner; what the table does not name is as `Config` has it.
+
+    Raises:
+        TrainingError: if a key is unknown or a value not allowed.
+    """
+    cls = CONFIGS[learner]
+    known = {field.name: field for field in fields(cls)}
+    values: dict[str, int | float] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise TrainingError(f"{where}: training.{key}: allowed: {', '.join(known)}")
+        default = known[key].default
+        assert default is not MISSING
+        if isinstance(default, int):
+            values[key] = _whole(value, f"training.{key}", key not in MAY_BE_ZERO, where)
+            continue
+        most = 1.0 if key in SHARES else sys.float_info.max
+        is_zero = key in ABOVE_ZERO and value == 0
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 <= value <= most
+            or is_zero
+        ):
+            allowed = "a number above 0" if key in ABOVE_ZERO else "a number from 0"
+            allowed += " to 1" if key in SHARES else ""
+            raise TrainingError(f"{where}: training.{key} = {value!r}: allowed: {allowed}")
+        values[key] = float(value)
+    config = replace(cls(), **values)  # type: ignore[arg-type]  # checked against the defaults
+    if isinstance(config, ppo.Config) and config.horizon % config.minibatch:
+        raise TrainingError(
+            f"{where}: training.minibatch = {config.minibatch}: allowed: a divisor of "
+            f"horizon = {config.horizon}"
+        )
+    return config
+
+
+def _source(values: Mapping[str, object], path: Path) -> Path:
+    given = [key for key in ("scenario", "distribution") if key in values]
+    if len(given) != 1:
+        raise TrainingError(f"{path}: scenario or distribution: allowed: one of them")
+    return path.parent / _text(values, given[0], path)
+
+
+def _names(values: Mapping[str, object], path: Path) -> tuple[str, ...]:
+    names = values.get("learners", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TrainingError(f"{path}: learners = {names!r}: allowed: a list of texts")
+    return tuple(names)
+
+
+def _text(values: Mapping[str, object], key: str, path: Path) -> str:
+    value = values.get(key)
+    if not isinstance(value, str) or not value:
+        raise TrainingError(f"{path}: {key} = {value!r}: allowed: a text")
+    return value
+
+
+def _choice(values: Mapping[str, object], key: str, allowed: tuple[str, ...], path: Path) -> str:
+    value = values.get(key)
+    if not isinstance(value, str) or value not in allowed:
+        raise TrainingError(f"{path}: {key} = {value!r}: allowed: {', '.join(allowed)}")
+    return value
+
+
+def _whole(value: object, key: str, least: int, where: Path | str, most: int = WHOLE_MAX) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise TrainingError(
+            f"{where}: {key} = {value!r}: allowed: a whole number from {least:d} to {most}"
+        )
+    return value
+
+
+def _table(values: Mapping[str, object], key: str, path: Path) -> dict[str, object]:
+    table = values.get(key, {})
+    if not isinstance(table, dict):
+        raise TrainingError(f"{path}: {key} = {table!r}: allowed: a table")
+    return table
+
+
+def _tables(values: Mapping[str, object], key: str, path: Path) -> list[dict[str, object]]:
+    tables = values.get(key, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise TrainingError(f"{path}: {key} = {tables!r}: allowed: a list of tables")
+    return tables

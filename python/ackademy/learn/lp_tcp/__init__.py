@@ -1,0 +1,1 @@
+"""LP-TCP's loss predictor (Kong 2018): recordings, forests, thresholds."""

@@ -1,0 +1,97 @@
+"""The threshold of a setup: the candidate with the best M_e over simulations (section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ackademy.backends.runs import read_text
+from ackademy.learn.lp_tcp.setups import Setup
+from ackademy.runner import experiments
+from ackademy.runner.cells import Assignment, Cell
+from ackademy.runner.engines import Engine
+from ackademy.stats.row_metrics import RunTables, metric_of
+
+CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""the paper's; th₀ comes on top"""
+TABLES = ("summary", "links", "counters")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What LP-TCP did with one threshold; means over runs and over the flows that are LP-TCP."""
+
+    threshold: float
+    throughput_mbps: float
+    delay_ms: float
+    loss_ratio: float
+    m_e: float
+
+
+def cells(setup: Setup, policy: str, threshold: float, runs: int, scenarios: Path) -> list[Cell]:
+    """Runs of LP-TCP in a setup, seeds from 1; one sender draws nothing at random: one run.
+
+    Args:
+        setup: one sender, several, or a mix.
+        policy: path of the forest.
+        threshold: of the decision.
+        runs: of a setup with several senders.
+        scenarios: the folder of Kong 2018's networks.
+
+    Raises:
+        ScenarioError: if the scenario cannot be read.
+    """
+    path = scenarios / f"{network(setup)}.toml"
+    overrides = {"dumbbell.bottleneck.queue.packets": str(setup.buffer_packets)}
+    overrides["flow.1.count" if setup.mix else "flow.0.count"] = str(setup.senders - setup.mix)
+    params = (("policy", policy), ("threshold", threshold))
+    return [
+        Cell(
+            text=read_text(path),
+            origin=str(path),
+            controller=None,
+            seed=seed,
+            overrides=tuple(overrides.items()),
+            assignments=(Assignment("sender", "lp_tcp", params),),
+        )
+        for seed in range(1, (1 if setup.senders == 1 else runs) + 1)
+    ]
+
+
+def measure(threshold: float, found: Sequence[Cell], folder: Path) -> Tried:
+    """The numbers of finished cells.
+
+    Raises:
+        ExperimentError: if a cell has not been run.
+    """
+    runs = []
+    for cell in found:
+        flows, links, counters = (experiments.read(folder, cell, name) for name in TABLES)
+        runs.append(RunTables(flows, links, counters, chosen="sender*"))
+    names = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
+    metrics = [metric_of(name) for name in names]
+    numbers = [m.statistic(np.stack([m.extract(run) for run in runs])) for m in metrics]
+    return Tried(threshold, *numbers)
+
+
+def run(
+    found: Sequence[Sequence[Cell]], folder: Path, engine: Engine, progress: experiments.Progress
+) -> experiments.CellsRun:
+    """Run the cells of all candidates that are not there yet."""
+    flat = [cell for candidate in found for cell in candidate]
+    return experiments.run_cells(flat, folder, engine, progress)
+
+
+def best(tried: Sequence[Tried]) -> Tried:
+    """The candidate with the largest M_e; of equal ones the largest threshold, the mildest gate."""
+    return max(tried, key=lambda candidate: (candidate.m_e, candidate.threshold))
+
+
+def network(setup: Setup) -> str:
+    """Name of the scenario that has this setup's senders."""
+    if setup.mix:
+        return "kong2018_four_mix"
+    return "kong2018_one_sender" if setup.senders == 1 else "kong2018_four_always_on"

@@ -1,0 +1,255 @@
+"""Episodes simulated on a Ray cluster: same seed, same bytes as in this process.
+
+Each worker holds `Episodes` of its share of the simulations, which know their numbers among all, so
+that where they run changes nothing. What goes over the network are texts, files and arrays. All
+workers step at once and this process, where the learner is, waits for the slowest: Ray's calls cost
+some milliseconds a step (docs/reference/learners.md), which is worth it where a step simulates for
+longer than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ackademy import _core
+from ackademy.envs import opening
+from ackademy.errors import EngineError
+from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, EpisodeSource
+from ackademy.runner import engines
+
+if TYPE_CHECKING:
+    from ackademy.learn.deep_recipe import Recipe
+
+Seen: TypeAlias = tuple[tuple[F32, F64, F64, I64, Bools, I64, Bools, Bools], int]
+"""the arrays of `ARRAYS` after a step, and packets so far"""
+ARRAYS = ("observation", "measures", "credit", "credit_step", "due", "decision", "over", "left")
+START_S = 120.0
+"""until all workers must have begun (proposed)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Some of the simulations."""
+
+    first: int
+    """number among all"""
+    count: int
+
+    def __str__(self) -> str:
+        """As an error names them, from 0."""
+        last = self.first + self.count - 1
+        return f"simulation {last}" if self.count == 1 else f"simulations {self.first} to {last}"
+
+
+def shares(n: int, workers: int) -> list[Share]:
+    """Simulations 0 to n − 1 in at most `workers` parts, sizes at most 1 apart."""
+    workers = min(n, workers)
+    ends = [n * (i + 1) // workers for i in range(workers)]
+    return [Share(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+@contextmanager
+def on_cluster(
+    address: str | None,
+) -> Iterator[Callable[[opening.Source, Recipe, list[str]], EpisodeSource]]:
+    """Opens episode sources on a Ray cluster, which end with the context.
+
+    It takes the cores that are free when it begins, one for each worker, and at most one for
+    each simulation. Every node needs the same version of this package.
+
+    Args:
+        address: of the cluster; `None`: one of this machine's cores is started.
+
+    Raises:
+        EngineError: if Ray is not installed, the cluster cannot be reached, or a worker is lost.
+    """
+    sources: list[RayEpisodes] = []
+
+    def make(_: opening.Source, recipe: Recipe, learners: list[str]) -> EpisodeSource:
+        sources.append(RayEpisodes(recipe, learners))
+        return sources[-1]
+
+    with engines.ray_session(address):
+        try:
+            yield make
+        finally:
+            for env in sources:
+                env.close()
+
+
+class Simulations:
+    """A worker's share of the simulations."""
+
+    _episodes: _core.Episodes
+
+    def version(self) -> str:
+        """Of the core of this node."""
+        return _core.CODE_HASH
+
+    def begin(
+        self,
+        source: tuple[str, str, dict[str, bytes]],
+        pilot: str,
+        learners: Sequence[str],
+        sizes: Mapping[str, int],
+    ) -> tuple[int, int, tuple[int, ...]]:
+        """What `__init__` would do, whose errors Ray would take for the worker's end.
+
+        Args:
+            source: text and origin of a scenario or a distribution, and the files it names.
+            pilot: TOML of the five tables.
+            learners: patterns of the entries that learn.
+            sizes: `first`, `n`, `agents` and `seed` of `Episodes`.
+
+        Returns:
+            Number of choices, size of an action, shape of one observation.
+        """
+        own = self._episodes = _core.Episodes(
+            opening.parse_source(*source),
+            pilot,
+            learners=learners,
+            n=sizes["n"],
+            agents=sizes["agents"],
+            seed=sizes["seed"],
+            first=sizes["first"],
+            threads=1,
+        )
+        return own.n_choices, own.action_size, own.observation.shape[2:]
+
+    def reset(self, seed: int | None, progress: float) -> Seen:
+        """As of `EpisodeSource`."""
+        self._episodes.progress = progress
+        self._episodes.reset(seed)
+        return self._seen()
+
+    def step(self, actions: Actions, progress: float) -> Seen:
+        """As of `EpisodeSource`."""
+        self._episodes.progress = progress
+        self._episodes.step(actions)
+        return self._seen()
+
+    def _seen(self) -> Seen:
+        own = self._episodes
+        arrays = (own.observation, own.measures, own.credit, own.credit_step,
+                  own.due, own.decision, own.over, own.left)  # fmt: skip
+        return arrays, own.packets
+
+
+class RayEpisodes:
+    """The simulations of a recipe on the cluster that Ray is connected to; an `EpisodeSource`.
+
+    Args:
+        recipe: its source is read here and sent as text.
+        learners: patterns of the entries that learn.
+
+    Raises:
+        EngineError: if the workers do not begin, or a node has another version of this package.
+        ValueError: as `Episodes`.
+
+    Attributes:
+        workers: Ray's handles, one for each share of the simulations.
+    """
+
+    def __init__(self, recipe: Recipe, learners: list[str]) -> None:
+        import ray
+
+        n, agents = recipe.simulations, recipe.agents
+        self._shares = shares(n, max(1, int(ray.available_resources().get("CPU", 0))))
+        source, pilot = ray.put(opening.pack_source(recipe.source)), recipe.pilot_text()
+        remote = ray.remote(num_cpus=1, max_restarts=0)(Simulations)
+        # Of any type: mypy cannot know the methods that Ray makes.
+        self.workers: list[Any] = [remote.remote() for _ in self._shares]
+        self._check_versions()
+        begun = []
+        for share, worker in zip(self._shares, self.workers, strict=True):
+            sizes = {"first": share.first, "n": share.count, "agents": agents, "seed": recipe.seed}
+            begun.append(worker.begin.remote(source, pilot, learners, sizes))
+        same = [_answer(*pair) for pair in zip(self._shares, begun, strict=True)]
+        self.n_choices, self.action_size, entering = same[0]
+        self.observation: F32 = np.zeros((n, agents, *entering), np.float32)
+        self.measures: F64 = np.zeros((n, agents, len(_core.pilot_measures())))
+        self.credit: F64 = np.zeros_like(self.measures)
+        self.credit_step: I64 = np.zeros((n, agents), np.int64)
+        self.due: Bools = np.zeros((n, agents), np.bool_)
+        self.decision: I64 = np.zeros((n, agents), np.int64)
+        self.over: Bools = np.zeros(n, np.bool_)
+        self.left: Bools = np.zeros((n, agents), np.bool_)
+        self.packets = 0
+        self.progress = 0.0
+
+    def reset(self, seed: int | None = None) -> None:
+        """Begin all episodes anew."""
+        self._take([worker.reset.remote(seed, self.progress) for worker in self.workers])
+
+    def step(self, actions: Actions) -> None:
+        """As `EpisodeSource.step`, on all workers at once."""
+        parts = [actions[share.first : share.first + share.count] for share in self._shares]
+        pairs = zip(self.workers, parts, strict=True)
+        self._take([worker.step.remote(part, self.progress) for worker, part in pairs])
+
+    def close(self) -> None:
+        """End the workers; nothing else can be asked of them."""
+        import ray
+
+        for worker in self.workers:
+            ray.kill(worker)
+        self.workers = []
+
+    def _take(self, answers: Sequence[Any]) -> None:
+        """Put what the workers saw where it belongs."""
+        packets = 0
+        for share, answer in zip(self._shares, answers, strict=True):
+            seen: Seen = _answer(share, answer)
+            for name, array in zip(ARRAYS, seen[0], strict=True):
+                getattr(self, name)[share.first : share.first + share.count] = array
+            packets += seen[1]
+        self.packets = packets
+
+    def _check_versions(self) -> None:
+        """Wait for the workers, and refuse nodes whose simulations could differ."""
+        import ray
+
+        answers = [worker.version.remote() for worker in self.workers]
+        begun, late = ray.wait(answers, num_returns=len(answers), timeout=START_S)
+        if late:
+            raise EngineError(
+                f"{len(begun)} of {len(answers)} Ray workers began within {START_S:.0f} s: "
+                "the cluster has no free core for the others"
+            )
+        for answer in answers:
+            try:
+                version = ray.get(answer)
+            except ray.exceptions.RayError as error:
+                raise EngineError(
+                    f"a Ray worker cannot begin ({type(error).__name__}); allowed: nodes with this "
+                    "version of ackademy and the extras `ray` and `train`"
+                ) from error
+            if version != _core.CODE_HASH:
+                raise EngineError(
+                    f"a node of the Ray cluster has core {version}; allowed: {_core.CODE_HASH}, "
+                    "the one here"
+                )
+
+
+def _answer(share: Share, answer: Any) -> Any:  # noqa: ANN401  # Ray's reference to anything
+    """What a worker answered, or the error that it met.
+
+    Raises:
+        EngineError: if it is lost.
+    """
+    import ray
+
+    try:
+        return ray.get(answer)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # as it is raised in this process
+    except ray.exceptions.RayError as error:
+        raise EngineError(
+            f"{share}: their Ray worker was lost ({type(error).__name__}); what is trained is kept "
+            "up to the last checkpoint: go on with --resume"
+        ) from None

@@ -1,0 +1,1 @@
+"""Knott 2023: learning CUBIC's beta."""

@@ -1,0 +1,488 @@
+"""Learning CUBIC's beta (Knott 2023): learners by rates by seeds, on given transfers.
+
+docs/results/papers/knott2023.md explains the files: `[[learner]]` says what learns and on which
+transfers, `[[published]]` what the paper printed for a rate, `[[claim]]` is as in every experiment
+file, with `counter:` before the names of `METRICS`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, cast
+
+import numpy as np
+import polars as pl
+
+from ackademy.errors import ExperimentError
+from ackademy.learn import recipe
+from ackademy.papers.knott2023 import training as beta_training
+from ackademy.papers.knott2023.training import Learner, Training
+from ackademy.papers.knott2023.transfers import (
+    BETA_STEP_ALLOWED,
+    Recorded,
+    Setting,
+    Simulated,
+    Transfer,
+    from_summary,
+    is_beta_step,
+)
+from ackademy.runner import engines, experiments
+from ackademy.runner.cells import Cell
+from ackademy.runner.engines import Engine
+from ackademy.stats import claims
+from ackademy.stats.claims import Checked, Claim
+from ackademy.stats.intervals import Interval, t_interval
+from ackademy.stats.metrics import FloatArray
+from ackademy.studies import experiment_files
+from ackademy.studies.experiment_files import Assumption, Paper
+from ackademy.toml_table import TomlTable, toml_value
+
+Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
+FIGURES: tuple[Figure, ...] = ("rewards", "refused", "throughput", "beta", "sweep", "grid")
+KEYS = (
+    "kind",
+    "title",
+    "item",
+    "about",
+    "runs",
+    "rates_mbps",
+    "columns",
+    "figures",
+    "learner",
+    "assumption",
+    "claim",
+    "published",
+)
+"""of the file"""
+LEARNER_KEYS = ("name", "tune", "beta_step", "loss_unit", "recipe")
+SOURCE_KEYS = {"recorded": ("recorded",), "scenario": ("scenario", "set", "controller")}
+"""where transfers come from, and what may be said of it"""
+TUNES = (["beta"], ["beta", "c"])
+TREND_EPISODES = 100
+"""over which the trend at the end of 200 episodes is taken"""
+LATE_FROM = 300
+"""episodes after which the paper sees a consistent policy"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A learner at a rate: its transfers and its trainings, one per seed."""
+
+    learner: Learner
+    rate_mbps: float
+    known: Mapping[Setting, Transfer]
+    """every transfer that it may make; empty if they are not there yet"""
+    trainings: tuple[Training, ...]
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What claims call the row by."""
+        return (self.learner.name, group_of(self.rate_mbps))
+
+    @property
+    def default(self) -> Transfer:
+        """What stock CUBIC does."""
+        return self.known[beta_training.default_of(self.rate_mbps)]
+
+    @property
+    def best(self) -> tuple[Setting, Transfer]:
+        """The transfer with the fewest refused writes: no policy does better in the long run."""
+        return min(self.known.items(), key=lambda pair: (pair[1].refused, pair[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number of the table."""
+
+    label: str
+    unit: str
+    of: Callable[[Outcome, Training], float]
+
+
+def _episodes(column: str) -> Callable[[Outcome, Training], float]:
+    return lambda outcome, training: _mean(training.episodes[column])
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.to_numpy().mean())
+
+
+def _late(training: Training, column: str) -> pl.Series:
+    return training.episodes[column].tail(beta_training.LAST_EPISODES)
+
+
+def _slope(values: pl.Series) -> float:
+    """Of a straight line through the values by least squares, per episode; 0 for one value."""
+    centred = np.arange(len(values)) - (len(values) - 1) / 2.0
+    spread = float(centred @ centred)
+    return float(centred @ values.to_numpy()) / spread if spread else 0.0
+
+
+def _loss_percent(outcome: Outcome, training: Training) -> float:
+    """Network loss over all transfers of a training."""
+    sent = dropped = 0
+    rows = training.visits.select("beta_hundredths", "c_thousandths", "count").iter_rows()
+    for beta, c, count in rows:
+        transfer = outcome.known[Setting(outcome.rate_mbps, beta, c)]
+        sent += count * transfer.sent_packets
+        dropped += count * transfer.dropped_packets
+    return 100.0 * dropped / sent
+
+
+def _above(outcome: Outcome, training: Training) -> float:
+    worse = training.episodes["refused_mean"] > outcome.default.refused_ratio + 1e-12
+    return float(worse.sum())
+
+
+METRICS: Mapping[str, Metric] = {
+    "refused_default": Metric(
+        "refused, default β", "%", lambda o, _: 100.0 * o.default.refused_ratio
+    ),
+    "refused_mean": Metric(
+        "refused, mean", "%", lambda o, t: 100.0 * _mean(t.episodes["refused_mean"])
+    ),
+    "refused_change": Metric(
+        "refused, change",
+        "%",
+        lambda o, t: 100.0 * (_mean(t.episodes["refused_mean"]) / o.default.refused_ratio - 1.0),
+    ),
+    "refused_end": Metric(
+        "refused, last 50", "%", lambda o, t: 100.0 * _mean(_late(t, "refused_mean"))
+    ),
+    "refused_best": Metric(
+        "refused, best on grid", "%", lambda o, _: 100.0 * o.best[1].refused_ratio
+    ),
+    "throughput_default": Metric(
+        "throughput, default β", "1/s", lambda o, _: o.default.throughput_pps
+    ),
+    "throughput_mean": Metric("throughput, mean", "1/s", _episodes("throughput_mean")),
+    "throughput_change": Metric(
+        "throughput, change",
+        "%",
+        lambda o, t: 100.0 * (_mean(t.episodes["throughput_mean"]) / o.default.throughput_pps - 1),
+    ),
+    "loss_default": Metric("network loss, default", "%", lambda o, _: 100.0 * o.default.loss_ratio),
+    "loss_mean": Metric("network loss, mean", "%", _loss_percent),
+    "episodes_above": Metric("episodes above default", "", _above),
+    "refused_highest_late": Metric(
+        f"most refused after {LATE_FROM}",
+        "%",
+        lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].slice(LATE_FROM).max()),
+    ),
+    "refused_highest": Metric(
+        "most refused", "%", lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].max())
+    ),
+    "throughput_best_change": Metric(
+        "throughput, best, change",
+        "%",
+        lambda o, _: 100.0 * (o.best[1].throughput_pps / o.default.throughput_pps - 1.0),
+    ),
+    "beta_end": Metric("β, last 50", "", lambda o, t: _mean(_late(t, "beta_mean"))),
+    "reward_early": Metric(
+        "reward, first 20", "", lambda o, t: _mean(t.episodes["reward"].head(20))
+    ),
+    "reward_end": Metric("reward, last 50", "", lambda o, t: _mean(_late(t, "reward"))),
+    "reward_rise": Metric(
+        "rise of the reward",
+        "",
+        lambda o, t: _mean(_late(t, "reward")) - _mean(t.episodes["reward"].head(20)),
+    ),
+    f"reward_slope_last_{TREND_EPISODES}": Metric(
+        f"slope of reward, last {TREND_EPISODES}",
+        "per episode",
+        lambda _, t: _slope(t.episodes["reward"].tail(TREND_EPISODES)),
+    ),
+    "reward_spread": Metric(
+        "spread of reward, last 50",
+        "",
+        lambda o, t: float(_late(t, "reward").to_numpy().std()),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BetaStudy:
+    """Learners at several rates, checked and ready to run."""
+
+    name: str
+    item: str
+    title: str
+    about: str
+    path: Path
+    paper: Paper
+    runs: int
+    rates_mbps: tuple[float, ...]
+    learners: tuple[Learner, ...]
+    columns: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    published: Mapping[str, Mapping[str, float]]
+    """by group, then by measure"""
+    claims: tuple[Claim, ...]
+    assumptions: tuple[Assumption, ...]
+
+    def pairs(self) -> Iterator[tuple[Learner, float]]:
+        """Every learner at every rate."""
+        return ((learner, rate) for rate in self.rates_mbps for learner in self.learners)
+
+    def _cells(self) -> list[Cell]:
+        return [
+            learner.transfers.cell(setting)
+            for learner, rate in self.pairs()
+            if isinstance(learner.transfers, Simulated)
+            for setting in learner.settings(rate)
+        ]
+
+    def steps(self, runs: int) -> int:
+        """Transfers and trainings."""
+        return len(set(self._cells())) + runs * len(self.learners) * len(self.rates_mbps)
+
+    def run(
+        self, runs: int, folder: Path, engine: Engine, progress: experiments.Progress
+    ) -> experiments.CellsRun:
+        """Simulate the transfers that are not there, then learn."""
+        cells, total = self._cells(), self.steps(runs)
+        ran = experiments.run_cells(cells, folder, engine, lambda n, _: progress(n, total))
+        if ran.failures:
+            return ran
+        tasks = dict(self._tasks(runs, folder))
+        todo = {path: task for path, task in tasks.items() if beta_training.read(path) is None}
+        damaged = [path for path in todo if path.is_dir()]
+        for path in damaged:
+            shutil.rmtree(path, ignore_errors=True)
+        done = total - len(todo)
+        progress(done, total)
+        finished = engines.call_each(
+            engines.jobs_of(engine), beta_training.train_and_save, [*todo.values()]
+        )
+        try:
+            for _ in finished:
+                done += 1
+                progress(done, total)
+        except KeyboardInterrupt:
+            finished.close()
+            raise experiments.Interrupted(done, total) from None
+        told = tuple(f"{path}: a training that cannot be read" for path in damaged)
+        return replace(ran, damaged=ran.damaged + told)
+
+    def _tasks(self, runs: int, folder: Path) -> Iterator[tuple[Path, beta_training.Task]]:
+        for learner, rate in self.pairs():
+            known = known_transfers(learner, rate, folder)
+            for seed in range(1, runs + 1):
+                path = _place(folder, learner, rate, seed, known)
+                yield path, beta_training.Task(learner, rate, seed, known, path)
+
+    def collect(self, runs: int, folder: Path) -> BetaFindings:
+        """Read what is there."""
+        outcomes = tuple(_collect(learner, rate, runs, folder) for learner, rate in self.pairs())
+        by_name = {outcome.name: outcome for outcome in outcomes}
+
+        def samples(claim: Claim) -> Callable[[tuple[str, str]], FloatArray]:
+            metric = claim.metric.partition(":")[2]
+            return lambda name: values(by_name[name], metric)[:, None]
+
+        checked = tuple(claims.check(claim, samples(claim)) for claim in self.claims)
+        return BetaFindings(self, outcomes, checked)
+
+
+@dataclass(frozen=True, slots=True)
+class BetaFindings:
+    """What the learners found."""
+
+    study: BetaStudy
+    outcomes: tuple[Outcome, ...]
+    claims: Sequence[Checked]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been learned yet."""
+        return not any(outcome.trainings for outcome in self.outcomes)
+
+    def csv(self) -> str:
+        """One line per row and metric: learner, rate, metric, published, ours, interval, runs."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        head = ["learner", "rate", "measure", "published", "ours", "ci_low", "ci_high", "runs"]
+        writer.writerow(head)
+        for outcome in self.outcomes:
+            for metric in self.study.columns:
+                ours = estimate(outcome, metric)
+                if ours is None:
+                    continue
+                printed = self.study.published.get(outcome.name[1], {}).get(metric)
+                numbers = [f"{value:.6g}" for value in (ours.value, ours.low, ours.high)]
+                published = "" if printed is None else f"{printed:g}"
+                writer.writerow(
+                    [*outcome.name, metric, published, *numbers, len(outcome.trainings)]
+                )
+        return buffer.getvalue()
+
+
+def group_of(rate_mbps: float) -> str:
+    """What a rate is called in tables."""
+    return f"{rate_mbps:g} Mb/s"
+
+
+def values(outcome: Outcome, metric: str) -> FloatArray:
+    """A metric of every training, shape (runs,)."""
+    of = METRICS[metric].of
+    found = [of(outcome, training) for training in outcome.trainings]
+    return np.round(np.array(found), 9)  # a change of nothing is 0, not 1e-16
+
+
+def estimate(outcome: Outcome, metric: str) -> Interval | None:
+    """A metric with its 95 % interval over seeds; `None` without trainings."""
+    return t_interval(values(outcome, metric)) if outcome.trainings else None
+
+
+def known_transfers(learner: Learner, rate_mbps: float, folder: Path) -> dict[Setting, Transfer]:
+    """Every transfer of a learner at a rate, simulated ones from their cells.
+
+    Raises:
+        ExperimentError: if one is not there.
+    """
+    source = learner.transfers
+    if isinstance(source, Recorded):
+        return {setting: source(setting) for setting in learner.settings(rate_mbps)}
+    return {
+        setting: from_summary(experiments.read(folder, source.cell(setting), "summary"))
+        for setting in learner.settings(rate_mbps)
+    }
+
+
+def _place(
+    folder: Path, learner: Learner, rate: float, seed: int, known: Mapping[Setting, Transfer]
+) -> Path:
+    return folder / "trainings" / beta_training.key(learner, rate, seed, known.values())
+
+
+def _collect(learner: Learner, rate: float, runs: int, folder: Path) -> Outcome:
+    try:
+        known = known_transfers(learner, rate, folder)
+    except ExperimentError:
+        return Outcome(learner, rate, {}, ())
+    places = [_place(folder, learner, rate, seed, known) for seed in range(1, runs + 1)]
+    trainings = [beta_training.read(place) for place in places]
+    return Outcome(learner, rate, known, tuple(own for own in trainings if own is not None))
+
+
+# ----------------------------------------------------------------------------------- the file
+
+
+def load(name: str) -> BetaStudy:
+    """Read the file of a study.
+
+    Raises:
+        ExperimentError: if it is missing or wrong.
+    """
+    path = experiment_files.find(name)
+    item = TomlTable.read(path).only(*KEYS)
+    common = TomlTable.read(path.parent / "paper.toml").only(*experiment_files.PAPER_KEYS)
+    rates = tuple(_numbers(item, "rates_mbps"))
+    learners = tuple(_learner(entry, path.parent) for entry in item.tables("learner"))
+    if not learners:
+        raise item.error("learner", [], "at least one [[learner]]")
+    rows = [(learner.name, group_of(rate)) for learner in learners for rate in rates]
+    return BetaStudy(
+        name=experiment_files.name_of(path),
+        item=item.string("item"),
+        title=item.string("title"),
+        about=item.string("about"),
+        path=path,
+        paper=experiment_files.read_paper(path),
+        runs=item.whole("runs", 1, experiment_files.RUNS_MAX),
+        rates_mbps=rates,
+        learners=learners,
+        columns=tuple(_known(item, "columns", list(METRICS))),
+        figures=cast("tuple[Figure, ...]", tuple(_known(item, "figures", list(FIGURES)))),
+        published=dict(_published(entry) for entry in item.tables("published")),
+        claims=tuple(_claim(entry, rows) for entry in item.tables("claim")),
+        assumptions=(
+            *experiment_files.parse_assumptions(item),
+            *experiment_files.parse_assumptions(common),
+        ),
+    )
+
+
+def _learner(entry: TomlTable, folder: Path) -> Learner:
+    recorded, scenario = entry.string("recorded", ""), entry.string("scenario", "")
+    if bool(recorded) == bool(scenario):
+        raise entry.error("recorded", recorded, "exactly one of recorded and scenario")
+    allowed = (*LEARNER_KEYS, *SOURCE_KEYS["recorded" if recorded else "scenario"])
+    for key in entry.values:
+        if key not in allowed:
+            raise entry.error(key, entry.values[key], f"only {', '.join(allowed)}")
+    overrides = {key: toml_value(value) for key, value in entry.table("set").values.items()}
+    transfers = (
+        Recorded.of_file(folder / recorded)
+        if recorded
+        else Simulated.of_file(
+            (folder / scenario).resolve(), overrides, entry.string("controller", "cubic_ns3")
+        )
+    )
+    unit = entry.string("loss_unit", "percent")
+    if unit not in ("percent", "fraction"):
+        raise entry.error("loss_unit", unit, "percent, fraction")
+    tuned = entry.strings("tune", TUNES[0])
+    if tuned not in TUNES:
+        raise entry.error("tune", tuned, ", ".join(map(str, TUNES)))
+    beta_step = entry.number("beta_step") if "beta_step" in entry.values else 0.1
+    if not is_beta_step(beta_step):
+        raise entry.error("beta_step", beta_step, BETA_STEP_ALLOWED)
+    return Learner(
+        name=entry.string("name"),
+        transfers=transfers,
+        tunes_c="c" in tuned,
+        beta_step=beta_step,
+        loss_unit=cast('Literal["percent", "fraction"]', unit),
+        recipe=_recipe(entry.table("recipe")),
+    )
+
+
+def _recipe(table: TomlTable) -> Mapping[str, float]:
+    for name, value in table.values.items():
+        if name not in recipe.ALLOWED:
+            raise table.error(name, value, f"only {', '.join(recipe.ALLOWED)}")
+        if not recipe.is_allowed(name, value):
+            raise table.error(name, value, recipe.ALLOWED[name])
+    return cast("Mapping[str, float]", dict(table.values))
+
+
+def _published(entry: TomlTable) -> tuple[str, dict[str, float]]:
+    numbers = {key: entry.any_number(key) for key in entry.values if key != "rate_mbps"}
+    for metric in numbers:
+        if metric not in METRICS:
+            raise entry.error("measure", metric, ", ".join(METRICS))
+    return group_of(entry.number("rate_mbps")), numbers
+
+
+def _claim(entry: TomlTable, rows: Sequence[tuple[str, str]]) -> Claim:
+    claim = claims.parse_claim(entry, rows)
+    kind, _, metric = claim.metric.partition(":")
+    if kind != "counter" or metric not in METRICS:
+        raise entry.error("metric", claim.metric, ", ".join(f"counter:{name}" for name in METRICS))
+    return claim
+
+
+def _numbers(item: TomlTable, name: str) -> list[float]:
+    value = item.values.get(name)
+    is_number = [
+        isinstance(v, int | float) and not isinstance(v, bool) and 0 < v <= sys.float_info.max
+        for v in (value if isinstance(value, list) else [])
+    ]
+    if not isinstance(value, list) or not value or not all(is_number):
+        raise item.error(name, value, "a list of finite numbers above 0")
+    return [float(entry) for entry in value]
+
+
+def _known(item: TomlTable, name: str, allowed: Sequence[str]) -> list[str]:
+    found = item.strings(name)
+    for word in found:
+        if word not in allowed:
+            raise item.error(name, word, ", ".join(allowed))
+    return found

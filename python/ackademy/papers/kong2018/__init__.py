@@ -1,0 +1,1 @@
+"""Kong 2018: loss predictors of LP-TCP."""

@@ -1,0 +1,110 @@
+"""F1 of the shipped loss predictors by threshold: nothing to simulate, all to draw."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackademy import files
+from ackademy.errors import ExperimentError
+from ackademy.learn.lp_tcp.scoring import Score, best, from_csv
+from ackademy.runner.engines import Engine
+from ackademy.runner.experiments import CellsRun, Progress
+from ackademy.stats.claims import Checked
+from ackademy.studies import experiment_files
+from ackademy.studies.experiment_files import Assumption, Paper
+from ackademy.toml_table import TomlTable
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The curve of one setup."""
+
+    name: str
+    published: float
+    """th₀ of the paper's forest"""
+    scores: tuple[Score, ...]
+
+    @property
+    def th0(self) -> Score:
+        """The threshold with the largest F1."""
+        return best(self.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class CurveStudy:
+    """A figure of F1 curves, and all there is to find out about it."""
+
+    name: str
+    item: str
+    title: str
+    about: str
+    paper: Paper
+    curves: tuple[Curve, ...]
+    assumptions: tuple[Assumption, ...]
+    runs: int = 1
+
+    def steps(self, runs: int) -> int:
+        """One per curve; all were measured when the forests were trained."""
+        return len(self.curves)
+
+    def run(self, runs: int, folder: Path, engine: Engine, progress: Progress) -> CellsRun:
+        """Nothing is left to do."""
+        progress(len(self.curves), len(self.curves))
+        return CellsRun(len(self.curves), len(self.curves), [])
+
+    def collect(self, runs: int, folder: Path) -> CurveStudy:
+        """The study is its findings."""
+        return self
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no curve."""
+        return not self.curves
+
+    @property
+    def claims(self) -> Sequence[Checked]:
+        """The paper says nothing of the curves."""
+        return ()
+
+    def csv(self) -> str:
+        """One line per setup and threshold."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(["setup", "threshold", "precision", "recall", "f1"])
+        for curve in self.curves:
+            for score in curve.scores:
+                numbers = (score.threshold, score.precision, score.recall, score.f1)
+                writer.writerow([curve.name, *(f"{value:.6g}" for value in numbers)])
+        return buffer.getvalue()
+
+
+def load(name: str) -> CurveStudy:
+    """Read the figure's file and the curves that it names.
+
+    Raises:
+        ExperimentError: if one is missing or wrong.
+    """
+    path = experiment_files.find(name)
+    item = TomlTable.read(path).only("kind", "title", "item", "about", "curve", "assumption")
+    return CurveStudy(
+        name=experiment_files.name_of(path),
+        item=item.string("item"),
+        title=item.string("title"),
+        about=item.string("about"),
+        paper=experiment_files.read_paper(path),
+        curves=tuple(_curve(entry, path.parent) for entry in item.tables("curve")),
+        assumptions=tuple(experiment_files.parse_assumptions(item)),
+    )
+
+
+def _curve(entry: TomlTable, folder: Path) -> Curve:
+    path = folder / entry.only("name", "published", "scores").string("scores")
+    try:
+        scores = from_csv(files.read_text(path, files.TABLE_BYTES_MAX, ExperimentError))
+    except (KeyError, ValueError) as error:
+        raise ExperimentError(f"{entry.where}: scores = {path}: {error}") from error
+    return Curve(entry.string("name"), entry.number("published"), scores)

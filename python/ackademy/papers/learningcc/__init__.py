@@ -1,0 +1,1 @@
+"""LearningCC: the fluid model of its equations."""

@@ -1,0 +1,224 @@
+"""LearningCC's fluid model beside the simulations of another experiment.
+
+The file names that experiment (`measured`), its link, and the schemes that are Reno and LearningCC.
+The model takes each flow's measured round trip, loss and growth, and gives its rate; flows add up
+to a share of the link.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ackademy.errors import ExperimentError
+from ackademy.papers.learningcc import fluid
+from ackademy.runner import cells, experiments
+from ackademy.runner.engines import Engine
+from ackademy.stats.claims import Checked
+from ackademy.stats.row_metrics import RunTables, metric_of
+from ackademy.studies import experiment_files, reproduce
+from ackademy.studies.experiment_files import Assumption, Experiment, Paper, Row
+from ackademy.toml_table import TomlTable
+
+KEYS = (
+    "kind",
+    "title",
+    "item",
+    "about",
+    "measured",
+    "link",
+    "packet_bytes",
+    "reno",
+    "learningcc",
+    "assumption",
+)
+"""of the file"""
+BITS = 8e-6
+"""megabits per byte"""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One network under one scheme; shares of a link in [0, 1]."""
+
+    scheme: str
+    group: str
+    """its case before the first comma"""
+    x: float
+    measured: float
+    model: float
+    law: float | None
+    """by the square-root law, where it applies"""
+
+    @property
+    def case(self) -> str:
+        """The network without its loss."""
+        return self.group.partition(", ")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class FluidFindings:
+    """Measured and modelled shares of the link."""
+
+    study: FluidStudy
+    points: tuple[Point, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been measured."""
+        return not self.points
+
+    @property
+    def claims(self) -> Sequence[Checked]:
+        """None: the model is ours to hold against the simulations, the letter does not do so."""
+        return ()
+
+    def csv(self) -> str:
+        """One line per group and scheme."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(["scheme", "group", "measured", "fluid_model", "square_root_law"])
+        for point in self.points:
+            law = "" if point.law is None else f"{point.law:.6g}"
+            writer.writerow(
+                [point.scheme, point.group, f"{point.measured:.6g}", f"{point.model:.6g}", law]
+            )
+        return buffer.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class FluidStudy:
+    """What the model is held against."""
+
+    name: str
+    item: str
+    title: str
+    about: str
+    paper: Paper
+    measured: Experiment
+    """reduced to the rows of the two schemes"""
+    reno: str
+    learningcc: str
+    link: str
+    packet_bytes: float
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def runs(self) -> int:
+        """As many as the measured experiment has."""
+        return self.measured.runs
+
+    def steps(self, runs: int) -> int:
+        """Distinct cells."""
+        return len({cells.key(cell) for cell in reproduce.all_cells(self.measured, runs)})
+
+    def run(
+        self, runs: int, folder: Path, engine: Engine, progress: experiments.Progress
+    ) -> experiments.CellsRun:
+        """Simulate what the measured experiment has not."""
+        every = reproduce.all_cells(self.measured, runs)
+        return experiments.run_cells(every, folder, engine, progress)
+
+    def collect(self, runs: int, folder: Path) -> FluidFindings:
+        """Shares of all rows that have runs."""
+        points = []
+        for row in self.measured.rows:
+            found = [
+                self._run_tables(folder, cell)
+                for cell in reproduce.cells_of(self.measured, row, runs)
+                if experiments.is_finished(folder, cell)
+            ]
+            if found:
+                points.append(self._point(row, found))
+        return FluidFindings(self, tuple(points))
+
+    @staticmethod
+    def _run_tables(folder: Path, cell: cells.Cell) -> RunTables:
+        summary, links, counters = (
+            experiments.read(folder, cell, name) for name in ("summary", "links", "counters")
+        )
+        return RunTables(summary, links, counters)
+
+    def _point(self, row: Row, found: Sequence[RunTables]) -> Point:
+        share = metric_of(f"goodput_share:{self.link}")
+        is_reno = row.scheme == self.reno
+        laws = [self._law(run) for run in found]
+        return Point(
+            scheme=row.scheme,
+            group=row.group,
+            x=row.x if row.x is not None else 0.0,
+            measured=float(np.mean([share.extract(run) for run in found])),
+            model=float(np.mean([self._model(run, is_reno=is_reno) for run in found])),
+            law=float(np.mean(laws)) if is_reno else None,
+        )
+
+    def _model(self, run: RunTables, *, is_reno: bool) -> float:
+        if is_reno:
+            rates = [
+                fluid.reno_rate(1e-3 * flow["rtt_mean_ms"], flow["loss_ratio"])
+                for flow in run.flows.iter_rows(named=True)
+            ]
+        else:
+            rates = [_learningcc(run, flow) for flow in run.flows.iter_rows(named=True)]
+        return self._share(run, sum(rates))
+
+    def _law(self, run: RunTables) -> float:
+        """By the propagation delay alone, as the law is used before a run."""
+        rates = [
+            fluid.square_root_rate(1e-3 * flow["base_rtt_ms"], flow["loss_ratio"])
+            for flow in run.flows.iter_rows(named=True)
+        ]
+        return self._share(run, sum(rates))
+
+    def _share(self, run: RunTables, packets_per_s: float) -> float:
+        links = run.links.filter(pl.col("link") == self.link)
+        seconds = float(run.flows["active_s"].to_numpy().max())
+        capacity_mbps = BITS * float(links["capacity_bytes"].sum()) / seconds
+        return min(1.0, BITS * self.packet_bytes * packets_per_s / capacity_mbps)
+
+
+def _learningcc(run: RunTables, flow: dict[str, float]) -> float:
+    """A flow by equation 11, from the congestion events and slopes that it counted itself."""
+    counted = run.counters.filter(pl.col("flow") == flow["flow"])
+    count = dict(zip(counted["name"], counted["value"], strict=True))
+    events = sum(value for name, value in count.items() if name.startswith("backoffs_"))
+    return fluid.learningcc_rate(
+        rtt_s=1e-3 * flow["rtt_mean_ms"],
+        min_rtt_s=1e-3 * flow["base_rtt_ms"],
+        event_ratio=max(events, 1.0) / flow["sent_packets"],
+        alpha=count["alpha_mean"],
+    )
+
+
+def load(name: str) -> FluidStudy:
+    """Read the file.
+
+    Raises:
+        ExperimentError: if it, or the experiment it names, is missing or wrong.
+    """
+    path = experiment_files.find(name)
+    table = TomlTable.read(path).only(*KEYS)
+    measured = experiment_files.load(str(path.with_name(f"{table.string('measured')}.toml")))
+    schemes = table.string("reno"), table.string("learningcc")
+    rows = tuple(row for row in measured.rows if row.scheme in schemes)
+    if not {row.scheme for row in rows} == set(schemes):
+        raise ExperimentError(f"{path}: reno, learningcc = {schemes}: allowed: its schemes")
+    return FluidStudy(
+        name=experiment_files.name_of(path),
+        item=table.string("item"),
+        title=table.string("title"),
+        about=table.string("about"),
+        paper=experiment_files.read_paper(path),
+        measured=replace(measured, rows=rows),
+        reno=schemes[0],
+        learningcc=schemes[1],
+        link=table.string("link"),
+        packet_bytes=table.number("packet_bytes"),
+        assumptions=tuple(experiment_files.parse_assumptions(table)),
+    )

@@ -1,0 +1,1 @@
+"""Renders results: terminal, HTML, Markdown, CSV, JSON, notebooks."""

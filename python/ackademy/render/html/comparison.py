@@ -1,0 +1,250 @@
+"""The report of a comparison or of a single run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ackademy.backends.kernel import KernelRun
+from ackademy.backends.runs import Run
+from ackademy.render.html.markup import Markup, element, join, math_label
+from ackademy.render.html.page import Head, Section, document, tabs
+from ackademy.render.html.plane import Cloud, legend, plane
+from ackademy.render.html.plot import Axis, Frame, thin
+from ackademy.render.html.series import Strip, strips
+from ackademy.render.kernel_notes import notes
+from ackademy.render.numbers import counted, significant, with_interval, without_runs
+from ackademy.runner import experiments
+from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
+from ackademy.stats.metrics import FloatArray
+from ackademy.studies.comparison import COLUMNS, CaseScore
+
+N_BUCKETS = 300
+"""of the points of a distribution"""
+ROWS_MAX = 200
+"""flows in the table of one run"""
+
+
+def page(case_scores: Sequence[CaseScore], folder: Path, command: str) -> str:
+    """The HTML file of a comparison."""
+    names = list(dict.fromkeys(case_score.scheme_case.controller for case_score in case_scores))
+    colour = {name: index % 8 for index, name in enumerate(names)}
+    groups: dict[str, list[CaseScore]] = {}
+    for case_score in case_scores:
+        if case_score.n_runs:
+            groups.setdefault(case_score.scheme_case.scenario, []).append(case_score)
+    runs = max((case_score.n_runs for case_score in case_scores), default=0)
+    head = Head(
+        kicker="Comparison",
+        title=" · ".join(names),
+        about=f"{_count(len(groups), 'scenario')}, {_count(runs, 'run')} each.",
+        cite="",
+        facts={},
+    )
+    lead = "A small dot is one run, the mean over its flows; the ellipse holds 95 % of the runs."
+    sections = [
+        Section("plane", "Throughput against delay", lead, _planes(groups, colour)),
+        Section(
+            "table",
+            "Number by number",
+            "Mean ± half the 95 % interval over runs.",
+            _table(case_scores, colour),
+        ),
+    ]
+    if any(case_score.drawn for case_score in case_scores):
+        sections.append(
+            Section(
+                "time",
+                "One run over time",
+                "The run with seed 1. All charts of a view have the same axes.",
+                _series(groups, colour, folder),
+            )
+        )
+    sections += kernel_section(
+        [run for case_score in case_scores for run in case_score.kernel_runs]
+    )
+    code = element("pre", element("code", command))
+    sections.append(Section("repeat", "How to repeat it", "", code))
+    return document(head, sections)
+
+
+def run_page(run: Run, command: str) -> str:
+    """The HTML file of one run."""
+    measured = run.metrics()
+    names = list(dict.fromkeys(measured.flows["controller"]))
+    strip = Strip(" · ".join(names), run.scenario.name, 1, run.flow_series, run.link_series)
+    head = Head(
+        kicker="One run",
+        title=run.scenario.name,
+        about=f"{run.scenario.duration_s:g} s, seed {run.seed}: {', '.join(names)}.",
+        cite="",
+        facts={"Jain's index of throughput": significant(measured.jain_throughput)},
+    )
+    flows = measured.flows.rename(
+        {
+            "throughput_mbps": "Mb/s",
+            "goodput_mbps": "goodput Mb/s",
+            "delay_ms": "delay ms",
+            "owd_ms": "one-way ms",
+            "loss_ratio": "loss",
+            "m_e": "M_e",
+            "timeouts": "time-outs",
+            "stall_max_ms": "longest stall ms",
+        }
+    )
+    links = measured.links.rename(
+        {"loss_ratio": "loss", "wait_ms": "wait ms", "goodput_share": "goodput / capacity"}
+    )
+    hidden = flows.height - ROWS_MAX
+    more = f"The first {ROWS_MAX}; {hidden} more are in the tables (--parquet)."
+    times = completion_times(run, run.scenario.duration_s)
+    sections = [
+        *([_completion(times)] if times is not None else []),
+        Section("time", "Over time", "", strips([strip])),
+        Section(
+            "flows",
+            "Flows",
+            more if hidden > 0 else "",
+            _frame(flows.columns, flows.head(ROWS_MAX).rows()),
+        ),
+        Section("links", "Links", "", _frame(links.columns, links.rows())),
+        *kernel_section([run.kernel] if run.kernel else []),
+        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+    ]
+    return document(head, sections)
+
+
+def _completion(times: CompletionTimes) -> Section:
+    """Completion times and slowdowns: two cumulative distributions and their quantiles."""
+    charts = [
+        _cumulative(times.fct_ms, "completion time, ms"),
+        _cumulative(times.slowdown, "slowdown"),
+    ]
+    parts = [f"p{100 * part:g}" for part in QUANTILES]
+    columns = ["transfers", "count", *(f"{own} ms" for own in parts),
+               *(f"slowdown {own}" for own in parts)]  # fmt: skip
+    rows = [
+        (name, float(own.fct_ms.size), *np.quantile(own.fct_ms, QUANTILES).tolist(),
+         *np.quantile(own.slowdown, QUANTILES).tolist())
+        for name, own in times.groups()
+    ]  # fmt: skip
+    lead = (
+        "From the start of a transfer to the ACK of its last byte, for which a receiver may wait "
+        "(delayed ACKs). The slowdown is that time over what the transfer "
+        "would take alone on the empty path: one round trip, and what follows the first packet at "
+        "the mean rate of the narrowest link. A flow with several transfers counts with their mean."
+    )
+    body = join((element("div", join(charts), class_="panels"), _frame(columns, rows)))
+    return Section("completion", "Flow completion times", lead, body)
+
+
+def _cumulative(values: FloatArray, label: str) -> Markup:
+    x = np.sort(values)
+    y = np.arange(1, x.size + 1) / x.size
+    across = Axis(float(x[0]), float(max(x[-1], 1.001 * x[0])), label, is_log=True)
+    frame = Frame(across, Axis(0.0, 1.0, "part of the transfers", n_ticks=5))
+    line = element("path", class_="line l0", d=frame.line(*thin(x, y, N_BUCKETS)))
+    return element("article", frame.draw([line], label=f"Distribution of {label}"), class_="s0")
+
+
+def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
+    """How runs on the kernel went; nothing for those of the simulator."""
+    if not runs:
+        return []
+    lines = [element("li", line) for line in notes(runs)]
+    return [Section("kernel", "On the kernel", "", element("ul", join(lines)))]
+
+
+def _planes(groups: dict[str, list[CaseScore]], colour: dict[str, int]) -> Markup:
+    panels = []
+    for scenario, case_scores in groups.items():
+        clouds = [
+            Cloud(
+                s.scheme_case.controller,
+                colour[s.scheme_case.controller],
+                s.delay_ms,
+                s.throughput_mbps,
+            )
+            for s in case_scores
+        ]
+        panels.append(plane(scenario, clouds))
+    keys = legend(list(colour.items()), published=False)
+    return join((keys, element("div", join(panels), class_="panels")))
+
+
+def _series(groups: dict[str, list[CaseScore]], colour: dict[str, int], folder: Path) -> Markup:
+    views = {}
+    for scenario, case_scores in groups.items():
+        views[scenario] = strips(
+            [
+                Strip(
+                    name=case_score.scheme_case.controller,
+                    note="",
+                    colour=colour[case_score.scheme_case.controller],
+                    flows=experiments.read(folder, case_score.drawn, "flow_series"),
+                    links=experiments.read(folder, case_score.drawn, "link_series"),
+                )
+                for case_score in case_scores
+                if case_score.drawn
+            ]
+        )
+    return tabs("time", views)
+
+
+def _table(case_scores: Sequence[CaseScore], colour: dict[str, int]) -> Markup:
+    heads = [
+        element("th", math_label(column.label), element("small", column.unit), title=column.about)
+        for column in COLUMNS
+    ]
+    body: list[Markup] = []
+    scenario = ""
+    for case_score in case_scores:
+        scheme_case = case_score.scheme_case
+        if scheme_case.scenario != scenario:
+            scenario = scheme_case.scenario
+            cell = element("th", scenario, colspan=len(COLUMNS) + 1)
+            body.append(element("tr", cell, class_="group"))
+        key = element("i", class_=f"key s{colour[scheme_case.controller]}")
+        name = element("span", key, scheme_case.controller, class_="name")
+        numbers = [
+            element(
+                "td",
+                with_interval(case_score.estimates[column.key])
+                if case_score.estimates
+                else without_runs(case_score.n_invalid),
+            )
+            for column in COLUMNS
+        ]
+        runs = counted(case_score.n_runs, case_score.n_invalid)
+        note = element("small", f"{runs} {'run' if runs == '1' else 'runs'}")
+        body.append(element("tr", element("td", name, note), join(numbers)))
+    head = element("thead", element("tr", element("th", "controller"), join(heads)))
+    return element("div", element("table", head, element("tbody", join(body))), class_="scroll")
+
+
+def _frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Markup:
+    """A data frame as it is."""
+    heads = join([element("th", math_label(column)) for column in columns])
+    body = [
+        element(
+            "tr",
+            join(
+                [
+                    element(
+                        "td",
+                        significant(float(value)) if isinstance(value, int | float) else str(value),
+                    )
+                    for value in row
+                ]
+            ),
+        )
+        for row in rows
+    ]
+    table = element("table", element("thead", element("tr", heads)), element("tbody", join(body)))
+    return element("div", table, class_="scroll")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,81 @@
+"""The report of F1 curves: threshold by threshold, and their maxima beside the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ackademy.papers.kong2018.f1_curves import Curve, CurveStudy
+from ackademy.render.html import assumptions
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.plot import Axis, Frame
+from ackademy.stats.metrics import FloatArray
+
+HEADS = ("th₀\npublished", "th₀\nours", "F1", "precision", "recall")
+
+
+def page(study: CurveStudy) -> str:
+    """The HTML report."""
+    cite = join((f"{study.paper.authors}: “{study.paper.title}”. {study.paper.venue}.",))
+    head = Head(f"Reproduction · {study.item}", study.title, study.about, cite, {})
+    drawing = element("figure", _legend(study.curves), _drawn(study.curves), class_="panel drawn")
+    lead = "Rings are the maxima, th₀. Packets the forest has not been fitted to."
+    rests_on = assumptions.listed(study.assumptions)
+    return document(
+        head,
+        [
+            Section("curves", "F1 by threshold", lead, drawing),
+            Section("maxima", "th₀, published and ours", "", _table(study.curves)),
+            Section("assumptions", "What this rests on", "", rests_on),
+        ],
+    )
+
+
+def numbers(curve: Curve) -> list[str]:
+    """A curve's line of the table of maxima, in the order of `HEADS`."""
+    th0 = curve.th0
+    ours = [f"{value:.3f}" for value in (th0.f1, th0.precision, th0.recall)]
+    return [f"{curve.published:g}", f"{th0.threshold:g}", *ours]
+
+
+def _drawn(curves: Sequence[Curve]) -> Markup:
+    frame = Frame(Axis(0.0, 1.0, "threshold th"), Axis(0.0, 1.0, "F1"))
+    content = []
+    for index, curve in enumerate(curves):
+        x: FloatArray = np.array([score.threshold for score in curve.scores])
+        y: FloatArray = np.array([score.f1 for score in curve.scores])
+        peak = frame.dots(np.array([curve.th0.threshold]), np.array([curve.th0.f1]))
+        content.append(
+            element(
+                "g",
+                element("path", class_="stroke", d=frame.line(x, y)),
+                element("path", class_="ring", d=peak),
+                element("path", class_="hole", d=peak),
+                class_=f"s{index}",
+            )
+        )
+    return frame.draw(content, label="F1 by threshold", class_="figure")
+
+
+def _legend(curves: Sequence[Curve]) -> Markup:
+    entries = [
+        element("li", element("i", class_=f"key s{index}"), curve.name)
+        for index, curve in enumerate(curves)
+    ]
+    return element("ul", join(entries), class_="legend")
+
+
+def _table(curves: Sequence[Curve]) -> Markup:
+    heads = [element("th", head.replace("\n", " ")) for head in ("(L, K)", *HEADS)]
+    rows = [
+        element(
+            "tr",
+            element("th", curve.name, scope="row"),
+            *(element("td", number) for number in numbers(curve)),
+        )
+        for curve in curves
+    ]
+    table = element("table", element("thead", element("tr", *heads)), element("tbody", join(rows)))
+    return element("div", table, class_="scroll")

@@ -1,0 +1,318 @@
+"""The figures of an experiment: bars by group, lines over the groups' x, windows over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from ackademy.backends import entries
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.plane import Cloud, legend, plane
+from ackademy.render.html.plot import Axis, Frame, thin
+from ackademy.render.numbers import significant, with_interval
+from ackademy.runner import experiments
+from ackademy.stats.claims import RowName
+from ackademy.stats.intervals import Interval
+from ackademy.stats.metrics import FloatArray
+from ackademy.stats.row_metrics import metric_of
+from ackademy.studies.figures import Figure
+from ackademy.studies.reproduce import Measured, Reproduction
+
+N_BUCKETS = 350
+"""pairs of points per line of a window over time"""
+MEAN = "mean:"
+"""before a glob: one line, the mean over the flows that it names"""
+
+
+def figures(reproduction: Reproduction, colour: Mapping[str, int]) -> Markup:
+    """Every figure that has something to show, one below the other."""
+    drawers = {"bars": _bars, "lines": _lines, "windows": _windows, "plane": _plane}
+    parts = []
+    for figure in reproduction.experiment.figures:
+        drawing = drawers[figure.kind](reproduction, figure, colour)
+        if drawing is not None:
+            caption = element("figcaption", element("b", figure.title))
+            about = element("p", figure.about, class_="hint") if figure.about else None
+            parts.append(element("figure", caption, about, drawing, class_="panel drawn"))
+    return join(parts)
+
+
+def _bars(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]) -> Markup | None:
+    shown = _shown(reproduction, figure)
+    if not shown:
+        return None
+    groups = list(dict.fromkeys(group for _, group in figure.rows))
+    schemes = list(dict.fromkeys(scheme for scheme, _ in figure.rows))
+    width = 0.8 / len(schemes)
+    frame = Frame(
+        Axis(0.0, float(len(groups)), names=tuple(groups)),
+        _value_axis(reproduction, figure, from_zero=True),
+    )
+    content = []
+    for (scheme, group), (interval, published) in shown.items():
+        left = groups.index(group) + 0.1 + width * schemes.index(scheme)
+        middle = left + 0.5 * width
+        content.append(
+            element(
+                "g",
+                _bar(frame, left + 0.1 * width, left + 0.9 * width, interval),
+                _whisker(frame, middle, interval),
+                _ring(frame, middle, published),
+                _hit(
+                    frame,
+                    middle,
+                    interval,
+                    published,
+                    _tip(figure, scheme, group, *shown[scheme, group]),
+                ),
+                class_=f"s{colour[scheme]}",
+            )
+        )
+    return join((_legend(schemes, colour, shown), _drawn(frame, content, figure)))
+
+
+def _lines(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]) -> Markup | None:
+    shown = _shown(reproduction, figure)
+    x_of = {row.row.group: row.row.x for row in reproduction.rows if row.row.x is not None}
+    shown = {name: value for name, value in shown.items() if name[1] in x_of}
+    if not shown:
+        return None
+    schemes = list(dict.fromkeys(scheme for scheme, _ in shown))
+    xs = [x for group in {group for _, group in shown} if (x := x_of[group]) is not None]
+    margin = 0.05 * (max(xs) - min(xs)) or 0.5
+    frame = Frame(
+        Axis(min(xs) - margin, max(xs) + margin, figure.x_label),
+        _value_axis(reproduction, figure, from_zero=False),
+    )
+    content = []
+    for scheme in schemes:
+        places = sorted(
+            (x, group)
+            for other, group in shown
+            if other == scheme and (x := x_of[group]) is not None
+        )
+        values = [shown[scheme, group] for _, group in places]
+        line = frame.line(
+            np.array([x for x, _ in places]),
+            np.array([interval.value if interval else math.nan for interval, _ in values]),
+        )
+        marks = []
+        for (x, group), (interval, published) in zip(places, values, strict=True):
+            marks += [
+                _whisker(frame, x, interval),
+                _dot(frame, x, interval),
+                _ring(frame, x, published),
+                _hit(
+                    frame, x, interval, published, _tip(figure, scheme, group, interval, published)
+                ),
+            ]
+        path = element("path", class_="stroke", d=line)
+        content.append(element("g", path, *marks, class_=f"s{colour[scheme]}"))
+    return join((_legend(schemes, colour, shown), _drawn(frame, content, figure)))
+
+
+def _windows(
+    reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]
+) -> Markup | None:
+    rows = reproduction.by_name
+    drawn = [rows[name] for name in figure.rows if rows[name].drawn is not None]
+    charts = []
+    for measured in drawn:
+        lines = _window_lines(reproduction, measured, figure)
+        if lines:
+            charts.append((measured, lines))
+    if not charts:
+        return None
+    end = max(float(time[-1]) for _, lines in charts for _, time, _ in lines)
+    top = max(float(np.nanquantile(cwnd, 0.998)) for _, lines in charts for _, _, cwnd in lines)
+    cards = []
+    for measured, lines in charts:
+        frame = Frame(Axis(0.0, end, "time, s", n_ticks=4), Axis(0.0, 1.08 * top, n_ticks=3))
+        # The first line has the scheme's colour, the others those of the palette that follow.
+        first = colour[measured.row.scheme]
+        keys = [(name, (first + index) % 8) for index, (name, _, _) in enumerate(lines)]
+        paths = [
+            element(
+                "path",
+                class_=f"line s{key}",
+                d=frame.line(*thin(time, cwnd, N_BUCKETS)),
+                data_name=name,
+                data_unit="packets",
+            )
+            for (name, time, cwnd), (_, key) in zip(lines, keys, strict=True)
+        ]
+        title = " ".join(measured.row.name)
+        drawing = frame.draw(
+            paths,
+            label=f"cwnd over time, {title}",
+            class_="wide",
+            data_x=f"{frame.x.low:g},{frame.x.high:g}",
+            data_y=f"{frame.y.low:g},{frame.y.high:g}",
+        )
+        head = element(
+            "header", element("b", title), element("span", "cwnd, packets", class_="hint")
+        )
+        cards.append(element("article", head, _keys(keys), drawing, class_="strip"))
+    return element("div", join(cards), class_="strips")
+
+
+def _plane(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]) -> Markup | None:
+    rows = [reproduction.by_name[name] for name in figure.rows]
+    rows = [measured for measured in rows if measured.n_runs]
+    if not rows:
+        return None
+    up, across = metric_of(figure.metric), metric_of(figure.across)
+    panels = []
+    for group in dict.fromkeys(measured.row.group for measured in rows):
+        clouds = [
+            Cloud(
+                name=measured.row.scheme,
+                colour=colour[measured.row.scheme],
+                delay_ms=_each_run(measured, figure.across),
+                throughput_mbps=_each_run(measured, figure.metric),
+            )
+            for measured in rows
+            if measured.row.group == group
+        ]
+        labels = [f"{metric.about}, {metric.unit}".rstrip(", ") for metric in (across, up)]
+        panels.append(plane(group, clouds, *labels, whole=True))
+    schemes = dict.fromkeys(measured.row.scheme for measured in rows)
+    keys = legend([(scheme, colour[scheme]) for scheme in schemes], published=False)
+    return join((keys, element("div", join(panels), class_="panels")))
+
+
+def _each_run(measured: Measured, metric: str) -> FloatArray:
+    """The metric of every run by itself."""
+    statistic, samples = metric_of(metric).statistic, measured.of(metric)
+    return np.array([statistic(run[None]) for run in samples])
+
+
+def _window_lines(
+    reproduction: Reproduction, measured: Measured, figure: Figure
+) -> list[tuple[str, FloatArray, FloatArray]]:
+    """Name, time and cwnd of each line."""
+    if measured.drawn is None:
+        return []
+    series = experiments.read(reproduction.folder, measured.drawn, "flow_series")
+    names = list(dict.fromkeys(series["flow"].to_list()))
+    lines = []
+    for glob in figure.flows:
+        of_mean = glob.startswith(MEAN)
+        wanted = glob.removeprefix(MEAN)
+        chosen = [name for name in names if entries.fits([wanted], name)]
+        if of_mean and chosen:
+            part = series.filter(pl.col("flow").is_in(chosen))
+            cwnd = pl.col("cwnd_packets").mean()
+            mean = part.group_by("time_s", maintain_order=True).agg(cwnd).sort("time_s")
+            lines.append((f"mean of {wanted}", *_series(mean)))
+        elif not of_mean:
+            lines += [(name, *_series(series.filter(pl.col("flow") == name))) for name in chosen]
+    return lines
+
+
+def _series(part: pl.DataFrame) -> tuple[FloatArray, FloatArray]:
+    return part["time_s"].to_numpy(), part["cwnd_packets"].to_numpy()
+
+
+Shown = Mapping[RowName, "tuple[Interval | None, float | None]"]
+"""ours and the published, by row"""
+
+
+def _shown(
+    reproduction: Reproduction, figure: Figure
+) -> dict[RowName, tuple[Interval | None, float | None]]:
+    rows, marks = reproduction.by_name, dict(figure.published)
+    found = {}
+    for name in figure.rows:
+        ours = rows[name].estimates.get(figure.metric)
+        ours = None if ours is None or not math.isfinite(ours.value) else ours
+        published = marks.get(name, rows[name].row.published.get(figure.metric))
+        if ours is not None or published is not None:
+            found[name] = (ours, published)
+    return found if any(ours for ours, _ in found.values()) else {}
+
+
+def _value_axis(reproduction: Reproduction, figure: Figure, *, from_zero: bool) -> Axis:
+    metric = metric_of(figure.metric)
+    values = [0.0] if from_zero else []
+    for interval, published in _shown(reproduction, figure).values():
+        ends = (interval.low, interval.value, interval.high) if interval else ()
+        values += [value for value in (*ends, published) if value is not None]
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite), max(finite)
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    bottom = low if from_zero and low == 0.0 else low - margin
+    if low >= 0.0 > bottom:
+        bottom = 0.0
+    return Axis(bottom, high + margin, f"{metric.label} {metric.unit}".rstrip())
+
+
+def _drawn(frame: Frame, content: Sequence[Markup], figure: Figure) -> Markup:
+    return frame.draw(content, label=f"{figure.title}: {frame.y.label}", class_="figure")
+
+
+def _bar(frame: Frame, left: float, right: float, interval: Interval | None) -> Markup | None:
+    if interval is None:
+        return None
+    across = np.array([left, left, right, right])
+    up = np.array([max(frame.y.low, 0.0), interval.value, interval.value, max(frame.y.low, 0.0)])
+    return element("path", class_="column", d=frame.line(across, up, closed=True))
+
+
+def _whisker(frame: Frame, x: float, interval: Interval | None) -> Markup | None:
+    if interval is None or not interval.half_width > 0.0:
+        return None
+    ends = np.array([interval.low, interval.high])
+    return element("path", class_="whisker", d=frame.line(np.array([x, x]), ends))
+
+
+def _dot(frame: Frame, x: float, interval: Interval | None) -> Markup | None:
+    if interval is None:
+        return None
+    dot = frame.dots(np.array([x]), np.array([interval.value]))
+    return element("path", class_="centre", d=dot)
+
+
+def _ring(frame: Frame, x: float, published: float | None) -> Markup | None:
+    if published is None:
+        return None
+    dot = frame.dots(np.array([x]), np.array([published]))
+    return join((element("path", class_="ring", d=dot), element("path", class_="hole", d=dot)))
+
+
+def _hit(
+    frame: Frame, x: float, interval: Interval | None, published: float | None, tip: str
+) -> Markup:
+    """Where the pointer finds the numbers."""
+    values = [
+        value for value in (interval.value if interval else None, published) if value is not None
+    ]
+    dots = frame.dots(np.full(len(values), x), np.array(values))
+    return element("path", element("title", tip), class_="hit", d=dots, data_tip=tip)
+
+
+def _tip(
+    figure: Figure, scheme: str, group: str, interval: Interval | None, published: float | None
+) -> str:
+    unit = metric_of(figure.metric).unit
+    lines = [f"{scheme}, {group}"]
+    if interval is not None:
+        lines.append(f"ours {with_interval(interval)} {unit}".rstrip())
+    if published is not None:
+        lines.append(f"published {significant(published)} {unit}".rstrip())
+    return "\n".join(lines)
+
+
+def _legend(schemes: Sequence[str], colour: Mapping[str, int], shown: Shown) -> Markup:
+    has_published = any(published is not None for _, published in shown.values())
+    return _keys([(scheme, colour[scheme]) for scheme in schemes], published=has_published)
+
+
+def _keys(names: Sequence[tuple[str, int]], *, published: bool = False) -> Markup:
+    entries = [element("li", element("i", class_=f"key s{key}"), name) for name, key in names]
+    if published:
+        entries.append(element("li", element("i", class_="key ring"), "published"))
+    return element("ul", join(entries), class_="legend")

@@ -1,0 +1,79 @@
+"""The page of a whole paper: its items, how their claims went, and links to their reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ackademy.papers import Findings, Study
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.paper import VERDICTS, describe
+from ackademy.stats.claims import PLURAL, Checked, claims_in_words
+
+
+def page(paper: str, found: Sequence[tuple[Study, Findings]], spent_s: float, command: str) -> str:
+    """The HTML file of a paper.
+
+    Args:
+        paper: its name on the command line.
+        found: its items with what was found, at least one.
+        spent_s: how long the command took, in real time.
+        command: what the user typed.
+    """
+    about = found[0][0].paper
+    every = [checked for _, findings in found for checked in findings.claims]
+    verdicts = Counter(checked.verdict for checked in every)
+    facts = {"items": str(len(found)), "claims checked": str(len(every))}
+    facts |= {f"claims {PLURAL[verdict]}": str(n) for verdict, n in verdicts.items()}
+    link = element("a", f"doi:{about.doi}", href=f"https://doi.org/{about.doi}")
+    head = Head(
+        kicker=f"Reproduction · {paper}",
+        title=about.title,
+        about=f"{about.authors}. {about.venue}.",
+        cite=link,
+        facts=facts,
+    )
+    repeat = join(
+        (
+            element("pre", element("code", command)),
+            element("p", f"It took {spent_s:.0f} s; what was finished before is not in that time."),
+        )
+    )
+    sections = [
+        Section("items", "Items", "Each has a report of its own beside this file.", _items(found)),
+        Section("claims", "What the paper says", "", _claims(found)),
+        Section("repeat", "How to repeat it", "", repeat),
+    ]
+    return document(head, sections)
+
+
+def _items(found: Sequence[tuple[Study, Findings]]) -> Markup:
+    heads = join([element("th", text) for text in ("item", "what", "claims")])
+    body = [
+        element(
+            "tr",
+            element("td", element("a", study.item, href=f"{study.name.replace('/', '-')}.html")),
+            element("td", study.title),
+            element("td", "nothing run" if findings.is_empty else claims_in_words(findings.claims)),
+        )
+        for study, findings in found
+    ]
+    head = element("thead", element("tr", heads))
+    table = element("table", head, element("tbody", join(body)), class_="words")
+    return element("div", table, class_="scroll")
+
+
+def _claims(found: Sequence[tuple[Study, Findings]]) -> Markup:
+    entries = [_claim(study, checked) for study, findings in found for checked in findings.claims]
+    return element("ul", join(entries), class_="claims")
+
+
+def _claim(study: Study, checked: Checked) -> Markup:
+    where = f"{study.item}, {checked.claim.where}: {describe(checked)}"
+    return element(
+        "li",
+        element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
+        element("p", checked.claim.text),
+        element("span", where, class_="hint"),
+    )

@@ -1,0 +1,94 @@
+"""The report of an analytic model beside what was measured: a chart per case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ackademy.papers.learningcc.fluid_study import Point
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.plot import Axis, Frame
+from ackademy.studies.experiment_files import Assumption, Paper
+
+LEAD = "Dots: measured. Lines: the fluid model. Rings: the square-root law."
+
+
+class Described(Protocol):
+    """What stands above the charts."""
+
+    @property
+    def item(self) -> str:
+        """As the paper calls it."""
+
+    @property
+    def title(self) -> str:
+        """In a few words."""
+
+    @property
+    def about(self) -> str:
+        """In a sentence."""
+
+    @property
+    def paper(self) -> Paper:
+        """Where it was published."""
+
+
+def page(study: Described, points: Sequence[Point], assumptions: Sequence[Assumption]) -> str:
+    """The HTML file."""
+    paper = study.paper
+    link = element("a", f"doi:{paper.doi}", href=f"https://doi.org/{paper.doi}")
+    head = Head(
+        kicker=f"Reproduction · {study.item}",
+        title=study.title,
+        about=study.about,
+        cite=join((f"{paper.authors}: “{paper.title}”. {paper.venue}. ", link)),
+        facts={},
+    )
+    charts = [_chart(case, points) for case in dict.fromkeys(point.case for point in points)]
+    notes = [
+        element("li", element("b", f"{note.origin}: "), note.text, class_="assumption")
+        for note in assumptions
+    ]
+    return document(
+        head,
+        [
+            Section("cases", "Cases", LEAD, join(charts)),
+            Section("assumptions", "Assumptions", "", element("ul", join(notes))),
+        ],
+    )
+
+
+def _chart(case: str, points: Sequence[Point]) -> Markup:
+    own = sorted((point for point in points if point.case == case), key=lambda point: point.x)
+    schemes = list(dict.fromkeys(point.scheme for point in points))
+    ends = own[0].x - 0.25, own[-1].x + 0.25
+    frame = Frame(Axis(*ends, "random loss, %"), Axis(0.0, 1.05, "share of the link"))
+    content, keys = [], []
+    for index, scheme in enumerate(schemes):
+        line = [point for point in own if point.scheme == scheme]
+        x = np.array([point.x for point in line])
+        model, measured = (
+            np.array([getattr(point, name) for point in line]) for name in ("model", "measured")
+        )
+        content.append(
+            element(
+                "g",
+                element("path", class_="stroke", d=frame.line(x, model)),
+                element("path", class_="centre", d=frame.dots(x, measured)),
+                class_=f"s{index}",
+            )
+        )
+        keys.append(element("li", element("i", class_=f"key s{index}"), scheme))
+        law = np.array([np.nan if point.law is None else point.law for point in line])
+        if np.isfinite(law).any():
+            rings = frame.dots(x, law)
+            ring = element("path", class_="ring", d=rings), element("path", class_="hole", d=rings)
+            content.append(element("g", *ring, class_=f"s{index}"))
+            keys.append(element("li", element("i", class_="key ring"), f"{scheme}, law"))
+    legend = element("ul", join(keys), class_="legend")
+    drawing = frame.draw(content, label=f"{case}: share of the link by loss", class_="figure")
+    caption = element("figcaption", element("b", case.capitalize()))
+    return element("figure", caption, legend, drawing, class_="panel drawn")

@@ -1,0 +1,397 @@
+"""The report of a reproduction: claims, plane, differences, table, time series, assumptions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from ackademy.backends import entries
+from ackademy.render.html import assumptions
+from ackademy.render.html.figures import figures
+from ackademy.render.html.forest import Mark, Scale, forest, reach
+from ackademy.render.html.markup import Markup, element, join, math_label
+from ackademy.render.html.page import Head, Section, document, tabs
+from ackademy.render.html.plane import Cloud, legend, plane
+from ackademy.render.html.series import Strip, strips
+from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.runner import experiments
+from ackademy.stats.claims import Checked, CheckedCase
+from ackademy.stats.intervals import Interval
+from ackademy.stats.row_metrics import metric_of
+from ackademy.studies.experiment_files import Assumption
+from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
+
+WIDE_RATIO = 0.5
+"""a difference from the published number above which no interval makes it agree"""
+VERDICTS = {
+    "holds": "holds",
+    "does not hold": "fails",
+    "undecided": "undecided",
+    "not run": "absent",
+}
+
+
+def page(reproduction: Reproduction) -> str:
+    """The HTML file of a reproduction."""
+    experiment = reproduction.experiment
+    paper = experiment.paper
+    cite = join(
+        (
+            f"{paper.authors}: “{paper.title}”. {paper.venue}. ",
+            element("a", f"doi:{paper.doi}", href=f"https://doi.org/{paper.doi}"),
+        )
+    )
+    head = Head(
+        kicker=f"Reproduction · {experiment.item}",
+        title=experiment.title,
+        about=experiment.about,
+        cite=cite,
+        facts=_facts(reproduction),
+    )
+    return document(head, _sections(reproduction))
+
+
+def _sections(reproduction: Reproduction) -> list[Section]:
+    """What there is something to say in."""
+    run = any(measured.n_runs for measured in reproduction.rows)
+    numbers = run and bool(reproduction.experiment.metrics)
+    drawn = any(measured.drawn for measured in reproduction.rows)
+    return [
+        *([_claims_section(reproduction)] if reproduction.claims else []),
+        *_figures_section(reproduction),
+        *([_plane_section(reproduction)] if run else []),
+        *(_number_sections(reproduction) if numbers else []),
+        *([_time_section(reproduction)] if drawn else []),
+        Section(
+            anchor="assumptions",
+            title="What this rests on",
+            lead="Every choice behind these numbers, and who made it.",
+            body=_assumptions(reproduction),
+        ),
+        Section("repeat", "How to repeat it", "", _repeat(reproduction)),
+    ]
+
+
+def _claims_section(reproduction: Reproduction) -> Section:
+    lead = "Each sentence is held against the 95 % interval of what we observed."
+    return Section("claims", "What the paper says", lead, _claims(reproduction.claims))
+
+
+def _figures_section(reproduction: Reproduction) -> list[Section]:
+    drawn = figures(reproduction, colours(reproduction))
+    if not drawn:
+        return []
+    lead = "Whiskers are 95 % intervals of ours; rings are published values."
+    return [Section("figures", "Figures", lead, drawn)]
+
+
+def _plane_section(reproduction: Reproduction) -> Section:
+    lead = (
+        "A small dot is one sender of one run; the ellipse holds 95 % of them if they are "
+        "normally distributed."
+    )
+    return Section("plane", "Throughput against delay", lead, _planes(reproduction))
+
+
+def _number_sections(reproduction: Reproduction) -> list[Section]:
+    lead = (
+        "Published, ours ± half the 95 % interval, difference. Variances are compared as "
+        "standard deviations. Green: the published number is inside our interval and at most "
+        f"{100 * WIDE_RATIO:.0f} % away. "
+        f"{reproduction.experiment.note}"
+    )
+    item = reproduction.experiment.item
+    table = Section("table", f"{item}, number by number", lead, _table(reproduction))
+    columns = _differences(reproduction)
+    if not columns:
+        return [table]
+    differences = Section(
+        anchor="differences",
+        title="How far from the published numbers",
+        lead="Zero is the published value. Bars are 95 % intervals of ours.",
+        body=forest(columns),
+    )
+    return [differences, table]
+
+
+def _time_section(reproduction: Reproduction) -> Section:
+    lead = "The run with seed 1. All charts of a view have the same axes."
+    return Section("time", "One run over time", lead, _series(reproduction))
+
+
+def _facts(reproduction: Reproduction) -> Mapping[str, str]:
+    rows = reproduction.rows
+    run = [measured for measured in rows if measured.n_runs]
+    inside = [
+        measured.estimates[metric].contains(value)
+        for measured in run
+        if not measured.row.fitted
+        for metric, value in measured.row.published.items()
+    ]
+    facts = {
+        "rows of the table run": f"{len(run)} of {len(rows)}",
+        "simulations": str(sum(measured.n_runs for measured in run)),
+    }
+    if inside:
+        left_out = ", fitted rows left out" if any(m.row.fitted for m in run) else ""
+        label = f"published numbers inside our 95 % interval{left_out}"
+        facts[label] = f"{sum(inside)} of {len(inside)}"
+    if reproduction.claims:
+        holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
+        facts["claims that hold"] = f"{holding} of {len(reproduction.claims)}"
+    return facts
+
+
+def _claims(claims: tuple[Checked, ...]) -> Markup:
+    return element("ul", join([_claim(checked) for checked in claims]), class_="claims")
+
+
+def _claim(checked: Checked) -> Markup:
+    return element(
+        "li",
+        element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
+        element("p", checked.claim.text),
+        element("span", f"{describe(checked)} ({checked.claim.where})", class_="hint"),
+    )
+
+
+def describe(checked: Checked) -> str:
+    """What was observed and what the claim asks for, in a few words."""
+    claim = checked.claim
+    label = metric_of(claim.metric).label
+    kind, of = claim.bound.split("_")
+    what = label if of == "value" else f"{of} of {label}"
+    bound = f"claimed at {'least' if kind == 'min' else 'most'} {significant(claim.limit)}"
+    if len(checked.cases) == 1:
+        (only,) = checked.cases
+        return f"{_pair(only)}: {_seen(only, what)}; {bound}"
+    order = {"does not hold": 0, "undecided": 1, "not run": 2, "holds": 3}
+    shown = [case for case in checked.cases if case.verdict != "holds"]
+    holding = len(checked.cases) - len(shown)
+    text = f"{holding} of {len(checked.cases)} cases hold; {bound}"
+    for case in sorted(shown, key=lambda case: order[case.verdict]):
+        text += f"; {case.verdict}: {_pair(case)}: {_seen(case, what)}"
+    if not shown and checked.observed is not None:
+        text += f"; nearest to the bound: {what} {significant(checked.observed.value)}"
+    return text
+
+
+def _pair(checked: CheckedCase) -> str:
+    row, against = checked.case.row, checked.case.against
+    return f"{' '.join(row)} against {' '.join(against)}" if against else " ".join(row)
+
+
+def _seen(checked: CheckedCase, what: str) -> str:
+    seen = checked.observed
+    if seen is None:
+        return f"{what} not run"
+    if seen.low == seen.high:
+        return f"{what} {significant(seen.value)}"
+    return (
+        f"{what} {significant(seen.value)}, "
+        f"95 % {significant(seen.low)} to {significant(seen.high)}"
+    )
+
+
+def colours(reproduction: Reproduction) -> dict[str, int]:
+    """A colour per scheme, in the order of the table."""
+    schemes = dict.fromkeys(measured.row.scheme for measured in reproduction.rows)
+    return {scheme: index % 8 for index, scheme in enumerate(schemes)}
+
+
+def _groups(reproduction: Reproduction) -> dict[str, list[Measured]]:
+    """Rows with runs, by group."""
+    groups: dict[str, list[Measured]] = {}
+    for measured in reproduction.rows:
+        if measured.n_runs:
+            groups.setdefault(measured.row.group, []).append(measured)
+    return groups
+
+
+def _planes(reproduction: Reproduction) -> Markup:
+    colour = colours(reproduction)
+    panels = [
+        plane(group, [_cloud(measured, colour[measured.row.scheme]) for measured in rows])
+        for group, rows in _groups(reproduction).items()
+    ]
+    present = dict.fromkeys(m.row.scheme for m in reproduction.rows if m.n_runs)
+    published = bool(reproduction.experiment.metrics)
+    keys = legend([(scheme, colour[scheme]) for scheme in present], published=published)
+    return join((keys, element("div", join(panels), class_="panels")))
+
+
+def _cloud(measured: Measured, colour: int) -> Cloud:
+    published = measured.row.published
+    printed = (
+        (published["delay_mean_ms"], published["throughput_mean_mbps"])
+        if {"delay_mean_ms", "throughput_mean_mbps"} <= published.keys()
+        else None
+    )
+    return Cloud(
+        name=measured.row.scheme,
+        colour=colour,
+        delay_ms=measured.samples[..., 1].ravel(),
+        throughput_mbps=measured.samples[..., 0].ravel(),
+        published=printed,
+    )
+
+
+def _differences(reproduction: Reproduction) -> list[tuple[Scale, list[Mark]]]:
+    """A column for each of the three metrics that the paper prints; none if it prints others."""
+    columns = []
+    limits = {"throughput_mean_mbps": (2.0, 100.0), "delay_mean_ms": (5.0, 100.0), "m_e": (0.05, 1)}
+    for metric, (floor, ceiling) in limits.items():
+        marks = _marks(reproduction, metric)
+        if marks:
+            unit = "ours − published" if metric == "m_e" else "ours / published − 1, %"
+            size = reach([mark.value for mark in marks], floor, ceiling)
+            columns.append((Scale(metric_of(metric).label, unit, size), marks))
+    return columns
+
+
+def _marks(reproduction: Reproduction, metric: str) -> list[Mark]:
+    colour = colours(reproduction)
+    marks = []
+    for measured in reproduction.rows:
+        published, ours = measured.row.published.get(metric), measured.estimates.get(metric)
+        if published is None or ours is None or published == 0.0 or math.isnan(ours.value):
+            continue
+        values = np.array([ours.value, ours.low, ours.high])
+        shown = values - published if metric == "m_e" else 100.0 * (values / published - 1.0)
+        tip = (
+            f"{' '.join(measured.row.name)}\npublished {significant(published)}\n"
+            f"ours {with_interval(ours)}\n{_difference(metric, published, ours)}"
+        )
+        scheme, group = measured.row.name
+        value, low, high = (float(number) for number in shown)
+        marks.append(Mark(scheme, group, colour[scheme], value, low, high, tip))
+    return marks
+
+
+def _table(reproduction: Reproduction) -> Markup:
+    metrics = reproduction.experiment.metrics
+    heads = [
+        element("th", math_label(metric_of(metric).label), element("small", metric_of(metric).unit))
+        for metric in metrics
+    ]
+    colour = colours(reproduction)
+    body: list[Markup] = []
+    group = ""
+    for measured in reproduction.rows:
+        if measured.row.group != group:
+            group = measured.row.group
+            body.append(
+                element("tr", element("th", group, colspan=len(metrics) + 1), class_="group")
+            )
+        body.append(_table_row(measured, metrics, colour[measured.row.scheme]))
+    head = element("thead", element("tr", element("th", "scheme"), join(heads)))
+    return element("div", element("table", head, element("tbody", join(body))), class_="scroll")
+
+
+def _table_row(measured: Measured, metrics: tuple[str, ...], colour: int) -> Markup:
+    name = element(
+        "span", element("i", class_=f"key s{colour}"), measured.row.scheme, class_="name"
+    )
+    if measured.row.missing:
+        note = "not in this table yet"
+    elif measured.row.deterministic:
+        note = "1 run: deterministic"
+    else:
+        note = f"{measured.n_runs} runs"
+    cells = [
+        _table_cell(metric, measured.row.published.get(metric), measured.estimates.get(metric))
+        for metric in metrics
+    ]
+    fitted = element("small", measured.row.fitted) if measured.row.fitted else None
+    return element("tr", element("td", name, element("small", note), fitted), join(cells))
+
+
+def _table_cell(metric: str, published: float | None, ours: Interval | None) -> Markup:
+    was = element("span", NONE if published is None else significant(published), class_="was")
+    if ours is None:
+        return element("td", was)
+    if published is None:
+        return element("td", was, element("small", element("b", with_interval(ours))))
+    difference = element(
+        "span", _difference(metric, published, ours), class_=_judged(metric, published, ours)
+    )
+    return element(
+        "td", was, element("small", element("b", with_interval(ours))), element("small", difference)
+    )
+
+
+def _judged(metric: str, published: float, ours: Interval) -> str | None:
+    """Green is for agreement: an interval that holds half and twice the number shows none."""
+    apart = abs(difference_ratio(metric, published, ours.value))
+    return "inside" if ours.contains(published) and not apart > WIDE_RATIO else None
+
+
+def _difference(metric: str, published: float, ours: Interval) -> str:
+    if metric == "m_e":
+        difference = ours.value - published
+        return f"{'+' if difference >= 0 else ''}{significant(difference, 3)}"
+    return percent(difference_ratio(metric, published, ours.value))
+
+
+def _series(reproduction: Reproduction) -> Markup:
+    colour = colours(reproduction)
+    views = {}
+    for group, rows in _groups(reproduction).items():
+        runs = [
+            _strip(reproduction, measured, colour[measured.row.scheme])
+            for measured in rows
+            if measured.drawn
+        ]
+        if runs:
+            views[group] = strips(runs)
+    return tabs("time", views)
+
+
+def _strip(reproduction: Reproduction, measured: Measured, colour: int) -> Strip:
+    cell = measured.drawn
+    if cell is None:
+        raise ValueError("only a row with a time series can be drawn")
+    first = measured.samples[0]
+    note = (
+        f"{significant(float(first[:, 0].mean()), 3)} Mb/s, "
+        f"{significant(float(first[:, 1].mean()), 3)} ms, "
+        f"{first[:, 3].sum():.0f} time-out{'' if first[:, 3].sum() == 1 else 's'}"
+    )
+    return Strip(
+        name=measured.row.scheme,
+        note=note,
+        colour=colour,
+        flows=_of_row(measured, experiments.read(reproduction.folder, cell, "flow_series")),
+        links=experiments.read(reproduction.folder, cell, "link_series"),
+    )
+
+
+def _of_row(measured: Measured, series: pl.DataFrame) -> pl.DataFrame:
+    """The time series of the row's flows."""
+    names = [name for name in series["flow"].unique() if entries.fits([measured.row.flows], name)]
+    return series.filter(pl.col("flow").is_in(names))
+
+
+def _assumptions(reproduction: Reproduction) -> Markup:
+    run_once = [
+        Assumption("derived", f"{' '.join(row.name)} is run once: {row.deterministic}.")
+        for row in (measured.row for measured in reproduction.rows)
+        if row.deterministic
+    ]
+    rests_on = assumptions.listed((*reproduction.experiment.assumptions, *run_once))
+    missing = {m.row.scheme: m.row.missing for m in reproduction.rows if m.row.missing}
+    absent = [
+        element("p", f"{scheme} is not in this table yet: {reason}.")
+        for scheme, reason in missing.items()
+    ]
+    return join((rests_on, *absent))
+
+
+def _repeat(reproduction: Reproduction) -> Markup:
+    name = reproduction.experiment.name
+    command = f"ackademy reproduce {name}"
+    cells = f"Each simulation has a folder of Parquet files below runs/{name.partition('/')[0]}."
+    return join((element("pre", element("code", command)), element("p", cells)))

@@ -1,0 +1,125 @@
+"""The throughput-delay plane: every run a dot, every scheme a 95 % ellipse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.numbers import padded, significant
+from ackademy.stats.intervals import Ellipse, confidence_ellipse
+from ackademy.stats.metrics import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The runs of one scheme, or their flows, and where the paper puts it."""
+
+    name: str
+    colour: int
+    delay_ms: FloatArray
+    throughput_mbps: FloatArray
+    published: tuple[float, float] | None = None
+    """delay and throughput"""
+
+
+def plane(
+    title: str,
+    clouds: Sequence[Cloud],
+    across: str = "delay above the empty path, ms",
+    up: str = "throughput, Mb/s",
+    *,
+    whole: bool = False,
+) -> Markup:
+    """One panel: delay to the right, throughput upwards, so that the upper left is best.
+
+    Args:
+        title: above the panel.
+        clouds: at least one.
+        across: what the delay is, with its unit.
+        up: what the throughput is, with its unit.
+        whole: whether the axes reach to the last dot; else to the ellipses, and dots far outside
+            them are cut off.
+    """
+    shapes = [(cloud, _ellipse(cloud)) for cloud in clouds]
+    outlines = [ellipse.outline() for _, ellipse in shapes]
+    printed = np.array([cloud.published for cloud in clouds if cloud.published])
+    dots = [_points(cloud) for cloud in clouds] if whole else []
+    everything = np.vstack([*outlines, *dots, printed.reshape(-1, 2)])
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    measured = np.vstack([*(_points(cloud) for cloud in clouds), printed.reshape(-1, 2)])
+    frame = Frame(
+        Axis(*_range(float(low[0]), float(high[0]), float(measured[:, 0].min())), across),
+        Axis(*_range(float(low[1]), float(high[1]), float(measured[:, 1].min())), up),
+    )
+    content = [_cloud(frame, cloud, ellipse) for cloud, ellipse in shapes]
+    content += [_published(frame, cloud) for cloud in clouds if cloud.published]
+    names = ", ".join(cloud.name for cloud in clouds)
+    drawing = frame.draw(content, label=f"Throughput against delay, {title}: {names}")
+    caption = element("figcaption", element("b", title), element("span", "↖ better", class_="hint"))
+    return element("figure", caption, drawing, class_="panel")
+
+
+def _range(low: float, high: float, smallest: float) -> tuple[float, float]:
+    """An axis's ends; below 0 only if a measured number is: an ellipse knows no bound."""
+    if smallest < 0.0:
+        return padded(low, high)
+    start, end = padded(max(low, 0.0), high)
+    return max(start, 0.0), end
+
+
+def legend(clouds: Sequence[tuple[str, int]], *, published: bool) -> Markup:
+    """Which colour is which scheme."""
+    entries = [
+        element("li", element("i", class_=f"key s{colour}"), name) for name, colour in clouds
+    ]
+    if entries:
+        entries.append(element("li", element("i", class_="key ellipse"), "95 % of the runs"))
+    if published:
+        entries.append(element("li", element("i", class_="key ring"), "published"))
+    return element("ul", join(entries), class_="legend")
+
+
+def _points(cloud: Cloud) -> FloatArray:
+    """Shape (dots, 2): delay and throughput, where both are known."""
+    points = np.column_stack([cloud.delay_ms, cloud.throughput_mbps])
+    return points[np.isfinite(points).all(axis=1)]
+
+
+def _ellipse(cloud: Cloud) -> Ellipse:
+    return confidence_ellipse(_points(cloud))
+
+
+def _cloud(frame: Frame, cloud: Cloud, ellipse: Ellipse) -> Markup:
+    outline = ellipse.outline()
+    centre = np.array([ellipse.centre[0]]), np.array([ellipse.centre[1]])
+    runs = len(cloud.delay_ms)
+    tip = (
+        f"{cloud.name}\n{significant(ellipse.centre[1])} Mb/s, {significant(ellipse.centre[0])} ms"
+        f"\n{runs} {'value' if runs == 1 else 'values'}"
+    )
+    return element(
+        "g",
+        element("path", class_="oval", d=frame.line(outline[:, 0], outline[:, 1], closed=True)),
+        element("path", class_="run", d=frame.dots(cloud.delay_ms, cloud.throughput_mbps)),
+        element("path", class_="halo", d=frame.dots(*centre)),
+        element("path", class_="centre", d=frame.dots(*centre)),
+        element("path", element("title", tip), class_="hit", d=frame.dots(*centre), data_tip=tip),
+        class_=f"s{cloud.colour}",
+    )
+
+
+def _published(frame: Frame, cloud: Cloud) -> Markup:
+    delay, throughput = cloud.published or (np.nan, np.nan)
+    dot = frame.dots(np.array([delay]), np.array([throughput]))
+    tip = f"{cloud.name}, published\n{significant(throughput)} Mb/s, {significant(delay)} ms"
+    return element(
+        "g",
+        element("path", class_="ring", d=dot),
+        element("path", class_="hole", d=dot),
+        element("path", element("title", tip), class_="hit", d=dot, data_tip=tip),
+        class_=f"s{cloud.colour}",
+    )

@@ -1,0 +1,72 @@
+"""One value against another: where two measurements agree, the dot is on the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.numbers import significant
+
+WIDE = 8.0
+"""largest over smallest value from which on axes are logarithmic"""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was measured twice."""
+
+    name: str
+    colour: int
+    sim: float
+    kernel: float
+
+
+def scatter(title: str, unit: str, points: Sequence[Point]) -> Markup:
+    """One panel, simulator to the right and kernel upwards, on equal axes.
+
+    Logarithmic ones where the values are far apart. Values are finite and not negative.
+    """
+    values = np.array([(point.sim, point.kernel) for point in points])
+    low, high = float(values.min()), float(values.max())
+    is_log = low > 0.0 and high > WIDE * low
+    if is_log:
+        low, high = low / 1.3, high * 1.3
+    else:
+        room = 0.06 * (high - low) or 0.05 * high or 1.0
+        low, high = max(low - room, 0.0), high + room
+    ends = np.array([low, high])
+    frame = Frame(
+        Axis(low, high, f"simulator, {unit}".rstrip(", "), is_log=is_log),
+        Axis(low, high, f"kernel, {unit}".rstrip(", "), is_log=is_log),
+    )
+    content = [element("path", class_="diagonal", d=frame.line(ends, ends))]
+    content += [_dot(frame, point, unit) for point in points]
+    drawing = frame.draw(content, label=f"{title}: kernel against simulator")
+    return element("figure", element("figcaption", element("b", title)), drawing, class_="panel")
+
+
+def colour_keys(names: Mapping[str, int]) -> Markup:
+    """Which colour is which controller."""
+    entries = [
+        element("li", element("i", class_=f"key s{colour}"), name) for name, colour in names.items()
+    ]
+    return element("ul", join(entries), class_="legend")
+
+
+def _dot(frame: Frame, point: Point, unit: str) -> Markup:
+    at = frame.dots(np.array([point.sim]), np.array([point.kernel]))
+    tip = (
+        f"{point.name}\nsimulator {significant(point.sim)} {unit}"
+        f"\nkernel {significant(point.kernel)} {unit}"
+    )
+    return element(
+        "g",
+        element("path", class_="halo", d=at),
+        element("path", class_="centre", d=at),
+        element("path", element("title", tip), class_="hit", d=at, data_tip=tip),
+        class_=f"s{point.colour}",
+    )

@@ -1,0 +1,40 @@
+"""How runs on the kernel went, in lines for a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ackademy.backends.kernel import KernelRun
+
+
+def notes(runs: Sequence[KernelRun]) -> list[str]:
+    """For the reader of a report: how the runs went, one line each; none without runs."""
+    if not runs:
+        return []
+    late, longest = (max(run.lateness_us[name] for run in runs) for name in ("p99", "max"))
+    decided = [run.decision_us["p99"] for run in runs if run.decisions]
+    words = [
+        f"emulator late by {late:.0f} µs at p99, {longest:.0f} µs at most",
+        "scheduler " + " and ".join(sorted({run.scheduler for run in runs})),
+        f"{sum(run.decisions for run in runs)} decisions"
+        + (f" (p99 {max(decided):.0f} µs)" if decided else ""),
+        f"{sum(run.fallbacks for run in runs)} fallbacks",
+    ]
+    thoughts = sum(run.policy_decisions for run in runs)
+    if thoughts:
+        median, longest = (
+            max(run.policy_cpu_us[name] for run in runs if run.policy_decisions)
+            for name in ("p50", "p99")
+        )
+        words += [
+            f"{thoughts} decisions of policies (processor time p50 {median:.0f} µs, "
+            f"p99 {longest:.0f} µs)",
+            f"{sum(run.policy_fallbacks for run in runs)} flows without an answer of theirs",
+        ]
+    lines = [f"kernel {runs[0].release}: {'; '.join(words)}"]
+    invalid = [run for run in runs if not run.valid]
+    if invalid:
+        which = "this run is" if len(runs) == 1 else f"{len(invalid)} of {len(runs)} runs are"
+        lines.append(f"{which} invalid: {invalid[0].why_invalid}")
+    assumptions = dict.fromkeys(line for run in runs for line in run.assumptions)
+    return [*lines, *(f"assumed: {line}" for line in assumptions)]

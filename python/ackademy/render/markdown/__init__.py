@@ -1,0 +1,1 @@
+"""Tables of results as Markdown, for a document."""

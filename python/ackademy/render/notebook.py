@@ -1,0 +1,196 @@
+"""`ackademy.compare`, and what results look like in a notebook."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TypeAlias, cast
+
+import polars as pl
+
+from ackademy import _core
+from ackademy.backends import Backend, controllers, schemes
+from ackademy.backends.runs import ScenarioLike, text_of
+from ackademy.errors import AckademyError
+from ackademy.render import exports
+from ackademy.runner import engines, experiments
+from ackademy.studies import comparison
+from ackademy.studies.comparison import Case, CaseScore, Plan
+from ackademy.toml_table import toml_value
+
+Scenarios: TypeAlias = "ScenarioLike | Sequence[ScenarioLike]"
+"""one scenario as `ackademy.run` takes it, or several"""
+Schemes: TypeAlias = "schemes.Word | Sequence[schemes.Word] | Mapping[str, schemes.Word]"
+"""one scheme, several, or several by label"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart: a whole HTML page, which a notebook shows in a frame."""
+
+    page: str
+    """HTML, complete in itself"""
+    height_px: int = 640
+    """of the frame"""
+
+    def save(self, path: Path | str) -> None:
+        """Write the page to a file.
+
+        Raises:
+            AckademyError: if it cannot be written.
+        """
+        from ackademy.files import write
+
+        write(Path(path), self.page)
+
+    def _repr_html_(self) -> str:
+        style = f"width:100%;height:{self.height_px}px;border:0"
+        return f'<iframe srcdoc="{escape(self.page)}" style="{style}"></iframe>'
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Schemes side by side on the same scenarios."""
+
+    case_scores: tuple[CaseScore, ...]
+    """one per scenario and scheme"""
+    page: str
+    """the HTML report, complete in itself"""
+
+    @property
+    def estimates(self) -> pl.DataFrame:
+        """One row per scenario, scheme and metric: mean, low, high (95 % interval), runs."""
+        return exports.estimates(self.case_scores)
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """One row per run: scenario, scheme, run and a column per metric."""
+        return exports.samples(self.case_scores)
+
+    def table(self, metric: str = "throughput_mbps") -> pl.DataFrame:
+        """Means of one metric: a row per scenario, a column per scheme.
+
+        Raises:
+            AckademyError: if there is no such metric.
+        """
+        known = [column.key for column in comparison.COLUMNS]
+        if metric not in known:
+            raise AckademyError(f"metric {metric!r}: allowed: {', '.join(known)}")
+        chosen = self.estimates.filter(pl.col("metric") == metric)
+        return chosen.pivot(on="scheme", index="scenario", values="mean")
+
+    def plot(self) -> Figure:
+        """The report: throughput against delay, every number, one run over time."""
+        return Figure(self.page, 900)
+
+    def __repr__(self) -> str:
+        return f"Comparison\n{self.table()!r}\nand more metrics: .estimates, .runs, .plot()"
+
+    def _repr_html_(self) -> str:
+        return self.plot()._repr_html_()
+
+
+def compare(
+    scenarios: Scenarios,
+    cc: Schemes = (),
+    *,
+    runs: int = 5,
+    overrides: Mapping[str, object] = {},  # a mapping, not changed
+    backend: Backend = "sim",
+    jobs: int = 1,
+    folder: Path | str | None = None,
+) -> Comparison:
+    """Run every scenario under every scheme and measure what they achieve.
+
+    Args:
+        scenarios: one or several, each as `ackademy.run` takes it.
+        cc: schemes: names, `cubic:beta=0.8`, policies, `file.py:Class`, classes, each alone or in a
+            pair with settings; a mapping gives them labels; nothing leaves each scenario's own.
+        runs: seeds 1, 2, ... of each.
+        overrides: values for fields of the scenarios by dotted path, such as `dumbbell.rtt_ms`.
+        backend: `sim`, or `kernel`, one run after the other in real time.
+        jobs: processes. With more than one, a script that calls this needs the usual guard
+            `if __name__ == "__main__"`; classes run in this process alone.
+        folder: where finished runs are kept for the next call; nothing is kept by default.
+
+    Returns:
+        Estimates with 95 % intervals, the numbers of single runs, and a report to look at.
+
+    Raises:
+        ScenarioError: if a scenario is wrong.
+        ControllerError: if a controller is unknown or its settings are wrong.
+        AckademyError: if a run fails; the message has its reason.
+    """
+    if runs < 1:
+        raise AckademyError(f"runs = {runs}: allowed: a whole number from 1")
+    cases = [_case(own) for own in _several(scenarios)]
+    found = _schemes(cc)
+    texts = tuple((path, toml_value(value)) for path, value in overrides.items())
+    plan = Plan(runs, SAMPLE_MS, texts, backend)
+    scheme_cases = comparison.scheme_cases(_named_apart(cases), found, plan)
+    of_classes = any(controllers.is_registered(str(scheme.controller)) for scheme in found)
+    engine = engines.local(1 if of_classes else jobs)
+    with tempfile.TemporaryDirectory() as scratch:
+        return _measured(scheme_cases, Path(folder or scratch), engine)
+
+
+SAMPLE_MS = 200.0
+"""between rows of the time series that the report draws"""
+
+
+def _measured(
+    scheme_cases: Sequence[comparison.SchemeCase], folder: Path, engine: engines.Engine
+) -> Comparison:
+    from ackademy.render.html import comparison as report
+
+    cells = [cell for scheme_case in scheme_cases for cell in scheme_case.cells]
+    ran = experiments.run_cells(cells, folder, engine, experiments.quiet)
+    if ran.failures:
+        raise AckademyError(ran.failures[0].error)
+    case_scores = comparison.case_scores(scheme_cases, folder)
+    return Comparison(tuple(case_scores), report.page(case_scores, folder, "ackademy.compare(...)"))
+
+
+def _schemes(cc: Schemes) -> list[schemes.Scheme]:
+    """Schemes of a text, a mapping, a class, a pair of one with its settings, or several."""
+    if isinstance(cc, str):
+        return schemes.parse(cc)
+    if isinstance(cc, Mapping):
+        return schemes.of_words(cc)
+    if isinstance(cc, tuple) and len(cc) == 2 and isinstance(cc[1], Mapping):
+        return schemes.of_words([cast("schemes.Word", cc)])
+    if isinstance(cc, Sequence):
+        return schemes.of_words(cast("Sequence[schemes.Word]", cc))
+    return schemes.of_words([cc])
+
+
+def _several(scenarios: Scenarios) -> Sequence[ScenarioLike]:
+    if isinstance(scenarios, str | Path | Mapping | _core.Scenario):
+        return [scenarios]
+    return scenarios
+
+
+def _case(scenario: ScenarioLike) -> Case:
+    if isinstance(scenario, _core.Scenario):
+        text, traces = scenario.portable()
+        if traces:
+            raise AckademyError(
+                f"scenario {scenario.name}: it has traces; allowed: the file it was read from"
+            )
+        return Case(scenario.name, text, scenario.origin)
+    text, origin = text_of(scenario)
+    return Case(Path(origin).stem, text, origin)
+
+
+def _named_apart(cases: Sequence[Case]) -> list[Case]:
+    """Cases of one name are numbered: they are told apart by it."""
+    names = [case.name for case in cases]
+    return [
+        case
+        if names.count(case.name) == 1
+        else Case(f"{case.name} {names[: index + 1].count(case.name)}", case.text, case.origin)
+        for index, case in enumerate(cases)
+    ]

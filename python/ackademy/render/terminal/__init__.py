@@ -1,0 +1,428 @@
+"""What the command line prints: tables and progress, plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import rich.console
+from rich.console import Group, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from ackademy.backends.kernel import KernelRun
+from ackademy.backends.runs import Progress as RunProgress
+from ackademy.backends.runs import Run
+from ackademy.console import Console, task_label
+from ackademy.render.html.paper import VERDICTS, describe
+from ackademy.render.kernel_notes import notes
+from ackademy.render.numbers import NONE, counted, percent, significant, with_interval, without_runs
+from ackademy.runner import experiments
+from ackademy.stats.claims import Checked, claims_in_words
+from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
+from ackademy.stats.metrics import FloatArray
+from ackademy.stats.row_metrics import metric_of
+from ackademy.studies.comparison import COLUMNS, CaseScore
+from ackademy.studies.experiment_files import Assumption, Row
+from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
+
+if TYPE_CHECKING:
+    from ackademy.papers import Findings, Study
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+FLOWS_MAX = 40
+"""rows of a run's table of flows"""
+FITTED_WIDTH = 18
+"""characters, so that the remark below a scheme takes the two lines that its numbers take anyway"""
+FLOW_COLUMNS = {
+    "throughput_mbps": "throughput\nMb/s",
+    "goodput_mbps": "goodput\nMb/s",
+    "delay_ms": "delay\nms",
+    "owd_ms": "one-way\nms",
+    "loss_ratio": "loss",
+    "stall_max_ms": "longest\nstall ms",
+    "m_e": "M_e",
+}
+LINK_COLUMNS = {
+    "utilisation": "utilisation",
+    "goodput_share": "goodput /\ncapacity",
+    "wait_ms": "wait\nms",
+    "loss_ratio": "loss",
+}
+BAR_AFTER_S = 0.5
+"""that a simulation takes before its bar appears"""
+STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}
+
+
+@contextmanager
+def progress_bar(console: Console, label: str) -> Iterator[experiments.Progress]:
+    """A bar in a terminal; elsewhere a line for about every tenth of the cells."""
+    if not console.is_terminal:
+        yield _lines(console, label)
+        return
+    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # The time left is estimated from the last ten minutes: a cell may take one of them.
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=600.0) as bar:
+        task = bar.add_task(label, total=None)
+
+        def update(n_done: int, n_cells: int) -> None:
+            bar.update(task, completed=n_done, total=n_cells)
+
+        yield update
+
+
+@contextmanager
+def waiting(console: Console, real_s: float) -> Iterator[None]:
+    """While a run takes real time: a bar with the time left in a terminal."""
+    if not real_s or not console.is_terminal:
+        yield
+        return
+    columns = (task_label(), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(f"on the kernel, {real_s:.0f} s", total=real_s)
+        over = threading.Event()
+        ticking = threading.Thread(target=_tick, args=(bar, task, over), daemon=True)
+        ticking.start()
+        try:
+            yield
+        finally:
+            over.set()
+            ticking.join()
+
+
+@contextmanager
+def simulating(console: Console, duration_s: float) -> Iterator[RunProgress | None]:
+    """A bar of simulated time with the time left, in a terminal and for a run that takes a while.
+
+    Args:
+        console: where the bar is drawn.
+        duration_s: simulated seconds of the whole run.
+
+    Yields:
+        What `runs.run` is to tell its progress; nothing where there is no terminal.
+    """
+    if not console.is_terminal:
+        yield None
+        return
+    # Without a bar at first: of a short run, it would only flicker.
+    columns = (task_label(), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=600.0)
+    task, began = bar.add_task("", total=duration_s), time.monotonic()
+
+    def update(over_s: float) -> None:
+        if time.monotonic() - began >= BAR_AFTER_S:
+            bar.start()
+        label = f"simulated {over_s:.4g} of {duration_s:.4g} s"
+        bar.update(task, completed=over_s, description=label)
+
+    try:
+        yield update
+    finally:
+        bar.stop()
+
+
+def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:
+    """Move a bar with the clock until an event is set."""
+    began = time.monotonic()
+    while not over.wait(0.2):
+        bar.update(task, completed=time.monotonic() - began)
+
+
+def reproduction(result: Reproduction, console: Console) -> Group:
+    """Published, ours with its interval, difference; then claims and assumptions."""
+    parts: list[RenderableType] = [*_published_tables(result, console)]
+    for measured in result.rows:
+        if measured.row.missing:
+            name, why = " ".join(measured.row.name), measured.row.missing
+            parts.append(Text(f"{name}: not in this table yet: {why}", style="dim"))
+        elif measured.row.deterministic:
+            why = measured.row.deterministic
+            parts.append(Text(f"{' '.join(measured.row.name)}: one run: {why}", style="dim"))
+    if result.experiment.note:
+        parts.append(Text(result.experiment.note, style="dim"))
+    if result.claims:
+        parts.append(claims_table(result.claims))
+    parts.append(assumptions_table(result.experiment.assumptions))
+    return Group(*parts)
+
+
+def index(found: Sequence[tuple[Study, Findings]]) -> Table:
+    """The items of a paper, one line each, with how their claims went."""
+    table = headed_table("items", ["item"], [])
+    for heading in ("what", "claims"):
+        table.add_column(heading)
+    for study, findings in found:
+        table.add_row(study.item, study.title, claims_in_words(findings.claims))
+    return table
+
+
+def effort(ran: experiments.CellsRun, spent_s: float) -> str:
+    """How much was computed, and how long that took."""
+    computed = ran.n_cells - ran.n_reused
+    return f"{spent_s:.1f} s: {computed} simulations run, {ran.n_reused} found finished"
+
+
+def run_tables(result: Run, console: Console) -> Group:
+    """One run: its flows and its links."""
+    measured = result.metrics()
+    title = f"{result.scenario.name}, seed {result.seed}, {result.scenario.duration_s:g} s"
+    flows = measured.flows.head(FLOWS_MAX)
+    numbers = {
+        label: [significant(value) for value in flows[key]] for key, label in FLOW_COLUMNS.items()
+    } | {"time-\nouts": [f"{value:.0f}" for value in flows["timeouts"]]}
+    names = {"flow": flows["flow"].to_list(), "controller": flows["controller"].to_list()}
+    hidden = measured.flows.height - FLOWS_MAX
+    more = f"{hidden} more flows are in the tables (--parquet). " if hidden > 0 else ""
+    jain = f"Jain's index of throughput {significant(measured.jain_throughput)}"
+    busy = result.links.filter(pl.col("arrived_packets") > 0)
+    links = measured.links.filter(pl.col("link").is_in(busy["link"].to_list()))
+    of_links = {
+        label: [significant(value) for value in links[key]] for key, label in LINK_COLUMNS.items()
+    } | {
+        "queue\ndrops": [str(value) for value in busy["queue_drops"]],
+        "marked": [str(value) for value in busy["marked_packets"]],
+    }
+    times = completion_times(result, result.scenario.duration_s)
+    shown = fitting(title, names, numbers, console)
+    if times is not None:
+        finished = f"{times.fct_ms.size} of {measured.flows.height} flows finished a transfer"
+        shown = transfers_tables(f"{title}: {finished}", times, console)
+        more = "Every flow is in --csv, --json and --parquet. "
+    return Group(
+        *shown,
+        Text(f"CDF {cumulative(times.fct_ms)}") if times is not None else Text(),
+        Text(more + jain, style="dim"),
+        *fitting("links", {"link": links["link"].to_list()}, of_links, console),
+        kernel_notes([result.kernel] if result.kernel else []),
+    )
+
+
+def transfers_tables(title: str, times: CompletionTimes, console: Console) -> list[Table]:
+    """Quantiles of completion times and slowdowns, by size of the transfers."""
+    groups = times.groups()
+    names = {"transfers": [f"{name} ({own.fct_ms.size})" for name, own in groups]}
+    numbers: dict[str, list[str]] = {}
+    for label, key in (("FCT, ms", "fct_ms"), ("slowdown", "slowdown")):
+        for part in QUANTILES:
+            values = [float(np.quantile(getattr(own, key), part)) for _, own in groups]
+            numbers[f"{label}\np{100 * part:g}"] = [significant(value, 3) for value in values]
+    return fitting(title, names, numbers, console)
+
+
+def cumulative(values: FloatArray, width: int = 40) -> str:
+    """The cumulative distribution of positive values over their logarithm, as a line of blocks."""
+    low, high = float(values.min()), float(values.max())
+    ends = np.geomspace(low, high, width)
+    parts = np.searchsorted(np.sort(values), ends, side="right") / values.size
+    blocks = "".join(BLOCKS[round(float(part) * (len(BLOCKS) - 1))] for part in parts)
+    return f"{significant(low, 3)} ms {blocks} {significant(high, 3)} ms, logarithmic"
+
+
+def kernel_notes(runs: Sequence[KernelRun]) -> Group:
+    """How runs on the kernel went: clock, daemon, what differs from the scenario."""
+    invalid = any(not run.valid for run in runs)
+    return Group(*(Text(line, style="red" if invalid else "dim") for line in notes(runs)))
+
+
+def comparison(case_scores: Sequence[CaseScore], console: Console) -> Group:
+    """One row per scenario and controller, means with half their 95 % interval."""
+    names = {
+        "scenario": [case_score.scheme_case.scenario for case_score in case_scores],
+        "controller": [case_score.scheme_case.controller for case_score in case_scores],
+    }
+    numbers = {
+        f"{column.label}\n{column.unit}".rstrip(): [
+            with_interval(case_score.estimates[column.key])
+            if case_score.estimates
+            else without_runs(case_score.n_invalid)
+            for case_score in case_scores
+        ]
+        for column in COLUMNS
+    } | {"runs": [counted(case_score.n_runs, case_score.n_invalid) for case_score in case_scores]}
+    title = "mean ± half the 95 % interval over runs"
+    return Group(*fitting(title, names, numbers, console))
+
+
+Columns = Mapping[str, Sequence[str | Text]]
+"""cells by heading, all of one length"""
+
+
+def fitting(title: str, names: Columns, numbers: Columns, console: Console) -> list[Table]:
+    """As few tables as the width of the terminal allows, each with the names on the left."""
+    headings = list(numbers)
+    for n_tables in range(1, len(headings) + 1):
+        size = math.ceil(len(headings) / n_tables)
+        parts = [headings[start : start + size] for start in range(0, len(headings), size)]
+        tables = [
+            _filled(title, names, {heading: numbers[heading] for heading in part}) for part in parts
+        ]
+        if n_tables == len(headings) or _widest(tables, console) <= console.width:
+            return tables
+    return []
+
+
+def _filled(title: str, names: Columns, numbers: Columns) -> Table:
+    table = headed_table(title, list(names), list(numbers))
+    columns = [*names.values(), *numbers.values()]
+    groups = next(iter(names.values()))
+    for index, cells in enumerate(zip(*columns, strict=True)):
+        if len(names) > 1 and index and "scenario" in names and groups[index - 1] != groups[index]:
+            table.add_section()
+        table.add_row(*cells)
+    return table
+
+
+def _widest(tables: Sequence[Table], console: Console) -> int:
+    unbounded = console.options.update(max_width=1000)
+    return max(console.measure(table, options=unbounded).maximum for table in tables)
+
+
+def headed_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    """An empty table: names on the left, numbers on the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for label in left:
+        table.add_column(label, no_wrap=True)
+    for label in right:
+        table.add_column(label, justify="right")
+    return table
+
+
+def _published_tables(result: Reproduction, console: Console) -> list[Table]:
+    """As few tables as the width of the terminal allows."""
+    metrics = result.experiment.metrics
+    for n_tables in range(1, len(metrics) + 1):
+        size = math.ceil(len(metrics) / n_tables)
+        parts = [metrics[start : start + size] for start in range(0, len(metrics), size)]
+        tables = [_published_table(result, part) for part in parts]
+        if _widest(tables, console) <= console.width:
+            return tables
+    return [_published_table(result, [metric]) for metric in metrics]
+
+
+def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
+    experiment = result.experiment
+    found = [metric_of(metric) for metric in metrics]
+    heads = [f"{metric.label} {metric.unit}".rstrip() for metric in found]
+    title = f"{experiment.item}: {experiment.title}"
+    table = headed_table(title, ["scheme", "", ""], heads)
+    group = ""
+    for measured in result.rows:
+        if group and measured.row.group != group:
+            table.add_section()
+        group = measured.row.group
+        table.add_row(
+            _scheme(measured.row),
+            group,
+            "published\nours\ndifference",
+            *(_cell(measured, metric) for metric in metrics),
+        )
+    return table
+
+
+def _scheme(row: Row) -> Text:
+    """The scheme's name, and below it how its settings were fitted."""
+    text = Text(row.scheme)
+    for line in textwrap.wrap(row.fitted, FITTED_WIDTH):
+        text.append(f"\n{line}", style="dim")
+    return text
+
+
+def _cell(measured: Measured, metric: str) -> Text:
+    published = measured.row.published.get(metric)
+    ours = measured.estimates.get(metric)
+    printed = NONE if published is None else significant(published)
+    if ours is None:
+        return Text(f"{printed}\n{NONE}\n{NONE}", style="dim")
+    if published is None:
+        text = Text(f"{NONE}\n", style="dim")
+        text.append(with_interval(ours), style="bold not dim")
+        return text
+    if metric == "m_e":
+        gap = ours.value - published
+        difference = f"{'+' if gap >= 0 else ''}{significant(gap, 3)}"
+    else:
+        difference = percent(difference_ratio(metric, published, ours.value))
+    text = Text(f"{printed}\n", style="dim")
+    text.append(with_interval(ours), style="bold not dim")
+    text.append(f"\n{difference}", style="green not dim" if ours.contains(published) else "not dim")
+    return text
+
+
+def claims_table(claims: Sequence[Checked]) -> Table:
+    """Verdict, claim, where it was published, what we observed."""
+    table = headed_table("claims of the paper", [""], [])
+    for heading in ("claim", "where", "observed"):
+        table.add_column(heading)
+    for checked in claims:
+        style = STYLES[VERDICTS[checked.verdict]]
+        table.add_row(
+            Text(checked.verdict, style=style),
+            checked.claim.text,
+            checked.claim.where,
+            describe(checked),
+        )
+    return table
+
+
+def assumptions_table(assumptions: Sequence[Assumption]) -> Assumptions:
+    """What the numbers depend on: a line, or all of it where the console shows assumptions."""
+    return Assumptions(tuple(assumptions))
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """Assumptions of an experiment, folded to one line unless `--assumptions` is given."""
+
+    entries: tuple[Assumption, ...]
+
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> rich.console.RenderResult:
+        """A table if the console shows assumptions, else how many there are of each origin."""
+        if not self.entries:
+            return
+        if not getattr(console, "shows_assumptions", False):
+            counts = Counter(entry.origin for entry in self.entries)
+            origins = ", ".join(f"{count} {origin}" for origin, count in counts.items())
+            text = f"{len(self.entries)} assumptions ({origins}): --assumptions prints them"
+            yield Text(text, style="dim")
+            return
+        table = headed_table("assumptions", ["origin"], [])
+        table.add_column("what")
+        for assumption in self.entries:
+            table.add_row(assumption.origin, assumption.text)
+        yield table
+
+
+def _lines(console: Console, label: str) -> experiments.Progress:
+    printed, begun, n_before = -1, time.monotonic(), -1
+
+    def update(n_done: int, n_cells: int) -> None:
+        nonlocal printed, n_before
+        n_before = n_done if n_before < 0 else n_before
+        tenth = 10 * n_done // n_cells if n_cells else 10
+        if tenth > printed:
+            printed = tenth
+            per_cell = (time.monotonic() - begun) / max(n_done - n_before, 1)
+            left_min = (n_cells - n_done) * per_cell / 60.0
+            more = f", about {left_min:.0f} min left" if left_min > 1.0 else ""
+            console.print(f"{label}: {n_done} of {n_cells} cells{more}", highlight=False)
+
+    return update

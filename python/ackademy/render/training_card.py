@@ -1,0 +1,215 @@
+"""What a deep learner leaves: `policy.toml`, weights, curve, evaluation and `CARD.md`."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+import polars as pl
+
+from ackademy import _core
+from ackademy.errors import TrainingError
+from ackademy.folders import check_policy_folder, put_policy_folder
+from ackademy.learn import dqn, networks
+from ackademy.learn.deep import TrainingResult
+from ackademy.learn.deep_recipe import Recipe
+from ackademy.learn.layers import tables_of
+from ackademy.policies import policy_files
+from ackademy.render.html import curve as curve_report
+from ackademy.render.numbers import significant
+from ackademy.studies import held_out
+
+PROPOSED = {
+    "dqn": """\
+The learner is deep Q-learning with a target network and a memory that all flows share. A decision
+is paid for the packets that were sent under it, which are known one round trip later; what follows
+it is the next decision of the same flow; no episode's end counts as an end.""",
+    "ppo": """\
+The learner is proximal policy optimisation with generalised advantages along each flow's own
+decisions. What is deployed answers with the mean of the Gaussian that was trained, without
+noise.""",
+}
+DRINC = """\
+The journal paper's hyper-parameters are not public: features and kinds of layers are the paper's,
+every number is *proposed*, so this is a TCP-Drinc-*style* agent, not the paper's weights."""
+
+
+def write(trained: TrainingResult, folder: Path, command: str) -> pl.DataFrame:
+    """Write a policy's folder, whole or not at all, and judge the policy.
+
+    The same recipe, seed and version leave the same bytes on one machine.
+
+    Args:
+        trained: what was trained.
+        folder: of the policy; a policy that is there is replaced.
+        command: that makes it again.
+
+    Returns:
+        The judgement, as in `evaluation.csv`.
+
+    Raises:
+        AckademyError: if the folder cannot be written, or is one of something else.
+    """
+    check_policy_folder(folder, force=True)
+    scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        (scratch / "policy.toml").write_text(policy_text(trained, command), encoding="utf-8")
+        networks.save(trained.weights, scratch / "weights.safetensors")
+        (scratch / "curve.csv").write_text(trained.curve, encoding="utf-8")
+        curve = pl.read_csv(io.StringIO(trained.curve))
+        (scratch / "curve.svg").write_text(curve_report.svg(curve), encoding="utf-8")
+        judged = held_out.judge(trained.source, trained.learners, scratch)
+        (scratch / "evaluation.csv").write_text(
+            judged.write_csv(float_precision=4), encoding="utf-8"
+        )
+        text = card_text(trained, command, judged, folder)
+        (scratch / "CARD.md").write_text(text, encoding="utf-8")
+        put_policy_folder(scratch, folder)
+    except OSError as error:
+        raise TrainingError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return judged
+
+
+def policy_text(trained: TrainingResult, command: str) -> str:
+    """`policy.toml`."""
+    recipe = trained.recipe
+    layers = tables_of(recipe.layers)
+    made = made_of(trained, command)
+    return policy_files.policy_text(recipe.policy_about, recipe.pilot_text(), layers, made)
+
+
+def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
+    """Table `made`: what it takes to make the policy again."""
+    recipe = trained.recipe
+    digest = trained.source.digest if isinstance(trained.source, _core.Distribution) else ""
+    return {
+        "command": command,
+        "recipe": recipe.origin.name,
+        "learner": recipe.learner,
+        "seed": recipe.seed,
+        "trained_on": recipe.source.name,
+        **({"distribution_digest": digest} if digest else {}),
+        **({"learners": list(recipe.learners)} if recipe.learners else {}),
+        "reward": recipe.reward.replace(os.sep, "/"),
+        "credit": recipe.credit,
+        "decisions": trained.decisions,
+        "episodes": trained.episodes,
+        "updates": trained.updates,
+        "packets": trained.packets,
+        "core": _core.CODE_HASH,
+        **{name: version(name) for name in ("jax", "flax", "optax")},
+        "training": {"simulations": recipe.simulations, **asdict(recipe.config)},
+    }
+
+
+def card_text(trained: TrainingResult, command: str, judged: pl.DataFrame, folder: Path) -> str:
+    """`CARD.md`."""
+    recipe, about = trained.recipe, trained.recipe.policy_about
+    note = f"\n\n{DRINC}" if "drinc" in recipe.about.lower() else ""
+    return f"""\
+# {folder.name}
+
+{about[:1].upper()}{about[1:]}.
+
+    ackademy run scenarios/short_buffer.toml --cc policy -p policy={folder.as_posix()}
+
+## How it was made
+
+    {command}
+
+{PROPOSED[recipe.learner]}{note}
+
+{_made(trained)}
+
+The same command leaves the same bytes, given the versions in `policy.toml` and the same kind of
+machine: floating-point sums of a training are not the same everywhere.
+
+## Curve
+
+![learning curve](curve.svg)
+
+Means over all decisions between two rows of `curve.csv`, {_exploring(recipe)}
+
+## How well it does
+
+Scenarios drawn from `{recipe.source.name}` as at the end of training, {_runs(judged)} seeds that
+no episode was drawn from, each run by the policy and by two others in its place. Means over the
+flows in question; delay is the round trip above the empty path. Numbers are in `evaluation.csv`.
+
+{_judgement(judged)}
+
+{_fallbacks(judged)}
+
+## Limits
+
+It knows what it was trained on: {_limits(recipe)} Elsewhere nothing is promised; what it does there
+is to be measured. An answer that is not finite or out of range hands the flow over to CUBIC for
+good, which the flow's counters show.
+"""
+
+
+def _made(trained: TrainingResult) -> str:
+    recipe, config = trained.recipe, trained.recipe.config
+    size = sum(int(tensor.size) for tensor in trained.weights.values())
+    observation = recipe.pilot["observation"]
+    assert isinstance(observation, dict)
+    rows = [
+        ["sees", f"{', '.join(observation['features'])}; the last {observation['history']}"],
+        ["network", f"{' → '.join(layer.kind for layer in recipe.layers)}; {size} weights"],
+        ["reward", f"`{recipe.reward}`, for packets {recipe.credit}"],
+        ["trained on", f"`{recipe.source.name}`, {recipe.simulations} simulations side by side"],
+        ["episodes", f"{trained.episodes}"],
+        ["decisions", f"{trained.decisions}"],
+        ["updates", f"{trained.updates}"],
+        ["data packets", f"{trained.packets}"],
+        ["seed", f"{recipe.seed}"],
+        *([field.replace("_", " "), f"{value:g}"] for field, value in asdict(config).items()
+          if field not in ("episodes", "row_every")),
+    ]  # fmt: skip
+    return _table(["", ""], rows)
+
+
+def _exploring(recipe: Recipe) -> str:
+    if isinstance(recipe.config, dqn.Config):
+        share = recipe.config.epsilon_end
+        return f"random ones included: at the end {f'one in {1 / share:.0f}' if share else 'none'}."
+    return "with the noise of training."
+
+
+def _runs(judged: pl.DataFrame) -> int:
+    return int(judged.filter(pl.col("controller") == "policy")["runs"].sum())
+
+
+def _judgement(judged: pl.DataFrame) -> str:
+    head = ["scenario", "controller", "runs", "Mb/s", "utilisation", "delay ms", "loss", "Jain"]
+    rows = []
+    for row in judged.iter_rows(named=True):
+        numbers = ("throughput_mbps", "utilisation", "delay_ms", "loss_ratio", "jain")
+        shown = ["–" if row[n] is None else significant(row[n], 3) for n in numbers]
+        controller = (
+            f"**{row['controller']}**" if row["controller"] == "policy" else row["controller"]
+        )
+        rows.append([row["scenario"], controller, str(row["runs"]), *shown])
+    return _table(head, rows)
+
+
+def _fallbacks(judged: pl.DataFrame) -> str:
+    number = int(judged["fallbacks"].sum())
+    return f"Flows handed over to CUBIC: {number or 'none'}."
+
+
+def _limits(recipe: Recipe) -> str:
+    return f"`{recipe.source.name}`, under a reward that is `{recipe.reward}`."
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,1 @@
+"""Cells: where they run, and what is kept of them."""

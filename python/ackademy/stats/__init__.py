@@ -1,0 +1,1 @@
+"""Statistics: metrics of a run, intervals over runs, claims of papers."""

@@ -1,0 +1,103 @@
+"""Flow completion times of many transfers: quantiles and slowdown."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ackademy.backends.tables import Tables
+from ackademy.stats.metrics import FloatArray
+
+TRANSFERS_MIN = 20
+"""up to so many, each has its row; of more, quantiles are shown"""
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+SIZES_BYTES = (0.0, 1e4, 1e5, 1e6, np.inf)
+"""ends of the classes that slowdowns are listed by"""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionTimes:
+    """One entry per flow with a finished transfer; a flow with several counts with their mean."""
+
+    fct_ms: FloatArray
+    """shape (n,), > 0: from the start of a transfer to the ACK of its last byte at the sender"""
+    slowdown: FloatArray
+    """shape (n,): `fct_ms` over `ideal_ms`"""
+    size_bytes: FloatArray
+    """shape (n,): delivered, headers included, per transfer"""
+
+    def groups(self) -> list[tuple[str, CompletionTimes]]:
+        """All of them, then those of each class of sizes that has some."""
+        found = [("all", self)]
+        for low, high in itertools.pairwise(SIZES_BYTES):
+            inside = (self.size_bytes >= low) & (self.size_bytes < high)
+            if inside.any() and not inside.all():
+                found.append((_range(low, high), self.only(inside)))
+        return found
+
+    def only(self, chosen: np.typing.NDArray[np.bool_]) -> CompletionTimes:
+        """Those that a mask of shape (n,) chooses."""
+        return CompletionTimes(self.fct_ms[chosen], self.slowdown[chosen], self.size_bytes[chosen])
+
+
+def completion_times(tables: Tables, duration_s: float) -> CompletionTimes | None:
+    """Completion times of a run, if more than `TRANSFERS_MIN` flows finished a transfer.
+
+    Args:
+        tables: of the run.
+        duration_s: of the run, > 0.
+
+    Returns:
+        `None` for fewer.
+    """
+    done = tables.flows.filter((pl.col("transfers") > 0) & (pl.col("fct_mean_ms") > 0.0))
+    if done.height <= TRANSFERS_MIN:
+        return None
+    fct_ms = done["fct_mean_ms"].to_numpy()
+    size = (done["delivered_bytes"] / done["transfers"]).to_numpy()
+    ideal = ideal_ms(
+        size,
+        done["base_rtt_ms"].to_numpy(),
+        done["mss_bytes"].cast(pl.Float64).to_numpy(),
+        narrowest_bytes_per_ms(tables.links, duration_s),
+    )
+    return CompletionTimes(fct_ms, fct_ms / ideal, size)
+
+
+def ideal_ms(
+    size_bytes: FloatArray, base_rtt_ms: FloatArray, packet_bytes: FloatArray, bytes_per_ms: float
+) -> FloatArray:
+    """What transfers would take alone on the empty path, sent at the rate of its narrowest link.
+
+    The round trip of the empty path holds the first packet; the others follow back to back.
+
+    Args:
+        size_bytes: shape (n,), headers included.
+        base_rtt_ms: shape (n,): of one packet on the empty path.
+        packet_bytes: shape (n,): of a full packet.
+        bytes_per_ms: of the narrowest link; infinite if no link has a rate.
+
+    Returns:
+        Shape (n,), at least `base_rtt_ms`.
+    """
+    return base_rtt_ms + np.maximum(size_bytes - packet_bytes, 0.0) / bytes_per_ms
+
+
+def narrowest_bytes_per_ms(links: pl.DataFrame, duration_s: float) -> float:
+    """Mean capacity of the narrowest link that carried packets; infinite if none has a capacity."""
+    used = links.filter((pl.col("arrived_packets") > 0) & (pl.col("capacity_bytes") > 0))
+    least = used["capacity_bytes"].cast(pl.Float64).min()
+    return float(least) / (1e3 * duration_s) if isinstance(least, float) else np.inf
+
+
+def _range(low: float, high: float) -> str:
+    if low == 0.0:
+        return f"below {_bytes(high)}"
+    return f"from {_bytes(low)}" if np.isinf(high) else f"{_bytes(low)} to {_bytes(high)}"
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e6:g} MB" if size >= 1e6 else f"{size / 1e3:g} kB"

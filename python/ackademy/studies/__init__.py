@@ -1,0 +1,1 @@
+"""Studies: scenarios by schemes by seeds, and what follows from the finished cells."""

@@ -1,0 +1,378 @@
+"""A league: many schemes on many networks, with one sender under all of them.
+
+A suite (`suites/<name>.toml`, docs/results/league.md) lists networks, schemes and the sender. Every
+scheme meets every network, and what is measured is set side by side
+(`ackademy.studies.leaderboard` judges it).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+import numpy as np
+
+from ackademy import _core, lookup
+from ackademy.backends import Backend, entries
+from ackademy.backends.kernel import KernelRun
+from ackademy.backends.runs import read_text
+from ackademy.errors import ExperimentError
+from ackademy.runner import experiments
+from ackademy.runner.cells import Assignment, Cell
+from ackademy.stats.intervals import Interval
+from ackademy.stats.metrics import FloatArray
+from ackademy.stats.row_metrics import RunTables, metric_of, per_flow
+from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions
+from ackademy.toml_table import TomlTable, toml_value
+
+Kind = Literal["classic", "online", "learned"]
+"""classic: a fixed law; online: searches for a rate, keeping nothing; learned: by experience"""
+
+KEYS = ("title", "about", "runs", "kernel_duration_s", "scheme", "network", "sender", "assumption")
+SCHEME_KEYS = ("name", "controller", "family", "kind", "params", "learns")
+NETWORK_KEYS = (
+    "name",
+    "title",
+    "paper",
+    "scenario",
+    "set",
+    "link",
+    "full_delay_ms",
+    "random_loss",
+    "learner_params",
+    "params",
+    "flows",
+)
+
+MERIT = "m_e"
+"""the metric that decides a network: it weighs throughput against delay"""
+
+UTILISATION = "utilisation"
+"""of the network's named link"""
+
+SHOWN = (
+    "throughput_mean_mbps",
+    "delay_p50_ms",
+    "delay_p95_ms",
+    "loss",
+    "jain_throughput:*",
+    MERIT,
+    "power",
+    UTILISATION,
+)
+"""columns, in order; fairness is among all flows, the others are of the scheme's"""
+
+SHARE = "share"
+"""in a mixed network: throughput of the scheme's flows over the mean of all flows"""
+
+LABELS: Mapping[str, str] = {
+    "throughput_mean_mbps": "throughput",
+    "delay_p50_ms": "delay p50",
+    "delay_p95_ms": "delay p95",
+    "jain_throughput:*": "Jain",
+    UTILISATION: "utilisation",
+    SHARE: "share",
+}
+"""what the columns are called where the metric's own label is a symbol"""
+
+LESS_IS_BETTER = frozenset({"delay_p50_ms", "delay_p95_ms", "loss"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One scheme."""
+
+    name: str
+    controller: str
+    params: Mapping[str, float | str]
+    learns: bool
+    """takes the networks' `learner_params`"""
+    kind: Kind
+    family: str
+    """who it comes from"""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One path and its flows."""
+
+    name: str
+    """short, a column of the matrix"""
+    title: str
+    paper: str
+    """whose network it is; after a colon, what is special about it"""
+    scenario: Path
+    overrides: Mapping[str, str]
+    link: str
+    """the bottleneck, whose utilisation is shown"""
+    full_delay_ms: float
+    """queueing delay of a full buffer; 0 if its queue management keeps it from filling"""
+    random_loss: float
+    """part of the packets that the link loses at random"""
+    learner_params: Mapping[str, float | str]
+    scheme_params: Mapping[str, Mapping[str, float | str]]
+    """by scheme"""
+    flows: str
+    """pattern of the `[[flow]]` entries under the scheme; others stay as the scenario has them"""
+
+    @property
+    def source(self) -> str:
+        """The paper alone: ranks are averaged within each."""
+        return self.paper.partition(":")[0]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether flows of something else share the path."""
+        return self.flows != "*"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Columns of its table."""
+        return (*SHOWN, SHARE) if self.is_mixed else SHOWN
+
+    def metric(self, column: str) -> str:
+        """What a column is as a metric of its runs."""
+        if column == UTILISATION:
+            return f"utilisation:{self.link}"
+        return "throughput_share" if column == SHARE else column
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What meets what."""
+
+    name: str
+    title: str
+    about: str
+    runs: int
+    kernel_duration_s: float
+    schemes: tuple[Scheme, ...]
+    networks: tuple[Network, ...]
+    assumptions: tuple[Assumption, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeCase:
+    """One scheme on one network, over all seeds."""
+
+    network: Network
+    scheme: Scheme
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A scheme on a network with what was measured."""
+
+    scheme_case: SchemeCase
+    estimates: Mapping[str, Interval]
+    """by metric; empty without runs"""
+    n_runs: int
+    kernel_runs: tuple[KernelRun, ...]
+
+    @property
+    def network(self) -> str:
+        """Its name."""
+        return self.scheme_case.network.name
+
+    @property
+    def scheme(self) -> str:
+        """Its name."""
+        return self.scheme_case.scheme.name
+
+    def value(self, metric: str) -> float:
+        """The estimate; `nan` without runs."""
+        estimate = self.estimates.get(metric)
+        return math.nan if estimate is None else estimate.value
+
+    @property
+    def merit(self) -> float:
+        """The figure of merit; minus infinity where nothing delivered leaves it undefined."""
+        value = self.value(MERIT)
+        return -math.inf if math.isnan(value) else value
+
+
+def load(name: str) -> Suite:
+    """Read `suites/<name>.toml` here or above, or the file that `name` is the path of.
+
+    Raises:
+        ExperimentError: if there is none, or it is wrong.
+    """
+    path = lookup.find(name, "suite", ExperimentError)
+    table = TomlTable.read(path).only(*KEYS)
+    schemes = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
+    sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
+    names = [scheme.name for scheme in schemes]
+    networks = tuple(
+        _network(entry, path.parent, sender, names) for entry in table.tables("network")
+    )
+    for key, found in (("scheme", names), ("network", [network.name for network in networks])):
+        double = next((name for name in found if found.count(name) > 1), None)
+        if double is not None:
+            raise table.error(f"{key}.name", double, "a name that is used once")
+    return Suite(
+        name=path.stem,
+        title=table.string("title"),
+        about=table.string("about"),
+        runs=table.whole("runs", 1, RUNS_MAX),
+        kernel_duration_s=table.number("kernel_duration_s"),
+        schemes=schemes,
+        networks=networks,
+        assumptions=tuple(parse_assumptions(table)),
+    )
+
+
+def scheme_cases(
+    suite: Suite, runs: int, backend: Backend = "sim", only: str = "*"
+) -> list[SchemeCase]:
+    """Every scheme on every network whose name the glob `only` fits; seeds count from 1.
+
+    Kernel controllers (`kernel:cubic`) are run where the backend is the kernel, and only there.
+
+    Raises:
+        AckademyError: if a scenario cannot be read.
+        ExperimentError: if no network is called so.
+    """
+    networks = [network for network in suite.networks if _core.fits(only, network.name)]
+    if not networks:
+        known = ", ".join(network.name for network in suite.networks)
+        raise ExperimentError(f"{suite.name}: network {only!r}: allowed: {known}")
+    return [
+        SchemeCase(network, scheme, _cells(suite, network, scheme, runs, backend))
+        for network in networks
+        for scheme in suite.schemes
+        if backend == "kernel" or not scheme.controller.startswith("kernel:")
+    ]
+
+
+def results(found: Sequence[SchemeCase], folder: Path) -> list[Result]:
+    """Measure what is on disk."""
+    return [_result(scheme_case, folder) for scheme_case in found]
+
+
+def heading(metric: str) -> tuple[str, str]:
+    """Label and unit of a column."""
+    if metric in (UTILISATION, SHARE):
+        return LABELS[metric], ""
+    found = metric_of(metric)
+    return LABELS.get(metric, found.label), found.unit
+
+
+def _result(scheme_case: SchemeCase, folder: Path) -> Result:
+    finished, kernel_runs = experiments.countable(folder, scheme_case.cells)
+    if not finished:
+        return Result(scheme_case, {}, 0, kernel_runs)
+    scenario = finished[0].scenario()  # the cells of a scheme_case differ in their seeds alone
+    found = [_tables(scheme_case, scenario, folder, cell) for cell in finished]
+    samples = np.stack([per_flow(tables) for tables in found])
+    estimates = {
+        column: _estimate(found, samples, scheme_case.network.metric(column))
+        for column in (*scheme_case.network.shown, "delay_mean_ms")
+    }
+    return Result(scheme_case, estimates, len(found), kernel_runs)
+
+
+def _tables(
+    scheme_case: SchemeCase, scenario: _core.Scenario, folder: Path, cell: Cell
+) -> RunTables:
+    """What a run left, the flows of the scheme chosen."""
+    flows, links, counters = (
+        experiments.read(folder, cell, name) for name in ("summary", "links", "counters")
+    )
+    rows = flows["flow"].to_list()
+    return RunTables(
+        flows, links, counters, tuple(entries.governed(scenario, [scheme_case.network.flows], rows))
+    )
+
+
+def _estimate(found: Sequence[RunTables], samples: FloatArray, name: str) -> Interval:
+    metric = metric_of(name)
+    values = (
+        samples
+        if metric.extract is per_flow
+        else np.stack([metric.extract(tables) for tables in found])
+    )
+    return metric.estimate(values)
+
+
+def _cells(
+    suite: Suite, network: Network, scheme: Scheme, runs: int, backend: Backend
+) -> tuple[Cell, ...]:
+    params = {
+        **(network.learner_params if scheme.learns else {}),
+        **scheme.params,
+        **network.scheme_params.get(scheme.name, {}),
+    }
+    overrides = dict(network.overrides)
+    if backend == "kernel":
+        overrides["duration_s"] = toml_value(suite.kernel_duration_s)
+    assignment = Assignment(network.flows, scheme.controller, tuple(params.items()))
+    text = read_text(network.scenario)
+    return tuple(
+        Cell(
+            text=text,
+            origin=str(network.scenario),
+            controller=None,
+            seed=seed,
+            overrides=tuple(overrides.items()),
+            assignments=(assignment,),
+            backend=backend,
+        )
+        for seed in range(1, runs + 1)
+    )
+
+
+def _scheme(entry: TomlTable, folder: Path) -> Scheme:
+    kind = entry.only(*SCHEME_KEYS).string("kind")
+    if kind not in get_args(Kind):
+        raise entry.error("kind", kind, ", ".join(get_args(Kind)))
+    return Scheme(
+        name=entry.string("name"),
+        controller=entry.string("controller"),
+        params=_params(entry.table("params"), folder),
+        learns=entry.switch("learns", default=False),
+        kind=cast("Kind", kind),
+        family=entry.string("family"),
+    )
+
+
+def _network(
+    entry: TomlTable, folder: Path, sender: Mapping[str, str], schemes: Sequence[str]
+) -> Network:
+    of_schemes = entry.only(*NETWORK_KEYS).table("params")
+    for name in of_schemes.values:
+        if name not in schemes:
+            raise entry.error("params", name, ", ".join(schemes))
+    own = {key: toml_value(value) for key, value in entry.table("set").values.items()}
+    return Network(
+        name=entry.string("name"),
+        title=entry.string("title"),
+        paper=entry.string("paper"),
+        scenario=Path(os.path.normpath(folder / entry.string("scenario"))),
+        overrides={**sender, **own},
+        link=entry.string("link"),
+        full_delay_ms=entry.number("full_delay_ms"),
+        random_loss=entry.optional_number("random_loss"),
+        learner_params=_params(entry.table("learner_params"), folder),
+        scheme_params={
+            name: _params(entry.table("params", name), folder) for name in of_schemes.values
+        },
+        flows=entry.string("flows", "*"),
+    )
+
+
+def _params(table: TomlTable, folder: Path) -> dict[str, float | str]:
+    """Settings; a text with a slash is a file, relative to the suite's."""
+    params: dict[str, float | str] = {}
+    for key, value in table.values.items():
+        if isinstance(value, str):
+            params[key] = str((folder / value).resolve()) if "/" in value else value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            params[key] = value
+        else:
+            raise table.error(key, value, "a number or a text")
+    return params

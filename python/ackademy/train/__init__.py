@@ -1,1 +1,0 @@
-"""Training of learned controllers: `ackademy train`."""

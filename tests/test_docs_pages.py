@@ -1,0 +1,73 @@
+"""Pages and the figure of README.md say what the code and the result pages say."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import ackademy
+from ackademy import _core
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_the_readme_fits_on_150_lines() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_figure_of_the_readme_shows_the_numbers_of_the_papers_page() -> None:
+    script = ROOT / "docs" / "img" / "kong2018_table5.py"
+    spec = importlib.util.spec_from_file_location("kong2018_table5", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert len(module.rows()) == 15
+    assert module.FIGURE.read_text(encoding="utf-8") == module.figure()
+
+
+def test_the_page_of_the_python_api_lists_every_public_name_and_no_other() -> None:
+    text = (REFERENCE / "python-api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert sorted(listed) == sorted(ackademy.__all__)
+
+
+@pytest.mark.parametrize("record", ["Ack", "Loss", "Control", "Send"])
+def test_the_page_of_records_lists_every_field(record: str) -> None:
+    source = (ROOT / "crates" / "core" / "src" / "control.rs").read_text(encoding="utf-8")
+    (body,) = re.findall(rf"^pub struct {record} {{(.*?)^}}", source, re.DOTALL | re.MULTILINE)
+    fields = re.findall(r"^    pub (\w+):", body, re.MULTILINE)
+    text = (REFERENCE / "records.md").read_text(encoding="utf-8")
+    section = text.split(f"## `{record}`")[1].split("\n##")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == fields
+
+
+def test_the_page_of_records_lists_every_kind_of_loss() -> None:
+    source = (ROOT / "crates" / "core" / "src" / "control.rs").read_text(encoding="utf-8")
+    (body,) = re.findall(r"^pub enum LossKind {(.*?)^}", source, re.DOTALL | re.MULTILINE)
+    kinds = [name.lower() for name in re.findall(r"^    ([A-Z]\w+),?", body, re.MULTILINE)]
+    text = (REFERENCE / "records.md").read_text(encoding="utf-8")
+    section = text.split("### Kinds of loss")[1].split("\n##")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == kinds
+
+
+@pytest.mark.parametrize("record", [_core.Ack, _core.Loss])
+def test_python_has_the_records_fields_with_their_units(record: type) -> None:
+    text = (REFERENCE / "records.md").read_text(encoding="utf-8")
+    section = text.split(f"## `{record.__name__}`")[1].split("\n##")[0]
+    listed = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    for name in (name for name in dir(record) if not name.startswith("_")):
+        assert re.sub(r"_(ns|bytes|bps)$", "", name) in listed
+
+
+RESULTS = sorted((ROOT / "docs" / "results").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.stem)
+def test_a_page_of_results_begins_with_the_command_that_printed_it(page: Path) -> None:
+    first = "\n".join(page.read_text(encoding="utf-8").splitlines()[:15])
+    assert re.search(r"(`|^)(ackademy \w+|make \w+|cargo (run|test)) ?", first, re.MULTILINE)

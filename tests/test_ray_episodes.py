@@ -1,0 +1,210 @@
+"""Training on a Ray cluster of two nodes: the bytes of a training in one process."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flax", reason="needs train: an extra")
+
+from ackademy.cli import train
+from ackademy.envs import opening
+from ackademy.errors import EngineError, TrainingError
+from ackademy.learn import deep, deep_recipe, ray_episode_source
+from ackademy.learn.episode_source import Actions, EpisodeSource
+from ackademy.learn.training_log import Checkpoints
+
+TRACE = "".join(f"{ms}\n" for ms in range(1, 400, 2))
+DISTRIBUTION = """\
+about = "Two kinds of links, the first of which goes out of use while training goes on"
+learners = ["learner"]
+
+[[scenario]]
+name = "fixed"
+weight = [[0, 1], [1, 0]]
+[scenario.inline]
+duration_s = 2
+[scenario.inline.dumbbell]
+rtt_ms = 40
+[scenario.inline.dumbbell.bottleneck]
+rate_mbps = 8
+queue = { kind = "drop_tail", packets = 30 }
+[[scenario.inline.flow]]
+name = "learner"
+count = 2
+start_spread_s = 0.3
+[scenario.draw]
+"dumbbell.bottleneck.rate_mbps" = { uniform = [2, 8] }
+
+[[scenario]]
+name = "traced"
+[scenario.inline]
+duration_s = 2
+[scenario.inline.dumbbell]
+rtt_ms = 30
+[scenario.inline.dumbbell.bottleneck]
+trace = "up.trace"
+queue = { kind = "drop_tail", packets = 30 }
+[[scenario.inline.flow]]
+name = "learner"
+"""
+RECIPE = """\
+about = "as small as it gets"
+learner = "ppo"
+reward = "orca"
+credit = "sent"
+distribution = "links.toml"
+simulations = 5
+agents = 2
+seed = 3
+[observation]
+features = ["latency_ratio", "send_ratio"]
+history = 2
+[decision]
+every = "srtt"
+[action]
+map = "rate_change"
+[[layers]]
+kind = "flatten"
+[[layers]]
+kind = "dense"
+units = 1
+activation = "tanh"
+[training]
+episodes = 12
+horizon = 128
+minibatch = 64
+epochs = 2
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> deep_recipe.Recipe:
+    """PPO for a dozen episodes of two seconds."""
+    (tmp_path / "up.trace").write_text(TRACE)
+    (tmp_path / "links.toml").write_text(DISTRIBUTION)
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    return deep_recipe.read(tmp_path / "recipe.toml")
+
+
+def arrays(env: EpisodeSource) -> list[bytes]:
+    return [np.asarray(getattr(env, name)).tobytes() for name in ray_episode_source.ARRAYS]
+
+
+def answers(env: EpisodeSource, rng: np.random.Generator) -> Actions:
+    shape = (*env.due.shape, env.action_size)
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_training_on_a_cluster_leaves_the_same_bytes(
+    recipe: deep_recipe.Recipe, tmp_path: Path, address: str
+) -> None:
+    here = deep.train(recipe, deep.here(1), tmp_path / "here")
+    with ray_episode_source.on_cluster(address) as make:
+        there = deep.train(recipe, make, tmp_path / "there")
+    assert there.curve == here.curve
+    assert here.updates >= 3
+    assert (there.packets, there.decisions) == (here.packets, here.decisions)
+    assert {k: np.asarray(v).tobytes() for k, v in there.weights.items()} == {
+        k: np.asarray(v).tobytes() for k, v in here.weights.items()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
+    recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, rng = opening.read_source(recipe.source), np.random.default_rng(1)
+    local = deep.here(1)(source, recipe, ["learner"])
+    with ray_episode_source.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
+        make(source, recipe, ["nobody"])
+    with ray_episode_source.on_cluster(address) as make:
+        env = make(source, recipe, ["learner"])
+        (tmp_path / "up.trace").unlink()
+        for one in (local, env):
+            one.reset(11)
+        for step in range(60):
+            assert arrays(env) == arrays(local)
+            actions = answers(local, rng)
+            for one in (local, env):
+                one.step(actions)
+                one.progress = step / 60
+        assert env.packets == local.packets > 0
+        (tmp_path / "up.trace").write_text(TRACE)
+        monkeypatch.setattr(ray_episode_source, "START_S", 1.0)
+        with pytest.raises(EngineError, match=r"0 of 1 Ray workers began within 1 s: the cluster"):
+            make(source, recipe, ["learner"])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
+    recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    monkeypatch.setattr(deep, "Checkpoints", partial(Checkpoints, checkpoint_s=0.0))
+    sources: list[EpisodeSource] = []
+    with ray_episode_source.on_cluster(address) as make:
+
+        def kept(
+            source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]
+        ) -> EpisodeSource:
+            sources.append(make(source, recipe, names))
+            return sources[-1]
+
+        def kill(done: int, total: int, reward: object) -> None:
+            assert isinstance(sources[0], ray_episode_source.RayEpisodes)
+            ray.kill(sources[0].workers[1])
+
+        with pytest.raises(EngineError) as caught:
+            deep.train(recipe, kept, tmp_path / "there", progress=kill)
+    assert str(caught.value) == (
+        "simulations 2 to 4: their Ray worker was lost (ActorDiedError); what is trained is kept "
+        "up to the last checkpoint: go on with --resume"
+    )
+    resumed = deep.train(recipe, deep.here(1), tmp_path / "there", resume=True)
+    whole = deep.train(recipe, deep.here(1), tmp_path / "here")
+    assert resumed.curve == whole.curve
+    assert {k: np.asarray(v).tobytes() for k, v in resumed.weights.items()} == {
+        k: np.asarray(v).tobytes() for k, v in whole.weights.items()
+    }
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5, 7, 9])
+def test_shares_are_all_simulations_in_order_and_even(workers: int) -> None:
+    own = ray_episode_source.shares(7, workers)
+    assert [i for share in own for i in range(share.first, share.first + share.count)] == list(
+        range(7)
+    )
+    counts = [share.count for share in own]
+    assert len(counts) == min(workers, 7)
+    assert max(counts) - min(counts) <= 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--address", "10.0.0.1:6379"], "--address: allowed: with --engine ray"),
+        (["--engine", "ray", "--threads", "2"], "--threads: allowed: with --engine local"),
+    ],
+)
+def test_options_that_do_not_belong_together_are_refused(options: list[str], message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        train.app(["ppo", *options], standalone_mode=False)
+
+
+def test_training_without_ray_says_how_to_install_it(
+    recipe: deep_recipe.Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    options = ["--recipe", str(recipe.origin), "--engine", "ray"]
+    with pytest.raises(EngineError, match=r"pip install 'ackademy\[ray\]'"):
+        train.app(["ppo", *options], standalone_mode=False)
