@@ -1,7 +1,7 @@
 """Speed of the simulator beside ns-2 and ns-3, measured in one run.
 
-Builds and runs `crates/core/benches/sim.rs`, times the installed peers on S1 to S3, prints a
-table and writes rows {name, value, unit, peer, peer_value, ratio} to bench/results.json.
+Builds and runs `crates/core/benches/sim.rs`, times the installed peers on S1 to S3 and on S5 with
+1000 flows, prints a table and writes rows {name, value, unit, peer, peer_value, ratio} to bench/results.json.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ from ackademy.studies.peers import Peer
 
 RESULTS = Path("bench/results.json")
 PEER_RUNS = 3
-TARGETS = {"S1": 5e6, "S2": 4e6, "S3": 3e6}
+TARGETS = {"S1": 5e6, "S2": 4e6, "S3": 3e6, "S5/1000": 8e6, "S5/10000": 4e6}
 """data packets per core-second"""
+IDLE_FLOW_BYTES = 1536.0
+"""what a flow may take before it starts"""
+
+
+PEER_CASES = tuple(peer_speed.SPEED_CASES)
 
 
 class ResultRow(TypedDict):
@@ -43,9 +48,9 @@ def main() -> None:
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("our simulator", total=None)
         ours = _ours()
-        progress.update(task, description="peers", total=len(TARGETS) * 2, completed=0)
+        progress.update(task, description="peers", total=len(PEER_CASES) * 2, completed=0)
         theirs: dict[tuple[str, str], float] = {}
-        for case in TARGETS:
+        for case in PEER_CASES:
             for peer in ("ns-2", "ns-3"):
                 speed = _theirs(case, peer, console)
                 if speed is not None:
@@ -56,7 +61,7 @@ def main() -> None:
     console.print(
         "Ours: CUBIC, SACK, RACK-TLP, PRR, delayed ACKs, delivery-rate samples; medians of 5 runs."
     )
-    for case in TARGETS:
+    for case in PEER_CASES:
         console.print(f"Peers: {peer_speed.SPEED_CASES[case].name}", highlight=False)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
@@ -105,7 +110,7 @@ def _rows(
             add("one answer of 100 trees", float(row["answer_us"]), "µs", "target", 10.0)
             continue
         if case == "idle flow":
-            add("memory per idle flow", float(row["bytes"]), "bytes", "design", 2048.0)
+            add("memory per idle flow", float(row["bytes"]), "bytes", "target", IDLE_FLOW_BYTES)
             continue
         speed = speeds[case] = float(row["packets_per_s"])
         if case in TARGETS:
@@ -116,9 +121,11 @@ def _rows(
         else:
             add(case, speed, "packets/core-s", None, None)
         add(f"{case}, peak memory", float(row["peak_mib"]), "MiB", None, None)
-    if {"S5/1", "S5/1000"} <= speeds.keys():
-        growth = speeds["S5/1"] / speeds["S5/1000"]
-        add("cost per packet, 1000 flows over 1", growth, "times", "target", 2.0)
+    for flows, target in (("1000", 2.0), ("10000", None)):
+        if {"S5/1", f"S5/{flows}"} <= speeds.keys():
+            growth = speeds["S5/1"] / speeds[f"S5/{flows}"]
+            beside = None if target is None else "target"
+            add(f"cost per packet, {flows} flows over 1", growth, "times", beside, target)
     return rows
 
 

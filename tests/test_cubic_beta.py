@@ -156,7 +156,7 @@ def test_the_reward_weighs_packets_per_second_against_per_cent() -> None:
 
 
 class Corridor(gymnasium.Env[npt.NDArray[np.float64], int]):
-    """Places 0 to 4; only the last pays. Action 0 goes left, 1 goes right."""
+    """Places 0 to 4; only the last has a reward. Action 0 goes left, 1 goes right."""
 
     def __init__(self) -> None:
         self.observation_space = spaces.Box(0.0, 5.0, (1,), np.float64)
@@ -332,7 +332,7 @@ def test_a_late_decline_is_seen_although_rewards_have_risen(small: Path, tmp_pat
     outcome = study.collect(1, tmp_path).outcomes[0]  # type: ignore[attr-defined]
     rewards = np.concatenate([np.arange(150.0), 150.0 - 2.0 * np.arange(50.0)])
     training = replace(outcome.trainings[0], episodes=pl.DataFrame({"reward": rewards}))
-    measures = study_kind.MEASURES
+    measures = study_kind.METRICS
     assert measures["reward_rise"].of(outcome, training) > 0.0
     assert measures["reward_slope_last_100"].of(outcome, training) < 0.0
 

@@ -144,8 +144,8 @@ def test_a_setting_that_nothing_can_be_learnt_with_is_one_line(
 
 def test_a_policy_is_tried_as_the_flow_that_it_was_trained_as(recipe: Path) -> None:
     train(recipe, "mine")
-    (trial,) = evaluate.trained_on(recipe.parent / "mine", 1, 1).cases
-    cell = cases.cell(trial, schemes.entrant("mine"), recipe.parent)
+    (case,) = evaluate.trained_on(recipe.parent / "mine", 1, 1).cases
+    cell = cases.cell(case, schemes.evaluated("mine"), recipe.parent)
     assert cell.scenario().controllers == ["policy", "cubic"]
     assert CliRunner().invoke(app, ["eval", "mine", "--card", "--card-s", "1"]).exit_code == 0
     card = cards.read(Path("mine"))

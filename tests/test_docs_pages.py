@@ -62,3 +62,12 @@ def test_python_has_the_records_fields_with_their_units(record: type) -> None:
     listed = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     for name in (name for name in dir(record) if not name.startswith("_")):
         assert re.sub(r"_(ns|bytes|bps)$", "", name) in listed
+
+
+RESULTS = sorted((ROOT / "docs" / "results").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.stem)
+def test_a_page_of_results_begins_with_the_command_that_printed_it(page: Path) -> None:
+    first = "\n".join(page.read_text(encoding="utf-8").splitlines()[:15])
+    assert re.search(r"(`|^)(ackademy \w+|make \w+|cargo (run|test)) ?", first, re.MULTILINE)

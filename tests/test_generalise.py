@@ -40,8 +40,8 @@ def ran(short: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, P
     """A study whose cells are done."""
     distribution = distributions.read(short)
     study = Study(
-        policy=schemes.entrant("rl-tcp"),
-        against=(schemes.entrant("cubic"), schemes.entrant("new_reno")),
+        policy=schemes.evaluated("rl-tcp"),
+        against=(schemes.evaluated("cubic"), schemes.evaluated("new_reno")),
         origin=str(short),
         digest=distribution.digest,
         about=distribution.about,
@@ -62,7 +62,7 @@ def test_nothing_runs_twice(ran: tuple[Study, Path]) -> None:
 def test_scores_are_those_of_a_run_by_itself(ran: tuple[Study, Path]) -> None:
     study, folder = ran
     for row in generalise.rows(study, folder)[:3]:
-        run = ackademy.run(row.trial.scenario, seed=row.trial.seed, cc="cubic")
+        run = ackademy.run(row.case.scenario, seed=row.case.seed, cc="cubic")
         flow = run.metrics().flows.row(0, named=True)
         score = row.scores["cubic"]
         # The whole run counts, and the flow is there from its beginning.
@@ -79,9 +79,9 @@ def test_every_link_is_in_one_range_of_each_axis(ran: tuple[Study, Path]) -> Non
     gathered = generalise.bins(study, generalise.rows(study, folder))
     for axis in ("all", *(axis.key for axis in AXES)):
         for name in ("rl_tcp", "cubic", "new_reno"):
-            own = [b for b in gathered if b.axis == axis and b.entrant == name]
+            own = [b for b in gathered if b.axis == axis and b.scheme == name]
             assert sum(b.n_links for b in own) == LINKS
-    overall = {b.entrant: b for b in gathered if b.axis == "all"}
+    overall = {b.scheme: b for b in gathered if b.axis == "all"}
     assert overall["rl_tcp"].gain.value == 0.0
     difference = overall["rl_tcp"].utility.value - overall["cubic"].utility.value
     assert overall["cubic"].gain.value == pytest.approx(difference)
@@ -112,7 +112,7 @@ def test_a_kept_worst_link_gives_its_numbers_again(ran: tuple[Study, Path], tmp_
         assert result.exit_code == 0, result.output
         flows = pl.read_parquet(tmp_path / "tables" / "flows.parquet")
         score = own.row.scores["rl_tcp"]
-        rate = 8e-6 * flows["delivered_bytes"][0] / own.row.trial.scenario.duration_s
+        rate = 8e-6 * flows["delivered_bytes"][0] / own.row.case.scenario.duration_s
         assert rate == score.throughput_mbps
     behind = [own.row for own in listed if own.kind.startswith("furthest")]
     gaps = [
@@ -157,9 +157,9 @@ def test_the_command_writes_its_tables_and_repeats(short: Path, tmp_path: Path) 
 
 def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match=r"allowed: a folder with policy\.toml"):
-        schemes.entrant(str(tmp_path))
+        schemes.evaluated(str(tmp_path))
     with pytest.raises(ControllerError, match="cubic: allowed: every controller or policy once"):
-        schemes.names_differ([schemes.entrant("cubic"), schemes.entrant("cubic")])
+        schemes.names_differ([schemes.evaluated("cubic"), schemes.evaluated("cubic")])
     redrawn = distributions.read(ROOT / "distributions" / "drinc_train.toml")
     with pytest.raises(ScenarioError, match=r"allowed: \[dumbbell\] with rtt_ms"):
         generalise.link_of(cases.drawn(redrawn, 1, 1)[0])

@@ -55,8 +55,8 @@ def test_t_interval_holds_the_mean_as_often_as_it_says() -> None:
 
 def test_jackknife_of_a_mean_is_students_interval() -> None:
     samples = np.random.default_rng(5).normal(10.0, 1.0, size=7)
-    ours, student = jackknife_interval(samples, mean), t_interval(samples)
-    assert (ours.low, ours.high) == pytest.approx((student.low, student.high))
+    ours, t = jackknife_interval(samples, mean), t_interval(samples)
+    assert (ours.low, ours.high) == pytest.approx((t.low, t.high))
 
 
 def test_jackknife_leaves_out_whole_runs_so_that_flows_stay_together() -> None:

@@ -107,27 +107,31 @@ def suite_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def results(suite_file: Path, tmp_path: Path) -> list[league.Result]:
     """The small league, played."""
-    found = league.matches(league.load(str(suite_file)), 2)
+    found = league.scheme_cases(league.load(str(suite_file)), 2)
     folder = tmp_path / "runs"
-    run_cells([cell for match in found for cell in match.cells], folder, local(1), quiet)
+    run_cells(
+        [cell for scheme_case in found for cell in scheme_case.cells], folder, local(1), quiet
+    )
     return league.results(found, folder)
 
 
 def test_one_sender_is_under_every_scheme_and_a_network_may_size_its_packets(
     suite_file: Path,
 ) -> None:
-    for match in league.matches(league.load(str(suite_file)), 1):
-        resolved = match.cells[0].scenario().canonical()
+    for scheme_case in league.scheme_cases(league.load(str(suite_file)), 1):
+        resolved = scheme_case.cells[0].scenario().canonical()
         assert 'recovery = "sack"' in resolved
-        size = 1000 if match.network.name == "short" else 1200
+        size = 1000 if scheme_case.network.name == "short" else 1200
         assert f"packet_bytes = {size}" in resolved
 
 
 def test_network_s_settings_of_a_scheme_win_over_its_own(suite_file: Path) -> None:
-    found = league.matches(league.load(str(suite_file)), 1)
+    found = league.scheme_cases(league.load(str(suite_file)), 1)
     params = {
-        (match.network.name, match.scheme.name): dict(match.cells[0].assignments[0].params)
-        for match in found
+        (scheme_case.network.name, scheme_case.scheme.name): dict(
+            scheme_case.cells[0].assignments[0].params
+        )
+        for scheme_case in found
     }
     assert params["short", "RL-TCP"] == {"buffer_packets": 10, "delta1": 0.4}
     assert params["mix", "RL-TCP"] == {"delta1": 0.2}
@@ -136,10 +140,14 @@ def test_network_s_settings_of_a_scheme_win_over_its_own(suite_file: Path) -> No
 
 def test_kernel_s_own_controllers_play_on_the_kernel_only(suite_file: Path) -> None:
     suite = league.load(str(suite_file))
-    simulated = {match.scheme.name for match in league.matches(suite, 1)}
+    simulated = {scheme_case.scheme.name for scheme_case in league.scheme_cases(suite, 1)}
     assert simulated == {"CUBIC", "RL-TCP"}
-    emulated = league.matches(suite, 1, "kernel")
-    assert {match.scheme.name for match in emulated} == {"CUBIC", "Kernel CUBIC", "RL-TCP"}
+    emulated = league.scheme_cases(suite, 1, "kernel")
+    assert {scheme_case.scheme.name for scheme_case in emulated} == {
+        "CUBIC",
+        "Kernel CUBIC",
+        "RL-TCP",
+    }
     assert dict(emulated[0].cells[0].overrides)["duration_s"] == "1.0"
 
 
@@ -147,7 +155,7 @@ def test_in_a_mixed_network_only_the_named_flows_are_the_scheme_s(
     results: list[league.Result],
 ) -> None:
     mix = next(r for r in results if (r.network, r.scheme) == ("mix", "RL-TCP"))
-    controllers = mix.match.cells[0].scenario().controllers
+    controllers = mix.scheme_case.cells[0].scenario().controllers
     assert controllers == ["rl_tcp", "new_reno", "new_reno"]
     assert mix.value("throughput_mean_mbps") < 0.9 * 4 * mix.value("utilisation")
     assert 1 / 3 <= mix.value("jain_throughput:*") < 1.0
@@ -157,7 +165,7 @@ def test_in_a_mixed_network_only_the_named_flows_are_the_scheme_s(
     )
 
 
-def result_of(match: league.Match, **values: tuple[float, float]) -> league.Result:
+def result_of(scheme_case: league.SchemeCase, **values: tuple[float, float]) -> league.Result:
     """A result with made-up values and half widths of intervals."""
     plain = {
         "throughput_mean_mbps": (1.0, 0.0),
@@ -166,11 +174,11 @@ def result_of(match: league.Match, **values: tuple[float, float]) -> league.Resu
     }
     plain |= {"jain_throughput:*": (1.0, 0.0), **values}
     estimates = {key: Interval(v, v - half, v + half) for key, (v, half) in plain.items()}
-    return league.Result(match, estimates, 2, ())
+    return league.Result(scheme_case, estimates, 2, ())
 
 
 def test_wins_are_shared_where_intervals_overlap(suite_file: Path) -> None:
-    first, second, *_ = league.matches(league.load(str(suite_file)), 1)
+    first, second, *_ = league.scheme_cases(league.load(str(suite_file)), 1)
     clear = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.5, 0.1))]
     assert [r.scheme for r in leaderboard.leaders(clear)] == ["CUBIC"]
     close = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.85, 0.1))]
@@ -189,9 +197,9 @@ def test_wins_are_shared_where_intervals_overlap(suite_file: Path) -> None:
 def test_each_way_to_break_is_named(
     suite_file: Path, values: dict[str, tuple[float, float]], kind: str
 ) -> None:
-    first, second, *_ = league.matches(league.load(str(suite_file)), 1)
+    first, second, *_ = league.scheme_cases(league.load(str(suite_file)), 1)
     rows = [result_of(first, m_e=(2.0, 0.1)), result_of(second, m_e=(1.0, 0.1), **values)]
-    best, worst = leaderboard.standings(rows)
+    best, worst = leaderboard.rankings(rows)
     assert [breakage.kind for breakage in worst.breakages] == [kind]
     assert best.breakages == ()
     assert worst.worst[0] == "short"
@@ -213,16 +221,16 @@ def test_document_s_tables_have_every_scheme_and_network(results: list[league.Re
 
 
 def test_equal_figures_of_merit_share_a_rank(suite_file: Path) -> None:
-    first, second, *_ = league.matches(league.load(str(suite_file)), 1)
-    table = leaderboard.standings(
+    first, second, *_ = league.scheme_cases(league.load(str(suite_file)), 1)
+    table = leaderboard.rankings(
         [result_of(first, m_e=(2.0, 0.0)), result_of(second, m_e=(2.0, 0.0))]
     )
-    assert [standing.mean_rank for standing in table] == [1.0, 1.0]
+    assert [ranking.mean_rank for ranking in table] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("network", ["short", "mix"])
 def test_a_scheme_that_delivers_nothing_is_last_and_starves(suite_file: Path, network: str) -> None:
-    first, second = league.matches(league.load(str(suite_file)), 1, only=network)
+    first, second = league.scheme_cases(league.load(str(suite_file)), 1, only=network)
     nothing = {
         "m_e": (math.nan, math.nan),
         "throughput_mean_mbps": (0.0, 0.0),
@@ -230,7 +238,7 @@ def test_a_scheme_that_delivers_nothing_is_last_and_starves(suite_file: Path, ne
         "share": (0.0, 0.0),
     }
     rows = [result_of(first, **nothing), result_of(second, m_e=(-1.0, 0.1), share=(1.0, 0.0))]
-    best, last = leaderboard.standings(rows)
+    best, last = leaderboard.rankings(rows)
     assert (best.scheme.name, best.wins) == ("RL-TCP", (network,))
     assert (last.scheme.name, last.mean_rank, last.wins) == ("CUBIC", 2.0, ())
     assert last.worst == (network, math.inf)
@@ -239,8 +247,8 @@ def test_a_scheme_that_delivers_nothing_is_last_and_starves(suite_file: Path, ne
 
 def test_where_nobody_delivers_nobody_leads(suite_file: Path) -> None:
     rows = [
-        result_of(match, m_e=(math.nan, math.nan))
-        for match in league.matches(league.load(str(suite_file)), 1, only="short")
+        result_of(scheme_case, m_e=(math.nan, math.nan))
+        for scheme_case in league.scheme_cases(league.load(str(suite_file)), 1, only="short")
     ]
     assert leaderboard.leaders(rows) == []
 
@@ -261,17 +269,17 @@ learner_params = {}
 
 """
     suite_file.write_text(extra.replace("[[assumption]]", f"{third}[[assumption]]"))
-    found = league.matches(league.load(str(suite_file)), 1)
+    found = league.scheme_cases(league.load(str(suite_file)), 1)
     merit = {"CUBIC": {"short": 2.0, "mix": 2.0, "third": 1.0}, "RL-TCP": {}}
     rows = [
         result_of(
-            match,
-            m_e=(merit[match.scheme.name].get(match.network.name, 1.5), 0.0),
+            scheme_case,
+            m_e=(merit[scheme_case.scheme.name].get(scheme_case.network.name, 1.5), 0.0),
             share=(1.0, 0.0),
         )
-        for match in found
+        for scheme_case in found
     ]
-    assert [standing.mean_rank for standing in leaderboard.standings(rows)] == [1.5, 1.5]
+    assert [ranking.mean_rank for ranking in leaderboard.rankings(rows)] == [1.5, 1.5]
 
 
 def test_interval_of_a_figure_of_merit_covers_what_it_says_with_five_runs() -> None:
@@ -292,7 +300,7 @@ def test_setting_that_is_neither_number_nor_text_is_one_line(suite_file: Path) -
 
 def test_unknown_network_lists_the_known_ones(suite_file: Path) -> None:
     with pytest.raises(ExperimentError, match=r"network 'long': allowed: short, mix"):
-        league.matches(league.load(str(suite_file)), 1, only="long")
+        league.scheme_cases(league.load(str(suite_file)), 1, only="long")
 
 
 def test_settings_for_a_scheme_that_does_not_play_are_refused(suite_file: Path) -> None:
@@ -303,21 +311,25 @@ def test_settings_for_a_scheme_that_does_not_play_are_refused(suite_file: Path) 
 
 def test_the_papers_league_names_scenarios_controllers_and_links_that_exist() -> None:
     suite = league.load(str(ROOT / "suites" / "papers.toml"))
-    for match in league.matches(suite, 1):
-        resolved = match.cells[0].scenario().canonical()
+    for scheme_case in league.scheme_cases(suite, 1):
+        resolved = scheme_case.cells[0].scenario().canonical()
         assert 'recovery = "sack"' in resolved
 
 
 def test_the_papers_league_counts_packets_by_size_for_all_but_the_row_that_says_otherwise() -> None:
     suite = league.load(str(ROOT / "suites" / "papers.toml"))
-    for match in league.matches(suite, 1):
-        own = {"mss_bytes", "on_timeout"} & dict(match.cells[0].assignments[0].params).keys()
-        assert bool(own) == (match.scheme.name == "LearningCC (as run)")
+    for scheme_case in league.scheme_cases(suite, 1):
+        own = {"mss_bytes", "on_timeout"} & dict(scheme_case.cells[0].assignments[0].params).keys()
+        assert bool(own) == (scheme_case.scheme.name == "LearningCC (as run)")
 
 
 def test_the_papers_league_takes_lp_tcp_s_thresholds_from_the_policies() -> None:
     suite = league.load(str(ROOT / "suites" / "papers.toml"))
-    lp_tcp = [match for match in league.matches(suite, 1) if match.scheme.name == "LP-TCP"]
+    lp_tcp = [
+        scheme_case
+        for scheme_case in league.scheme_cases(suite, 1)
+        if scheme_case.scheme.name == "LP-TCP"
+    ]
     assert len(lp_tcp) == len(suite.networks)
     assert all("threshold" not in dict(m.cells[0].assignments[0].params) for m in lp_tcp)
 

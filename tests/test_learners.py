@@ -14,10 +14,10 @@ from ackademy.envs.measures import FloatArray, Measures
 from ackademy.envs.rewarder import Rewarder
 from ackademy.errors import TrainingError
 from ackademy.learn import checkpoint, dqn, networks, ppo
-from ackademy.learn.credit import Ledger, Transitions
+from ackademy.learn.credit import OpenDecisions, Transitions
 from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools
 from ackademy.learn.layers import Layer, layers_of, tables_of
-from ackademy.learn.training_log import Logbook, Place
+from ackademy.learn.training_log import Checkpoints, TrainingLog
 
 CONTEXTS = 3
 HISTORY, FEATURES = 4, 4
@@ -48,8 +48,8 @@ PPO = ppo.Config(episodes=45, horizon=256, minibatch=64, learning_rate=4e-3, dis
 EVERY_ROW = 0.0
 
 
-class FakeSchool:
-    """Simulations without a network: agents that must answer what they are asked, paid late.
+class FakeEpisodes:
+    """Simulations without a network: agents that must answer what they are asked, rewarded late.
 
     Every agent of every simulation has a period of its own, so decisions are asynchronous. A
     decision shows a context; the right answer is the context. What it was worth is known `late`
@@ -143,27 +143,27 @@ def throughput(measures: Measures, before: Measures) -> FloatArray:
 def train(
     layers: tuple[Layer, ...],
     config: dqn.Config | ppo.Config,
-    place: Place | None = None,
+    place: Checkpoints | None = None,
     *,
     seed: int = 1,
     die_after: int = 0,
 ) -> tuple[networks.Weights, str]:
     """Weights and curve; `die_after` that many rows it is killed."""
-    school = FakeSchool(discrete=layers is CHOICES, seed=seed)
-    cashier = Rewarder(throughput, "sent", school)
-    cashier.reset()
+    env = FakeEpisodes(discrete=layers is CHOICES, seed=seed)
+    rewarder = Rewarder(throughput, "sent", env)
+    rewarder.reset()
     columns = dqn.COLUMNS if isinstance(config, dqn.Config) else ppo.COLUMNS
 
     def progress(done: int, total: int, reward: object) -> None:
         if die_after and len(log.rows) == die_after:
             raise KeyboardInterrupt
 
-    log = Logbook(columns, place, progress)
+    log = TrainingLog(columns, place, progress)
     try:
         if isinstance(config, dqn.Config):
-            weights = dqn.train(school, cashier, layers, config, seed, log).weights
+            weights = dqn.train(env, rewarder, layers, config, seed, log).weights
         else:
-            weights = ppo.train(school, cashier, layers, config, seed, log).weights
+            weights = ppo.train(env, rewarder, layers, config, seed, log).weights
     finally:
         log.close()
     return weights, log.csv()
@@ -199,7 +199,7 @@ def test_ppo_learns_values() -> None:
 def test_killed_in_the_middle_and_resumed_it_learns_the_same(
     layers: tuple[Layer, ...], config: dqn.Config | ppo.Config, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path, "recipe", checkpoint_s=EVERY_ROW)
+    place = Checkpoints(tmp_path, "recipe", checkpoint_s=EVERY_ROW)
     whole, curve = train(layers, config)
     rows = len(curve.splitlines()) - 1
     with pytest.raises(KeyboardInterrupt):
@@ -212,11 +212,11 @@ def test_killed_in_the_middle_and_resumed_it_learns_the_same(
 
 
 def test_a_checkpoint_of_another_recipe_is_refused(tmp_path: Path) -> None:
-    place = Place(tmp_path, "one", checkpoint_s=EVERY_ROW)
+    place = Checkpoints(tmp_path, "one", checkpoint_s=EVERY_ROW)
     with pytest.raises(KeyboardInterrupt):
         train(CHOICES, DQN, place, die_after=2)
     with pytest.raises(TrainingError, match="another recipe"):
-        train(CHOICES, DQN, Place(tmp_path, "other", resume=True))
+        train(CHOICES, DQN, Checkpoints(tmp_path, "other", resume=True))
 
 
 def test_a_checkpoint_half_written_is_not_seen(tmp_path: Path) -> None:
@@ -233,20 +233,25 @@ def test_a_checkpoint_half_written_is_not_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("late", [2, 5, 20])
 def test_a_transition_is_of_one_agent_and_holds_what_its_own_slot_was_worth(late: int) -> None:
-    school = FakeSchool(n=3, agents=3, late=late)
-    cashier, ledger = Rewarder(throughput, "sent", school), Ledger(school)
-    cashier.reset()
+    env = FakeEpisodes(n=3, agents=3, late=late)
+    rewarder, open_decisions = Rewarder(throughput, "sent", env), OpenDecisions(env)
+    rewarder.reset()
     rng, seen, parts = np.random.default_rng(0), {}, []
     episode = np.zeros(3, np.int64)
     for _ in range(200):
-        actions = rng.integers(CONTEXTS, size=school.due.shape)
-        for i, j in np.argwhere(school.due & ~school.over[:, None]):
-            key = (3 * i + j, episode[i], school.decision[i, j])
-            seen[tuple(map(int, key))] = (school.observation[i, j].copy(), int(actions[i, j]))
-        ledger.open(school, actions)
-        school.step(actions)
-        parts.append((episode.copy(), ledger.close(school, cashier.pay(), cashier.paid_for)))
-        episode += school.over
+        actions = rng.integers(CONTEXTS, size=env.due.shape)
+        for i, j in np.argwhere(env.due & ~env.over[:, None]):
+            key = (3 * i + j, episode[i], env.decision[i, j])
+            seen[tuple(map(int, key))] = (env.observation[i, j].copy(), int(actions[i, j]))
+        open_decisions.open(env, actions)
+        env.step(actions)
+        parts.append(
+            (
+                episode.copy(),
+                open_decisions.close(env, rewarder.compute(), rewarder.reward_decision),
+            )
+        )
+        episode += env.over
     n = 0
     for episodes, done in parts:
         for k in range(len(done)):

@@ -53,8 +53,8 @@ def test_names_of_every_kind_work_in_python() -> None:
     assert experiment_files.load("kong2018/table5").item == "Table 5"
     assert league.load("papers").networks
     assert recipe_file("ppo").name == "aurora_mixed.toml"
-    assert schemes.entrant("tcp_drinc").controller == "policy"
-    assert schemes.entrant("cubic").controller == "cubic"
+    assert schemes.evaluated("tcp_drinc").controller == "policy"
+    assert schemes.evaluated("cubic").controller == "cubic"
 
 
 def test_a_path_as_in_the_repository_is_found(elsewhere: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> Non
     with pytest.raises(
         ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
     ):
-        schemes.entrant("aurora_mixd")
+        schemes.evaluated("aurora_mixd")
 
 
 def test_report_with_nothing_to_report_says_so_and_is_exit_2(elsewhere: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_flow_whose_name_has_brackets_is_evaluated(tmp_path: Path) -> None:
     path = tmp_path / "network.toml"
     path.write_text(NETWORK + '[[flow]]\nname = "a[1]"\n[[flow]]\nname = "a1"\n')
     source = of_scenario(path, 1, 1, "a[1]")
-    cell = cases.cell(source.cases[0], schemes.Entrant("cubic", "cubic"), tmp_path)
+    cell = cases.cell(source.cases[0], schemes.EvaluatedScheme("cubic", "cubic"), tmp_path)
     assert cell.scenario().controllers == ["cubic", "new_reno"]
     link = metric_of("throughput_ratio:a[1]/a1")
     tables = simulate(cell.scenario(), 1, 0.0)
@@ -120,7 +120,7 @@ def test_a_league_measures_the_entries_under_the_scheme_alone(tmp_path: Path) ->
     (tmp_path / "network.toml").write_text(text)
     (tmp_path / "suite.toml").write_text(SUITE)
     suite = league.load(str(tmp_path / "suite.toml"))
-    (match,) = league.matches(suite, 1)
+    (match,) = league.scheme_cases(suite, 1)
     parsed = match.cells[0].scenario()
     assert parsed.controllers == ["cubic", "new_reno", "new_reno"]
     from ackademy.runner.engines import local

@@ -94,11 +94,11 @@ def test_strict_claim_does_not_hold_on_a_tie() -> None:
 
 @pytest.mark.parametrize("bound", ["min_value", "min_difference", "min_ratio"])
 def test_intervals_of_means_of_five_runs_hold_the_truth_in_95_of_100_cases(bound: Bound) -> None:
-    rng, trials = np.random.default_rng(7), 1000
+    rng, cases = np.random.default_rng(7), 1000
     against = None if bound == "min_value" else "b"
     truth = {"min_value": 10.0, "min_difference": 2.0, "min_ratio": 1.25}[bound]
     held = 0
-    for _ in range(trials):
+    for _ in range(cases):
         rows = {}
         for name, mean in (("a", 10.0), ("b", 8.0)):
             samples = rng.normal(mean, 1.0, (5, 1, len(COLUMNS)))
@@ -107,7 +107,7 @@ def test_intervals_of_means_of_five_runs_hold_the_truth_in_95_of_100_cases(bound
         observed = check_rows(claim_of(bound, 0.0, ("a", against)), rows).observed
         assert observed is not None
         held += observed.contains(truth)
-    assert 0.93 <= held / trials <= 0.975
+    assert 0.93 <= held / cases <= 0.975
 
 
 def claim_of(bound: Bound, limit: float, *cases: tuple[str, str | None]) -> Claim:

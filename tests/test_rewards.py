@@ -1,4 +1,4 @@
-"""Rewards: formulas with numbers worked out by hand, names, files, and who is paid when."""
+"""Rewards: formulas with numbers worked out by hand, names, files, and who is rewarded when."""
 
 from __future__ import annotations
 
@@ -150,9 +150,9 @@ def test_every_reward_is_a_number_whatever_was_measured(name: str) -> None:
     timeout[:, COLUMNS.index("loss_ratio")] = 1.0
     rows = np.vstack([nothing, timeout, interval(), interval(rtt_slope=-9.0)])
     for before in (rows, rows[::-1]):
-        paid = rewards.REWARDS[name](Measures(rows), Measures(before.copy()))
-        assert paid.shape == (4,)
-        assert np.isfinite(paid).all()
+        values = rewards.REWARDS[name](Measures(rows), Measures(before.copy()))
+        assert values.shape == (4,)
+        assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize("name", rewards.REWARDS)
@@ -166,29 +166,29 @@ def test_every_reward_says_where_it_comes_from(name: str) -> None:
 def test_a_reward_is_found_by_name_in_a_file_or_as_it_is(tmp_path: Path) -> None:
     assert rewards.find("rl-tcp") is rewards.rl_tcp
     assert rewards.find(rewards.aurora) is rewards.aurora
-    (tmp_path / "mine.py").write_text("def pay(measures, before):\n    return measures.time_s\n")
-    beside = rewards.find("mine.py:pay", tmp_path)
+    (tmp_path / "mine.py").write_text("def judge(measures, before):\n    return measures.time_s\n")
+    beside = rewards.find("mine.py:judge", tmp_path)
     assert beside(SAME, SAME) == 0.0
-    assert rewards.find(f"{tmp_path}/mine.py:pay") is beside
+    assert rewards.find(f"{tmp_path}/mine.py:judge") is beside
 
 
 @pytest.mark.parametrize(
     ("reward", "message"),
     [
         ("arora", "reward = 'arora': allowed: aurora, drinc, "),
-        ("nowhere.py:pay", "reward = 'nowhere.py:pay': no file nowhere.py"),
-        ("mine.py:play", r"no function play in .*mine\.py; it has: pay$"),
+        ("nowhere.py:judge", "reward = 'nowhere.py:judge': no file nowhere.py"),
+        ("mine.py:play", r"no function play in .*mine\.py; it has: judge$"),
     ],
 )
 def test_an_unknown_reward_is_one_line(tmp_path: Path, reward: str, message: str) -> None:
     (tmp_path / "mine.py").write_text(
-        "import math\nfrom math import floor\n\ndef pay(measures, before):\n    return 0\n"
+        "import math\nfrom math import floor\n\ndef judge(measures, before):\n    return 0\n"
     )
     with pytest.raises(TrainingError, match=message):
         rewards.find(reward, tmp_path)
 
 
-# ------------------------------------------------------------------------------------- pay
+# ------------------------------------------------------------------------------------- judge
 
 
 class Script:
@@ -229,87 +229,87 @@ def rewarder(script: Script, credit: str = "arrived") -> Rewarder:
 
 def test_a_flow_is_paid_once_per_interval_and_against_its_own_last() -> None:
     script = Script()
-    pays = rewarder(script)
+    rewarding = rewarder(script)
     script.next((True, False), (1.0, 0.0))
-    pays.reset()
-    script.next((True, True), (3.0, 5.0))  # the second enters: nothing to pay yet
-    assert pays.pay().tolist() == [[2.0, 0.0]]
-    assert pays.paid_for.tolist() == [[0, -1]]
+    rewarding.reset()
+    script.next((True, True), (3.0, 5.0))  # the second enters: no reward yet
+    assert rewarding.compute().tolist() == [[2.0, 0.0]]
+    assert rewarding.reward_decision.tolist() == [[0, -1]]
     script.decision[0] = (1, 0)
     script.next((False, True), (9.0, 6.0))
-    assert pays.pay().tolist() == [[0.0, 1.0]]
+    assert rewarding.compute().tolist() == [[0.0, 1.0]]
     script.next((True, False), (7.0, 0.0))
-    assert pays.pay().tolist() == [[4.0, 0.0]]
+    assert rewarding.compute().tolist() == [[4.0, 0.0]]
 
 
 def test_an_interval_that_the_end_cuts_short_pays_only_if_it_has_something_to_tell() -> None:
     script = Script()
-    pays = rewarder(script)
+    rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
-    pays.reset()
+    rewarding.reset()
     script.over[0] = True
     script.next((False, False), (4.0, 4.0))
     script.measures[0, 1, 2] = 0.0  # nothing acknowledged, nothing lost
-    assert pays.pay().tolist() == [[3.0, 0.0]]
+    assert rewarding.compute().tolist() == [[3.0, 0.0]]
 
 
 def test_a_flow_that_ends_early_is_paid_its_last_interval_once() -> None:
     script = Script()
-    pays = rewarder(script)
+    rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
-    pays.reset()
+    rewarding.reset()
     script.left[0, 1] = True
     script.next((True, False), (2.0, 5.0))
-    assert pays.pay().tolist() == [[1.0, 4.0]]
+    assert rewarding.compute().tolist() == [[1.0, 4.0]]
     script.measures[0, 1] += 1.0
     script.over[0] = True
     script.next((False, False), (3.0, 9.0))
-    assert pays.pay().tolist() == [[1.0, 0.0]]
+    assert rewarding.compute().tolist() == [[1.0, 0.0]]
 
 
 def test_a_flow_that_fell_back_is_not_paid_for_its_last_measures_again() -> None:
     script = Script()
-    pays = rewarder(script)
+    rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
-    pays.reset()
+    rewarding.reset()
     stale = script.measures[0, 1].copy()
     script.over[0] = True
     script.next((False, False), (4.0, 4.0))
     script.measures[0, 1] = stale
-    assert pays.pay().tolist() == [[3.0, 0.0]]
+    assert rewarding.compute().tolist() == [[3.0, 0.0]]
 
 
 def test_an_episode_that_begins_anew_owes_nothing_to_the_one_before() -> None:
     script = Script()
-    pays = rewarder(script)
+    rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
-    pays.reset()
+    rewarding.reset()
     script.over[0] = True
     script.next((False, False), (4.0, 4.0))
-    pays.pay()
+    rewarding.compute()
     script.begin()
     script.next((True, False), (9.0, 0.0))
-    assert pays.pay().tolist() == [[0.0, 0.0]]
-    assert pays.entered.tolist() == [[True, False]]
+    assert rewarding.compute().tolist() == [[0.0, 0.0]]
+    assert rewarding.entered.tolist() == [[True, False]]
     script.next((True, False), (10.0, 0.0))
-    assert pays.pay().tolist() == [[1.0, 0.0]]
+    assert rewarding.compute().tolist() == [[1.0, 0.0]]
 
 
 def test_credit_is_paid_when_it_is_settled_and_for_the_decision_it_belongs_to() -> None:
     script = Script()
-    pays = rewarder(script, "sent")
+    rewarding = rewarder(script, "sent")
     script.next((True, True), (1.0, 1.0))
-    pays.reset()
-    script.next((True, True), (50.0, 50.0))  # what arrives is not what is paid for
-    assert pays.pay().tolist() == [[0.0, 0.0]]
-    assert pays.paid_for.tolist() == [[-1, -1]]
+    rewarding.reset()
+    script.next((True, True), (50.0, 50.0))  # what arrives is not what is rewarded
+    assert rewarding.compute().tolist() == [[0.0, 0.0]]
+    assert rewarding.reward_decision.tolist() == [[-1, -1]]
     script.credit[0, 0] = interval(throughput_mbps=3.0)[0]
     script.credit_step[0] = (0, -1)
-    assert pays.pay().tolist() == [[2.0, 0.0]]
-    assert pays.paid_for.tolist() == [[0, -1]]
+    assert rewarding.compute().tolist() == [[2.0, 0.0]]
+    assert rewarding.reward_decision.tolist() == [[0, -1]]
     script.credit[0, 0] = interval(throughput_mbps=7.0)[0]
     script.credit_step[0] = (1, -1)
-    assert pays.pay().tolist() == [[4.0, 0.0]]
+    assert rewarding.compute().tolist() == [[4.0, 0.0]]
 
 
 def test_the_best_throughput_is_an_episodes_own() -> None:
@@ -320,20 +320,20 @@ def test_the_best_throughput_is_an_episodes_own() -> None:
         return np.zeros(measures.time_s.shape)
 
     script = Script()
-    pays = Rewarder(note, "arrived", cast("Accounts", script))
+    rewarding = Rewarder(note, "arrived", cast("Accounts", script))
     script.next((True, True), (5.0, 1.0))
-    pays.reset()
+    rewarding.reset()
     for throughput in (4.0, 8.0, 6.0):
         script.next((True, True), (throughput, 1.0))
-        pays.pay()
+        rewarding.compute()
     assert seen == [5.0, 8.0, 8.0]
     script.over[0] = True
-    pays.pay()
+    rewarding.compute()
     script.begin()
     script.next((True, True), (2.0, 1.0))
-    pays.pay()
+    rewarding.compute()
     script.next((True, True), (3.0, 1.0))
-    pays.pay()
+    rewarding.compute()
     assert seen[-1] == 3.0
 
 
@@ -348,11 +348,11 @@ def test_a_function_that_pays_no_numbers_is_one_line(
     function: rewards.Reward, message: str
 ) -> None:
     script = Script()
-    pays = Rewarder(function, "arrived", cast("Accounts", script))
+    rewarding = Rewarder(function, "arrived", cast("Accounts", script))
     script.next((True, True), (1.0, 1.0))
-    pays.reset()
+    rewarding.reset()
     with pytest.raises(TrainingError, match=message):
-        pays.pay()
+        rewarding.compute()
 
 
 def test_an_unknown_account_is_one_line() -> None:

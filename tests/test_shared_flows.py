@@ -1,4 +1,4 @@
-"""Several learning flows in one network: whose turn it is, who is paid, who is there."""
+"""Several learning flows in one network: whose turn it is, who is rewarded, who is there."""
 
 from __future__ import annotations
 
@@ -141,11 +141,11 @@ def test_what_those_do_who_are_not_due_changes_nothing() -> None:
 def test_those_who_are_not_due_keep_their_observation_and_get_nothing() -> None:
     told = episode(shared())
     waits = 0
-    for (before, *_), (observations, paid, _, truncated, infos) in itertools.pairwise(told):
+    for (before, *_), (observations, rewarded, _, truncated, infos) in itertools.pairwise(told):
         for agent in infos.keys() & before.keys():
             if not infos[agent]["due"] and not truncated[agent]:
                 waits += 1
-                assert paid[agent] == 0.0
+                assert rewarded[agent] == 0.0
                 assert infos[agent]["credit"] == -1
                 assert np.array_equal(observations[agent], before[agent])
     assert waits > 100
@@ -155,14 +155,14 @@ def test_an_agent_is_paid_whole_intervals_against_its_own_last() -> None:
     told = episode(shared(reward="drinc"))
     for agent in (STAYS, LATE, EARLY, LITTLE):
         seen = [
-            (paid.get(agent, 0.0), infos[agent]["measures"])
-            for _, paid, _, truncated, infos in told
+            (rewarded.get(agent, 0.0), infos[agent]["measures"])
+            for _, rewarded, _, truncated, infos in told
             if agent in infos and infos[agent]["due"] and not truncated.get(agent, False)
         ]
         rows = np.array([[measures[name] for name in COLUMNS] for _, measures in seen])
         expected = rewards.drinc(Measures(rows[1:]), Measures(rows[:-1]))
         assert seen[0][0] == 0.0
-        assert np.array_equal([paid for paid, _ in seen[1:]], expected)
+        assert np.array_equal([rewarded for rewarded, _ in seen[1:]], expected)
         assert np.abs(expected).max() > 0.0
 
 
@@ -175,11 +175,11 @@ def test_one_learner_among_others_is_the_single_environment() -> None:
     env, single = SharedFlows(**settings), Flow(**settings)
     told = episode(env)
     observation, _ = single.reset(seed=3)
-    for observations, paid, _, truncated, infos in told[1:]:
+    for observations, rewarded, _, truncated, infos in told[1:]:
         assert np.array_equal(observation, told[0][0]["flow_0"])
         observation, reward, _, over, info = single.step(KEEP)
         told[0] = (observations, {}, {}, {}, {})
-        assert (reward, over) == (paid["flow_0"], truncated["flow_0"])
+        assert (reward, over) == (rewarded["flow_0"], truncated["flow_0"])
         assert info["measures"] == infos["flow_0"]["measures"]
     assert over
 

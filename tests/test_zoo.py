@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ackademy.backends import schemes
-from ackademy.backends.schemes import Entrant
+from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.cli import app
 from ackademy.errors import AckademyError, ExperimentError, FileError
 from ackademy.policies import cards, zoo
@@ -139,7 +139,7 @@ def test_another_threshold_gives_another_card(tmp_path: Path) -> None:
     old = next(line for line in described.read_text().splitlines() if line.startswith("threshold"))
     described.write_text(described.read_text().replace(old, "threshold = 0.95"))
     assert cards.digest(folder) != card.policy
-    ran = cards.evaluate(card.fixed, Entrant("policy", *schemes.of_folder(folder)), ROOT)
+    ran = cards.evaluate(card.fixed, EvaluatedScheme("policy", *schemes.of_folder(folder)), ROOT)
     assert tuple(one.counts for one in ran) != tuple(counts for _, _, counts in card.runs)
 
 
@@ -195,7 +195,7 @@ def test_eval_on_a_scenario_governs_the_named_flows_only(policy: Path, tmp_path:
         '[[flow]]\nname = "mine"\n[[flow]]\nname = "other"\ncontroller = "cubic"\n'
     )
     source = evaluate.of_scenario(path, 1, 1, "mine")
-    own = schemes.entrant(str(policy))
+    own = schemes.evaluated(str(policy))
     cell = evaluate.cells(source, [own], tmp_path)[0]
     assert cell.scenario().controllers == ["policy", "cubic"]
     with pytest.raises(ExperimentError, match="flow 'none': allowed: mine, other"):
@@ -219,7 +219,7 @@ def test_flows_of_an_entry_whose_name_begins_alike_do_not_count(tmp_path: Path) 
         "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 4 }\n"
         '[[flow]]\nname = "me"\ncount = 2\n[[flow]]\nname = "me2"\n[[flow]]\nname = "me_9"\n'
     )
-    source, own = evaluate.of_scenario(path, 1, 1, "me"), schemes.entrant("cubic")
+    source, own = evaluate.of_scenario(path, 1, 1, "me"), schemes.evaluated("cubic")
     (cell,) = evaluate.cells(source, [own], tmp_path)
     experiments.run_cells([cell], tmp_path, local(jobs=1), experiments.quiet)
     flows = experiments.read(tmp_path, cell, "summary")

@@ -27,3 +27,8 @@ class Console(rich.console.Console):
 def task_label() -> rich.progress.TextColumn:
     """The column of a progress bar that shows a task's description."""
     return rich.progress.TextColumn("{task.description}", markup=False)
+
+
+def task_field(name: str) -> rich.progress.TextColumn:
+    """The column of a progress bar that shows a field which the task was added with."""
+    return rich.progress.TextColumn(f"{{task.fields[{name}]}}", markup=False)

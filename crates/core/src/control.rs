@@ -4,6 +4,7 @@
 //! the BPF record and the numpy row. There is no other protocol between transport and controller.
 use crate::params::{Param, Params};
 use crate::units::{Bytes, Rate, Span, Time};
+use ackademy_prefetch::prefetch;
 
 /// One or more acknowledgements that delivered something new.
 ///
@@ -262,6 +263,13 @@ pub trait Coupled: std::marker::Send {
     fn fell_back(&self, id: SubflowId) -> bool {
         self.inner().is_some_and(|inner| inner.fell_back(id))
     }
+    /// A subflow's controller will soon be needed: whoever keeps it elsewhere may ask the processor to
+    /// bring it. Changes nothing.
+    fn fetch(&self, id: SubflowId) {
+        if let Some(inner) = self.inner() {
+            inner.fetch(id);
+        }
+    }
     /// See [`Controller::counters`].
     fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
         self.inner().map_or_else(Vec::new, |inner| inner.counters(id))
@@ -275,7 +283,7 @@ pub struct PerFlow {
     build: BuildController,
     /// The only one of most connections, kept here to spare a look-up per acknowledgement.
     first: Option<Box<dyn Controller>>,
-    others: Vec<Option<Box<dyn Controller>>>,
+    others: Box<[Option<Box<dyn Controller>>]>,
     gates: bool,
 }
 
@@ -284,7 +292,7 @@ impl PerFlow {
     pub fn new(
         build: impl Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send + 'static,
     ) -> Self {
-        Self { build: Box::new(build), first: None, others: Vec::new(), gates: false }
+        Self { build: Box::new(build), first: None, others: Box::default(), gates: false }
     }
 
     #[inline]
@@ -313,7 +321,9 @@ impl Coupled for PerFlow {
         let controller = (self.build)(flow);
         self.gates |= controller.gates();
         if self.others.len() < id.0 as usize {
-            self.others.resize_with(id.0 as usize, || None);
+            let mut others = std::mem::take(&mut self.others).into_vec();
+            others.resize_with(id.0 as usize, || None);
+            self.others = others.into();
         }
         *self.slot_mut(id) = Some(controller);
     }
@@ -343,6 +353,9 @@ impl Coupled for PerFlow {
     }
     fn on_end(&mut self, id: SubflowId, now: Time) {
         self.get_mut(id).on_end(now);
+    }
+    fn fetch(&self, id: SubflowId) {
+        prefetch(self.get(id));
     }
     fn fell_back(&self, id: SubflowId) -> bool {
         self.get(id).fell_back()

@@ -8,12 +8,38 @@ pub struct SpanHistogram {
     first: usize,
     counts: Vec<u32>,
     total: u64,
+    /// Buckets of the latest spans, counted when there are enough: the counts of many histograms are far
+    /// away, and to reach for several at once takes as long as for one.
+    recent: [u16; RECENT],
+    held: u8,
 }
+
+/// Spans that wait to be counted.
+const RECENT: usize = 11;
 
 impl SpanHistogram {
     /// Counts a span so many times.
     pub fn add(&mut self, span: Span, times: u32) {
         let bucket = bucket_of(span.0);
+        if times != 1 {
+            return self.count(bucket, times);
+        }
+        self.recent[usize::from(self.held)] = bucket as u16;
+        self.held += 1;
+        if usize::from(self.held) == RECENT {
+            self.settle();
+        }
+    }
+
+    /// Counts the spans that wait.
+    fn settle(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        for bucket in std::mem::take(&mut self.recent).into_iter().take(held.into()) {
+            self.count(bucket.into(), 1);
+        }
+    }
+
+    fn count(&mut self, bucket: usize, times: u32) {
         self.total += u64::from(times);
         if self.counts.is_empty() {
             self.first = bucket;
@@ -32,6 +58,11 @@ impl SpanHistogram {
     /// The value that `permille` thousandths of the counted spans do not exceed, spread evenly inside
     /// its bucket; `None` without spans.
     pub fn quantile(&self, permille: u64) -> Option<Span> {
+        if self.held > 0 {
+            let mut all = self.clone();
+            all.settle();
+            return all.quantile(permille);
+        }
         let rank = (self.total * permille).div_ceil(1000).max(1);
         let mut below = 0;
         for (index, &count) in self.counts.iter().enumerate() {

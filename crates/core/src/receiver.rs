@@ -13,10 +13,10 @@ pub struct Receiver {
     first_at_once: bool,
     quick: Quick,
     next: u64,
-    /// Received beyond `next`, as disjoint, sorted, non-touching [start, end).
-    beyond: VecDeque<(u64, u64)>,
-    /// Segments that started the two blocks reported before the newest (RFC 2018 section 4).
-    recent: [u64; SACK_BLOCKS - 1],
+    /// Made when something first waits behind a gap.
+    beyond: Option<Box<Beyond>>,
+    /// Whether anything waits behind a gap; while nothing does, `beyond` is not looked at.
+    waits: bool,
     pending: u32,
     /// Send time to echo, `TS.Recent` (RFC 7323 section 4.3).
     echo: Time,
@@ -27,6 +27,15 @@ pub struct Receiver {
     deadline: Time,
 }
 
+/// What was received beyond a gap.
+#[derive(Clone, Debug)]
+struct Beyond {
+    /// Disjoint, sorted, non-touching [start, end).
+    blocks: VecDeque<(u64, u64)>,
+    /// Segments that started the two blocks reported before the newest (RFC 2018 section 4).
+    recent: [u64; SACK_BLOCKS - 1],
+}
+
 /// Linux's quick acknowledgements, which help a sender that starts or repairs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Quick {
@@ -35,21 +44,20 @@ struct Quick {
     /// Segments with which the window still opens.
     opening: u32,
     left: u32,
-    /// When data last arrived.
-    last: Option<Time>,
+    /// Data that arrives at this time or later begins anew.
+    idle_from: Time,
 }
 
 impl Quick {
     fn on_data(&mut self, now: Time, duplicate: bool) {
-        let begins = self.last.is_none_or(|last| now.since(last) > self.idle);
-        if begins || duplicate {
+        if now >= self.idle_from || duplicate {
             self.left = self.count;
         }
         if self.opening > 0 {
             self.opening -= 1;
             self.left |= 1;
         }
-        self.last = Some(now);
+        self.idle_from = now + self.idle + Span(1);
     }
 }
 
@@ -76,8 +84,8 @@ impl Receiver {
             first_at_once: false,
             quick: Quick::default(),
             next: 0,
-            beyond: VecDeque::new(),
-            recent: [u64::MAX; SACK_BLOCKS - 1],
+            beyond: None,
+            waits: false,
             pending: 0,
             echo: Time(0),
             acknowledged: 0,
@@ -112,7 +120,7 @@ impl Receiver {
 
     /// Whether nothing waits behind a gap.
     pub fn holds_nothing(&self) -> bool {
-        self.beyond.is_empty()
+        !self.waits
     }
 
     /// The next segment expected.
@@ -129,11 +137,12 @@ impl Receiver {
         let before = self.next;
         let in_order = packet.seq == self.next;
         let duplicate = !in_order && (packet.seq < self.next || self.holds(packet.seq));
-        let filled_gap = in_order && !self.beyond.is_empty();
+        let filled_gap = in_order && self.waits;
         if in_order {
             self.advance();
         } else if !duplicate {
-            self.keep(packet.seq);
+            self.beyond.get_or_insert_default().keep(packet.seq);
+            self.waits = true;
         }
         self.pending += 1;
         self.quick.on_data(now, duplicate);
@@ -171,39 +180,16 @@ impl Receiver {
 
     fn advance(&mut self) {
         self.next += 1;
-        if let Some(&(start, end)) = self.beyond.front()
-            && start == self.next
+        if self.waits
+            && let Some(beyond) = &mut self.beyond
         {
-            self.next = end;
-            self.beyond.pop_front();
+            self.next = beyond.pass(self.next);
+            self.waits = !beyond.blocks.is_empty();
         }
     }
 
     fn holds(&self, seq: u64) -> bool {
-        let index = self.beyond.partition_point(|block| block.1 <= seq);
-        self.beyond.get(index).is_some_and(|block| block.0 <= seq)
-    }
-
-    fn keep(&mut self, seq: u64) {
-        if let Some(last) = self.beyond.back_mut()
-            && last.1 == seq
-        {
-            last.1 += 1;
-            return;
-        }
-        let index = self.beyond.partition_point(|block| block.1 < seq);
-        let touches_left = self.beyond.get(index).is_some_and(|block| block.1 == seq);
-        let right = if touches_left { index + 1 } else { index };
-        let touches_right = self.beyond.get(right).is_some_and(|block| block.0 == seq + 1);
-        match (touches_left, touches_right) {
-            (true, true) => {
-                self.beyond[index].1 = self.beyond[right].1;
-                self.beyond.remove(right);
-            }
-            (true, false) => self.beyond[index].1 = seq + 1,
-            (false, true) => self.beyond[right].0 = seq,
-            (false, false) => self.beyond.insert(index, (seq, seq + 1)),
-        }
+        self.waits && self.beyond.as_ref().is_some_and(|beyond| beyond.holds(seq))
     }
 
     /// Acknowledges what has come, `trigger` last.
@@ -222,8 +208,11 @@ impl Receiver {
         if self.selective && duplicate {
             ack.sack[0] = (trigger.wrapping_sub(self.next) as u32, 1);
         }
-        if self.selective && !self.beyond.is_empty() {
-            self.report(trigger, ack);
+        if self.selective
+            && self.waits
+            && let Some(beyond) = &mut self.beyond
+        {
+            beyond.report(trigger, ack);
         }
         self.quick.left = self.quick.left.saturating_sub(1);
         self.pending = 0;
@@ -231,29 +220,76 @@ impl Receiver {
         self.ce_bytes = 0;
         self.deadline = Time::NEVER;
     }
+}
+
+impl Default for Beyond {
+    fn default() -> Self {
+        Self { blocks: VecDeque::new(), recent: [u64::MAX; SACK_BLOCKS - 1] }
+    }
+}
+
+impl Beyond {
+    /// The next segment expected, if it is `next` but for what waited.
+    fn pass(&mut self, next: u64) -> u64 {
+        match self.blocks.front() {
+            Some(&(start, end)) if start == next => {
+                self.blocks.pop_front();
+                end
+            }
+            _ => next,
+        }
+    }
+
+    fn holds(&self, seq: u64) -> bool {
+        let index = self.blocks.partition_point(|block| block.1 <= seq);
+        self.blocks.get(index).is_some_and(|block| block.0 <= seq)
+    }
+
+    fn keep(&mut self, seq: u64) {
+        if let Some(last) = self.blocks.back_mut()
+            && last.1 == seq
+        {
+            last.1 += 1;
+            return;
+        }
+        let index = self.blocks.partition_point(|block| block.1 < seq);
+        let touches_left = self.blocks.get(index).is_some_and(|block| block.1 == seq);
+        let right = if touches_left { index + 1 } else { index };
+        let touches_right = self.blocks.get(right).is_some_and(|block| block.0 == seq + 1);
+        match (touches_left, touches_right) {
+            (true, true) => {
+                self.blocks[index].1 = self.blocks[right].1;
+                self.blocks.remove(right);
+            }
+            (true, false) => self.blocks[index].1 = seq + 1,
+            (false, true) => self.blocks[right].0 = seq,
+            (false, false) => self.blocks.insert(index, (seq, seq + 1)),
+        }
+    }
 
     /// SACK blocks, the one of the newest segment first (RFC 2018 section 4), or after the report of
     /// a duplicate (RFC 2883).
     fn report(&mut self, trigger: u64, ack: &mut Packet) {
+        let next = ack.seq;
         let newest = usize::from(ack.again);
         let mut used = newest;
         let mut last_start = u64::MAX;
         for seq in [trigger, self.recent[0], self.recent[1]] {
-            let index = self.beyond.partition_point(|block| block.1 <= seq);
-            let Some(&(start, end)) = self.beyond.get(index) else { continue };
+            let index = self.blocks.partition_point(|block| block.1 <= seq);
+            let Some(&(start, end)) = self.blocks.get(index) else { continue };
             let known =
-                ack.sack[newest..used].iter().any(|block| self.next + u64::from(block.0) == start);
+                ack.sack[newest..used].iter().any(|block| next + u64::from(block.0) == start);
             if start > seq || known || start == last_start || used == SACK_BLOCKS {
                 continue;
             }
             last_start = start;
-            ack.sack[used] = ((start - self.next) as u32, (end - start) as u32);
+            ack.sack[used] = ((start - next) as u32, (end - start) as u32);
             used += 1;
         }
         if trigger != u64::MAX && ack.sack[newest].1 > 0 {
             let same = self.recent[0] != u64::MAX
-                && self.next + u64::from(ack.sack[newest].0) <= self.recent[0]
-                && self.recent[0] < self.next + u64::from(ack.sack[newest].0 + ack.sack[newest].1);
+                && next + u64::from(ack.sack[newest].0) <= self.recent[0]
+                && self.recent[0] < next + u64::from(ack.sack[newest].0 + ack.sack[newest].1);
             if !same {
                 self.recent[1] = self.recent[0];
             }
@@ -411,7 +447,8 @@ mod tests {
             }
             let mut receiver = receiver(1);
             let total: u64 = order.iter().map(|&seq| arrive(&mut receiver, seq).delivered).sum();
-            assert_eq!((total, receiver.next_expected(), receiver.beyond.len()), (40, 40, 0));
+            let waiting = receiver.beyond.as_ref().map_or(0, |beyond| beyond.blocks.len());
+            assert_eq!((total, receiver.next_expected(), waiting), (40, 40, 0));
         }
     }
 }

@@ -19,9 +19,10 @@ pub struct RtoLimits {
 /// that a floor below the path's round trip does not fire on every queue that builds. And the term is
 /// the largest mean deviation of a round trip, which fades by a quarter in each: with many samples per
 /// round trip RFC 6298's own forgets what it saw within one (RFC 7323 appendix G).
+///
+/// The limits, which many flows share, come with the calls that need them: always the same.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
-    limits: RtoLimits,
     srtt: u64,
     /// Four mean deviations.
     deviation: u64,
@@ -34,11 +35,17 @@ pub struct RttEstimator {
     backoff: u32,
 }
 
-impl RttEstimator {
+impl RtoLimits {
+    /// The least that a time-out is above the smoothed round trip.
+    fn floor(&self) -> u64 {
+        self.tick.0.max(self.min.0)
+    }
+}
+
+impl Default for RttEstimator {
     /// Without samples.
-    pub fn new(limits: RtoLimits) -> Self {
+    fn default() -> Self {
         Self {
-            limits,
             srtt: 0,
             deviation: 0,
             deviation_max: 0,
@@ -48,14 +55,12 @@ impl RttEstimator {
             backoff: 0,
         }
     }
+}
 
-    fn floor(&self) -> u64 {
-        self.limits.tick.0.max(self.limits.min.0)
-    }
-
+impl RttEstimator {
     /// Takes a sample (RFC 6298 equations 2.2 and 2.3); ends the back-off. `round` if it is the first of
     /// a round trip.
-    pub fn sample(&mut self, rtt: Span, round: bool) {
+    pub fn sample(&mut self, rtt: Span, round: bool, limits: &RtoLimits) {
         let rtt = rtt.0.max(1);
         self.latest = rtt;
         self.min_rtt = self.min_rtt.min(rtt);
@@ -63,7 +68,7 @@ impl RttEstimator {
         if self.srtt == 0 {
             self.srtt = rtt;
             self.deviation = 2 * rtt;
-            self.margin = self.deviation.max(self.floor());
+            self.margin = self.deviation.max(limits.floor());
             self.deviation_max = self.margin;
         } else {
             self.deviate(rtt);
@@ -71,7 +76,7 @@ impl RttEstimator {
             if round {
                 let fall = self.margin.saturating_sub(self.deviation_max);
                 self.margin -= fall.div_ceil(4);
-                self.deviation_max = self.floor();
+                self.deviation_max = limits.floor();
             }
         }
     }
@@ -102,9 +107,9 @@ impl RttEstimator {
     }
 
     /// The time-out with its back-off (RFC 6298 equations 2.3 and 5.5).
-    pub fn rto(&self) -> Span {
-        let base = if self.srtt == 0 { self.limits.initial.0 } else { self.srtt + self.margin };
-        Span(base.saturating_mul(1 << self.backoff.min(63)).min(self.limits.max.0))
+    pub fn rto(&self, limits: &RtoLimits) -> Span {
+        let base = if self.srtt == 0 { limits.initial.0 } else { self.srtt + self.margin };
+        Span(base.saturating_mul(1 << self.backoff.min(63)).min(limits.max.0))
     }
 
     /// Whether the time-out was doubled since the last sample.
@@ -208,78 +213,79 @@ mod tests {
 
     #[test]
     fn the_first_sample_sets_srtt_and_half_of_it_the_variance() {
-        let mut rtt = RttEstimator::new(LIMITS);
-        assert_eq!(rtt.rto(), Span::from_millis(1000));
-        rtt.sample(Span::from_millis(400), true);
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(1000));
+        rtt.sample(Span::from_millis(400), true, &LIMITS);
         assert_eq!(rtt.srtt(), Span::from_millis(400));
-        assert_eq!(rtt.rto(), Span::from_millis(400 + 4 * 200));
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(400 + 4 * 200));
     }
 
     #[test]
     fn the_second_sample_moves_srtt_by_an_eighth() {
-        let mut rtt = RttEstimator::new(LIMITS);
-        rtt.sample(Span::from_millis(400), true);
-        rtt.sample(Span::from_millis(480), true);
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Span::from_millis(400), true, &LIMITS);
+        rtt.sample(Span::from_millis(480), true, &LIMITS);
         assert_eq!(rtt.srtt(), Span::from_millis(410));
-        assert_eq!(rtt.rto(), Span::from_millis(410 + 4 * 200), "as large as at first");
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(410 + 4 * 200), "as large as at first");
     }
 
     #[test]
     fn the_largest_deviation_of_a_round_trip_counts_and_fades_by_a_quarter_in_each() {
-        let mut rtt = RttEstimator::new(LIMITS);
-        rtt.sample(Span::from_millis(400), true);
-        rtt.sample(Span::from_millis(400), true); // mean deviation 150 ms
-        assert_eq!(rtt.rto(), Span::from_millis(400 + 800));
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Span::from_millis(400), true, &LIMITS);
+        rtt.sample(Span::from_millis(400), true, &LIMITS); // mean deviation 150 ms
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(400 + 800));
         for _ in 0..50 {
-            rtt.sample(Span::from_millis(400), false);
+            rtt.sample(Span::from_millis(400), false, &LIMITS);
         }
-        assert_eq!(rtt.rto(), Span::from_millis(400 + 800), "in the same round trip");
-        rtt.sample(Span::from_millis(400), true);
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(400 + 800), "in the same round trip");
+        rtt.sample(Span::from_millis(400), true, &LIMITS);
         // The largest of that round trip was 450 ms; a quarter of the rest goes.
-        assert_eq!(rtt.rto(), Span(1_112_500_000));
-        rtt.sample(Span::from_millis(1200), false);
-        let rto = rtt.rto().as_millis_f64();
+        assert_eq!(rtt.rto(&LIMITS), Span(1_112_500_000));
+        rtt.sample(Span::from_millis(1200), false, &LIMITS);
+        let rto = rtt.rto(&LIMITS).as_millis_f64();
         assert!((rto - 1300.0).abs() < 0.01, "grows at once: {rto}");
     }
 
     #[test]
     fn a_shorter_round_trip_widens_the_margin_less_than_a_longer_one() {
         let after = |millis| {
-            let mut rtt = RttEstimator::new(LIMITS);
-            (0..200).for_each(|_| rtt.sample(Span::from_millis(1000), true));
-            rtt.sample(Span::from_millis(millis), true);
-            (rtt.rto() - rtt.srtt()).as_millis_f64().round()
+            let mut rtt = RttEstimator::default();
+            (0..200).for_each(|_| rtt.sample(Span::from_millis(1000), true, &LIMITS));
+            rtt.sample(Span::from_millis(millis), true, &LIMITS);
+            (rtt.rto(&LIMITS) - rtt.srtt()).as_millis_f64().round()
         };
         assert_eq!((after(200), after(1800)), (200.0, 800.0));
     }
 
     #[test]
     fn a_steady_path_keeps_the_floor_above_srtt() {
-        let mut rtt = RttEstimator::new(LIMITS);
+        let mut rtt = RttEstimator::default();
         for _ in 0..100 {
-            rtt.sample(Span::from_millis(400), true);
+            rtt.sample(Span::from_millis(400), true, &LIMITS);
         }
-        assert_eq!(rtt.rto(), Span::from_millis(600));
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(600));
     }
 
     #[test]
     fn back_off_doubles_up_to_the_maximum_and_a_sample_ends_it() {
-        let mut rtt = RttEstimator::new(LIMITS);
+        let mut rtt = RttEstimator::default();
         rtt.back_off();
-        assert_eq!(rtt.rto(), Span::from_millis(2000));
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(2000));
         for _ in 0..30 {
             rtt.back_off();
         }
-        assert_eq!(rtt.rto(), Span::from_millis(60_000));
-        rtt.sample(Span::from_millis(100), true);
-        assert_eq!(rtt.rto(), Span::from_millis(300));
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(60_000));
+        rtt.sample(Span::from_millis(100), true, &LIMITS);
+        assert_eq!(rtt.rto(&LIMITS), Span::from_millis(300));
     }
 
     #[test]
     fn the_smallest_time_out_backs_off_up_to_the_maximum_too() {
-        let mut rtt = RttEstimator::new(RtoLimits { initial: Span(1000), ..LIMITS });
+        let limits = RtoLimits { initial: Span(1000), ..LIMITS };
+        let mut rtt = RttEstimator::default();
         (0..100).for_each(|_| rtt.back_off());
-        assert_eq!(rtt.rto(), LIMITS.max);
+        assert_eq!(rtt.rto(&limits), LIMITS.max);
     }
 
     #[test]

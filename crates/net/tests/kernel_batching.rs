@@ -166,7 +166,12 @@ fn features(batch: u32) -> Vec<[f64; 2]> {
     let (spec, seen) = (Arc::new(spec), Arc::new(Mutex::new(Vec::new())));
     let witness = Arc::clone(&seen);
     let governor = PerFlow::new(move |flow: &FlowInfo| -> Box<dyn Controller> {
-        Box::new(LearnedController::new(flow, &spec, Box::new(Witness(Arc::clone(&witness)))))
+        Box::new(LearnedController::new(
+            flow,
+            &spec,
+            Box::new(Witness(Arc::clone(&witness))),
+            controllers::fallback,
+        ))
     });
     let mut adapter = Adapter::new(&flow(1), &record(0), Box::new(governor));
     for delivered in (1..=20_000_u32).filter(|delivered| delivered % batch == 0) {

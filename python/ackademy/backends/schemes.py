@@ -38,7 +38,7 @@ FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
 
 
 @dataclass(frozen=True, slots=True)
-class Entrant:
+class EvaluatedScheme:
     """A controller with its settings, and what it is called in tables."""
 
     name: str
@@ -124,7 +124,7 @@ def values(words: Sequence[str], option: str) -> dict[str, float | str]:
     return lookup.settings(found)
 
 
-def entrant(word: str, params: Params = {}) -> Entrant:  # noqa: B006  # a mapping, not changed
+def evaluated(word: str, params: Params = {}) -> EvaluatedScheme:  # noqa: B006  # a mapping, not changed
     """What a word on the command line names: a policy's folder, or a controller.
 
     Raises:
@@ -133,12 +133,12 @@ def entrant(word: str, params: Params = {}) -> Entrant:  # noqa: B006  # a mappi
     """
     folder = None if "policy" in params else lookup.policy_folder(word)
     if folder is not None:
-        return Entrant(folder.resolve().name, *of_folder(folder, params))
+        return EvaluatedScheme(folder.resolve().name, *of_folder(folder, params))
     name = controllers.canonical(word)
     if ":" not in word and name not in lookup.controllers():
         raise lookup.unknown_controller(word)
     known = next((Path(str(value)).name for key, value in params.items() if key == "policy"), "")
-    return Entrant(f"{name} {known}".rstrip(), name, tuple(params.items()))
+    return EvaluatedScheme(f"{name} {known}".rstrip(), name, tuple(params.items()))
 
 
 def of_folder(
@@ -167,13 +167,13 @@ def of_folder(
     return "policy", tuple({**params, "policy": str(folder)}.items())
 
 
-def names_differ(entrants: Sequence[Entrant]) -> None:
-    """Refuse two entrants of one name.
+def names_differ(compared: Sequence[EvaluatedScheme]) -> None:
+    """Refuse two schemes of one name.
 
     Raises:
         ControllerError: if there are.
     """
-    names = [own.name for own in entrants]
+    names = [own.name for own in compared]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
         raise ControllerError(f"{double}: allowed: every controller or policy once")

@@ -121,35 +121,35 @@ def compare_command(
     if suite:
         if cc or settings or json or csv:
             raise AckademyError("compare: allowed beside --suite: no --cc, --set, --json, --csv")
-        entrants = league.load(suite)
-        games = league.matches(entrants, runs or entrants.runs, backend, only or "*")
-        page = html or REPORTS / f"league-{entrants.name}-{backend}.html"
+        loaded = league.load(suite)
+        on_networks = league.scheme_cases(loaded, runs or loaded.runs, backend, only or "*")
+        page = html or REPORTS / f"league-{loaded.name}-{backend}.html"
         check_exports(page, markdown)
-        _league(entrants, games, out, engine_of(engine, address, jobs), page, markdown)
+        _league(loaded, on_networks, out, engine_of(engine, address, jobs), page, markdown)
         return
     html = html or REPORTS / "compare.html"
     check_exports(html, json, csv)
     cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
     plan = comparison.Plan(runs or 5, SAMPLE_MS, tuple(overrides(settings).items()), backend)
-    found = comparison.contenders(cases, schemes.parse(cc, common), plan)
+    found = comparison.scheme_cases(cases, schemes.parse(cc, common), plan)
     folder = out / "compare"
-    cells = [cell for contender in found for cell in contender.cells]
-    batch = running.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
-    standings = comparison.standings(found, folder)
-    console.print(terminal.comparison(standings, console))
-    console.print(terminal.kernel_notes([r for s in standings for r in s.kernel_runs]))
-    write(html, report.page(standings, folder, running.command()))
+    cells = [cell for scheme_case in found for cell in scheme_case.cells]
+    ran = running.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
+    case_scores = comparison.case_scores(found, folder)
+    console.print(terminal.comparison(case_scores, console))
+    console.print(terminal.kernel_notes([r for s in case_scores for r in s.kernel_runs]))
+    write(html, report.page(case_scores, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
     if json:
-        export(json, exports.comparison_json(standings))
+        export(json, exports.comparison_json(case_scores))
     if csv:
-        export(csv, exports.comparison_csv(standings))
-    running.report_failures(batch)
+        export(csv, exports.comparison_csv(case_scores))
+    running.report_failures(ran)
 
 
 def _league(
     suite: league.Suite,
-    games: Sequence[league.Match],
+    found: Sequence[league.SchemeCase],
     out: Path,
     engine: engines.Engine,
     page: Path,
@@ -167,9 +167,9 @@ def _league(
 
     console, began = Console(), time.monotonic()
     folder = out / f"league-{suite.name}"
-    cells = [cell for game in games for cell in game.cells]
-    batch = running.run(cells, folder, engine, console, f"league {suite.name}")
-    results = league.results(games, folder)
+    cells = [cell for game in found for cell in game.cells]
+    ran = running.run(cells, folder, engine, console, f"league {suite.name}")
+    results = league.results(found, folder)
     spent_s = time.monotonic() - began
     console.print(terminal_league.tables(results, console))
     console.print(terminal.kernel_notes([run for result in results for run in result.kernel_runs]))
@@ -178,5 +178,5 @@ def _league(
     if markdown:
         write(markdown, league_markdown.tables(results, running.command()))
         console.print(f"tables: {markdown}", highlight=False)
-    console.print(terminal.effort(batch, spent_s), highlight=False)
-    running.report_failures(batch)
+    console.print(terminal.effort(ran, spent_s), highlight=False)
+    running.report_failures(ran)

@@ -80,10 +80,10 @@ def gap_command(
     emulated = [cell for pair in found for cell in pair.kernel]
     engine = engines.local(jobs or engines.core_count())
     before = experiments.missing(folder, emulated)
-    batch = running.run(simulated, folder, engine, console, "gap, simulating")
+    ran = running.run(simulated, folder, engine, console, "gap, simulating")
     if before:
         console.print(terminal_gap.forecast(before), highlight=False)
-    batch = batch.with_more(running.run(emulated, folder, engine, console, "gap, on the kernel"))
+    ran = ran.with_more(running.run(emulated, folder, engine, console, "gap, on the kernel"))
     gaps = gap.measure(found, folder)
     console.print(terminal_gap.tables(gaps, console))
     write(html, report.page(gaps, folder, running.command()))
@@ -91,7 +91,7 @@ def gap_command(
     if markdown:
         write(markdown, gap_markdown.tables(gaps, running.command()))
         console.print(f"tables: {markdown}", highlight=False)
-    running.report_failures(batch)
+    running.report_failures(ran)
 
 
 def _names(words: str) -> list[str]:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ackademy import lookup
 from ackademy.backends import distributions, schemes
-from ackademy.backends.schemes import Entrant
+from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.cli import completion, running
 from ackademy.cli.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX
 from ackademy.console import Console
@@ -87,7 +87,7 @@ def generalise_command(
     console = Console()
     if bool(policy) == bool(cc):
         raise AckademyError("generalise: allowed: a policy's folder or --cc NAME, and not both")
-    own = schemes.entrant(policy or cc, running.settings(param, policy or cc))
+    own = schemes.evaluated(policy or cc, running.settings(param, policy or cc))
     study = _study(own, against, distribution, (seed, links))
     folder = out / "generalise"
     stem = f"generalise-{study.policy.name.replace(' ', '-').replace('/', '-')}"
@@ -97,7 +97,7 @@ def generalise_command(
     check_output_folder(folder_of_worst)
     check_output_folder(out)
     engine = engines.local(jobs or engines.core_count())
-    batch = running.run(study.cells(folder), folder, engine, console, "links")
+    ran = running.run(study.cells(folder), folder, engine, console, "links")
     found = generalise.rows(study, folder)
     gathered = generalise.bins(study, found)
     listed = generalise.worst(study, found, folder_of_worst)
@@ -116,17 +116,17 @@ def generalise_command(
     if markdown:
         write(markdown, tables_markdown(study, gathered, listed, command))
         console.print(f"tables:  {markdown}", highlight=False, soft_wrap=True)
-    running.report_failures(batch)
+    running.report_failures(ran)
 
 
-def _study(policy: Entrant, against: str, file: Path, drawn: tuple[int, int]) -> Study:
-    others = tuple(schemes.entrant(own.strip()) for own in against.split(",") if own.strip())
+def _study(policy: EvaluatedScheme, against: str, file: Path, drawn: tuple[int, int]) -> Study:
+    others = tuple(schemes.evaluated(own.strip()) for own in against.split(",") if own.strip())
     schemes.names_differ((policy, *others))
     distribution = distributions.read(file)
     seed, links = drawn
     found = tuple(cases.drawn(distribution, seed, links))
-    for trial in found:
-        generalise.link_of(trial)  # refused now, not when all of them have run
+    for case in found:
+        generalise.link_of(case)  # refused now, not when all of them have run
     return Study(
         policy=policy,
         against=others,
@@ -179,13 +179,13 @@ def _failing(study: Study, worst: Worst) -> list[str]:
 
 def _words(study: Study, own: Bin, first: str) -> list[str]:
     numbers = [report.shown(key, getattr(own, key).value) for key in SHORT]
-    is_policy = own.entrant == study.policy.name
+    is_policy = own.scheme == study.policy.name
     compared = (
         ["–", "–"]
         if is_policy
         else [report.shown("utility", own.gain.value), f"{100 * own.won:.0f}"]
     )
-    return [first, own.entrant, *numbers, *compared]
+    return [first, own.scheme, *numbers, *compared]
 
 
 def tables_markdown(

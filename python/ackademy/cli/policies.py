@@ -101,25 +101,25 @@ def eval_command(
         console.print(f"card: {folder / cards.CARD}, {folder / cards.PAGE}", highlight=False)
         return
     runs = runs or 40
-    own = schemes.entrant(policy, running.settings(param, policy))
+    own = schemes.evaluated(policy, running.settings(param, policy))
     if scenario:
         source = evaluate.of_scenario(scenario, seed, runs, flows)
     elif distribution:
         source = evaluate.of_distribution(distribution, seed, runs)
     else:
         source = evaluate.trained_on(folder, seed, runs)
-    others = tuple(schemes.entrant(word.strip()) for word in against.split(",") if word.strip())
-    entrants = (own, *others)
-    schemes.names_differ(entrants)
+    others = tuple(schemes.evaluated(word.strip()) for word in against.split(",") if word.strip())
+    compared = (own, *others)
+    schemes.names_differ(compared)
     named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-").replace("/", "-")
     page = html or REPORTS / named
     files.check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json")])
     files.check_output_folder(out)
     cells = out / "eval"
     engine = engines.local(jobs or engines.core_count())
-    batch = running.run(evaluate.cells(source, entrants, cells), cells, engine, console, "runs")
-    ran = evaluate.scored(source, entrants, cells)
-    found = evaluate.results(source, entrants, ran)
+    ran = running.run(evaluate.cells(source, compared, cells), cells, engine, console, "runs")
+    scored = evaluate.scored(source, compared, cells)
+    found = evaluate.results(source, compared, scored)
     for table in _tables(source, found, console):
         console.print(table)
     if evaluate.has_changed(folder, source):
@@ -129,12 +129,12 @@ def eval_command(
     curve = folder / "curve.csv"
     text = report.page(source, found, made, curve if curve.is_file() else None, running.command())
     write(page, text)
-    write(page.with_suffix(".csv"), evaluate.csv(ran))
-    write(page.with_suffix(".json"), evaluate.as_json(source, entrants, found, running.command()))
+    write(page.with_suffix(".csv"), evaluate.csv(scored))
+    write(page.with_suffix(".json"), evaluate.as_json(source, compared, found, running.command()))
     numbers = f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}"
     console.print(numbers, highlight=False, soft_wrap=True)
     console.print(f"report:  {page}", highlight=False, soft_wrap=True)
-    running.report_failures(batch)
+    running.report_failures(ran)
 
 
 def zoo_command(
@@ -229,6 +229,6 @@ def _tables(source: Source, found: Sequence[Result], console: Console) -> list[T
         gains = ["–" if index == 0 else with_interval(own.gain) for index, own in enumerate(rows)]
         numbers["gain of\nthe policy"] = gains
         title = f"{group or source.origin}, {len(rows[0].scores)} runs"
-        names = {"controller": [own.entrant for own in rows]}
+        names = {"controller": [own.scheme for own in rows]}
         tables += terminal.fitting(title, names, numbers, console)
     return tables

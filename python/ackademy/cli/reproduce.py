@@ -84,7 +84,7 @@ def reproduce_command(
     began = time.monotonic()
     with running.resumable(), terminal.progress_bar(console, label) as progress:
         chosen = engine_of(engine, address, jobs)
-        batch = papers.run_all(studies, runs, folder, chosen, progress)
+        ran = papers.run_all(studies, runs, folder, chosen, progress)
     spent_s = time.monotonic() - began
     found = [(study, study.collect(runs or study.runs, folder)) for study in studies]
     for study, findings in found:
@@ -95,8 +95,8 @@ def reproduce_command(
         write(index, index_report.page(paper, found, spent_s, running.command()))
         console.print(terminal.index(found))
         console.print(f"all items: {index}", highlight=False, soft_wrap=True)
-    console.print(terminal.effort(batch, spent_s), highlight=False)
-    running.report_failures(batch)
+    console.print(terminal.effort(ran, spent_s), highlight=False)
+    running.report_failures(ran)
 
 
 def report_command(

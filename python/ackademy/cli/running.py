@@ -38,7 +38,7 @@ __all__ = [
 
 def run(
     cells: Sequence[Cell], folder: Path, engine: Engine, console: Console, label: str
-) -> experiments.Batch:
+) -> experiments.CellsRun:
     """Run the cells that are not there yet, with a bar; warn of flows that send nothing."""
     texts = {(cell.origin, cell.text, cell.overrides): cell for cell in cells}
     warn_of_idle(cell.scenario() for cell in texts.values())
@@ -69,24 +69,24 @@ def warn_of_idle(scenarios: Iterable[_core.Scenario]) -> None:
             )
 
 
-def report_failures(batch: experiments.Batch) -> None:
+def report_failures(ran: experiments.CellsRun) -> None:
     """Say which cells were damaged, and which failed, the first with its traceback.
 
     The exit status is 1 if there is one, 2 if all were the fault of a Python file of the user.
     """
-    for fault in batch.damaged:
+    for fault in ran.damaged:
         fail(f"{fault}: it was run again")
-    if not batch.failures:
+    if not ran.failures:
         return
-    fail(f"{len(batch.failures)} of {batch.n_cells} cells failed; the others are kept")
-    for failure in batch.failures[:10]:
+    fail(f"{len(ran.failures)} of {ran.n_cells} cells failed; the others are kept")
+    for failure in ran.failures[:10]:
         cell = failure.cell
         named = cell.controller or ", ".join(own.controller for own in cell.assignments)
         cc = named or schemes.AS_WRITTEN
         last = failure.error.splitlines()[-1] if failure.error else "no reason given"
         fail(f"  {cell.origin}, {cc}, seed {cell.seed}: {last}")
-    fail(batch.failures[0].error)
-    raise typer.Exit(BAD_INPUT if all(f.is_users for f in batch.failures) else 1)
+    fail(ran.failures[0].error)
+    raise typer.Exit(BAD_INPUT if all(f.is_users for f in ran.failures) else 1)
 
 
 def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | str]:

@@ -145,14 +145,14 @@ def lp_tcp_on_command(
     jobs = engines.core_count()
     pairs = tuple((name, value) for name, _, value in (s.partition("=") for s in settings or ()))
     found = lookup.find(scenario, "scenario", ScenarioError)
-    course = network.Course(found, seed, duration_s, settings=pairs)
+    task = network.Task(found, seed, duration_s, settings=pairs)
     folder = work / "train" / "lp_tcp_on" / folders.work_name(out)
-    pupil = network.train(course, out, folder, engines.local(jobs), jobs)
-    chosen = pupil.chosen
+    trained = network.train(task, out, folder, engines.local(jobs), jobs)
+    chosen = trained.chosen
     Console().print(
-        f"{scenario.stem}: {pupil.n_losses} losses, F1 {pupil.th0.f1:.3f} at th₀ = "
-        f"{pupil.th0.threshold:g}; threshold {chosen.threshold:g}: M_e {chosen.m_e:.4f}; "
-        f"{len(pupil.content) / 1e6:.2f} MB\npolicy: {out}",
+        f"{scenario.stem}: {trained.n_losses} losses, F1 {trained.th0.f1:.3f} at th₀ = "
+        f"{trained.th0.threshold:g}; threshold {chosen.threshold:g}: M_e {chosen.m_e:.4f}; "
+        f"{len(trained.content) / 1e6:.2f} MB\npolicy: {out}",
         highlight=False,
         soft_wrap=True,
     )

@@ -22,7 +22,7 @@ from rich.table import Table
 from ackademy import lookup
 from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, SEED_MAX
 from ackademy.cli.running import INTERRUPTED
-from ackademy.console import Console, task_label
+from ackademy.console import Console, task_field, task_label
 from ackademy.errors import TrainingError
 from ackademy.folders import check_policy_folder, here_or_above, new_policy_folder, work_name
 from ackademy.render.numbers import significant
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ackademy.learn import training_log
-    from ackademy.learn.deep import Opener, Pupil
+    from ackademy.learn.deep import Opener, TrainingResult
     from ackademy.learn.running_reward import RunningReward
 
 Learnt: TypeAlias = Literal["drinc", "ppo"]
@@ -207,7 +207,7 @@ class Place:
 
     @contextmanager
     def opened(self) -> Iterator[Opener]:
-        """Makes schools there, as long as the context lasts.
+        """Opens episode sources there, as long as the context lasts.
 
         Raises:
             EngineError: if there is no such place.
@@ -266,14 +266,14 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
         )
     with place.opened() as make, _bar(console, out.name) as progress:
         try:
-            pupil = deep.train(recipe, make, folder, resume=resume, progress=progress)
+            trained = deep.train(recipe, make, folder, resume=resume, progress=progress)
         except KeyboardInterrupt:
             Console(stderr=True).print(
                 _interrupted(folder), style="red", soft_wrap=True, markup=False
             )
             raise typer.Exit(INTERRUPTED) from None
-    judged = training_card.write(pupil, out, asked.command(out))
-    _tell(console, pupil, judged, out)
+    judged = training_card.write(trained, out, asked.command(out))
+    _tell(console, trained, judged, out)
 
 
 def _interrupted(folder: Path) -> str:
@@ -314,10 +314,10 @@ def _bar(console: Console, name: str) -> Iterator[training_log.Progress]:
 
 def reward_column() -> TextColumn:
     """The column that shows a task's running reward."""
-    return TextColumn("{task.fields[reward]}", markup=False)
+    return task_field("reward")
 
 
-def _tell(console: Console, pupil: Pupil, judged: pl.DataFrame, out: Path) -> None:
+def _tell(console: Console, trained: TrainingResult, judged: pl.DataFrame, out: Path) -> None:
     table = Table(title=f"{out.name} beside others", title_justify="left", title_style="bold")
     heads = ("scenario", "controller", "Mb/s", "utilisation", "delay ms", "loss", "Jain")
     for head in heads:
@@ -328,9 +328,9 @@ def _tell(console: Console, pupil: Pupil, judged: pl.DataFrame, out: Path) -> No
         table.add_row(row["scenario"], row["controller"], *shown)
     console.print(table)
     console.print(
-        f"{pupil.episodes} episodes, {pupil.decisions} decisions, {pupil.updates} updates, "
-        f"{pupil.packets / 1e6:.1f} million packets; {pupil.wall_s:.0f} s, "
-        f"{pupil.cpu_s:.0f} s of CPU\npolicy: {out}",
+        f"{trained.episodes} episodes, {trained.decisions} decisions, {trained.updates} updates, "
+        f"{trained.packets / 1e6:.1f} million packets; {trained.wall_s:.0f} s, "
+        f"{trained.cpu_s:.0f} s of CPU\npolicy: {out}",
         highlight=False,
         soft_wrap=True,
     )

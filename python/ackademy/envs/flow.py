@@ -51,7 +51,7 @@ class Flow(gym.Env[Observation, Action]):
     A function of what an interval measured and what the one before it did (`rewards`). With
     `credit="arrived"` the interval is the step: what was acknowledged and lost since the decision.
     Most of that was sent under the decision before. With `credit="sent"` it is what became of the
-    packets sent under one decision, paid in the step in which the last of them is accounted for;
+    packets sent under one decision, in the step in which the last of them is accounted for;
     `info["credit"]` is that decision's number, -1 and a reward of 0 where none was completed.
 
     ## Start and end
@@ -74,7 +74,7 @@ class Flow(gym.Env[Observation, Action]):
         reward: a name of `rewards.REWARDS`, `file.py:function`, or a function.
         learner: pattern for the `[[flow]]` entry that learns; not needed where there is only one,
             or where a distribution names it.
-        credit: which interval is paid for.
+        credit: which interval a reward is of.
         flat: whether observations are one row.
         render_mode: `ansi` for a line of text per step.
 
@@ -143,7 +143,7 @@ class Flow(gym.Env[Observation, Action]):
             return self._view.copy(), 0.0, False, True, self._info()
         self._actions[0, 0] = action
         self._episodes.step(self._actions)
-        self._reward = float(self._rewarder.pay()[0, 0])
+        self._reward = float(self._rewarder.compute()[0, 0])
         truncated = bool(self._episodes.over[0])
         self._running = not truncated
         return self._view.copy(), self._reward, False, truncated, self._info()
@@ -163,7 +163,7 @@ class Flow(gym.Env[Observation, Action]):
         return {
             "measures": dict(zip(COLUMNS, self._episodes.measures[0, 0].tolist(), strict=True)),
             "decision": int(self._episodes.decision[0, 0]),
-            "credit": int(self._rewarder.paid_for[0, 0]),
+            "credit": int(self._rewarder.reward_decision[0, 0]),
         }
 
 
@@ -255,7 +255,7 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         self._actions[:, 0] = actions
         self.episodes.step(self._actions)
-        rewards = self._rewarder.pay()[:, 0]
+        rewards = self._rewarder.compute()[:, 0]
         truncated = self.episodes.over.copy()
         return self._observe(), rewards, self._never.copy(), truncated, self._info()
 
@@ -270,5 +270,5 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return {
             "measures": Measures(measures).by_name(),
             "decision": decision,
-            "credit": self._rewarder.paid_for[:, 0].copy(),
+            "credit": self._rewarder.reward_decision[:, 0].copy(),
         }

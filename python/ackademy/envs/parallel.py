@@ -57,7 +57,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
     * its observation is that of its last decision, and changes when it is due again;
     * its reward is 0 until it is due again, and then that of the whole interval since its last
       decision (`credit="arrived"`), or comes when all packets of a decision are accounted for
-      (`credit="sent"`). Nothing is paid twice and nothing is split: the rewards of an agent at the
+      (`credit="sent"`). Nothing counts twice and nothing is split: the rewards of an agent at the
       steps at which it is due, in order, are those that it would see as the one learner of `Flow`
       among these flows. Its discounted return is therefore to be taken over its own decisions, not
       over the steps of the environment.
@@ -164,7 +164,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
                     raise TrainingError(f"actions: {agent} is due; allowed: an action of it")
                 self._actions[0, self._places[agent]] = actions[agent]
         self._episodes.step(self._actions)
-        rewards = self._rewarder.pay()[0]
+        rewards = self._rewarder.compute()[0]
         left = self._episodes.left[0] | self._episodes.over[0]
         told = [*self.agents, *(agent for agent in self._live() if agent not in self.agents)]
         truncations = {agent: bool(left[self._places[agent]]) for agent in told}
@@ -195,7 +195,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
             "due": bool(episodes.due[0, place]),
             "measures": dict(zip(COLUMNS, measures, strict=True)),
             "decision": int(episodes.decision[0, place]),
-            "credit": int(self._rewarder.paid_for[0, place]),
+            "credit": int(self._rewarder.reward_decision[0, place]),
         }
 
 

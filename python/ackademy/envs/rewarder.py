@@ -1,4 +1,4 @@
-"""Pays rewards: which flows are due one after a step, and for which interval."""
+"""Computes rewards: which flows get one after a step, and for which interval."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ class Accounts(Protocol):
 class Rewarder:
     """Rewards of all flows of all episodes, step by step.
 
-    A flow is paid when it is due again or ends, once for the interval since its last decision
+    A flow is rewarded when it is due again or ends, once for the interval since its last decision
     (`arrived`), or when the fate of all packets of one slot is known, for that slot (`sent`). An
-    interval that the end cut short and in which nothing was acknowledged or lost pays 0: it would
-    be judged for its length. Whoever is not paid gets 0.
+    interval that the end cut short and in which nothing was acknowledged or lost has 0: it would
+    be judged for its length. Whoever is not rewarded gets 0.
 
     The interval before a flow's first is what it measured up to its first decision.
 
     Args:
         reward: a name, `file.py:function`, or a function.
-        credit: which account is paid for.
+        credit: which account a reward is of.
         accounts: read after each step.
 
     Attributes:
-        paid_for: number of the decision that the last payment is for, -1 without one; shape
+        reward_decision: number of the decision that the last reward is for, -1 without one; shape
             (n, agents).
         entered: which flows have been due in their present episode; shape (n, agents).
 
@@ -83,7 +83,7 @@ class Rewarder:
         self.credit = credit
         self._accounts = accounts
         shape = accounts.due.shape
-        self.paid_for: IntArray = np.full(shape, -1, np.int64)
+        self.reward_decision: IntArray = np.full(shape, -1, np.int64)
         self._before = np.zeros_like(accounts.measures)
         self._best = np.zeros(shape)
         self.entered: BoolArray = np.zeros(shape, np.bool_)
@@ -95,10 +95,10 @@ class Rewarder:
         """All episodes have begun anew."""
         self.entered[:] = False
         self._left[:] = False
-        self.paid_for[:] = -1
+        self.reward_decision[:] = -1
         self._enter()
 
-    def pay(self) -> FloatArray:
+    def compute(self) -> FloatArray:
         """The rewards of the step just made, shape (n, agents).
 
         Raises:
@@ -108,37 +108,37 @@ class Rewarder:
         if began.any():
             self.entered[began] = False
             self._left[began] = False
-        account, paid = self._account()
-        rewards = np.zeros(paid.shape)
-        self.paid_for[:] = -1
-        if paid.all():
+        account, rewarded = self._account()
+        rewards = np.zeros(rewarded.shape)
+        self.reward_decision[:] = -1
+        if rewarded.all():
             rows, best = account.reshape(-1, len(COLUMNS)), self._best.reshape(-1)
             before = self._before.reshape(rows.shape)
             rewards.reshape(-1)[:] = self._judge(rows, before, best)
             self._before[:] = account
-            self.paid_for[:] = self._numbers()
-        elif paid.any():
-            rows, best = account[paid], self._best[paid]
-            rewards[paid] = self._judge(rows, self._before[paid], best)
-            self._before[paid] = rows
-            self._best[paid] = best
-            self.paid_for[paid] = self._numbers()[paid]
+            self.reward_decision[:] = self._numbers()
+        elif rewarded.any():
+            rows, best = account[rewarded], self._best[rewarded]
+            rewards[rewarded] = self._judge(rows, self._before[rewarded], best)
+            self._before[rewarded] = rows
+            self._best[rewarded] = best
+            self.reward_decision[rewarded] = self._numbers()[rewarded]
         self._enter()
         return rewards
 
     def _account(self) -> tuple[FloatArray, BoolArray]:
-        """The account that is paid for, and who is paid."""
+        """The account of each reward, and the flows that get one."""
         accounts = self._accounts
         if self.credit == "sent":
             return accounts.credit, self.entered & (accounts.credit_step >= 0)
         measures = accounts.measures
-        paid = self.entered & accounts.due
+        rewarded = self.entered & accounts.due
         if accounts.left.any():
             ends = self.entered & accounts.left & ~self._left
             heard = (measures[..., ACKED] > 0.0) | (measures[..., LOST] > 0.0)
             # A flow that has fallen back measures nothing any more.
-            paid |= ends & heard & (measures[..., TIME] > self._before[..., TIME])
-        return measures, paid
+            rewarded |= ends & heard & (measures[..., TIME] > self._before[..., TIME])
+        return measures, rewarded
 
     def _numbers(self) -> IntArray:
         return self._accounts.credit_step if self.credit == "sent" else self._made

@@ -1,7 +1,7 @@
-"""Rewards: what the literature pays a flow for an interval.
+"""Reward functions of the literature: the reward of a flow for an interval.
 
 A reward is a function of what the interval measured and of what the interval before it did. Both
-hold one row per flow that is paid; the result has one number per row.
+hold one row per flow that gets a reward; the result has one number per row.
 
 def patient(measures: Measures, before: Measures) -> FloatArray:
     return measures.throughput_mbps - 0.1 * measures.rtt_ms

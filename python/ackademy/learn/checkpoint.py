@@ -24,14 +24,14 @@ import safetensors
 import safetensors.numpy
 
 from ackademy.errors import TrainingError
-from ackademy.learn.episode_source import F32, Actions, School
+from ackademy.learn.episode_source import F32, Actions, EpisodeSource
 from ackademy.toml_table import toml_value
 
 PREFIX = "checkpoint-"
 ARRAYS, STATE = "arrays.safetensors", "state.toml"
 
 
-class Journal:
+class ActionLog:
     """The actions of the due agents, step by step, and what else was noted of each."""
 
     def __init__(self) -> None:
@@ -39,19 +39,19 @@ class Journal:
         self._actions: list[npt.NDArray[np.generic]] = []
         self._notes: list[F32] = []
 
-    def add(self, school: School, actions: Actions, notes: F32 | None = None) -> None:
+    def add(self, env: EpisodeSource, actions: Actions, notes: F32 | None = None) -> None:
         """Note what is about to be given to `step`.
 
         Args:
-            school: as it stands, decisions due.
+            env: as it stands, decisions due.
             actions: shape (n, agents) or (n, agents, action_size).
             notes: shape (n, agents): a number per action.
         """
         self.steps += 1
-        due = school.due
+        due = env.due
         chosen = actions[due]
         # At most 256 choices (the steps of `cwnd_steps`): a byte each.
-        self._actions.append(chosen.astype(np.uint8) if school.n_choices else chosen.copy())
+        self._actions.append(chosen.astype(np.uint8) if env.n_choices else chosen.copy())
         if notes is not None:
             self._notes.append(notes[due])
 
@@ -60,30 +60,30 @@ class Journal:
         if len(self._actions) > 1:
             self._actions = [np.concatenate(self._actions)]
             self._notes = [np.concatenate(self._notes)] if self._notes else []
-        out = {"journal.actions": self._actions[0]} if self._actions else {}
-        return {**out, "journal.notes": self._notes[0]} if self._notes else out
+        out = {"action_log.actions": self._actions[0]} if self._actions else {}
+        return {**out, "action_log.notes": self._notes[0]} if self._notes else out
 
 
 class Replayed:
-    """Gives the actions of a journal again, in the order of the steps."""
+    """Gives the recorded actions again, in the order of the steps."""
 
     def __init__(self, steps: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         self.steps = steps
-        self._actions = arrays.get("journal.actions", np.zeros(0, np.uint8))
-        self._notes = arrays.get("journal.notes")
+        self._actions = arrays.get("action_log.actions", np.zeros(0, np.uint8))
+        self._notes = arrays.get("action_log.notes")
         self._at = 0
 
-    def next(self, school: School) -> tuple[Actions, F32]:
+    def next(self, env: EpisodeSource) -> tuple[Actions, F32]:
         """Actions and notes of the next step.
 
         Raises:
             TrainingError: if the simulations ask for other decisions than they did then.
         """
-        due = school.due
+        due = env.due
         end = self._at + int(due.sum())
         if end > len(self._actions):
             raise TrainingError("the checkpoint does not fit these simulations: start anew")
-        kind = np.int64 if school.n_choices else np.float32
+        kind = np.int64 if env.n_choices else np.float32
         actions = np.zeros((*due.shape, *self._actions.shape[1:]), kind)
         actions[due] = self._actions[self._at : end]
         notes = np.zeros(due.shape, np.float32)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, School
+from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, EpisodeSource
 
 DEPTH = 8
 """Decisions of one agent that may be open at first. With slots of a round trip two are; with
@@ -59,14 +59,14 @@ class Transitions:
         return cls(*(np.concatenate(column) for column in columns))
 
 
-class Ledger:
+class OpenDecisions:
     """The open decisions of all agents."""
 
-    def __init__(self, school: School) -> None:
-        n, agents, history, features = school.observation.shape
+    def __init__(self, env: EpisodeSource) -> None:
+        n, agents, history, features = env.observation.shape
         self._agents = agents
-        size = () if school.n_choices else (school.action_size,)
-        dtype = np.int64 if school.n_choices else np.float32
+        size = () if env.n_choices else (env.action_size,)
+        dtype = np.int64 if env.n_choices else np.float32
         self._depth = DEPTH
         cells = (n * agents, DEPTH)
         self._number = np.full(cells, -1, np.int64)
@@ -80,16 +80,18 @@ class Ledger:
         self._first_place = np.zeros(n * agents, np.int64)
         self._complete: list[tuple[I64, I64]] = []
 
-    def open(self, school: School, actions: Actions, log_probability: F32 | None = None) -> None:
+    def open(
+        self, env: EpisodeSource, actions: Actions, log_probability: F32 | None = None
+    ) -> None:
         """Note the decisions that are due and what was decided; to be called before `step`.
 
         Args:
-            school: as it stands, decisions due.
+            env: as it stands, decisions due.
             actions: shape (n, agents) or (n, agents, action_size).
             log_probability: shape (n, agents), of the actions.
         """
-        streams = np.flatnonzero(school.due & ~school.over[:, None])
-        number = school.decision.reshape(-1)[streams]
+        streams = np.flatnonzero(env.due & ~env.over[:, None])
+        number = env.decision.reshape(-1)[streams]
         while (self._held(streams, number) > self._settled[streams]).any():
             if self._depth == DEPTH_MAX:
                 break
@@ -97,25 +99,25 @@ class Ledger:
         place = number % self._depth
         self._number[streams, place] = number
         self._closed[streams, place] = False
-        self._observation[streams, place] = _flat(school.observation)[streams]
+        self._observation[streams, place] = _flat(env.observation)[streams]
         self._action[streams, place] = _flat(actions)[streams]
         if log_probability is not None:
             self._log_probability[streams, place] = log_probability.reshape(-1)[streams]
         self._note(streams, number - 1)
 
-    def close(self, school: School, rewards: F64, paid_for: I64) -> Transitions:
+    def close(self, env: EpisodeSource, rewards: F64, reward_decision: I64) -> Transitions:
         """Give the slots that closed with this step their rewards; to be called after `step`.
 
         Args:
-            school: as it stands.
+            env: as it stands.
             rewards: shape (n, agents).
-            paid_for: shape (n, agents): number of the decision each is for; -1: no reward.
+            reward_decision: shape (n, agents): number of the decision each is for; -1: no reward.
 
         Returns:
             Every transition completed since the last call.
         """
-        streams = np.flatnonzero(paid_for >= 0)
-        number = paid_for.reshape(-1)[streams]
+        streams = np.flatnonzero(reward_decision >= 0)
+        number = reward_decision.reshape(-1)[streams]
         known = self._held(streams, number) == number
         streams, number = streams[known], number[known]
         self._value[streams, number % self._depth] = rewards.reshape(-1)[streams]
@@ -123,7 +125,7 @@ class Ledger:
         self._settled[streams] = number
         self._note(streams, number)
         done = self._take()
-        self._forget(np.repeat(school.over, self._agents))
+        self._forget(np.repeat(env.over, self._agents))
         return done
 
     def _note(self, streams: I64, number: I64) -> None:

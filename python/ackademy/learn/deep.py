@@ -17,17 +17,17 @@ from ackademy.envs.rewarder import Rewarder
 from ackademy.errors import TrainingError
 from ackademy.learn import dqn, layers, networks, ppo
 from ackademy.learn.deep_recipe import Recipe
-from ackademy.learn.episode_source import School
+from ackademy.learn.episode_source import EpisodeSource
 from ackademy.learn.networks import Weights
-from ackademy.learn.training_log import Logbook, Place, Progress, quiet
+from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.policies import policy_files
 
-Opener = Callable[[opening.Source, Recipe, list[str]], School]
+Opener = Callable[[opening.Source, Recipe, list[str]], EpisodeSource]
 """makes the simulations of a recipe"""
 
 
 @dataclass(frozen=True, slots=True)
-class Pupil:
+class TrainingResult:
     """A trained policy and how it came about."""
 
     recipe: Recipe
@@ -54,7 +54,7 @@ def here(threads: int) -> Opener:
         threads: 0: one per core. The number changes no result.
     """
 
-    def make(source: opening.Source, recipe: Recipe, learners: list[str]) -> School:
+    def make(source: opening.Source, recipe: Recipe, learners: list[str]) -> EpisodeSource:
         return _core.Episodes(
             source,
             recipe.pilot_text(),
@@ -75,7 +75,7 @@ def train(
     *,
     resume: bool = False,
     progress: Progress = quiet,
-) -> Pupil:
+) -> TrainingResult:
     """Train by a recipe.
 
     Args:
@@ -93,25 +93,25 @@ def train(
     learners = patterns(source, recipe)
     reward = rewards.find(recipe.reward, recipe.origin.parent)
     try:
-        school = make(source, recipe, learners)
-        school.reset()
+        env = make(source, recipe, learners)
+        env.reset()
     except ValueError as error:
         raise TrainingError(f"{recipe.origin}: {error}") from None
-    check(recipe, school)
-    place = Place(folder, recipe.fingerprint(_content(source), _source_of(reward), _core.CODE_HASH),
-                  resume)  # fmt: skip
-    cashier = Rewarder(reward, recipe.credit, school)
-    cashier.reset()
+    check(recipe, env)
+    fingerprint = recipe.fingerprint(_content(source), _source_of(reward), _core.CODE_HASH)
+    place = Checkpoints(folder, fingerprint, resume)
+    rewarder = Rewarder(reward, recipe.credit, env)
+    rewarder.reset()
     module = dqn if recipe.learner == "dqn" else ppo
-    log = Logbook(module.COLUMNS, place, progress)
+    log = TrainingLog(module.COLUMNS, place, progress)
     wall, cpu = time.monotonic(), time.process_time()
     try:
         if isinstance(recipe.config, dqn.Config):
             trained: dqn.Trained | ppo.Trained = dqn.train(
-                school, cashier, recipe.layers, recipe.config, recipe.seed, log
+                env, rewarder, recipe.layers, recipe.config, recipe.seed, log
             )
         else:
-            trained = ppo.train(school, cashier, recipe.layers, recipe.config, recipe.seed, log)
+            trained = ppo.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
     finally:
         log.close()
     if trained.updates == 0:
@@ -119,7 +119,7 @@ def train(
             f"{recipe.origin}: {trained.episodes} episodes with {trained.decisions} decisions: too "
             "few for one update, so nothing was learnt; allowed: more --episodes"
         )
-    return Pupil(
+    return TrainingResult(
         recipe=recipe,
         source=source,
         learners=tuple(learners),
@@ -128,7 +128,7 @@ def train(
         decisions=trained.decisions,
         episodes=trained.episodes,
         updates=trained.updates,
-        packets=school.packets,
+        packets=env.packets,
         wall_s=time.monotonic() - wall,
         cpu_s=time.process_time() - cpu,
     )
@@ -139,30 +139,30 @@ def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
     return list(recipe.learners) or opening.learners_of(source, None)
 
 
-def check(recipe: Recipe, school: School) -> None:
+def check(recipe: Recipe, env: EpisodeSource) -> None:
     """Refuse a network or a learner that does not fit the actions, or what gives no policy.
 
     Raises:
         TrainingError: naming what does not fit.
     """
-    shapes = layers.shapes_through(recipe.layers, school.observation.shape[2:], str(recipe.origin))
-    wanted = school.n_choices or school.action_size
+    shapes = layers.shapes_through(recipe.layers, env.observation.shape[2:], str(recipe.origin))
+    wanted = env.n_choices or env.action_size
     if shapes[-1] != (wanted,):
         raise TrainingError(
             f"{recipe.origin}: layers give outputs of shape {shapes[-1]}: allowed: ({wanted},), "
             "as the action map wants"
         )
-    _check_policy(recipe, school)
-    if recipe.learner == "dqn" and not school.n_choices:
+    _check_policy(recipe, env)
+    if recipe.learner == "dqn" and not env.n_choices:
         raise TrainingError(
             f"{recipe.origin}: learner = 'dqn': allowed: ppo, since the action map is continuous"
         )
 
 
-def _check_policy(recipe: Recipe, school: School) -> None:
+def _check_policy(recipe: Recipe, env: EpisodeSource) -> None:
     """Ask the core about a policy of zeros: what it refuses should not be trained first."""
     pilot, tables = recipe.pilot_text(), layers.tables_of(recipe.layers)
-    shapes = networks.tensor_shapes(recipe.layers, school.observation.shape[2:])
+    shapes = networks.tensor_shapes(recipe.layers, env.observation.shape[2:])
     zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     files = {
         policy_files.POLICY: policy_files.policy_text(

@@ -25,12 +25,12 @@ import optax
 from jax import Array, lax
 
 from ackademy.learn import networks
-from ackademy.learn.checkpoint import Journal, Replayed
-from ackademy.learn.credit import Ledger, Transitions
-from ackademy.learn.episode_source import F32, I64, Cashier, School
+from ackademy.learn.checkpoint import ActionLog, Replayed
+from ackademy.learn.credit import OpenDecisions, Transitions
+from ackademy.learn.episode_source import F32, I64, EpisodeSource, RewardSource
 from ackademy.learn.layers import Layer
 from ackademy.learn.networks import Weights
-from ackademy.learn.training_log import Logbook, Means
+from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
     "decisions",
@@ -100,31 +100,31 @@ class Trained:
 
 
 def train(
-    school: School,
-    cashier: Cashier,
+    env: EpisodeSource,
+    rewarder: RewardSource,
     layers: tuple[Layer, ...],
     config: Config,
     seed: int,
-    log: Logbook,
+    log: TrainingLog,
 ) -> Trained:
     """Learn until enough episodes are over.
 
     The same seed gives the same weights on one machine, killed and resumed or not.
 
     Args:
-        school: simulations with discrete actions, freshly reset.
-        cashier: pays what they did.
+        env: simulations with discrete actions, freshly reset.
+        rewarder: computes their rewards.
         layers: of the network; the last one has an output per action.
         config: how to learn.
         seed: of the network's first weights, of exploration and of sampling.
         log: of columns `COLUMNS`.
     """
-    entering = school.observation.shape[2:]
+    entering = env.observation.shape[2:]
     learner = _Learner(layers, config, networks.begin(layers, entering, jax.random.key(seed)))
-    memory, ledger, journal, means = (
+    memory, open_decisions, action_log, means = (
         Memory(config.memory, entering),
-        Ledger(school),
-        Journal(),
+        OpenDecisions(env),
+        ActionLog(),
         Means(),
     )
     past: Replayed | None = None
@@ -134,21 +134,21 @@ def train(
     decisions = episodes = transitions = 0
 
     while episodes < config.episodes:
-        if past is not None and journal.steps < past.steps:
-            actions, _ = past.next(school)
+        if past is not None and action_log.steps < past.steps:
+            actions, _ = past.next(env)
         else:
-            rng = np.random.default_rng((seed, ACTING, journal.steps))
-            actions = explore(school, learner.greedy(school), config.epsilon(decisions), rng)
-        journal.add(school, actions)
-        ledger.open(school, actions)
-        decisions += int(school.due.sum())
-        school.step(actions)
-        rewards = cashier.pay()
-        done = ledger.close(school, rewards, cashier.paid_for)
+            rng = np.random.default_rng((seed, ACTING, action_log.steps))
+            actions = explore(env, learner.greedy(env), config.epsilon(decisions), rng)
+        action_log.add(env, actions)
+        open_decisions.open(env, actions)
+        decisions += int(env.due.sum())
+        env.step(actions)
+        rewards = rewarder.compute()
+        done = open_decisions.close(env, rewards, rewarder.reward_decision)
         memory.add(done)
         row, transitions = transitions // config.row_every, transitions + len(done)
-        episodes += int(school.over.sum())
-        school.progress = min(1.0, episodes / config.episodes)
+        episodes += int(env.over.sum())
+        env.progress = min(1.0, episodes / config.episodes)
 
         owed = 0 if transitions < config.warmup else int(transitions * config.updates_per_decision)
         while learner.updates + config.updates_at_once <= owed:
@@ -157,26 +157,26 @@ def train(
             means.add("td_loss", loss)
             means.add("value", value)
 
-        means.note(school, done.reward)
+        means.note(env, done.reward)
         if transitions // config.row_every > row:
-            if past is not None and journal.steps <= past.steps:
+            if past is not None and action_log.steps <= past.steps:
                 means.clear()
                 continue
             counters = {"decisions": decisions, "episodes": episodes, "updates": learner.updates}
             log.row({**counters, **means.take(), "epsilon": config.epsilon(decisions)})
             log.keep(
-                journal.steps,
+                action_log.steps,
                 {"updates": learner.updates},
-                lambda: {**learner.arrays(), **journal.arrays()},
+                lambda: {**learner.arrays(), **action_log.arrays()},
             )
             log.progress(min(episodes, config.episodes), config.episodes)
 
     return Trained(learner.weights, decisions, episodes, learner.updates)
 
 
-def explore(school: School, greedy: I64, epsilon: float, rng: np.random.Generator) -> I64:
+def explore(env: EpisodeSource, greedy: I64, epsilon: float, rng: np.random.Generator) -> I64:
     """The greedy actions, each replaced by a random one with probability `epsilon`."""
-    guesses = rng.integers(school.n_choices, size=greedy.shape)
+    guesses = rng.integers(env.n_choices, size=greedy.shape)
     return np.where(rng.random(greedy.shape) < epsilon, guesses, greedy)
 
 
@@ -216,13 +216,13 @@ class _Learner:
         self._target = weights
         self._optimiser = optax.adam(config.learning_rate).init(weights)
 
-    def greedy(self, school: School) -> I64:
+    def greedy(self, env: EpisodeSource) -> I64:
         """The best action of every agent that is due; 0 elsewhere.
 
         Computed in slices of one shape, padded: XLA compiles a function per shape.
         """
-        due = school.due
-        seen = school.observation[due]
+        due = env.due
+        seen = env.observation[due]
         width = len(due)
         best = np.zeros(len(seen), np.int64)
         for start in range(0, len(seen), width):

@@ -14,7 +14,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 Actions: TypeAlias = I64 | F32
 
 
-class School(Protocol):
+class EpisodeSource(Protocol):
     """Simulations side by side, each with up to `agents` learning flows.
 
     The arrays are the same for ever: `step` and `reset` write into them.
@@ -81,14 +81,14 @@ class School(Protocol):
         """
 
 
-class Cashier(Protocol):
-    """Pays rewards; `ackademy.envs.rewarder.Rewarder` is the one there is."""
+class RewardSource(Protocol):
+    """Computes rewards; `ackademy.envs.rewarder.Rewarder` is the one there is."""
 
-    paid_for: I64
-    """shape (n, agents): number of the decision that the last payment is for, -1 without one"""
+    reward_decision: I64
+    """shape (n, agents): number of the decision that the last reward is for, -1 without one"""
 
     def reset(self) -> None:
         """All episodes have begun anew."""
 
-    def pay(self) -> F64:
+    def compute(self) -> F64:
         """Rewards of the step just made, shape (n, agents)."""

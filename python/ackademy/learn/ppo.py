@@ -25,12 +25,12 @@ import optax
 from jax import Array, lax
 
 from ackademy.learn import networks
-from ackademy.learn.checkpoint import Journal, Replayed
-from ackademy.learn.credit import Ledger, Transitions
-from ackademy.learn.episode_source import F32, F64, Actions, Cashier, School
+from ackademy.learn.checkpoint import ActionLog, Replayed
+from ackademy.learn.credit import OpenDecisions, Transitions
+from ackademy.learn.episode_source import F32, F64, Actions, EpisodeSource, RewardSource
 from ackademy.learn.layers import Dense, Layer
 from ackademy.learn.networks import Weights
-from ackademy.learn.training_log import Logbook, Means
+from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
     "decisions",
@@ -74,7 +74,7 @@ class Config:
     trace: float = 0.95
     """GAE's lambda"""
     clip: float = 0.2
-    """how far the ratio of probabilities pays"""
+    """how far the ratio of probabilities counts"""
     entropy: float = 0.0
     """weight of the bonus for entropy"""
     value_weight: float = 0.5
@@ -102,27 +102,27 @@ class Trained:
 
 
 def train(
-    school: School,
-    cashier: Cashier,
+    env: EpisodeSource,
+    rewarder: RewardSource,
     layers: tuple[Layer, ...],
     config: Config,
     seed: int,
-    log: Logbook,
+    log: TrainingLog,
 ) -> Trained:
     """Learn until enough episodes are over.
 
     The same seed gives the same weights on one machine, killed and resumed or not.
 
     Args:
-        school: simulations, freshly reset; discrete or continuous actions.
-        cashier: pays what they did.
+        env: simulations, freshly reset; discrete or continuous actions.
+        rewarder: computes their rewards.
         layers: of the policy; the value has the same ones with a single output.
         config: how to learn.
         seed: of the networks' first weights, of the actions and of the minibatches.
         log: of columns `COLUMNS`.
     """
-    learner = _Learner(layers, config, school, seed)
-    ledger, journal, means = Ledger(school), Journal(), Means()
+    learner = _Learner(layers, config, env, seed)
+    open_decisions, action_log, means = OpenDecisions(env), ActionLog(), Means()
     past: Replayed | None = None
     if (kept := log.resumed) is not None:
         learner.restore(kept.counter("updates"), kept.arrays)
@@ -131,20 +131,20 @@ def train(
     decisions = episodes = taken = 0
 
     while episodes < config.episodes:
-        if past is not None and journal.steps < past.steps:
-            actions, log_probability = past.next(school)
+        if past is not None and action_log.steps < past.steps:
+            actions, log_probability = past.next(env)
         else:
-            rng = np.random.default_rng((seed, ACTING, journal.steps))
-            actions, log_probability = learner.act(school, rng)
-        journal.add(school, actions, log_probability)
-        ledger.open(school, actions, log_probability)
-        decisions += int(school.due.sum())
-        school.step(actions if school.n_choices else within(actions))
-        rewards = cashier.pay()
-        done = ledger.close(school, rewards, cashier.paid_for)
-        means.note(school, done.reward)
-        episodes += int(school.over.sum())
-        school.progress = min(1.0, episodes / config.episodes)
+            rng = np.random.default_rng((seed, ACTING, action_log.steps))
+            actions, log_probability = learner.act(env, rng)
+        action_log.add(env, actions, log_probability)
+        open_decisions.open(env, actions, log_probability)
+        decisions += int(env.due.sum())
+        env.step(actions if env.n_choices else within(actions))
+        rewards = rewarder.compute()
+        done = open_decisions.close(env, rewards, rewarder.reward_decision)
+        means.note(env, done.reward)
+        episodes += int(env.over.sum())
+        env.progress = min(1.0, episodes / config.episodes)
         waiting.append(done)
 
         while sum(map(len, waiting)) >= config.horizon:
@@ -160,9 +160,9 @@ def train(
             log.row({**counters, **means.take()})
             if sum(map(len, waiting)) < config.horizon:
                 log.keep(
-                    journal.steps,
+                    action_log.steps,
                     {"updates": learner.updates},
-                    lambda: {**learner.arrays(), **journal.arrays()},
+                    lambda: {**learner.arrays(), **action_log.arrays()},
                 )
             log.progress(min(episodes, config.episodes), config.episodes)
 
@@ -207,12 +207,12 @@ class _Learner:
     """Policy, value and optimiser."""
 
     def __init__(
-        self, layers: tuple[Layer, ...], config: Config, school: School, seed: int
+        self, layers: tuple[Layer, ...], config: Config, env: EpisodeSource, seed: int
     ) -> None:
         self.updates = 0
         self._layers, self._config = layers, config
         self._value_layers = (*layers[:-1], Dense(1))
-        entering = school.observation.shape[2:]
+        entering = env.observation.shape[2:]
         policy_key, value_key = jax.random.split(jax.random.key(seed))
         policy = networks.begin(layers, entering, policy_key)
         # Every action is about as likely at first, whatever is seen.
@@ -221,16 +221,16 @@ class _Learner:
         self.parameters: Parameters = {
             "policy": policy,
             "value": networks.begin(self._value_layers, entering, value_key),
-            "log_std": jnp.full(school.action_size, np.log(config.spread), jnp.float32),
+            "log_std": jnp.full(env.action_size, np.log(config.spread), jnp.float32),
         }
         self._optimiser = _optimiser(config).init(self.parameters)
 
-    def act(self, school: School, rng: np.random.Generator) -> tuple[Actions, F32]:
+    def act(self, env: EpisodeSource, rng: np.random.Generator) -> tuple[Actions, F32]:
         """An action for every agent that is due, and its log-probability; 0 elsewhere."""
-        due = school.due
-        outputs = self._outputs(school.observation[due], len(due))
+        due = env.due
+        outputs = self._outputs(env.observation[due], len(due))
         log_probability = np.zeros(due.shape, np.float32)
-        if school.n_choices:
+        if env.n_choices:
             shifted = outputs - outputs.max(axis=1, keepdims=True)
             logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
             chosen = (logs + rng.gumbel(size=logs.shape)).argmax(axis=1)
@@ -239,9 +239,9 @@ class _Learner:
             log_probability[due] = np.take_along_axis(logs, chosen[:, None], axis=1)[:, 0]
             return choices, log_probability
         log_std = np.asarray(self.parameters["log_std"])
-        noise = rng.standard_normal((len(outputs), school.action_size), np.float32)
-        values = np.zeros((*due.shape, school.action_size), np.float32)
-        values[due] = outputs[:, : school.action_size] + np.exp(log_std) * noise
+        noise = rng.standard_normal((len(outputs), env.action_size), np.float32)
+        values = np.zeros((*due.shape, env.action_size), np.float32)
+        values[due] = outputs[:, : env.action_size] + np.exp(log_std) * noise
         log_probability[due] = (-0.5 * noise**2 - log_std - LOG_ROOT).sum(axis=1)
         return values, log_probability
 
@@ -265,9 +265,9 @@ class _Learner:
         reward = batch.reward * np.float32(config.reward_scale)
         if config.reward_limit > 0.0:
             reward = np.clip(reward, -config.reward_limit, config.reward_limit)
-        paid = replace(batch, reward=reward)
+        rewarded = replace(batch, reward=reward)
         following = self._values(batch.following)
-        advantage = advantages(paid, value, following, config.discount, config.trace)
+        advantage = advantages(rewarded, value, following, config.discount, config.trace)
         wanted = advantage + value
         rng = np.random.default_rng((seed, LEARNING, self.updates))
         order = np.stack([rng.permutation(config.horizon) for _ in range(config.epochs)])

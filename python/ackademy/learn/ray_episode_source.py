@@ -1,9 +1,9 @@
-"""A school whose simulations run on a Ray cluster: same seed, same bytes as in this process.
+"""Episodes simulated on a Ray cluster: same seed, same bytes as in this process.
 
 Each worker holds `Episodes` of its share of the simulations, which know their numbers among all, so
 that where they run changes nothing. What goes over the network are texts, files and arrays. All
 workers step at once and this process, where the learner is, waits for the slowest: Ray's calls cost
-some milliseconds a step (docs/reference/learners.md), which pays where a step simulates for
+some milliseconds a step (docs/reference/learners.md), which is worth it where a step simulates for
 longer than that.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from ackademy import _core
 from ackademy.envs import opening
 from ackademy.errors import EngineError
-from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, School
+from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, EpisodeSource
 from ackademy.runner import engines
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def shares(n: int, workers: int) -> list[Share]:
 @contextmanager
 def on_cluster(
     address: str | None,
-) -> Iterator[Callable[[opening.Source, Recipe, list[str]], School]]:
-    """Makes schools on a Ray cluster, which end with the context.
+) -> Iterator[Callable[[opening.Source, Recipe, list[str]], EpisodeSource]]:
+    """Opens episode sources on a Ray cluster, which end with the context.
 
-    A school takes the cores that are free when it begins, one for each worker, and at most one for
+    It takes the cores that are free when it begins, one for each worker, and at most one for
     each simulation. Every node needs the same version of this package.
 
     Args:
@@ -68,18 +68,18 @@ def on_cluster(
     Raises:
         EngineError: if Ray is not installed, the cluster cannot be reached, or a worker is lost.
     """
-    schools: list[RaySchool] = []
+    sources: list[RayEpisodes] = []
 
-    def make(_: opening.Source, recipe: Recipe, learners: list[str]) -> School:
-        schools.append(RaySchool(recipe, learners))
-        return schools[-1]
+    def make(_: opening.Source, recipe: Recipe, learners: list[str]) -> EpisodeSource:
+        sources.append(RayEpisodes(recipe, learners))
+        return sources[-1]
 
     with engines.ray_session(address):
         try:
             yield make
         finally:
-            for school in schools:
-                school.close()
+            for env in sources:
+                env.close()
 
 
 class Simulations:
@@ -122,13 +122,13 @@ class Simulations:
         return own.n_choices, own.action_size, own.observation.shape[2:]
 
     def reset(self, seed: int | None, progress: float) -> Seen:
-        """As of `School`."""
+        """As of `EpisodeSource`."""
         self._episodes.progress = progress
         self._episodes.reset(seed)
         return self._seen()
 
     def step(self, actions: Actions, progress: float) -> Seen:
-        """As of `School`."""
+        """As of `EpisodeSource`."""
         self._episodes.progress = progress
         self._episodes.step(actions)
         return self._seen()
@@ -140,8 +140,8 @@ class Simulations:
         return arrays, own.packets
 
 
-class RaySchool:
-    """The simulations of a recipe on the cluster that Ray is connected to; a `School`.
+class RayEpisodes:
+    """The simulations of a recipe on the cluster that Ray is connected to; an `EpisodeSource`.
 
     Args:
         recipe: its source is read here and sent as text.
@@ -187,13 +187,13 @@ class RaySchool:
         self._take([worker.reset.remote(seed, self.progress) for worker in self.workers])
 
     def step(self, actions: Actions) -> None:
-        """As `School.step`, on all workers at once."""
+        """As `EpisodeSource.step`, on all workers at once."""
         parts = [actions[share.first : share.first + share.count] for share in self._shares]
         pairs = zip(self.workers, parts, strict=True)
         self._take([worker.step.remote(part, self.progress) for worker, part in pairs])
 
     def close(self) -> None:
-        """End the workers; nothing else can be asked of the school."""
+        """End the workers; nothing else can be asked of them."""
         import ray
 
         for worker in self.workers:

@@ -15,7 +15,7 @@ from ackademy.envs.measures import Measures
 from ackademy.errors import TrainingError
 from ackademy.learn import checkpoint
 from ackademy.learn.checkpoint import Checkpoint
-from ackademy.learn.episode_source import School
+from ackademy.learn.episode_source import EpisodeSource
 from ackademy.learn.running_reward import RunningReward
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Means:
         self._sums[name] = self._sums.get(name, 0.0) + float(array.sum())
         self._counts[name] = self._counts.get(name, 0) + array.size
 
-    def note(self, school: School, reward: npt.NDArray[np.floating]) -> None:
+    def note(self, env: EpisodeSource, reward: npt.NDArray[np.floating]) -> None:
         """Take in rewards that became known, and what the flows that are due have measured."""
-        measures = Measures(school.measures[school.due])
+        measures = Measures(env.measures[env.due])
         self.add("reward", reward)
         self.add("throughput_mbps", measures.throughput_mbps)
         self.add("rtt_ms", measures.rtt_mean_ms)
@@ -64,7 +64,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Checkpoints:
     """Where a training keeps what it needs to go on after a kill."""
 
     folder: Path
@@ -74,7 +74,7 @@ class Place:
     checkpoint_s: float = CHECKPOINT_S
 
 
-class Logbook:
+class TrainingLog:
     """The curve of one training.
 
     Args:
@@ -87,7 +87,7 @@ class Logbook:
     """
 
     def __init__(
-        self, columns: tuple[str, ...], place: Place | None = None, progress: Progress = quiet
+        self, columns: tuple[str, ...], place: Checkpoints | None = None, progress: Progress = quiet
     ) -> None:
         self.columns, self._progress = columns, progress
         self.rows: list[tuple[float, ...]] = []

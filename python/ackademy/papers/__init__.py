@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from ackademy.runner.engines import Engine
-from ackademy.runner.experiments import Batch, Progress
+from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
 from ackademy.studies import experiment_files
 from ackademy.studies.experiment_files import Paper
@@ -73,7 +73,7 @@ class Study(Protocol):
     def steps(self, runs: int) -> int:
         """How far `run` counts its progress, finished work included."""
 
-    def run(self, runs: int, folder: Path, engine: Engine, progress: Progress) -> Batch:
+    def run(self, runs: int, folder: Path, engine: Engine, progress: Progress) -> CellsRun:
         """Do what is not done yet and keep it below `folder`, which all items of a paper share.
 
         Args:
@@ -104,7 +104,7 @@ def load_all(name: str) -> list[Study]:
 
 def run_all(
     studies: Sequence[Study], runs: int | None, folder: Path, engine: Engine, progress: Progress
-) -> Batch:
+) -> CellsRun:
     """Run studies of one paper one after the other, with one count of steps.
 
     Simulations that several of them need are run once, since all are kept in one folder.
@@ -117,15 +117,15 @@ def run_all(
         progress: told steps done of all studies, and their total.
     """
     steps = [study.steps(runs or study.runs) for study in studies]
-    batch = Batch(0, 0, [])
+    ran = CellsRun(0, 0, [])
     for index, study in enumerate(studies):
         before, total = sum(steps[:index]), sum(steps)
 
         def update(n_done: int, _: int, before: int = before, total: int = total) -> None:
             progress(before + n_done, total)
 
-        batch = batch.with_more(study.run(runs or study.runs, folder, engine, update))
-    return batch
+        ran = ran.with_more(study.run(runs or study.runs, folder, engine, update))
+    return ran
 
 
 def load(name: str) -> Study:

@@ -21,9 +21,9 @@ import polars as pl
 from ackademy import _core, files, folders
 from ackademy.backends import distributions, entries, schemes
 from ackademy.backends.runs import measure, read_text, simulate
-from ackademy.backends.schemes import Entrant
+from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.errors import ExperimentError
-from ackademy.runner.cases import Trial
+from ackademy.runner.cases import Case
 from ackademy.stats import scores
 from ackademy.stats.scores import Score
 from ackademy.toml_table import TomlTable, toml_value
@@ -74,7 +74,7 @@ class Card:
     runs: tuple[tuple[int, str, tuple[int, ...]], ...]
     """seed, scenario, counts"""
     headline: dict[str, dict[str, float]]
-    """by entrant, `policy` first"""
+    """by scheme, `policy` first"""
 
 
 def digest(folder: Path) -> str:
@@ -87,23 +87,23 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
-def evaluate(fixed: FixedSet, own: Entrant, root: Path) -> list[Ran]:
-    """Run an entrant on the set.
+def evaluate(fixed: FixedSet, own: EvaluatedScheme, root: Path) -> list[Ran]:
+    """Run a scheme on the set.
 
     Raises:
-        AckademyError: if the set or the entrant cannot be read.
+        AckademyError: if the set or the scheme cannot be read.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        return [_run(trial, own, fixed.duration_s, Path(scratch)) for trial in _trials(fixed, root)]
+        return [_run(case, own, fixed.duration_s, Path(scratch)) for case in _cases(fixed, root)]
 
 
 def make(folder: Path, fixed: FixedSet, root: Path) -> Card:
     """The card of the policy in a folder: every run of the set, beside the baselines."""
     name, params = schemes.of_folder(folder)
-    ran = evaluate(fixed, Entrant("policy", name, params), root)
+    ran = evaluate(fixed, EvaluatedScheme("policy", name, params), root)
     headline = {"policy": _means(ran)}
     for baseline in BASELINES:
-        headline[baseline] = _means(evaluate(fixed, schemes.entrant(baseline), root))
+        headline[baseline] = _means(evaluate(fixed, schemes.evaluated(baseline), root))
     return Card(
         fixed=fixed,
         policy=digest(folder),
@@ -223,14 +223,14 @@ def write(folder: Path, card: Card) -> None:
     files.write(folder / CARD, text(card))
 
 
-def _trials(fixed: FixedSet, root: Path) -> list[Trial]:
+def _cases(fixed: FixedSet, root: Path) -> list[Case]:
     path = root / fixed.source
     if not fixed.is_distribution:
         scenario = _core.Scenario.parse(read_text(path), str(path))
-        return [Trial(scenario, seed, (fixed.flows,)) for seed in fixed.seeds]
+        return [Case(scenario, seed, (fixed.flows,)) for seed in fixed.seeds]
     distribution = distributions.read(path)
     learners = tuple(distribution.learners)
-    return [Trial(distribution.draw(seed, 1.0), seed, learners) for seed in fixed.seeds]
+    return [Case(distribution.draw(seed, 1.0), seed, learners) for seed in fixed.seeds]
 
 
 def _source_digest(fixed: FixedSet, root: Path) -> str:
@@ -241,25 +241,25 @@ def _source_digest(fixed: FixedSet, root: Path) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _run(trial: Trial, own: Entrant, duration_s: float, scratch: Path) -> Ran:
-    place = scratch / f"{trial.name}.toml"
-    distributions.save(trial.scenario, place)
+def _run(case: Case, own: EvaluatedScheme, duration_s: float, scratch: Path) -> Ran:
+    place = scratch / f"{case.name}.toml"
+    distributions.save(case.scenario, place)
     cut = {"duration_s": f"{duration_s:g}"}
     scenario = _core.Scenario.parse(read_text(place), str(place), cut)
-    chosen = entries.named(scenario, trial.learners)
+    chosen = entries.named(scenario, case.learners)
     if not chosen:
-        raise ExperimentError(f"{trial.scenario.origin}: flows: allowed: {scenario.entries}")
+        raise ExperimentError(f"{case.scenario.origin}: flows: allowed: {scenario.entries}")
     scenario = scenario.with_controller(own.controller, dict(own.params), chosen)
-    tables = simulate(scenario, trial.seed, 0.0)
+    tables = simulate(scenario, case.seed, 0.0)
     measured = measure(tables).flows
     numbers = measured.select([c for c in measured.columns if c not in tables.flows.columns])
     flows = pl.concat([tables.flows, numbers], how="horizontal")
     rows = flows["flow"].to_list()
-    flows = flows.filter(pl.Series(entries.governed(scenario, trial.learners, rows)))
+    flows = flows.filter(pl.Series(entries.governed(scenario, case.learners, rows)))
     score = scores.score_of(flows, tables.links, tables.counters, duration_s)
     return Ran(
-        seed=trial.seed,
-        scenario=trial.name,
+        seed=case.seed,
+        scenario=case.name,
         counts=(*(int(flows[key].sum()) for key in COUNTS[:-1]), score.fallbacks),
         score=score,
     )

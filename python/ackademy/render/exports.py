@@ -13,7 +13,7 @@ from ackademy import _core
 from ackademy.backends.runs import Run
 from ackademy.stats.completion_times import QUANTILES, completion_times
 from ackademy.stats.metrics import FloatArray
-from ackademy.studies.comparison import COLUMNS, Standing
+from ackademy.studies.comparison import COLUMNS, CaseScore
 
 
 def run_json(run: Run) -> str:
@@ -41,7 +41,7 @@ def run_csv(run: Run) -> str:
     return flows.with_columns(pl.col(pl.Float64).fill_nan(None)).write_csv()
 
 
-def estimates(standings: Sequence[Standing]) -> pl.DataFrame:
+def estimates(case_scores: Sequence[CaseScore]) -> pl.DataFrame:
     """What a comparison estimates, one row per scenario, scheme and metric.
 
     Returns:
@@ -50,16 +50,16 @@ def estimates(standings: Sequence[Standing]) -> pl.DataFrame:
     """
     rows = [
         (
-            standing.contender.scenario,
-            standing.contender.controller,
+            case_score.scheme_case.scenario,
+            case_score.scheme_case.controller,
             column.key,
             column.unit,
             *map(_number, (interval.value, interval.low, interval.high)),
-            standing.n_runs,
+            case_score.n_runs,
         )
-        for standing in standings
+        for case_score in case_scores
         for column in COLUMNS
-        for interval in [standing.estimates.get(column.key)]
+        for interval in [case_score.estimates.get(column.key)]
         if interval is not None
     ]
     schema = {
@@ -70,35 +70,35 @@ def estimates(standings: Sequence[Standing]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def samples(standings: Sequence[Standing]) -> pl.DataFrame:
+def samples(case_scores: Sequence[CaseScore]) -> pl.DataFrame:
     """The numbers of single runs: scenario, scheme, run (from 1) and a column per metric."""
     frames = [
-        pl.DataFrame({key: values for key, values in standing.samples.items()}).select(
-            pl.lit(standing.contender.scenario).alias("scenario"),
-            pl.lit(standing.contender.controller).alias("scheme"),
+        pl.DataFrame({key: values for key, values in case_score.samples.items()}).select(
+            pl.lit(case_score.scheme_case.scenario).alias("scenario"),
+            pl.lit(case_score.scheme_case.controller).alias("scheme"),
             (pl.int_range(pl.len()) + 1).alias("run"),
             pl.all(),
         )
-        for standing in standings
-        if standing.n_runs
+        for case_score in case_scores
+        if case_score.n_runs
     ]
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
-def comparison_json(standings: Sequence[Standing]) -> str:
+def comparison_json(case_scores: Sequence[CaseScore]) -> str:
     """A comparison: its estimates, and the numbers of single runs."""
     return _json(
         {
             "code": _core.CODE_HASH,
-            "estimates": _rows(estimates(standings)),
-            "runs": _rows(samples(standings)),
+            "estimates": _rows(estimates(case_scores)),
+            "runs": _rows(samples(case_scores)),
         }
     )
 
 
-def comparison_csv(standings: Sequence[Standing]) -> str:
+def comparison_csv(case_scores: Sequence[CaseScore]) -> str:
     """The estimates of a comparison, one row per scenario, scheme and metric."""
-    return estimates(standings).write_csv()
+    return estimates(case_scores).write_csv()
 
 
 def _completion(run: Run) -> list[dict[str, object]]:

@@ -18,7 +18,7 @@ from ackademy.errors import AckademyError
 from ackademy.render import exports
 from ackademy.runner import engines, experiments
 from ackademy.studies import comparison
-from ackademy.studies.comparison import Case, Plan, Standing
+from ackademy.studies.comparison import Case, CaseScore, Plan
 from ackademy.toml_table import toml_value
 
 Scenarios: TypeAlias = "ScenarioLike | Sequence[ScenarioLike]"
@@ -55,7 +55,7 @@ class Figure:
 class Comparison:
     """Schemes side by side on the same scenarios."""
 
-    standings: tuple[Standing, ...]
+    case_scores: tuple[CaseScore, ...]
     """one per scenario and scheme"""
     page: str
     """the HTML report, complete in itself"""
@@ -63,12 +63,12 @@ class Comparison:
     @property
     def estimates(self) -> pl.DataFrame:
         """One row per scenario, scheme and metric: mean, low, high (95 % interval), runs."""
-        return exports.estimates(self.standings)
+        return exports.estimates(self.case_scores)
 
     @property
     def runs(self) -> pl.DataFrame:
         """One row per run: scenario, scheme, run and a column per metric."""
-        return exports.samples(self.standings)
+        return exports.samples(self.case_scores)
 
     def table(self, metric: str = "throughput_mbps") -> pl.DataFrame:
         """Means of one metric: a row per scenario, a column per scheme.
@@ -130,11 +130,11 @@ def compare(
     found = _schemes(cc)
     texts = tuple((path, toml_value(value)) for path, value in overrides.items())
     plan = Plan(runs, SAMPLE_MS, texts, backend)
-    contenders = comparison.contenders(_named_apart(cases), found, plan)
+    scheme_cases = comparison.scheme_cases(_named_apart(cases), found, plan)
     of_classes = any(controllers.is_registered(str(scheme.controller)) for scheme in found)
     engine = engines.local(1 if of_classes else jobs)
     with tempfile.TemporaryDirectory() as scratch:
-        return _measured(contenders, Path(folder or scratch), engine)
+        return _measured(scheme_cases, Path(folder or scratch), engine)
 
 
 SAMPLE_MS = 200.0
@@ -142,16 +142,16 @@ SAMPLE_MS = 200.0
 
 
 def _measured(
-    contenders: Sequence[comparison.Contender], folder: Path, engine: engines.Engine
+    scheme_cases: Sequence[comparison.SchemeCase], folder: Path, engine: engines.Engine
 ) -> Comparison:
     from ackademy.render.html import comparison as report
 
-    cells = [cell for contender in contenders for cell in contender.cells]
-    batch = experiments.run_cells(cells, folder, engine, experiments.quiet)
-    if batch.failures:
-        raise AckademyError(batch.failures[0].error)
-    standings = comparison.standings(contenders, folder)
-    return Comparison(tuple(standings), report.page(standings, folder, "ackademy.compare(...)"))
+    cells = [cell for scheme_case in scheme_cases for cell in scheme_case.cells]
+    ran = experiments.run_cells(cells, folder, engine, experiments.quiet)
+    if ran.failures:
+        raise AckademyError(ran.failures[0].error)
+    case_scores = comparison.case_scores(scheme_cases, folder)
+    return Comparison(tuple(case_scores), report.page(case_scores, folder, "ackademy.compare(...)"))
 
 
 def _schemes(cc: Schemes) -> list[schemes.Scheme]:

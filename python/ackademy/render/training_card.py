@@ -15,7 +15,7 @@ from ackademy import _core
 from ackademy.errors import TrainingError
 from ackademy.folders import check_policy_folder, put_policy_folder
 from ackademy.learn import dqn, networks
-from ackademy.learn.deep import Pupil
+from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.layers import tables_of
 from ackademy.policies import policy_files
@@ -38,13 +38,13 @@ The journal paper's hyper-parameters are not public: features and kinds of layer
 every number is *proposed*, so this is a TCP-Drinc-*style* agent, not the paper's weights."""
 
 
-def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
+def write(trained: TrainingResult, folder: Path, command: str) -> pl.DataFrame:
     """Write a policy's folder, whole or not at all, and judge the policy.
 
     The same recipe, seed and version leave the same bytes on one machine.
 
     Args:
-        pupil: what was trained.
+        trained: what was trained.
         folder: of the policy; a policy that is there is replaced.
         command: that makes it again.
 
@@ -59,16 +59,16 @@ def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
     try:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        (scratch / "policy.toml").write_text(policy_text(pupil, command), encoding="utf-8")
-        networks.save(pupil.weights, scratch / "weights.safetensors")
-        (scratch / "curve.csv").write_text(pupil.curve, encoding="utf-8")
-        curve = pl.read_csv(io.StringIO(pupil.curve))
+        (scratch / "policy.toml").write_text(policy_text(trained, command), encoding="utf-8")
+        networks.save(trained.weights, scratch / "weights.safetensors")
+        (scratch / "curve.csv").write_text(trained.curve, encoding="utf-8")
+        curve = pl.read_csv(io.StringIO(trained.curve))
         (scratch / "curve.svg").write_text(curve_report.svg(curve), encoding="utf-8")
-        judged = held_out.judge(pupil.source, pupil.learners, scratch)
+        judged = held_out.judge(trained.source, trained.learners, scratch)
         (scratch / "evaluation.csv").write_text(
             judged.write_csv(float_precision=4), encoding="utf-8"
         )
-        text = card_text(pupil, command, judged, folder)
+        text = card_text(trained, command, judged, folder)
         (scratch / "CARD.md").write_text(text, encoding="utf-8")
         put_policy_folder(scratch, folder)
     except OSError as error:
@@ -78,18 +78,18 @@ def write(pupil: Pupil, folder: Path, command: str) -> pl.DataFrame:
     return judged
 
 
-def policy_text(pupil: Pupil, command: str) -> str:
+def policy_text(trained: TrainingResult, command: str) -> str:
     """`policy.toml`."""
-    recipe = pupil.recipe
+    recipe = trained.recipe
     layers = tables_of(recipe.layers)
-    made = made_of(pupil, command)
+    made = made_of(trained, command)
     return policy_files.policy_text(recipe.policy_about, recipe.pilot_text(), layers, made)
 
 
-def made_of(pupil: Pupil, command: str) -> dict[str, object]:
+def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
     """Table `made`: what it takes to make the policy again."""
-    recipe = pupil.recipe
-    digest = pupil.source.digest if isinstance(pupil.source, _core.Distribution) else ""
+    recipe = trained.recipe
+    digest = trained.source.digest if isinstance(trained.source, _core.Distribution) else ""
     return {
         "command": command,
         "recipe": recipe.origin.name,
@@ -100,19 +100,19 @@ def made_of(pupil: Pupil, command: str) -> dict[str, object]:
         **({"learners": list(recipe.learners)} if recipe.learners else {}),
         "reward": recipe.reward.replace(os.sep, "/"),
         "credit": recipe.credit,
-        "decisions": pupil.decisions,
-        "episodes": pupil.episodes,
-        "updates": pupil.updates,
-        "packets": pupil.packets,
+        "decisions": trained.decisions,
+        "episodes": trained.episodes,
+        "updates": trained.updates,
+        "packets": trained.packets,
         "core": _core.CODE_HASH,
         **{name: version(name) for name in ("jax", "flax", "optax")},
         "training": {"simulations": recipe.simulations, **asdict(recipe.config)},
     }
 
 
-def card_text(pupil: Pupil, command: str, judged: pl.DataFrame, folder: Path) -> str:
+def card_text(trained: TrainingResult, command: str, judged: pl.DataFrame, folder: Path) -> str:
     """`CARD.md`."""
-    recipe, about = pupil.recipe, pupil.recipe.policy_about
+    recipe, about = trained.recipe, trained.recipe.policy_about
     note = f"\n\n{DRINC}" if "drinc" in recipe.about.lower() else ""
     return f"""\
 # {folder.name}
@@ -127,7 +127,7 @@ def card_text(pupil: Pupil, command: str, judged: pl.DataFrame, folder: Path) ->
 
 {PROPOSED[recipe.learner]}{note}
 
-{_made(pupil)}
+{_made(trained)}
 
 The same command leaves the same bytes, given the versions in `policy.toml` and the same kind of
 machine: floating-point sums of a training are not the same everywhere.
@@ -156,9 +156,9 @@ good, which the flow's counters show.
 """
 
 
-def _made(pupil: Pupil) -> str:
-    recipe, config = pupil.recipe, pupil.recipe.config
-    size = sum(int(tensor.size) for tensor in pupil.weights.values())
+def _made(trained: TrainingResult) -> str:
+    recipe, config = trained.recipe, trained.recipe.config
+    size = sum(int(tensor.size) for tensor in trained.weights.values())
     observation = recipe.pilot["observation"]
     assert isinstance(observation, dict)
     rows = [
@@ -166,10 +166,10 @@ def _made(pupil: Pupil) -> str:
         ["network", f"{' → '.join(layer.kind for layer in recipe.layers)}; {size} weights"],
         ["reward", f"`{recipe.reward}`, for packets {recipe.credit}"],
         ["trained on", f"`{recipe.source.name}`, {recipe.simulations} simulations side by side"],
-        ["episodes", f"{pupil.episodes}"],
-        ["decisions", f"{pupil.decisions}"],
-        ["updates", f"{pupil.updates}"],
-        ["data packets", f"{pupil.packets}"],
+        ["episodes", f"{trained.episodes}"],
+        ["decisions", f"{trained.decisions}"],
+        ["updates", f"{trained.updates}"],
+        ["data packets", f"{trained.packets}"],
         ["seed", f"{recipe.seed}"],
         *([field.replace("_", " "), f"{value:g}"] for field, value in asdict(config).items()
           if field not in ("episodes", "row_every")),

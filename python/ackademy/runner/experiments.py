@@ -49,7 +49,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class CellsRun:
     """What became of the cells of an experiment."""
 
     n_cells: int
@@ -58,9 +58,9 @@ class Batch:
     damaged: tuple[str, ...] = ()
     """what could not be read of cells that were there, a line each; they were run again"""
 
-    def with_more(self, other: Batch) -> Batch:
+    def with_more(self, other: CellsRun) -> CellsRun:
         """Both together."""
-        return Batch(
+        return CellsRun(
             self.n_cells + other.n_cells,
             self.n_reused + other.n_reused,
             self.failures + other.failures,
@@ -79,7 +79,7 @@ def quiet(n_done: int, n_cells: int) -> None:
     """Progress that nobody watches."""
 
 
-def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> Batch:
+def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> CellsRun:
     """Run every cell that has no result yet; those on the kernel last and one at a time.
 
     A run on the kernel whose emulator was late is tried again by the next call. A cell that is
@@ -121,7 +121,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
     finally:
         outcomes.close() if hasattr(outcomes, "close") else None
         shutil.rmtree(scratch, ignore_errors=True)
-    return Batch(len(folders), len(folders) - len(todo), failures, damaged)
+    return CellsRun(len(folders), len(folders) - len(todo), failures, damaged)
 
 
 def missing(folder: Path, cells: Sequence[Cell]) -> list[Cell]:

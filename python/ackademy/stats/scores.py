@@ -16,7 +16,7 @@ SHARE_FLOOR = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How an entrant's flows did in one run."""
+    """How a scheme's flows did in one run."""
 
     throughput_mbps: float
     """of its flows together, headers included"""

@@ -49,7 +49,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class SchemeCase:
     """One scenario under one controller, over all its seeds."""
 
     scenario: str
@@ -59,10 +59,10 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A contender with what was measured."""
+class CaseScore:
+    """A scheme on a network with what was measured."""
 
-    contender: Contender
+    scheme_case: SchemeCase
     estimates: Mapping[str, Interval]
     """by column; empty if every run failed"""
     delay_ms: FloatArray
@@ -116,12 +116,12 @@ def case_of(path: Path) -> Case:
     return Case(path.stem, read_text(path), str(path))
 
 
-def contenders(
+def scheme_cases(
     cases: Sequence[Case], schemes: Sequence[Scheme], plan: Plan = Plan()
-) -> list[Contender]:
+) -> list[SchemeCase]:
     """Every case under every scheme, or under its own controllers if there is no scheme."""
     return [
-        Contender(
+        SchemeCase(
             case.name,
             scheme.label,
             tuple(
@@ -143,21 +143,21 @@ def contenders(
     ]
 
 
-def standings(found: Sequence[Contender], folder: Path) -> list[Standing]:
+def case_scores(found: Sequence[SchemeCase], folder: Path) -> list[CaseScore]:
     """Measure what is on disk."""
-    return [_standing(contender, folder) for contender in found]
+    return [_case_score(scheme_case, folder) for scheme_case in found]
 
 
-def _standing(contender: Contender, folder: Path) -> Standing:
-    finished, kernel_runs = experiments.countable(folder, contender.cells)
+def _case_score(scheme_case: SchemeCase, folder: Path) -> CaseScore:
+    finished, kernel_runs = experiments.countable(folder, scheme_case.cells)
     flows = [experiments.read(folder, cell, "summary") for cell in finished]
     links = [experiments.read(folder, cell, "links") for cell in finished]
     rows = [_one_run(flow, link) for flow, link in zip(flows, links, strict=True)]
     per_run = [column.key for column in COLUMNS if column.key != MERIT]
     values = {key: np.array([row[key] for row in rows]) for key in per_run}
     merits = m_e(values["throughput_mbps"], values["delay_ms"])
-    return Standing(
-        contender=contender,
+    return CaseScore(
+        scheme_case=scheme_case,
         estimates=_estimates(values) if rows else {},
         delay_ms=values["delay_ms"],
         throughput_mbps=values["throughput_mbps"],

@@ -15,10 +15,10 @@ import polars as pl
 from ackademy import _core, folders, lookup
 from ackademy.backends import distributions, entries
 from ackademy.backends.runs import read_text
-from ackademy.backends.schemes import Entrant
+from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.errors import AckademyError, ExperimentError, ScenarioError
 from ackademy.runner import cases, experiments
-from ackademy.runner.cases import Trial
+from ackademy.runner.cases import Case
 from ackademy.runner.cells import Cell
 from ackademy.stats.intervals import Interval, t_interval
 from ackademy.stats.metrics import FloatArray
@@ -50,30 +50,30 @@ class Source:
     about: str
     digest: str
     """of a distribution; empty for a scenario"""
-    cases: tuple[Trial, ...]
+    cases: tuple[Case, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A trial and how the entrants did that have run on it."""
+    """A case and the scores of the schemes that have run on it."""
 
-    trial: Trial
+    case: Case
     scores: Mapping[str, Score]
-    """by entrant"""
+    """by scheme"""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One entrant on all trials, or on those of one scenario of the distribution."""
+    """One scheme on all cases, or on those of one scenario of the distribution."""
 
     scenario: str
     """empty for all together"""
-    entrant: str
+    scheme: str
     scores: tuple[Score, ...]
     estimates: dict[str, Interval]
     """mean over runs, by column"""
     gain: Interval
-    """utility of the policy minus this entrant's, run by run"""
+    """utility of the policy minus this scheme's, run by run"""
 
     def values(self, column: str) -> FloatArray:
         """Of one column, by run."""
@@ -103,7 +103,7 @@ def of_scenario(path: Path, seed: int, runs: int, flows: str = "*") -> Source:
     if not entries.named(scenario, [flows]):
         allowed = ", ".join(scenario.entries)
         raise ExperimentError(f"{path}: flow {flows!r}: allowed: {allowed}")
-    found = tuple(Trial(scenario, own, (flows,)) for own in range(seed, seed + runs))
+    found = tuple(Case(scenario, own, (flows,)) for own in range(seed, seed + runs))
     return Source(str(path), "", "", found)
 
 
@@ -123,8 +123,8 @@ def trained_on(folder: Path, seed: int, runs: int) -> Source:
     learners = tuple(made.strings("learners", []))
     if not learners:
         return source
-    found = tuple(replace(trial, learners=learners) for trial in source.cases)
-    if not any(entries.named(trial.scenario, learners) for trial in found):
+    found = tuple(replace(case, learners=learners) for case in source.cases)
+    if not any(entries.named(case.scenario, learners) for case in found):
         raise made.error("learners", list(learners), f"flows of {path}")
     return replace(source, cases=found)
 
@@ -138,55 +138,57 @@ def has_changed(folder: Path, source: Source) -> bool:
     return bool(known and source.digest and is_same_file and known != source.digest)
 
 
-def cells(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Cell]:
+def cells(source: Source, compared: Sequence[EvaluatedScheme], folder: Path) -> list[Cell]:
     """Every run."""
-    return [cases.cell(trial, own, folder) for trial in source.cases for own in entrants]
+    return [cases.cell(case, own, folder) for case in source.cases for own in compared]
 
 
-def scored(source: Source, entrants: Sequence[Entrant], folder: Path) -> list[Ran]:
-    """Every trial with the scores of the runs that are there, each cell read once."""
+def scored(source: Source, compared: Sequence[EvaluatedScheme], folder: Path) -> list[Ran]:
+    """Every case with the scores of the runs that are there, each cell read once."""
     found = []
-    for trial in source.cases:
-        own = {entrant.name: cases.cell(trial, entrant, folder) for entrant in entrants}
+    for case in source.cases:
+        own = {scheme.name: cases.cell(case, scheme, folder) for scheme in compared}
         scores = {
-            name: cases.score(trial, cell, folder)
+            name: cases.score(case, cell, folder)
             for name, cell in own.items()
             if experiments.is_finished(folder, cell)
         }
-        found.append(Ran(trial, scores))
+        found.append(Ran(case, scores))
     return found
 
 
-def results(source: Source, entrants: Sequence[Entrant], ran: Sequence[Ran]) -> list[Result]:
-    """All runs together, then by scenario of the distribution; the policy is the first entrant.
+def results(
+    source: Source, compared: Sequence[EvaluatedScheme], ran: Sequence[Ran]
+) -> list[Result]:
+    """All runs together, then by scenario of the distribution; the policy is the first scheme.
 
-    A trial counts if every entrant has run on it.
+    A case counts if every scheme has run on it.
     """
     scores: dict[str, dict[str, list[Score]]] = {}
     for own in ran:
-        if len(own.scores) < len(entrants):
+        if len(own.scores) < len(compared):
             continue
         for name, score in own.scores.items():
-            for group in ("", kind_of(own.trial, source)):
+            for group in ("", kind_of(own.case, source)):
                 scores.setdefault(group, {}).setdefault(name, []).append(score)
     several = len(scores) > 2
     return [
-        _result(group, name, own, by_name[entrants[0].name])
+        _result(group, name, own, by_name[compared[0].name])
         for group, by_name in scores.items()
         for name, own in by_name.items()
         if not group or several
     ]
 
 
-def kind_of(trial: Trial, source: Source) -> str:
-    """Which scenario of the distribution a trial was drawn from."""
-    return trial.name.rpartition("-")[0] if source.digest else trial.name
+def kind_of(case: Case, source: Source) -> str:
+    """Which scenario of the distribution a case was drawn from."""
+    return case.name.rpartition("-")[0] if source.digest else case.name
 
 
 def csv(ran: Sequence[Ran]) -> str:
-    """One row per run and entrant."""
+    """One row per run and scheme."""
     rows = [
-        {"scenario": own.trial.name, "seed": own.trial.seed, "entrant": name, **asdict(score)}
+        {"scenario": own.case.name, "seed": own.case.seed, "entrant": name, **asdict(score)}
         for own in ran
         for name, score in own.scores.items()
     ]
@@ -196,17 +198,17 @@ def csv(ran: Sequence[Ran]) -> str:
 
 
 def as_json(
-    source: Source, entrants: Sequence[Entrant], found: Sequence[Result], command: str
+    source: Source, compared: Sequence[EvaluatedScheme], found: Sequence[Result], command: str
 ) -> str:
     """What the report shows, for programs."""
     described = {
         "command": command,
-        "entrants": {own.name: own.words for own in entrants},
+        "compared": {own.name: own.words for own in compared},
         "tried_on": {"file": source.origin, "digest": source.digest},
         "results": [
             {
                 "scenario": own.scenario,
-                "entrant": own.entrant,
+                "entrant": own.scheme,
                 "runs": len(own.scores),
                 **{column: _bounds(own.estimates[column]) for column in COLUMNS},
                 "gain": _bounds(own.gain),

@@ -1,6 +1,6 @@
 """A frozen policy on links that it was not trained for, beside controllers that were never trained.
 
-Links are drawn from a distribution, every entrant runs on each, and what came out is gathered along
+Links are drawn from a distribution, every scheme runs on each, and what came out is gathered along
 each property of a link. The links on which the policy does worst are kept as scenario files.
 """
 
@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 
 from ackademy.backends import distributions
-from ackademy.backends.schemes import Entrant
+from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.errors import ScenarioError
 from ackademy.runner import cases, experiments
-from ackademy.runner.cases import Trial
+from ackademy.runner.cases import Case
 from ackademy.runner.cells import Cell
 from ackademy.stats.intervals import Interval, t_interval
 from ackademy.stats.scores import Score
@@ -101,19 +101,19 @@ the last of them"""
 class Row:
     """One link with everybody's score."""
 
-    trial: Trial
+    case: Case
     link: Link
     scores: Mapping[str, Score]
-    """by entrant"""
+    """by scheme"""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """One range of an axis under one entrant: means over its links."""
+    """One range of an axis under one scheme: means over its links."""
 
     axis: str
     range: str
-    entrant: str
+    scheme: str
     n_links: int
     share: Interval
     delay_ms: Interval
@@ -121,7 +121,7 @@ class Bin:
     loss_ratio: Interval
     utility: Interval
     gain: Interval
-    """utility of the policy minus this entrant's, link by link; 0 for the policy itself"""
+    """utility of the policy minus this scheme's, link by link; 0 for the policy itself"""
     won: float
     """part of these links on which the policy's utility is higher"""
 
@@ -142,33 +142,33 @@ class Worst:
 class Study:
     """What is to be found out."""
 
-    policy: Entrant
-    against: tuple[Entrant, ...]
+    policy: EvaluatedScheme
+    against: tuple[EvaluatedScheme, ...]
     origin: str
     """the distribution's file"""
     digest: str
     about: str
     seed: int
-    cases: tuple[Trial, ...]
+    cases: tuple[Case, ...]
 
     @property
-    def entrants(self) -> tuple[Entrant, ...]:
+    def compared(self) -> tuple[EvaluatedScheme, ...]:
         """The policy first."""
         return (self.policy, *self.against)
 
     def cells(self, folder: Path) -> list[Cell]:
         """Every run."""
-        return [cases.cell(trial, own, folder) for trial in self.cases for own in self.entrants]
+        return [cases.cell(case, own, folder) for case in self.cases for own in self.compared]
 
 
-def link_of(trial: Trial) -> Link:
+def link_of(case: Case) -> Link:
     """What a drawn scenario's bottleneck is.
 
     Raises:
         ScenarioError: if the scenario is no dumbbell with a constant rate and a limit in BDP.
     """
     bottleneck: dict[str, object] = {}
-    scenario = tomllib.loads(trial.scenario.resolved())
+    scenario = tomllib.loads(case.scenario.resolved())
     dumbbell = scenario.get("dumbbell", {})
     bottleneck = dumbbell.get("bottleneck", {})
     queue, loss = bottleneck.get("queue", {}), bottleneck.get("loss", {})
@@ -180,22 +180,22 @@ def link_of(trial: Trial) -> Link:
         return Link(rate, rtt, float(loss.get("ratio", 0.0)), buffer)  # type: ignore[attr-defined]
     except KeyError as error:
         allowed = "[dumbbell] with rtt_ms, and a bottleneck with rate_mbps and queue.bdp"
-        raise ScenarioError(f"{trial.scenario.origin}: {trial.name}: allowed: {allowed}") from error
+        raise ScenarioError(f"{case.scenario.origin}: {case.name}: allowed: {allowed}") from error
 
 
 def rows(study: Study, folder: Path) -> list[Row]:
-    """Every link that all entrants have run on."""
+    """Every link that all compared schemes have run on."""
     found = []
-    for trial in study.cases:
-        cells = {own.name: cases.cell(trial, own, folder) for own in study.entrants}
+    for case in study.cases:
+        cells = {own.name: cases.cell(case, own, folder) for own in study.compared}
         if all(experiments.is_finished(folder, cell) for cell in cells.values()):
-            scores = {name: cases.score(trial, cell, folder) for name, cell in cells.items()}
-            found.append(Row(trial, link_of(trial), scores))
+            scores = {name: cases.score(case, cell, folder) for name, cell in cells.items()}
+            found.append(Row(case, link_of(case), scores))
     return found
 
 
 def bins(study: Study, found: Sequence[Row]) -> list[Bin]:
-    """All links together, then each range of each axis, for every entrant."""
+    """All links together, then each range of each axis, for every scheme."""
     groups: list[tuple[str, str, list[Row]]] = [("all", "all links", list(found))]
     for axis in AXES:
         by_bin: list[list[Row]] = [[] for _ in axis.names]
@@ -209,7 +209,7 @@ def bins(study: Study, found: Sequence[Row]) -> list[Bin]:
     return [
         _bin(axis, name, own.name, study.policy.name, members)
         for axis, name, members in groups
-        for own in study.entrants
+        for own in study.compared
         if members
     ]
 
@@ -241,13 +241,13 @@ def worst(study: Study, found: Sequence[Row], folder: Path) -> list[Worst]:
     ]
     listed = []
     for kind, row in chosen:
-        file = folder / f"{row.trial.name}.toml"
-        command = f"ackademy run {file} {study.policy.words} --seed {row.trial.seed}"
+        file = folder / f"{row.case.name}.toml"
+        command = f"ackademy run {file} {study.policy.words} --seed {row.case.seed}"
         listed.append(Worst(kind, row, file, command))
     for own in {own.file: own for own in listed}.values():
         failures = ", ".join(other.kind for other in listed if other.file == own.file)
         about = f"{name} on {in_words(own.row.link)}: {failures}.\nSame numbers: {own.command}"
-        distributions.save(own.row.trial.scenario, own.file, about)
+        distributions.save(own.row.case.scenario, own.file, about)
     return listed
 
 
@@ -260,10 +260,10 @@ def in_words(link: Link) -> str:
 
 
 def table(found: Sequence[Row]) -> pl.DataFrame:
-    """One row per link and entrant."""
+    """One row per link and scheme."""
     return pl.DataFrame(
         [
-            {"link": row.trial.name, "seed": row.trial.seed, **asdict(row.link), "entrant": name}
+            {"link": row.case.name, "seed": row.case.seed, **asdict(row.link), "entrant": name}
             | asdict(score)
             for row in found
             for name, score in row.scores.items()
@@ -304,10 +304,11 @@ def _plain(own: Bin) -> dict[str, object]:
     named: dict[str, object] = {}
     for field in fields(own):
         value = getattr(own, field.name)
+        name = "entrant" if field.name == "scheme" else field.name  # as in the CSV file
         if isinstance(value, Interval):
-            named[field.name] = [_number(v) for v in (value.value, value.low, value.high)]
+            named[name] = [_number(v) for v in (value.value, value.low, value.high)]
         else:
-            named[field.name] = _number(value) if isinstance(value, float) else value
+            named[name] = _number(value) if isinstance(value, float) else value
     return named
 
 
@@ -326,7 +327,7 @@ def _bin(axis: str, name: str, own: str, policy: str, members: Sequence[Row]) ->
     return Bin(
         axis=axis,
         range=name,
-        entrant=own,
+        scheme=own,
         n_links=len(members),
         share=mean("share"),
         delay_ms=mean("delay_ms"),

@@ -31,7 +31,7 @@ class Breakage:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Ranking:
     """How a scheme did over all networks that it was run on."""
 
     scheme: Scheme
@@ -60,12 +60,12 @@ class Standing:
         return max(self.gaps.items(), key=lambda item: item[1], default=("", math.nan))
 
 
-def standings(found: Sequence[Result]) -> list[Standing]:
+def rankings(found: Sequence[Result]) -> list[Ranking]:
     """Every scheme's ranks, wins, gaps and breakages, the best mean rank first."""
     by_network = ranked(found)
-    schemes = {result.scheme: result.match.scheme for result in found}
-    table = [_standing(scheme, by_network) for scheme in schemes.values()]
-    return sorted(table, key=lambda standing: (math.isnan(standing.mean_rank), standing.mean_rank))
+    schemes = {result.scheme: result.scheme_case.scheme for result in found}
+    table = [_case_score(scheme, by_network) for scheme in schemes.values()]
+    return sorted(table, key=lambda ranking: (math.isnan(ranking.mean_rank), ranking.mean_rank))
 
 
 def ranked(found: Sequence[Result]) -> dict[str, list[Result]]:
@@ -91,23 +91,23 @@ def leaders(rows: Sequence[Result]) -> list[Result]:
     return [result for result in rows if result is best or result.estimates[MERIT].high >= floor]
 
 
-def _standing(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Standing:
+def _case_score(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Ranking:
     papers, ranks, gaps, wins, breakages = {}, {}, {}, [], []
     for network, rows in by_network.items():
         for result in rows:
             if result.scheme != scheme.name:
                 continue
-            papers[network] = result.match.network.source
+            papers[network] = result.scheme_case.network.source
             ranks[network] = 1 + sum(other.merit > result.merit for other in rows)
             gaps[network] = 0.0 if ranks[network] == 1 else rows[0].merit - result.merit
             breakages += _breakages(result, rows)
             if result in leaders(rows):
                 wins.append(network)
-    return Standing(scheme, papers, ranks, tuple(wins), gaps, tuple(breakages))
+    return Ranking(scheme, papers, ranks, tuple(wins), gaps, tuple(breakages))
 
 
 def _breakages(result: Result, rows: Sequence[Result]) -> list[Breakage]:
-    network = result.match.network
+    network = result.scheme_case.network
     found = []
     rate = result.value("throughput_mean_mbps")
     if result.merit == -math.inf:

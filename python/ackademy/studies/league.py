@@ -84,7 +84,7 @@ LESS_IS_BETTER = frozenset({"delay_p50_ms", "delay_p95_ms", "loss"})
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """One entrant."""
+    """One scheme."""
 
     name: str
     controller: str
@@ -156,7 +156,7 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class SchemeCase:
     """One scheme on one network, over all seeds."""
 
     network: Network
@@ -166,9 +166,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A match with what was measured."""
+    """A scheme on a network with what was measured."""
 
-    match: Match
+    scheme_case: SchemeCase
     estimates: Mapping[str, Interval]
     """by metric; empty without runs"""
     n_runs: int
@@ -177,12 +177,12 @@ class Result:
     @property
     def network(self) -> str:
         """Its name."""
-        return self.match.network.name
+        return self.scheme_case.network.name
 
     @property
     def scheme(self) -> str:
         """Its name."""
-        return self.match.scheme.name
+        return self.scheme_case.scheme.name
 
     def value(self, metric: str) -> float:
         """The estimate; `nan` without runs."""
@@ -226,7 +226,9 @@ def load(name: str) -> Suite:
     )
 
 
-def matches(suite: Suite, runs: int, backend: Backend = "sim", only: str = "*") -> list[Match]:
+def scheme_cases(
+    suite: Suite, runs: int, backend: Backend = "sim", only: str = "*"
+) -> list[SchemeCase]:
     """Every scheme on every network whose name the glob `only` fits; seeds count from 1.
 
     Kernel controllers (`kernel:cubic`) are run where the backend is the kernel, and only there.
@@ -240,16 +242,16 @@ def matches(suite: Suite, runs: int, backend: Backend = "sim", only: str = "*") 
         known = ", ".join(network.name for network in suite.networks)
         raise ExperimentError(f"{suite.name}: network {only!r}: allowed: {known}")
     return [
-        Match(network, scheme, _cells(suite, network, scheme, runs, backend))
+        SchemeCase(network, scheme, _cells(suite, network, scheme, runs, backend))
         for network in networks
         for scheme in suite.schemes
         if backend == "kernel" or not scheme.controller.startswith("kernel:")
     ]
 
 
-def results(found: Sequence[Match], folder: Path) -> list[Result]:
+def results(found: Sequence[SchemeCase], folder: Path) -> list[Result]:
     """Measure what is on disk."""
-    return [_result(match, folder) for match in found]
+    return [_result(scheme_case, folder) for scheme_case in found]
 
 
 def heading(metric: str) -> tuple[str, str]:
@@ -260,28 +262,30 @@ def heading(metric: str) -> tuple[str, str]:
     return LABELS.get(metric, found.label), found.unit
 
 
-def _result(match: Match, folder: Path) -> Result:
-    finished, kernel_runs = experiments.countable(folder, match.cells)
+def _result(scheme_case: SchemeCase, folder: Path) -> Result:
+    finished, kernel_runs = experiments.countable(folder, scheme_case.cells)
     if not finished:
-        return Result(match, {}, 0, kernel_runs)
-    scenario = finished[0].scenario()  # the cells of a match differ in their seeds alone
-    found = [_tables(match, scenario, folder, cell) for cell in finished]
+        return Result(scheme_case, {}, 0, kernel_runs)
+    scenario = finished[0].scenario()  # the cells of a scheme_case differ in their seeds alone
+    found = [_tables(scheme_case, scenario, folder, cell) for cell in finished]
     samples = np.stack([per_flow(tables) for tables in found])
     estimates = {
-        column: _estimate(found, samples, match.network.metric(column))
-        for column in (*match.network.shown, "delay_mean_ms")
+        column: _estimate(found, samples, scheme_case.network.metric(column))
+        for column in (*scheme_case.network.shown, "delay_mean_ms")
     }
-    return Result(match, estimates, len(found), kernel_runs)
+    return Result(scheme_case, estimates, len(found), kernel_runs)
 
 
-def _tables(match: Match, scenario: _core.Scenario, folder: Path, cell: Cell) -> RunTables:
+def _tables(
+    scheme_case: SchemeCase, scenario: _core.Scenario, folder: Path, cell: Cell
+) -> RunTables:
     """What a run left, the flows of the scheme chosen."""
     flows, links, counters = (
         experiments.read(folder, cell, name) for name in ("summary", "links", "counters")
     )
     rows = flows["flow"].to_list()
     return RunTables(
-        flows, links, counters, tuple(entries.governed(scenario, [match.network.flows], rows))
+        flows, links, counters, tuple(entries.governed(scenario, [scheme_case.network.flows], rows))
     )
 
 

@@ -60,6 +60,24 @@ SPEED_CASES: Mapping[str, SpeedCase] = {
         ns3_socket_bytes=2e6,
         ns2_window=100_000,
     ),
+    # The peers have a node per end: with 10 000 flows their routing tables alone have 4e8 entries.
+    "S5/1000": SpeedCase(
+        name="S5: 1000 CUBIC, 1 Gb/s, 40 ms, L=4000, 5 s",
+        case=Case(
+            name="S5/1000",
+            algorithm="cubic",
+            buffer=4000,
+            flows=1000,
+            spread_s=1.0,
+            rate_bps=1e9,
+            rtt_s=0.040,
+            duration_s=5.0,
+        ),
+        access_bps=10e9,
+        ns3_duration_s=2.0,
+        ns3_socket_bytes=2e5,
+        ns2_window=100_000,
+    ),
 }
 
 

@@ -75,7 +75,7 @@ class TableStudy:
         folder: Path,
         engine: Engine,
         progress: experiments.Progress,
-    ) -> experiments.Batch:
+    ) -> experiments.CellsRun:
         """Simulate the cells that are not there."""
         every = reproduce.all_cells(self.experiment, runs)
         return experiments.run_cells(every, folder, engine, progress)

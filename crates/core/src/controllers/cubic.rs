@@ -81,13 +81,13 @@ pub struct Cubic {
     cwnd_prior: f64,
     /// The present congestion-avoidance stage; `None` outside one.
     epoch: Option<Epoch>,
-    /// A mark on a packet sent before this is already answered for.
-    reduced_at: Option<Time>,
+    /// Marks on packets sent before this are already answered for.
+    answers_from: Time,
     exit: Exit,
     /// No loss has shown where the path ends, since the start or the last time-out.
     climbing: bool,
     /// What a spurious loss gives back besides the window.
-    before: Option<Before>,
+    before: Option<Box<Before>>,
 }
 
 /// The state of the cubic before a reduction (RFC 9438 section 4.9).
@@ -112,7 +112,7 @@ enum Rules {
 #[derive(Clone, Debug)]
 enum Exit {
     Never,
-    Plus(hystart::Plus),
+    Plus(Box<hystart::Plus>),
     Linux(hystart::Linux),
 }
 
@@ -147,10 +147,10 @@ impl Cubic {
             w_max: 0.0,
             cwnd_prior: 0.0,
             epoch: None,
-            reduced_at: None,
+            answers_from: Time(0),
             exit: match params.choice("hystart") {
                 "linux" => Exit::Linux(hystart::Linux::default()),
-                "plus" => Exit::Plus(hystart::Plus::default()),
+                "plus" => Exit::Plus(Box::default()),
                 _ => Exit::Never,
             },
             climbing: true,
@@ -253,7 +253,7 @@ impl Cubic {
         self.window.ssthresh = reduced.max(2.0);
         self.window.cwnd = cwnd.min(reduced.max(least));
         self.epoch = None;
-        self.reduced_at = Some(now);
+        self.answers_from = now + Span(1);
         self.climbing = false;
         if matches!(self.exit, Exit::Plus(_)) {
             self.exit = Exit::Never; // RFC 9406 section 4.3: only the first slow start
@@ -264,12 +264,12 @@ impl Cubic {
     fn remember(&mut self) {
         self.window.remember();
         if self.window.cwnd > 1.0 || self.before.is_none() {
-            self.before = Some(Before {
+            self.before = Some(Box::new(Before {
                 w_max: self.w_max,
                 cwnd_prior: self.cwnd_prior,
                 epoch: self.epoch.clone(),
                 climbing: self.climbing,
-            });
+            }));
         }
     }
 
@@ -289,7 +289,7 @@ impl Cubic {
     fn answers_mark(&self, ack: &Ack) -> bool {
         ack.ce_marked.0 > 0
             && ack.recovering == 0
-            && self.reduced_at.is_none_or(|reduced_at| ack.sent_at > reduced_at)
+            && ack.sent_at >= self.answers_from
     }
 }
 

@@ -1,9 +1,8 @@
 //! Any policy that was learned before it runs: a network that decides from a history of features
 //! what to do to the window or the rate (`docs/reference/policies.md`).
 use crate::control::{Controller, FlowInfo, Spec};
-use crate::policy::{FILES, Policy};
 use crate::params::{Param, ParamKind, Params};
-use crate::policy::LearnedController;
+use crate::policy::{FILES, LearnedController, Policy};
 use std::sync::Arc;
 
 /// Entry of the controller table.
@@ -26,5 +25,5 @@ pub const SPEC: Spec = Spec {
 /// A flow under the policy that the setting `policy` names.
 pub(super) fn governed(flow: &FlowInfo, params: &Params) -> Box<dyn Controller> {
     let policy: Arc<Policy> = params.file("policy");
-    Box::new(LearnedController::new(flow, policy.spec(), Box::new(policy.agent())))
+    Box::new(LearnedController::new(flow, policy.spec(), Box::new(policy.agent()), super::fallback))
 }

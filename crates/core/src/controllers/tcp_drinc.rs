@@ -6,9 +6,8 @@
 //! `docs/reference/controllers/tcp_drinc.md`.
 use super::policy::governed;
 use crate::control::Spec;
-use crate::policy::{FILES, Policy};
 use crate::params::{Param, ParamKind};
-use crate::policy::{MapSpec, PolicySpec};
+use crate::policy::{FILES, MapSpec, Policy, PolicySpec};
 use std::sync::Arc;
 
 /// Entry of the controller table.

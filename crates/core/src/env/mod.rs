@@ -2,6 +2,7 @@
 //! continues when the learner has acted. Training and deployment use the same
 //! [`LearnedController`], so that both make the same observations at the same moments.
 use crate::control::{FlowInfo, PerFlow};
+use crate::controllers;
 use crate::params::ParamError;
 use crate::policy::{Action, LearnedController, PolicySpec};
 use crate::record::Outcome;
@@ -114,7 +115,12 @@ impl Environment {
             left = more.ok_or_else(|| too_many(self.agents, self.agents + 1))?;
             let (spec, agents) = (Arc::clone(&self.spec), Arc::clone(&agents));
             let controller = move |flow: &FlowInfo| -> Box<dyn crate::control::Controller> {
-                Box::new(LearnedController::new(flow, &spec, Box::new(ExternalAgent::new(&agents))))
+                Box::new(LearnedController::new(
+                    flow,
+                    &spec,
+                    Box::new(ExternalAgent::new(&agents)),
+                    controllers::fallback,
+                ))
             };
             Ok(Box::new(PerFlow::new(controller)) as Box<dyn crate::control::Coupled>)
         };

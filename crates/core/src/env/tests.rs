@@ -74,7 +74,12 @@ fn inside(environment: &Environment, seed: Seed) -> Outcome {
         }
         let spec = Arc::clone(environment.spec());
         Ok(Box::new(PerFlow::new(move |flow: &FlowInfo| -> Box<dyn Controller> {
-            Box::new(LearnedController::new(flow, &spec, Box::new(Capricious::of(&spec))))
+            Box::new(LearnedController::new(
+                flow,
+                &spec,
+                Box::new(Capricious::of(&spec)),
+                controllers::fallback,
+            ))
         })))
     };
     let mut sim = Sim::new(environment.network(), seed, &mut build).unwrap();
@@ -189,8 +194,12 @@ fn both_senders_call_a_controller_at_the_moment_that_it_asks_for() {
                 }
                 let spec = Arc::clone(&spec);
                 Ok(Box::new(PerFlow::new(move |flow: &FlowInfo| -> Box<dyn Controller> {
-                    let controller =
-                        LearnedController::new(flow, &spec, Box::new(Capricious::of(&spec)));
+                    let controller = LearnedController::new(
+                        flow,
+                        &spec,
+                        Box::new(Capricious::of(&spec)),
+                        controllers::fallback,
+                    );
                     Box::new(Prompt { controller, now: Time(0) })
                 })))
             };

@@ -7,8 +7,6 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::controllers::cubic::{self, Cubic};
-use crate::params::Params;
 use crate::units::{Rate, Span, Time};
 use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
@@ -48,7 +46,7 @@ pub enum Action {
     Values([f32; ACTION_MAX]),
 }
 
-/// Why an action was rejected. The flow then falls back to CUBIC.
+/// Why an action was rejected. The flow's fallback then takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidAction {
     /// A number of the observation or of the action is not finite.
@@ -94,21 +92,24 @@ pub struct Report<'a> {
 }
 
 /// What controls the flow at present.
-#[derive(Clone, Debug)]
 enum Phase {
     /// The first slow start, or the slow start after a time-out.
     SlowStart {
         first: bool,
     },
     Agent,
-    Fallback(Box<Cubic>),
+    Fallback(Box<dyn Controller>),
 }
+
+/// Makes the controller that takes over after an invalid action.
+pub type MakeFallback = fn(&FlowInfo) -> Box<dyn Controller>;
 
 /// A flow's learned controller.
 pub struct LearnedController {
     flow: FlowInfo,
     spec: Arc<PolicySpec>,
     agent: Box<dyn Agent>,
+    fallback: MakeFallback,
     features: Vec<&'static Feature>,
     history: History,
     clock: Clock,
@@ -137,12 +138,18 @@ struct Counts {
 }
 
 impl LearnedController {
-    /// A controller as `spec` describes it, with the actions of `agent`.
+    /// A controller as `spec` describes it, with the actions of `agent`; after an invalid action, the
+    /// controller that `fallback` makes.
     ///
     /// # Panics
     ///
     /// If `spec` is invalid and was not checked ([`PolicySpec::check`]).
-    pub fn new(flow: &FlowInfo, spec: &Arc<PolicySpec>, agent: Box<dyn Agent>) -> Self {
+    pub fn new(
+        flow: &FlowInfo,
+        spec: &Arc<PolicySpec>,
+        agent: Box<dyn Agent>,
+        fallback: MakeFallback,
+    ) -> Self {
         let map = ActionMap::new(&spec.action).expect("a checked table has steps");
         let hold = Hold::new(flow, &spec.bounds, &map);
         let (length, width) = spec.shape();
@@ -167,6 +174,7 @@ impl LearnedController {
             counts: Counts::default(),
             spec: Arc::clone(spec),
             agent,
+            fallback,
             map,
             hold,
         }
@@ -254,7 +262,7 @@ impl LearnedController {
         }
     }
 
-    /// CUBIC takes over, starting from the present window.
+    /// The fallback takes over, starting from the present window.
     fn fall_back(&mut self, reason: InvalidAction) {
         match reason {
             InvalidAction::NotFinite => self.counts.not_finite += 1,
@@ -262,8 +270,7 @@ impl LearnedController {
         }
         let cwnd = self.hold.window.bytes(self.hold.pipe());
         let flow = FlowInfo { initial_cwnd: cwnd, initial_ssthresh: cwnd, ..self.flow };
-        let cubic = Cubic::new(&flow, &Params::defaults(cubic::SPEC.params));
-        self.phase = Phase::Fallback(Box::new(cubic));
+        self.phase = Phase::Fallback((self.fallback)(&flow));
     }
 
     fn on_timeout(&mut self, now: Time) {
@@ -286,8 +293,8 @@ impl LearnedController {
 
 impl Controller for LearnedController {
     fn on_ack(&mut self, ack: &Ack) {
-        if let Phase::Fallback(cubic) = &mut self.phase {
-            return cubic.on_ack(ack);
+        if let Phase::Fallback(fallback) = &mut self.phase {
+            return fallback.on_ack(ack);
         }
         self.latest = *ack;
         self.hold.srtt_s = ack.srtt.as_secs_f64();
@@ -313,8 +320,8 @@ impl Controller for LearnedController {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        if let Phase::Fallback(cubic) = &mut self.phase {
-            return cubic.on_loss(loss);
+        if let Phase::Fallback(fallback) = &mut self.phase {
+            return fallback.on_loss(loss);
         }
         self.arrived.on_loss(loss);
         if let Some(accounts) = &mut self.accounts {
@@ -332,18 +339,24 @@ impl Controller for LearnedController {
     }
 
     fn on_timer(&mut self, now: Time) {
+        if let Phase::Fallback(fallback) = &mut self.phase {
+            return fallback.on_timer(now);
+        }
         if self.due.take().is_some() {
             self.decide(now);
         }
     }
 
     fn next_timer(&self) -> Option<Time> {
+        if let Phase::Fallback(fallback) = &self.phase {
+            return fallback.next_timer();
+        }
         self.due
     }
 
     fn control(&self) -> Control {
         match &self.phase {
-            Phase::Fallback(cubic) => cubic.control(),
+            Phase::Fallback(fallback) => fallback.control(),
             phase => self.hold.control(matches!(phase, Phase::SlowStart { .. })),
         }
     }

@@ -6,6 +6,7 @@ use crate::rtt::RtoLimits;
 use crate::scenario::SenderConfig;
 use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
+use std::sync::Arc;
 
 mod ns2;
 mod reordering;
@@ -165,9 +166,13 @@ impl Allowed {
 }
 
 /// A sender of either kind.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a modern sender lies inside its flow, to spare a look-up"
+)]
 pub enum Sender {
     /// RFC 6675, RFC 8985, RFC 6937.
-    Sack(Box<SackSender>),
+    Sack(SackSender),
     /// NewReno without SACK by ns-2.35's rules.
     Ns2(Box<Ns2Sender>),
 }
@@ -184,8 +189,13 @@ macro_rules! either {
 impl Sender {
     /// A sender of the kind that `config` names. The subflow must have joined the controller.
     pub fn new(config: &SenderConfig, governor: &Governor) -> Self {
+        Self::sharing(&Arc::new(*config), governor)
+    }
+
+    /// As [`new`](Self::new), beside other flows with this configuration.
+    pub fn sharing(config: &Arc<SenderConfig>, governor: &Governor) -> Self {
         match config.recovery {
-            Recovery::Sack => Self::Sack(Box::new(SackSender::new(config, governor))),
+            Recovery::Sack => Self::Sack(SackSender::sharing(config, governor)),
             Recovery::Ns2 => Self::Ns2(Box::new(Ns2Sender::new(config, governor))),
         }
     }
@@ -279,6 +289,14 @@ impl Sender {
     /// The latest round-trip sample as the sender's clock sees it; zero before the first.
     pub fn latest_rtt(&self) -> Span {
         either!(self, sender => sender.rtt.latest())
+    }
+
+    /// Asks for what lies outside the sender itself.
+    #[inline]
+    pub(crate) fn fetch_behind(&self) {
+        if let Self::Sack(sender) = self {
+            sender.fetch_behind();
+        }
     }
 
     /// Smoothed round-trip time; zero before the first sample.

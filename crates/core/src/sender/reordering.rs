@@ -3,24 +3,25 @@ use crate::rtt::RttEstimator;
 use crate::units::Span;
 
 /// Recoveries after which the window shrinks back.
-pub const PERSISTENCE: u32 = 16;
+pub const PERSISTENCE: u8 = 16;
 
 /// RACK's reordering window.
 #[derive(Clone, Copy, Debug)]
 pub struct Reordering {
-    seen: bool,
+    /// A report of a duplicate before this segment is acknowledged belongs to the same round trip;
+    /// `u64::MAX` if there was none.
+    round_end: u64,
     /// Quarters of the smallest round trip.
-    multiplier: u64,
+    multiplier: u32,
     /// Recoveries until `multiplier` is 1 again.
-    persist: u32,
-    /// A report of a duplicate before this segment is acknowledged belongs to the same round trip.
-    round_end: Option<u64>,
+    persist: u8,
+    seen: bool,
 }
 
 impl Reordering {
     /// No reordering seen.
     pub const NONE: Self =
-        Self { seen: false, multiplier: 1, persist: PERSISTENCE, round_end: None };
+        Self { round_end: u64::MAX, multiplier: 1, persist: PERSISTENCE, seen: false };
 
     /// Whether a packet was ever overtaken.
     #[cfg(test)]
@@ -33,14 +34,19 @@ impl Reordering {
         self.seen = true;
     }
 
+    /// Whether the end of a round trip with a duplicate is awaited.
+    pub fn is_in_round(&self) -> bool {
+        self.round_end < u64::MAX
+    }
+
     /// An acknowledgement up to `una` came, `nxt` being the next segment; `duplicate` if it reports one.
     pub fn on_ack(&mut self, una: u64, nxt: u64, duplicate: bool) {
-        if self.round_end.is_some_and(|end| una >= end) {
-            self.round_end = None;
+        if una >= self.round_end {
+            self.round_end = u64::MAX;
         }
-        if duplicate && self.round_end.is_none() {
-            self.round_end = Some(nxt);
-            self.multiplier += 1;
+        if duplicate && self.round_end == u64::MAX {
+            self.round_end = nxt;
+            self.multiplier = self.multiplier.saturating_add(1);
             self.persist = PERSISTENCE;
         }
     }
@@ -58,7 +64,7 @@ impl Reordering {
         if !self.seen && certain {
             return Span::ZERO;
         }
-        (rtt.min_rtt() * self.multiplier / 4).min(rtt.srtt())
+        (rtt.min_rtt() * u64::from(self.multiplier) / 4).min(rtt.srtt())
     }
 }
 
@@ -70,9 +76,9 @@ mod tests {
     /// Round trips of 100 ms.
     fn rtt() -> RttEstimator {
         let span = Span::from_millis(200);
-        let mut rtt =
-            RttEstimator::new(RtoLimits { min: span, max: span, initial: span, tick: span });
-        rtt.sample(Span::from_millis(100), true);
+        let limits = RtoLimits { min: span, max: span, initial: span, tick: span };
+        let mut rtt = RttEstimator::default();
+        rtt.sample(Span::from_millis(100), true, &limits);
         rtt
     }
 

@@ -13,6 +13,7 @@ use crate::rtt::RttEstimator;
 use crate::scenario::{EcnSpec, SenderConfig};
 use crate::sim::packet::Packet;
 use crate::units::{Bytes, Rate, Span, Time};
+use std::sync::Arc;
 
 mod probe;
 
@@ -59,7 +60,8 @@ struct Prr {
 /// A sender with selective acknowledgements.
 #[derive(Debug)]
 pub struct SackSender {
-    config: SenderConfig,
+    /// One for all flows of its kind.
+    config: Arc<SenderConfig>,
     packet: u64,
     allowed: Allowed,
     gates: bool,
@@ -95,13 +97,18 @@ pub struct SackSender {
 impl SackSender {
     /// Nothing sent yet.
     pub fn new(config: &SenderConfig, governor: &Governor) -> Self {
+        Self::sharing(&Arc::new(*config), governor)
+    }
+
+    /// As [`new`](Self::new), beside other flows with this configuration.
+    pub fn sharing(config: &Arc<SenderConfig>, governor: &Governor) -> Self {
         Self {
-            config: *config,
+            config: Arc::clone(config),
             packet: config.packet.0,
             allowed: Allowed::read(governor, config.packet.0),
             gates: governor.coupled.gates(),
             board: Scoreboard::default(),
-            rtt: RttEstimator::new(limits(config)),
+            rtt: RttEstimator::default(),
             sampled_until: 0,
             rate: DeliveryRate::default(),
             delivery_rate: Rate(0),
@@ -124,6 +131,11 @@ impl SackSender {
         }
     }
 
+    #[inline]
+    pub(super) fn fetch_behind(&self) {
+        self.board.fetch_first();
+    }
+
     pub(super) fn deadline(&self) -> Time {
         let pacing = if self.release > Time(0) { self.release } else { Time::NEVER };
         self.rto_deadline
@@ -140,7 +152,11 @@ impl SackSender {
 
     pub(super) fn wait_for_handshake(&mut self, start: Time, rtt: Span) {
         self.release = start + rtt;
-        self.rtt.sample(rtt, true);
+        self.rtt.sample(rtt, true, &limits(&self.config));
+    }
+
+    fn rto(&self) -> Span {
+        self.rtt.rto(&limits(&self.config))
     }
 
     pub(super) fn all_acknowledged(&self) -> bool {
@@ -239,7 +255,7 @@ impl SackSender {
     /// RFC 5681 section 4.1.
     fn restart_if_idle(&mut self, now: Time, governor: &mut Governor) {
         let idle = self.board.outstanding() == 0 && self.stats.sent_packets > 0;
-        if idle && now.since(self.last_sent) > self.rtt.rto() {
+        if idle && now.since(self.last_sent) > self.rto() {
             self.tell_loss(now, LossKind::Idle, Lost::default(), governor);
             self.last_sent = now;
         }
@@ -259,7 +275,7 @@ impl SackSender {
         // else a recovery behind a growing queue ends in a spurious one.
         let head_again = outgoing.again && outgoing.seq == self.board.una();
         if self.rto_deadline == Time::NEVER || head_again {
-            self.rto_deadline = now + self.rtt.rto();
+            self.rto_deadline = now + self.rto();
         }
         if outgoing.again {
             self.undo.on_retransmission(now);
@@ -298,13 +314,15 @@ impl SackSender {
         if advanced && delivered.timed == Time::NEVER {
             self.sample_echo(now, self.echo(ack));
         }
-        self.note_duplicate(ack);
-        if self.is_spurious(self.echo(ack), advanced) {
-            self.take_back(now, governor);
+        if ack.again || self.undo.is_armed() || self.reordering.is_in_round() {
+            self.note_duplicate(ack);
+            if self.is_spurious(self.echo(ack), advanced) {
+                self.take_back(now, governor);
+            }
         }
         if advanced {
             let done = self.board.outstanding() == 0;
-            self.rto_deadline = if done { Time::NEVER } else { now + self.rtt.rto() };
+            self.rto_deadline = if done { Time::NEVER } else { now + self.rto() };
             self.close_episode();
         }
         let lost = self.detect(now);
@@ -325,7 +343,9 @@ impl SackSender {
             self.tell_loss(now, LossKind::Gap, none, governor);
         }
         self.finish_probe(now, ack, governor);
-        self.reduce(&delivered, opened || marked);
+        if self.episode.reduces() {
+            self.reduce(&delivered, opened || marked);
+        }
         if advanced {
             self.arm_probe(now);
         } else if self.board.sacked_count() > 0 {
@@ -374,9 +394,10 @@ impl SackSender {
     }
 
     /// A round trip passes until what is in flight now is acknowledged.
+    #[inline]
     fn sample_rtt(&mut self, rtt: Span) {
         let round = self.board.una() > self.sampled_until;
-        self.rtt.sample(rtt, round);
+        self.rtt.sample(rtt, round, &limits(&self.config));
         if round {
             self.sampled_until = self.board.nxt();
         }
@@ -496,6 +517,7 @@ impl SackSender {
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
+    #[inline]
     fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
         let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =
             *progress;
@@ -555,9 +577,6 @@ impl SackSender {
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
     /// (RFC 6675 section 5 step 4.3).
     fn reduce(&mut self, delivered: &Delivered, opened: bool) {
-        if !self.episode.reduces() {
-            return;
-        }
         if self.config.prr {
             self.reduce_proportionally(delivered, opened);
         } else if opened && matches!(self.episode, Episode::Fast(_)) {
@@ -637,7 +656,7 @@ impl SackSender {
         self.probe_deadline = Time::NEVER;
         self.reorder_deadline = Time::NEVER;
         self.release = Time(0);
-        self.rto_deadline = now + self.rtt.rto();
+        self.rto_deadline = now + self.rto();
         self.tell_loss(now, LossKind::Timeout, lost, governor);
         // The earliest segment leaves now (RFC 6298 section 5.4), even where RACK leaves more than a
         // window of later ones in flight.

@@ -3,6 +3,7 @@ use super::undo::Retransmitted;
 use crate::delivery_rate::SentState;
 use crate::sim::packet::Packet;
 use crate::units::{Span, Time};
+use ackademy_prefetch::prefetch;
 use std::collections::VecDeque;
 
 /// Selectively acknowledged.
@@ -79,25 +80,78 @@ pub struct Rack {
 pub struct Scoreboard {
     segments: VecDeque<Segment>,
     una: u64,
-    /// Selectively acknowledged, as disjoint, sorted, non-touching [start, end).
-    sacked: VecDeque<(u64, u64)>,
     sacked_count: u64,
     highest_delivered: u64,
     /// Below this, every packet sent once was judged by loss detection.
     judged: u64,
-    /// Below this, no packet is left that `peek_rescue` would offer.
-    rescued: u64,
+    inflight: u64,
+    outstanding: u64,
+    /// Made when something is first lost, overtaken or sent again: most flows are without at most times.
+    gaps: Option<Box<Gaps>>,
+    /// Whether a list of `gaps` may hold anything; while none does, they are not looked at.
+    open: bool,
+}
+
+/// What is out of order.
+#[derive(Clone, Debug, Default)]
+struct Gaps {
+    /// Selectively acknowledged, as disjoint, sorted, non-touching [start, end).
+    sacked: VecDeque<(u64, u64)>,
     /// To be sent again, lowest first.
     lost: VecDeque<u64>,
     /// Sent again and not yet judged, in sending order.
     again: VecDeque<(u64, Time)>,
-    inflight: u64,
-    outstanding: u64,
-    /// Of what was cumulatively acknowledged.
+    /// Below this, no packet is left that `peek_rescue` would offer.
+    rescued: u64,
+    /// Of what was cumulatively acknowledged; kept when the lists are empty.
     retransmitted: Retransmitted,
 }
 
+impl Gaps {
+    fn is_open(&self) -> bool {
+        !(self.sacked.is_empty() && self.lost.is_empty() && self.again.is_empty())
+    }
+
+    /// Everything before `una` is acknowledged: how many segments are no longer counted for it.
+    fn forget_sacked(&mut self, una: u64) -> u64 {
+        let mut forgotten = 0;
+        while let Some(&(start, end)) = self.sacked.front()
+            && start < una
+        {
+            self.sacked.pop_front();
+            forgotten += una.min(end) - start;
+            if end > una {
+                self.sacked.push_front((una, end));
+            }
+        }
+        forgotten
+    }
+}
+
 impl Scoreboard {
+    /// The lists, if any of them may hold anything.
+    #[inline]
+    fn open_gaps(&self) -> Option<&Gaps> {
+        if self.open { self.gaps.as_deref() } else { None }
+    }
+
+    /// The lists, to add to one of them.
+    fn gaps_mut(&mut self) -> &mut Gaps {
+        self.open = true;
+        self.gaps.get_or_insert_default()
+    }
+
+    /// The first that waits to be sent again.
+    #[inline]
+    fn first_lost(&self) -> Option<u64> {
+        self.open_gaps()?.lost.front().copied()
+    }
+
+    /// The first that was sent again and is not yet judged.
+    fn first_again(&self) -> Option<(u64, Time)> {
+        self.open_gaps()?.again.front().copied()
+    }
+
     /// First segment not cumulatively acknowledged.
     pub fn una(&self) -> u64 {
         self.una
@@ -123,9 +177,17 @@ impl Scoreboard {
         self.sacked_count
     }
 
+    /// Asks for the segments that the next acknowledgement is likely about.
+    #[inline]
+    pub fn fetch_first(&self) {
+        if let Some(segment) = self.segments.front() {
+            prefetch(segment);
+        }
+    }
+
     /// Whether loss detection has anything to look at.
     pub fn has_gaps(&self) -> bool {
-        self.sacked_count > 0 || !self.again.is_empty()
+        self.sacked_count > 0 || self.first_again().is_some()
     }
 
     /// A new segment leaves.
@@ -139,50 +201,53 @@ impl Scoreboard {
 
     /// Size of the first segment to be sent again.
     pub fn peek_lost(&mut self) -> Option<u32> {
-        while let Some(&seq) = self.lost.front() {
+        while let Some(seq) = self.first_lost() {
             if let Some(segment) = self.get(seq)
                 && segment.flags & LOST != 0
             {
                 return Some(segment.size);
             }
-            self.lost.pop_front();
+            self.gaps_mut().lost.pop_front();
         }
         None
     }
 
     /// The segment that leaves next: what `peek_lost` announced, or the next new one.
     pub fn next_to_leave(&self) -> u64 {
-        self.lost.front().copied().unwrap_or_else(|| self.nxt())
+        self.first_lost().unwrap_or_else(|| self.nxt())
     }
 
     /// The segment that `peek_lost` announced leaves again.
     pub fn send_lost(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
-        let seq = self.lost.pop_front()?;
+        let seq = self.gaps.as_mut()?.lost.pop_front()?;
         Some((seq, self.resend(seq, now, sent)?))
     }
 
     /// Size of the first segment that nothing is known of and that was sent once (RFC 6675 `NextSeg`
     /// rule 3, without its bound by the highest segment acknowledged, as ns-3 has it).
     pub fn peek_rescue(&mut self) -> Option<u32> {
-        self.rescued = self.rescued.max(self.una);
-        while let Some(segment) = self.get(self.rescued) {
+        let mut next = self.rescued().max(self.una);
+        let mut size = None;
+        while let Some(segment) = self.get(next) {
             if segment.flags & (SACKED | LOST | AGAIN) == 0 {
-                return Some(segment.size);
+                size = Some(segment.size);
+                break;
             }
-            self.rescued += 1;
+            next += 1;
         }
-        None
+        self.gaps_mut().rescued = next;
+        size
     }
 
     /// The segment that `peek_rescue` announced.
     pub fn rescued(&self) -> u64 {
-        self.rescued
+        self.gaps.as_ref().map_or(0, |gaps| gaps.rescued)
     }
 
     /// The segment that `peek_rescue` announced leaves again, beside its first copy.
     pub fn send_rescue(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
         let size = self.peek_rescue()?;
-        let seq = self.rescued;
+        let seq = self.rescued();
         let segment = &mut self.segments[(seq - self.una) as usize];
         segment.flags |= AGAIN | TWICE;
         segment.sent_at = now;
@@ -203,7 +268,7 @@ impl Scoreboard {
                 self.inflight -= u64::from(segment.size);
             }
             segment.flags = (segment.flags & !IN_PIPE) | LOST;
-            self.lost.push_back(seq);
+            self.gaps_mut().lost.push_back(seq);
         }
     }
 
@@ -216,8 +281,9 @@ impl Scoreboard {
         segment.flags = (segment.flags & !LOST) | IN_PIPE | AGAIN;
         segment.sent_at = now;
         segment.sent = sent;
-        self.again.push_back((seq, now));
-        Some(segment.size)
+        let size = segment.size;
+        self.gaps_mut().again.push_back((seq, now));
+        Some(size)
     }
 
     /// Takes an acknowledgement; one that is not of this flow's making changes nothing. A
@@ -246,21 +312,19 @@ impl Scoreboard {
                 }
             }
             if segment.flags & AGAIN != 0 {
-                self.retransmitted.push(self.una);
+                let una = self.una;
+                self.gaps_mut().retransmitted.push(una);
             }
             if segment.flags & TWICE != 0 {
                 self.inflight -= u64::from(segment.size);
             }
             self.una += 1;
         }
-        while let Some(&(start, end)) = self.sacked.front()
-            && start < self.una
+        if self.open
+            && let Some(gaps) = &mut self.gaps
         {
-            self.sacked.pop_front();
-            self.sacked_count -= self.una.min(end) - start;
-            if end > self.una {
-                self.sacked.push_front((self.una, end));
-            }
+            self.sacked_count -= gaps.forget_sacked(self.una);
+            self.open = gaps.is_open();
         }
         let blocks = if ack.again { &ack.sack[1..] } else { &ack.sack[..] };
         for &(offset, length) in blocks {
@@ -277,11 +341,13 @@ impl Scoreboard {
         if start >= end {
             return;
         }
-        let first = self.sacked.partition_point(|block| block.1 < start);
+        let mut gaps = self.gaps.take().unwrap_or_default();
+        let sacked = &mut gaps.sacked;
+        let first = sacked.partition_point(|block| block.1 < start);
         let mut merged = (start, end);
         let mut fresh_from = start;
         let mut last = first;
-        while let Some(&(block_start, block_end)) = self.sacked.get(last)
+        while let Some(&(block_start, block_end)) = sacked.get(last)
             && block_start <= end
         {
             self.deliver_range(fresh_from, block_start.min(end), delivered);
@@ -291,11 +357,13 @@ impl Scoreboard {
         }
         self.deliver_range(fresh_from, end, delivered);
         if last == first {
-            self.sacked.insert(first, merged);
+            sacked.insert(first, merged);
         } else {
-            self.sacked[first] = merged;
-            self.sacked.drain(first + 1..last);
+            sacked[first] = merged;
+            sacked.drain(first + 1..last);
         }
+        self.gaps = Some(gaps);
+        self.open = true;
     }
 
     fn deliver_range(&mut self, start: u64, end: u64, delivered: &mut Delivered) {
@@ -309,6 +377,11 @@ impl Scoreboard {
         }
     }
 
+    #[allow(
+        clippy::inline_always,
+        reason = "called for every segment, in a loop whose state must stay in registers"
+    )]
+    #[inline(always)]
     fn count(&mut self, segment: &Segment, seq: u64, delivered: &mut Delivered) {
         if segment.flags & IN_PIPE != 0 {
             self.inflight -= u64::from(segment.size);
@@ -338,13 +411,14 @@ impl Scoreboard {
     /// RFC 6675 `IsLost`: packets sent once with `DUP_THRESH` delivered above them.
     pub fn detect_by_count(&mut self) -> Lost {
         let mut lost = Lost::default();
-        self.again.clear(); // Only RACK finds losses among them.
+        let Some(gaps) = &mut self.gaps else { return lost };
+        gaps.again.clear(); // Only RACK finds losses among them.
         if self.sacked_count < DUP_THRESH {
             return lost;
         }
         let mut above = 0;
         let mut threshold = 0;
-        for &(start, end) in self.sacked.iter().rev() {
+        for &(start, end) in gaps.sacked.iter().rev() {
             if above + (end - start) >= DUP_THRESH {
                 threshold = end - (DUP_THRESH - above);
                 break;
@@ -379,7 +453,7 @@ impl Scoreboard {
             }
             self.judged += 1;
         }
-        while let Some(&(seq, sent_at)) = self.again.front() {
+        while let Some((seq, sent_at)) = self.first_again() {
             if let Some(segment) = self.get(seq)
                 && segment.flags & (SACKED | LOST) == 0
                 && segment.sent_at == sent_at
@@ -393,9 +467,9 @@ impl Scoreboard {
                     break;
                 }
                 self.declare(seq, &mut lost);
-                self.lost.push_front(seq);
+                self.gaps_mut().lost.push_front(seq);
             }
-            self.again.pop_front();
+            self.gaps_mut().again.pop_front();
         }
         (lost, next)
     }
@@ -404,8 +478,12 @@ impl Scoreboard {
     pub fn was_retransmitted(&self, seq: u64) -> Option<bool> {
         match self.get(seq) {
             Some(segment) => Some(segment.flags & AGAIN != 0),
-            None => self.retransmitted.get(seq),
+            None => self.retransmitted(seq),
         }
+    }
+
+    fn retransmitted(&self, seq: u64) -> Option<bool> {
+        self.gaps.as_ref().map_or(Some(false), |gaps| gaps.retransmitted.get(seq))
     }
 
     /// Whether anything sent again is in flight.
@@ -415,7 +493,6 @@ impl Scoreboard {
 
     /// Nothing that was declared lost is: it is in flight again, for loss detection to judge anew.
     pub fn withdraw_losses(&mut self) {
-        self.lost.clear();
         self.judged = self.una;
         let mut again = Vec::new();
         for (index, segment) in self.segments.iter_mut().enumerate() {
@@ -428,13 +505,15 @@ impl Scoreboard {
             }
         }
         again.sort_unstable_by_key(|&(seq, sent_at)| (sent_at, seq));
-        self.again = again.into();
+        let gaps = self.gaps_mut();
+        gaps.lost.clear();
+        gaps.again = again.into();
     }
 
     fn judge(&mut self, seq: u64, lost: &mut Lost) {
         if self.get(seq).is_some_and(|segment| segment.flags & (SACKED | LOST | AGAIN) == 0) {
             self.declare(seq, lost);
-            self.lost.push_back(seq);
+            self.gaps_mut().lost.push_back(seq);
         }
     }
 
@@ -450,7 +529,7 @@ impl Scoreboard {
     /// are lost (RFC 8985 section 6.3).
     pub fn declare_after_timeout(&mut self, sent_before: Time) -> Lost {
         let mut lost = Lost::default();
-        self.lost.clear();
+        self.gaps_mut().lost.clear();
         for seq in self.una..self.nxt() {
             let segment = self.segments[(seq - self.una) as usize];
             if segment.flags & SACKED != 0 {
@@ -461,7 +540,7 @@ impl Scoreboard {
                 self.declare(seq, &mut lost);
             }
             if self.segments[(seq - self.una) as usize].flags & LOST != 0 {
-                self.lost.push_back(seq);
+                self.gaps_mut().lost.push_back(seq);
             }
         }
         self.judged = self.una;

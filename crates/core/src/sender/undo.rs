@@ -9,47 +9,52 @@ const RANGES_MAX: usize = 32;
 /// The latest answer to loss, and what is known of its retransmissions.
 #[derive(Clone, Copy, Debug)]
 pub struct Undo {
-    /// There is an answer that can still be taken back.
-    armed: bool,
-    /// Retransmissions of segments from here on count.
+    /// Retransmissions of segments from here on count; `u64::MAX` if no answer can be taken back.
     from: u64,
     /// When the first retransmission left.
     first: Time,
-    retransmitted: u64,
+    retransmitted: u32,
     /// Of them, reported to have come twice.
-    duplicates: u64,
+    duplicates: u32,
 }
 
 impl Undo {
     /// Nothing to take back.
     pub const NONE: Self =
-        Self { armed: false, from: 0, first: Time::NEVER, retransmitted: 0, duplicates: 0 };
+        Self { from: u64::MAX, first: Time::NEVER, retransmitted: 0, duplicates: 0 };
 
     /// The controller was told of a loss while `una` was the first segment not acknowledged.
     pub fn arm(una: u64) -> Self {
-        Self { armed: true, from: una, ..Self::NONE }
+        Self { from: una, ..Self::NONE }
+    }
+
+    /// Whether there is an answer that can still be taken back.
+    pub fn is_armed(&self) -> bool {
+        self.from < u64::MAX
     }
 
     /// Something leaves again.
     pub fn on_retransmission(&mut self, now: Time) {
         self.first = self.first.min(now);
-        self.retransmitted += 1;
+        self.retransmitted = self.retransmitted.saturating_add(1);
     }
 
     /// Segment `seq` was received twice.
     pub fn on_duplicate(&mut self, seq: u64) {
-        self.duplicates += u64::from(self.armed && seq >= self.from);
+        if self.is_armed() && seq >= self.from {
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
     }
 
     /// An acknowledgement advanced that echoes `echo`: whether what it acknowledges left before the
     /// first retransmission.
     pub fn is_outrun(&self, echo: Time) -> bool {
-        self.armed && echo < self.first
+        self.is_armed() && echo < self.first
     }
 
     /// Whether everything sent again came twice.
     pub fn is_all_duplicates(&self) -> bool {
-        self.armed && self.retransmitted > 0 && self.duplicates >= self.retransmitted
+        self.is_armed() && self.retransmitted > 0 && self.duplicates >= self.retransmitted
     }
 }
 
@@ -87,7 +92,7 @@ impl Retransmitted {
 /// Reports of duplicates, and whether the network makes duplicates of its own (RFC 3708 section 3).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Duplicates {
-    reported: u64,
+    reported: u32,
     /// Duplicates arrived that no retransmission explains.
     network: bool,
 }
@@ -97,14 +102,14 @@ impl Duplicates {
     /// if that is known. Returns whether a retransmission may be the cause: of more duplicates than
     /// retransmissions it is not (as in Linux's `tcp_dsack_seen`), and not of a segment sent once.
     pub fn on_report(&mut self, retransmitted: Option<bool>, retransmissions: u64) -> bool {
-        self.reported += 1;
-        let explained = retransmitted != Some(false) && self.reported <= retransmissions;
+        self.reported = self.reported.saturating_add(1);
+        let explained = retransmitted != Some(false) && u64::from(self.reported) <= retransmissions;
         self.network |= !explained;
         explained
     }
 
     /// Whether the network was seen to duplicate: then reports tell nothing of retransmissions any more.
-    pub fn by_network(&self) -> bool {
+    pub fn by_network(self) -> bool {
         self.network
     }
 }

@@ -1,17 +1,20 @@
 //! From a network to a simulation at time 0.
-use super::{Arrived, Builder, Connection, Event, Flow, Path, Sim};
+use super::timers::Timers;
+use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Path, Sim, fetch};
 use crate::ack_gate::AckGate;
 use crate::control::SubflowId;
 use crate::receiver::Receiver;
 use crate::record::FlowSeries;
 use crate::rng::Seed;
 use crate::scenario::network::{ConnectionPlan, Network, RatePlan, Route};
-use crate::scenario::{GateSpec, TrafficSpec};
+use crate::scenario::{GateSpec, SenderConfig, TrafficSpec};
 use crate::sender::{Governor, Sender};
 use crate::sim::link::Link;
 use crate::sim::traffic::App;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::BinaryHeap;
+use std::num::NonZero;
+use std::sync::Arc;
 
 impl Sim {
     /// A simulation at time 0.
@@ -27,12 +30,16 @@ impl Sim {
             now: Time(0),
             end: network.duration,
             heap: BinaryHeap::new(),
+            timers: Timers::new(),
             order: 0,
             links: plans.map(|(index, plan)| Link::new(plan, index as u64, seed, every)).collect(),
             paths: Vec::new(),
             link_names: network.links.iter().map(|plan| plan.name.clone()).collect(),
             passes: Vec::new(),
             flows: Vec::with_capacity(flows),
+            many: false,
+            configs: Vec::new(),
+            plans: Vec::with_capacity(flows),
             connections: Vec::with_capacity(network.connections.len()),
             loose: Vec::new(),
             loose_free: Vec::new(),
@@ -46,6 +53,7 @@ impl Sim {
             sim.add_plan(network, plan, (index as u64, seed), build)?;
         }
         sim.passes = sim.passes();
+        sim.many = sim.flows.len() > fetch::MANY;
         if every > Span::ZERO {
             sim.schedule(Time(0), Event::Sample);
         }
@@ -77,32 +85,57 @@ impl Sim {
         if plan.sender.gate == GateSpec::Ack {
             governor = Box::new(AckGate::new(governor));
         }
+        let config = self.config(&plan.sender);
         for (index, route) in plan.subflows.iter().enumerate() {
             let id = SubflowId(index as u32);
             let own_seed = seed.derive("controller", (stream << 8) | index as u64);
             governor.subflow_added(id, &Sender::flow_info(&plan.sender, start, own_seed));
-            let mut sender =
-                Sender::new(&plan.sender, &Governor { coupled: governor.as_mut(), id });
+            let mut sender = Sender::sharing(&config, &Governor { coupled: governor.as_mut(), id });
             if plan.sender.handshake {
                 sender.wait_for_handshake(start, handshake(network, route, plan.sender.ack));
             }
             let many = plan.subflows.len() > 1;
             let name = if many { format!("{own}.{index}") } else { own.clone() };
             let paths = (self.add_path(&route.forward), self.add_path(&route.reverse));
-            let flow = flow(network, plan, route, (connection, id, start, name, sender), paths);
-            self.flows.push(flow);
+            self.plans.push(flow_plan(network, plan, route, (name, start)));
+            let ends = (sender, receiver(network, plan, route));
+            self.flows.push(flow(plan, (connection, id), ends, paths));
         }
         let rng = seed.stream("traffic", stream);
-        let app = App::new(plan.traffic.clone(), start, plan.stop, rng);
+        let app = App::new(self.traffic(&plan.traffic), start, plan.stop, rng);
         self.schedule(start, Event::App(connection));
         self.connections.push(Connection {
             governor,
             app,
             first_flow,
             flow_count: plan.subflows.len() as u32,
-            controller: plan.controller.clone(),
+            controller: self.controller_name(&plan.controller),
         });
         Ok(())
+    }
+
+    /// A sender's configuration, shared with the connection before if it is the same.
+    fn config(&mut self, config: &SenderConfig) -> Arc<SenderConfig> {
+        if self.configs.last().is_none_or(|before| **before != *config) {
+            self.configs.push(Arc::new(*config));
+        }
+        Arc::clone(&self.configs[self.configs.len() - 1])
+    }
+
+    /// A controller's name, shared with the connection before if it is the same.
+    fn controller_name(&self, name: &str) -> Arc<str> {
+        match self.connections.last() {
+            Some(before) if *before.controller == *name => Arc::clone(&before.controller),
+            _ => name.into(),
+        }
+    }
+
+    /// What an application hands over, shared with the connection before if it is the same.
+    fn traffic(&self, traffic: &TrafficSpec) -> Arc<TrafficSpec> {
+        match self.connections.last() {
+            Some(before) if **before.app.traffic() == *traffic => Arc::clone(before.app.traffic()),
+            _ => Arc::new(traffic.clone()),
+        }
     }
 
     /// The place of a path, which is that of the flow before if they are equal.
@@ -190,22 +223,34 @@ fn handshake(network: &Network, route: &Route, size: Bytes) -> Span {
     route.forward.iter().chain(&route.reverse).map(time_on).sum()
 }
 
-fn flow(
+fn flow_plan(
     network: &Network,
     plan: &ConnectionPlan,
     route: &Route,
-    (connection, id, start, name, sender): (u32, SubflowId, Time, String, Sender),
-    (forward, reverse): (Path, Path),
-) -> Flow {
-    let config = &plan.sender;
+    (name, start): (String, Time),
+) -> FlowPlan {
     let hops = route.forward.iter().chain(&route.reverse);
     let datagrams = match plan.traffic {
         TrafficSpec::Cbr { rate_mbps, packet_bytes } => {
             let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
-            Some((every.max(Span(1)), packet_bytes))
+            Some(Datagrams {
+                every_ns: NonZero::new(every.0).unwrap_or(NonZero::<u64>::MIN),
+                size: packet_bytes,
+            })
         }
         _ => None,
     };
+    FlowPlan {
+        name: name.into(),
+        start,
+        header_bytes: plan.sender.header.0,
+        datagrams,
+        base_rtt: hops.map(|&link| network.links[link as usize].delay.least()).sum(),
+    }
+}
+
+fn receiver(network: &Network, plan: &ConnectionPlan, route: &Route) -> Receiver {
+    let config = &plan.sender;
     let selective = config.recovery == crate::control::Recovery::Sack;
     let receiver =
         Receiver::new(config.ack_every, config.ack_delay, config.ack.0 as u32, selective);
@@ -213,26 +258,31 @@ fn flow(
     // The receiver's time-out is what the handshake has left it (RFC 6298 equation 2.2).
     let rtt = handshake(network, route, config.ack);
     let idle = rtt + (rtt * 2).max(config.rto_min);
-    let receiver = if selective {
+    if selective {
         receiver.quick(config.quick_acks, idle).opening(config.opening_acks)
     } else {
         receiver
-    };
+    }
+}
+
+fn flow(
+    plan: &ConnectionPlan,
+    (connection, id): (u32, SubflowId),
+    (sender, receiver): (Sender, Receiver),
+    (forward, reverse): (Path, Path),
+) -> Flow {
     Flow {
-        connection,
-        id,
-        forward,
-        reverse,
+        latest_rtt: sender.latest_rtt(),
         sender,
         receiver,
-        wakes: Vec::new(),
         arrived: Arrived::default(),
-        name,
-        start,
-        packet_bytes: config.packet.0,
-        header_bytes: config.header.0,
-        datagrams,
-        base_rtt: hops.map(|&link| network.links[link as usize].delay.least()).sum(),
+        forward,
+        reverse,
+        wake: Time::NEVER,
+        sender_due: Time::NEVER,
+        packet_bytes: plan.sender.packet.0,
+        connection,
+        id,
         transmissions: 0,
     }
 }

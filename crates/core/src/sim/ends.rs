@@ -1,5 +1,5 @@
 //! What happens at the ends of a path: receivers, senders and applications.
-use super::{Event, Sim};
+use super::{Datagrams, Event, Sim};
 use crate::sender::Governor;
 use crate::sim::packet::{Kind, Packet};
 use crate::units::{Span, Time};
@@ -24,9 +24,8 @@ impl Sim {
             counts.buffered_bytes -= waited;
             counts.segments += arrival.delivered;
             counts.deliver(self.now, size + waited);
-            let latest = flow.sender.latest_rtt();
-            if latest > Span::ZERO {
-                counts.rtt_at_delivery_sum += u128::from(latest.0);
+            if flow.latest_rtt > Span::ZERO {
+                counts.rtt_at_delivery_sum += u128::from(flow.latest_rtt.0);
                 counts.rtt_at_delivery_count += 1;
             }
         } else if !arrival.duplicate {
@@ -36,7 +35,11 @@ impl Sim {
             ack.early = packet.early;
             self.forward(&mut ack, self.now);
         } else {
-            self.set_wake(packet.flow);
+            // The sender's wake-up is set; it need not be looked at.
+            let due = flow.receiver.deadline().max(self.now);
+            if due < flow.wake {
+                self.schedule_wake(due, packet.flow);
+            }
         }
     }
 
@@ -46,6 +49,7 @@ impl Sim {
         let connection = &mut self.connections[flow.connection as usize];
         let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
         flow.sender.on_ack(self.now, ack, &mut governor, &mut connection.app.supply);
+        flow.latest_rtt = flow.sender.latest_rtt();
         if connection.app.may_finish() {
             self.finish_transfer(self.flows[ack.flow as usize].connection);
         }
@@ -106,28 +110,33 @@ impl Sim {
         self.set_wake(index);
     }
 
-    /// A timer that moves later leaves its old wake-up in the heap, which then finds nothing due:
+    /// A timer that moves later leaves its old wake-up where it is, which then finds nothing due:
     /// cheaper than moving it with every acknowledgement. A later wake-up than the earliest is kept
-    /// in mind, so that a timer that comes and goes before it does not fill the heap.
+    /// in mind, so that a timer that comes and goes before it does not schedule another.
     #[inline]
     fn set_wake(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        let due = flow.sender.deadline().min(flow.receiver.deadline()).max(self.now);
-        if flow.wakes.last().is_none_or(|&earliest| due < earliest) && due < Time::NEVER {
-            flow.wakes.push(due);
-            self.schedule(due, Event::Flow(index));
+        flow.sender_due = flow.sender.deadline();
+        let due = flow.sender_due.min(flow.receiver.deadline()).max(self.now);
+        if due < flow.wake {
+            self.schedule_wake(due, index);
         }
     }
 
     pub(super) fn wake(&mut self, index: u32) {
         let now = self.now;
         let flow = &mut self.flows[index as usize];
-        debug_assert_eq!(flow.wakes.last(), Some(&now), "a wake-up that nobody asked for");
-        flow.wakes.pop();
-        if let Some((every, size)) = flow.datagrams {
-            return self.send_datagram(index, every, size);
+        let receiver_due = flow.receiver.deadline();
+        if flow.sender_due > now && receiver_due > now {
+            let due = flow.sender_due.min(receiver_due);
+            if due < flow.wake {
+                self.schedule_wake(due, index);
+            } else if due == Time::NEVER && self.plans[index as usize].datagrams.is_some() {
+                self.send_datagram(index);
+            }
+            return;
         }
-        let ack = (flow.receiver.deadline() <= now).then(|| flow.receiver.on_deadline(index));
+        let ack = (receiver_due <= now).then(|| flow.receiver.on_deadline(index));
         let due = flow.sender.deadline() <= now;
         if due {
             let connection = &mut self.connections[flow.connection as usize];
@@ -144,8 +153,11 @@ impl Sim {
         }
     }
 
-    fn send_datagram(&mut self, index: u32, every: Span, size: u32) {
+    fn send_datagram(&mut self, index: u32) {
         let connection = self.flows[index as usize].connection as usize;
+        let Some(Datagrams { every_ns, size }) = self.plans[index as usize].datagrams else {
+            return;
+        };
         if self.now >= self.connections[connection].app.stop() {
             return;
         }
@@ -161,9 +173,7 @@ impl Sim {
             ..Packet::default()
         };
         self.forward(&mut packet, self.now);
-        let next = self.now + every;
-        self.flows[index as usize].wakes.push(next);
-        self.schedule(next, Event::Flow(index));
+        self.schedule_wake(self.now + Span(every_ns.get()), index);
     }
 
     /// The application of a connection acts.
@@ -185,10 +195,9 @@ impl Sim {
             if !was_active {
                 self.flows[flow as usize].arrived.progress = self.now;
             }
-            if self.flows[flow as usize].datagrams.is_some() {
+            if self.plans[flow as usize].datagrams.is_some() {
                 if self.flows[flow as usize].arrived.datagrams == 0 {
-                    self.flows[flow as usize].wakes.push(self.now);
-                    self.wake(flow);
+                    self.send_datagram(flow);
                 }
             } else {
                 self.flows[flow as usize].sender.on_supply();

@@ -2,7 +2,12 @@
 //! same bytes.
 //!
 //! A link's arrivals are in order, so only the next one needs a place in the event heap; the heap
-//! holds one entry per busy link and one per flow with a timer, not one per packet.
+//! holds one entry per busy link, not one per packet. What flows and applications wait for lies beside
+//! it, where what is far away costs nothing (`timers`).
+//!
+//! With thousands of flows a packet's time is spent on its flow's state coming from memory. State that
+//! every packet touches lies together in `Flow`; the pipes tell which flows are next, whose state is
+//! fetched before it is needed (`fetch`).
 use crate::control::{Coupled, SubflowId};
 use crate::controllers;
 use crate::coupled;
@@ -10,6 +15,7 @@ use crate::params::{ParamError, Params};
 use crate::receiver::Receiver;
 use crate::record::{FlowSeries, Outcome};
 use crate::rng::Seed;
+use crate::scenario::SenderConfig;
 use crate::scenario::network::{ConnectionPlan, Network};
 use crate::sender::Sender;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -19,12 +25,16 @@ use packet::{Kind, Packet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::num::NonZero;
+use std::sync::Arc;
+use timers::{Due, Timer, Timers};
 use traffic::App;
 
 mod build;
 pub mod delay;
 mod ends;
 pub mod exact;
+mod fetch;
 pub mod link;
 pub mod loss;
 mod outcome;
@@ -33,6 +43,7 @@ pub mod queues;
 pub mod sends;
 pub mod service;
 pub mod steps;
+mod timers;
 pub mod trace;
 pub mod traffic;
 
@@ -53,15 +64,12 @@ enum Event {
     Sample,
 }
 
-/// Time, then order of scheduling.
-type Entry = Reverse<(Time, u64, Event)>;
-
 struct Connection {
     governor: Box<dyn Coupled>,
     app: App,
     first_flow: u32,
     flow_count: u32,
-    controller: String,
+    controller: Arc<str>,
 }
 
 /// Counters at the receiving end, and drops on the way to it.
@@ -115,33 +123,54 @@ struct Path {
     hops: u32,
 }
 
+/// What packets of a flow touch.
+#[repr(align(64))]
 struct Flow {
-    connection: u32,
-    id: SubflowId,
+    sender: Sender,
+    receiver: Receiver,
+    arrived: Arrived,
     /// Where its two paths lie in `Sim::paths`.
     forward: Path,
     reverse: Path,
-    sender: Sender,
-    receiver: Receiver,
-    /// Its wake-ups in the heap that something may be due at, the earliest last.
-    wakes: Vec<Time>,
-    arrived: Arrived,
-    name: String,
-    start: Time,
+    /// Its earliest wake-up that is scheduled. Each knows the next later one: what comes up is always the
+    /// earliest, since a later one is scheduled only when none is.
+    wake: Time,
+    /// The sender has nothing due before.
+    sender_due: Time,
+    /// The sender's latest sample.
+    latest_rtt: Span,
     packet_bytes: u64,
-    header_bytes: u64,
-    /// Interval and size of a constant-rate source's datagrams.
-    datagrams: Option<(Span, u32)>,
-    base_rtt: Span,
+    connection: u32,
+    id: SubflowId,
     /// Data packets put on the wire so far, the number of the next.
     transmissions: u32,
+}
+
+/// The rest of a flow.
+struct FlowPlan {
+    name: Box<str>,
+    start: Time,
+    header_bytes: u64,
+    /// Those of a constant-rate source.
+    datagrams: Option<Datagrams>,
+    base_rtt: Span,
+}
+
+/// What a constant-rate source sends.
+#[derive(Clone, Copy)]
+struct Datagrams {
+    /// From one to the next.
+    every_ns: NonZero<u64>,
+    size: u32,
 }
 
 /// A simulation.
 pub struct Sim {
     now: Time,
     end: Time,
-    heap: BinaryHeap<Entry>,
+    /// First arrivals of pipes, ends of transmissions, samples.
+    heap: BinaryHeap<Reverse<(Due, Event)>>,
+    timers: Timers,
     order: u64,
     links: Vec<Link>,
     /// The links of all paths; flows with equal paths share them.
@@ -150,6 +179,10 @@ pub struct Sim {
     /// Whether a packet that leaves for this link may be handed on without an event.
     passes: Vec<bool>,
     flows: Vec<Flow>,
+    /// Whether the flows' state is more than a core's own cache holds.
+    many: bool,
+    plans: Vec<FlowPlan>,
+    configs: Vec<Arc<SenderConfig>>,
     connections: Vec<Connection>,
     loose: Vec<Option<Packet>>,
     loose_free: Vec<u32>,
@@ -250,18 +283,24 @@ impl Sim {
             .sum()
     }
 
-    /// Takes the next event up to `until` off the heap and moves the clock to it; an arrival's packet
+    /// Takes the next event up to `until` and moves the clock to it; an arrival's packet
     /// goes to `packet`. (Packets are handed on by reference: moved through enums, their small fields
     /// stall on store forwarding, which cost a third of the run.)
     #[inline]
     fn next_event(&mut self, until: Time, packet: &mut Packet) -> Option<Event> {
-        let mut top = self.heap.peek_mut()?;
-        let Reverse((at, _, event)) = *top;
-        if at > until {
+        let first = self.heap.peek().map_or(Due::NEVER, |&Reverse((due, _))| due);
+        if first.at() >= self.timers.soonest()
+            && let Some(event) = self.next_timer(first, until)
+        {
+            return Some(event);
+        }
+        if first.at() > until {
             return None;
         }
-        debug_assert!(at >= self.now, "the clock ran back from {} to {at}", self.now);
-        self.now = at;
+        let mut top = self.heap.peek_mut()?;
+        let Reverse((_, event)) = *top;
+        debug_assert!(first.at() >= self.now, "the clock ran back from {} to {first:?}", self.now);
+        self.now = first.at();
         self.events += 1;
         let Event::Pipe(index) = event else {
             PeekMut::pop(top);
@@ -271,16 +310,58 @@ impl Sim {
         *packet = pipe.pop_front().expect("a scheduled pipe is not empty").packet;
         // The next arrival takes this one's place in the heap: one sift instead of two.
         if let Some(next) = pipe.front() {
-            *top = Reverse((next.at, next.order, event));
+            *top = Reverse((Due::new(next.at, next.order), event));
+            drop(top);
         } else {
             PeekMut::pop(top);
+        }
+        if self.many {
+            self.fetch_ahead(index);
         }
         Some(event)
     }
 
+    /// The next timer, if it is due up to `until` and before `first`.
+    #[inline(never)]
+    fn next_timer(&mut self, first: Due, until: Time) -> Option<Event> {
+        let (flows, many) = (&self.flows, self.many);
+        let due = self.timers.first(first.at().min(until), |event| {
+            if many && let Event::Flow(flow) = event {
+                fetch::for_timer(&flows[flow as usize]);
+            }
+        });
+        if due >= first || due.at() > until {
+            return None;
+        }
+        let Timer { event, later, .. } = self.timers.pop()?;
+        debug_assert!(due.at() >= self.now, "the clock ran back from {} to {due:?}", self.now);
+        self.now = due.at();
+        self.events += 1;
+        if let Event::Flow(flow) = event {
+            self.flows[flow as usize].wake = later;
+        }
+        Some(event)
+    }
+
+    /// Puts an event other than a pipe's or a flow's among those to come.
     fn schedule(&mut self, at: Time, event: Event) {
         self.order += 1;
-        self.heap.push(Reverse((at, self.order, event)));
+        let due = Due::new(at, self.order);
+        if matches!(event, Event::Free(_) | Event::Sample) {
+            self.heap.push(Reverse((due, event)));
+        } else {
+            self.timers.push(Timer { due, event, later: Time::NEVER });
+        }
+    }
+
+    /// Wakes a flow at a time before every other of its wake-ups.
+    #[inline]
+    fn schedule_wake(&mut self, at: Time, index: u32) {
+        self.order += 1;
+        let wake = &mut self.flows[index as usize].wake;
+        let later = std::mem::replace(wake, at);
+        let due = Due::new(at, self.order);
+        self.timers.push(Timer { due, event: Event::Flow(index), later });
     }
 
     /// A packet reaches the end of a link: the next link, or its receiver or sender.
@@ -350,6 +431,7 @@ impl Sim {
     }
 
     /// The less common ends of an offer.
+    #[cold]
     fn settle(&mut self, link: u32, offer: Offer, packet: &mut Packet) {
         let arrived = &mut self.flows[packet.flow as usize].arrived;
         let is_data = u64::from(packet.kind != Kind::Ack);
@@ -378,7 +460,11 @@ impl Sim {
         }
     }
 
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "called for every hop of every packet, which must not be copied for the call"
+    )]
+    #[inline(always)]
     fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet) {
         self.order += 1;
         let order = self.order;
@@ -386,7 +472,7 @@ impl Sim {
         debug_assert!(pipe.back().is_none_or(|last| last.at <= at), "FIFO broken");
         pipe.push_back(InPipe { at, order, packet: *packet });
         if pipe.len() == 1 {
-            self.heap.push(Reverse((at, order, Event::Pipe(link))));
+            self.heap.push(Reverse((Due::new(at, order), Event::Pipe(link))));
         }
     }
 
@@ -420,8 +506,8 @@ impl Sim {
     fn sample(&mut self) {
         let series = &mut self.flow_series;
         let none = |value: f64| if value > 0.0 { value } else { f64::NAN };
-        for (index, flow) in self.flows.iter().enumerate() {
-            if flow.start > self.now {
+        for (index, (flow, plan)) in self.flows.iter().zip(&self.plans).enumerate() {
+            if plan.start > self.now {
                 continue;
             }
             let connection = &self.connections[flow.connection as usize];

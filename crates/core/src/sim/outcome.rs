@@ -2,7 +2,7 @@
 use super::link::Link;
 use super::packet::Kind;
 use super::traffic::App;
-use super::{Arrived, Flow, Path, Sim};
+use super::{Arrived, Flow, FlowPlan, Path, Sim};
 use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms, quantile_ms};
 use crate::units::{Span, Time};
 
@@ -18,7 +18,10 @@ impl Sim {
             links.push(link.finish(name, end));
             link_series.append(index as u32, self.sample_interval, &link.samples);
         }
-        let flows: Vec<FlowRow> = self.flows.iter().map(|flow| self.flow_row(flow, end)).collect();
+        let flows: Vec<FlowRow> = {
+            let planned = self.flows.iter().zip(&self.plans);
+            planned.map(|(flow, plan)| self.flow_row(flow, plan, end)).collect()
+        };
         for (row, flow) in flows.iter().zip(&self.flows) {
             let Path { start, hops } = flow.forward;
             for &link in &self.paths[start as usize..(start + hops) as usize] {
@@ -47,18 +50,22 @@ impl Sim {
         missing.iter().all(|&count| count >= 0) && missing.iter().sum::<i64>() <= held as i64
     }
 
-    fn flow_row(&self, flow: &Flow, end: Time) -> FlowRow {
+    fn flow_row(&self, flow: &Flow, plan: &FlowPlan, end: Time) -> FlowRow {
         let connection = &self.connections[flow.connection as usize];
         let sent = flow.sender.stats();
         let arrived = &flow.arrived;
         let app = &connection.app;
-        let is_datagrams = flow.datagrams.is_some();
+        let is_datagrams = plan.datagrams.is_some();
         let no_rtt = sent.rtt_samples == 0;
-        let headers = arrived.segments * flow.header_bytes;
+        let headers = arrived.segments * plan.header_bytes;
         FlowRow {
-            flow: flow.name.clone(),
-            controller: if is_datagrams { "none".into() } else { connection.controller.clone() },
-            start_s: flow.start.as_secs_f64(),
+            flow: plan.name.to_string(),
+            controller: if is_datagrams {
+                "none".into()
+            } else {
+                connection.controller.to_string()
+            },
+            start_s: plan.start.as_secs_f64(),
             active_s: app.active(end).as_secs_f64(),
             mss_bytes: flow.packet_bytes,
             sent_packets: sent.sent_packets + arrived.datagrams,
@@ -80,7 +87,7 @@ impl Sim {
             rtt_p50_ms: quantile_ms(&sent.rtt_histogram, 500),
             rtt_p95_ms: quantile_ms(&sent.rtt_histogram, 950),
             rtt_at_delivery_ms: mean_ms(arrived.rtt_at_delivery_sum, arrived.rtt_at_delivery_count),
-            base_rtt_ms: flow.base_rtt.as_millis_f64(),
+            base_rtt_ms: plan.base_rtt.as_millis_f64(),
             owd_mean_ms: mean_ms(arrived.owd_sum, arrived.packets),
             timeouts: sent.timeouts,
             recoveries: sent.recoveries,

@@ -3,11 +3,13 @@ use crate::rng::Rng;
 use crate::scenario::TrafficSpec;
 use crate::sender::Supply;
 use crate::units::{Rate, Span, Time};
+use std::sync::Arc;
 
 /// One connection's application.
 #[derive(Clone, Debug)]
 pub struct App {
-    traffic: TrafficSpec,
+    /// One for many applications of a kind.
+    traffic: Arc<TrafficSpec>,
     rng: Rng,
     stop: Time,
     /// When it acts next of its own accord.
@@ -38,9 +40,9 @@ pub struct Writes {
 
 impl App {
     /// Starts at `start`; hands over nothing from `stop` on.
-    pub fn new(traffic: TrafficSpec, start: Time, stop: Time, rng: Rng) -> Self {
+    pub fn new(traffic: impl Into<Arc<TrafficSpec>>, start: Time, stop: Time, rng: Rng) -> Self {
         Self {
-            traffic,
+            traffic: traffic.into(),
             rng,
             stop,
             next: start,
@@ -61,7 +63,7 @@ impl App {
             self.supply.unsent = 0;
             return;
         }
-        let bytes = match self.traffic {
+        let bytes = match *self.traffic {
             TrafficSpec::Bulk {} => u64::MAX,
             TrafficSpec::OnOff { mean_bytes, .. } | TrafficSpec::Poisson { mean_bytes, .. } => {
                 (self.rng.exponential(mean_bytes) as u64).max(1)
@@ -88,7 +90,7 @@ impl App {
     /// What the next write adds to the send buffer.
     fn write(&mut self, now: Time, unacknowledged: u64) -> u64 {
         let TrafficSpec::Writes { count, write_bytes, interval_ms, send_buffer_bytes } =
-            self.traffic
+            *self.traffic
         else {
             return 0;
         };
@@ -111,6 +113,11 @@ impl App {
         }
         self.stop_scheduled |= stops;
         Some(self.next)
+    }
+
+    /// What it hands over.
+    pub fn traffic(&self) -> &Arc<TrafficSpec> {
+        &self.traffic
     }
 
     /// When it stops.
@@ -136,7 +143,7 @@ impl App {
 
     /// Everything handed over is acknowledged.
     pub fn on_all_acknowledged(&mut self, now: Time) {
-        let pause_s = match self.traffic {
+        let pause_s = match *self.traffic {
             TrafficSpec::OnOff { mean_off_s, .. } => Some(mean_off_s),
             TrafficSpec::RequestResponse { mean_think_s, .. } => Some(mean_think_s),
             TrafficSpec::AppLimited { .. } | TrafficSpec::Cbr { .. } if now < self.stop => return,

@@ -109,7 +109,7 @@ impl Adapter {
             delivered: Bytes::ZERO,
             delivery_rate: Rate(0),
             sent_at: info.start,
-            rtt: RttEstimator::new(NO_TIMEOUT),
+            rtt: RttEstimator::default(),
             growing: false,
             now: info.start,
         }
@@ -175,7 +175,8 @@ impl Adapter {
     fn take_rtt(&mut self, record: &Record, delivered: u32) {
         if record.rtt_us > 0 {
             let sample = Span::from_micros(u64::from(record.rtt_us));
-            (0..(delivered / 2).clamp(1, SAMPLES_MAX)).for_each(|_| self.rtt.sample(sample, false));
+            (0..(delivered / 2).clamp(1, SAMPLES_MAX))
+                .for_each(|_| self.rtt.sample(sample, false, &NO_TIMEOUT));
         }
     }
 

@@ -79,7 +79,7 @@ def measure(threshold: float, found: Sequence[Cell], folder: Path) -> Tried:
 
 def run(
     found: Sequence[Sequence[Cell]], folder: Path, engine: Engine, progress: experiments.Progress
-) -> experiments.Batch:
+) -> experiments.CellsRun:
     """Run the cells of all candidates that are not there yet."""
     flat = [cell for candidate in found for cell in candidate]
     return experiments.run_cells(flat, folder, engine, progress)

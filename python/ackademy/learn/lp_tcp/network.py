@@ -35,11 +35,11 @@ DELIVERED_PER_LOSS = 49
 """rows to fit to per lost one, as for the setups"""
 LOSSES_MIN = 20
 """lost packets in congestion avoidance to fit to, and again to score on"""
-MEASURES = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
+METRICS = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Task:
     """What to train on and how long."""
 
     path: Path
@@ -69,10 +69,10 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Pupil:
+class TrainingResult:
     """A forest for one network and how it came about."""
 
-    course: Course
+    task: Task
     content: bytes
     """of its file"""
     n_sends: int
@@ -86,11 +86,11 @@ class Pupil:
         return best(self.tried)
 
 
-def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> Pupil:
+def train(task: Task, out: Path, work: Path, engine: Engine, jobs: int) -> TrainingResult:
     """Record, fit, choose; writes `forest.safetensors` and `CARD.md` into `out`.
 
     Args:
-        course: what to train on.
+        task: what to train on.
         out: the policy's folder; a policy that is there is replaced.
         work: where simulations are kept.
         engine: where they run.
@@ -101,88 +101,88 @@ def train(course: Course, out: Path, work: Path, engine: Engine, jobs: int) -> P
             scikit-learn is missing, or a file cannot be written.
         ScenarioError: if the network cannot be read.
     """
-    text, origin = read_text(course.path), str(course.path)
-    overrides = course.overrides() | {"duration_s": repr(course.duration_s)}
+    text, origin = read_text(task.path), str(task.path)
+    overrides = task.overrides() | {"duration_s": repr(task.duration_s)}
     recorded = _core.Scenario.parse(text, origin, overrides)
-    sends = collecting.sample(recorded, [course.seed], "ca", course.path.stem)
-    early, late = sends.split(TRAIN_SHARE * course.duration_s)
+    sends = collecting.sample(recorded, [task.seed], "ca", task.path.stem)
+    early, late = sends.split(TRAIN_SHARE * task.duration_s)
     for part, rows in (("first 70 %", early), ("last 30 %", late)):
         n_losses = int(np.count_nonzero(rows.dropped))
         if n_losses < LOSSES_MIN:
             raise TrainingError(
-                f"{course.path}: {n_losses} losses in congestion avoidance in the {part} of "
-                f"{course.duration_s:g} s: allowed is {LOSSES_MIN} or more; try more --duration-s"
+                f"{task.path}: {n_losses} losses in congestion avoidance in the {part} of "
+                f"{task.duration_s:g} s: allowed is {LOSSES_MIN} or more; try more --duration-s"
             )
-    fitted = early.thinned(DELIVERED_PER_LOSS, course.seed)
-    arrays = forest.fit(fitted.features, fitted.dropped, course.growth, course.seed, jobs, quiet)
+    fitted = early.thinned(DELIVERED_PER_LOSS, task.seed)
+    arrays = forest.fit(fitted.features, fitted.dropped, task.growth, task.seed, jobs, quiet)
     output = arrays.mean(late.features)
     th0 = scoring.best(scoring.curve(output, late.dropped, float(sends.keep_one_in)))
     if th0.f1 == 0.0:
-        raise TrainingError(f"{course.path}: F1 is 0: the forest finds none of the losses")
+        raise TrainingError(f"{task.path}: F1 is 0: the forest finds none of the losses")
     scratch = work / "forest.safetensors"
     files.write(scratch, forest.to_bytes(arrays, METADATA))
     tried = tuple(
-        _try(course, scratch, threshold, work, engine)
+        _try(task, scratch, threshold, work, engine)
         for threshold in sorted({*CANDIDATES, th0.threshold})
     )
     metadata = {**METADATA, "threshold": f"{best(tried).threshold:g}"}
     content = forest.to_bytes(arrays, metadata)
-    pupil = Pupil(course, content, sends.n_sends, sends.n_drops, th0, tried)
-    left = {"forest.safetensors": content, "CARD.md": _card(pupil, out).encode()}
+    trained = TrainingResult(task, content, sends.n_sends, sends.n_drops, th0, tried)
+    left = {"forest.safetensors": content, "CARD.md": _card(trained, out).encode()}
     policy_files.write_folder(out, left, force=True)
-    return pupil
+    return trained
 
 
-def _try(course: Course, policy: Path, threshold: float, work: Path, engine: Engine) -> Tried:
+def _try(task: Task, policy: Path, threshold: float, work: Path, engine: Engine) -> Tried:
     params = (("policy", str(policy.resolve())), ("threshold", threshold))
     cells = [
         Cell(
-            text=read_text(course.path),
-            origin=str(course.path),
+            text=read_text(task.path),
+            origin=str(task.path),
             controller="lp_tcp",
             seed=seed,
-            overrides=tuple(course.overrides().items()),
+            overrides=tuple(task.overrides().items()),
             params=params,
         )
-        for seed in range(1, course.runs + 1)
+        for seed in range(1, task.runs + 1)
     ]
-    batch = experiments.run_cells(cells, work / "cells", engine, quiet)
-    if batch.failures:
-        raise TrainingError(f"{course.path}: a simulation failed: {batch.failures[0].error}")
+    ran = experiments.run_cells(cells, work / "cells", engine, quiet)
+    if ran.failures:
+        raise TrainingError(f"{task.path}: a simulation failed: {ran.failures[0].error}")
     tables = []
     for cell in cells:
         flows, links, counters = (experiments.read(work / "cells", cell, name) for name in TABLES)
         tables.append(RunTables(flows, links, counters))
-    metrics = [metric_of(name) for name in MEASURES]
+    metrics = [metric_of(name) for name in METRICS]
     numbers = [m.statistic(np.stack([m.extract(run) for run in tables])) for m in metrics]
     return Tried(threshold, *numbers)
 
 
-def _card(pupil: Pupil, out: Path) -> str:
-    course, chosen = pupil.course, pupil.chosen
-    settings = "".join(f" --set {name}={value}" for name, value in course.settings)
+def _card(trained: TrainingResult, out: Path) -> str:
+    task, chosen = trained.task, trained.chosen
+    settings = "".join(f" --set {name}={value}" for name, value in task.settings)
     rows = "\n".join(
         f"| {one.threshold:g} | {one.throughput_mbps:.3f} | {one.delay_ms:.1f} "
         f"| {one.loss_ratio:.5f} | {one.m_e:.4f} |"
-        for one in pupil.tried
+        for one in trained.tried
     )
     return f"""\
-# LP-TCP's loss predictor for {course.path.stem}
+# LP-TCP's loss predictor for {task.path.stem}
 
-Fitted to {course.path} and to no other network: round trips, gaps, windows are absolute.
+Fitted to {task.path} and to no other network: round trips, gaps, windows are absolute.
 
 ```sh
-ackademy train lp-tcp-on {course.path} --out {out} \\
-    --seed {course.seed} --duration-s {course.duration_s:g}{settings}
+ackademy train lp-tcp-on {task.path} --out {out} \\
+    --seed {task.seed} --duration-s {task.duration_s:g}{settings}
 ```
 
-- Recorded: {course.duration_s:g} s of NewReno, seed {course.seed}: {pupil.n_sends} transmissions, \
-{pupil.n_losses} dropped by queues; learnt from those in congestion avoidance.
-- Forest: {course.growth.trees} trees of at most {course.growth.max_leaves} leaves, scikit-learn \
+- Recorded: {task.duration_s:g} s of NewReno, seed {task.seed}: {trained.n_sends} transmissions, \
+{trained.n_losses} dropped by queues; learnt from those in congestion avoidance.
+- Forest: {task.growth.trees} trees of at most {task.growth.max_leaves} leaves, scikit-learn \
 {scikit_learn_version()}; {DELIVERED_PER_LOSS} delivered packets per lost one.
-- F1 on the last three tenths: {pupil.th0.f1:.3f} at th₀ = {pupil.th0.threshold:g}.
-- Threshold {chosen.threshold:g}: best M_e of {course.runs} simulations each, \
-seeds 1 to {course.runs}. With these seeds, or seed {course.seed}, runs are not unseen.
+- F1 on the last three tenths: {trained.th0.f1:.3f} at th₀ = {trained.th0.threshold:g}.
+- Threshold {chosen.threshold:g}: best M_e of {task.runs} simulations each, \
+seeds 1 to {task.runs}. With these seeds, or seed {task.seed}, runs are not unseen.
 
 | threshold | throughput, Mb/s | delay, ms | loss | M_e |
 | --- | --- | --- | --- | --- |

@@ -2,7 +2,7 @@
 
 docs/results/papers/knott2023.md explains the files: `[[learner]]` says what learns and on which
 transfers, `[[published]]` what the paper printed for a rate, `[[claim]]` is as in every experiment
-file, with `counter:` before the names of `MEASURES`.
+file, with `counter:` before the names of `METRICS`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class Metric:
     """A number of the table."""
 
     label: str
@@ -140,67 +140,65 @@ def _above(outcome: Outcome, training: Training) -> float:
     return float(worse.sum())
 
 
-MEASURES: Mapping[str, Measure] = {
-    "refused_default": Measure(
+METRICS: Mapping[str, Metric] = {
+    "refused_default": Metric(
         "refused, default β", "%", lambda o, _: 100.0 * o.default.refused_ratio
     ),
-    "refused_mean": Measure(
+    "refused_mean": Metric(
         "refused, mean", "%", lambda o, t: 100.0 * _mean(t.episodes["refused_mean"])
     ),
-    "refused_change": Measure(
+    "refused_change": Metric(
         "refused, change",
         "%",
         lambda o, t: 100.0 * (_mean(t.episodes["refused_mean"]) / o.default.refused_ratio - 1.0),
     ),
-    "refused_end": Measure(
+    "refused_end": Metric(
         "refused, last 50", "%", lambda o, t: 100.0 * _mean(_late(t, "refused_mean"))
     ),
-    "refused_best": Measure(
+    "refused_best": Metric(
         "refused, best on grid", "%", lambda o, _: 100.0 * o.best[1].refused_ratio
     ),
-    "throughput_default": Measure(
+    "throughput_default": Metric(
         "throughput, default β", "1/s", lambda o, _: o.default.throughput_pps
     ),
-    "throughput_mean": Measure("throughput, mean", "1/s", _episodes("throughput_mean")),
-    "throughput_change": Measure(
+    "throughput_mean": Metric("throughput, mean", "1/s", _episodes("throughput_mean")),
+    "throughput_change": Metric(
         "throughput, change",
         "%",
         lambda o, t: 100.0 * (_mean(t.episodes["throughput_mean"]) / o.default.throughput_pps - 1),
     ),
-    "loss_default": Measure(
-        "network loss, default", "%", lambda o, _: 100.0 * o.default.loss_ratio
-    ),
-    "loss_mean": Measure("network loss, mean", "%", _loss_percent),
-    "episodes_above": Measure("episodes above default", "", _above),
-    "refused_highest_late": Measure(
+    "loss_default": Metric("network loss, default", "%", lambda o, _: 100.0 * o.default.loss_ratio),
+    "loss_mean": Metric("network loss, mean", "%", _loss_percent),
+    "episodes_above": Metric("episodes above default", "", _above),
+    "refused_highest_late": Metric(
         f"most refused after {LATE_FROM}",
         "%",
         lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].slice(LATE_FROM).max()),
     ),
-    "refused_highest": Measure(
+    "refused_highest": Metric(
         "most refused", "%", lambda o, t: 100.0 * cast("float", t.episodes["refused_high"].max())
     ),
-    "throughput_best_change": Measure(
+    "throughput_best_change": Metric(
         "throughput, best, change",
         "%",
         lambda o, _: 100.0 * (o.best[1].throughput_pps / o.default.throughput_pps - 1.0),
     ),
-    "beta_end": Measure("β, last 50", "", lambda o, t: _mean(_late(t, "beta_mean"))),
-    "reward_early": Measure(
+    "beta_end": Metric("β, last 50", "", lambda o, t: _mean(_late(t, "beta_mean"))),
+    "reward_early": Metric(
         "reward, first 20", "", lambda o, t: _mean(t.episodes["reward"].head(20))
     ),
-    "reward_end": Measure("reward, last 50", "", lambda o, t: _mean(_late(t, "reward"))),
-    "reward_rise": Measure(
+    "reward_end": Metric("reward, last 50", "", lambda o, t: _mean(_late(t, "reward"))),
+    "reward_rise": Metric(
         "rise of the reward",
         "",
         lambda o, t: _mean(_late(t, "reward")) - _mean(t.episodes["reward"].head(20)),
     ),
-    f"reward_slope_last_{TREND_EPISODES}": Measure(
+    f"reward_slope_last_{TREND_EPISODES}": Metric(
         f"slope of reward, last {TREND_EPISODES}",
         "per episode",
         lambda _, t: _slope(t.episodes["reward"].tail(TREND_EPISODES)),
     ),
-    "reward_spread": Measure(
+    "reward_spread": Metric(
         "spread of reward, last 50",
         "",
         lambda o, t: float(_late(t, "reward").to_numpy().std()),
@@ -246,12 +244,12 @@ class BetaStudy:
 
     def run(
         self, runs: int, folder: Path, engine: Engine, progress: experiments.Progress
-    ) -> experiments.Batch:
+    ) -> experiments.CellsRun:
         """Simulate the transfers that are not there, then learn."""
         cells, total = self._cells(), self.steps(runs)
-        batch = experiments.run_cells(cells, folder, engine, lambda n, _: progress(n, total))
-        if batch.failures:
-            return batch
+        ran = experiments.run_cells(cells, folder, engine, lambda n, _: progress(n, total))
+        if ran.failures:
+            return ran
         tasks = dict(self._tasks(runs, folder))
         todo = {path: task for path, task in tasks.items() if beta_training.read(path) is None}
         damaged = [path for path in todo if path.is_dir()]
@@ -270,7 +268,7 @@ class BetaStudy:
             finished.close()
             raise experiments.Interrupted(done, total) from None
         told = tuple(f"{path}: a training that cannot be read" for path in damaged)
-        return replace(batch, damaged=batch.damaged + told)
+        return replace(ran, damaged=ran.damaged + told)
 
     def _tasks(self, runs: int, folder: Path) -> Iterator[tuple[Path, beta_training.Task]]:
         for learner, rate in self.pairs():
@@ -285,8 +283,8 @@ class BetaStudy:
         by_name = {outcome.name: outcome for outcome in outcomes}
 
         def samples(claim: Claim) -> Callable[[tuple[str, str]], FloatArray]:
-            measure = claim.metric.partition(":")[2]
-            return lambda name: values(by_name[name], measure)[:, None]
+            metric = claim.metric.partition(":")[2]
+            return lambda name: values(by_name[name], metric)[:, None]
 
         checked = tuple(claims.check(claim, samples(claim)) for claim in self.claims)
         return BetaFindings(self, outcomes, checked)
@@ -306,21 +304,21 @@ class BetaFindings:
         return not any(outcome.trainings for outcome in self.outcomes)
 
     def csv(self) -> str:
-        """One line per row and measure: learner, rate, measure, published, ours, interval, runs."""
+        """One line per row and metric: learner, rate, metric, published, ours, interval, runs."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         head = ["learner", "rate", "measure", "published", "ours", "ci_low", "ci_high", "runs"]
         writer.writerow(head)
         for outcome in self.outcomes:
-            for measure in self.study.columns:
-                ours = estimate(outcome, measure)
+            for metric in self.study.columns:
+                ours = estimate(outcome, metric)
                 if ours is None:
                     continue
-                printed = self.study.published.get(outcome.name[1], {}).get(measure)
+                printed = self.study.published.get(outcome.name[1], {}).get(metric)
                 numbers = [f"{value:.6g}" for value in (ours.value, ours.low, ours.high)]
                 published = "" if printed is None else f"{printed:g}"
                 writer.writerow(
-                    [*outcome.name, measure, published, *numbers, len(outcome.trainings)]
+                    [*outcome.name, metric, published, *numbers, len(outcome.trainings)]
                 )
         return buffer.getvalue()
 
@@ -330,16 +328,16 @@ def group_of(rate_mbps: float) -> str:
     return f"{rate_mbps:g} Mb/s"
 
 
-def values(outcome: Outcome, measure: str) -> FloatArray:
-    """A measure of every training, shape (runs,)."""
-    of = MEASURES[measure].of
+def values(outcome: Outcome, metric: str) -> FloatArray:
+    """A metric of every training, shape (runs,)."""
+    of = METRICS[metric].of
     found = [of(outcome, training) for training in outcome.trainings]
     return np.round(np.array(found), 9)  # a change of nothing is 0, not 1e-16
 
 
-def estimate(outcome: Outcome, measure: str) -> Interval | None:
-    """A measure with its 95 % interval over seeds; `None` without trainings."""
-    return t_interval(values(outcome, measure)) if outcome.trainings else None
+def estimate(outcome: Outcome, metric: str) -> Interval | None:
+    """A metric with its 95 % interval over seeds; `None` without trainings."""
+    return t_interval(values(outcome, metric)) if outcome.trainings else None
 
 
 def known_transfers(learner: Learner, rate_mbps: float, folder: Path) -> dict[Setting, Transfer]:
@@ -400,7 +398,7 @@ def load(name: str) -> BetaStudy:
         runs=item.whole("runs", 1, experiment_files.RUNS_MAX),
         rates_mbps=rates,
         learners=learners,
-        columns=tuple(_known(item, "columns", list(MEASURES))),
+        columns=tuple(_known(item, "columns", list(METRICS))),
         figures=cast("tuple[Figure, ...]", tuple(_known(item, "figures", list(FIGURES)))),
         published=dict(_published(entry) for entry in item.tables("published")),
         claims=tuple(_claim(entry, rows) for entry in item.tables("claim")),
@@ -457,17 +455,17 @@ def _recipe(table: TomlTable) -> Mapping[str, float]:
 
 def _published(entry: TomlTable) -> tuple[str, dict[str, float]]:
     numbers = {key: entry.any_number(key) for key in entry.values if key != "rate_mbps"}
-    for measure in numbers:
-        if measure not in MEASURES:
-            raise entry.error("measure", measure, ", ".join(MEASURES))
+    for metric in numbers:
+        if metric not in METRICS:
+            raise entry.error("measure", metric, ", ".join(METRICS))
     return group_of(entry.number("rate_mbps")), numbers
 
 
 def _claim(entry: TomlTable, rows: Sequence[tuple[str, str]]) -> Claim:
     claim = claims.parse_claim(entry, rows)
-    kind, _, measure = claim.metric.partition(":")
-    if kind != "counter" or measure not in MEASURES:
-        raise entry.error("metric", claim.metric, ", ".join(f"counter:{name}" for name in MEASURES))
+    kind, _, metric = claim.metric.partition(":")
+    if kind != "counter" or metric not in METRICS:
+        raise entry.error("metric", claim.metric, ", ".join(f"counter:{name}" for name in METRICS))
     return claim
 
 

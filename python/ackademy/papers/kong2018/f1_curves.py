@@ -12,7 +12,7 @@ from ackademy import files
 from ackademy.errors import ExperimentError
 from ackademy.learn.lp_tcp.scoring import Score, best, from_csv
 from ackademy.runner.engines import Engine
-from ackademy.runner.experiments import Batch, Progress
+from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
 from ackademy.studies import experiment_files
 from ackademy.studies.experiment_files import Assumption, Paper
@@ -51,10 +51,10 @@ class CurveStudy:
         """One per curve; all were measured when the forests were trained."""
         return len(self.curves)
 
-    def run(self, runs: int, folder: Path, engine: Engine, progress: Progress) -> Batch:
+    def run(self, runs: int, folder: Path, engine: Engine, progress: Progress) -> CellsRun:
         """Nothing is left to do."""
         progress(len(self.curves), len(self.curves))
-        return Batch(len(self.curves), len(self.curves), [])
+        return CellsRun(len(self.curves), len(self.curves), [])
 
     def collect(self, runs: int, folder: Path) -> CurveStudy:
         """The study is its findings."""

@@ -120,7 +120,7 @@ class FluidStudy:
 
     def run(
         self, runs: int, folder: Path, engine: Engine, progress: experiments.Progress
-    ) -> experiments.Batch:
+    ) -> experiments.CellsRun:
         """Simulate what the measured experiment has not."""
         every = reproduce.all_cells(self.measured, runs)
         return experiments.run_cells(every, folder, engine, progress)

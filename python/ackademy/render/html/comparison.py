@@ -19,7 +19,7 @@ from ackademy.render.numbers import counted, significant, with_interval, without
 from ackademy.runner import experiments
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
 from ackademy.stats.metrics import FloatArray
-from ackademy.studies.comparison import COLUMNS, Standing
+from ackademy.studies.comparison import COLUMNS, CaseScore
 
 N_BUCKETS = 300
 """of the points of a distribution"""
@@ -27,15 +27,15 @@ ROWS_MAX = 200
 """flows in the table of one run"""
 
 
-def page(standings: Sequence[Standing], folder: Path, command: str) -> str:
+def page(case_scores: Sequence[CaseScore], folder: Path, command: str) -> str:
     """The HTML file of a comparison."""
-    names = list(dict.fromkeys(standing.contender.controller for standing in standings))
+    names = list(dict.fromkeys(case_score.scheme_case.controller for case_score in case_scores))
     colour = {name: index % 8 for index, name in enumerate(names)}
-    groups: dict[str, list[Standing]] = {}
-    for standing in standings:
-        if standing.n_runs:
-            groups.setdefault(standing.contender.scenario, []).append(standing)
-    runs = max((standing.n_runs for standing in standings), default=0)
+    groups: dict[str, list[CaseScore]] = {}
+    for case_score in case_scores:
+        if case_score.n_runs:
+            groups.setdefault(case_score.scheme_case.scenario, []).append(case_score)
+    runs = max((case_score.n_runs for case_score in case_scores), default=0)
     head = Head(
         kicker="Comparison",
         title=" · ".join(names),
@@ -50,10 +50,10 @@ def page(standings: Sequence[Standing], folder: Path, command: str) -> str:
             "table",
             "Number by number",
             "Mean ± half the 95 % interval over runs.",
-            _table(standings, colour),
+            _table(case_scores, colour),
         ),
     ]
-    if any(standing.drawn for standing in standings):
+    if any(case_score.drawn for case_score in case_scores):
         sections.append(
             Section(
                 "time",
@@ -62,7 +62,9 @@ def page(standings: Sequence[Standing], folder: Path, command: str) -> str:
                 _series(groups, colour, folder),
             )
         )
-    sections += kernel_section([run for standing in standings for run in standing.kernel_runs])
+    sections += kernel_section(
+        [run for case_score in case_scores for run in case_score.kernel_runs]
+    )
     code = element("pre", element("code", command))
     sections.append(Section("repeat", "How to repeat it", "", code))
     return document(head, sections)
@@ -155,67 +157,67 @@ def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
     return [Section("kernel", "On the kernel", "", element("ul", join(lines)))]
 
 
-def _planes(groups: dict[str, list[Standing]], colour: dict[str, int]) -> Markup:
+def _planes(groups: dict[str, list[CaseScore]], colour: dict[str, int]) -> Markup:
     panels = []
-    for scenario, standings in groups.items():
+    for scenario, case_scores in groups.items():
         clouds = [
             Cloud(
-                s.contender.controller,
-                colour[s.contender.controller],
+                s.scheme_case.controller,
+                colour[s.scheme_case.controller],
                 s.delay_ms,
                 s.throughput_mbps,
             )
-            for s in standings
+            for s in case_scores
         ]
         panels.append(plane(scenario, clouds))
     keys = legend(list(colour.items()), published=False)
     return join((keys, element("div", join(panels), class_="panels")))
 
 
-def _series(groups: dict[str, list[Standing]], colour: dict[str, int], folder: Path) -> Markup:
+def _series(groups: dict[str, list[CaseScore]], colour: dict[str, int], folder: Path) -> Markup:
     views = {}
-    for scenario, standings in groups.items():
+    for scenario, case_scores in groups.items():
         views[scenario] = strips(
             [
                 Strip(
-                    name=standing.contender.controller,
+                    name=case_score.scheme_case.controller,
                     note="",
-                    colour=colour[standing.contender.controller],
-                    flows=experiments.read(folder, standing.drawn, "flow_series"),
-                    links=experiments.read(folder, standing.drawn, "link_series"),
+                    colour=colour[case_score.scheme_case.controller],
+                    flows=experiments.read(folder, case_score.drawn, "flow_series"),
+                    links=experiments.read(folder, case_score.drawn, "link_series"),
                 )
-                for standing in standings
-                if standing.drawn
+                for case_score in case_scores
+                if case_score.drawn
             ]
         )
     return tabs("time", views)
 
 
-def _table(standings: Sequence[Standing], colour: dict[str, int]) -> Markup:
+def _table(case_scores: Sequence[CaseScore], colour: dict[str, int]) -> Markup:
     heads = [
         element("th", math_label(column.label), element("small", column.unit), title=column.about)
         for column in COLUMNS
     ]
     body: list[Markup] = []
     scenario = ""
-    for standing in standings:
-        contender = standing.contender
-        if contender.scenario != scenario:
-            scenario = contender.scenario
+    for case_score in case_scores:
+        scheme_case = case_score.scheme_case
+        if scheme_case.scenario != scenario:
+            scenario = scheme_case.scenario
             cell = element("th", scenario, colspan=len(COLUMNS) + 1)
             body.append(element("tr", cell, class_="group"))
-        key = element("i", class_=f"key s{colour[contender.controller]}")
-        name = element("span", key, contender.controller, class_="name")
+        key = element("i", class_=f"key s{colour[scheme_case.controller]}")
+        name = element("span", key, scheme_case.controller, class_="name")
         numbers = [
             element(
                 "td",
-                with_interval(standing.estimates[column.key])
-                if standing.estimates
-                else without_runs(standing.n_invalid),
+                with_interval(case_score.estimates[column.key])
+                if case_score.estimates
+                else without_runs(case_score.n_invalid),
             )
             for column in COLUMNS
         ]
-        runs = counted(standing.n_runs, standing.n_invalid)
+        runs = counted(case_score.n_runs, case_score.n_invalid)
         note = element("small", f"{runs} {'run' if runs == '1' else 'runs'}")
         body.append(element("tr", element("td", name, note), join(numbers)))
     head = element("thead", element("tr", element("th", "controller"), join(heads)))

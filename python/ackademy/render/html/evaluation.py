@@ -48,11 +48,11 @@ def page(
         curve: its learning curve, a CSV file, if it has one.
         command: what the user typed.
     """
-    names = list(dict.fromkeys(own.entrant for own in found))
+    names = list(dict.fromkeys(own.scheme for own in found))
     colours = {name: 1 + index % 7 for index, name in enumerate(names)}
     policy = names[0] if names else "nothing"
     groups = list(dict.fromkeys(own.scenario for own in found))
-    overall = {own.entrant: own for own in found if not own.scenario}
+    overall = {own.scheme: own for own in found if not own.scenario}
     facts = {}
     if policy in overall:
         own = overall[policy]
@@ -70,7 +70,7 @@ def page(
     )
     lead = (
         "Means over runs with half their 95 % interval. Throughput and share of the narrowest "
-        "link are of the entrant's flows together, the RTT ratio is over the "
+        "link are of the scheme's flows together, the RTT ratio is over the "
         "empty path's. Utility is ln share − ln (RTT / empty RTT), 0 at best; gain is the policy's "
         "minus the other's, run by run."
     )
@@ -130,13 +130,13 @@ def _table(rows: Sequence[Result], policy: str, colours: Mapping[str, int]) -> M
     heads.append(element("th", "gain of", element("small", "the policy"), data_sort=True))
     body = []
     for own in rows:
-        dot = element("i", class_=f"key s{colours[own.entrant]}")
-        name = element("td", element("span", dot, own.entrant, class_="name"))
+        dot = element("i", class_=f"key s{colours[own.scheme]}")
+        name = element("td", element("span", dot, own.scheme, class_="name"))
         cells = [
             element("td", stacked(cell(own, column)), data_v=f"{own.estimates[column].value:.6g}")
             for column in COLUMNS
         ]
-        gain = "–" if own.entrant == policy else with_interval(own.gain)
+        gain = "–" if own.scheme == policy else with_interval(own.gain)
         body.append(element("tr", name, *cells, element("td", stacked(gain))))
     head = element("thead", element("tr", *heads))
     table = element("table", head, element("tbody", *body), class_="sortable")
@@ -148,7 +148,7 @@ def _plane(
 ) -> Markup | None:
     clouds = [
         Cloud(
-            own.entrant, colours[own.entrant], own.values("delay_ms"), own.values("throughput_mbps")
+            own.scheme, colours[own.scheme], own.values("delay_ms"), own.values("throughput_mbps")
         )
         for own in found
         if own.scenario == group

@@ -39,8 +39,8 @@ def page(
         command: what the user typed.
     """
     name = study.policy.name
-    colours = {own.name: 1 + index % (COLOURS - 1) for index, own in enumerate(study.entrants)}
-    overall = {own.entrant: own for own in gathered if own.axis == "all"}
+    colours = {own.name: 1 + index % (COLOURS - 1) for index, own in enumerate(study.compared)}
+    overall = {own.scheme: own for own in gathered if own.axis == "all"}
     head = Head(
         kicker="Generalisation",
         title=f"{name} on links it was not trained for",
@@ -115,7 +115,7 @@ def _overall(study: Study, overall: Mapping[str, Bin], colours: Mapping[str, int
     heads = [_head("controller"), *(_head(*heading(key)) for key in NUMBERS)]
     heads += [_head("gain of the policy"), _head("links it wins", "%")]
     body = []
-    for own in study.entrants:
+    for own in study.compared:
         if own.name not in overall:
             continue
         row = overall[own.name]
@@ -145,15 +145,15 @@ def _by_axis(key: str, study: Study, gathered: Sequence[Bin]) -> Markup:
         by_range: dict[str, dict[str, Bin]] = {}
         for own in gathered:
             if own.axis == axis.key:
-                by_range.setdefault(own.range, {})[own.entrant] = own
+                by_range.setdefault(own.range, {})[own.scheme] = own
         heads = [element("th", axis.label), element("th", "links")]
         heads += [
             element("th", own.name, element("small", unit) if unit else None)
-            for own in study.entrants
+            for own in study.compared
         ]
         body = []
         for name, row in by_range.items():
-            values = [getattr(row[own.name], key).value for own in study.entrants]
+            values = [getattr(row[own.name], key).value for own in study.compared]
             cells = [
                 element(
                     "td",
@@ -162,7 +162,7 @@ def _by_axis(key: str, study: Study, gathered: Sequence[Bin]) -> Markup:
                     data_tip=f"{own.name}\n{axis.label}: {name}\n"
                     + _tip(getattr(row[own.name], key), key),
                 )
-                for own, value in zip(study.entrants, values, strict=True)
+                for own, value in zip(study.compared, values, strict=True)
             ]
             count = next(iter(row.values())).n_links
             body.append(element("tr", element("td", name), element("td", str(count)), *cells))
@@ -265,18 +265,18 @@ def _along(axis: Axis, study: Study, found: Sequence[Row], colours: Mapping[str,
         if axis.is_log
         else (low - 0.05 * (high - low), high + 0.05 * (high - low) or 1.0)
     )
-    bottom = min(row.scores[own.name].utility for row in found for own in study.entrants)
+    bottom = min(row.scores[own.name].utility for row in found for own in study.compared)
     frame = Frame(
         PlotAxis(*ends, axis.label, is_log=axis.is_log),
         PlotAxis(1.05 * bottom - 0.05, 0.1, "utility"),
     )
     content = []
-    for own in reversed(study.entrants):
+    for own in reversed(study.compared):
         y = np.array([row.scores[own.name].utility for row in found])
         content.append(element("path", class_=f"run s{colours[own.name]}", d=frame.dots(x, y)))
     policy = study.policy.name
     for row, across in zip(found, x, strict=True):
-        tip = f"{row.trial.name}\n{in_words(row.link)}\n" + "\n".join(
+        tip = f"{row.case.name}\n{in_words(row.link)}\n" + "\n".join(
             f"{name}: {100 * score.share:.0f} %, RTT × {significant(score.rtt_ratio, 3)}"
             for name, score in row.scores.items()
         )

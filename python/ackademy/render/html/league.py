@@ -13,7 +13,7 @@ from ackademy.render.html.league_plane import key, legend, marks, plane
 from ackademy.render.html.markup import Markup, element, join, math_label, stacked
 from ackademy.render.html.page import Head, Section, document, tabs
 from ackademy.render.numbers import counted, percent, significant, with_interval, without_runs
-from ackademy.studies.leaderboard import Standing, leaders, ranked, standings
+from ackademy.studies.leaderboard import Ranking, leaders, ranked, rankings
 from ackademy.studies.league import LESS_IS_BETTER, MERIT, SHOWN, Result, Scheme, Suite, heading
 
 SHADES = 10
@@ -33,7 +33,7 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
         spent_s: how long the command took.
         command: what the user typed.
     """
-    table = standings(found)
+    table = rankings(found)
     mark = marks([scheme.name for scheme in suite.schemes])
     networks = ranked(found)
     n_runs = sum(result.n_runs for result in found)
@@ -61,7 +61,7 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
         "fullest red the worst. A heading sorts."
     )
     sections = [
-        Section("standings", "Standings", merit_lead, _standings(table, mark)),
+        Section("rankings", "Rankings", merit_lead, _rankings(table, mark)),
         Section("verdicts", "Where each wins, and where it breaks", "", _verdicts(table, found)),
         Section("matrix", "Scheme by network", matrix_lead, _matrices(table, networks, mark)),
         Section(
@@ -93,13 +93,13 @@ def _playing(
 
 def _won_by_learned(networks: Mapping[str, Sequence[Result]]) -> str:
     alone = sum(
-        {result.match.scheme.kind for result in leaders(rows)} == {"learned"}
+        {result.scheme_case.scheme.kind for result in leaders(rows)} == {"learned"}
         for rows in networks.values()
     )
     return f"{alone} of {len(networks)}"
 
 
-def _standings(table: Sequence[Standing], mark: Mapping[str, str]) -> Markup:
+def _rankings(table: Sequence[Ranking], mark: Mapping[str, str]) -> Markup:
     kinds = ("starves", "fills the buffer", "unfair", "loses")
     heads = [
         _sorter("scheme"),
@@ -110,18 +110,18 @@ def _standings(table: Sequence[Standing], mark: Mapping[str, str]) -> Markup:
         *(_sorter(kind, "networks") for kind in kinds),
     ]
     body = []
-    for standing in table:
-        counts = Counter(breakage.kind for breakage in standing.breakages)
-        gaps = sorted(standing.gaps.values())
+    for ranking in table:
+        counts = Counter(breakage.kind for breakage in ranking.breakages)
+        gaps = sorted(ranking.gaps.values())
         median = gaps[len(gaps) // 2] if gaps else math.nan
-        where, worst = standing.worst
-        of = len(standing.ranks)
+        where, worst = ranking.worst
+        of = len(ranking.ranks)
         body.append(
             element(
                 "tr",
-                _name_cell(standing, mark),
-                _number(standing.mean_rank, significant(standing.mean_rank, 3)),
-                _number(len(standing.wins), f"{len(standing.wins)} of {of}"),
+                _name_cell(ranking, mark),
+                _number(ranking.mean_rank, significant(ranking.mean_rank, 3)),
+                _number(len(ranking.wins), f"{len(ranking.wins)} of {of}"),
                 _number(median, significant(median, 2)),
                 element(
                     "td", significant(worst, 2), element("small", where), data_v=f"{worst:.6g}"
@@ -132,8 +132,8 @@ def _standings(table: Sequence[Standing], mark: Mapping[str, str]) -> Markup:
     return _table(heads, body)
 
 
-def _name_cell(standing: Standing, mark: Mapping[str, str]) -> Markup:
-    scheme = standing.scheme
+def _name_cell(ranking: Ranking, mark: Mapping[str, str]) -> Markup:
+    scheme = ranking.scheme
     name = element("span", key(mark[scheme.name]), scheme.name, class_="name")
     return element("td", name, element("small", _kind(scheme)), data_v=scheme.name)
 
@@ -148,21 +148,21 @@ def _count_cell(count: int, of: int) -> Markup:
     return element("td", str(count) if count else "·", class_=shade, data_v=str(count))
 
 
-def _verdicts(table: Sequence[Standing], found: Sequence[Result]) -> Markup:
+def _verdicts(table: Sequence[Ranking], found: Sequence[Result]) -> Markup:
     """A card per scheme, learned ones first."""
     networks = ranked(found)
     ordered = sorted(table, key=lambda s: KINDS.index(s.scheme.kind))
     return element("div", join([_card(s, networks) for s in ordered if s.ranks]), class_="cards")
 
 
-def _card(standing: Standing, networks: Mapping[str, Sequence[Result]]) -> Markup:
-    scheme = standing.scheme
-    where, gap = standing.worst
-    lines = [element("p", _wins_in_words(standing, networks))]
+def _card(ranking: Ranking, networks: Mapping[str, Sequence[Result]]) -> Markup:
+    scheme = ranking.scheme
+    where, gap = ranking.worst
+    lines = [element("p", _wins_in_words(ranking, networks))]
     if gap > 0.0:
         lines.append(element("p", f"Worst on {where}: {significant(gap, 2)} behind in M_e."))
     by_kind: dict[str, list[str]] = {}
-    for breakage in standing.breakages:
+    for breakage in ranking.breakages:
         by_kind.setdefault(breakage.kind, []).append(f"{breakage.network} ({breakage.detail})")
     breaks = [
         element("li", element("b", kind), f" on {len(where)}: ", _folded(where))
@@ -185,13 +185,13 @@ def _folded(where: Sequence[str]) -> Markup:
     return element("details", element("summary", f"{first}, …"), ", ".join(where[2:]))
 
 
-def _wins_in_words(standing: Standing, networks: Mapping[str, Sequence[Result]]) -> str:
-    alone = [name for name in standing.wins if len(leaders(networks[name])) == 1]
-    count = f"Among the best on {len(standing.wins)} of {len(standing.ranks)} networks"
-    if not alone or standing.scheme.kind == "classic":
+def _wins_in_words(ranking: Ranking, networks: Mapping[str, Sequence[Result]]) -> str:
+    alone = [name for name in ranking.wins if len(leaders(networks[name])) == 1]
+    count = f"Among the best on {len(ranking.wins)} of {len(ranking.ranks)} networks"
+    if not alone or ranking.scheme.kind == "classic":
         return f"{count}, alone on {len(alone)}."
     rate, delay = zip(
-        *(_margin(standing.scheme.name, networks[name]) for name in alone), strict=True
+        *(_margin(ranking.scheme.name, networks[name]) for name in alone), strict=True
     )
     return (
         f"{count}, alone on {len(alone)}. There, against the best classic scheme of each, "
@@ -202,7 +202,7 @@ def _wins_in_words(standing: Standing, networks: Mapping[str, Sequence[Result]])
 def _margin(scheme: str, rows: Sequence[Result]) -> tuple[float, float]:
     """From the best classic scheme: throughput as a part of its, median delay in ms."""
     own = next(result for result in rows if result.scheme == scheme)
-    classics = [result for result in rows if result.match.scheme.kind == "classic"]
+    classics = [result for result in rows if result.scheme_case.scheme.kind == "classic"]
     if not classics:
         return math.nan, math.nan
     best = max(classics, key=lambda result: result.merit)
@@ -223,7 +223,7 @@ def _range(values: Sequence[float], text: Callable[[float, int], str]) -> str:
 
 
 def _matrices(
-    table: Sequence[Standing], networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]
+    table: Sequence[Ranking], networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]
 ) -> Markup:
     order = [MERIT, *(metric for metric in SHOWN if metric != MERIT)]
     return tabs(
@@ -233,17 +233,22 @@ def _matrices(
 
 def _matrix(
     metric: str,
-    table: Sequence[Standing],
+    table: Sequence[Ranking],
     networks: Mapping[str, Sequence[Result]],
     mark: Mapping[str, str],
 ) -> Markup:
     papers: dict[str, int] = {}
     for rows in networks.values():
-        papers[rows[0].match.network.paper] = papers.get(rows[0].match.network.paper, 0) + 1
+        papers[rows[0].scheme_case.network.paper] = (
+            papers.get(rows[0].scheme_case.network.paper, 0) + 1
+        )
     spans = [element("th", paper, colspan=count, class_="span") for paper, count in papers.items()]
     heads = [
         _sorter("scheme"),
-        *(_sorter(name, title=rows[0].match.network.title) for name, rows in networks.items()),
+        *(
+            _sorter(name, title=rows[0].scheme_case.network.title)
+            for name, rows in networks.items()
+        ),
     ]
     cells = {
         (result.scheme, name): _shaded(metric, result, rows)
@@ -260,7 +265,7 @@ def _matrix(
             ),
             *(cells.get((name, network), element("td", "–")) for network in networks),
         )
-        for name in (standing.scheme.name for standing in table)
+        for name in (ranking.scheme.name for ranking in table)
         if any((name, network) in cells for network in networks)
     ]
     group = element("tr", element("th", heading(metric)[1]), *spans)
@@ -276,7 +281,7 @@ def _shaded(metric: str, result: Result, rows: Sequence[Result]) -> Markup:
         shade += " first"
     estimate = result.estimates.get(metric)
     label, unit = heading(metric)
-    tip = f"{result.scheme}\n{result.match.network.title}\n{label} "
+    tip = f"{result.scheme}\n{result.scheme_case.network.title}\n{label} "
     tip += f"{with_interval(estimate)} {unit}".rstrip() if estimate else "–"
     return element(
         "td", significant(value, 3), class_=shade or None, data_v=f"{value:.6g}", data_tip=tip
@@ -302,7 +307,7 @@ def _planes(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
     """A fold per paper, all open."""
     by_paper: dict[str, list[Markup]] = {}
     for rows in (rows for rows in networks.values() if leaders(rows)):
-        by_paper.setdefault(rows[0].match.network.paper, []).append(plane(rows, mark))
+        by_paper.setdefault(rows[0].scheme_case.network.paper, []).append(plane(rows, mark))
     folds = [
         element(
             "details",
@@ -319,7 +324,7 @@ def _planes(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
 def _tables(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -> Markup:
     parts = []
     for rows in networks.values():
-        network = rows[0].match.network
+        network = rows[0].scheme_case.network
         heads = [_sorter("scheme"), *(_sorter(*heading(m)) for m in network.shown)]
         body = [
             element(

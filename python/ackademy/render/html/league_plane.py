@@ -43,7 +43,7 @@ def plane(results: Sequence[Result], mark: Mapping[str, str]) -> Markup:
     The axes hold the means; a whisker that is longer is cut off.
     """
     shown = [result for result in results if _place(result)]
-    network = results[0].match.network
+    network = results[0].scheme_case.network
     delays = [result.value(DELAY) for result in shown]
     rates = [result.value(THROUGHPUT) for result in shown]
     bottom, top = padded(min(rates), max(rates))

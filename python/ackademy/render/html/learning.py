@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ackademy.papers.knott2023.study import (
-    MEASURES,
+    METRICS,
     BetaFindings,
     Figure,
     Outcome,
@@ -315,8 +315,8 @@ def _legend(keys: Sequence[tuple[str, str]]) -> Markup:
 def _numbers(findings: BetaFindings) -> Section:
     study = findings.study
     heads = ["learner", "runs"]
-    for measure in study.columns:
-        heads.append(f"{MEASURES[measure].label} {MEASURES[measure].unit}".rstrip())
+    for metric in study.columns:
+        heads.append(f"{METRICS[metric].label} {METRICS[metric].unit}".rstrip())
     rows = []
     for rate in study.rates_mbps:
         printed = study.published.get(group_of(rate))
@@ -327,7 +327,7 @@ def _numbers(findings: BetaFindings) -> Section:
             rows.append(_row(["published", ""], [_printed(printed, study.columns)]))
         for outcome in findings.outcomes:
             if outcome.rate_mbps == rate and outcome.trainings:
-                cells = [_cell(outcome, measure, printed or {}) for measure in study.columns]
+                cells = [_cell(outcome, metric, printed or {}) for metric in study.columns]
                 names = [outcome.learner.name, str(len(outcome.trainings))]
                 rows.append(_row(names, [join(cells)]))
     table = element(
@@ -351,11 +351,11 @@ def _printed(printed: Mapping[str, float], columns: Sequence[str]) -> Markup:
     return join([element("td", text, class_="hint") for text in texts])
 
 
-def _cell(outcome: Outcome, measure: str, printed: Mapping[str, float]) -> Markup:
-    ours = estimate(outcome, measure)
+def _cell(outcome: Outcome, metric: str, printed: Mapping[str, float]) -> Markup:
+    ours = estimate(outcome, metric)
     if ours is None:
         return element("td", NONE)
-    inside = measure in printed and ours.contains(printed[measure])
+    inside = metric in printed and ours.contains(printed[metric])
     return element("td", with_interval(ours), class_="inside" if inside else None)
 
 

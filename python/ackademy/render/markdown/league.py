@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ackademy.render.numbers import significant, with_interval
-from ackademy.studies.leaderboard import Standing, leaders, ranked, standings
+from ackademy.studies.leaderboard import Ranking, leaders, ranked, rankings
 from ackademy.studies.league import MERIT, Result
 
 CLASSIC = "classic"
@@ -14,12 +14,12 @@ SHOWN = ("throughput_mean_mbps", "delay_p50_ms", "delay_p95_ms", "loss")
 
 
 def tables(found: Sequence[Result], command: str) -> str:
-    """Standings, then each network's best schemes beside its best classic one."""
+    """Rankings, then each network's best schemes beside its best classic one."""
     return "\n".join(
         [
             f"Made by `{command}`.",
             "",
-            *_standings(standings(found)),
+            *_rankings(rankings(found)),
             "",
             *_networks(found),
             "",
@@ -27,7 +27,7 @@ def tables(found: Sequence[Result], command: str) -> str:
     )
 
 
-def _standings(table: Sequence[Standing]) -> list[str]:
+def _rankings(table: Sequence[Ranking]) -> list[str]:
     kinds = ("starves", "fills the buffer", "unfair", "loses")
     heads = (
         "scheme",
@@ -38,16 +38,16 @@ def _standings(table: Sequence[Standing]) -> list[str]:
         *kinds,
     )
     lines = [_line(heads), _line(["---"] * 2 + ["---:"] * (len(heads) - 2))]
-    for standing in table:
-        counts = Counter(breakage.kind for breakage in standing.breakages)
-        where, gap = standing.worst
+    for ranking in table:
+        counts = Counter(breakage.kind for breakage in ranking.breakages)
+        where, gap = ranking.worst
         lines.append(
             _line(
                 [
-                    standing.scheme.name,
-                    standing.scheme.kind,
-                    significant(standing.mean_rank, 3),
-                    f"{len(standing.wins)} of {len(standing.ranks)}",
+                    ranking.scheme.name,
+                    ranking.scheme.kind,
+                    significant(ranking.mean_rank, 3),
+                    f"{len(ranking.wins)} of {len(ranking.ranks)}",
                     f"{significant(gap, 2)}, {where}",
                     *(str(counts[kind]) if counts[kind] else "" for kind in kinds),
                 ]
@@ -61,7 +61,9 @@ def _networks(found: Sequence[Result]) -> list[str]:
     lines = [_line(heads), _line(["---"] * 2 + ["---:"] * 5)]
     for network, rows in ranked(found).items():
         best = leaders(rows)
-        classic = [row for row in rows if row.match.scheme.kind == CLASSIC and row not in best][:1]
+        classic = [
+            row for row in rows if row.scheme_case.scheme.kind == CLASSIC and row not in best
+        ][:1]
         for index, row in enumerate([*best, *classic]):
             name = row.scheme if row in best else f"best classic: {row.scheme}"
             numbers = [with_interval(row.estimates[metric]) for metric in (*SHOWN, MERIT)]

@@ -39,7 +39,7 @@ from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
 from ackademy.stats.metrics import FloatArray
 from ackademy.stats.row_metrics import metric_of
-from ackademy.studies.comparison import COLUMNS, Standing
+from ackademy.studies.comparison import COLUMNS, CaseScore
 from ackademy.studies.experiment_files import Assumption, Row
 from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
 
@@ -173,10 +173,10 @@ def index(found: Sequence[tuple[Study, Findings]]) -> Table:
     return table
 
 
-def effort(batch: experiments.Batch, spent_s: float) -> str:
+def effort(ran: experiments.CellsRun, spent_s: float) -> str:
     """How much was computed, and how long that took."""
-    computed = batch.n_cells - batch.n_reused
-    return f"{spent_s:.1f} s: {computed} simulations run, {batch.n_reused} found finished"
+    computed = ran.n_cells - ran.n_reused
+    return f"{spent_s:.1f} s: {computed} simulations run, {ran.n_reused} found finished"
 
 
 def run_tables(result: Run, console: Console) -> Group:
@@ -241,21 +241,21 @@ def kernel_notes(runs: Sequence[KernelRun]) -> Group:
     return Group(*(Text(line, style="red" if invalid else "dim") for line in notes(runs)))
 
 
-def comparison(standings: Sequence[Standing], console: Console) -> Group:
+def comparison(case_scores: Sequence[CaseScore], console: Console) -> Group:
     """One row per scenario and controller, means with half their 95 % interval."""
     names = {
-        "scenario": [standing.contender.scenario for standing in standings],
-        "controller": [standing.contender.controller for standing in standings],
+        "scenario": [case_score.scheme_case.scenario for case_score in case_scores],
+        "controller": [case_score.scheme_case.controller for case_score in case_scores],
     }
     numbers = {
         f"{column.label}\n{column.unit}".rstrip(): [
-            with_interval(standing.estimates[column.key])
-            if standing.estimates
-            else without_runs(standing.n_invalid)
-            for standing in standings
+            with_interval(case_score.estimates[column.key])
+            if case_score.estimates
+            else without_runs(case_score.n_invalid)
+            for case_score in case_scores
         ]
         for column in COLUMNS
-    } | {"runs": [counted(standing.n_runs, standing.n_invalid) for standing in standings]}
+    } | {"runs": [counted(case_score.n_runs, case_score.n_invalid) for case_score in case_scores]}
     title = "mean ± half the 95 % interval over runs"
     return Group(*fitting(title, names, numbers, console))
 

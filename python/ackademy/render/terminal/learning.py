@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackademy.console import Console
-from ackademy.papers.knott2023.study import MEASURES, BetaFindings, Outcome, estimate, group_of
+from ackademy.papers.knott2023.study import METRICS, BetaFindings, Outcome, estimate, group_of
 from ackademy.render.numbers import NONE, significant, with_interval
 from ackademy.render.terminal import assumptions_table, claims_table, fitting, headed_table
 
@@ -37,8 +37,8 @@ def _rate_tables(findings: BetaFindings, rate_mbps: float, console: Console) -> 
     if len(outcomes) > 2:
         names = {"learner": [outcome.learner.name for outcome in outcomes]}
         numbers = {
-            _label(measure): [_cell(outcome, measure, None) for outcome in outcomes]
-            for measure in study.columns
+            _label(metric): [_cell(outcome, metric, None) for outcome in outcomes]
+            for metric in study.columns
         }
         return fitting(title, names, numbers, console)
     return [_side_by_side(title, findings, outcomes, group_of(rate_mbps))]
@@ -51,21 +51,21 @@ def _side_by_side(
     printed = study.published.get(group, {})
     heads = (["published"] if study.published else []) + [o.learner.name for o in outcomes]
     table = headed_table(title, [""], heads)
-    for measure in study.columns:
-        cells = [_cell(outcome, measure, printed.get(measure)) for outcome in outcomes]
+    for metric in study.columns:
+        cells = [_cell(outcome, metric, printed.get(metric)) for outcome in outcomes]
         if study.published:
-            value = printed.get(measure)
+            value = printed.get(metric)
             cells.insert(0, Text(NONE if value is None else significant(value), style="dim"))
-        table.add_row(_label(measure), *cells)
+        table.add_row(_label(metric), *cells)
     return table
 
 
-def _label(measure: str) -> str:
-    return f"{MEASURES[measure].label} {MEASURES[measure].unit}".rstrip()
+def _label(metric: str) -> str:
+    return f"{METRICS[metric].label} {METRICS[metric].unit}".rstrip()
 
 
-def _cell(outcome: Outcome, measure: str, printed: float | None) -> Text:
-    ours = estimate(outcome, measure)
+def _cell(outcome: Outcome, metric: str, printed: float | None) -> Text:
+    ours = estimate(outcome, metric)
     if ours is None:
         return Text(NONE, style="dim")
     inside = printed is not None and ours.contains(printed)

@@ -66,7 +66,7 @@ fn controller(spec: &Arc<PolicySpec>, notes: &Notes) -> LearnedController {
         start: Time(0),
         seed: 1,
     };
-    LearnedController::new(&flow, spec, Box::new(notes.clone()))
+    LearnedController::new(&flow, spec, Box::new(notes.clone()), crate::controllers::fallback)
 }
 
 fn at(millis: u64) -> Time {

@@ -65,6 +65,6 @@ impl SackSender {
             self.board.declare_last_for_probe();
         }
         self.release = Time(0);
-        self.rto_deadline = now + self.rtt.rto();
+        self.rto_deadline = now + self.rto();
     }
 }

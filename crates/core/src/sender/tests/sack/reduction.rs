@@ -89,7 +89,7 @@ fn paced_packets_leave_one_transmission_time_apart() {
 #[test]
 fn a_window_is_paced_at_twice_then_a_fifth_above_its_rate() {
     let mut bench = Bench::warm("tlp = false");
-    bench.sender.config.pacing = true;
+    Arc::make_mut(&mut bench.sender.config).pacing = true;
     bench.sender.allowed.ssthresh = u64::MAX;
     assert_eq!(bench.sender.pacing_rate(), Rate(2 * 10 * MSS * 8 * 10));
     bench.sender.allowed.ssthresh = 5 * MSS;

@@ -9,7 +9,7 @@ fn after_two_round_trips_of_silence_new_data_probes() {
     assert_eq!(bench.sender.deadline(), at(300));
     assert_eq!(bench.expire(300), [Ok(11)]);
     // One probe per silence: what follows is the time-out, which starts anew.
-    assert_eq!(bench.sender.deadline(), at(300) + bench.sender.rtt.rto());
+    assert_eq!(bench.sender.deadline(), at(300) + bench.sender.rto());
     assert!(bench.script.losses.is_empty());
 }
 
@@ -96,7 +96,7 @@ fn an_ack_of_new_data_starts_the_timer_anew_and_a_duplicate_does_not() {
     let mut bench = Bench::warm(TIMER);
     bench.ack(200, 5, &[]);
     let due = bench.sender.rto_deadline;
-    assert_eq!(due, at(200) + bench.sender.rtt.rto()); // rule 5.3
+    assert_eq!(due, at(200) + bench.sender.rto()); // rule 5.3
     bench.ack(210, 5, &[(6, 7)]);
     assert_eq!(bench.sender.rto_deadline, due);
 }
@@ -107,7 +107,7 @@ fn the_repair_of_the_first_hole_starts_the_timer_anew_and_of_another_does_not() 
     let sent = bench.ack(203, 1, &[(2, 5)]);
     assert_eq!(sent[0], Err(1));
     let due = bench.sender.rto_deadline;
-    assert_eq!(due, at(203) + bench.sender.rtt.rto()); // Linux's rule
+    assert_eq!(due, at(203) + bench.sender.rto()); // Linux's rule
     let sent = bench.ack(210, 1, &[(2, 5), (6, 11)]); // now 5 is missing too
     assert!(sent.contains(&Err(5)), "{sent:?}");
     assert_eq!(bench.sender.rto_deadline, due);
@@ -116,10 +116,10 @@ fn the_repair_of_the_first_hole_starts_the_timer_anew_and_of_another_does_not() 
 #[test]
 fn a_time_out_sends_the_first_packet_doubles_the_timer_and_starts_it() {
     let mut bench = Bench::warm(TIMER);
-    let rto = bench.sender.rtt.rto();
+    let rto = bench.sender.rto();
     let due = bench.sender.deadline().0 / 1_000_000;
     assert_eq!(bench.expire(due), [Err(1)]); // rule 5.4
-    assert_eq!(bench.sender.rtt.rto(), rto * 2); // rule 5.5
+    assert_eq!(bench.sender.rto(), rto * 2); // rule 5.5
     assert_eq!(bench.sender.deadline(), at(due) + rto * 2); // rule 5.6
     assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
     assert_eq!(bench.sender.stats.timeouts, 1);

@@ -15,8 +15,8 @@ from ackademy.cli import train
 from ackademy.envs import opening
 from ackademy.errors import EngineError, TrainingError
 from ackademy.learn import deep, deep_recipe, ray_episode_source
-from ackademy.learn.episode_source import Actions, School
-from ackademy.learn.training_log import Place
+from ackademy.learn.episode_source import Actions, EpisodeSource
+from ackademy.learn.training_log import Checkpoints
 
 TRACE = "".join(f"{ms}\n" for ms in range(1, 400, 2))
 DISTRIBUTION = """\
@@ -91,12 +91,12 @@ def recipe(tmp_path: Path) -> deep_recipe.Recipe:
     return deep_recipe.read(tmp_path / "recipe.toml")
 
 
-def arrays(school: School) -> list[bytes]:
-    return [np.asarray(getattr(school, name)).tobytes() for name in ray_episode_source.ARRAYS]
+def arrays(env: EpisodeSource) -> list[bytes]:
+    return [np.asarray(getattr(env, name)).tobytes() for name in ray_episode_source.ARRAYS]
 
 
-def answers(school: School, rng: np.random.Generator) -> Actions:
-    shape = (*school.due.shape, school.action_size)
+def answers(env: EpisodeSource, rng: np.random.Generator) -> Actions:
+    shape = (*env.due.shape, env.action_size)
     return rng.uniform(-1, 1, shape).astype(np.float32)
 
 
@@ -126,17 +126,17 @@ def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
     with ray_episode_source.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
         make(source, recipe, ["nobody"])
     with ray_episode_source.on_cluster(address) as make:
-        school = make(source, recipe, ["learner"])
+        env = make(source, recipe, ["learner"])
         (tmp_path / "up.trace").unlink()
-        for one in (local, school):
+        for one in (local, env):
             one.reset(11)
         for step in range(60):
-            assert arrays(school) == arrays(local)
+            assert arrays(env) == arrays(local)
             actions = answers(local, rng)
-            for one in (local, school):
+            for one in (local, env):
                 one.step(actions)
                 one.progress = step / 60
-        assert school.packets == local.packets > 0
+        assert env.packets == local.packets > 0
         (tmp_path / "up.trace").write_text(TRACE)
         monkeypatch.setattr(ray_episode_source, "START_S", 1.0)
         with pytest.raises(EngineError, match=r"0 of 1 Ray workers began within 1 s: the cluster"):
@@ -150,17 +150,19 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
 ) -> None:
     import ray
 
-    monkeypatch.setattr(deep, "Place", partial(Place, checkpoint_s=0.0))
-    schools: list[School] = []
+    monkeypatch.setattr(deep, "Checkpoints", partial(Checkpoints, checkpoint_s=0.0))
+    sources: list[EpisodeSource] = []
     with ray_episode_source.on_cluster(address) as make:
 
-        def kept(source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]) -> School:
-            schools.append(make(source, recipe, names))
-            return schools[-1]
+        def kept(
+            source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]
+        ) -> EpisodeSource:
+            sources.append(make(source, recipe, names))
+            return sources[-1]
 
         def kill(done: int, total: int, reward: object) -> None:
-            assert isinstance(schools[0], ray_episode_source.RaySchool)
-            ray.kill(schools[0].workers[1])
+            assert isinstance(sources[0], ray_episode_source.RayEpisodes)
+            ray.kill(sources[0].workers[1])
 
         with pytest.raises(EngineError) as caught:
             deep.train(recipe, kept, tmp_path / "there", progress=kill)

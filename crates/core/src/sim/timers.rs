@@ -1,0 +1,224 @@
+//! Events to come that are not arrivals: wake-ups of flows and applications, packets on their own.
+//!
+//! A radix heap of 64-fold buckets: an event waits in a bucket by how far away it is, moves at most once
+//! per level as time comes near, and is sorted only among those of its own 65 µs. A pending event costs
+//! nothing while others come and go, however many there are.
+use super::Event;
+use crate::units::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Nanoseconds of the finest bucket, as a power of two.
+const GRAIN: u32 = 16;
+/// Buckets of a level, as a power of two.
+const DIGIT: u32 = 6;
+const WIDTH: usize = 1 << DIGIT;
+
+/// When an event is due; events of one instant happen in the order in which they were scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Due(u128);
+
+impl Due {
+    /// Later than every event.
+    pub(super) const NEVER: Self = Self(u128::MAX);
+
+    pub(super) fn new(at: Time, order: u64) -> Self {
+        Self((u128::from(at.0) << 64) | u128::from(order))
+    }
+
+    pub(super) fn at(self) -> Time {
+        Time((self.0 >> 64) as u64)
+    }
+}
+
+/// An event, and the flow's next later wake-up if it is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Timer {
+    pub(super) due: Due,
+    pub(super) event: Event,
+    pub(super) later: Time,
+}
+
+/// Buckets whose times agree with the present in all digits above theirs.
+#[derive(Debug)]
+struct Level {
+    /// One bit per bucket that holds anything.
+    occupied: u64,
+    buckets: [Vec<Timer>; WIDTH],
+}
+
+/// Pending events by time.
+#[derive(Debug)]
+pub(super) struct Timers {
+    /// Those up to the end of grain `base`.
+    near: BinaryHeap<Reverse<Timer>>,
+    base: u64,
+    levels: Vec<Level>,
+    /// No event outside `near` is due before.
+    bound: Time,
+    /// No event at all is due before.
+    soonest: Time,
+    spare: Vec<Timer>,
+}
+
+impl Timers {
+    pub(super) fn new() -> Self {
+        Self {
+            near: BinaryHeap::new(),
+            base: 0,
+            levels: Vec::new(),
+            bound: Time::NEVER,
+            soonest: Time::NEVER,
+            spare: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, timer: Timer) {
+        if timer.due.at().0 >> GRAIN <= self.base {
+            self.soonest = self.soonest.min(timer.due.at());
+            self.near.push(Reverse(timer));
+        } else {
+            self.keep(timer);
+        }
+    }
+
+    /// Puts an event of a later grain into its bucket.
+    fn keep(&mut self, timer: Timer) {
+        let grain = timer.due.at().0 >> GRAIN;
+        let level = (grain ^ self.base).ilog2() / DIGIT;
+        let shift = level * DIGIT;
+        let bucket = (grain >> shift) as usize & (WIDTH - 1);
+        while self.levels.len() <= level as usize {
+            self.levels.push(Level { occupied: 0, buckets: [const { Vec::new() }; WIDTH] });
+        }
+        let level = &mut self.levels[level as usize];
+        level.occupied |= 1 << bucket;
+        level.buckets[bucket].push(timer);
+        self.bound = self.bound.min(Time((grain >> shift) << shift << GRAIN));
+        self.soonest = self.soonest.min(self.bound);
+    }
+
+    /// A time before which nothing is due, cheap to ask for.
+    #[inline]
+    pub(super) fn soonest(&self) -> Time {
+        self.soonest
+    }
+
+    /// When the first event is due, if no later than `limit`; [`Due::NEVER`] if there is none. `see` is
+    /// shown every event whose time comes near.
+    pub(super) fn first(&mut self, limit: Time, see: impl FnMut(Event)) -> Due {
+        if self.near.is_empty() && self.bound <= limit {
+            self.approach(limit, see);
+            self.soonest = self.earliest();
+        }
+        self.near.peek().map_or(Due::NEVER, |Reverse(timer)| timer.due)
+    }
+
+    fn earliest(&self) -> Time {
+        self.near.peek().map_or(self.bound, |Reverse(timer)| timer.due.at())
+    }
+
+    /// Takes the event that [`first`](Self::first) announced.
+    pub(super) fn pop(&mut self) -> Option<Timer> {
+        let timer = self.near.pop().map(|Reverse(timer)| timer);
+        self.soonest = self.earliest();
+        timer
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let buckets = self.levels.iter().flat_map(|level| &level.buckets);
+        self.near.len() + buckets.map(Vec::len).sum::<usize>()
+    }
+
+    /// Moves on to the next bucket that holds anything, until an event is near.
+    fn approach(&mut self, limit: Time, mut see: impl FnMut(Event)) {
+        while self.near.is_empty() && self.bound <= limit {
+            let found = (0..).zip(&mut self.levels).find(|(_, level)| level.occupied != 0);
+            let Some((number, level)) = found else { break };
+            let bucket = level.occupied.trailing_zeros();
+            level.occupied &= level.occupied - 1;
+            let spare = std::mem::take(&mut self.spare);
+            let mut timers = std::mem::replace(&mut level.buckets[bucket as usize], spare);
+            self.base = Self::start(self.base, number, bucket);
+            for timer in timers.drain(..) {
+                if timer.due.at().0 >> GRAIN == self.base {
+                    see(timer.event);
+                    self.near.push(Reverse(timer));
+                } else {
+                    self.keep(timer);
+                }
+            }
+            self.spare = timers;
+            self.bound = self.next_start();
+        }
+    }
+
+    /// When the first bucket that holds anything begins.
+    fn next_start(&self) -> Time {
+        let found = (0..).zip(&self.levels).find(|(_, level)| level.occupied != 0);
+        found.map_or(Time::NEVER, |(number, level)| {
+            Time(Self::start(self.base, number, level.occupied.trailing_zeros()) << GRAIN)
+        })
+    }
+
+    /// The first grain of a bucket.
+    fn start(base: u64, level: u32, bucket: u32) -> u64 {
+        let shift = level * DIGIT;
+        let above = base.checked_shr(shift + DIGIT).unwrap_or(0);
+        let above = above.checked_shl(shift + DIGIT).unwrap_or(0);
+        above | (u64::from(bucket) << shift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Spans from nanoseconds to hours, many of them equal.
+    fn span(rng: &mut Rng) -> u64 {
+        let size = rng.below(45);
+        rng.below(1 << size) >> (size / 3) << (size / 3)
+    }
+
+    #[test]
+    fn events_come_in_the_order_of_a_sorted_list_whatever_is_added_on_the_way() {
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed);
+            let (mut timers, mut list) = (Timers::new(), Vec::new());
+            let (mut now, mut order) = (0, 0);
+            for step in 0..5000 {
+                let adds = if step < 2500 { rng.below(4) } else { rng.below(2) };
+                for _ in 0..adds {
+                    order += 1;
+                    let due = Due::new(Time(now + span(&mut rng)), order);
+                    let timer = Timer { due, event: Event::Flow(order as u32), later: Time(0) };
+                    timers.push(timer);
+                    list.push(timer);
+                }
+                list.sort_unstable_by(|left, right| right.cmp(left));
+                let limit = Time(now + span(&mut rng));
+                let first = timers.first(limit, |_| ());
+                let expected = list.last().map_or(Due::NEVER, |timer| timer.due);
+                assert!(timers.soonest() <= expected.at(), "seed {seed}, step {step}");
+                if first.at() <= limit || expected.at() <= limit {
+                    assert_eq!(first, expected, "seed {seed}, step {step}");
+                    assert_eq!(timers.pop(), list.pop());
+                    now = first.at().0;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_instant_of_the_clock_has_a_bucket() {
+        let mut timers = Timers::new();
+        let due = Due::new(Time(u64::MAX - 1), 1);
+        timers.push(Timer { due, event: Event::Sample, later: Time::NEVER });
+        assert_eq!(timers.first(Time(1 << 40), |_| ()), Due::NEVER);
+        assert_eq!(timers.first(Time::NEVER, |_| ()), due);
+    }
+}
