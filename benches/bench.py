@@ -1,7 +1,8 @@
 """Speed of the simulator beside ns-2 and ns-3, measured in one run.
 
 Builds and runs `crates/core/benches/sim.rs`, times the installed peers on S1 to S3 and on S5 with
-1000 flows, prints a table and writes rows {name, value, unit, peer, peer_value, ratio} to bench/results.json.
+1000 flows, prints a table and writes rows {name, value, unit, peer, peer_value, ratio} to
+bench/results.json.
 """
 
 from __future__ import annotations
