@@ -10,7 +10,6 @@ use crate::rng::{Rng, Seed};
 use crate::scenario::GateSpec;
 use crate::scenario::network::{ConnectionPlan, Network};
 use crate::sensing::sends::SendState;
-use crate::units::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Transmissions, in order of time: one row of each vector.
@@ -181,17 +180,14 @@ impl Coupled for Observed {
     fn gates(&self) -> bool {
         true
     }
-    fn on_timer(&mut self, id: SubflowId, now: Time) {
-        self.inner.on_timer(id, now);
-    }
-    fn next_timer(&self, id: SubflowId) -> Option<Time> {
-        self.inner.next_timer(id)
-    }
     fn control(&self, id: SubflowId) -> Control {
         self.inner.control(id)
     }
-    fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
-        self.inner.counters(id)
+    fn inner(&self) -> Option<&dyn Coupled> {
+        Some(self.inner.as_ref())
+    }
+    fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
+        Some(self.inner.as_mut())
     }
 }
 

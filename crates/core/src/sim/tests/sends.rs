@@ -3,6 +3,7 @@ use crate::params::ParamError;
 use crate::scenario::Scenario;
 use crate::sensing::sends::FEATURES;
 use crate::sim::{self, builtin};
+use crate::units::Time;
 
 /// Two NewReno flows behind a short buffer.
 const CONTENTION: &str = "duration_s = 60\n\
@@ -103,4 +104,38 @@ fn packets_that_a_link_doubles_are_labelled_once_and_to_the_end() {
     assert!(sends.drops <= flow.queue_drops && sends.drops * 10 > flow.queue_drops * 8);
     let last = (0..sends.flow.len()).rfind(|&row| sends.dropped[row]).unwrap();
     assert!(sends.time_s[last] > 50.0, "{}", sends.time_s[last]);
+}
+
+/// Counts the ends that it is told of.
+struct Ended(Arc<Mutex<u32>>);
+
+impl Coupled for Ended {
+    fn subflow_added(&mut self, _: SubflowId, _: &FlowInfo) {}
+    fn subflow_removed(&mut self, _: SubflowId) {}
+    fn on_ack(&mut self, _: SubflowId, _: &Ack) {}
+    fn on_loss(&mut self, _: SubflowId, _: &Loss) {}
+    fn control(&self, _: SubflowId) -> Control {
+        Control::window(crate::units::Bytes(15_000))
+    }
+    fn on_end(&mut self, _: SubflowId, _: Time) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+#[test]
+fn a_controller_whose_sends_are_collected_is_told_of_the_end_of_its_transfer() {
+    let text = CONTENTION
+        .replace("count = 2", "traffic = { kind = \"fixed\", bytes = 20000 }")
+        .replace("start_step_s = 0.1\n", "");
+    let ends = Arc::new(Mutex::new(0));
+    let mut build = |_: &ConnectionPlan| -> Result<Box<dyn Coupled>, ParamError> {
+        Ok(Box::new(Ended(Arc::clone(&ends))))
+    };
+    let mut drive = |sim: &mut Sim| -> Result<(), ParamError> {
+        sim.run_until(Time::NEVER);
+        Ok(())
+    };
+    let sampling = Sampling { seed: Seed(1), keep_one_in: 1 };
+    collect(&network(&text), sampling, &mut build, &mut drive).unwrap();
+    assert_eq!(*ends.lock().unwrap(), 2, "once in each of the two passes");
 }
