@@ -693,8 +693,8 @@ def test_without_onnx_both_say_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("comparing", "to_onnx", "from_onnx"):
-        monkeypatch.delitem(sys.modules, f"ackademy.exchange.{module}")
-        monkeypatch.delattr(f"ackademy.exchange.{module}")
+        monkeypatch.delitem(sys.modules, f"ackademy.policies.onnx.{module}")
+        monkeypatch.delattr(f"ackademy.policies.onnx.{module}")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     for words in (["export", "policies/tcp_drinc"], ["import", "x.onnx", "--out"]):
         with pytest.raises(ExchangeError, match=r"pip install 'ackademy\[onnx\]'"):
