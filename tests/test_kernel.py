@@ -113,7 +113,9 @@ def test_program_of_another_machine_is_one_line(dumbbell: Path, fake: Path) -> N
 def test_program_is_found_by_name_then_on_the_path_then_in_the_checkout(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(ackademyd, "__file__", str(tmp_path / "python" / "x" / "y" / "ackademyd.py"))
+    monkeypatch.setattr(
+        ackademyd, "__file__", str(tmp_path / "python" / "x" / "y" / "ackademyd.py")
+    )
     places = [tmp_path / "target" / "triple" / "release", tmp_path / "path", tmp_path / "named"]
     monkeypatch.delenv("ACKADEMYD", raising=False)
     monkeypatch.setenv("PATH", str(places[1]))
