@@ -5,9 +5,9 @@ use crate::ack_gate::AckGate;
 use crate::control::SubflowId;
 use crate::receiver::Receiver;
 use crate::record::FlowSeries;
-use crate::rng::Seed;
+use crate::rng::{Rng, Seed};
 use crate::scenario::network::{ConnectionPlan, Network, RatePlan, Route};
-use crate::scenario::{GateSpec, SenderConfig, TrafficSpec};
+use crate::scenario::{GateSpec, TrafficSpec};
 use crate::sender::{Governor, Sender};
 use crate::sim::link::Link;
 use crate::sim::traffic::App;
@@ -38,7 +38,7 @@ impl Sim {
             passes: Vec::new(),
             flows: Vec::with_capacity(flows),
             many: false,
-            configs: Vec::new(),
+            config: None,
             plans: Vec::with_capacity(flows),
             connections: Vec::with_capacity(network.connections.len()),
             loose: Vec::new(),
@@ -85,7 +85,7 @@ impl Sim {
         if plan.sender.gate == GateSpec::Ack {
             governor = Box::new(AckGate::new(governor));
         }
-        let config = self.config(&plan.sender);
+        let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));
         for (index, route) in plan.subflows.iter().enumerate() {
             let id = SubflowId(index as u32);
             let own_seed = seed.derive("controller", (stream << 8) | index as u64);
@@ -101,41 +101,25 @@ impl Sim {
             let ends = (sender, receiver(network, plan, route));
             self.flows.push(flow(plan, (connection, id), ends, paths));
         }
-        let rng = seed.stream("traffic", stream);
-        let app = App::new(self.traffic(&plan.traffic), start, plan.stop, rng);
+        self.config = Some(config);
+        let app = self.app(plan, start, seed.stream("traffic", stream));
+        let before = self.connections.last().map(|before| &before.controller);
+        let name = shared(before, &*plan.controller, || plan.controller.as_str().into());
         self.schedule(start, Event::App(connection));
         self.connections.push(Connection {
             governor,
             app,
             first_flow,
             flow_count: plan.subflows.len() as u32,
-            controller: self.controller_name(&plan.controller),
+            controller: name,
         });
         Ok(())
     }
 
-    /// A sender's configuration, shared with the connection before if it is the same.
-    fn config(&mut self, config: &SenderConfig) -> Arc<SenderConfig> {
-        if self.configs.last().is_none_or(|before| **before != *config) {
-            self.configs.push(Arc::new(*config));
-        }
-        Arc::clone(&self.configs[self.configs.len() - 1])
-    }
-
-    /// A controller's name, shared with the connection before if it is the same.
-    fn controller_name(&self, name: &str) -> Arc<str> {
-        match self.connections.last() {
-            Some(before) if *before.controller == *name => Arc::clone(&before.controller),
-            _ => name.into(),
-        }
-    }
-
-    /// What an application hands over, shared with the connection before if it is the same.
-    fn traffic(&self, traffic: &TrafficSpec) -> Arc<TrafficSpec> {
-        match self.connections.last() {
-            Some(before) if **before.app.traffic() == *traffic => Arc::clone(before.app.traffic()),
-            _ => Arc::new(traffic.clone()),
-        }
+    fn app(&self, plan: &ConnectionPlan, start: Time, rng: Rng) -> App {
+        let before = self.connections.last().map(|before| before.app.traffic());
+        let traffic = shared(before, &plan.traffic, || Arc::new(plan.traffic.clone()));
+        App::new(traffic, start, plan.stop, rng)
     }
 
     /// The place of a path, which is that of the flow before if they are equal.
@@ -175,6 +159,15 @@ impl Sim {
         };
         feeder.iter().zip(&self.links).map(passed).collect()
     }
+}
+
+/// A value as the connection before has it, if it is the same; else one of its own.
+fn shared<T: ?Sized + PartialEq>(
+    before: Option<&Arc<T>>,
+    value: &T,
+    make: impl FnOnce() -> Arc<T>,
+) -> Arc<T> {
+    before.filter(|before| ***before == *value).map_or_else(make, Arc::clone)
 }
 
 /// A connection begins.

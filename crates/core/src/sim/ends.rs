@@ -37,9 +37,7 @@ impl Sim {
         } else {
             // The sender's wake-up is set; it need not be looked at.
             let due = flow.receiver.deadline().max(self.now);
-            if due < flow.wake {
-                self.schedule_wake(due, packet.flow);
-            }
+            self.wake_by(due, packet.flow);
         }
     }
 
@@ -118,9 +116,7 @@ impl Sim {
         let flow = &mut self.flows[index as usize];
         flow.sender_due = flow.sender.deadline();
         let due = flow.sender_due.min(flow.receiver.deadline()).max(self.now);
-        if due < flow.wake {
-            self.schedule_wake(due, index);
-        }
+        self.wake_by(due, index);
     }
 
     pub(super) fn wake(&mut self, index: u32) {
@@ -129,9 +125,8 @@ impl Sim {
         let receiver_due = flow.receiver.deadline();
         if flow.sender_due > now && receiver_due > now {
             let due = flow.sender_due.min(receiver_due);
-            if due < flow.wake {
-                self.schedule_wake(due, index);
-            } else if due == Time::NEVER && self.plans[index as usize].datagrams.is_some() {
+            self.wake_by(due, index);
+            if due == Time::NEVER {
                 self.send_datagram(index);
             }
             return;
@@ -173,7 +168,7 @@ impl Sim {
             ..Packet::default()
         };
         self.forward(&mut packet, self.now);
-        self.schedule_wake(self.now + Span(every_ns.get()), index);
+        self.wake_by(self.now + Span(every_ns.get()), index);
     }
 
     /// The application of a connection acts.

@@ -182,7 +182,8 @@ pub struct Sim {
     /// Whether the flows' state is more than a core's own cache holds.
     many: bool,
     plans: Vec<FlowPlan>,
-    configs: Vec<Arc<SenderConfig>>,
+    /// The sender's configuration of the connection added last.
+    config: Option<Arc<SenderConfig>>,
     connections: Vec<Connection>,
     loose: Vec<Option<Packet>>,
     loose_free: Vec<u32>,
@@ -354,12 +355,15 @@ impl Sim {
         }
     }
 
-    /// Wakes a flow at a time before every other of its wake-ups.
+    /// Wakes a flow at a time, unless it is woken earlier: what it then finds due later is scheduled then.
     #[inline]
-    fn schedule_wake(&mut self, at: Time, index: u32) {
-        self.order += 1;
+    fn wake_by(&mut self, at: Time, index: u32) {
         let wake = &mut self.flows[index as usize].wake;
+        if at >= *wake {
+            return;
+        }
         let later = std::mem::replace(wake, at);
+        self.order += 1;
         let due = Due::new(at, self.order);
         self.timers.push(Timer { due, event: Event::Flow(index), later });
     }
