@@ -59,7 +59,7 @@ network namespaces that it makes and removes.";
 const STREAMS_MAX: u32 = 100;
 const PORT: u32 = 5201;
 
-/// Metrics and prints.
+/// Measures and prints.
 ///
 /// # Errors
 ///
