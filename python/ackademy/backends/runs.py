@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -168,9 +167,12 @@ def simulate(
     """Simulate a parsed scenario, its Python controllers loaded from their files."""
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
-    core = _core.simulate if progress is None else partial(_core.simulate, progress=progress)
-    tables = core(
-        scenario, seed, sample_interval_ms=sample_interval_ms, python_controllers=classes or None
+    tables = _core.simulate(
+        scenario,
+        seed,
+        sample_interval_ms=sample_interval_ms,
+        python_controllers=classes or None,
+        progress=progress,
     )
     return Tables.from_core(tables)
 
