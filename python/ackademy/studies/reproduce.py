@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ackademy.backends.runs import read_text
+from ackademy.csv_text import csv_text
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
 from ackademy.stats.claims import Checked, Claim, RowName, check
@@ -130,9 +129,7 @@ def difference_ratio(metric: str, published: float, ours: float) -> float:
 
 def to_csv(reproduction: Reproduction) -> str:
     """One line per row and metric: row, metric, published, ours, ci_low, ci_high, runs."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["row", "metric", "published", "ours", "ci_low", "ci_high", "runs"])
+    rows: list[list[object]] = []
     for measured in reproduction.rows:
         for metric in reproduction.experiment.metrics:
             published = measured.row.published.get(metric)
@@ -140,8 +137,8 @@ def to_csv(reproduction: Reproduction) -> str:
             ours = measured.estimates.get(metric)
             numbers = [f"{v:.6g}" for v in (ours.value, ours.low, ours.high)] if ours else [""] * 3
             label = " ".join(measured.row.name)
-            writer.writerow([label, metric, printed, *numbers, measured.n_runs])
-    return buffer.getvalue()
+            rows.append([label, metric, printed, *numbers, measured.n_runs])
+    return csv_text(["row", "metric", "published", "ours", "ci_low", "ci_high", "runs"], rows)
 
 
 def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measured:

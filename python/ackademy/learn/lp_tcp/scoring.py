@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ackademy.csv_text import csv_text
 from ackademy.learn.lp_tcp.forest import FloatArray, Labels
 
 GRID = tuple(round(0.02 * step, 2) for step in range(1, 50))
@@ -66,13 +67,11 @@ def corrected(output: float, negatives_per_row: float) -> float:
 
 def to_csv(scores: tuple[Score, ...]) -> str:
     """One line per threshold: threshold, probability, precision, recall, f1."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["threshold", "probability", "precision", "recall", "f1"])
+    rows = []
     for score in scores:
         numbers = (score.probability, score.precision, score.recall, score.f1)
-        writer.writerow([f"{score.threshold:.2f}", *(f"{value:.6f}" for value in numbers)])
-    return buffer.getvalue()
+        rows.append([f"{score.threshold:.2f}", *(f"{value:.6f}" for value in numbers)])
+    return csv_text(["threshold", "probability", "precision", "recall", "f1"], rows)
 
 
 def from_csv(text: str) -> tuple[Score, ...]:

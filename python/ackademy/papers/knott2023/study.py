@@ -7,8 +7,6 @@ file, with `counter:` before the names of `METRICS`.
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +17,7 @@ from typing import Literal, cast
 import numpy as np
 import polars as pl
 
+from ackademy.csv_text import csv_text
 from ackademy.errors import ExperimentError
 from ackademy.learn import recipe
 from ackademy.papers.knott2023 import training as beta_training
@@ -305,10 +304,8 @@ class BetaFindings:
 
     def csv(self) -> str:
         """One line per row and metric: learner, rate, metric, published, ours, interval, runs."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
         head = ["learner", "rate", "measure", "published", "ours", "ci_low", "ci_high", "runs"]
-        writer.writerow(head)
+        rows: list[list[object]] = []
         for outcome in self.outcomes:
             for metric in self.study.columns:
                 ours = estimate(outcome, metric)
@@ -317,10 +314,8 @@ class BetaFindings:
                 printed = self.study.published.get(outcome.name[1], {}).get(metric)
                 numbers = [f"{value:.6g}" for value in (ours.value, ours.low, ours.high)]
                 published = "" if printed is None else f"{printed:g}"
-                writer.writerow(
-                    [*outcome.name, metric, published, *numbers, len(outcome.trainings)]
-                )
-        return buffer.getvalue()
+                rows.append([*outcome.name, metric, published, *numbers, len(outcome.trainings)])
+        return csv_text(head, rows)
 
 
 def group_of(rate_mbps: float) -> str:

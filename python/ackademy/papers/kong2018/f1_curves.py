@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ackademy import files
+from ackademy.csv_text import csv_text
 from ackademy.errors import ExperimentError
 from ackademy.learn.lp_tcp.scoring import Score, best, from_csv
 from ackademy.runner.engines import Engine
@@ -72,14 +71,12 @@ class CurveStudy:
 
     def csv(self) -> str:
         """One line per setup and threshold."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["setup", "threshold", "precision", "recall", "f1"])
+        rows = []
         for curve in self.curves:
             for score in curve.scores:
                 numbers = (score.threshold, score.precision, score.recall, score.f1)
-                writer.writerow([curve.name, *(f"{value:.6g}" for value in numbers)])
-        return buffer.getvalue()
+                rows.append([curve.name, *(f"{value:.6g}" for value in numbers)])
+        return csv_text(["setup", "threshold", "precision", "recall", "f1"], rows)
 
 
 def load(name: str) -> CurveStudy:

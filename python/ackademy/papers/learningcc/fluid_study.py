@@ -7,8 +7,6 @@ to a share of the link.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from ackademy.csv_text import csv_text
 from ackademy.errors import ExperimentError
 from ackademy.papers.learningcc import fluid
 from ackademy.runner import cells, experiments
@@ -81,15 +80,13 @@ class FluidFindings:
 
     def csv(self) -> str:
         """One line per group and scheme."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["scheme", "group", "measured", "fluid_model", "square_root_law"])
+        rows = []
         for point in self.points:
             law = "" if point.law is None else f"{point.law:.6g}"
-            writer.writerow(
+            rows.append(
                 [point.scheme, point.group, f"{point.measured:.6g}", f"{point.model:.6g}", law]
             )
-        return buffer.getvalue()
+        return csv_text(["scheme", "group", "measured", "fluid_model", "square_root_law"], rows)
 
 
 @dataclass(frozen=True, slots=True)
