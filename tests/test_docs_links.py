@@ -13,7 +13,7 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"|<a [^>]*href=\"([^\"]+)\"")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
-FOLDERS = "crates|python|tests|scenarios|papers|policies|suites|recipes|distributions|peers|examples"
+FOLDERS = "crates|distributions|examples|papers|peers|policies|python|recipes|scenarios|suites|tests"
 SOURCE = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 NAMED = re.compile(r"(?<![\w/.-])docs/[\w./-]+\.(?:md|svg|png)")
 MADE = {
