@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import (
     confidence_ellipse,
     jackknife_contrast,
@@ -16,7 +17,6 @@ from ackademy.stats.intervals import (
     t_interval,
     variance,
 )
-from ackademy.stats.metrics import FloatArray
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ use crate::scenario::Scenario;
 use crate::tables;
 use ackademy::env::{AGENTS_MAX, EnvError, Episode, EpisodeSource, Source};
 use ackademy::policy::{Action, FEATURES, Feature, METRIC_NAMES, METRICS, PolicySpec};
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
+use ackademy::sim::record::Outcome;
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
     PyReadwriteArray, PyUntypedArrayMethods,

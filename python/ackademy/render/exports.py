@@ -12,7 +12,7 @@ import polars as pl
 from ackademy import _core
 from ackademy.backends.runs import Run
 from ackademy.stats.completion_times import QUANTILES, completion_times
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 from ackademy.studies.comparison import COLUMNS, CaseScore
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 Statistic: TypeAlias = Callable[[FloatArray], float]
 """from runs, shape (n_runs, ...), to a number"""

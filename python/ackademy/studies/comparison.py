@@ -16,8 +16,8 @@ from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import AS_WRITTEN, Scheme
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
+from ackademy.stats.formulas import FloatArray, jain_index, m_e, pooled_loss
 from ackademy.stats.intervals import Interval, jackknife_interval, t_interval
-from ackademy.stats.metrics import FloatArray, jain_index, m_e, pooled_loss
 
 MERIT = "m_e"
 

@@ -18,7 +18,7 @@ from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import counted, significant, with_interval, without_runs
 from ackademy.runner import experiments
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 from ackademy.studies.comparison import COLUMNS, CaseScore
 
 N_BUCKETS = 300

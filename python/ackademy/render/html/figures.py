@@ -15,9 +15,9 @@ from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.numbers import significant, with_interval
 from ackademy.runner import experiments
 from ackademy.stats.claims import RowName
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import FloatArray
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.metrics import metric_of
 from ackademy.studies.figures import Figure
 from ackademy.studies.reproduce import Measured, Reproduction
 

@@ -37,8 +37,8 @@ from ackademy.render.numbers import NONE, counted, percent, significant, with_in
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
-from ackademy.stats.metrics import FloatArray
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.formulas import FloatArray
+from ackademy.stats.metrics import metric_of
 from ackademy.studies.comparison import COLUMNS, CaseScore
 from ackademy.studies.experiment_files import Assumption, Row
 from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
