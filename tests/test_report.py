@@ -116,6 +116,7 @@ def test_text_is_escaped_and_markup_is_not() -> None:
     assert element("i", title='"x"') == '<i title="&quot;x&quot;"></i>'
     assert element("input", checked=True, disabled=False) == "<input checked/>"
     assert math_label("M_e") == "M<sub>e</sub>"
+    assert math_label("tcp_drinc") == "tcp_drinc"
 
 
 @pytest.mark.parametrize(

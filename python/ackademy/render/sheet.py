@@ -89,7 +89,7 @@ class Sheet:
 
 def wrapped(label: str) -> list[str]:
     """A heading in lines, so that a column is about as wide as its numbers."""
-    return textwrap.wrap(label, HEAD_WIDTH) or [""]
+    return textwrap.wrap(label, HEAD_WIDTH, break_long_words=False) or [""]
 
 
 def cell(text: str, value: float | None = None) -> Cell:
