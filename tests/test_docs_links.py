@@ -13,8 +13,8 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"|<a [^>]*href=\"([^\"]+)\"")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
-FOLDERS = "crates|python|tests|scenarios|papers|policies|suites|recipes|distributions|peers|examples"
-SOURCE = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
+FOLDERS = "crates distributions papers peers policies python recipes scenarios suites tests"
+SOURCE = re.compile(rf"`((?:{'|'.join(FOLDERS.split())})/[\w./-]*)`")
 NAMED = re.compile(r"(?<![\w/.-])docs/[\w./-]+\.(?:md|svg|png)")
 MADE = {
     "policies/mine",

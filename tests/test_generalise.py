@@ -150,7 +150,7 @@ def test_the_command_writes_its_tables_and_repeats(short: Path, tmp_path: Path) 
     assert one.with_suffix(".csv").read_bytes() == two.with_suffix(".csv").read_bytes()
     numbers = json.loads(one.with_suffix(".json").read_text())
     assert numbers["policy"] == "--cc new_reno"
-    assert {own["entrant"] for own in numbers["ranges"]} == {"new_reno", "cubic"}
+    assert {own["scheme"] for own in numbers["ranges"]} == {"new_reno", "cubic"}
     assert "| all links | 3 | new_reno |" in one.with_suffix(".md").read_text()
     assert "<script src" not in one.read_text()
 

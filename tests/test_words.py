@@ -31,7 +31,6 @@ WORDS = {
 """Whole words, case aside, that are not used any more, and what stands for them."""
 
 ALLOWED = {
-    '"entrant"': "a column of files that `eval` and `generalise` write",
     '"ackademy.pilot"': "the key of models exported before; an error names its new name",
     "is paid for the packets": "text of the shipped cards of tcp_drinc",
 }
@@ -71,7 +70,6 @@ def test_no_old_word_is_used() -> None:
         ("self._standings = standings(found)", ["standings", "standings"]),
         ("class Pupil:", ["Pupil"]),
         ("the journal paper's numbers, of course", []),
-        ('{"entrant": name}', []),
         ("the course of training", ["course"]),
         ("understanding", []),
     ],

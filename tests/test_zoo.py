@@ -171,7 +171,7 @@ def test_eval_tries_a_policy_where_it_was_trained(
     assert result.exit_code == 0, result.output
     assert "has changed" not in result.output
     found = json.loads(Path("eval.json").read_text())
-    overall = {own["entrant"]: own for own in found["results"] if not own["scenario"]}
+    overall = {own["scheme"]: own for own in found["results"] if not own["scenario"]}
     assert set(overall) == {"still", "cubic", "cubic_rfc9438", "new_reno"}
     assert all(own["runs"] == 6 for own in overall.values())
     assert overall["still"]["fallbacks"] == [0.0, 0.0, 0.0]

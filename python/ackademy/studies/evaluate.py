@@ -188,7 +188,7 @@ def kind_of(case: Case, source: Source) -> str:
 def csv(ran: Sequence[Ran]) -> str:
     """One row per run and scheme."""
     rows = [
-        {"scenario": own.case.name, "seed": own.case.seed, "entrant": name, **asdict(score)}
+        {"scenario": own.case.name, "seed": own.case.seed, "scheme": name, **asdict(score)}
         for own in ran
         for name, score in own.scores.items()
     ]
@@ -208,7 +208,7 @@ def as_json(
         "results": [
             {
                 "scenario": own.scenario,
-                "entrant": own.scheme,
+                "scheme": own.scheme,
                 "runs": len(own.scores),
                 **{column: _bounds(own.estimates[column]) for column in COLUMNS},
                 "gain": _bounds(own.gain),

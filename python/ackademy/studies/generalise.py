@@ -263,7 +263,7 @@ def table(found: Sequence[Row]) -> pl.DataFrame:
     """One row per link and scheme."""
     return pl.DataFrame(
         [
-            {"link": row.case.name, "seed": row.case.seed, **asdict(row.link), "entrant": name}
+            {"link": row.case.name, "seed": row.case.seed, **asdict(row.link), "scheme": name}
             | asdict(score)
             for row in found
             for name, score in row.scores.items()
@@ -304,11 +304,10 @@ def _plain(own: Bin) -> dict[str, object]:
     named: dict[str, object] = {}
     for field in fields(own):
         value = getattr(own, field.name)
-        name = "entrant" if field.name == "scheme" else field.name  # as in the CSV file
         if isinstance(value, Interval):
-            named[name] = [_number(v) for v in (value.value, value.low, value.high)]
+            named[field.name] = [_number(v) for v in (value.value, value.low, value.high)]
         else:
-            named[name] = _number(value) if isinstance(value, float) else value
+            named[field.name] = _number(value) if isinstance(value, float) else value
     return named
 
 
