@@ -59,7 +59,7 @@ fn a_renamed_field_is_an_error_with_its_new_name() {
     );
     assert_eq!(
         refused("packets = 50", "bdp = 1, least_bytes = 6000"),
-        "s.toml:5: dumbbell.bottleneck.queue.least_bytes = 6000: allowed is `min_bytes`, the name of \
+        "s.toml:6: dumbbell.bottleneck.queue.least_bytes = 6000: allowed is `min_bytes`, the name of \
          this field now"
     );
 }
