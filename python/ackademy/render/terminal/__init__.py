@@ -34,7 +34,7 @@ from ackademy.console import Console, task_label
 from ackademy.render.html.paper import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import NONE, percent, significant, with_interval
-from ackademy.render.sheet import Cell, Line, Sheet, Style
+from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
@@ -263,12 +263,16 @@ def sheet(own: Sheet, console: Console) -> list[Table]:
     for index, head in enumerate(own.names):
         names[head.label] = [_name(line, index) for line in own.lines]
     numbers = {
-        f"{head.label}\n{head.unit}".rstrip(): [_lines_of(line.cells[index]) for line in own.lines]
+        _heading(head): [_lines_of(line.cells[index]) for line in own.lines]
         for index, head in enumerate(own.heads)
     }
     if own.has_runs:
         numbers["runs"] = [Text(line.runs) for line in own.lines]
     return fitting(own.title, names, numbers, console, is_grouped=bool(own.group))
+
+
+def _heading(head: Head) -> str:
+    return "\n".join((*wrapped(head.label), head.unit)).rstrip()
 
 
 def _name(line: Line, index: int) -> Text:
