@@ -70,7 +70,6 @@ def test_no_old_word_is_used() -> None:
         ("self._standings = standings(found)", ["standings", "standings"]),
         ("class Pupil:", ["Pupil"]),
         ("the journal paper's numbers, of course", []),
-        ('{"entrant": name}', ["entrant"]),
         ("the course of training", ["course"]),
         ("understanding", []),
     ],

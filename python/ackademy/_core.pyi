@@ -421,8 +421,8 @@ class Scenario:
     def idle(self) -> list[str]:
         """Names of the flows that start at the end or after it, and so send nothing."""
     @property
-    def gates(self) -> bool:
-        """Whether a controller of ours in it holds packets back."""
+    def has_send_hook(self) -> bool:
+        """Whether a controller of ours in it has a send hook, so that it may hold packets."""
 
 @final
 class Distribution:

@@ -240,8 +240,8 @@ def _sides(scenario: str, scheme: Scheme, cell: Cell, runs: int) -> list[Pair]:
     started = (*cell.overrides, *KERNEL_START)
     sim = tuple(replace(one, overrides=started) for one in seeded)
     found = [Pair(scenario, scheme.label, sim, emulated)]
-    if cell.scenario().gates:
-        asked = (*started, ("sender.gate", '"ack"'))
+    if cell.scenario().has_send_hook:
+        asked = (*started, ("sender.send_hook", '"ack"'))
         per_ack = tuple(replace(one, overrides=asked) for one in sim)
         found.append(Pair(scenario, f"{scheme.label}{PER_ACK}", per_ack, emulated))
     return found

@@ -152,7 +152,7 @@ def link_of(case: Case) -> Link:
     try:
         rate, rtt = float(bottleneck["rate_mbps"]), float(dumbbell["rtt_ms"])  # type: ignore[arg-type]
         bdp_bytes = rate * rtt * 125.0
-        least = float(queue.get("least_bytes", 0.0))  # type: ignore[attr-defined]
+        least = float(queue.get("min_bytes", 0.0))  # type: ignore[attr-defined]
         buffer = max(float(queue["bdp"]), least / bdp_bytes)  # type: ignore[index]
         return Link(rate, rtt, float(loss.get("ratio", 0.0)), buffer)  # type: ignore[attr-defined]
     except KeyError as error:

@@ -232,10 +232,10 @@ impl LearningCc {
     /// Equation 6. The code takes a round trip at the threshold for congestion, and every one where
     /// the threshold has no room to stand in.
     fn is_congested(&self, rtt: Span) -> bool {
-        let (base, most) = (self.trial.rtt_base.0 as f64, self.srtt_max.max() as f64);
-        let threshold = base + self.theta * (most - base);
+        let (base, max) = (self.trial.rtt_base.0 as f64, self.srtt_max.max() as f64);
+        let threshold = base + self.theta * (max - base);
         if self.by_code {
-            most <= base || rtt.0 as f64 >= threshold
+            max <= base || rtt.0 as f64 >= threshold
         } else {
             rtt.0 as f64 > threshold
         }

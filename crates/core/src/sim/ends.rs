@@ -95,7 +95,7 @@ impl Sim {
                 size: out.size,
                 kind: Kind::Data,
                 ect: flow.sender.ecn_capable(),
-                again: out.again,
+                repeat: out.retransmission,
                 early,
                 seq: out.seq,
                 transmission: flow.transmissions,

@@ -382,7 +382,7 @@ impl Sim {
                 Kind::Datagram => {
                     let arrived = &mut self.flows[packet.flow as usize].arrived;
                     arrived.packets += 1;
-                    if !packet.again {
+                    if !packet.copy {
                         arrived.deliver(self.now, u64::from(packet.size));
                     }
                     arrived.owd_sum += u128::from(self.now.since(packet.sent_at).0);
@@ -458,8 +458,6 @@ impl Sim {
                     } else {
                         self.put_in_pipe(link, at, packet);
                     }
-                    // A receiver knows segments again by their numbers, datagrams by this.
-                    packet.again |= packet.kind == Kind::Datagram;
                     packet.copy = true;
                 }
             }

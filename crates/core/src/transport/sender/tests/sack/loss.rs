@@ -203,11 +203,11 @@ fn with_reordering_three_sacked_packets_do_not() {
 
 #[test]
 fn a_duplicate_of_what_was_sent_again_widens_the_window_and_another_does_not() {
-    let window = |again: bool| {
+    let window = |repeat: bool| {
         let mut bench = Bench::warm("tlp = false");
         bench.sender.reordering.on_reordering();
-        bench.sender.stats.retransmitted_packets = u64::from(again);
-        bench.hear(190, &Packet { again: true, ..ack(1, &[]) });
+        bench.sender.stats.retransmitted_packets = u64::from(repeat);
+        bench.hear(190, &Packet { repeat: true, ..ack(1, &[]) });
         bench.ack(200, 1, &[(2, 3)]);
         bench.sender.rack.window
     };

@@ -8,7 +8,7 @@ fn echoing(echo: u64, seq: u64, blocks: &[(u64, u64)]) -> Packet {
 
 /// Reports `dup` as a duplicate.
 fn duplicate(seq: u64, dup: u64) -> Packet {
-    let mut packet = Packet { again: true, ..ack(seq, &[]) };
+    let mut packet = Packet { repeat: true, ..ack(seq, &[]) };
     packet.sack[0] = (dup.wrapping_sub(seq) as u32, 1);
     packet
 }
@@ -89,16 +89,16 @@ fn while_a_repair_is_out_an_original_does_not_take_the_recovery_back() {
 fn repaired() -> (Bench, Vec<u64>) {
     let mut bench = Bench::warm("tlp = false");
     let sent = bench.ack(200, 1, &[(4, 8)]);
-    let again = sent.into_iter().filter_map(Result::err).collect();
+    let retransmitted = sent.into_iter().filter_map(Result::err).collect();
     bench.ack(205, 8, &[]);
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
-    (bench, again)
+    (bench, retransmitted)
 }
 
 #[test]
 fn a_recovery_of_which_every_retransmission_came_twice_is_taken_back() {
-    let (mut bench, again) = repaired();
-    for (reported, &seq) in (0..).zip(&again) {
+    let (mut bench, retransmitted) = repaired();
+    for (reported, &seq) in (0..).zip(&retransmitted) {
         assert_eq!(bench.script.kinds(), [LossKind::Gap], "{reported}");
         bench.hear(206 + reported, &duplicate(8, seq));
     }
@@ -107,8 +107,8 @@ fn a_recovery_of_which_every_retransmission_came_twice_is_taken_back() {
 
 #[test]
 fn duplicates_of_what_was_never_retransmitted_do_not_take_a_recovery_back() {
-    let (mut bench, again) = repaired();
-    for report in 0..again.len() as u64 {
+    let (mut bench, retransmitted) = repaired();
+    for report in 0..retransmitted.len() as u64 {
         bench.hear(206 + report, &duplicate(8, 4 + report));
     }
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
@@ -116,9 +116,9 @@ fn duplicates_of_what_was_never_retransmitted_do_not_take_a_recovery_back() {
 
 #[test]
 fn on_a_network_that_duplicates_no_later_report_takes_a_recovery_back() {
-    let (mut bench, again) = repaired();
+    let (mut bench, retransmitted) = repaired();
     bench.hear(206, &duplicate(8, 5));
-    for (reported, &seq) in (0..).zip(&again) {
+    for (reported, &seq) in (0..).zip(&retransmitted) {
         bench.hear(207 + reported, &duplicate(8, seq));
     }
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
