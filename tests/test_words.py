@@ -1,4 +1,4 @@
-"""Python code and tests use the field's words: docs/reference/glossary.md lists them."""
+"""Python code, tests and pages use the field's words: docs/reference/glossary.md lists them."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ WORDS = {
 
 ALLOWED = {
     '"ackademy.pilot"': "the key of models exported before; an error names its new name",
+    "standing queue": "the field's word for a queue that does not drain",
     "is paid for the packets": "text of the shipped cards of tcp_drinc",
 }
 """Where a word stays, with the reason."""
@@ -52,14 +53,36 @@ SOURCES = sorted(
     for path in (ROOT / folder).rglob("*.py*")
     if path.suffix in (".py", ".pyi") and "data" not in path.parts and path != Path(__file__)
 )
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+PHRASES = [
+    r"\bas it is\b(?!, in \[)",
+    r"\bfor good\b",
+    r"\bgo(es)? on\b",
+    r"\bnobody\b(?! competes)",
+    r"\bof its own\b(?! intervals)",
+    r"\bwhoever\b(?! distributes)",
+]
+"""Turns of phrase that readers stumbled over."""
 
 
 def test_no_old_word_is_used() -> None:
     lines = [
         f"{path.relative_to(ROOT)}:{number}: {', '.join(words)}"
-        for path in SOURCES
+        for path in [*SOURCES, *PAGES]
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if (words := found(line))
+    ]
+    assert lines == []
+
+
+def test_pages_have_no_turns_of_phrase_that_readers_stumbled_over() -> None:
+    phrase = re.compile("|".join(PHRASES), re.IGNORECASE)
+    lines = [
+        f"{path.relative_to(ROOT)}:{number}: {hit[0]}"
+        for path in PAGES
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (hit := phrase.search(line))
     ]
     assert lines == []
 
