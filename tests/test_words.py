@@ -67,6 +67,18 @@ def test_no_old_word_is_used() -> None:
     assert not lines, "\n".join(lines)
 
 
+def test_pages_have_no_turns_of_phrase_that_readers_stumbled_over() -> None:
+    phrase = re.compile("|".join(LIST["pages"]["phrases"]), re.IGNORECASE)
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    lines = [
+        f"{path.relative_to(ROOT)}:{number}: {hit[0]}"
+        for path in pages
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (hit := phrase.search(line))
+    ]
+    assert not lines, "\n".join(lines)
+
+
 def test_every_exception_is_needed_and_has_a_reason() -> None:
     used = {
         index

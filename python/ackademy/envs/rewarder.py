@@ -57,8 +57,8 @@ class Rewarder:
 
     A flow is rewarded when it is due again or ends, once for the interval since its last decision
     (`arrived`), or when the fate of all packets sent in one interval is known, for that interval
-    (`sent`). The last interval of an episode has reward 0 if nothing was acknowledged or lost in it,
-    because its length is not the agent's doing. An agent without a rewarded interval has reward 0.
+    (`sent`). The last interval of an episode has reward 0 if nothing was acknowledged or lost in
+    it: its length would decide its reward. An agent without a rewarded interval has reward 0.
 
     The interval before a flow's first is what it measured up to its first decision.
 

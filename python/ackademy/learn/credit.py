@@ -2,7 +2,8 @@
 
 A decision changes the packets that are sent after it, and those are acknowledged a round trip
 later, after the next decision. So a decision is kept here with its observation until the monitor
-interval of the packets sent under it closes and the next decision of the same agent is due. Then (X_t, a_t, reward of the packets of interval t, X_{t+1}) is complete.
+interval of the packets sent under it closes and the next decision of the same agent is due. Then
+(X_t, a_t, reward of the packets of interval t, X_{t+1}) is complete.
 
 Agents decide at times of their own. What follows a decision is always the next one of the *same*
 agent, however many others decide in between, so a discount counts decisions of one agent.
