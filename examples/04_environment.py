@@ -1,4 +1,4 @@
-"""Step one learning flow by hand, paid by a reward of your own."""
+"""Step one learning flow by hand, with a reward function of your own."""
 
 import gymnasium
 

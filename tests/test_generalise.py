@@ -116,7 +116,7 @@ def test_a_kept_worst_link_gives_its_numbers_again(ran: tuple[Study, Path], tmp_
         score = own.row.scores["rl_tcp"]
         rate = 8e-6 * flows["delivered_bytes"][0] / own.row.case.scenario.duration_s
         assert rate == score.throughput_mbps
-    behind = [own.row for own in listed if own.kind.startswith("furthest")]
+    behind = [own.row for own in listed if own.kind.startswith("largest gap")]
     gaps = [
         row.scores["rl_tcp"].utility - max(row.scores[o].utility for o in ("cubic", "new_reno"))
         for row in found

@@ -157,9 +157,11 @@ def _markdown(
 ) -> str:
     """The tables for a document."""
     parts = [
-        f"Made by `{command}`.",
+        f"# {study.policy.name} on links that it was not trained on",
+        f"This report compares a policy with other controllers on {len(study.cases)} drawn links. "
+        f"`{command}` printed it.",
         sheet(sheets.means("", gathered, study.policy.name, named=True)),
-        "Worst links:",
+        "## Worst links",
         sheet(sheets.worst(listed, study.policy.name, commands=True)),
     ]
     return "\n\n".join(parts) + "\n"

@@ -200,10 +200,10 @@ def worst(study: Study, found: Sequence[Row], folder: Path) -> list[Worst]:
         return row.scores[name].utility - max(row.scores[other].utility for other in others)
 
     kinds: Mapping[str, Callable[[Row], float]] = {
-        **({"furthest behind the best of the others": behind} if others else {}),
-        "least of the link": lambda row: row.scores[name].share,
+        **({"largest gap to the best other": behind} if others else {}),
+        "smallest share of the link": lambda row: row.scores[name].share,
         "longest queue for its path": lambda row: -_finite(row.scores[name].rtt_ratio),
-        "most loss of its own": lambda row: row.link.loss - row.scores[name].loss_ratio,
+        "most loss beyond the link's": lambda row: row.link.loss - row.scores[name].loss_ratio,
     }
     chosen = [
         (kind, row)

@@ -92,7 +92,7 @@ def worst(listed: Sequence[Worst], policy: str, *, commands: bool = False) -> Sh
         )
         for own in listed
     ]
-    heads = (*map(head, FAILING), *([Head("again")] if commands else []))
+    heads = (*map(head, FAILING), *([Head("command")] if commands else []))
     return Sheet("worst links", (Head("link"),), heads, tuple(lines), "how")
 
 
