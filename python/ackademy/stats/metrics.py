@@ -1,14 +1,16 @@
-"""The numbers of papers' tables: how they are called and how they follow from the runs of a row.
+"""The registry of metrics: what every number of a results table is called, and how it is computed.
 
-A metric is named in an experiment file as `power`, or with what it is of, as
-`utilisation:bottleneck` or `throughput_ratio:learner*/reno*`.
+One label has one definition, in every study, report and file (docs/reference/evaluation.md lists
+them). A metric is named as `power`, or with what it is of, as `utilisation:bottleneck` or
+`throughput_ratio:learner*/reno*`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +20,7 @@ from ackademy.errors import ExperimentError
 from ackademy.stats.formulas import FloatArray, jain_index, pooled_loss
 from ackademy.stats.formulas import m_e as figure_of_merit
 from ackademy.stats.intervals import Interval, jackknife_interval, mean, t_interval, variance
+from ackademy.stats.scores import score_of
 
 COLUMNS = (
     "throughput_mbps",
@@ -34,6 +37,9 @@ COLUMNS = (
 TP, D, P, TIMEOUTS, BASE, OWD, GOODPUT, P50, P95 = range(len(COLUMNS))
 
 
+Better = Literal["higher", "lower", ""]
+"""the direction in which a number is better; empty where neither is"""
+
 NORMAL_95 = 1.96
 """standard deviations to either side of the mean that hold 95 % of normally distributed values"""
 
@@ -48,6 +54,8 @@ class RunTables:
     counters: pl.DataFrame
     chosen: str | tuple[bool, ...] = "*"
     """pattern of the flows that the row is about, or a switch per flow"""
+    duration_s: float = math.nan
+    """of the run"""
 
     def of(self, glob: str | tuple[bool, ...]) -> pl.DataFrame:
         """The flows that a pattern names, or those of the switches that are on.
@@ -75,8 +83,10 @@ class Metric:
     """A number of a table: how to call it and how to get it from the runs of a row."""
 
     label: str
+    """a paper's symbol, or the name"""
     unit: str
     about: str
+    """the definition"""
     statistic: Callable[[FloatArray], float]
     """of what `extract` gives, one more axis, runs, in front"""
     is_mean: bool = False
@@ -84,6 +94,32 @@ class Metric:
     is_positive: bool = False
     """above 0 by nature: its interval is one of the logarithm"""
     extract: Callable[[RunTables], FloatArray] = per_flow
+    words: str = ""
+    """the name where `label` is a symbol"""
+    better: Better = ""
+    digits: int = 4
+    """significant ones of the value"""
+    over_runs: str = ""
+    """the statistic over runs, where it is neither their mean nor a function of means"""
+
+    @property
+    def name(self) -> str:
+        """How tables that are not a paper's call it."""
+        return self.words or self.label
+
+    @property
+    def brief(self) -> str:
+        """The definition in a few words: what stands before its colon."""
+        return self.about.partition(":")[0]
+
+    @property
+    def statistic_name(self) -> str:
+        """`mean`, `function of means` or what else is taken over the runs."""
+        return self.over_runs or ("mean" if self.is_mean else "function of means")
+
+    def of_run(self, sample: FloatArray) -> float:
+        """The number of one run alone, from what `extract` gives of it."""
+        return self.statistic(sample[None])
 
     def estimate(self, samples: FloatArray) -> Interval:
         """The number with its 95 % interval: Student's of a mean, else the jackknife's.
@@ -112,8 +148,8 @@ def metric_of(name: str, where: str = "") -> Metric:
     raise ExperimentError(f"{prefix}metric = {name!r}: allowed: {allowed}")
 
 
-def _mean_of(label: str, unit: str, about: str, column: int) -> Metric:
-    return Metric(label, unit, about, lambda s: mean(s[..., column]), is_mean=True)
+def _mean_of(label: str, unit: str, about: str, column: int, words: str = "") -> Metric:
+    return Metric(label, unit, about, lambda s: mean(s[..., column]), is_mean=True, words=words)
 
 
 def _per_run(label: str, unit: str, about: str, value: Callable[[RunTables], float]) -> Metric:
@@ -121,6 +157,14 @@ def _per_run(label: str, unit: str, about: str, value: Callable[[RunTables], flo
     return Metric(
         label, unit, about, mean, is_mean=True, extract=lambda run: np.array([value(run)])
     )
+
+
+def _higher(metric: Metric) -> Metric:
+    return replace(metric, better="higher")
+
+
+def _lower(metric: Metric) -> Metric:
+    return replace(metric, better="lower")
 
 
 def _spread(metric: Metric) -> Metric:
@@ -132,6 +176,7 @@ def _spread(metric: Metric) -> Metric:
         variance,
         is_positive=True,
         extract=metric.extract,
+        over_runs="variance",
     )
 
 
@@ -148,6 +193,7 @@ def _interval_end(metric: Metric, sign: int) -> Metric:
         f"{metric.about}: where 95 % of the runs end, not where their mean does",
         end,
         extract=metric.extract,
+        over_runs="mean and deviation",
     )
 
 
@@ -160,6 +206,7 @@ def _interval_span(metric: Metric) -> Metric:
         lambda samples: 2.0 * NORMAL_95 * math.sqrt(variance(samples)),
         is_positive=True,
         extract=metric.extract,
+        over_runs="deviation",
     )
 
 
@@ -170,7 +217,9 @@ def _jain(column: int, label: str, about: str, glob: str = "") -> Metric:
         return jain_index(shares) if np.all(shares >= 0.0) else math.nan
 
     named = f"{label} of {glob}" if glob else label
-    return _per_run(named, "", f"Jain's index of the flows' {about}", index)
+    metric = _higher(_per_run(named, "", f"Jain's index of the flows' {about}", index))
+    words = "Jain" if column == TP else "Jain of delays"
+    return replace(metric, words=f"{words} of {'all' if glob == '*' else glob}" if glob else words)
 
 
 def _ratio(names: str) -> Metric:
@@ -212,7 +261,9 @@ def _utilisation(link: str = "") -> Metric:
         return float(found["delivered_bytes"].sum()) / capacity if capacity else 0.0
 
     about = "bytes delivered over what the link could carry"
-    return _per_run(f"utilisation {link}".rstrip(), "", about, used)
+    about = about if link else f"{about}, of the busiest link"
+    metric = _higher(_per_run(f"utilisation {link}".rstrip(), "", about, used))
+    return replace(metric, words=f"utilisation of {link}" if link else "")
 
 
 def _goodput_share(link: str) -> Metric:
@@ -258,12 +309,46 @@ def _links(run: RunTables, glob: str) -> pl.DataFrame:
     return found
 
 
+def _delay(samples: FloatArray) -> float:
+    """Mean over flows and runs; a flow without a sample is left out, a run without one is not."""
+    if np.isfinite(samples).all():
+        return mean(samples)
+    known = np.isfinite(samples)
+    counts = known.sum(axis=-1)
+    sums = np.where(known, samples, 0.0).sum(axis=-1)
+    return mean(np.where(counts > 0, sums / np.maximum(counts, 1), math.nan))
+
+
+def _sender_rtt(run: RunTables) -> float:
+    mean_ms = run.of(run.chosen)["rtt_mean_ms"].drop_nans().to_numpy()
+    return float(mean_ms.mean()) if mean_ms.size else math.nan
+
+
+def _queue_wait(run: RunTables) -> float:
+    links = run.links.sort("delivered_bytes", descending=True, maintain_order=True)
+    return float(links["wait_mean_ms"][0]) if links.height else math.nan
+
+
+def _of_score(label: str, unit: str, about: str, field: str) -> Metric:
+    """A field of `Score`; a mean over the runs that have it."""
+
+    def value(run: RunTables) -> float:
+        score = score_of(run.of(run.chosen), run.links, run.counters, run.duration_s)
+        return float(getattr(score, field))
+
+    return _per_run(label, unit, about, value)
+
+
+def _of_two_runs(run: RunTables) -> float:
+    raise ExperimentError("metric = 'gain', 'won': allowed: in `eval` and `generalise` alone")
+
+
 def _pooled(run: RunTables) -> float:
     return pooled_loss(run.of(run.chosen))
 
 
 def _merit(samples: FloatArray) -> float:
-    means = np.array(mean(samples[..., TP])), np.array(mean(samples[..., D]))
+    means = np.array(mean(samples[..., TP])), np.array(_delay(samples[..., D]))
     return float(figure_of_merit(*means))
 
 
@@ -276,54 +361,167 @@ JAIN_TP = _jain(TP, "Jain(tp)", "throughputs")
 JAIN_D = _jain(D, "Jain(d)", "delays")
 
 METRICS: Mapping[str, Metric] = {
-    "throughput_mean_mbps": _mean_of("E(tp)", "Mb/s", "mean throughput", TP),
+    "throughput_mean_mbps": _higher(
+        _mean_of(
+            "E(tp)",
+            "Mb/s",
+            "mean throughput: bytes delivered, headers included, over the time a flow is active; "
+            "mean over flows",
+            TP,
+            "throughput",
+        )
+    ),
     "throughput_share": _share(),
     "throughput_variance": Metric(
         "V(tp)",
         "(Mb/s)²",
-        "variance of throughput",
+        "variance of throughput: over flows and runs",
         lambda s: variance(s[..., TP]),
         is_positive=True,
+        over_runs="variance",
     ),
-    "throughput_sum_mbps": Metric(
-        "Σ tp",
-        "Mb/s",
-        "throughput of the row's flows together",
-        lambda s: float(s[..., TP].sum(axis=-1).mean()),
-        is_mean=True,
+    "throughput_sum_mbps": _higher(
+        Metric(
+            "Σ tp",
+            "Mb/s",
+            "throughput of the row's flows together, each over the time it is active",
+            lambda s: float(s[..., TP].sum(axis=-1).mean()),
+            is_mean=True,
+        )
     ),
-    "goodput_mean_mbps": _mean_of("goodput", "Mb/s", "mean goodput", GOODPUT),
-    "delay_mean_ms": _mean_of("E(d)", "ms", "mean of RTT − RTT_min", D),
+    "throughput_total_mbps": _higher(
+        _of_score(
+            "total throughput",
+            "Mb/s",
+            "of the scheme's flows together, over the whole run, headers included",
+            "throughput_mbps",
+        )
+    ),
+    "link_share": _higher(
+        _of_score(
+            "link share",
+            "",
+            "total throughput over what the narrowest link could carry, at most 1",
+            "share",
+        )
+    ),
+    "goodput_mean_mbps": _higher(
+        _mean_of(
+            "goodput",
+            "Mb/s",
+            "mean goodput: new payload over the time a flow is active; mean over flows",
+            GOODPUT,
+        )
+    ),
+    "delay_mean_ms": _lower(
+        Metric(
+            "E(d)",
+            "ms",
+            "mean of RTT − RTT_min: RTT_min is that of the empty path; mean over the flows with a "
+            "sample, then over runs",
+            lambda s: _delay(s[..., D]),
+            is_mean=True,
+            words="delay",
+        )
+    ),
     "delay_variance": Metric(
-        "V(d)", "ms²", "variance of delay", lambda s: variance(s[..., D]), is_positive=True
+        "V(d)",
+        "ms²",
+        "variance of delay: over flows and runs",
+        lambda s: variance(s[..., D]),
+        is_positive=True,
+        over_runs="variance",
     ),
-    "delay_p50_ms": Metric(
-        "d p50",
-        "ms",
-        "median RTT of a flow − RTT_min, mean over flows",
-        lambda s: mean(s[..., P50] - s[..., BASE]),
-        is_mean=True,
+    "delay_p50_ms": _lower(
+        Metric(
+            "d p50",
+            "ms",
+            "median RTT of a flow − RTT_min, mean over flows",
+            lambda s: mean(s[..., P50] - s[..., BASE]),
+            is_mean=True,
+            words="delay p50",
+        )
     ),
-    "delay_p95_ms": Metric(
-        "d p95",
-        "ms",
-        "95th percentile of a flow's RTT − RTT_min, mean over flows",
-        lambda s: mean(s[..., P95] - s[..., BASE]),
-        is_mean=True,
+    "delay_p95_ms": _lower(
+        Metric(
+            "d p95",
+            "ms",
+            "95th percentile of a flow's RTT − RTT_min, mean over flows",
+            lambda s: mean(s[..., P95] - s[..., BASE]),
+            is_mean=True,
+            words="delay p95",
+        )
     ),
-    "owd_mean_ms": _mean_of("one-way delay", "ms", "mean time from sender to receiver", OWD),
-    "loss_ratio": _mean_of("p", "", "packets dropped over packets sent of a flow, mean", P),
-    "loss": _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled),
-    "m_e": Metric("M_e", "", "ln E(tp) − 0.1 ln E(d)", _merit),
-    "power": Metric(
-        "power", "Mb/s per s", "mean throughput over mean RTT", _power, is_positive=True
+    "owd_mean_ms": _lower(
+        _mean_of("one-way delay", "ms", "mean time from sender to receiver", OWD)
     ),
-    "rtt_mean_ms": Metric(
-        "RTT", "ms", "mean round-trip time", lambda s: mean(s[..., D] + s[..., BASE]), is_mean=True
+    "queue_wait_ms": _lower(
+        _per_run("queue wait", "ms", "mean wait at the link that carries most", _queue_wait)
     ),
-    "rtt_p50_ms": _mean_of("RTT p50", "ms", "median RTT of a flow, mean over flows", P50),
-    "rtt_p95_ms": _mean_of("RTT p95", "ms", "95th percentile of a flow's RTT, mean", P95),
-    "timeouts": _mean_of("time-outs", "", "per flow and run", TIMEOUTS),
+    "loss_ratio": _lower(
+        _mean_of("p", "", "packets dropped over packets sent of a flow, mean over flows", P)
+    ),
+    "loss": _lower(
+        _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled)
+    ),
+    "m_e": _higher(
+        Metric(
+            "M_e",
+            "",
+            "ln E(tp) − 0.1 ln E(d), each a mean over flows and runs (Kong 2018, equation 5)",
+            _merit,
+        )
+    ),
+    "power": _higher(
+        Metric("power", "Mb/s per s", "mean throughput over mean RTT", _power, is_positive=True)
+    ),
+    "rtt_mean_ms": _lower(
+        Metric(
+            "RTT",
+            "ms",
+            "mean round-trip time: of the packets that are delivered, mean over flows",
+            lambda s: mean(s[..., D] + s[..., BASE]),
+            is_mean=True,
+        )
+    ),
+    "rtt_sender_ms": _lower(
+        _per_run(
+            "sender's RTT",
+            "ms",
+            "mean of the round-trip samples that a sender takes, mean over flows",
+            _sender_rtt,
+        )
+    ),
+    "rtt_ratio": _lower(
+        _of_score(
+            "RTT ratio",
+            "",
+            "mean round trip over that of the empty path, from 1; mean over flows",
+            "rtt_ratio",
+        )
+    ),
+    "rtt_p50_ms": _lower(_mean_of("RTT p50", "ms", "median RTT of a flow, mean over flows", P50)),
+    "rtt_p95_ms": _lower(
+        _mean_of("RTT p95", "ms", "95th percentile of a flow's RTT, mean over flows", P95)
+    ),
+    "timeouts": _lower(_mean_of("time-outs", "", "per flow and run", TIMEOUTS)),
+    "fallbacks": _lower(
+        _of_score("fallbacks", "", "flows that a policy's guard handed over to CUBIC", "fallbacks")
+    ),
+    "utility": _higher(
+        _of_score(
+            "utility",
+            "",
+            "ln link share − ln RTT ratio: 0 at best, at least ln 0.001",
+            "utility",
+        )
+    ),
+    "won": _per_run(
+        "wins", "", "part of the runs on which the policy's utility is higher", _of_two_runs
+    ),
+    "gain": _per_run(
+        "gain", "", "the policy's utility minus the other's, run by run", _of_two_runs
+    ),
     "jain_throughput": JAIN_TP,
     "jain_throughput_variance": _spread(JAIN_TP),
     "jain_throughput_low": _interval_end(JAIN_TP, -1),
@@ -332,11 +530,14 @@ METRICS: Mapping[str, Metric] = {
     "jain_delay": JAIN_D,
     "jain_delay_variance": _spread(JAIN_D),
     "utilisation": _utilisation(),
-    "stall_max_ms": _per_run(
-        "longest stall",
-        "ms",
-        "longest time in which a flow of the row with something to send delivered nothing in order",
-        _longest_stall,
+    "stall_max_ms": _lower(
+        _per_run(
+            "longest stall",
+            "ms",
+            "longest time in which a flow of the row with something to send delivered nothing in "
+            "order",
+            _longest_stall,
+        )
     ),
 }
 """Metrics of a row's flows, by the name that experiment files use."""

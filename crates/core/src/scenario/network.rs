@@ -134,9 +134,9 @@ fn owner_of(flows: &[FlowSpec], connection: usize) -> usize {
 
 /// Time series within bounds: so many rows fill a gigabyte.
 fn check_samples(spec: &ScenarioSpec, sampled: f64) -> Result<(), Fault> {
-    let least = spec.duration_s * 1e3 / ROWS_MAX * sampled;
-    if spec.sample_interval_ms > 0.0 && spec.sample_interval_ms < least {
-        let allowed = format!("0 or at least {least}, which gives {ROWS_MAX} rows");
+    let min = spec.duration_s * 1e3 / ROWS_MAX * sampled;
+    if spec.sample_interval_ms > 0.0 && spec.sample_interval_ms < min {
+        let allowed = format!("0 or at least {min}, which gives {ROWS_MAX} rows");
         return Err(Fault::new("sample_interval_ms", spec.sample_interval_ms, allowed));
     }
     Ok(())

@@ -7,9 +7,9 @@ use crate::sim::plan::TrafficSpec;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan, RatePlan, Route};
 use crate::sim::record::FlowSeries;
 use crate::sim::traffic::App;
-use crate::transport::ack_gate::AckGate;
 use crate::transport::config::SendHook;
 use crate::transport::receiver::Receiver;
+use crate::transport::send_hook::AckSendHook;
 use crate::transport::sender::{Governor, Sender};
 use crate::units::{Bytes, Rate, Span, Time};
 use std::num::NonZero;
@@ -73,8 +73,8 @@ impl Sim {
         let connection = self.hosts.connections.len() as u32;
         let first_flow = self.hosts.flows.len() as u32;
         let mut governor = build(plan)?;
-        if plan.sender.gate == SendHook::Ack {
-            governor = Box::new(AckGate::new(governor));
+        if plan.sender.send_hook == SendHook::Ack {
+            governor = Box::new(AckSendHook::new(governor));
         }
         let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));
         for (index, route) in plan.subflows.iter().enumerate() {
@@ -164,7 +164,7 @@ fn handshake(network: &NetworkPlan, route: &Route, size: Bytes) -> Span {
             RatePlan::Constant(rate) => rate.time_for(size),
             _ => Span::ZERO,
         };
-        plan.delay.least() + transmission
+        plan.delay.minimum() + transmission
     };
     route.forward.iter().chain(&route.reverse).map(time_on).sum()
 }
@@ -191,7 +191,7 @@ fn flow_plan(
         start,
         header_bytes: plan.sender.header.0,
         datagrams,
-        base_rtt: hops.map(|&link| network.links[link as usize].delay.least()).sum(),
+        base_rtt: hops.map(|&link| network.links[link as usize].delay.minimum()).sum(),
     }
 }
 

@@ -288,7 +288,7 @@ impl Sim {
                 let now = self.net.now();
                 let arrived = &mut self.hosts.flows[packet.flow as usize].arrived;
                 arrived.packets += 1;
-                if !packet.again {
+                if !packet.copy {
                     arrived.deliver(now, u64::from(packet.size));
                 }
                 arrived.owd_sum += u128::from(now.since(packet.sent_at).0);
@@ -359,8 +359,6 @@ impl Ends for Hosts {
 
     fn copied(&mut self, copy: &mut Packet) {
         self.flows[copy.flow as usize].arrived.copies += u64::from(copy.kind != Kind::Ack);
-        // A receiver knows segments again by their numbers, datagrams by this.
-        copy.again |= copy.kind == Kind::Datagram;
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! same to the last bit, then knows the fate of a packet before it leaves: nothing waits for its
 //! label, and memory holds only what is kept.
 use super::{Builder, Sim};
-use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SubflowId, Verdict};
+use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SendAction, SubflowId};
 use crate::controllers::shared::sensing::sends::SendState;
 use crate::rng::{Rng, Seed};
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
@@ -40,7 +40,7 @@ pub struct Sampling {
     pub keep_one_in: u64,
 }
 
-/// Runs a network, gates asked before each packet, and keeps what its senders knew. `build` makes the controllers; `drive` brings a
+/// Runs a network, calls send hooks before each packet, and keeps what its senders knew. `build` makes the controllers; `drive` brings a
 /// simulation to its end, or stops it with an error.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub fn collect<E>(
     // Seen from an acknowledgement, questions would not be transmissions.
     let mut network = network.clone();
     for plan in &mut network.connections {
-        plan.sender.gate = SendHook::Packet;
+        plan.sender.send_hook = SendHook::Packet;
     }
     let mut first = Sim::new(&network, sampling.seed, build)?;
     first.hosts.drop_log = Some(Vec::new());
@@ -170,14 +170,14 @@ impl Coupled for Observed {
         self.inner.on_loss(id, loss);
         self.flows[id.0 as usize].state.on_loss(loss);
     }
-    fn on_send(&mut self, id: SubflowId, send: &Send) -> Verdict {
-        if self.inner.gates() && self.inner.on_send(id, send) == Verdict::Hold {
-            return Verdict::Hold;
+    fn on_send(&mut self, id: SubflowId, send: &Send) -> SendAction {
+        if self.inner.has_send_hook() && self.inner.on_send(id, send) == SendAction::Hold {
+            return SendAction::Hold;
         }
         self.observe(id, send);
-        Verdict::Send
+        SendAction::Send
     }
-    fn gates(&self) -> bool {
+    fn has_send_hook(&self) -> bool {
         true
     }
     fn control(&self, id: SubflowId) -> Control {

@@ -153,11 +153,11 @@ impl Plan {
             let given = sender.header.0;
             self.note(format!("headers have {header} bytes (header_bytes = {given})"));
         }
-        let least = smallest_mtu(self.family);
-        if sender.packet.0 < least {
+        let min = smallest_mtu(self.family);
+        if sender.packet.0 < min {
             let given = sender.packet.0;
             self.note(format!(
-                "packets have {least} bytes, the least here (packet_bytes = {given})"
+                "packets have {min} bytes, the smallest here (packet_bytes = {given})"
             ));
         }
         if sender.ack_every > 2 {
@@ -199,7 +199,7 @@ fn pair(network: &NetworkPlan, plan: &ConnectionPlan, family: Family) -> Pair {
     let route = plan.subflows[0].clone();
     let links = || route.forward.iter().map(|&link| &network.links[link as usize]);
     let back = route.reverse.iter().map(|&link| &network.links[link as usize]);
-    let delay: Span = links().chain(back).map(|link| link.delay.least()).sum();
+    let delay: Span = links().chain(back).map(|link| link.delay.minimum()).sum();
     let fastest = links().map(fastest).max().unwrap_or(Rate(0));
     let queues: u64 = links().map(|link| queue_bytes(link, plan.sender.packet)).sum();
     let path = fastest.bytes_in(delay).0.saturating_add(queues);

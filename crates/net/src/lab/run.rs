@@ -189,8 +189,8 @@ fn interval(plan: &Plan, options: &Options) -> Span {
         Some(kernel::usual_interval(spec, sim::builtin(&flow.plan).ok()?))
     };
     let governed = plan.flows.iter().filter(|flow| is_governed(flow));
-    let least = || governed.filter_map(usual).min().unwrap_or(kernel::INTERVAL);
-    options.interval.unwrap_or_else(least)
+    let shortest = || governed.filter_map(usual).min().unwrap_or(kernel::INTERVAL);
+    options.interval.unwrap_or_else(shortest)
 }
 
 /// What the threads leave behind.
@@ -321,7 +321,7 @@ fn report(
     for (index, row) in sent.rows.iter_mut().enumerate() {
         let route = &plan.pairs[plan.flows[index].pair].route;
         let links = route.forward.iter().chain(&route.reverse);
-        let base: Span = links.map(|&link| network.links[link as usize].delay.least()).sum();
+        let base: Span = links.map(|&link| network.links[link as usize].delay.minimum()).sum();
         row.base_rtt_ms = base.as_millis_f64();
         add_counts(row, &emulated.network.flows[index]);
         if let Some(counters) = closed.counters.get(&index) {
@@ -400,9 +400,9 @@ fn add_counts(row: &mut FlowRow, counts: &FlowCounts) {
 
 /// Two sockets per connection and a device per host are more files than a process may open at first.
 fn allow_files() {
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+    if let Ok((_, max)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // Refused, the sockets that do not fit fail, and say so.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, max, max);
     }
 }
 

@@ -177,7 +177,7 @@ def _plane(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]
             for measured in rows
             if measured.row.group == group
         ]
-        labels = [f"{metric.about}, {metric.unit}".rstrip(", ") for metric in (across, up)]
+        labels = [f"{metric.brief}, {metric.unit}".rstrip(", ") for metric in (across, up)]
         panels.append(plane(group, clouds, *labels, whole=True))
     schemes = dict.fromkeys(measured.row.scheme for measured in rows)
     keys = legend([(scheme, colour[scheme]) for scheme in schemes], published=False)

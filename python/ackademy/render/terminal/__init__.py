@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import rich.console
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.progress import (
     BarColumn,
@@ -33,13 +35,13 @@ from ackademy.backends.runs import Run
 from ackademy.console import Console, task_label
 from ackademy.render.html.paper import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
-from ackademy.render.numbers import NONE, counted, percent, significant, with_interval, without_runs
+from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.metrics import metric_of
-from ackademy.studies.comparison import COLUMNS, CaseScore
 from ackademy.studies.experiment_files import Assumption, Row
 from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
 
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 BLOCKS = " ▁▂▃▄▅▆▇█"
 FLOWS_MAX = 40
 """rows of a run's table of flows"""
+NAME_WIDTH = 24
+"""characters of a name before it is wrapped"""
 FITTED_WIDTH = 18
 """characters, so that the remark below a scheme takes the two lines that its numbers take anyway"""
 FLOW_COLUMNS = {
@@ -241,52 +245,110 @@ def kernel_notes(runs: Sequence[KernelRun]) -> Group:
     return Group(*(Text(line, style="red" if invalid else "dim") for line in notes(runs)))
 
 
-def comparison(case_scores: Sequence[CaseScore], console: Console) -> Group:
-    """One row per scenario and controller, means with half their 95 % interval."""
-    names = {
-        "scenario": [case_score.scheme_case.scenario for case_score in case_scores],
-        "controller": [case_score.scheme_case.controller for case_score in case_scores],
-    }
-    numbers = {
-        f"{column.label}\n{column.unit}".rstrip(): [
-            with_interval(case_score.estimates[column.key])
-            if case_score.estimates
-            else without_runs(case_score.n_invalid)
-            for case_score in case_scores
-        ]
-        for column in COLUMNS
-    } | {"runs": [counted(case_score.n_runs, case_score.n_invalid) for case_score in case_scores]}
-    title = "mean ± half the 95 % interval over runs"
-    return Group(*fitting(title, names, numbers, console))
-
-
 Columns = Mapping[str, Sequence[str | Text]]
 """cells by heading, all of one length"""
 
 
-def fitting(title: str, names: Columns, numbers: Columns, console: Console) -> list[Table]:
-    """As few tables as the width of the terminal allows, each with the names on the left."""
+PART_STYLES: Mapping[Style, str] = {
+    "was": "dim",
+    "ours": "bold not dim",
+    "good": "green not dim",
+    "warn": "yellow",
+    "dim": "dim",
+    "best": "bold green",
+}
+
+
+def sheets(found: Sequence[Sheet], console: Console) -> list[Table]:
+    """Several sheets, with frames around all tables or around none."""
+    tables = [table for own in found for table in sheet(own, console)]
+    if all(table.show_edge for table in tables):
+        return tables
+    return [table for own in found for table in sheet(own, console, is_framed=False)]
+
+
+def sheet(own: Sheet, console: Console, *, is_framed: bool = True) -> list[Table]:
+    """A sheet as few tables as the width of the terminal allows; groups and names on the left."""
+    names: dict[str, list[str | Text]] = {}
+    if own.group:
+        before = ["", *(line.group for line in own.lines)]
+        names[own.group] = [
+            "" if line.group == previous else line.group
+            for line, previous in zip(own.lines, before, strict=False)
+        ]
+    for index, head in enumerate(own.names):
+        names[head.label] = [_name(line, index) for line in own.lines]
+    numbers = {
+        _heading(head): [_lines_of(line.cells[index]) for line in own.lines]
+        for index, head in enumerate(own.heads)
+    }
+    if own.has_runs:
+        numbers["runs"] = [Text(line.runs) for line in own.lines]
+    return fitting(own.title, names, numbers, console, is_framed=is_framed)
+
+
+def _heading(head: Head) -> str:
+    return "\n".join((*wrapped(head.label), head.unit)).rstrip()
+
+
+def _name(line: Line, index: int) -> Text:
+    part = line.names[index]
+    text = Text(part.text, style=PART_STYLES.get(part.style, ""))
+    for below in textwrap.wrap(line.remark, FITTED_WIDTH) if index == 0 else []:
+        text.append(f"\n{below}", style="dim")
+    return text
+
+
+def _lines_of(cell: Cell) -> Text:
+    lines = [Text(part.text, style=PART_STYLES.get(part.style, "")) for part in cell.parts]
+    return Text("\n").join(lines)
+
+
+def fitting(
+    title: str, names: Columns, numbers: Columns, console: Console, *, is_framed: bool = True
+) -> list[Table]:
+    """As few tables as the width of the terminal allows, each with the names on the left.
+
+    Args:
+        title: of each of them.
+        names: the first column may hold groups: an empty cell goes on with the one above.
+        numbers: as many cells each.
+        console: how wide it may be.
+        is_framed: whether frames are drawn, unless there are fewer tables without.
+    """
     headings = list(numbers)
     for n_tables in range(1, len(headings) + 1):
         size = math.ceil(len(headings) / n_tables)
         parts = [headings[start : start + size] for start in range(0, len(headings), size)]
-        tables = [
-            _filled(title, names, {heading: numbers[heading] for heading in part}) for part in parts
-        ]
-        if n_tables == len(headings) or _widest(tables, console) <= console.width:
-            return tables
-    return []
+        for has_frame in (True, False) if is_framed else (False,):
+            tables = [
+                _filled(title, names, {heading: numbers[heading] for heading in part})
+                for part in parts
+            ]
+            if not has_frame:
+                for table in tables:
+                    _remove_frame(table)
+            if _widest(tables, console) <= console.width:
+                return tables
+    return tables
 
 
 def _filled(title: str, names: Columns, numbers: Columns) -> Table:
     table = headed_table(title, list(names), list(numbers))
-    columns = [*names.values(), *numbers.values()]
+    for column, texts in zip(table.columns, names.values(), strict=False):
+        if max((cell_len(str(text)) for text in texts), default=0) > NAME_WIDTH:
+            column.max_width, column.no_wrap = NAME_WIDTH, False
     groups = next(iter(names.values()))
-    for index, cells in enumerate(zip(*columns, strict=True)):
-        if len(names) > 1 and index and "scenario" in names and groups[index - 1] != groups[index]:
+    is_grouped = "" in groups
+    for index, cells in enumerate(zip(*names.values(), *numbers.values(), strict=True)):
+        if is_grouped and index and groups[index]:
             table.add_section()
         table.add_row(*cells)
     return table
+
+
+def _remove_frame(table: Table) -> None:
+    table.box, table.show_edge, table.pad_edge, table.padding = SIMPLE_HEAD, False, False, (0, 0)
 
 
 def _widest(tables: Sequence[Table], console: Console) -> int:

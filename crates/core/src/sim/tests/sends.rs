@@ -84,8 +84,9 @@ fn the_order_of_a_packet_lies_within_the_window() {
 }
 
 #[test]
-fn a_gate_per_acknowledgement_does_not_change_what_is_recorded() {
-    let per_ack = CONTENTION.replace("recovery = \"ns2\"", "recovery = \"ns2\"\ngate = \"ack\"");
+fn a_send_hook_per_acknowledgement_does_not_change_what_is_recorded() {
+    let per_ack =
+        CONTENTION.replace("recovery = \"ns2\"", "recovery = \"ns2\"\nsend_hook = \"ack\"");
     assert_ne!(per_ack, CONTENTION);
     assert_eq!(collected(&per_ack, 20), collected(CONTENTION, 20));
 }
