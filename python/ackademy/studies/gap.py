@@ -55,7 +55,7 @@ KERNEL_START = (
 """what Linux does at the start of a connection, for the simulator's side: else a trace would not be
 aligned on both, and slow start would meet delayed acknowledgements that Linux does not send; the
 window opens from 50 to 62.5 % of the lab's receive buffer, 4 MiB, by two segments per segment"""
-PER_ACK = ", gate per ACK"
+PER_ACK = ", send hook per ACK"
 """after the name of a controller whose simulation asks it once per acknowledgement"""
 
 CLAIMS = (("throughput_mbps", 0.03), ("rtt_ms", 0.10))
