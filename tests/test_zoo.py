@@ -1,4 +1,4 @@
-"""Every shipped policy flies, and does on its card's runs, to the packet, what its card says."""
+"""Every shipped policy runs, and does on its card's runs, to the packet, what its card says."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_zoo_has_every_policy_and_cards() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_shipped_policy_flies_and_a_network_has_a_card(name: str) -> None:
+def test_a_shipped_policy_runs_and_a_network_has_a_card(name: str) -> None:
     model = MODELS[name]
     assert model.fault == ""
     assert model.parameters > 0

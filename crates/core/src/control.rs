@@ -297,14 +297,14 @@ impl PerFlow {
 
     #[inline]
     fn get(&self, id: SubflowId) -> &dyn Controller {
-        let slot = match id.0 {
+        let entry = match id.0 {
             0 => &self.first,
             index => &self.others[index as usize - 1],
         };
-        slot.as_deref().expect("the subflow was added and not removed")
+        entry.as_deref().expect("the subflow was added and not removed")
     }
 
-    fn slot_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
+    fn entry_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
         match id.0 {
             0 => &mut self.first,
             index => &mut self.others[index as usize - 1],
@@ -312,7 +312,7 @@ impl PerFlow {
     }
 
     fn get_mut(&mut self, id: SubflowId) -> &mut Box<dyn Controller> {
-        self.slot_mut(id).as_mut().expect("the subflow was added and not removed")
+        self.entry_mut(id).as_mut().expect("the subflow was added and not removed")
     }
 }
 
@@ -325,10 +325,10 @@ impl Coupled for PerFlow {
             others.resize_with(id.0 as usize, || None);
             self.others = others.into();
         }
-        *self.slot_mut(id) = Some(controller);
+        *self.entry_mut(id) = Some(controller);
     }
     fn subflow_removed(&mut self, id: SubflowId) {
-        *self.slot_mut(id) = None;
+        *self.entry_mut(id) = None;
     }
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         self.get_mut(id).on_ack(ack);

@@ -149,9 +149,9 @@ def zoo_command(
         typer.Argument(help="Where policies lie; here, above and the shipped ones by default."),
     ] = None,
 ) -> None:
-    """List the policies, with what their cards say, and fly each for two seconds.
+    """List the policies, with what their cards say, and run each for two seconds.
 
-    The exit status is 1 if one cannot be flown.
+    The exit status is 1 if one cannot be run.
 
     Examples:
         ackademy zoo
@@ -164,11 +164,11 @@ def zoo_command(
     title = f"policies in {', '.join(map(str, roots))}"
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("name", no_wrap=True)
-    table.add_column("flies")
+    table.add_column("runs")
     table.add_column("what it is", overflow="fold")
     for model in found:
-        flies = Text("no", "red") if model.fault else Text("yes", "green")
-        table.add_row(model.name, flies, _described(model))
+        runs = Text("no", "red") if model.fault else Text("yes", "green")
+        table.add_row(model.name, runs, _described(model))
         table.add_section()
     console.print(table)
     for model in found:

@@ -108,9 +108,9 @@ impl Sim {
         self.set_wake(index);
     }
 
-    /// A timer that moves later leaves its old wake-up where it is, which then finds nothing due:
-    /// cheaper than moving it with every acknowledgement. A later wake-up than the earliest is kept
-    /// in mind, so that a timer that comes and goes before it does not schedule another.
+    /// A timer that moves later keeps its old wake-up, which then finds nothing due: this is cheaper
+    /// than moving it with every acknowledgement. A wake-up later than the earliest is remembered, so
+    /// that a timer that comes and goes before it does not schedule another.
     #[inline]
     fn set_wake(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];

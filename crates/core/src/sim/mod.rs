@@ -56,7 +56,7 @@ enum Event {
     Pipe(u32),
     /// This link's transmitter is free.
     Free(u32),
-    /// The packet in this slot arrives.
+    /// The packet at this index of `loose` arrives.
     Loose(u32),
     /// A timer of this flow may be due.
     Flow(u32),
@@ -257,9 +257,9 @@ impl Sim {
             match event {
                 Event::Pipe(_) => self.arrive(&mut packet),
                 Event::Free(link) => self.transmit(link),
-                Event::Loose(slot) => {
-                    packet = self.loose[slot as usize].take().expect("a filled slot");
-                    self.loose_free.push(slot);
+                Event::Loose(index) => {
+                    packet = self.loose[index as usize].take().expect("a packet in flight");
+                    self.loose_free.push(index);
                     self.arrive(&mut packet);
                 }
                 Event::Flow(flow) => self.wake(flow),
@@ -481,12 +481,12 @@ impl Sim {
     }
 
     fn put_loose(&mut self, at: Time, packet: Packet) {
-        let slot = self.loose_free.pop().unwrap_or_else(|| {
+        let index = self.loose_free.pop().unwrap_or_else(|| {
             self.loose.push(None);
             self.loose.len() as u32 - 1
         });
-        self.loose[slot as usize] = Some(packet);
-        self.schedule(at, Event::Loose(slot));
+        self.loose[index as usize] = Some(packet);
+        self.schedule(at, Event::Loose(index));
     }
 
     /// A scheduler's link starts its next transmission.

@@ -209,7 +209,7 @@ fn questions_in_the_simulator(when: &str, more: &str) -> Vec<Send> {
 
 /// Without losses, and with a sender that applies the window at once, the two hooks are equal.
 #[test]
-fn the_questions_of_a_gate_per_acknowledgement_are_those_of_a_gate_per_packet() {
+fn the_calls_of_a_hook_per_acknowledgement_are_those_of_a_hook_per_packet() {
     let each = questions_in_the_simulator("packet", "");
     let together = questions_in_the_simulator("ack", "");
     assert!(each.len() > 8000, "{}", each.len());
@@ -220,7 +220,7 @@ fn the_questions_of_a_gate_per_acknowledgement_are_those_of_a_gate_per_packet() 
 /// In recovery the hook per acknowledgement learns late of what leaves, and of the packets in which
 /// others were found lost not at all.
 #[test]
-fn with_losses_the_two_gates_ask_for_nearly_the_same_packets() {
+fn with_losses_the_two_hooks_are_called_for_nearly_the_same_packets() {
     let loss = "loss = { kind = \"bernoulli\", ratio = 0.01 }";
     let each = questions_in_the_simulator("packet", loss).len() as f64;
     let together = questions_in_the_simulator("ack", loss).len() as f64;
@@ -228,7 +228,7 @@ fn with_losses_the_two_gates_ask_for_nearly_the_same_packets() {
 }
 
 #[test]
-fn a_controller_is_known_to_gate_before_it_has_a_flow() {
+fn a_controller_is_known_to_have_a_send_hook_before_it_has_a_flow() {
     let plain = crate::controllers::find("cubic").expect("in the table");
     let params = crate::params::Params::defaults(plain.params);
     assert!(!has_send_hook(Box::new(crate::controllers::per_flow(plain, params))));
@@ -236,7 +236,7 @@ fn a_controller_is_known_to_gate_before_it_has_a_flow() {
 }
 
 #[test]
-fn a_controller_that_does_not_gate_notices_nothing() {
+fn a_controller_without_a_send_hook_is_forwarded_unchanged() {
     let run = |when: &str| {
         let text = format!(
             "duration_s = 5\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 5\n\

@@ -198,8 +198,8 @@ impl Ns2Sender {
         governor.lets_go(&departure, &mut self.allowed)
     }
 
-    /// The first unacknowledged packet leaves again. It is not for a gate to keep back what recovery
-    /// waits for, but the controller sees it.
+    /// Retransmits the first unacknowledged packet. Recovery waits for it, so the send hook is called
+    /// but cannot hold it.
     fn repair(&mut self, now: Time, governor: &mut Governor) {
         let _ = self.may_send(now, self.acked + 1, governor);
         self.output(now, self.acked + 1);

@@ -1,5 +1,5 @@
 //! What the tests of both senders share: a controller that does what it is told and notes what it
-//! hears, and a sender with its clock.
+//! receives, and a sender with its clock.
 use super::{Allowed, Governor, Outgoing, Supply};
 use crate::control::{
     Ack, Control, Coupled, FlowInfo, Loss, LossKind, Send, SendAction, SubflowId,
@@ -93,8 +93,8 @@ pub(super) fn at(millis: u64) -> Time {
 /// An acknowledgement of everything below `seq`, with these blocks of segments beyond it.
 pub(super) fn ack(seq: u64, blocks: &[(u64, u64)]) -> Packet {
     let mut sack = [(0, 0); SACK_BLOCKS];
-    for (slot, &(start, end)) in sack.iter_mut().zip(blocks) {
-        *slot = ((start - seq) as u32, (end - start) as u32);
+    for (block, &(start, end)) in sack.iter_mut().zip(blocks) {
+        *block = ((start - seq) as u32, (end - start) as u32);
     }
     Packet { kind: Kind::Ack, seq, sack, ..Packet::default() }
 }

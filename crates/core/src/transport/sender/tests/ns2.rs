@@ -151,7 +151,7 @@ fn a_partial_ack_resends_the_next_hole_and_deflates() {
     assert_eq!(bench.ack(200, 5)[0], Err(6));
     assert_eq!(bench.sender.dupwnd, 7 - (4 - 1));
     assert!((bench.window() - 6.5).abs() < 1e-9);
-    // Six more than the inflation holds: the window pays.
+    // Six more than the inflation: the window shrinks by the rest.
     assert_eq!(bench.ack(201, 11)[0], Err(12));
     assert_eq!(bench.sender.dupwnd, 1);
     assert!((bench.window() - 4.5).abs() < 1e-9, "{}", bench.window());
