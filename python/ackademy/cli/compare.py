@@ -160,7 +160,7 @@ def _export(results: Results, json: Path | None, csv: Path | None) -> None:
     if json:
         export(json, exports.results_json(results))
     if csv:
-        export(csv, results.estimates.write_csv())
+        export(csv, results.csv())
 
 
 def _league(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Links, and the connections over them.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct NetworkPlan {
     /// End of the run.
     pub duration: Time,
     /// Distance of samples; zero for none.
