@@ -16,7 +16,14 @@ from ackademy.cli import app, load
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(?:sh|text)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-INLINE = re.compile(r"`((?:ackademy|make) [^`]+)`")
+INLINE = re.compile(r"`((?:ackademyd?|make) [^`]+)`")
+AS_ROOT = re.compile(r"^sudo (?:-E env \S+ )?")
+DAEMON = {
+    name: "".join(path.read_text("utf-8") for path in sorted(folder.rglob("*.rs")))
+    for name in ("bench", "kernel", "lab", "link")
+    if (folder := ROOT / "crates" / "net" / "src" / name).is_dir()
+}
+"""The sources of the commands of `ackademyd`, whose arguments are fields of structs."""
 SHIPPED = re.compile(r"(?:scenarios|distributions|recipes|suites)/.*\.toml|policies/[\w/]+")
 EXAMPLES = {"policies/NAME", "policies/mine"}
 """Folders that the reader makes."""
@@ -26,8 +33,8 @@ COMMANDS: Any = typer.main.get_command(app)
 def commands(text: str) -> list[str]:
     """Every command of a page, continued lines joined and comments left out."""
     lines = [line for block in BLOCK.findall(text) for line in joined(block).splitlines()]
-    shown = [line.split("  #")[0].strip() for line in lines]
-    return [line for line in shown + INLINE.findall(text) if re.match(r"(ackademy|make) ", line)]
+    shown = [AS_ROOT.sub("", line.split("  #")[0].strip()) for line in lines]
+    return [line for line in shown + INLINE.findall(text) if re.match(r"(ackademyd?|make) ", line)]
 
 
 def joined(block: str) -> str:
@@ -52,6 +59,8 @@ def wrong(line: str) -> list[str]:
     if program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
         return [word for word in words if "=" not in word and word not in targets]
+    if program == "ackademyd":
+        return wrong_for_daemon(words)
     if not words or words[0].startswith("-") or not words[0].islower():
         return []
     if words[0] not in COMMANDS.commands:
@@ -64,6 +73,20 @@ def wrong(line: str) -> list[str]:
     missing = [option for option in options if option not in known]
     files = [path for word in words for path in expanded(word) if SHIPPED.fullmatch(path)]
     return missing + [path for path in files if path not in EXAMPLES and not glob(str(ROOT / path))]
+
+
+def wrong_for_daemon(words: list[str]) -> list[str]:
+    """The options of a command of `ackademyd` that are no field of its arguments."""
+    if words[0] not in DAEMON:
+        return [] if words[0] in ("man", "licenses") else [words[0]]
+    own = words[: words.index("--")] if "--" in words else words
+    options = [word.split("=")[0] for word in own if word.startswith("--")]
+    fields = DAEMON[words[0]]
+    return [
+        option
+        for option in options
+        if option != "--help" and not re.search(rf"\b{option[2:].replace('-', '_')}:", fields)
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
