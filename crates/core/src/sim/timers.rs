@@ -2,7 +2,8 @@
 //!
 //! A radix heap of 64-fold buckets: an event waits in a bucket by how far away it is, moves at most once
 //! per level as time comes near, and is sorted only among those of its own 65 µs. A pending event costs
-//! nothing while others come and go, however many there are.
+//! nothing while others come and go, however many there are. Few events lie in one binary heap instead,
+//! which takes less memory than the buckets do.
 use super::Event;
 use crate::units::Time;
 use std::cmp::Reverse;
@@ -13,6 +14,8 @@ const GRAIN: u32 = 16;
 /// Buckets of a level, as a power of two.
 const DIGIT: u32 = 6;
 const WIDTH: usize = 1 << DIGIT;
+/// Pending events for which a binary heap takes no longer than buckets; *measured*.
+const FEW: usize = 32;
 
 /// When an event is due; events of one instant happen in the order in which they were scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +55,7 @@ struct Level {
 pub(super) struct Timers {
     /// Those up to the end of grain `base`.
     near: BinaryHeap<Reverse<Timer>>,
+    /// The last grain while all lie in `near`.
     base: u64,
     levels: Vec<Level>,
     /// No event outside `near` is due before.
@@ -65,7 +69,7 @@ impl Timers {
     pub(super) fn new() -> Self {
         Self {
             near: BinaryHeap::new(),
-            base: 0,
+            base: u64::MAX,
             levels: Vec::new(),
             bound: Time::NEVER,
             soonest: Time::NEVER,
@@ -78,8 +82,20 @@ impl Timers {
         if timer.due.at().0 >> GRAIN <= self.base {
             self.soonest = self.soonest.min(timer.due.at());
             self.near.push(Reverse(timer));
+            if self.near.len() > FEW && self.base == u64::MAX {
+                self.spread();
+            }
         } else {
             self.keep(timer);
+        }
+    }
+
+    /// There are more than a few: all but those of the first grain go into buckets.
+    #[cold]
+    fn spread(&mut self) {
+        self.base = self.soonest.0 >> GRAIN;
+        for Reverse(timer) in std::mem::take(&mut self.near) {
+            self.push(timer);
         }
     }
 
@@ -105,7 +121,7 @@ impl Timers {
         self.soonest
     }
 
-    /// When the first event is due, if no later than `limit`; [`Due::NEVER`] if there is none. `see` is
+    /// When the first event is due; it may be [`Due::NEVER`] if that is after `limit`. `see` is
     /// shown every event whose time comes near.
     pub(super) fn first(&mut self, limit: Time, see: impl FnMut(Event)) -> Due {
         if self.near.is_empty() && self.bound <= limit {
@@ -218,7 +234,15 @@ mod tests {
         let mut timers = Timers::new();
         let due = Due::new(Time(u64::MAX - 1), 1);
         timers.push(Timer { due, event: Event::Sample, later: Time::NEVER });
-        assert_eq!(timers.first(Time(1 << 40), |_| ()), Due::NEVER);
+        for order in 2..2 + FEW as u64 {
+            let due = Due::new(Time(1), order);
+            timers.push(Timer { due, event: Event::Sample, later: Time::NEVER });
+        }
+        assert_ne!(timers.base, u64::MAX, "not all are near");
+        while timers.first(Time(1 << 40), |_| ()) < Due::NEVER {
+            timers.pop();
+        }
+        assert_eq!(timers.len(), 1);
         assert_eq!(timers.first(Time::NEVER, |_| ()), due);
     }
 }
