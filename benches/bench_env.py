@@ -25,8 +25,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ackademy.envs.agent_settings import AURORA
 from ackademy.envs.flow import VectorFlow
-from ackademy.envs.pilots import AURORA
 
 LINKS = Path(__file__).parents[1] / "distributions" / "pcc_rl.toml"
 COUNTS = (1, 8, 64, 1024)
@@ -88,8 +88,10 @@ def main() -> None:
 
 def _ours(scenario: Path, seconds: float, n: int, threads: int, stretch: float = 1.0) -> Speed:
     """A vector of environments, its action 0 as the peer's, its steps so much longer."""
-    pilot = AURORA.replace("times = 0.5", f"times = {0.5 * stretch:.3f}")
-    env = VectorFlow(n, scenario, pilot=pilot, reward="aurora", copy=False, threads=threads)
+    settings = AURORA.replace("times = 0.5", f"times = {0.5 * stretch:.3f}")
+    env = VectorFlow(
+        n, scenario, agent_settings=settings, reward="aurora", copy=False, threads=threads
+    )
     env.reset(seed=SEED)
     actions = np.zeros((n, 1), np.float32)
 

@@ -2,7 +2,7 @@
 
     python benches/episodes.py [threads]
 
-The pilot keeps its window (a choice of `+0`), so all that is timed is the simulator, the pilot, the
+The agent keeps its window (a choice of `+0`), so all that is timed is the simulator, the agent, the
 stop for each decision and the way of the arrays through Python. Medians of five runs; with one
 thread, of the process's own CPU time.
 """
@@ -29,7 +29,7 @@ queue = { kind = "drop_tail", bdp = 1 }
 name = "learner"
 controller = "new_reno"
 """
-PILOT = """
+SETTINGS = """
 [observation]
 features = ["cwnd_change", "rtt_mean", "rtt_ratio", "rtt_excess", "ack_gap"]
 [decision]
@@ -61,7 +61,7 @@ def main() -> None:
     print(f"simulate, new_reno: {plain / 1e6:.2f} M packets/s")
     for n in (1, 8, 64):
         own = _core.Episodes(
-            scenario, PILOT, n=n, agents=1, learners=["*"], seed=1, threads=THREADS
+            scenario, SETTINGS, n=n, agents=1, learners=["*"], seed=1, threads=THREADS
         )
         reset_s = seconds(own.reset) / n
         actions = np.full((n, 1), KEEP)

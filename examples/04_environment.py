@@ -2,16 +2,16 @@
 
 import gymnasium
 
-from ackademy.envs.measures import Measures
+from ackademy.envs.metrics import IntervalMetrics
 
 
-def patient(measures: Measures, before: Measures):
+def patient(metrics: IntervalMetrics, before: IntervalMetrics):
     """Throughput, less what the queue costs: 1 Mb/s is worth 10 ms of it."""
-    queue_ms = measures.rtt_ms - measures.flow_min_rtt_ms
-    return measures.throughput_mbps - 0.1 * queue_ms
+    queue_ms = metrics.rtt_ms - metrics.flow_min_rtt_ms
+    return metrics.throughput_mbps - 0.1 * queue_ms
 
 
-env = gymnasium.make("ackademy/Flow-v0", pilot="drinc", reward=patient, render_mode="ansi")
+env = gymnasium.make("ackademy/Flow-v0", agent_settings="drinc", reward=patient, render_mode="ansi")
 observation, info = env.reset(seed=1)
 print(f"{env.observation_space.shape} observations, {env.action_space.n} actions")
 env.action_space.seed(1)

@@ -8,7 +8,7 @@ import ackademy.envs
 gymnasium.register_envs(ackademy.envs)
 
 envs = gymnasium.make_vec(
-    "ackademy/Flow-v0", num_envs=64, pilot="aurora", reward="aurora", copy=False
+    "ackademy/Flow-v0", num_envs=64, agent_settings="aurora", reward="aurora", copy=False
 )
 envs.reset(seed=1)
 actions = np.zeros((64, 1), np.float32)
@@ -20,5 +20,5 @@ for _ in range(500):
 print(
     f"reward per step: held {returns[:32].mean() / 500:.2f}, raised {returns[32:].mean() / 500:.2f}"
 )
-print(f"round trips now: {np.median(infos['measures']['srtt_ms'][:32]):.0f} ms held, ", end="")
-print(f"{np.median(infos['measures']['srtt_ms'][32:]):.0f} ms raised")
+print(f"round trips now: {np.median(infos['metrics']['srtt_ms'][:32]):.0f} ms held, ", end="")
+print(f"{np.median(infos['metrics']['srtt_ms'][32:]):.0f} ms raised")

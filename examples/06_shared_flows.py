@@ -4,7 +4,7 @@ from collections import Counter
 
 from ackademy.envs.parallel import SharedFlows
 
-env = SharedFlows(pilot="drinc", reward="drl_cc")
+env = SharedFlows(agent_settings="drinc", reward="drl_cc")
 observations, infos = env.reset(seed=1)
 decisions, returns = Counter(), Counter()
 while env.agents:

@@ -9,8 +9,8 @@ import ackademy.envs
 gymnasium.register_envs(ackademy.envs)
 torch.set_num_threads(1)  # these networks are too small to share
 
-steps = gymnasium.make("ackademy/Flow-v0", pilot="drinc", reward="drinc", flat=True)
-rates = gymnasium.make("ackademy/Flow-v0", pilot="aurora", reward="aurora", flat=True)
+steps = gymnasium.make("ackademy/Flow-v0", agent_settings="drinc", reward="drinc", flat=True)
+rates = gymnasium.make("ackademy/Flow-v0", agent_settings="aurora", reward="aurora", flat=True)
 for model in (
     DQN("MlpPolicy", steps, learning_starts=100, seed=1, device="cpu"),
     PPO("MlpPolicy", rates, n_steps=128, seed=1, device="cpu"),

@@ -12,7 +12,7 @@ register_env("flow", lambda settings: Flow(**settings))
 ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
 config = (
     PPOConfig()
-    .environment("flow", env_config={"pilot": "aurora", "reward": "aurora", "flat": True})
+    .environment("flow", env_config={"agent_settings": "aurora", "reward": "aurora", "flat": True})
     .env_runners(num_env_runners=0)
     .training(train_batch_size=400, minibatch_size=100, num_epochs=2)
     .debugging(seed=1)

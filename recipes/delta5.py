@@ -6,10 +6,10 @@ proposed, that begins with the third flow; δ = 5 holds for five. Chosen after F
 with δ = 1, to test that explanation of it.
 """
 
-from ackademy.envs.measures import FloatArray, Measures
+from ackademy.envs.metrics import FloatArray, IntervalMetrics
 from ackademy.envs.rewards import drinc
 
 
-def delta5(measures: Measures, before: Measures) -> FloatArray:
+def delta5(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     """`drinc` with δ = 5; Mb/s, ms."""
-    return drinc(measures, before, delta=5.0)
+    return drinc(metrics, before, delta=5.0)

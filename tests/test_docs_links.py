@@ -13,7 +13,17 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"|<a [^>]*href=\"([^\"]+)\"")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
+FOLDERS = "crates distributions papers peers policies python recipes scenarios suites tests"
+SOURCE = re.compile(rf"`((?:{'|'.join(FOLDERS.split())})/[\w./-]*)`")
 NAMED = re.compile(r"(?<![\w/.-])docs/[\w./-]+\.(?:md|svg|png)")
+MADE = {
+    "policies/mine",
+    "policies/policy_files.py",
+    "policies/cards.py",
+    "crates/core/src/controllers/my_cc.rs",
+    "crates/core/src/controllers/NAME.rs",
+}
+"""Paths that the reader makes, and those of the glossary, which has folders of its own."""
 
 
 def name(page: Path) -> str:
@@ -59,6 +69,19 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_no_link_is_broken(page: Path) -> None:
     assert broken(page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_named_in_a_page_exist(page: Path) -> None:
+    named = SOURCE.findall(prose(page))
+    assert [path for path in named if path not in MADE and not (ROOT / path).exists()] == []
+
+
+def test_files_named_in_the_glossary_exist() -> None:
+    named = re.findall(r"`([\w/]+(?:/|\.py|\.rs))`", prose(DOCS / "reference" / "glossary.md"))
+    roots = ROOT, ROOT / "crates", ROOT / "python" / "ackademy"
+    assert len(named) > 20
+    assert [path for path in named if not any((root / path).exists() for root in roots)] == []
 
 
 def test_a_missing_file_and_a_missing_heading_are_found(tmp_path: Path) -> None:

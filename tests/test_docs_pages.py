@@ -71,3 +71,30 @@ RESULTS = sorted((ROOT / "docs" / "results").rglob("*.md"))
 def test_a_page_of_results_begins_with_the_command_that_printed_it(page: Path) -> None:
     first = "\n".join(page.read_text(encoding="utf-8").splitlines()[:15])
     assert re.search(r"(`|^)(ackademy \w+|make \w+|cargo (run|test)) ?", first, re.MULTILINE)
+
+
+WHERE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Where is ...?")[1]
+PLACES = [row.split(" | ") for row in re.findall(r"^\| (.+?) \|$", WHERE, re.MULTILINE)[1:]]
+
+
+def defined(name: str, text: str) -> bool:
+    """Whether source code, or a TOML file, defines a name."""
+    words = "fn|struct|def|class|enum|trait|void|bool|int"
+    return bool(re.search(rf"\b({words}) {name}\b|^{name} = ", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
+def test_what_the_architecture_page_says_is_in_a_file_is_there(place: list[str]) -> None:
+    files, names = (re.findall(r"`([\w./-]+)`", cell) for cell in place[1:3])
+    assert files or "](" in place[1]
+    assert [file for file in files if not (ROOT / file).exists()] == []
+    paths = [ROOT / file for file in files if (ROOT / file).is_file()]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    assert [name for name in names if not any(defined(name, text) for text in texts)] == []
+
+
+def test_the_architecture_page_says_where_to_find_what_newcomers_ask() -> None:
+    asked = "fast convergence", "drop a packet", "reward computed", "Table 6", "daemon dies"
+    for question in asked:
+        assert any(question in place[0] for place in PLACES), question
+    assert len(PLACES) >= 15

@@ -16,9 +16,9 @@ from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 import ackademy.envs
 from ackademy import _core
-from ackademy.envs import pilots
+from ackademy.envs import agent_settings
 from ackademy.envs.flow import Flow, VectorFlow
-from ackademy.envs.measures import COLUMNS, FloatArray, Measures
+from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
 from ackademy.errors import AckademyError, ScenarioError, TrainingError
 
 gymnasium.register_envs(ackademy.envs)
@@ -73,27 +73,27 @@ def steps(
     "settings",
     [
         {},
-        {"pilot": "aurora", "reward": "aurora", "render_mode": "ansi"},
+        {"agent_settings": "aurora", "reward": "aurora", "render_mode": "ansi"},
         {"flat": True, "credit": "sent", "reward": "orca"},
-        {"scenario": DISTRIBUTIONS / "pcc_rl.toml", "pilot": "aurora"},
+        {"scenario": DISTRIBUTIONS / "pcc_rl.toml", "agent_settings": "aurora"},
     ],
 )
 def test_gymnasiums_checker_passes_without_a_warning(settings: dict[str, Any]) -> None:
     check_env(gymnasium.make("ackademy/Flow-v0", **settings).unwrapped)
 
 
-def test_spaces_follow_the_pilot() -> None:
+def test_spaces_follow_the_agent_settings() -> None:
     steps_env = flow()
     assert steps_env.observation_space.shape == (64, 5)
     assert isinstance(steps_env.action_space, spaces.Discrete)
     assert steps_env.action_space.n == 5
-    rates = flow(pilot="aurora", flat=True)
+    rates = flow(agent_settings="aurora", flat=True)
     assert rates.observation_space.shape == (30,)
     assert rates.action_space == spaces.Box(-1.0, 1.0, (1,), np.float32)
 
 
 def test_ranges_are_those_of_the_features_in_their_order() -> None:
-    ranges = {name: (low, high) for name, _, _, low, high in _core.pilot_features()}
+    ranges = {name: (low, high) for name, _, _, low, high in _core.observation_features()}
     space = flow().observation_space
     assert isinstance(space, spaces.Box)
     names = ["cwnd_change", "rtt_mean", "rtt_ratio", "rtt_excess", "ack_gap"]
@@ -106,9 +106,9 @@ def test_ranges_are_those_of_the_features_in_their_order() -> None:
     assert np.array_equal(flat.high, space.high.ravel())
 
 
-@pytest.mark.parametrize("name", pilots.PILOTS)
-def test_every_named_pilot_is_in_order(name: str) -> None:
-    env = flow(pilot=name)
+@pytest.mark.parametrize("name", agent_settings.NAMED)
+def test_all_named_agent_settings_are_valid(name: str) -> None:
+    env = flow(agent_settings=name)
     observations, rewards, _ = steps(env, np.array([env.action_space.sample()]))
     assert all(observation in env.observation_space for observation in observations)
     assert len(rewards) > 20
@@ -141,7 +141,7 @@ def test_an_episode_is_cut_at_the_scenarios_end_and_must_be_reset() -> None:
     with pytest.raises(ResetNeeded):
         env.step(KEEP)
     _, _, infos = steps(env, np.array([KEEP]))
-    assert infos[-1]["measures"]["time_s"] == pytest.approx(3.0)
+    assert infos[-1]["metrics"]["time_s"] == pytest.approx(3.0)
     with pytest.raises(ResetNeeded):
         env.step(KEEP)
 
@@ -160,16 +160,16 @@ def test_a_flow_that_has_sent_everything_ends_the_episode_with_the_scenario() ->
         'name = "learner"', 'name = "learner"\ntraffic = { kind = "fixed", bytes = 300000 }'
     )
     _, rewards, infos = steps(flow(scenario=little, reward="drl_cc"), np.array([KEEP]))
-    acked = sum(info["measures"]["acked_packets"] for info in infos)
+    acked = sum(info["metrics"]["acked_packets"] for info in infos)
     assert acked == pytest.approx(300000 / 1460, rel=0.05)
-    assert infos[-1]["measures"]["time_s"] < 3.0
+    assert infos[-1]["metrics"]["time_s"] < 3.0
     assert len(rewards) == len(infos) - 1
 
 
 def test_actions_move_the_window() -> None:
     env = flow(reward="learningcc")
     low, high = (
-        np.mean([info["measures"]["cwnd_packets"] for info in steps(env, np.array([action]))[2]])
+        np.mean([info["metrics"]["cwnd_packets"] for info in steps(env, np.array([action]))[2]])
         for action in (0, 4)
     )
     assert low < 4.0
@@ -177,7 +177,7 @@ def test_actions_move_the_window() -> None:
 
 
 def test_an_action_that_is_no_number_hands_the_flow_over_for_good() -> None:
-    env = flow(pilot="aurora")
+    env = flow(agent_settings="aurora")
     env.reset(seed=1)
     _, _, _, truncated, _ = env.step(np.array([np.nan], np.float32))
     assert truncated, "CUBIC decides nothing: the next stop is the end"
@@ -186,13 +186,13 @@ def test_an_action_that_is_no_number_hands_the_flow_over_for_good() -> None:
 def test_measures_are_consistent_with_each_other() -> None:
     _, _, infos = steps(flow(), np.array([4, 0, 3]))
     for info in infos[1:-1]:
-        of = info["measures"]
+        of = info["metrics"]
         assert list(of) == list(COLUMNS)
         assert of["rtt_min_ms"] <= of["rtt_mean_ms"]
         assert of["flow_min_rtt_ms"] <= of["rtt_min_ms"] or of["rtt_min_ms"] == 0.0
         bits = of["acked_packets"] * 1500 * 8
         assert bits == pytest.approx(of["throughput_mbps"] * 1e6 * of["duration_s"], abs=1.0)
-    times = [info["measures"]["time_s"] for info in infos]
+    times = [info["metrics"]["time_s"] for info in infos]
     assert times == sorted(times)
 
 
@@ -212,11 +212,11 @@ def test_decisions_are_numbered_and_credited_in_order() -> None:
 
 
 def test_a_reward_of_ones_own_is_paid() -> None:
-    def acked(measures: Measures, before: Measures) -> FloatArray:
-        return measures.acked_packets
+    def acked(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
+        return metrics.acked_packets
 
     _, rewards, infos = steps(flow(reward=acked), np.array([KEEP]))
-    assert rewards == [info["measures"]["acked_packets"] for info in infos[1:]]
+    assert rewards == [info["metrics"]["acked_packets"] for info in infos[1:]]
 
 
 def test_rendering_says_where_the_flow_is() -> None:
@@ -225,15 +225,19 @@ def test_rendering_says_where_the_flow_is() -> None:
     *_, info = env.step(KEEP)
     line: object = env.render()
     assert isinstance(line, str)
-    assert f"{info['measures']['throughput_mbps']:.3f} Mb/s" in line
+    assert f"{info['metrics']['throughput_mbps']:.3f} Mb/s" in line
     assert flow().render() is None
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"pilot": "drinks"}, TrainingError, "pilot = 'drinks': no such file; allowed: aurora, dr"),
-        ({"pilot": "[observation]\nx = 1\n"}, TrainingError, "pilot: line "),
+        (
+            {"agent_settings": "drinks"},
+            TrainingError,
+            "agent_settings = 'drinks': no such file; allowed: aurora, dr",
+        ),
+        ({"agent_settings": "[observation]\nx = 1\n"}, TrainingError, "agent_settings: line "),
         ({"reward": "drinks"}, TrainingError, "reward = 'drinks': allowed: aurora"),
         ({"learner": None}, TrainingError, "learner is not given; allowed: .* learner, neighbour"),
         ({"learner": "nobody"}, TrainingError, "nobody.*: learner, neighbour"),
@@ -267,7 +271,7 @@ def rollout(env: VectorFlow, n_steps: int) -> list[tuple[npt.NDArray[Any], ...]]
     for _ in range(n_steps):
         observation, rewards, terminated, truncated, infos = env.step(env.action_space.sample())
         assert not terminated.any()
-        rows.append((observation, rewards, truncated, infos["measures"]["throughput_mbps"]))
+        rows.append((observation, rewards, truncated, infos["metrics"]["throughput_mbps"]))
     return rows
 
 
@@ -319,7 +323,7 @@ def test_a_vector_of_one_is_the_single_environment() -> None:
         observation, reward, _, truncated, info = single.step(action)
         observations, rewards, _, ends, infos = one.step(np.array([action]))
         assert (reward, truncated) == (rewards[0], ends[0])
-        assert info["measures"] == {name: of[0] for name, of in infos["measures"].items()}
+        assert info["metrics"] == {name: of[0] for name, of in infos["metrics"].items()}
         assert (info["decision"], info["credit"]) == (infos["decision"][0], infos["credit"][0])
         if truncated:
             break
@@ -333,12 +337,12 @@ def test_an_episode_that_is_over_begins_anew_with_the_next_step() -> None:
     truncated = np.zeros(1, np.bool_)
     while not truncated[0]:
         _, _, _, truncated, infos = env.step(np.array([KEEP]))
-    assert infos["measures"]["time_s"][0] == pytest.approx(3.0)
+    assert infos["metrics"]["time_s"][0] == pytest.approx(3.0)
     observation, rewards, _, truncated, infos = env.step(np.array([4]))
     assert rewards[0] == 0.0
     assert not truncated[0]
     assert infos["credit"][0] == -1
-    assert infos["measures"]["time_s"][0] < 1.0
+    assert infos["metrics"]["time_s"][0] < 1.0
     assert not observation[0, 0].any(), "the history begins with zeros"
 
 
@@ -346,11 +350,11 @@ def test_copies_stay_and_views_are_written_over() -> None:
     for copies in (True, False):
         env = vector(2, copy=copies)
         observation, infos = env.reset(seed=1)
-        measures = infos["measures"]["time_s"]
-        kept, kept_measures = observation.copy(), measures.copy()
+        metrics = infos["metrics"]["time_s"]
+        kept, kept_metrics = observation.copy(), metrics.copy()
         following, *_ = env.step(np.full(2, KEEP))
         assert np.array_equal(observation, kept) == copies
-        assert np.array_equal(measures, kept_measures) == copies
+        assert np.array_equal(metrics, kept_metrics) == copies
         assert np.shares_memory(following, env.episodes.observation) != copies
 
 
@@ -360,16 +364,16 @@ def test_gymnasiums_vector_wrappers_work() -> None:
     lengths: list[int] = []
     for _ in range(400):
         _, _, _, truncated, infos = env.step(np.full(3, KEEP))
-        assert infos[0]["measures"]["time_s"] >= 0.0
+        assert infos[0]["metrics"]["time_s"] >= 0.0
         lengths += [int(info["episode"]["l"]) for info in infos if "episode" in info]
         assert truncated.sum() == sum("episode" in info for info in infos)
     assert lengths
 
 
 def test_episodes_of_a_distribution_differ_in_their_links() -> None:
-    env = VectorFlow(16, DISTRIBUTIONS / "pcc_rl.toml", pilot="aurora", reward="aurora")
+    env = VectorFlow(16, DISTRIBUTIONS / "pcc_rl.toml", agent_settings="aurora", reward="aurora")
     _, infos = env.reset(seed=1)
-    least = infos["measures"]["flow_min_rtt_ms"]
+    least = infos["metrics"]["flow_min_rtt_ms"]
     assert least.min() >= 100.0
     assert np.ptp(least) > 100.0
 
@@ -395,7 +399,7 @@ def test_a_choice_that_does_not_exist_is_refused() -> None:
 
 
 def test_the_default_episode_is_the_same_for_every_seed_as_the_docs_say() -> None:
-    env = gymnasium.make("ackademy/Flow-v0", pilot="drinc")
+    env = gymnasium.make("ackademy/Flow-v0", agent_settings="drinc")
     episodes = []
     for seed in (1, 2**40):
         seen = [env.reset(seed=seed)[0]]

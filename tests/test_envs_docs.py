@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ackademy import _core
+from ackademy.envs.agent_settings import DRINC
 from ackademy.envs.flow import Flow
-from ackademy.envs.measures import COLUMNS
-from ackademy.envs.pilots import DRINC
+from ackademy.envs.metrics import COLUMNS
 from ackademy.envs.rewards import REWARDS
 
 ROOT = Path(__file__).parents[1]
@@ -28,9 +28,9 @@ def test_there_are_programs() -> None:
     assert len(PROGRAMS) == 4
 
 
-def test_the_pilot_shown_is_drincs() -> None:
+def test_the_agent_settings_shown_are_drincs() -> None:
     (table,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
-    shown, named = Flow(pilot=table), Flow(pilot=DRINC)
+    shown, named = Flow(agent_settings=table), Flow(agent_settings=DRINC)
     assert shown.observation_space == named.observation_space
     rows = []
     for env in (shown, named):
@@ -40,7 +40,7 @@ def test_the_pilot_shown_is_drincs() -> None:
 
 
 def test_the_table_of_features_is_the_codes() -> None:
-    for name, about, scale, _, _ in _core.pilot_features():
+    for name, about, scale, _, _ in _core.observation_features():
         assert f"| `{name}` | {about} | {scale} |" in TEXT
 
 

@@ -49,7 +49,7 @@ def scenario(count: int = 1) -> _core.Scenario:
 
 
 def episodes(
-    pilot: str = STEPS,
+    agent_settings: str = STEPS,
     *,
     n: int = 3,
     agents: int = 2,
@@ -60,8 +60,8 @@ def episodes(
     threads: int = 1,
 ) -> _core.Episodes:
     return _core.Episodes(
-        scenario(count), pilot, n=n, agents=agents, learners=learners, seed=seed, first=first,
-        threads=threads,
+        scenario(count), agent_settings, n=n, agents=agents, learners=learners, seed=seed,
+        first=first, threads=threads,
     )  # fmt: skip
 
 
@@ -88,12 +88,12 @@ def random_choices(own: _core.Episodes, step: int) -> npt.NDArray[np.int64]:
 def arrays(own: _core.Episodes) -> list[npt.NDArray[Any]]:
     """Those that are written in place."""
     return [
-        own.observation, own.measures, own.credit, own.credit_step, own.due, own.left, own.decision,
+        own.observation, own.metrics, own.credit, own.credit_step, own.due, own.left, own.decision,
         own.over,
     ]  # fmt: skip
 
 
-def test_arrays_have_the_shapes_of_the_pilot_and_stay_the_same_objects() -> None:
+def test_arrays_have_the_shapes_of_the_agent_settings_and_stay_the_same_objects() -> None:
     own = episodes()
     assert (own.n_choices, own.action_size, own.n_features, own.history) == (5, 0, 5, 16)
     kept = arrays(own)
@@ -106,8 +106,8 @@ def test_arrays_have_the_shapes_of_the_pilot_and_stay_the_same_objects() -> None
     ]  # fmt: skip
     types = [np.float32, *[np.float64] * 2, np.int64, np.bool_, np.bool_, np.int64, np.bool_]
     assert [array.dtype for array in now] == types
-    assert len(_core.pilot_measures()) == 17
-    assert np.isfinite(own.measures).all()
+    assert len(_core.interval_metrics()) == 17
+    assert np.isfinite(own.metrics).all()
 
 
 def test_every_running_simulation_awaits_an_answer_after_each_call() -> None:
@@ -162,7 +162,7 @@ def test_a_simulation_does_the_same_whatever_runs_beside_it() -> None:
     many.reset()
     one.reset()
     for _ in range(100):
-        assert (many.measures[0] == one.measures[0]).all()
+        assert (many.metrics[0] == one.metrics[0]).all()
         assert (many.observation[0] == one.observation[0]).all()
         many.step(keep(many))
         one.step(keep(one))
@@ -176,7 +176,7 @@ def test_an_episode_that_is_over_begins_anew_with_the_next_step() -> None:
     ended = own.over.copy()
     assert not own.due[ended].any()
     assert (own.time_s[ended] == 6.0).all()
-    assert (own.measures[ended, 0, 0] == 6.0).all(), "told of what arrived up to the end"
+    assert (own.metrics[ended, 0, 0] == 6.0).all(), "told of what arrived up to the end"
     own.step(keep(own))
     assert not own.over[ended].any()
     assert own.due[ended].all()
@@ -233,7 +233,7 @@ def test_every_decision_is_credited_once_and_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pilot", "size", "value", "counter"),
+    ("agent_settings", "size", "value", "counter"),
     [
         (FACTOR, 1, np.nan, "not_finite"),
         (FACTOR, 1, 10.5, "out_of_range"),
@@ -241,9 +241,9 @@ def test_every_decision_is_credited_once_and_in_order() -> None:
     ],
 )
 def test_nonsense_is_counted_and_the_flow_goes_on_without_its_agent(
-    pilot: str, size: int, value: float, counter: str
+    agent_settings: str, size: int, value: float, counter: str
 ) -> None:
-    own = episodes(pilot, n=1, agents=1, count=1)
+    own = episodes(agent_settings, n=1, agents=1, count=1)
     assert (own.n_choices, own.action_size) == (0, size)
     own.reset()
     own.step(np.full((1, 1, size), value, np.float32))
@@ -283,8 +283,11 @@ def test_actions_of_another_shape_type_or_range_are_refused_and_change_nothing()
         ({"agents": 1}, "agents = 1: allowed is at least 2"),
         ({"n": 65536, "agents": 10000}, r"n = 65536 with agents = 10000: allowed are at most \d+"),
         ({"learners": ["nobody"]}, 'learners = .*: allowed are patterns .*: learner, rival'),
-        ({"pilot": STEPS + "stepp = 1\n"}, "pilot: line 9: .*stepp"),
-        ({"pilot": STEPS.replace("ack_gap", "gap")}, r"pilot: line 3: observation.features\[4\]"),
+        ({"agent_settings": STEPS + "stepp = 1\n"}, "agent_settings: line 9: .*stepp"),
+        (
+            {"agent_settings": STEPS.replace("ack_gap", "gap")},
+            r"agent_settings: line 3: observation.features\[4\]",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_on_one_line(change: dict[str, Any], message: str) -> None:
@@ -382,7 +385,7 @@ def test_a_distribution_draws_each_episode_by_the_progress_of_training() -> None
 
 
 def test_features_are_listed_with_their_ranges() -> None:
-    listed = _core.pilot_features()
+    listed = _core.observation_features()
     names = [name for name, *_ in listed]
     assert names[:5] == ["cwnd_change", "rtt_mean", "rtt_ratio", "rtt_excess", "ack_gap"]
     assert all(about and scale and low < high for _, about, scale, low, high in listed)

@@ -22,7 +22,7 @@ from ackademy.runner import cells
 from ackademy.runner.cells import Assignment
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.metrics import metric_of
 from ackademy.studies import experiment_files, reproduce
 
 TP, RTT = "throughput_mean_mbps", "rtt_mean_ms"

@@ -13,7 +13,7 @@ from ackademy import _core, files
 from ackademy.backends.distributions import read as read_distribution
 from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import of_folder
-from ackademy.envs import pilots
+from ackademy.envs import agent_settings
 from ackademy.errors import AckademyError, FileError
 from ackademy.toml_table import TomlTable
 
@@ -146,7 +146,7 @@ READERS = {
     "scenario": lambda path: read_text(path),
     "distribution": read_distribution,
     "experiment, suite, card": TomlTable.read,
-    "pilot": pilots.read,
+    "agent_settings": agent_settings.settings_text,
     "policy": lambda path: of_folder(path.parent),
     "policy of a network": lambda path: _core.Policy.open(path.parent),
 }

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import (
+    Interval,
     confidence_ellipse,
     jackknife_contrast,
     jackknife_interval,
@@ -16,7 +22,6 @@ from ackademy.stats.intervals import (
     t_interval,
     variance,
 )
-from ackademy.stats.metrics import FloatArray
 
 
 @pytest.mark.parametrize(
@@ -102,6 +107,129 @@ def test_jackknife_holds_the_variance_of_normal_runs_as_often_as_it_says(n_runs:
     drawn = np.random.default_rng(9).normal(5.0, 2.0, size=(1000, n_runs))
     found = [jackknife_interval(runs, variance, positive=True).contains(4.0) for runs in drawn]
     assert np.mean(found) == pytest.approx(0.945, abs=0.02)
+
+
+DOCS = Path(__file__).parents[1] / "docs" / "reference" / "evaluation.md"
+SEED = int(os.environ.get("ACKADEMY_SEED", "20261122"))
+"""of the simulated coverage; every test prints it"""
+N_RUNS = (3, 5, 10, 100)
+
+
+def modes(part: float, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Values near 1, and a part of them near 3."""
+    return rng.normal(0.0, 0.1, shape) + np.where(rng.random(shape) < part, 1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A line of the documented table: a statistic of values whose true value is known."""
+
+    label: str
+    truth: float
+    draw: Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+    interval: Callable[[FloatArray], Interval] = t_interval
+
+    def share(self, n_runs: int, sets: int) -> float:
+        """How often the interval of `n_runs` runs holds the truth, in per cent."""
+        rng = np.random.default_rng([SEED, n_runs])
+        drawn = self.draw(rng, (sets, n_runs))
+        return 100.0 * float(np.mean([self.interval(runs).contains(self.truth) for runs in drawn]))
+
+
+def of_variance(runs: FloatArray) -> Interval:
+    """As V(tp) has it."""
+    return jackknife_interval(runs, variance, positive=True)
+
+
+def of_merit(runs: FloatArray) -> Interval:
+    """As M_e has it."""
+    return jackknife_interval(runs, merit)
+
+
+MERIT = 2.0 + 0.1**2 / 2 - 0.1 * (3.0 + 0.4**2 / 2)
+MEANS = (
+    Covered("mean, normal", 5.0, lambda rng, shape: rng.normal(5.0, 1.0, shape)),
+    Covered(
+        "mean, lognormal σ = 0.5", math.exp(0.125), lambda rng, shape: rng.lognormal(0, 0.5, shape)
+    ),
+    Covered(
+        "mean, lognormal σ = 1", math.exp(0.5), lambda rng, shape: rng.lognormal(0.0, 1.0, shape)
+    ),
+    Covered("mean, two even modes", 2.0, lambda rng, shape: modes(0.5, rng, shape)),
+    Covered("mean, two modes 4 : 1", 1.4, lambda rng, shape: modes(0.8, rng, shape)),
+)
+OTHERS = (
+    Covered(
+        "M_e, lognormal",
+        MERIT,
+        lambda rng, shape: rng.lognormal([2.0, 3.0], [0.1, 0.4], (*shape, 2)),
+        of_merit,
+    ),
+    Covered("variance, normal", 4.0, lambda rng, shape: rng.normal(5.0, 2.0, shape), of_variance),
+    Covered(
+        "variance, lognormal σ = 0.5",
+        (math.exp(0.25) - 1.0) * math.exp(0.25),
+        lambda rng, shape: rng.lognormal(0.0, 0.5, shape),
+        of_variance,
+    ),
+    Covered(
+        "variance, two even modes",
+        1.01,
+        lambda rng, shape: modes(0.5, rng, shape),
+        of_variance,
+    ),
+)
+
+
+def documented(label: str) -> list[float]:
+    """What docs/reference/evaluation.md prints of a line, per cent by number of runs."""
+    (line,) = [own for own in DOCS.read_text().splitlines() if own.startswith(f"| {label} |")]
+    return [float(word.strip(" %")) for word in line.split("|")[2:-1]]
+
+
+@pytest.mark.parametrize("n_runs", N_RUNS)
+def test_what_is_printed_as_95_per_cent_covers_it_on_normal_runs(n_runs: int) -> None:
+    print(f"ACKADEMY_SEED={SEED}")
+    assert 94.0 <= MEANS[0].share(n_runs, 5000) <= 96.0
+
+
+@pytest.mark.parametrize("covered", MEANS, ids=lambda own: own.label)
+def test_the_documented_coverage_of_three_and_ten_runs_is_right(covered: Covered) -> None:
+    """A quick look at the table that the slow test repeats whole."""
+    print(f"ACKADEMY_SEED={SEED}")
+    printed = dict(zip(N_RUNS, documented(covered.label), strict=True))
+    for n_runs in (3, 10):
+        assert covered.share(n_runs, 3000) == pytest.approx(printed[n_runs], abs=2.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("covered", [*MEANS, *OTHERS], ids=lambda own: own.label)
+def test_the_documented_coverage_is_what_simulations_give(covered: Covered) -> None:
+    print(f"ACKADEMY_SEED={SEED}")
+    sets = 20_000 if covered in MEANS else 2000
+    found = [covered.share(n_runs, sets) for n_runs in N_RUNS]
+    print(found)
+    margin = 1.0 if covered in MEANS else 2.5
+    assert found == pytest.approx(documented(covered.label), abs=margin)
+
+
+def test_the_interval_says_by_which_method_and_level_it_was_found() -> None:
+    runs = np.array([1.0, 2.0, 4.0])
+    found = [
+        t_interval(runs),
+        jackknife_interval(runs, mean),
+        jackknife_interval(runs, variance, positive=True),
+        t_interval(runs[:1]),
+        jackknife_interval(runs[:1], mean),
+    ]
+    assert [own.method for own in found] == [
+        "Student t",
+        "jackknife t",
+        "log jackknife t",
+        "one run",
+        "one run",
+    ]
+    assert [own.level for own in found] == [0.95, 0.95, 0.95, 0.0, 0.0]
 
 
 def test_a_ratio_of_variances_is_held_as_often_as_it_says() -> None:

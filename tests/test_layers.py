@@ -26,7 +26,7 @@ LAYERS = (
 """Packages from the lowest up. Modules directly in `ackademy` are below all of them."""
 
 EXCEPTIONS = {
-    ("ackademy.backends.runs", "ackademy.stats.metrics"): "`Run.metrics()` computes them",
+    ("ackademy.backends.runs", "ackademy.stats.formulas"): "`Run.metrics()` computes them",
     ("ackademy.backends.runs", "ackademy.render.notebook"): "`Run` shows itself in a notebook",
     ("ackademy.backends.runs", "ackademy.render.html.comparison"): "`Run.plot()` writes a page",
 }
@@ -125,6 +125,6 @@ def test_an_import_inside_a_function_counts_and_one_for_types_does_not() -> None
 if TYPE_CHECKING:
     from ackademy import files
 def read():
-    from ackademy.stats import metrics
+    from ackademy.stats import formulas
 """
-    assert imported(text) == {"ackademy.stats.metrics"}
+    assert imported(text) == {"ackademy.stats.formulas"}

@@ -14,9 +14,9 @@ from ackademy.render.html import league as league_report
 from ackademy.render.markdown import league as league_markdown
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
+from ackademy.stats.formulas import pooled_loss
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import pooled_loss
-from ackademy.stats.row_metrics import Metric, RunTables, metric_of
+from ackademy.stats.metrics import Metric, RunTables, metric_of
 from ackademy.studies import leaderboard, league
 
 ROOT = Path(__file__).parents[1]

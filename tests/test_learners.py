@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("flax", reason="needs train: an extra")
 
-from ackademy.envs.measures import FloatArray, Measures
+from ackademy.envs.metrics import FloatArray, IntervalMetrics
 from ackademy.envs.rewarder import Rewarder
 from ackademy.errors import TrainingError
 from ackademy.learn import checkpoint, dqn, networks, ppo
@@ -62,7 +62,7 @@ class FakeEpisodes:
     ) -> None:
         self.late = late
         self.observation: F32 = np.zeros((n, agents, HISTORY, FEATURES), np.float32)
-        self.measures: F64 = np.zeros((n, agents, 17))
+        self.metrics: F64 = np.zeros((n, agents, 17))
         self.credit: F64 = np.zeros((n, agents, 17))
         self.credit_step: I64 = np.full((n, agents), -1, np.int64)
         self.due: Bools = np.zeros((n, agents), np.bool_)
@@ -136,8 +136,8 @@ class FakeEpisodes:
         self.packets += 1
 
 
-def throughput(measures: Measures, before: Measures) -> FloatArray:
-    return measures.throughput_mbps
+def throughput(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
+    return metrics.throughput_mbps
 
 
 def train(

@@ -11,42 +11,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackademy.errors import ExperimentError
-from ackademy.stats import metrics
-from ackademy.stats.row_metrics import COLUMNS, RunTables, metric_of
+from ackademy.stats import formulas
+from ackademy.stats.metrics import COLUMNS, RunTables, metric_of
 
 ONE = np.array([1.0])
 
 
 def test_throughput_counts_megabits_per_active_second() -> None:
     delivered, active = np.array([1_250_000.0, 500_000.0]), np.array([1.0, 2.0])
-    assert metrics.throughput_mbps(delivered, active).tolist() == [10.0, 2.0]
+    assert formulas.throughput_mbps(delivered, active).tolist() == [10.0, 2.0]
 
 
 def test_flow_that_was_never_active_has_no_throughput() -> None:
-    assert metrics.throughput_mbps(np.array([0.0]), np.array([0.0])).tolist() == [0.0]
-    assert metrics.goodput_mbps(np.array([0.0]), np.array([0.0])).tolist() == [0.0]
+    assert formulas.throughput_mbps(np.array([0.0]), np.array([0.0])).tolist() == [0.0]
+    assert formulas.goodput_mbps(np.array([0.0]), np.array([0.0])).tolist() == [0.0]
 
 
 def test_delay_is_what_the_round_trip_has_above_the_empty_path() -> None:
-    assert metrics.delay_ms(np.array([165.98]), np.array([150.0]))[0] == pytest.approx(15.98)
+    assert formulas.delay_ms(np.array([165.98]), np.array([150.0]))[0] == pytest.approx(15.98)
 
 
 def test_delay_without_a_sample_is_not_a_number() -> None:
-    assert np.isnan(metrics.delay_ms(np.array([np.nan]), np.array([150.0])))[0]
+    assert np.isnan(formulas.delay_ms(np.array([np.nan]), np.array([150.0])))[0]
 
 
 def test_one_way_delay_is_the_mean_over_packets() -> None:
-    assert metrics.one_way_delay_ms(np.array([0.0, 1.0]), np.array([30.0, 41.0])) == 35.0
-    assert math.isnan(metrics.one_way_delay_ms(np.array([]), np.array([])))
+    assert formulas.one_way_delay_ms(np.array([0.0, 1.0]), np.array([30.0, 41.0])) == 35.0
+    assert math.isnan(formulas.one_way_delay_ms(np.array([]), np.array([])))
 
 
 def test_packet_that_arrives_before_it_leaves_is_an_error() -> None:
     with pytest.raises(ValueError, match="arrives before it leaves"):
-        metrics.one_way_delay_ms(np.array([2.0]), np.array([1.0]))
+        formulas.one_way_delay_ms(np.array([2.0]), np.array([1.0]))
 
 
 def test_loss_ratio_of_a_silent_flow_is_zero() -> None:
-    assert metrics.loss_ratio(np.array([0.0, 1.0]), np.array([0.0, 4.0])).tolist() == [0.0, 0.25]
+    assert formulas.loss_ratio(np.array([0.0, 1.0]), np.array([0.0, 4.0])).tolist() == [0.0, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_loss_ratio_of_a_silent_flow_is_zero() -> None:
     ids=["NewReno L=5", "NewReno L=50", "Q-TCP L=5"],
 )
 def test_m_e_agrees_with_the_rows_of_table_5(tp: float, d: float, published: float) -> None:
-    assert metrics.m_e(tp * ONE, d * ONE)[0] == pytest.approx(published, abs=1e-4)
+    assert formulas.m_e(tp * ONE, d * ONE)[0] == pytest.approx(published, abs=1e-4)
 
 
 def test_m_e_of_a_starved_flow_is_minus_infinity() -> None:
-    assert metrics.m_e(0.0 * ONE, ONE)[0] == -math.inf
+    assert formulas.m_e(0.0 * ONE, ONE)[0] == -math.inf
 
 
 @pytest.mark.parametrize(
@@ -68,41 +68,41 @@ def test_m_e_of_a_starved_flow_is_minus_infinity() -> None:
     ids=["equal", "starved", "idle", "tiny"],
 )
 def test_jain_index(shares: list[float], expected: float) -> None:
-    assert metrics.jain_index(np.array(shares)) == pytest.approx(expected)
+    assert formulas.jain_index(np.array(shares)) == pytest.approx(expected)
 
 
 @given(st.lists(st.floats(0.0, 1e300), min_size=1, max_size=20))
 def test_jain_index_stays_between_one_over_n_and_one(shares: list[float]) -> None:
-    index = metrics.jain_index(np.array(shares))
+    index = formulas.jain_index(np.array(shares))
     assert 1.0 / len(shares) - 1e-12 <= index <= 1.0 + 1e-12
 
 
 def test_jain_index_of_no_flows_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one flow"):
-        metrics.jain_index(np.array([]))
+        formulas.jain_index(np.array([]))
 
 
 def test_goodput_share_is_what_arrived_in_order_over_what_fits() -> None:
-    shares = metrics.goodput_share(np.array([0.0, 4.0]), np.array([0.0, 16.0]))
+    shares = formulas.goodput_share(np.array([0.0, 4.0]), np.array([0.0, 16.0]))
     assert shares.tolist() == [0.0, 0.25]
 
 
 def test_utilisation_of_a_link_that_was_never_up_is_zero() -> None:
-    assert metrics.utilisation(np.array([0.0, 5.0]), np.array([0.0, 10.0])).tolist() == [0.0, 0.5]
+    assert formulas.utilisation(np.array([0.0, 5.0]), np.array([0.0, 10.0])).tolist() == [0.0, 0.5]
 
 
 def test_convergence_counts_from_the_last_excursion() -> None:
     time = np.arange(6.0)
     rate = np.array([0.0, 5.0, 9.0, 5.1, 4.9, 5.0])
-    assert metrics.convergence_time_s(time, rate, 5.0) == 3.0
+    assert formulas.convergence_time_s(time, rate, 5.0) == 3.0
 
 
 def test_flow_that_leaves_the_band_at_the_end_has_not_converged() -> None:
-    assert math.isnan(metrics.convergence_time_s(np.arange(2.0), np.array([5.0, 9.0]), 5.0))
+    assert math.isnan(formulas.convergence_time_s(np.arange(2.0), np.array([5.0, 9.0]), 5.0))
 
 
 def test_flow_that_starts_at_its_share_converges_at_once() -> None:
-    assert metrics.convergence_time_s(np.arange(2.0), np.array([5.0, 5.0]), 5.0) == 0.0
+    assert formulas.convergence_time_s(np.arange(2.0), np.array([5.0, 5.0]), 5.0) == 0.0
 
 
 def hand_made() -> RunTables:

@@ -64,16 +64,16 @@ def helper(values):
     return values[0]
 """
 REWARDS = """\
-def raises(measures, before):
+def raises(metrics, before):
     return 1 / 0
 
 
-def shape(measures, before):
+def shape(metrics, before):
     return [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
 
 
-def nan(measures, before):
-    return 0.0 * measures.throughput_mbps / 0.0
+def nan(metrics, before):
+    return 0.0 * metrics.throughput_mbps / 0.0
 """
 
 

@@ -33,7 +33,7 @@ Layer = dict[str, Any]
 Parts = dict[str, npt.NDArray[np.float32]]
 
 
-def pilot(history: int = HISTORY, features: int = WIDE, choices: int = CHOICES) -> str:
+def settings(history: int = HISTORY, features: int = WIDE, choices: int = CHOICES) -> str:
     steps = [f"+{step}" for step in range(choices)]
     return policy_files.tables_text(
         {
@@ -49,7 +49,7 @@ def written(
 ) -> Opened:
     """A policy's folder, opened."""
     folder.mkdir(exist_ok=True)
-    text = policy_files.policy_text("of a test", pilot(history), list(layers), {})
+    text = policy_files.policy_text("of a test", settings(history), list(layers), {})
     (folder / "policy.toml").write_text(text)
     (folder / "weights.safetensors").write_bytes(policy_files.bytes_of(tensors))
     return policy_files.open_policy(folder)
@@ -232,7 +232,7 @@ def test_trees_answer_the_same_in_onnxruntime(tmp_path: Path) -> None:
         for part, tensor in forest.items()
     }
     layers = [{"kind": "trees", "outputs": 2, "low": -2, "high": 3.0}]
-    text = policy_files.policy_text("trees", pilot(2, 3, 2), layers, {})
+    text = policy_files.policy_text("trees", settings(2, 3, 2), layers, {})
     (tmp_path / "policy.toml").write_text(text)
     (tmp_path / "weights.safetensors").write_bytes(library.save(tensors))
     opened = policy_files.open_policy(tmp_path)
@@ -256,7 +256,7 @@ def test_the_zoo_goes_out_and_comes_back(name: str, tmp_path: Path) -> None:
     weights = (folder / "weights.safetensors").read_bytes()
     assert (tmp_path / name / "weights.safetensors").read_bytes() == weights
     before, after = _core.Policy.open(folder), _core.Policy.open(tmp_path / name)
-    assert (after.pilot, after.about) == (before.pilot, before.about)
+    assert (after.agent_settings, after.about) == (before.agent_settings, before.about)
     shape = (before.history, len(before.features))
     seen = np.random.default_rng(4).normal(0, 1, (32, *shape)).astype(np.float32)
     theirs = answers(onnx.load(file), seen)
@@ -274,7 +274,7 @@ def run(*words: str) -> None:
 @pytest.mark.parametrize("path", TORCH, ids=lambda path: path.stem)
 def test_a_model_of_pytorch_is_a_policy_with_its_outputs(path: Path, tmp_path: Path) -> None:
     assert len(TORCH) == 9 * 4, "nine models, two exporters, two batches"
-    (tmp_path / "like.toml").write_text(pilot())
+    (tmp_path / "like.toml").write_text(settings())
     run("import", str(path), "--like", str(tmp_path / "like.toml"), "--out", str(tmp_path / "mine"))
     policy = _core.Policy.open(tmp_path / "mine")
     assert comparing.difference(path.read_bytes(), policy, "model") < TOLERANCE
@@ -601,7 +601,7 @@ def test_a_model_that_is_no_policy_is_one_line(
     make, message = REFUSED[name]
     path, like, out = tmp_path / "model.onnx", tmp_path / "like.toml", tmp_path / "mine"
     path.write_bytes(make().SerializeToString())
-    like.write_text(pilot())
+    like.write_text(settings())
     code, told = ended(monkeypatch, capsys, path, "--like", like, "--out", out)
     assert code == 2
     assert told.count("\n") == 1
@@ -653,6 +653,19 @@ def test_spoilt_models_are_refused_or_policies_and_nothing_else(tmp_path: Path) 
     assert not [told for told in refused if not told.isprintable()]
 
 
+def test_a_metadata_key_that_was_renamed_is_an_error_with_its_new_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "model.onnx", tmp_path / "mine"
+    model = graph(HEAD, {"w": W})
+    helper.set_model_props(model, {to_onnx.SETTINGS_KEY_BEFORE: settings()})
+    path.write_bytes(model.SerializeToString())
+    code, told = ended(monkeypatch, capsys, path, "--out", out)
+    assert (code, told.count("\n")) == (2, 1)
+    assert f"metadata {to_onnx.SETTINGS_KEY_BEFORE}: allowed: ackademy.agent_settings" in told
+    assert not out.exists()
+
+
 def test_what_the_policy_sees_must_be_said_and_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -662,13 +675,15 @@ def test_what_the_policy_sees_must_be_said_and_is_checked(
     code, told = ended(monkeypatch, capsys, path, "--out", out)
     assert code == 2
     assert "does not say what the policy sees and does: allowed: --like" in told
-    wrong = pilot().replace("rtt_mean", "rtt_meen")
-    helper.set_model_props(model, {to_onnx.PILOT_KEY: wrong, to_onnx.ABOUT_KEY: "a\nb\x1b[31m"})
+    wrong = settings().replace("rtt_mean", "rtt_meen")
+    helper.set_model_props(model, {to_onnx.SETTINGS_KEY: wrong, to_onnx.ABOUT_KEY: "a\nb\x1b[31m"})
     path.write_bytes(model.SerializeToString())
     code, told = ended(monkeypatch, capsys, path, "--out", out)
     assert (code, told.count("\n"), "rtt_meen" in told) == (2, 1, True)
-    smuggled = pilot() + '[guard]\nfallback = "none"\n[[layers]]\nkind = "flatten"\n'
-    helper.set_model_props(model, {to_onnx.PILOT_KEY: smuggled, to_onnx.ABOUT_KEY: "a\nb\x1b[31m"})
+    smuggled = settings() + '[guard]\nfallback = "none"\n[[layers]]\nkind = "flatten"\n'
+    helper.set_model_props(
+        model, {to_onnx.SETTINGS_KEY: smuggled, to_onnx.ABOUT_KEY: "a\nb\x1b[31m"}
+    )
     path.write_bytes(model.SerializeToString())
     run("import", str(path), "--out", str(out))
     assert _core.Policy.open(out).about == "a b [31m"

@@ -30,7 +30,8 @@ from ackademy.render.numbers import (
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.intervals import Interval
-from ackademy.studies.comparison import Plan, case_of, case_scores, scheme_cases
+from ackademy.studies.comparison import Plan, case_of, rows
+from ackademy.studies.measured import measure
 from ackademy.studies.reproduce import Reproduction
 
 VOID = {"meta", "input", "br", "hr"}
@@ -96,9 +97,9 @@ def test_page_fits_a_phone_and_follows_the_reader_into_the_dark(
 
 
 def test_comparison_page_shows_every_controller(dumbbell: Path, tmp_path: Path) -> None:
-    found = scheme_cases([case_of(dumbbell)], parse("new_reno,cubic"), Plan(2, 100.0))
+    found = rows([case_of(dumbbell)], parse("new_reno,cubic"), Plan(2, 100.0))
     run_cells([cell for one in found for cell in one.cells], tmp_path / "r", local(1), quiet)
-    page = Page(comparison.page(case_scores(found, tmp_path / "r"), tmp_path / "r", "ackademy x"))
+    page = Page(comparison.page(measure(found, tmp_path / "r"), tmp_path / "r", "ackademy x"))
     assert page.loads == []
     assert "new_reno · cubic" in page.words
     assert "2 runs" in page.words

@@ -10,7 +10,7 @@ import pytest
 
 from ackademy import _core
 from ackademy.envs import rewards
-from ackademy.envs.measures import COLUMNS, FloatArray, Measures
+from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
 from ackademy.envs.rewarder import Accounts, Rewarder
 from ackademy.errors import TrainingError
 
@@ -29,23 +29,23 @@ def interval(**columns: float) -> FloatArray:
     return np.array([[values.get(name, 0.0) for name in COLUMNS]])
 
 
-def measures(**columns: float) -> Measures:
-    return Measures(interval(**columns))
+def metrics(**columns: float) -> IntervalMetrics:
+    return IntervalMetrics(interval(**columns))
 
 
-SAME = measures()
+SAME = metrics()
 
 
-# -------------------------------------------------------------------------------- measures
+# -------------------------------------------------------------------------------- metrics
 
 
 def test_columns_are_in_the_cores_order() -> None:
-    assert list(COLUMNS) == _core.pilot_measures()
+    assert list(COLUMNS) == _core.interval_metrics()
 
 
 def test_every_column_has_a_property_at_its_place() -> None:
     rows = np.arange(2.0 * len(COLUMNS)).reshape(2, -1)
-    of = Measures(rows)
+    of = IntervalMetrics(rows)
     for place, name in enumerate(COLUMNS):
         assert np.array_equal(getattr(of, name), rows[:, place]), name
         assert np.array_equal(of.by_name()[name], rows[:, place]), name
@@ -53,19 +53,19 @@ def test_every_column_has_a_property_at_its_place() -> None:
 
 def test_a_wrong_number_of_columns_is_refused() -> None:
     with pytest.raises(ValueError, match=r"shape \(2, 16\): allowed: \(\.\.\., 17\)"):
-        Measures(np.zeros((2, 16)))
+        IntervalMetrics(np.zeros((2, 16)))
 
 
 def test_lost_packets_count_at_the_size_of_those_acknowledged() -> None:
-    of = measures(lost_packets=25.0)
+    of = metrics(lost_packets=25.0)
     assert of.lost_mbps == pytest.approx(0.3)
     assert of.sent_mbps == pytest.approx(1.5)
-    alone = measures(acked_packets=0.0, throughput_mbps=0.0, lost_packets=100.0)
+    alone = metrics(acked_packets=0.0, throughput_mbps=0.0, lost_packets=100.0)
     assert alone.sent_mbps == pytest.approx(1.2)  # 1500 bytes each
 
 
 def test_the_smoothed_round_trip_stands_in_where_there_is_no_sample() -> None:
-    assert measures(rtt_mean_ms=0.0, srtt_ms=70.0).rtt_ms == 70.0
+    assert metrics(rtt_mean_ms=0.0, srtt_ms=70.0).rtt_ms == 70.0
 
 
 # -------------------------------------------------------------------------------- formulas
@@ -76,31 +76,31 @@ def test_the_smoothed_round_trip_stands_in_where_there_is_no_sample() -> None:
     [(3.6, 10.0), (1.3, 2.0), (1.2, 2.0), (1.1, -2.0), (0.4, -10.0)],  # e is 2.72
 )
 def test_rl_tcp_pays_by_the_rungs_of_the_change(throughput: float, expected: float) -> None:
-    assert rewards.rl_tcp(measures(throughput_mbps=throughput), SAME) == expected
+    assert rewards.rl_tcp(metrics(throughput_mbps=throughput), SAME) == expected
 
 
 def test_rl_tcp_weighs_delay_and_loss_as_it_is_told() -> None:
-    slow = measures(rtt_mean_ms=100.0)  # ln(50 / 0.1) = 6.2 lower
+    slow = metrics(rtt_mean_ms=100.0)  # ln(50 / 0.1) = 6.2 lower
     assert rewards.rl_tcp(slow, SAME, delta_1=0.2) == -10.0
     assert rewards.rl_tcp(slow, SAME, delta_1=0.1) == -2.0
     assert rewards.rl_tcp(slow, SAME, delta_1=0.0) == 2.0
-    lossy = measures(loss_ratio=0.5)  # ln 2 = 0.69 lower
+    lossy = metrics(loss_ratio=0.5)  # ln 2 = 0.69 lower
     assert rewards.rl_tcp(lossy, SAME, delta_2=2.0) == -10.0
     assert rewards.rl_tcp(lossy, SAME, delta_2=0.0) == 2.0
 
 
 def test_q_tcp_pays_the_sign_outside_a_dead_zone() -> None:
-    assert rewards.q_tcp(measures(throughput_mbps=1.3), SAME) == 2.0
-    assert rewards.q_tcp(measures(rtt_mean_ms=51.0), SAME) == -2.0
-    assert rewards.q_tcp(measures(throughput_mbps=1.2005), SAME) == 0.0
+    assert rewards.q_tcp(metrics(throughput_mbps=1.3), SAME) == 2.0
+    assert rewards.q_tcp(metrics(rtt_mean_ms=51.0), SAME) == -2.0
+    assert rewards.q_tcp(metrics(throughput_mbps=1.2005), SAME) == 0.0
 
 
 def test_drinc_pays_the_change_of_log_power_within_one() -> None:
-    both = measures(throughput_mbps=2.4, rtt_mean_ms=75.0)
+    both = metrics(throughput_mbps=2.4, rtt_mean_ms=75.0)
     assert rewards.drinc(both, SAME) == pytest.approx(np.log(2.0) - np.log(1.5))
     assert rewards.drinc(both, SAME, delta=0.0) == pytest.approx(np.log(2.0))
-    assert rewards.drinc(measures(throughput_mbps=12.0), SAME) == 1.0
-    assert rewards.drinc(measures(rtt_mean_ms=500.0), SAME) == -1.0
+    assert rewards.drinc(metrics(throughput_mbps=12.0), SAME) == 1.0
+    assert rewards.drinc(metrics(rtt_mean_ms=500.0), SAME) == -1.0
 
 
 def test_learningcc_pays_bandwidth_over_delay() -> None:
@@ -110,37 +110,37 @@ def test_learningcc_pays_bandwidth_over_delay() -> None:
 def test_allegro_pays_throughput_until_a_twentieth_is_lost() -> None:
     lossless = rewards.pcc_allegro(SAME, SAME)
     assert lossless == pytest.approx(1.2 / (1.0 + np.exp(-5.0)))
-    lossy = measures(loss_ratio=0.2, lost_packets=25.0)
+    lossy = metrics(loss_ratio=0.2, lost_packets=25.0)
     assert rewards.pcc_allegro(lossy, SAME) == pytest.approx(-1.5 * 0.2, abs=1e-5)
 
 
 def test_vivace_pays_rate_less_slope_and_loss() -> None:
-    lossy = measures(loss_ratio=0.2, lost_packets=25.0, rtt_slope=0.02)
+    lossy = metrics(loss_ratio=0.2, lost_packets=25.0, rtt_slope=0.02)
     expected = 1.5**0.9 - 900.0 * 1.5 * 0.02 - 11.35 * 1.5 * 0.2
     assert rewards.vivace(lossy, SAME) == pytest.approx(expected)
-    assert rewards.vivace(measures(rtt_slope=0.009), SAME) == pytest.approx(1.2**0.9)
+    assert rewards.vivace(metrics(rtt_slope=0.009), SAME) == pytest.approx(1.2**0.9)
 
 
 def test_aurora_pays_in_packets_seconds_and_ratios() -> None:
-    lossy = measures(loss_ratio=0.2, lost_packets=25.0)
+    lossy = metrics(loss_ratio=0.2, lost_packets=25.0)
     expected = (10.0 * 100.0 - 1000.0 * 0.05 - 2000.0 * 0.2) / 1000.0
     assert rewards.aurora(lossy, SAME) == pytest.approx(expected)
 
 
 def test_orca_pays_power_relative_to_the_best_so_far() -> None:
     assert rewards.orca(SAME, SAME) == pytest.approx(1.0)
-    best = Measures(interval(), np.array([2.4]))
+    best = IntervalMetrics(interval(), np.array([2.4]))
     assert rewards.orca(best, SAME) == pytest.approx(0.5)
-    within = measures(srtt_ms=62.0)  # the margin is 1.25
+    within = metrics(srtt_ms=62.0)  # the margin is 1.25
     assert rewards.orca(within, SAME) == pytest.approx(1.0)
-    assert rewards.orca(measures(srtt_ms=125.0), SAME) == pytest.approx(0.5)
-    lossy = measures(lost_packets=25.0)
+    assert rewards.orca(metrics(srtt_ms=125.0), SAME) == pytest.approx(0.5)
+    lossy = metrics(lost_packets=25.0)
     assert rewards.orca(lossy, SAME) == pytest.approx((1.2 - 5 * 0.3) / 1.2)
 
 
 def test_drl_cc_pays_the_logarithm_of_goodput() -> None:
     assert rewards.drl_cc(SAME, SAME) == pytest.approx(np.log(1.2))
-    assert rewards.drl_cc(measures(throughput_mbps=0.0), SAME) == pytest.approx(np.log(0.01))
+    assert rewards.drl_cc(metrics(throughput_mbps=0.0), SAME) == pytest.approx(np.log(0.01))
 
 
 @pytest.mark.parametrize("name", rewards.REWARDS)
@@ -150,7 +150,7 @@ def test_every_reward_is_a_number_whatever_was_measured(name: str) -> None:
     timeout[:, COLUMNS.index("loss_ratio")] = 1.0
     rows = np.vstack([nothing, timeout, interval(), interval(rtt_slope=-9.0)])
     for before in (rows, rows[::-1]):
-        values = rewards.REWARDS[name](Measures(rows), Measures(before.copy()))
+        values = rewards.REWARDS[name](IntervalMetrics(rows), IntervalMetrics(before.copy()))
         assert values.shape == (4,)
         assert np.isfinite(values).all()
 
@@ -166,7 +166,7 @@ def test_every_reward_says_where_it_comes_from(name: str) -> None:
 def test_a_reward_is_found_by_name_in_a_file_or_as_it_is(tmp_path: Path) -> None:
     assert rewards.find("rl-tcp") is rewards.rl_tcp
     assert rewards.find(rewards.aurora) is rewards.aurora
-    (tmp_path / "mine.py").write_text("def judge(measures, before):\n    return measures.time_s\n")
+    (tmp_path / "mine.py").write_text("def judge(metrics, before):\n    return metrics.time_s\n")
     beside = rewards.find("mine.py:judge", tmp_path)
     assert beside(SAME, SAME) == 0.0
     assert rewards.find(f"{tmp_path}/mine.py:judge") is beside
@@ -182,7 +182,7 @@ def test_a_reward_is_found_by_name_in_a_file_or_as_it_is(tmp_path: Path) -> None
 )
 def test_an_unknown_reward_is_one_line(tmp_path: Path, reward: str, message: str) -> None:
     (tmp_path / "mine.py").write_text(
-        "import math\nfrom math import floor\n\ndef judge(measures, before):\n    return 0\n"
+        "import math\nfrom math import floor\n\ndef judge(metrics, before):\n    return 0\n"
     )
     with pytest.raises(TrainingError, match=message):
         rewards.find(reward, tmp_path)
@@ -196,7 +196,7 @@ class Script:
 
     def __init__(self) -> None:
         self.time_s = 0.0
-        self.measures = np.zeros((1, 2, len(COLUMNS)))
+        self.metrics = np.zeros((1, 2, len(COLUMNS)))
         self.credit = np.zeros((1, 2, len(COLUMNS)))
         self.credit_step = np.full((1, 2), -1)
         self.decision = np.zeros((1, 2), np.int64)
@@ -211,7 +211,7 @@ class Script:
         self.left[0] |= self.over[0]
         for flow, throughput in enumerate(throughputs):
             if due[flow] or self.left[0, flow]:
-                self.measures[0, flow] = interval(time_s=self.time_s, throughput_mbps=throughput)[0]
+                self.metrics[0, flow] = interval(time_s=self.time_s, throughput_mbps=throughput)[0]
 
     def begin(self) -> None:
         """Anew."""
@@ -219,8 +219,8 @@ class Script:
         self.left[:] = False
 
 
-def change(measures: Measures, before: Measures) -> FloatArray:
-    return measures.throughput_mbps - before.throughput_mbps
+def change(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
+    return metrics.throughput_mbps - before.throughput_mbps
 
 
 def rewarder(script: Script, credit: str = "arrived") -> Rewarder:
@@ -249,7 +249,7 @@ def test_an_interval_that_the_end_cuts_short_pays_only_if_it_has_something_to_te
     rewarding.reset()
     script.over[0] = True
     script.next((False, False), (4.0, 4.0))
-    script.measures[0, 1, 2] = 0.0  # nothing acknowledged, nothing lost
+    script.metrics[0, 1, 2] = 0.0  # nothing acknowledged, nothing lost
     assert rewarding.compute().tolist() == [[3.0, 0.0]]
 
 
@@ -261,7 +261,7 @@ def test_a_flow_that_ends_early_is_paid_its_last_interval_once() -> None:
     script.left[0, 1] = True
     script.next((True, False), (2.0, 5.0))
     assert rewarding.compute().tolist() == [[1.0, 4.0]]
-    script.measures[0, 1] += 1.0
+    script.metrics[0, 1] += 1.0
     script.over[0] = True
     script.next((False, False), (3.0, 9.0))
     assert rewarding.compute().tolist() == [[1.0, 0.0]]
@@ -272,10 +272,10 @@ def test_a_flow_that_fell_back_is_not_paid_for_its_last_measures_again() -> None
     rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
     rewarding.reset()
-    stale = script.measures[0, 1].copy()
+    stale = script.metrics[0, 1].copy()
     script.over[0] = True
     script.next((False, False), (4.0, 4.0))
-    script.measures[0, 1] = stale
+    script.metrics[0, 1] = stale
     assert rewarding.compute().tolist() == [[3.0, 0.0]]
 
 
@@ -315,9 +315,9 @@ def test_credit_is_paid_when_it_is_settled_and_for_the_decision_it_belongs_to() 
 def test_the_best_throughput_is_an_episodes_own() -> None:
     seen: list[float] = []
 
-    def note(measures: Measures, before: Measures) -> FloatArray:
-        seen.extend(measures.throughput_max_mbps[:1].tolist())
-        return np.zeros(measures.time_s.shape)
+    def note(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
+        seen.extend(metrics.throughput_max_mbps[:1].tolist())
+        return np.zeros(metrics.time_s.shape)
 
     script = Script()
     rewarding = Rewarder(note, "arrived", cast("Accounts", script))
@@ -340,8 +340,8 @@ def test_the_best_throughput_is_an_episodes_own() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda measures, before: np.zeros(3), r"reward <lambda>: shape \(3,\): allowed: \(2,\)"),
-        (lambda measures, before: measures.time_s + np.nan, r"reward <lambda>: not finite"),
+        (lambda metrics, before: np.zeros(3), r"reward <lambda>: shape \(3,\): allowed: \(2,\)"),
+        (lambda metrics, before: metrics.time_s + np.nan, r"reward <lambda>: not finite"),
     ],
 )
 def test_a_function_that_pays_no_numbers_is_one_line(

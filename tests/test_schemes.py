@@ -145,7 +145,7 @@ def test_compare_has_copies_of_a_controller_as_rows(dumbbell: Path) -> None:
         "cubic",
         "cubic:beta=0.3,c=0.1",
     ]
-    one, other = frame.filter(pl.col("metric") == "throughput_mbps")["mean"]
+    one, other = frame.filter(pl.col("metric") == "throughput_mean_mbps")["estimate"]
     assert one != other
     content = json.loads((dumbbell.parent / "c.json").read_text())
     assert len(content["runs"]) == 4
@@ -182,11 +182,11 @@ def test_python_compares_classes_settings_and_mappings() -> None:
         runs=2,
         overrides={"duration_s": 2},
     )
-    table = found.table("delay_ms")
+    table = found.table("delay_mean_ms")
     assert table.columns == ["scenario", "cubic", "cubic:beta=0.3", "Gentle"]
     assert table["scenario"].to_list() == ["scenario", "outage"]
     assert found.runs.height == 12
-    assert set(found.estimates["runs"]) == {2}
+    assert set(found.estimates["n"]) == {2}
     assert "Gentle" in found._repr_html_()
 
 
@@ -201,7 +201,7 @@ def test_python_takes_labels_and_words() -> None:
 def test_python_refuses_what_is_no_controller() -> None:
     with pytest.raises(ControllerError, match="lacks on_ack and on_loss"):
         ackademy.run(FIELDS, cc=int)  # type: ignore[arg-type]
-    with pytest.raises(AckademyError, match="metric 'speed': allowed: throughput_mbps"):
+    with pytest.raises(AckademyError, match="metric 'speed': allowed: throughput_mean_mbps"):
         ackademy.compare(FIELDS, "cubic", runs=1).table("speed")
 
 

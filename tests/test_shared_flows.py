@@ -16,7 +16,7 @@ from pettingzoo.test import (  # type: ignore[import-untyped]
 
 from ackademy.envs import rewards
 from ackademy.envs.flow import Flow
-from ackademy.envs.measures import COLUMNS, Measures
+from ackademy.envs.metrics import COLUMNS, IntervalMetrics
 from ackademy.envs.parallel import SharedFlows
 from ackademy.errors import TrainingError
 
@@ -92,7 +92,8 @@ stop_s = 4
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"pilot": "aurora", "flat": True}, {"credit": "sent", "reward": "aurora"}]
+    "settings",
+    [{}, {"agent_settings": "aurora", "flat": True}, {"credit": "sent", "reward": "aurora"}],
 )
 def test_pettingzoos_tests_pass_without_a_warning(settings: dict[str, Any]) -> None:
     parallel_api_test(shared(scenario=ROOM, **settings), num_cycles=3000)
@@ -112,7 +113,7 @@ def test_a_step_goes_on_to_the_next_instant_at_which_anyone_is_due() -> None:
 def test_agents_come_with_their_first_decision_and_leave_with_their_flow() -> None:
     told = episode(shared())
     present = {
-        agent: [infos[agent]["measures"]["time_s"] for *_, infos in told if agent in infos]
+        agent: [infos[agent]["metrics"]["time_s"] for *_, infos in told if agent in infos]
         for agent in (STAYS, LATE, EARLY, LITTLE)
     }
     assert present[STAYS][0] < 1.0
@@ -155,12 +156,12 @@ def test_an_agent_is_paid_whole_intervals_against_its_own_last() -> None:
     told = episode(shared(reward="drinc"))
     for agent in (STAYS, LATE, EARLY, LITTLE):
         seen = [
-            (rewarded.get(agent, 0.0), infos[agent]["measures"])
+            (rewarded.get(agent, 0.0), infos[agent]["metrics"])
             for _, rewarded, _, truncated, infos in told
             if agent in infos and infos[agent]["due"] and not truncated.get(agent, False)
         ]
-        rows = np.array([[measures[name] for name in COLUMNS] for _, measures in seen])
-        expected = rewards.drinc(Measures(rows[1:]), Measures(rows[:-1]))
+        rows = np.array([[metrics[name] for name in COLUMNS] for _, metrics in seen])
+        expected = rewards.drinc(IntervalMetrics(rows[1:]), IntervalMetrics(rows[:-1]))
         assert seen[0][0] == 0.0
         assert np.array_equal([rewarded for rewarded, _ in seen[1:]], expected)
         assert np.abs(expected).max() > 0.0
@@ -180,7 +181,7 @@ def test_one_learner_among_others_is_the_single_environment() -> None:
         observation, reward, _, over, info = single.step(KEEP)
         told[0] = (observations, {}, {}, {}, {})
         assert (reward, over) == (rewarded["flow_0"], truncated["flow_0"])
-        assert info["measures"] == infos["flow_0"]["measures"]
+        assert info["metrics"] == infos["flow_0"]["metrics"]
     assert over
 
 

@@ -17,7 +17,7 @@ def share(lost, sent):
 '''
 MOVED = '''"""About it, in other words."""
 
-from ackademy.stats.metrics import loss_ratio
+from ackademy.stats.formulas import loss_ratio
 
 def share(lost, sent):
     """Other words."""

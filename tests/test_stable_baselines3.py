@@ -15,6 +15,8 @@ with warnings.catch_warnings():
     )
 
 
-@pytest.mark.parametrize(("pilot", "reward"), [("drinc", "drinc"), ("aurora", "aurora")])
-def test_stable_baselines3s_checker_passes_without_a_warning(pilot: str, reward: str) -> None:
-    checker.check_env(Flow(pilot=pilot, reward=reward, flat=True))
+@pytest.mark.parametrize(("agent_settings", "reward"), [("drinc", "drinc"), ("aurora", "aurora")])
+def test_stable_baselines3s_checker_passes_without_a_warning(
+    agent_settings: str, reward: str
+) -> None:
+    checker.check_env(Flow(agent_settings=agent_settings, reward=reward, flat=True))

@@ -21,6 +21,7 @@ WORDS = {
     "logbooks?": "training log",
     "paid(_for)?": "reward, decision index",
     "pay(s|ment|ments)?": "compute a reward",
+    "pilots?": "agent settings, learned controller, policy",
     "pupils?": "training result",
     "schools?": "episode source",
     "standings?": "case score, ranking",
@@ -31,6 +32,7 @@ WORDS = {
 
 ALLOWED = {
     '"entrant"': "a column of files that `eval` and `generalise` write",
+    '"ackademy.pilot"': "the key of models exported before; an error names its new name",
     "is paid for the packets": "text of the shipped cards of tcp_drinc",
 }
 """Where a word stays, with the reason."""

@@ -27,7 +27,7 @@ from ackademy.errors import (
 if TYPE_CHECKING:
     from ackademy.backends.runs import Metrics, Run, run
     from ackademy.render.notebook import Comparison, compare
-    from ackademy.stats import intervals, metrics
+    from ackademy.stats import formulas, intervals, metrics
 
 __version__ = "0.1.0"
 
@@ -46,6 +46,7 @@ __all__ = [
     "ScenarioError",
     "__version__",
     "compare",
+    "formulas",
     "intervals",
     "metrics",
     "run",
@@ -59,7 +60,7 @@ _MODULE_OF = {
     "run": "backends.runs",
 }
 """modules that import Polars, by the names they define"""
-_MODULES = ("intervals", "metrics")
+_MODULES = ("formulas", "intervals", "metrics")
 
 
 def __getattr__(name: str) -> object:

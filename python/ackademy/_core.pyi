@@ -22,8 +22,8 @@ __all__ = [
     "controllers",
     "fits",
     "generate_trace",
-    "pilot_features",
-    "pilot_measures",
+    "interval_metrics",
+    "observation_features",
     "schema",
     "simulate",
 ]
@@ -76,7 +76,7 @@ class Episodes:
     def __new__(
         cls,
         source: Scenario | Distribution,
-        pilot: str,
+        agent_settings: str,
         *,
         n: int,
         agents: int,
@@ -89,9 +89,10 @@ class Episodes:
 
         Args:
             source: what every episode simulates, or what each draws its scenario from.
-            pilot: TOML of the tables `observation`, `decision`, `action`, `bounds` and `start`.
+            agent_settings: TOML of the tables `observation`, `decision`, `action`, `bounds` and
+                `start`.
             n: simulations stepped at once, 1 to 65536.
-            agents: seats in each, 1 to 10000. The observations and measures of all simulations
+            agents: agents in each, 1 to 10000. The observations and metrics of all simulations
                 have at most 4 GiB (*proposed*).
             learners: patterns (`*`, `?`) of the names of the `[[flow]]` entries that learn.
             seed: of everything; episode k of simulation i follows from it, i and k alone.
@@ -122,7 +123,7 @@ class Episodes:
         Args:
             actions: choices, int64 of shape (n, agents), or values, float32 of shape (n, agents,
                 action_size). Those of agents that are not due are ignored. A value that is not
-                finite or beyond the pilot's limit hands its flow to CUBIC for the episode.
+                finite or beyond the action's `limit` hands its flow to CUBIC for the episode.
 
         Raises:
             ValueError: if the shape is another, or a choice of an agent that is due does not exist.
@@ -139,8 +140,8 @@ class Episodes:
     def observation(self) -> npt.NDArray[np.float32]:
         """(n, agents, history, features): what each agent saw last; zeros before."""
     @property
-    def measures(self) -> npt.NDArray[np.float64]:
-        """(n, agents, 17): what arrived since the decision before; columns by `pilot_measures`."""
+    def metrics(self) -> npt.NDArray[np.float64]:
+        """(n, agents, 17): the interval since the last decision; columns: `interval_metrics`."""
     @property
     def credit(self) -> npt.NDArray[np.float64]:
         """(n, agents, 17): what became of the packets sent in one slot."""
@@ -315,8 +316,8 @@ class Policy:
     def about(self) -> str:
         """What it is, in a line."""
     @property
-    def pilot(self) -> str:
-        """Its five tables as TOML, every default filled in: what `Episodes` wants of a pilot."""
+    def agent_settings(self) -> str:
+        """Its five tables as TOML with every default filled in, as `Episodes` takes them."""
     @property
     def features(self) -> list[str]:
         """Names of a vector's numbers."""
@@ -505,11 +506,11 @@ def simulate(
         Columns by table: flows, counters, links, flow_series, link_series.
     """
 
-def pilot_features() -> list[tuple[str, str, str, float, float]]:
-    """What a pilot can see: name, meaning, scaling, least and greatest value."""
+def observation_features() -> list[tuple[str, str, str, float, float]]:
+    """Features that an observation may have: name, meaning, scaling, smallest and largest value."""
 
-def pilot_measures() -> list[str]:
-    """Columns of `Episodes.measures` and `Episodes.credit`."""
+def interval_metrics() -> list[str]:
+    """Columns of `Episodes.metrics` and `Episodes.credit`."""
 
 @type_check_only
 class SendTable(TypedDict):

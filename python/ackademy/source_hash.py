@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent
 SIMULATED = (
     "runner/cells.py",
     "backends/entries.py",
-    "stats/metrics.py",
+    "stats/formulas.py",
     "backends/runs.py",
     "backends/tables.py",
 )
@@ -39,7 +39,7 @@ def source_hash(names: Iterable[str], more: bytes = b"") -> str:
     they change no hash, and what was computed before stays valid.
 
     Args:
-        names: paths below the package, such as `stats/metrics.py`; their order counts.
+        names: paths below the package, such as `stats/formulas.py`; their order counts.
         more: anything else that the results depend on.
 
     Returns:

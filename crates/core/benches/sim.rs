@@ -6,10 +6,10 @@
 //! 100 trees of 2001 nodes about every packet instead; `forest` times one answer of that forest.
 #![allow(missing_docs, reason = "a program, not an interface")]
 use ackademy::controllers::lp_tcp::Policy;
-use ackademy::record::Outcome;
+use ackademy::controllers::shared::sensing::sends::FEATURES;
 use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
-use ackademy::sensing::sends::FEATURES;
+use ackademy::sim::record::Outcome;
 use std::fs;
 
 #[path = "../tests/support/forest.rs"]

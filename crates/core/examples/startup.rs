@@ -1,10 +1,10 @@
 //! Which of ns-2's rules decides how a NewReno flow starts into a buffer of 50 packets: each switch
 //! of `[sender]` is changed alone, and the table of docs/results/ns2.md is printed.
 //! `cargo run --release --example startup`.
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::record::Outcome;
 
 /// A 10 Mb/s path of 150 ms (docs/results/peers.md).
 fn scenario(access_mbps: u32, sender: &str) -> String {

@@ -1,10 +1,10 @@
 //! The controllers of TCP-Drinc's comparison against ns-3.37 and ns-2.35 on static links: 10 Mb/s, 1250
 //! bytes on the wire, every packet acknowledged, 400 s. The peers' figures stand here as data; which of
 //! their cases are left out, and why, is in docs/results/peers.md.
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::record::Outcome;
 
 /// One case, and what a peer gave: throughput in Mb/s, wait in ms.
 struct Case {

@@ -1,8 +1,8 @@
 //! What links count when they make copies of packets, and what they can carry.
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::record::Outcome;
 
 fn run(text: &str) -> Outcome {
     let scenario = Scenario::parse(text, "copies").expect("a scenario");

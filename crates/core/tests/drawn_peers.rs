@@ -89,7 +89,7 @@ impl Row<'_> {
         for seed in 1..=seeds {
             let outcome = sim::run(&network, Seed(seed)).expect("built-in controllers");
             let flows = &outcome.flows;
-            let rate = |flow: &ackademy::record::FlowRow| {
+            let rate = |flow: &ackademy::sim::record::FlowRow| {
                 flow.delivered_bytes as f64 * 8e-6 / flow.active_s
             };
             sums[0] += flows.iter().map(rate).sum::<f64>() / flows.len() as f64;

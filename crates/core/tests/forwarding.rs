@@ -1,9 +1,9 @@
 //! Wrappers of controllers forward every call: a controller behind a box, behind [`PerFlow`] and behind
 //! an [`AckGate`] gets what it gets without them.
-use ackademy::ack_gate::AckGate;
 use ackademy::control::{
     Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Recovery, Send, SubflowId, Verdict,
 };
+use ackademy::transport::ack_gate::AckGate;
 use ackademy::units::{Bytes, Time};
 use std::sync::{Arc, Mutex};
 

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ackademy::controllers;
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::record::Outcome;
 
 fn run(text: &str) -> Outcome {
     let scenario =

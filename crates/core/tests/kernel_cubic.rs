@@ -1,9 +1,9 @@
 //! Ours beside the CUBIC of Linux 6.18, whose figures stand here as data: `kernel:cubic` over the
 //! lab's emulator, 15 s, means of two or three runs (docs/results/sim-to-real.md).
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::record::Outcome;
 
 fn run(text: &str, controller: &str) -> Outcome {
     let overrides = [("duration_s", "15"), ("flow.0.controller", controller)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ackademy::rng::{Rng, Seed};
 use ackademy::sim::exact::Exact;
 use ackademy::sim::loss::{GilbertElliott, Loss, Process};
-use ackademy::sim::packet::Packet;
 use ackademy::sim::queues::codel::{self, Codel};
 use ackademy::sim::queues::fq_codel::{self, FqCodel};
 use ackademy::sim::queues::pie::{self, Pie};
@@ -15,6 +14,7 @@ use ackademy::sim::queues::{Admission, Backlog, Fate, Scheduler};
 use ackademy::sim::service::{Outages, Service};
 use ackademy::sim::steps::Steps;
 use ackademy::sim::trace::{Cellular, PACKET, Trace};
+use ackademy::transport::packet::Packet;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 

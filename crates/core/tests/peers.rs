@@ -1,9 +1,9 @@
 //! The same scenarios in ns-2 and ns-3, whose figures stand here as data. Where they come from, and
 //! which of them are a peer's fault, is in docs/results/peers.md; the rules of ns-2's sender are in docs/results/ns2.md.
-use ackademy::record::{FlowRow, Outcome};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::record::{FlowRow, Outcome};
 
 /// Runs `text` with every seed of `1..=seeds`, half of them on a second thread.
 fn runs(text: &str, seeds: u64) -> Vec<Outcome> {

@@ -4,9 +4,9 @@
 mod draw;
 
 use ackademy::controllers;
-use ackademy::record::Outcome;
 use ackademy::rng::{Rng, Seed};
 use ackademy::sim;
+use ackademy::sim::record::Outcome;
 use ackademy::units::Span;
 use draw::{Draw, check, parse, run, same};
 
@@ -197,9 +197,9 @@ fn a_link_that_keeps_order_does() {
         let (mut now, mut last) = (ackademy::units::Time(0), ackademy::units::Time(0));
         for _ in 0..300 {
             now += Span(draw.below(10_000_000));
-            let mut packet = sim::packet::Packet {
+            let mut packet = ackademy::transport::packet::Packet {
                 size: 40 + draw.below(1460) as u32,
-                ..sim::packet::Packet::default()
+                ..ackademy::transport::packet::Packet::default()
             };
             let sim::link::Offer::Arrives { at, loose, .. } =
                 link.offer(now, &mut packet, &mut Vec::new())

@@ -1,8 +1,8 @@
 //! What utilisation hides: time without delivery in order, and what arrived in order at all.
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::record::Outcome;
 
 fn run(link: &str, flow: &str) -> Outcome {
     let text = format!(

@@ -26,7 +26,7 @@ const REPLACED: &[(&str, &str)] = &[
 
 /// Sources that still have such a word: Python's names of the core, and the transport.
 const EXCEPT: &[(&str, &str)] =
-    &[("py/src/", "pilot"), ("core/src/sender/", "hear"), ("core/src/sim/", "mind")];
+    &[("core/src/transport/sender/", "hear"), ("core/src/sim/", "mind")];
 
 /// Sources below `folder`: Rust, C and BPF.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -1,8 +1,9 @@
 //! The emulator's network against the simulator's: equal packets at equal times, equal fate.
-use ackademy::record::{LinkRow, Outcome};
 use ackademy::rng::{Rng, Seed};
-use ackademy::scenario::network::Route;
-use ackademy::scenario::{Network, Scenario, TrafficSpec};
+use ackademy::scenario::Scenario;
+use ackademy::sim::plan::Route;
+use ackademy::sim::plan::{Network, TrafficSpec};
+use ackademy::sim::record::{LinkRow, Outcome};
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_net::link::fabric::{Fabric, Flow, FlowCounts, Totals};
 use proptest::prelude::*;

@@ -4,8 +4,8 @@ use crate::scenario::Scenario;
 use crate::tables;
 use ackademy::env::{AGENTS_MAX, EnvError, Episode, EpisodeSource, Source};
 use ackademy::policy::{Action, FEATURES, Feature, METRIC_NAMES, METRICS, PolicySpec};
-use ackademy::record::Outcome;
 use ackademy::rng::Seed;
+use ackademy::sim::record::Outcome;
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
     PyReadwriteArray, PyUntypedArrayMethods,
@@ -29,7 +29,7 @@ pub struct Episodes {
     state: Mutex<State>,
     pool: Option<ThreadPool>,
     observation: Py<PyArray4<f32>>,
-    measures: Py<PyArray3<f64>>,
+    metrics: Py<PyArray3<f64>>,
     credit: Py<PyArray3<f64>>,
     credit_step: Py<PyArray2<i64>>,
     due: Py<PyArray2<bool>>,
@@ -73,7 +73,7 @@ struct Row<'a> {
     index: usize,
     simulation: &'a mut Simulation,
     observation: &'a mut [f32],
-    measures: &'a mut [f64],
+    metrics: &'a mut [f64],
     credit: &'a mut [f64],
     credit_step: &'a mut [i64],
     due: &'a mut [bool],
@@ -91,12 +91,12 @@ enum Actions<'py> {
 #[pymethods]
 impl Episodes {
     #[new]
-    #[pyo3(signature = (source, pilot, *, n, agents, learners, seed, first=0, threads=0))]
+    #[pyo3(signature = (source, agent_settings, *, n, agents, learners, seed, first=0, threads=0))]
     #[allow(clippy::too_many_arguments)] // all but the first two by name
     fn new(
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
-        pilot: &str,
+        agent_settings: &str,
         n: usize,
         agents: usize,
         learners: Vec<String>,
@@ -106,9 +106,9 @@ impl Episodes {
     ) -> PyResult<Self> {
         within("n", n, N_MAX)?;
         within("agents", agents, AGENTS_MAX)?;
-        let spec = PolicySpec::parse(pilot)
+        let spec = PolicySpec::parse(agent_settings)
             .map(Arc::new)
-            .map_err(|error| PyValueError::new_err(format!("pilot: {error}")))?;
+            .map_err(|error| PyValueError::new_err(format!("agent_settings: {error}")))?;
         let (history, features) = spec.shape();
         let agent_bytes = history * features * size_of::<f32>() + 2 * METRICS * size_of::<f64>();
         if (n * agents).saturating_mul(agent_bytes) > BYTES_MAX {
@@ -129,7 +129,7 @@ impl Episodes {
             }),
             pool: pool(n, threads)?,
             observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
-            measures: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
+            metrics: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
             credit: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
             credit_step: PyArray2::zeros(py, [n, agents], false).unbind(),
             due: PyArray2::zeros(py, [n, agents], false).unbind(),
@@ -192,8 +192,8 @@ impl Episodes {
     }
 
     #[getter]
-    fn measures(&self, py: Python<'_>) -> PyResult<Py<PyArray3<f64>>> {
-        self.between_calls(|| self.measures.clone_ref(py))
+    fn metrics(&self, py: Python<'_>) -> PyResult<Py<PyArray3<f64>>> {
+        self.between_calls(|| self.metrics.clone_ref(py))
     }
 
     #[getter]
@@ -318,7 +318,7 @@ impl Episodes {
         let (length, width) = self.source.spec().shape();
         let agents = self.source.agents();
         let mut observation = writable(&self.observation, py)?;
-        let mut measures = writable(&self.measures, py)?;
+        let mut metrics = writable(&self.metrics, py)?;
         let mut credit = writable(&self.credit, py)?;
         let mut credit_step = writable(&self.credit_step, py)?;
         let mut due = writable(&self.due, py)?;
@@ -326,7 +326,7 @@ impl Episodes {
         let mut decision = writable(&self.decision, py)?;
         let mut over = writable(&self.over, py)?;
         let mut observation = observation.as_slice_mut()?.chunks_mut(agents * length * width);
-        let mut measures = measures.as_slice_mut()?.chunks_mut(agents * METRICS);
+        let mut metrics = metrics.as_slice_mut()?.chunks_mut(agents * METRICS);
         let mut credit = credit.as_slice_mut()?.chunks_mut(agents * METRICS);
         let mut credit_step = credit_step.as_slice_mut()?.chunks_mut(agents);
         let mut due = due.as_slice_mut()?.chunks_mut(agents);
@@ -339,7 +339,7 @@ impl Episodes {
                 index,
                 simulation,
                 observation: observation.next()?,
-                measures: measures.next()?,
+                metrics: metrics.next()?,
                 credit: credit.next()?,
                 credit_step: credit_step.next()?,
                 due: due.next()?,
@@ -371,7 +371,7 @@ impl Episodes {
         let own = Seed(Seed(of_simulation).derive("episode", simulation.begun));
         simulation.begun += 1;
         row.observation.fill(0.0);
-        row.measures.fill(0.0);
+        row.metrics.fill(0.0);
         row.credit.fill(0.0);
         row.decision.fill(0);
         *row.over = false;
@@ -457,7 +457,7 @@ impl Row<'_> {
             }
             self.observation[agent * numbers..][..numbers].copy_from_slice(&state.observation);
             let place = agent * METRICS;
-            self.measures[place..][..METRICS].copy_from_slice(&state.arrived.row());
+            self.metrics[place..][..METRICS].copy_from_slice(&state.arrived.row());
             self.decision[agent] = state.decision as i64;
             if let Some(credit) = state.credit {
                 self.credit_step[agent] = credit.decision as i64;
@@ -496,9 +496,9 @@ impl Actions<'_> {
     }
 }
 
-/// What a pilot can see: name, meaning, scaling, least and greatest value.
+/// Features that an observation may have: name, meaning, scaling, smallest and largest value.
 #[pyfunction]
-pub fn pilot_features() -> Vec<(&'static str, &'static str, &'static str, f32, f32)> {
+pub fn observation_features() -> Vec<(&'static str, &'static str, &'static str, f32, f32)> {
     let row = |feature: &Feature| {
         let (low, high) = feature.range();
         (feature.name, feature.about, feature.scale, low, high)
@@ -506,9 +506,9 @@ pub fn pilot_features() -> Vec<(&'static str, &'static str, &'static str, f32, f
     FEATURES.iter().map(row).collect()
 }
 
-/// Names of the columns of `Episodes.measures` and `Episodes.credit`.
+/// Names of the columns of `Episodes.metrics` and `Episodes.credit`.
 #[pyfunction]
-pub fn pilot_measures() -> Vec<&'static str> {
+pub fn interval_metrics() -> Vec<&'static str> {
     METRIC_NAMES.to_vec()
 }
 

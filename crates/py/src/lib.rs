@@ -50,8 +50,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
-    module.add_function(wrap_pyfunction!(episodes::pilot_features, module)?)?;
-    module.add_function(wrap_pyfunction!(episodes::pilot_measures, module)?)?;
+    module.add_function(wrap_pyfunction!(episodes::observation_features, module)?)?;
+    module.add_function(wrap_pyfunction!(episodes::interval_metrics, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::fits, module)?)?;
     module.add_function(wrap_pyfunction!(sends::collect_sends, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;

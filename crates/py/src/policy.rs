@@ -46,7 +46,7 @@ impl Policy {
     }
 
     #[getter]
-    fn pilot(&self) -> String {
+    fn agent_settings(&self) -> String {
         self.0.tables()
     }
 

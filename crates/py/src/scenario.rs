@@ -2,7 +2,8 @@
 use crate::{errors, files};
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::scenario::{self, Scenario as CoreScenario};
-use ackademy::{ack_gate, controllers, sim};
+use ackademy::transport::ack_gate;
+use ackademy::{controllers, sim};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;

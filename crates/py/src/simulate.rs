@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::tables;
 use ackademy::control::{Coupled, PerFlow};
 use ackademy::rng::Seed;
-use ackademy::scenario::{ConnectionPlan, Network};
+use ackademy::sim::plan::{ConnectionPlan, Network};
 use ackademy::sim::{self, Sim};
 use ackademy::units::{Span, Time};
 use pyo3::exceptions::PyValueError;
@@ -57,7 +57,7 @@ fn run(
     seed: Seed,
     classes: &Classes,
     reached: &dyn Fn(&Sim) -> PyResult<()>,
-) -> PyResult<ackademy::record::Outcome> {
+) -> PyResult<ackademy::sim::record::Outcome> {
     let failure = Failure::default();
     let mut build = |plan: &ConnectionPlan| controller(plan, classes, &failure);
     let mut sim = Sim::new(network, seed, &mut build)?;

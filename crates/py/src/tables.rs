@@ -1,5 +1,5 @@
 //! From tables of the core to columns of numpy.
-use ackademy::record::{Column, Outcome, Table};
+use ackademy::sim::record::{Column, Outcome, Table};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};

@@ -23,7 +23,7 @@ from ackademy.backends import Backend, controllers, kernel, schemes
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.tables import Tables
 from ackademy.errors import AckademyError, ScenarioError
-from ackademy.stats import metrics
+from ackademy.stats import formulas as metrics  # a name that is part of cells' keys
 from ackademy.toml_table import toml_value
 
 if TYPE_CHECKING:

@@ -108,7 +108,8 @@ def compare_command(
     from ackademy.files import check_output_folder, write
     from ackademy.render import exports, terminal
     from ackademy.render.html import comparison as report
-    from ackademy.studies import comparison, league
+    from ackademy.render.sheets import compare as sheets
+    from ackademy.studies import comparison, league, measured
 
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
@@ -131,19 +132,21 @@ def compare_command(
     check_exports(html, json, csv)
     cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
     plan = comparison.Plan(runs or 5, SAMPLE_MS, tuple(overrides(settings).items()), backend)
-    found = comparison.scheme_cases(cases, schemes.parse(cc, common), plan)
+    rows = comparison.rows(cases, schemes.parse(cc, common), plan)
     folder = out / "compare"
-    cells = [cell for scheme_case in found for cell in scheme_case.cells]
+    cells = [cell for row in rows for cell in row.cells]
     ran = running.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
-    case_scores = comparison.case_scores(found, folder)
-    console.print(terminal.comparison(case_scores, console))
-    console.print(terminal.kernel_notes([r for s in case_scores for r in s.kernel_runs]))
-    write(html, report.page(case_scores, folder, running.command()))
+    found = measured.measure(rows, folder)
+    for table in terminal.sheet(sheets.sheet(found), console):
+        console.print(table)
+    console.print(terminal.kernel_notes([run for own in found for run in own.kernel_runs]))
+    write(html, report.page(found, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
+    results = measured.tables(comparison.STUDY, found)
     if json:
-        export(json, exports.comparison_json(case_scores))
+        export(json, exports.results_json(results))
     if csv:
-        export(csv, exports.comparison_csv(case_scores))
+        export(csv, results.estimates.write_csv())
     running.report_failures(ran)
 
 

@@ -15,7 +15,7 @@ from ackademy.console import Console
 from ackademy.errors import ExchangeError
 from ackademy.folders import check_policy_folder
 from ackademy.policies import policy_files
-from ackademy.policies.policy_files import PILOT, POLICY, WEIGHTS, plain
+from ackademy.policies.policy_files import POLICY, SETTINGS_TABLES, WEIGHTS, plain
 
 EXTRA = "needs ONNX: install the extra with `pip install 'ackademy[onnx]'`"
 
@@ -86,23 +86,30 @@ def import_command(
     content = policy_files.read_file(model, from_onnx.MODEL_BYTES_MAX)
     parsed = from_onnx.parse(content, str(model))
     metadata = from_onnx.metadata_of(parsed)
-    if like is None and to_onnx.PILOT_KEY not in metadata:
+    if like is None and to_onnx.SETTINGS_KEY_BEFORE in metadata:
+        raise ExchangeError(
+            f"{model}: metadata {to_onnx.SETTINGS_KEY_BEFORE}: allowed: {to_onnx.SETTINGS_KEY}, "
+            "the name of this key now, or --like"
+        )
+    if like is None and to_onnx.SETTINGS_KEY not in metadata:
         raise ExchangeError(
             f"{model}: does not say what the policy sees and does: allowed: --like with a policy's "
-            f"folder or a TOML file that has the tables {', '.join(PILOT)}"
+            f"folder or a TOML file that has the tables {', '.join(SETTINGS_TABLES)}"
         )
     if like is None:
-        pilot = policy_files.pilot_in(metadata[to_onnx.PILOT_KEY], f"{model}: its metadata")
+        settings = policy_files.settings_in(
+            metadata[to_onnx.SETTINGS_KEY], f"{model}: its metadata"
+        )
     else:
-        pilot = policy_files.pilot_of(like)
-    network = from_onnx.network_of(parsed, entering(pilot, like or model), str(model))
+        settings = policy_files.settings_of(like)
+    network = from_onnx.network_of(parsed, entering(settings, like or model), str(model))
     made = {
         "command": plain(_command(model, like, out)),
         "model": hashlib.sha256(content).hexdigest(),
         "written_by": plain(network.made_by),
     }
     told = about or metadata.get(to_onnx.ABOUT_KEY, f"imported from {model.name}")
-    text = policy_files.policy_text(plain(told), pilot, network.layers, made)
+    text = policy_files.policy_text(plain(told), settings, network.layers, made)
     files = {POLICY: text.encode(), WEIGHTS: policy_files.bytes_of(network.tensors)}
     try:
         policy = _core.Policy.load(files)
@@ -113,14 +120,14 @@ def import_command(
     _tell(out, apart, " → ".join(layer["kind"] for layer in network.layers))
 
 
-def entering(pilot: str, where: Path) -> tuple[int, int]:
-    """(history, features) of what a pilot sees; the core checks the rest with the whole policy.
+def entering(settings: str, where: Path) -> tuple[int, int]:
+    """(history, features) of an observation; the core checks the rest with the whole policy.
 
     Raises:
         ExchangeError: if the tables do not say it.
     """
     try:
-        seen = tomllib.loads(pilot)["observation"]
+        seen = tomllib.loads(settings)["observation"]
         history, features = seen.get("history", 64), seen["features"]
     except (ValueError, KeyError, TypeError, AttributeError):
         history = features = None

@@ -39,15 +39,15 @@ REWARD = '''"""A reward: `ackademy train ppo --reward {stem}.py:reward --out min
 import numpy as np
 
 
-def reward(measures, before):
+def reward(metrics, before):
     """Fill the link, but let no packet wait longer than 20 ms.
 
-    Called for many flows at once: `measures` has an array per column, one number per flow, of the
+    Called for many flows at once: `metrics` has an array per column, one number per flow, of the
     interval that a decision is rewarded for; `before` is the interval before it.
     """
-    wait_ms = measures.rtt_ms - measures.flow_min_rtt_ms
-    throughput = np.log(np.maximum(measures.throughput_mbps, 0.01))
-    return throughput - np.maximum(wait_ms - 20.0, 0.0) / 20.0 - 10.0 * measures.loss_ratio
+    wait_ms = metrics.rtt_ms - metrics.flow_min_rtt_ms
+    throughput = np.log(np.maximum(metrics.throughput_mbps, 0.01))
+    return throughput - np.maximum(wait_ms - 20.0, 0.0) / 20.0 - 10.0 * metrics.loss_ratio
 '''
 
 SCENARIO = """\

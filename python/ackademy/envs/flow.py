@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ackademy.envs import opening
-from ackademy.envs.measures import COLUMNS, FloatArray, Measures
+from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
 from ackademy.envs.opening import LINK, Observation, Source
 from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
 from ackademy.envs.rewards import Reward
@@ -30,20 +30,20 @@ class Flow(gym.Env[Observation, Action]):
 
     The network and every other flow are a scenario's; the learning flow is one of them, under the
     actions of whoever steps the environment. The simulator is packet by packet, with loss recovery
-    as in the kernel, and the same pilot runs in a finished policy: what is observed here is what
+    as in the kernel, and the same code runs in a finished policy: what is observed here is what
     the policy will see.
 
     ## Observation
 
-    `Box`, float32, shape (history, features): the latest slots, oldest first, zeros before the
-    first. Features, their scaling and ranges are the pilot's: docs/reference/envs.md has
-    the table. With `flat` the same numbers in one row, which many libraries want.
+    `Box`, float32, shape (history, features): the latest intervals, oldest first, zeros
+    before the first. The agent settings name the features; docs/reference/envs.md has their scaling
+    and ranges. With `flat` the same numbers in one row, which many libraries want.
 
     ## Action
 
-    `Discrete` with one choice per step of the pilot's `cwnd_steps`, or `Box` in [-1, 1] with one
+    `Discrete` with one choice per step of the action's `cwnd_steps`, or `Box` in [-1, 1] with one
     value (`cwnd_factor`, `rate_change`) or two (`rate_and_cwnd`). An action that is not a number,
-    or beyond the pilot's `limit`, hands the flow to CUBIC for the rest of the episode, as it would
+    or beyond the action's `limit`, hands the flow to CUBIC for the rest of the episode, as it would
     in use.
 
     ## Reward
@@ -63,14 +63,14 @@ class Flow(gym.Env[Observation, Action]):
 
     | key | what |
     |---|---|
-    | `measures` | the interval just ended, by name (`ackademy.envs.measures.COLUMNS`) |
+    | `metrics` | the interval just ended, by name (`ackademy.envs.metrics.COLUMNS`) |
     | `decision` | number of the decision now due, from 0 |
     | `credit` | number of the decision that the reward is for, -1 without one |
 
     Args:
         scenario: a scenario or a distribution of them: a file, its text, or parsed. The default,
             one flow alone on a link, has nothing random: its episode is the same for every seed.
-        pilot: a name of `pilots.PILOTS`, a TOML file, or its text.
+        agent_settings: a name of `agent_settings.NAMED`, a TOML file, or its text.
         reward: a name of `rewards.REWARDS`, `file.py:function`, or a function.
         learner: pattern for the `[[flow]]` entry that learns; not needed where there is only one,
             or where a distribution names it.
@@ -91,7 +91,7 @@ class Flow(gym.Env[Observation, Action]):
     def __init__(
         self,
         scenario: str | Path | Source = LINK,
-        pilot: str | Path = "drinc",
+        agent_settings: str | Path = "drinc",
         reward: str | Reward = "drinc",
         learner: str | None = None,
         credit: Credit = "arrived",
@@ -101,7 +101,9 @@ class Flow(gym.Env[Observation, Action]):
         if render_mode not in (None, "ansi"):
             raise TrainingError(f"render_mode = {render_mode!r}: allowed: 'ansi', or none")
         self.render_mode = render_mode
-        self._episodes = opening.open_episodes(scenario, pilot, learner, n=1, agents=1, threads=1)
+        self._episodes = opening.open_episodes(
+            scenario, agent_settings, learner, n=1, agents=1, threads=1
+        )
         self._rewarder = Rewarder(reward, credit, self._episodes)
         self.observation_space = opening.observation_space(self._episodes, flat=flat)
         self.action_space = opening.action_space(self._episodes)
@@ -152,7 +154,7 @@ class Flow(gym.Env[Observation, Action]):
         """A line on the interval just ended, in mode `ansi`."""
         if self.render_mode is None:
             return None
-        of = Measures(self._episodes.measures[0, 0])
+        of = IntervalMetrics(self._episodes.metrics[0, 0])
         return (
             f"{float(of.time_s):9.3f} s  {float(of.throughput_mbps):8.3f} Mb/s  "
             f"rtt {float(of.rtt_ms):8.2f} ms  loss {100 * float(of.loss_ratio):5.1f} %  "
@@ -161,7 +163,7 @@ class Flow(gym.Env[Observation, Action]):
 
     def _info(self) -> Info:
         return {
-            "measures": dict(zip(COLUMNS, self._episodes.measures[0, 0].tolist(), strict=True)),
+            "metrics": dict(zip(COLUMNS, self._episodes.metrics[0, 0].tolist(), strict=True)),
             "decision": int(self._episodes.decision[0, 0]),
             "credit": int(self._rewarder.reward_decision[0, 0]),
         }
@@ -170,7 +172,7 @@ class Flow(gym.Env[Observation, Action]):
 class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     """`Flow` many times over: one call steps all simulations, on all cores and without the GIL.
 
-    Spaces, rewards and infos are those of `Flow`, batched: `infos["measures"]` holds one array of
+    Spaces, rewards and infos are those of `Flow`, batched: `infos["metrics"]` holds one array of
     shape (num_envs,) per column, `decision` and `credit` are arrays. Episode `i` of a seed is the
     same whatever the number of environments or threads.
 
@@ -180,7 +182,7 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     Args:
         num_envs: simulations.
         scenario: as for `Flow`.
-        pilot: as for `Flow`.
+        agent_settings: as for `Flow`.
         reward: as for `Flow`.
         learner: as for `Flow`.
         credit: as for `Flow`.
@@ -199,7 +201,7 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self,
         num_envs: int = 1,
         scenario: str | Path | Source = LINK,
-        pilot: str | Path = "drinc",
+        agent_settings: str | Path = "drinc",
         reward: str | Reward = "drinc",
         learner: str | None = None,
         credit: Credit = "arrived",
@@ -214,7 +216,7 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             raise TrainingError(f"num_envs = {num_envs}: allowed: a whole number from 1")
         self.num_envs = num_envs
         self.episodes = opening.open_episodes(
-            scenario, pilot, learner, n=num_envs, agents=1, threads=threads
+            scenario, agent_settings, learner, n=num_envs, agents=1, threads=threads
         )
         self._rewarder = Rewarder(reward, credit, self.episodes)
         self._copy = copy
@@ -263,12 +265,12 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._view.copy() if self._copy else self._view
 
     def _info(self) -> Info:
-        measures = self.episodes.measures[:, 0]
+        metrics = self.episodes.metrics[:, 0]
         decision = self.episodes.decision[:, 0]
         if self._copy:
-            measures, decision = measures.copy(), decision.copy()
+            metrics, decision = metrics.copy(), decision.copy()
         return {
-            "measures": Measures(measures).by_name(),
+            "metrics": IntervalMetrics(metrics).by_name(),
             "decision": decision,
             "credit": self._rewarder.reward_decision[:, 0].copy(),
         }

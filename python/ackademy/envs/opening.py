@@ -1,4 +1,4 @@
-"""What every environment is made of: a scenario, a pilot, spaces."""
+"""What every environment is made of: a scenario, agent settings, spaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from ackademy import _core, lookup
 from ackademy.backends.runs import read_scenario, read_text
-from ackademy.envs import pilots
+from ackademy.envs.agent_settings import settings_text
 from ackademy.errors import ScenarioError, TrainingError
 
 Source: TypeAlias = "_core.Scenario | _core.Distribution"
@@ -115,7 +115,7 @@ def learners_of(source: Source, learner: str | None) -> list[str]:
 
 def open_episodes(
     scenario: str | Path | Source,
-    pilot: str | Path,
+    agent_settings: str | Path,
     learner: str | None,
     *,
     n: int,
@@ -125,11 +125,11 @@ def open_episodes(
     """Simulations that stop wherever a decision is due.
 
     Raises:
-        AckademyError: if scenario, pilot or learner is wrong.
+        AckademyError: if scenario, agent settings or learner is wrong.
     """
     source = read_source(scenario)
     learners = learners_of(source, learner)
-    text = pilots.read(pilot)
+    text = settings_text(agent_settings)
     try:
         return _core.Episodes(
             source, text, n=n, agents=agents, learners=learners, seed=0, threads=threads
@@ -162,7 +162,7 @@ def begin(episodes: _core.Episodes, seed: int | None, options: Mapping[str, obje
 
 def observation_space(episodes: _core.Episodes, *, flat: bool) -> spaces.Box:
     """Of one flow: (history, features), or that many numbers in a row."""
-    ranges = {name: (low, high) for name, _, _, low, high in _core.pilot_features()}
+    ranges = {name: (low, high) for name, _, _, low, high in _core.observation_features()}
     low, high = np.array([ranges[name] for name in episodes.features], np.float32).T
     rows = episodes.history
     # Zeros stand before the first slot, whatever a feature's range.

@@ -16,7 +16,7 @@ from ackademy import _core
 from ackademy.backends import entries
 from ackademy.envs import opening
 from ackademy.envs.flow import SEED_MAX, Action, Info
-from ackademy.envs.measures import COLUMNS
+from ackademy.envs.metrics import COLUMNS
 from ackademy.envs.opening import Observation, Source
 from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
 from ackademy.envs.rewards import Reward
@@ -73,7 +73,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
     Args:
         scenario: as for `Flow`.
-        pilot: as for `Flow`, the same for all agents.
+        agent_settings: as for `Flow`, the same for all agents.
         reward: as for `Flow`.
         learner: pattern for the `[[flow]]` entries that learn; by default the only one there is, or
             what a distribution names.
@@ -90,7 +90,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
     def __init__(
         self,
         scenario: str | Path | Source = SHARED,
-        pilot: str | Path = "drinc",
+        agent_settings: str | Path = "drinc",
         reward: str | Reward = "drinc",
         learner: str | None = None,
         agents: int | None = None,
@@ -101,7 +101,9 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         count = _count(source, learner) if agents is None else agents
         if count < 1:
             raise TrainingError(f"agents = {count}: allowed: a whole number from 1")
-        self._episodes = opening.open_episodes(source, pilot, learner, n=1, agents=count, threads=1)
+        self._episodes = opening.open_episodes(
+            source, agent_settings, learner, n=1, agents=count, threads=1
+        )
         self._rewarder = Rewarder(reward, credit, self._episodes)
         self.render_mode = None
         self.possible_agents = [f"flow_{place}" for place in range(count)]
@@ -190,10 +192,10 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
     def _info(self, place: int) -> Info:
         episodes = self._episodes
-        measures = episodes.measures[0, place].tolist()
+        metrics = episodes.metrics[0, place].tolist()
         return {
             "due": bool(episodes.due[0, place]),
-            "measures": dict(zip(COLUMNS, measures, strict=True)),
+            "metrics": dict(zip(COLUMNS, metrics, strict=True)),
             "decision": int(episodes.decision[0, place]),
             "credit": int(self._rewarder.reward_decision[0, place]),
         }

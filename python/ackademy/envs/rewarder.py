@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ackademy.envs.measures import COLUMNS, FloatArray, Measures
+from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
 from ackademy.envs.rewards import Reward, find
 from ackademy.errors import TrainingError
 
@@ -24,7 +24,7 @@ class Accounts(Protocol):
     """What a rewarder reads after each step: `_core.Episodes`, or what looks like one."""
 
     @property
-    def measures(self) -> FloatArray:
+    def metrics(self) -> FloatArray:
         """What was acknowledged since the last decision, shape (n, agents, 17)."""
 
     @property
@@ -84,7 +84,7 @@ class Rewarder:
         self._accounts = accounts
         shape = accounts.due.shape
         self.reward_decision: IntArray = np.full(shape, -1, np.int64)
-        self._before = np.zeros_like(accounts.measures)
+        self._before = np.zeros_like(accounts.metrics)
         self._best = np.zeros(shape)
         self.entered: BoolArray = np.zeros(shape, np.bool_)
         self._over = np.zeros(shape[0], np.bool_)
@@ -131,23 +131,25 @@ class Rewarder:
         accounts = self._accounts
         if self.credit == "sent":
             return accounts.credit, self.entered & (accounts.credit_step >= 0)
-        measures = accounts.measures
+        metrics = accounts.metrics
         rewarded = self.entered & accounts.due
         if accounts.left.any():
             ends = self.entered & accounts.left & ~self._left
-            heard = (measures[..., ACKED] > 0.0) | (measures[..., LOST] > 0.0)
-            # A flow that has fallen back measures nothing any more.
-            rewarded |= ends & heard & (measures[..., TIME] > self._before[..., TIME])
-        return measures, rewarded
+            heard = (metrics[..., ACKED] > 0.0) | (metrics[..., LOST] > 0.0)
+            # A flow that has fallen back has no new metrics.
+            rewarded |= ends & heard & (metrics[..., TIME] > self._before[..., TIME])
+        return metrics, rewarded
 
     def _numbers(self) -> IntArray:
         return self._accounts.credit_step if self.credit == "sent" else self._made
 
     def _judge(self, rows: FloatArray, before: FloatArray, best: FloatArray) -> FloatArray:
-        """The function's word on rows of measures; `best` is raised in place."""
+        """The rewards of rows of metrics; raises `best` in place."""
         best_before = best.copy()
         np.maximum(best, rows[..., THROUGHPUT], out=best)
-        rewards = np.asarray(self.function(Measures(rows, best), Measures(before, best_before)))
+        rewards = np.asarray(
+            self.function(IntervalMetrics(rows, best), IntervalMetrics(before, best_before))
+        )
         if rewards.shape != best.shape:
             raise TrainingError(
                 f"reward {_name(self.function)}: shape {rewards.shape}: allowed: {best.shape}"
@@ -166,8 +168,8 @@ class Rewarder:
             return
         new = accounts.due & ~self.entered
         if new.any():
-            self._before[new] = accounts.measures[new]
-            self._best[new] = accounts.measures[new][:, THROUGHPUT]
+            self._before[new] = accounts.metrics[new]
+            self._best[new] = accounts.metrics[new][:, THROUGHPUT]
             self.entered |= new
 
 

@@ -3,8 +3,8 @@
 A reward is a function of what the interval measured and of what the interval before it did. Both
 hold one row per flow that gets a reward; the result has one number per row.
 
-def patient(measures: Measures, before: Measures) -> FloatArray:
-    return measures.throughput_mbps - 0.1 * measures.rtt_ms
+def patient(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
+    return metrics.throughput_mbps - 0.1 * metrics.rtt_ms
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from ackademy import user_code
-from ackademy.envs.measures import PACKET_BITS, SHORTEST_S, FloatArray, Measures
+from ackademy.envs.metrics import PACKET_BITS, SHORTEST_S, FloatArray, IntervalMetrics
 from ackademy.errors import TrainingError
 
-Reward: TypeAlias = Callable[[Measures, Measures], FloatArray]
+Reward: TypeAlias = Callable[[IntervalMetrics, IntervalMetrics], FloatArray]
 
 MIN_DELAY_MS = 0.1
 """least queueing delay under a logarithm; *proposed*"""
@@ -29,7 +29,11 @@ MAX_LOSS = 0.999
 
 
 def rl_tcp(
-    measures: Measures, before: Measures, *, delta_1: float = 0.01, delta_2: float = 0.1
+    metrics: IntervalMetrics,
+    before: IntervalMetrics,
+    *,
+    delta_1: float = 0.01,
+    delta_2: float = 0.1,
 ) -> FloatArray:
     """RL-TCP: 10, 2, −2 or −10 by the change of a utility.
 
@@ -41,18 +45,22 @@ def rl_tcp(
     NetAI 2018; (δ₁, δ₂) as in its Table 4. The bounds under the logarithms are *proposed*.
     """
 
-    def utility(of: Measures) -> FloatArray:
+    def utility(of: IntervalMetrics) -> FloatArray:
         delay = np.maximum(of.rtt_ms - of.flow_min_rtt_ms, MIN_DELAY_MS)
         kept = 1.0 - np.minimum(of.loss_ratio, MAX_LOSS)
         return np.log(_throughput(of)) - delta_1 * np.log(delay) + delta_2 * np.log(kept)
 
-    change = utility(measures) - utility(before)
+    change = utility(metrics) - utility(before)
     rungs = [change >= 1.0, change >= 0.0, change >= -1.0]
     return np.select(rungs, [10.0, 2.0, -2.0], -10.0)
 
 
 def q_tcp(
-    measures: Measures, before: Measures, *, delta: float = 1.0, dead_zone: float = 1e-3
+    metrics: IntervalMetrics,
+    before: IntervalMetrics,
+    *,
+    delta: float = 1.0,
+    dead_zone: float = 1e-3,
 ) -> FloatArray:
     """Q-TCP: the sign of the change of a utility, times 2.
 
@@ -62,11 +70,11 @@ def q_tcp(
     Source: the Q-learning scheme that Kong et al. 2018 compare with. Dead zone and δ = 1 as in its
     public implementations; the round trip as the delay is *proposed*.
     """
-    change = _log_power(measures, delta) - _log_power(before, delta)
+    change = _log_power(metrics, delta) - _log_power(before, delta)
     return np.select([change > dead_zone, change < -dead_zone], [2.0, -2.0], 0.0)
 
 
-def drinc(measures: Measures, before: Measures, *, delta: float = 1.0) -> FloatArray:
+def drinc(metrics: IntervalMetrics, before: IntervalMetrics, *, delta: float = 1.0) -> FloatArray:
     """TCP-Drinc: the change of a utility, within ±1.
 
     clip(U − U_before, −1, 1), U = ln(x) − δ·ln(RTT), x the throughput in Mb/s, RTT the mean in ms.
@@ -74,20 +82,20 @@ def drinc(measures: Measures, before: Measures, *, delta: float = 1.0) -> FloatA
     Source: *proposed* for Xiao, Mao, Tugnait, "TCP-Drinc", IEEE Access 2019, whose own formula is
     not public. A difference of potentials leaves the order of policies as U has it.
     """
-    change = _log_power(measures, delta) - _log_power(before, delta)
+    change = _log_power(metrics, delta) - _log_power(before, delta)
     return np.clip(change, -1.0, 1.0)
 
 
-def learningcc(measures: Measures, before: Measures) -> FloatArray:
+def learningcc(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     """LearningCC: bandwidth over delay, (kb/s) / ms.
 
     Source: LearningCC's reward of an arm, Bw / srtt. Here Bw is the throughput of the interval, not
     a single delivery-rate sample, and the round trip its mean.
     """
-    return measures.throughput_mbps * 1e3 / np.maximum(measures.rtt_ms, MIN_DELAY_MS)
+    return metrics.throughput_mbps * 1e3 / np.maximum(metrics.rtt_ms, MIN_DELAY_MS)
 
 
-def pcc_allegro(measures: Measures, before: Measures) -> FloatArray:
+def pcc_allegro(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     """PCC Allegro: T·s(L − 0.05) − x·L, s(y) = 1 / (1 + e^(100·y)).
 
     T is the throughput and x the sending rate, both in Mb/s, L the loss ratio.
@@ -95,12 +103,12 @@ def pcc_allegro(measures: Measures, before: Measures) -> FloatArray:
     Source: Dong et al., "PCC: Re-architecting Congestion Control for Consistent High Performance",
     NSDI 2015.
     """
-    loss = measures.loss_ratio
+    loss = metrics.loss_ratio
     tolerance = 1.0 / (1.0 + np.exp(100.0 * (loss - 0.05)))
-    return measures.throughput_mbps * tolerance - measures.sent_mbps * loss
+    return metrics.throughput_mbps * tolerance - metrics.sent_mbps * loss
 
 
-def vivace(measures: Measures, before: Measures) -> FloatArray:
+def vivace(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     """PCC Vivace: x^0.9 − 900·x·dRTT/dT − 11.35·x·L.
 
     x is the sending rate in Mb/s, dRTT/dT the slope of the round trips (taken for 0 below 0.01 in
@@ -108,12 +116,12 @@ def vivace(measures: Measures, before: Measures) -> FloatArray:
 
     Source: Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018.
     """
-    rate = measures.sent_mbps
-    slope = np.where(np.abs(measures.rtt_slope) < 0.01, 0.0, measures.rtt_slope)
-    return rate**0.9 - 900.0 * rate * slope - 11.35 * rate * measures.loss_ratio
+    rate = metrics.sent_mbps
+    slope = np.where(np.abs(metrics.rtt_slope) < 0.01, 0.0, metrics.rtt_slope)
+    return rate**0.9 - 900.0 * rate * slope - 11.35 * rate * metrics.loss_ratio
 
 
-def aurora(measures: Measures, before: Measures, *, scale: float = 1e-3) -> FloatArray:
+def aurora(metrics: IntervalMetrics, before: IntervalMetrics, *, scale: float = 1e-3) -> FloatArray:
     """Aurora: (10·throughput − 1000·latency − 2000·loss) / 1000.
 
     Throughput in packets of 1500 bytes per second, latency the mean round trip in seconds, loss a
@@ -122,13 +130,17 @@ def aurora(measures: Measures, before: Measures, *, scale: float = 1e-3) -> Floa
     Source: Jay et al., "A Deep Reinforcement Learning Perspective on Internet Congestion Control",
     ICML 2019; packet size and scale as in its published training environment.
     """
-    packets = measures.throughput_mbps * (1e6 / PACKET_BITS)
-    gain = 10.0 * packets - 1e3 * (measures.rtt_ms * 1e-3) - 2e3 * measures.loss_ratio
+    packets = metrics.throughput_mbps * (1e6 / PACKET_BITS)
+    gain = 10.0 * packets - 1e3 * (metrics.rtt_ms * 1e-3) - 2e3 * metrics.loss_ratio
     return gain * scale
 
 
 def orca(
-    measures: Measures, before: Measures, *, loss_weight: float = 5.0, margin: float = 1.25
+    metrics: IntervalMetrics,
+    before: IntervalMetrics,
+    *,
+    loss_weight: float = 5.0,
+    margin: float = 1.25,
 ) -> FloatArray:
     """Orca: power with a penalty for losses, relative to the best so far.
 
@@ -140,14 +152,14 @@ def orca(
     Control for the Internet", SIGCOMM 2020; ζ = 5 and β = 1.25 as in its published code, whose
     normalisation by running moments is left out.
     """
-    power = measures.throughput_mbps - loss_weight * measures.lost_mbps
-    best = np.maximum(measures.throughput_max_mbps, 1e-3)
-    delay = np.where(measures.srtt_ms > 0.0, measures.srtt_ms, measures.rtt_ms)
-    ratio = margin * measures.flow_min_rtt_ms / np.maximum(delay, MIN_DELAY_MS)
+    power = metrics.throughput_mbps - loss_weight * metrics.lost_mbps
+    best = np.maximum(metrics.throughput_max_mbps, 1e-3)
+    delay = np.where(metrics.srtt_ms > 0.0, metrics.srtt_ms, metrics.rtt_ms)
+    ratio = margin * metrics.flow_min_rtt_ms / np.maximum(delay, MIN_DELAY_MS)
     return power / best * np.minimum(ratio, 1.0)
 
 
-def drl_cc(measures: Measures, before: Measures) -> FloatArray:
+def drl_cc(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     """DRL-CC: ln(g), g the flow's goodput in Mb/s, at least 0.01.
 
     The paper's reward is the sum over all flows of a host; sum over the agents for it.
@@ -155,7 +167,7 @@ def drl_cc(measures: Measures, before: Measures) -> FloatArray:
     Source: Xu et al., "Experience-Driven Congestion Control", IEEE JSAC 37(6), 2019. The floor is
     *proposed*.
     """
-    return np.log(np.maximum(measures.throughput_mbps, 0.01))
+    return np.log(np.maximum(metrics.throughput_mbps, 0.01))
 
 
 REWARDS: Mapping[str, Reward] = MappingProxyType(
@@ -225,12 +237,12 @@ def _allowed() -> str:
     return f"{', '.join(REWARDS)}, or file.py:function"
 
 
-def _throughput(measures: Measures) -> FloatArray:
+def _throughput(metrics: IntervalMetrics) -> FloatArray:
     """In Mb/s, at least a packet per interval, so that it has a logarithm."""
-    packet = PACKET_BITS / (np.maximum(measures.duration_s, SHORTEST_S) * 1e6)
-    return np.maximum(measures.throughput_mbps, packet)
+    packet = PACKET_BITS / (np.maximum(metrics.duration_s, SHORTEST_S) * 1e6)
+    return np.maximum(metrics.throughput_mbps, packet)
 
 
-def _log_power(measures: Measures, delta: float) -> FloatArray:
-    delay = np.maximum(measures.rtt_ms, MIN_DELAY_MS)
-    return np.log(_throughput(measures)) - delta * np.log(delay)
+def _log_power(metrics: IntervalMetrics, delta: float) -> FloatArray:
+    delay = np.maximum(metrics.rtt_ms, MIN_DELAY_MS)
+    return np.log(_throughput(metrics)) - delta * np.log(delay)

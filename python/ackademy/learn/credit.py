@@ -24,7 +24,7 @@ DEPTH = 8
 """Decisions of one agent that may be open at first. With slots of a round trip two are; with
 shorter ones there are more, and room is made for them."""
 DEPTH_MAX = 4096
-"""at most, as the pilot's account has it"""
+"""at most, as the core's interval accounts have it"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def here(threads: int) -> Opener:
     def make(source: opening.Source, recipe: Recipe, learners: list[str]) -> EpisodeSource:
         return _core.Episodes(
             source,
-            recipe.pilot_text(),
+            recipe.settings_text(),
             n=recipe.simulations,
             agents=recipe.agents,
             learners=learners,
@@ -161,12 +161,12 @@ def check(recipe: Recipe, env: EpisodeSource) -> None:
 
 def _check_policy(recipe: Recipe, env: EpisodeSource) -> None:
     """Ask the core about a policy of zeros: what it refuses should not be trained first."""
-    pilot, tables = recipe.pilot_text(), layers.tables_of(recipe.layers)
+    settings, tables = recipe.settings_text(), layers.tables_of(recipe.layers)
     shapes = networks.tensor_shapes(recipe.layers, env.observation.shape[2:])
     zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     files = {
         policy_files.POLICY: policy_files.policy_text(
-            recipe.policy_about, pilot, tables, {}
+            recipe.policy_about, settings, tables, {}
         ).encode(),
         policy_files.WEIGHTS: policy_files.bytes_of(zeros),
     }

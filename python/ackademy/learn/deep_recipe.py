@@ -15,7 +15,7 @@ from ackademy import files
 from ackademy.errors import TrainingError
 from ackademy.learn import dqn, ppo
 from ackademy.learn.layers import Layer, layers_of, tables_of
-from ackademy.policies.policy_files import PILOT, tables_text
+from ackademy.policies.policy_files import SETTINGS_TABLES, tables_text
 
 Kind: TypeAlias = Literal["dqn", "ppo"]
 Credit: TypeAlias = Literal["sent", "arrived"]
@@ -23,7 +23,7 @@ Config: TypeAlias = dqn.Config | ppo.Config
 CONFIGS: Mapping[str, type[Config]] = {"dqn": dqn.Config, "ppo": ppo.Config}
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
-    "simulations", "agents", "seed", *PILOT, "layers", "training", "quick",
+    "simulations", "agents", "seed", *SETTINGS_TABLES, "layers", "training", "quick",
 )  # fmt: skip
 SHARES = frozenset(
     {"discount", "trace", "epsilon_start", "epsilon_end", "clip", "updates_per_decision"}
@@ -58,7 +58,7 @@ class Recipe:
     agents: int
     """learning flows of one simulation, at most"""
     seed: int
-    pilot: Mapping[str, object]
+    settings: Mapping[str, object]
     """the five tables"""
     layers: tuple[Layer, ...]
     config: Config
@@ -68,9 +68,9 @@ class Recipe:
         """What the policy is, in a line: the recipe says how it learns, the source on what."""
         return f"{self.about}, trained on {self.source.stem}"
 
-    def pilot_text(self) -> str:
+    def settings_text(self) -> str:
         """The five tables as TOML."""
-        return tables_text(self.pilot)
+        return tables_text(self.settings)
 
     def fingerprint(self, source_text: str, reward_text: str, code_hash: str) -> str:
         """Names what is learnt from what: equal where a checkpoint may be gone on from."""
@@ -81,7 +81,7 @@ class Recipe:
             "source": source_text,
             "learners": self.learners,
             "sizes": [self.simulations, self.agents, self.seed],
-            "pilot": self.pilot,
+            "agent_settings": self.settings,
             "layers": tables_of(self.layers),
             "config": asdict(self.config),
             "code": code_hash,
@@ -122,7 +122,7 @@ def read(path: Path, *, quick: bool = False) -> Recipe:
         simulations=_whole(values.get("simulations"), "simulations", 1, path, SIMULATIONS_MAX),
         agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
         seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
-        pilot={name: _table(values, name, path) for name in PILOT if name in values},
+        settings={name: _table(values, name, path) for name in SETTINGS_TABLES if name in values},
         layers=layers_of(_tables(values, "layers", path), str(path)),
         config=config_of(learner, training, str(path)),
     )

@@ -25,7 +25,7 @@ class EpisodeSource(Protocol):
         """Shape (n, agents, history, features), oldest first."""
 
     @property
-    def measures(self) -> F64:
+    def metrics(self) -> F64:
         """Shape (n, agents, 17): what was acknowledged since the agent's last decision."""
 
     @property

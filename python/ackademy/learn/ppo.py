@@ -6,7 +6,7 @@ episode or of the batch, the value of what the agent saw next stands for the res
 because its time is up.
 
 Continuous actions are Gaussian around the network's outputs, with a spread that is learnt but does
-not depend on the observation; what is sent to the flow is cut to [-1, 1], as the pilot would.
+not depend on the observation; what is sent to the flow is cut to [-1, 1], as the core would.
 A deployed policy answers with the outputs themselves.
 """
 
@@ -170,7 +170,7 @@ def train(
 
 
 def within(actions: Actions) -> F32:
-    """Values as the pilot takes them, in [-1, 1]."""
+    """Values as the action map takes them, in [-1, 1]."""
     return np.clip(actions, -1.0, 1.0).astype(np.float32)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Seen: TypeAlias = tuple[tuple[F32, F64, F64, I64, Bools, I64, Bools, Bools], int]
 """the arrays of `ARRAYS` after a step, and packets so far"""
-ARRAYS = ("observation", "measures", "credit", "credit_step", "due", "decision", "over", "left")
+ARRAYS = ("observation", "metrics", "credit", "credit_step", "due", "decision", "over", "left")
 START_S = 120.0
 """until all workers must have begun (proposed)"""
 
@@ -94,7 +94,7 @@ class Simulations:
     def begin(
         self,
         source: tuple[str, str, dict[str, bytes]],
-        pilot: str,
+        agent_settings: str,
         learners: Sequence[str],
         sizes: Mapping[str, int],
     ) -> tuple[int, int, tuple[int, ...]]:
@@ -102,7 +102,7 @@ class Simulations:
 
         Args:
             source: text and origin of a scenario or a distribution, and the files it names.
-            pilot: TOML of the five tables.
+            agent_settings: TOML of the five tables.
             learners: patterns of the entries that learn.
             sizes: `first`, `n`, `agents` and `seed` of `Episodes`.
 
@@ -111,7 +111,7 @@ class Simulations:
         """
         own = self._episodes = _core.Episodes(
             opening.parse_source(*source),
-            pilot,
+            agent_settings,
             learners=learners,
             n=sizes["n"],
             agents=sizes["agents"],
@@ -135,7 +135,7 @@ class Simulations:
 
     def _seen(self) -> Seen:
         own = self._episodes
-        arrays = (own.observation, own.measures, own.credit, own.credit_step,
+        arrays = (own.observation, own.metrics, own.credit, own.credit_step,
                   own.due, own.decision, own.over, own.left)  # fmt: skip
         return arrays, own.packets
 
@@ -160,7 +160,7 @@ class RayEpisodes:
 
         n, agents = recipe.simulations, recipe.agents
         self._shares = shares(n, max(1, int(ray.available_resources().get("CPU", 0))))
-        source, pilot = ray.put(opening.pack_source(recipe.source)), recipe.pilot_text()
+        source, agent_settings = ray.put(opening.pack_source(recipe.source)), recipe.settings_text()
         remote = ray.remote(num_cpus=1, max_restarts=0)(Simulations)
         # Of any type: mypy cannot know the methods that Ray makes.
         self.workers: list[Any] = [remote.remote() for _ in self._shares]
@@ -168,12 +168,12 @@ class RayEpisodes:
         begun = []
         for share, worker in zip(self._shares, self.workers, strict=True):
             sizes = {"first": share.first, "n": share.count, "agents": agents, "seed": recipe.seed}
-            begun.append(worker.begin.remote(source, pilot, learners, sizes))
+            begun.append(worker.begin.remote(source, agent_settings, learners, sizes))
         same = [_answer(*pair) for pair in zip(self._shares, begun, strict=True)]
         self.n_choices, self.action_size, entering = same[0]
         self.observation: F32 = np.zeros((n, agents, *entering), np.float32)
-        self.measures: F64 = np.zeros((n, agents, len(_core.pilot_measures())))
-        self.credit: F64 = np.zeros_like(self.measures)
+        self.metrics: F64 = np.zeros((n, agents, len(_core.interval_metrics())))
+        self.credit: F64 = np.zeros_like(self.metrics)
         self.credit_step: I64 = np.zeros((n, agents), np.int64)
         self.due: Bools = np.zeros((n, agents), np.bool_)
         self.decision: I64 = np.zeros((n, agents), np.int64)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ackademy.envs.measures import Measures
+from ackademy.envs.metrics import IntervalMetrics
 from ackademy.errors import TrainingError
 from ackademy.learn import checkpoint
 from ackademy.learn.checkpoint import Checkpoint
@@ -46,11 +46,11 @@ class Means:
 
     def note(self, env: EpisodeSource, reward: npt.NDArray[np.floating]) -> None:
         """Take in rewards that became known, and what the flows that are due have measured."""
-        measures = Measures(env.measures[env.due])
+        metrics = IntervalMetrics(env.metrics[env.due])
         self.add("reward", reward)
-        self.add("throughput_mbps", measures.throughput_mbps)
-        self.add("rtt_ms", measures.rtt_mean_ms)
-        self.add("loss_ratio", measures.loss_ratio)
+        self.add("throughput_mbps", metrics.throughput_mbps)
+        self.add("rtt_ms", metrics.rtt_mean_ms)
+        self.add("loss_ratio", metrics.loss_ratio)
 
     def take(self) -> dict[str, float]:
         """The means, 0 where there was no value; begins anew."""

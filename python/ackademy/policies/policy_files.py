@@ -23,7 +23,7 @@ Tensors: TypeAlias = Mapping[str, npt.NDArray[Any]]
 Tables: TypeAlias = list[dict[str, Any]]
 """of `[[layers]]`"""
 POLICY, WEIGHTS = POLICY_FILE, "weights.safetensors"
-PILOT = ("observation", "decision", "action", "bounds", "start")
+SETTINGS_TABLES = ("observation", "decision", "action", "bounds", "start")
 DTYPES = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8}
 TABLES_BYTES_MAX = 1 << 16
 """of `policy.toml`, as the core has it"""
@@ -91,39 +91,39 @@ def bytes_of(tensors: Mapping[str, npt.NDArray[np.float32]]) -> bytes:
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
-def pilot_of(path: Path) -> str:
+def settings_of(path: Path) -> str:
     """The five tables, as TOML, of a policy's folder or of a file that holds them.
 
     Args:
         path: a folder with `policy.toml`, or a TOML file such as that one or a recipe.
 
     Raises:
-        ExchangeError: if it cannot be read or has not the tables that a pilot must have.
+        ExchangeError: if it cannot be read or has not the tables that an agent must have.
     """
     file = path / POLICY if path.is_dir() else path
     try:
-        return pilot_in(read_file(file, TABLES_BYTES_MAX).decode(), str(file))
+        return settings_in(read_file(file, TABLES_BYTES_MAX).decode(), str(file))
     except UnicodeDecodeError as error:
         raise ExchangeError(f"{file}: {error}") from None
 
 
-def pilot_in(text: str, where: str) -> str:
+def settings_in(text: str, where: str) -> str:
     """The five tables of a text, and nothing else of it.
 
     Raises:
-        ExchangeError: as `pilot_of`.
+        ExchangeError: as `settings_of`.
     """
     try:
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ExchangeError(f"{where}: {plain(str(error))}") from None
-    tables = {name: values[name] for name in PILOT if name in values}
+    tables = {name: values[name] for name in SETTINGS_TABLES if name in values}
     for name, table in tables.items():
         if not isinstance(table, dict) or not all(key.isidentifier() for key in table):
             raise ExchangeError(
                 f"{where}: {name}: allowed: a table, as in docs/reference/policies.md"
             )
-    for name in PILOT[:3]:
+    for name in SETTINGS_TABLES[:3]:
         if name not in tables:
             raise ExchangeError(f"{where}: {name} is missing: allowed: a table of this name")
     return tables_text(tables)
@@ -148,16 +148,16 @@ def tables_text(tables: Mapping[str, object]) -> str:
     return "\n".join(blocks)
 
 
-def policy_text(about: str, pilot: str, layers: Tables, made: Mapping[str, object]) -> str:
+def policy_text(about: str, settings: str, layers: Tables, made: Mapping[str, object]) -> str:
     """`policy.toml`.
 
     Args:
         about: a line.
-        pilot: the five tables as TOML.
+        settings: the five tables as TOML.
         layers: of `[[layers]]`.
         made: how it came about.
     """
-    blocks = [f"format = 1\nabout = {toml_value(about)}\n", pilot.strip() + "\n"]
+    blocks = [f"format = 1\nabout = {toml_value(about)}\n", settings.strip() + "\n"]
     for layer in layers:
         lines = [f"{key} = {toml_value(value)}" for key, value in layer.items()]
         blocks.append("\n".join(["[[layers]]", *lines]) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -12,8 +12,8 @@ import polars as pl
 from ackademy import _core
 from ackademy.backends.runs import Run
 from ackademy.stats.completion_times import QUANTILES, completion_times
-from ackademy.stats.metrics import FloatArray
-from ackademy.studies.comparison import COLUMNS, CaseScore
+from ackademy.stats.formulas import FloatArray
+from ackademy.stats.results import Results
 
 
 def run_json(run: Run) -> str:
@@ -41,64 +41,20 @@ def run_csv(run: Run) -> str:
     return flows.with_columns(pl.col(pl.Float64).fill_nan(None)).write_csv()
 
 
-def estimates(case_scores: Sequence[CaseScore]) -> pl.DataFrame:
-    """What a comparison estimates, one row per scenario, scheme and metric.
+def results_json(results: Results, more: Mapping[str, object] | None = None) -> str:
+    """A study: its estimates, and the numbers of single runs.
 
-    Returns:
-        Columns scenario, scheme, metric, unit, mean, low, high (the 95 % interval), runs; nothing
-        for a scheme without a finished run.
+    Args:
+        results: of the study.
+        more: entries to put before them.
     """
-    rows = [
-        (
-            case_score.scheme_case.scenario,
-            case_score.scheme_case.controller,
-            column.key,
-            column.unit,
-            *map(_number, (interval.value, interval.low, interval.high)),
-            case_score.n_runs,
-        )
-        for case_score in case_scores
-        for column in COLUMNS
-        for interval in [case_score.estimates.get(column.key)]
-        if interval is not None
-    ]
-    schema = {
-        **dict.fromkeys(("scenario", "scheme", "metric", "unit"), pl.String()),
-        **dict.fromkeys(("mean", "low", "high"), pl.Float64()),
-        "runs": pl.Int64(),
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def samples(case_scores: Sequence[CaseScore]) -> pl.DataFrame:
-    """The numbers of single runs: scenario, scheme, run (from 1) and a column per metric."""
-    frames = [
-        pl.DataFrame({key: values for key, values in case_score.samples.items()}).select(
-            pl.lit(case_score.scheme_case.scenario).alias("scenario"),
-            pl.lit(case_score.scheme_case.controller).alias("scheme"),
-            (pl.int_range(pl.len()) + 1).alias("run"),
-            pl.all(),
-        )
-        for case_score in case_scores
-        if case_score.n_runs
-    ]
-    return pl.concat(frames) if frames else pl.DataFrame()
-
-
-def comparison_json(case_scores: Sequence[CaseScore]) -> str:
-    """A comparison: its estimates, and the numbers of single runs."""
     return _json(
         {
-            "code": _core.CODE_HASH,
-            "estimates": _rows(estimates(case_scores)),
-            "runs": _rows(samples(case_scores)),
+            **({"code": _core.CODE_HASH} if more is None else more),
+            "estimates": _rows(results.estimates),
+            "runs": _rows(results.wide()),
         }
     )
-
-
-def comparison_csv(case_scores: Sequence[CaseScore]) -> str:
-    """The estimates of a comparison, one row per scenario, scheme and metric."""
-    return estimates(case_scores).write_csv()
 
 
 def _completion(run: Run) -> list[dict[str, object]]:

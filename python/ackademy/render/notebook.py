@@ -15,10 +15,10 @@ from ackademy import _core
 from ackademy.backends import Backend, controllers, schemes
 from ackademy.backends.runs import ScenarioLike, text_of
 from ackademy.errors import AckademyError
-from ackademy.render import exports
 from ackademy.runner import engines, experiments
-from ackademy.studies import comparison
-from ackademy.studies.comparison import Case, CaseScore, Plan
+from ackademy.stats.results import Results
+from ackademy.studies import comparison, measured
+from ackademy.studies.comparison import Case, Plan
 from ackademy.toml_table import toml_value
 
 Scenarios: TypeAlias = "ScenarioLike | Sequence[ScenarioLike]"
@@ -55,32 +55,28 @@ class Figure:
 class Comparison:
     """Schemes side by side on the same scenarios."""
 
-    case_scores: tuple[CaseScore, ...]
-    """one per scenario and scheme"""
+    results: Results
+    """the numbers of single runs, and estimates over them"""
     page: str
     """the HTML report, complete in itself"""
 
     @property
     def estimates(self) -> pl.DataFrame:
-        """One row per scenario, scheme and metric: mean, low, high (95 % interval), runs."""
-        return exports.estimates(self.case_scores)
+        """One row per scenario, scheme and metric, with interval, method and number of runs."""
+        return self.results.estimates
 
     @property
     def runs(self) -> pl.DataFrame:
-        """One row per run: scenario, scheme, run and a column per metric."""
-        return exports.samples(self.case_scores)
+        """One row per run: scenario, scheme, seed and a column per metric."""
+        return self.results.wide()
 
-    def table(self, metric: str = "throughput_mbps") -> pl.DataFrame:
-        """Means of one metric: a row per scenario, a column per scheme.
+    def table(self, metric: str = "throughput_mean_mbps") -> pl.DataFrame:
+        """Estimates of one metric: a row per scenario, a column per scheme.
 
         Raises:
             AckademyError: if there is no such metric.
         """
-        known = [column.key for column in comparison.COLUMNS]
-        if metric not in known:
-            raise AckademyError(f"metric {metric!r}: allowed: {', '.join(known)}")
-        chosen = self.estimates.filter(pl.col("metric") == metric)
-        return chosen.pivot(on="scheme", index="scenario", values="mean")
+        return self.results.pivot(metric)
 
     def plot(self) -> Figure:
         """The report: throughput against delay, every number, one run over time."""
@@ -117,7 +113,7 @@ def compare(
         folder: where finished runs are kept for the next call; nothing is kept by default.
 
     Returns:
-        Estimates with 95 % intervals, the numbers of single runs, and a report to look at.
+        Estimates with their intervals, the numbers of single runs, and a report to look at.
 
     Raises:
         ScenarioError: if a scenario is wrong.
@@ -130,28 +126,27 @@ def compare(
     found = _schemes(cc)
     texts = tuple((path, toml_value(value)) for path, value in overrides.items())
     plan = Plan(runs, SAMPLE_MS, texts, backend)
-    scheme_cases = comparison.scheme_cases(_named_apart(cases), found, plan)
+    rows = comparison.rows(_named_apart(cases), found, plan)
     of_classes = any(controllers.is_registered(str(scheme.controller)) for scheme in found)
     engine = engines.local(1 if of_classes else jobs)
     with tempfile.TemporaryDirectory() as scratch:
-        return _measured(scheme_cases, Path(folder or scratch), engine)
+        return _measured(rows, Path(folder or scratch), engine)
 
 
 SAMPLE_MS = 200.0
 """between rows of the time series that the report draws"""
 
 
-def _measured(
-    scheme_cases: Sequence[comparison.SchemeCase], folder: Path, engine: engines.Engine
-) -> Comparison:
+def _measured(rows: Sequence[measured.Row], folder: Path, engine: engines.Engine) -> Comparison:
     from ackademy.render.html import comparison as report
 
-    cells = [cell for scheme_case in scheme_cases for cell in scheme_case.cells]
+    cells = [cell for row in rows for cell in row.cells]
     ran = experiments.run_cells(cells, folder, engine, experiments.quiet)
     if ran.failures:
         raise AckademyError(ran.failures[0].error)
-    case_scores = comparison.case_scores(scheme_cases, folder)
-    return Comparison(tuple(case_scores), report.page(case_scores, folder, "ackademy.compare(...)"))
+    found = measured.measure(rows, folder)
+    results = measured.tables(comparison.STUDY, found)
+    return Comparison(results, report.page(found, folder, "ackademy.compare(...)"))
 
 
 def _schemes(cc: Schemes) -> list[schemes.Scheme]:

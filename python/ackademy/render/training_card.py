@@ -83,7 +83,7 @@ def policy_text(trained: TrainingResult, command: str) -> str:
     recipe = trained.recipe
     layers = tables_of(recipe.layers)
     made = made_of(trained, command)
-    return policy_files.policy_text(recipe.policy_about, recipe.pilot_text(), layers, made)
+    return policy_files.policy_text(recipe.policy_about, recipe.settings_text(), layers, made)
 
 
 def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
@@ -159,7 +159,7 @@ good, which the flow's counters show.
 def _made(trained: TrainingResult) -> str:
     recipe, config = trained.recipe, trained.recipe.config
     size = sum(int(tensor.size) for tensor in trained.weights.values())
-    observation = recipe.pilot["observation"]
+    observation = recipe.settings["observation"]
     assert isinstance(observation, dict)
     rows = [
         ["sees", f"{', '.join(observation['features'])}; the last {observation['history']}"],

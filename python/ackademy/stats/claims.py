@@ -10,6 +10,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import (
     Interval,
     jackknife_contrast,
@@ -17,8 +18,7 @@ from ackademy.stats.intervals import (
     t_interval,
     welch_interval,
 )
-from ackademy.stats.metrics import FloatArray
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.metrics import metric_of
 from ackademy.toml_table import TomlTable
 
 RowName = tuple[str, str]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackademy.backends.tables import Tables
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 TRANSFERS_MIN = 20
 """up to so many, each has its row; of more, quantiles are shown"""

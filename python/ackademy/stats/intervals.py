@@ -1,4 +1,9 @@
-"""What repeated runs say: mean, variance, 95 % intervals, confidence ellipses.
+"""What repeated runs say: mean, variance, intervals, confidence ellipses.
+
+Every interval of the project is computed here, and says by which method and for which level. The
+level is nominal: it is exact for normally distributed values. How often an interval of few, skewed
+or two-peaked values holds the truth is simulated by tests/test_intervals.py and printed in
+docs/reference/evaluation.md.
 
 Student's quantiles are computed here from the closed form for whole degrees of freedom, so that
 thirty megabytes of SciPy are not needed for one function.
@@ -9,14 +14,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
 
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 Statistic: TypeAlias = Callable[[FloatArray], float]
 """from runs, shape (n_runs, ...), to a number"""
+
+
+LEVEL = 0.95
+"""nominal, of every interval unless it says otherwise"""
+NOMINAL = f"nominal {100 * LEVEL:g} % interval"
+"""how tables call what stands beside a value"""
+ONE_RUN = "one run"
+"""method of an interval of no width, which has no level"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +40,10 @@ class Interval:
     value: float
     low: float
     high: float
+    method: str = ""
+    """by which the ends were found"""
+    level: float = LEVEL
+    """nominal; 0 for one run, whose ends are its value"""
 
     @property
     def half_width(self) -> float:
@@ -35,6 +53,15 @@ class Interval:
     def contains(self, other: float) -> bool:
         """Whether `other` is inside, ends included."""
         return self.low <= other <= self.high
+
+    def times(self, factor: float) -> Interval:
+        """In a unit that is smaller by a factor above 0, as per cent are."""
+        ends = (factor * self.value, factor * self.low, factor * self.high)
+        return Interval(*ends, self.method, self.level)
+
+
+NOTHING = Interval(math.nan, math.nan, math.nan)
+"""an estimate without a run"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +128,16 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
         raise ValueError("t_interval needs at least one value")
     centre = float(array.mean())
     if array.size == 1:
-        return Interval(centre, centre, centre)
+        return Interval(centre, centre, centre, ONE_RUN, 0.0)
     quantile = student_t_quantile(0.5 + confidence / 2.0, array.size - 1)
     half = quantile * float(array.std(ddof=1)) / math.sqrt(array.size)
-    return Interval(centre, centre - half, centre + half)
+    return Interval(centre, centre - half, centre + half, "Student t", confidence)
+
+
+def mean_interval(values: FloatArray) -> Interval:
+    """Student's interval of the mean of the finite values; `nan` where there is none."""
+    finite = values[np.isfinite(values)]
+    return t_interval(finite) if finite.size else NOTHING
 
 
 def welch_interval(ours: FloatArray, other: FloatArray) -> Interval:
@@ -131,7 +164,7 @@ def log_ratio_interval(ours: FloatArray, other: FloatArray, *, paired: bool) -> 
     parts = [(variance(values) / values.size, values.size - 1) for values in groups]
     logarithm = _around(math.log(ours.mean() / other.mean()), parts)
     value = float(ours.mean() / other.mean())
-    return Interval(value, math.exp(logarithm.low), math.exp(logarithm.high))
+    return Interval(value, math.exp(logarithm.low), math.exp(logarithm.high), "log-ratio t")
 
 
 def _around(centre: float, parts: list[tuple[float, int]]) -> Interval:
@@ -145,11 +178,12 @@ def _around(centre: float, parts: list[tuple[float, int]]) -> Interval:
     below = sum(share**2 / degrees for share, degrees in parts if degrees)
     if total == 0.0 or below == 0.0 or not math.isfinite(total):
         half = 0.0 if total == 0.0 else math.nan
-        return Interval(centre, centre - half, centre + half)
+        return Interval(centre, centre - half, centre + half, "Welch t")
     half = student_t_quantile(0.975, max(1, math.floor(total**2 / below + 1e-9))) * math.sqrt(total)
-    return Interval(centre, centre - half, centre + half)
+    return Interval(centre, centre - half, centre + half, "Welch t")
 
 
+@cache
 def student_t_quantile(probability: float, degrees: int) -> float:
     """The value below which Student's t lies with this probability.
 
@@ -186,7 +220,7 @@ def jackknife_interval(
 
     Leaving out each run in turn gives pseudo-values, whose mean has a variance that can be
     estimated. A statistic that is above 0 by nature is taken as its logarithm, so that the interval
-    stays above 0. Simulated coverage is in docs/reference/experiments.md and held by
+    stays above 0. Simulated coverage is in docs/reference/evaluation.md and held by
     tests/test_intervals.py.
 
     Args:
@@ -233,7 +267,7 @@ def jackknife_contrast(
     else:
         value = first - second
     if len(ours) == 1 and len(other) == 1:
-        return Interval(value, value, value)
+        return Interval(value, value, value, ONE_RUN, 0.0)
     a, b = (_pseudo_values(runs, statistic, positive=is_ratio) for runs in (ours, other))
     if not np.all(np.isfinite(a)) or not np.all(np.isfinite(b)):
         return Interval(value, math.nan, math.nan)
@@ -304,8 +338,10 @@ def _pseudo_values(samples: FloatArray, statistic: Statistic, *, positive: bool)
 def _back(value: float, around: Interval, *, is_logarithm: bool) -> Interval:
     """An interval of this width around the value; as a factor if it is one of a logarithm."""
     half = around.half_width
+    kind = "log jackknife t" if is_logarithm else "jackknife t"
+    method, level = (ONE_RUN, 0.0) if around.method == ONE_RUN else (kind, around.level)
     if (value == 0.0 and is_logarithm) or not math.isfinite(value) or not math.isfinite(half):
-        return Interval(value, math.nan, math.nan)
+        return Interval(value, math.nan, math.nan, method, level)
     if is_logarithm:
-        return Interval(value, value * math.exp(-half), value * math.exp(half))
-    return Interval(value, value - half, value + half)
+        return Interval(value, value * math.exp(-half), value * math.exp(half), method, level)
+    return Interval(value, value - half, value + half, method, level)

@@ -1,211 +1,551 @@
-"""One function per number of a report. Each takes arrays and returns an array or a float.
+"""The registry of metrics: what every number of a results table is called, and how it is computed.
 
-What is measured over repeated runs (means, variances, intervals) is in `intervals`.
+One label has one definition, in every study, report and file (docs/reference/evaluation.md lists
+them). A metric is named as `power`, or with what it is of, as `utilisation:bottleneck` or
+`throughput_ratio:learner*/reno*`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
+from ackademy.backends import entries
+from ackademy.errors import ExperimentError
+from ackademy.stats.formulas import FloatArray, jain_index, pooled_loss
+from ackademy.stats.formulas import m_e as figure_of_merit
+from ackademy.stats.intervals import Interval, jackknife_interval, mean, t_interval, variance
+from ackademy.stats.scores import score_of
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-
-
-def throughput_mbps(delivered_bytes: FloatArray, active_s: FloatArray) -> FloatArray:
-    """Bytes delivered, headers included, over the time a flow was active (Kong 2018, section 4).
-
-    Args:
-        delivered_bytes: shape (n_flows,); in-order bytes at the receiver as sent on the wire; >= 0.
-        active_s: shape (n_flows,); seconds in which the flow had something to send; >= 0.
-
-    Returns:
-        Shape (n_flows,); Mb/s, >= 0; 0.0 for a flow that was never active.
-    """
-    return _ratio(8e-6 * np.asarray(delivered_bytes, np.float64), active_s, empty=0.0)
-
-
-def goodput_mbps(goodput_bytes: FloatArray, active_s: FloatArray) -> FloatArray:
-    """New application data over active time (RFC 2647 section 3.17).
-
-    Args:
-        goodput_bytes: shape (n_flows,); payload bytes delivered in order, each counted once; >= 0.
-        active_s: shape (n_flows,); seconds in which the flow had something to send; >= 0.
-
-    Returns:
-        Shape (n_flows,); Mb/s, >= 0, at most the throughput; 0.0 for a flow never active.
-    """
-    return _ratio(8e-6 * np.asarray(goodput_bytes, np.float64), active_s, empty=0.0)
+COLUMNS = (
+    "throughput_mbps",
+    "delay_ms",
+    "loss_ratio",
+    "timeouts",
+    "base_rtt_ms",
+    "owd_ms",
+    "goodput_mbps",
+    "rtt_p50_ms",
+    "rtt_p95_ms",
+)
+"""What is kept of each flow of each run; the last axis of `Measured.samples`."""
+TP, D, P, TIMEOUTS, BASE, OWD, GOODPUT, P50, P95 = range(len(COLUMNS))
 
 
-def delay_ms(rtt_ms: FloatArray, base_rtt_ms: FloatArray) -> FloatArray:
-    """Round trip above that of the empty path: d = RTT - RTT_min (Kong 2018, section 4).
+Better = Literal["higher", "lower", ""]
+"""the direction in which a number is better; empty where neither is"""
 
-    Args:
-        rtt_ms: shape (n_flows,); mean round-trip time; `nan` for a flow without a sample.
-        base_rtt_ms: shape (n_flows,); propagation only, there and back; >= 0.
-
-    Returns:
-        Shape (n_flows,); ms; `nan` without a sample. The packet's own transmission is part of it,
-        so an empty queue gives a little more than 0.
-    """
-    return np.asarray(rtt_ms, np.float64) - np.asarray(base_rtt_ms, np.float64)
+NORMAL_95 = 1.96
+"""standard deviations to either side of the mean that hold 95 % of normally distributed values"""
 
 
-def one_way_delay_ms(sent_ms: FloatArray, received_ms: FloatArray) -> float:
-    """Mean time from sending to reception (RFC 7679; the delay of LearningCC's figures 2 and 3).
+@dataclass(frozen=True, slots=True)
+class RunTables:
+    """What a finished run left, as metrics read it."""
 
-    Args:
-        sent_ms: shape (n_packets,); when each packet that arrived left its sender.
-        received_ms: shape (n_packets,); when it arrived, by the same clock; >= `sent_ms`.
+    flows: pl.DataFrame
+    """all flows, `summary` of a cell"""
+    links: pl.DataFrame
+    counters: pl.DataFrame
+    chosen: str | tuple[bool, ...] = "*"
+    """pattern of the flows that the row is about, or a switch per flow"""
+    duration_s: float = math.nan
+    """of the run"""
 
-    Returns:
-        ms, >= 0; `nan` when nothing arrived.
+    def of(self, glob: str | tuple[bool, ...]) -> pl.DataFrame:
+        """The flows that a pattern names, or those of the switches that are on.
 
-    Raises:
-        ValueError: if the shapes differ or a packet arrives before it leaves.
-    """
-    sent, received = np.asarray(sent_ms, np.float64), np.asarray(received_ms, np.float64)
-    if sent.shape != received.shape:
-        raise ValueError(f"one_way_delay_ms: {sent.shape} sent but {received.shape} received")
-    if np.any(received < sent):
-        raise ValueError("one_way_delay_ms: a packet arrives before it leaves")
-    return float(np.mean(received - sent)) if sent.size else math.nan
-
-
-def loss_ratio(dropped: FloatArray, sent: FloatArray) -> FloatArray:
-    """Part of the packets sent that the network dropped: p of Kong 2018, section 4.
-
-    Args:
-        dropped: shape (n_flows,); packets, by full queues and by random loss; >= 0.
-        sent: shape (n_flows,); packets, retransmissions included; >= `dropped`.
-
-    Returns:
-        Shape (n_flows,); in [0, 1]; 0.0 for a flow that sent nothing.
-    """
-    return _ratio(np.asarray(dropped, np.float64), sent, empty=0.0)
+        Raises:
+            ExperimentError: if there is none.
+        """
+        names = self.flows["flow"].to_list()
+        own = (
+            [entries.fits([glob], name) for name in names] if isinstance(glob, str) else list(glob)
+        )
+        found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
+        if found.is_empty():
+            raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
+        return found
 
 
-def pooled_loss(flows: pl.DataFrame) -> float:
-    """Part of the packets of all flows together that the network dropped: "loss" in every table.
-
-    Args:
-        flows: columns `dropped_packets` and `sent_packets`, a row per flow.
-
-    Returns:
-        In [0, 1]; 0.0 where nothing was sent. A flow that sends little weighs little; the mean of
-        the flows' own ratios, Kong's p, is another number.
-    """
-    sent = float(flows["sent_packets"].sum())
-    return float(flows["dropped_packets"].sum()) / sent if sent else 0.0
+def per_flow(run: RunTables) -> FloatArray:
+    """Shape (flows, len(COLUMNS)): the row's flows."""
+    return run.of(run.chosen).select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy()
 
 
-def m_e(throughput_mbps: FloatArray, delay_ms: FloatArray) -> FloatArray:
-    """Kong's figure of merit, equation 5: M_e = ln E(tp) - 0.1 ln E(d).
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number of a table: how to call it and how to get it from the runs of a row."""
 
-    Args:
-        throughput_mbps: any shape; mean throughput in Mb/s; >= 0.
-        delay_ms: same shape; mean delay above the empty path in ms; >= 0.
+    label: str
+    """a paper's symbol, or the name"""
+    unit: str
+    about: str
+    """the definition"""
+    statistic: Callable[[FloatArray], float]
+    """of what `extract` gives, one more axis, runs, in front"""
+    is_mean: bool = False
+    """a plain mean over runs and flows: Student's interval holds"""
+    is_positive: bool = False
+    """above 0 by nature: its interval is one of the logarithm"""
+    extract: Callable[[RunTables], FloatArray] = per_flow
+    words: str = ""
+    """the name where `label` is a symbol"""
+    better: Better = ""
+    digits: int = 4
+    """significant ones of the value"""
+    over_runs: str = ""
+    """the statistic over runs, where it is neither their mean nor a function of means"""
 
-    Returns:
-        Same shape, unbounded; -inf without throughput, +inf without delay, `nan` without both
-        or with a negative input.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.log(np.asarray(throughput_mbps)) - 0.1 * np.log(np.asarray(delay_ms))
-    return np.asarray(value, np.float64)
+    @property
+    def name(self) -> str:
+        """How tables that are not a paper's call it."""
+        return self.words or self.label
 
+    @property
+    def brief(self) -> str:
+        """The definition in a few words: what stands before its colon."""
+        return self.about.partition(":")[0]
 
-def jain_index(shares: FloatArray) -> float:
-    """Fairness of the flows' shares of one link (Jain, Chiu and Hawe 1984, equation 1).
+    @property
+    def statistic_name(self) -> str:
+        """`mean`, `function of means` or what else is taken over the runs."""
+        return self.over_runs or ("mean" if self.is_mean else "function of means")
 
-    Args:
-        shares: shape (n_flows,); throughputs or delays in any one unit; each >= 0.
+    def of_run(self, sample: FloatArray) -> float:
+        """The number of one run alone, from what `extract` gives of it."""
+        return self.statistic(sample[None])
 
-    Returns:
-        In [1 / n_flows, 1]; 1.0 when nothing was sent, since nothing was unfair.
+    def estimate(self, samples: FloatArray) -> Interval:
+        """The number with its 95 % interval: Student's of a mean, else the jackknife's.
 
-    Raises:
-        ValueError: if there are no flows or a share is negative.
-    """
-    values = np.asarray(shares, np.float64)
-    if values.size == 0:
-        raise ValueError("jain_index needs at least one flow")
-    if np.any(values < 0.0):
-        raise ValueError("jain_index needs shares >= 0")
-    largest = values.max()
-    if largest == 0.0:
-        return 1.0
-    scaled = values / largest  # squares of tiny or huge shares stay in range
-    return float(scaled.sum() ** 2 / (scaled.size * np.square(scaled).sum()))
-
-
-def utilisation(delivered_bytes: FloatArray, capacity_bytes: FloatArray) -> FloatArray:
-    """Part of what a link could carry that it did carry (RFC 5166 section 2.1.1).
-
-    Args:
-        delivered_bytes: shape (n_links,); bytes that left the link, headers included; >= 0.
-        capacity_bytes: shape (n_links,); its rate integrated over the run; >= 0.
-
-    Returns:
-        Shape (n_links,); in [0, 1] but for the packet in transmission at the end; 0.0 for a link
-        that was never up.
-    """
-    return _ratio(np.asarray(delivered_bytes, np.float64), capacity_bytes, empty=0.0)
-
-
-def goodput_share(goodput_bytes: FloatArray, capacity_bytes: FloatArray) -> FloatArray:
-    """Part of what a link could carry that reached applications in order.
-
-    Utilisation counts what is sent twice, and what waits at the receiver behind a gap; this does
-    not, so that a flow that stalls or resends on a full link shows.
-
-    Args:
-        goodput_bytes: shape (n_links,); payload of its flows delivered in order; >= 0.
-        capacity_bytes: shape (n_links,); its rate integrated over the run; >= 0.
-
-    Returns:
-        Shape (n_links,); in [0, 1]; below the utilisation by the headers at least; 0.0 for a link
-        that was never up.
-    """
-    return _ratio(np.asarray(goodput_bytes, np.float64), capacity_bytes, empty=0.0)
+        Args:
+            samples: what `extract` gives of each run, shape (n_runs, ...), n_runs >= 1.
+        """
+        if self.is_mean:
+            return t_interval(np.array([self.statistic(run[None]) for run in samples]))
+        return jackknife_interval(samples, self.statistic, positive=self.is_positive)
 
 
-def convergence_time_s(
-    time_s: FloatArray, rate_mbps: FloatArray, target_mbps: float, *, tolerance_ratio: float = 0.1
-) -> float:
-    """When a flow came within a band around its share for good (RFC 5166 section 2.2.2).
-
-    Args:
-        time_s: shape (n,); since the flow, or the one it must make room for, began; increasing.
-        rate_mbps: shape (n,); the flow's rate, smoothed by the caller as the question asks; >= 0.
-        target_mbps: the share to come to; > 0.
-        tolerance_ratio: half the band's width in terms of the target; > 0.
-
-    Returns:
-        The first time from which every later sample is inside the band, in s; `nan` if the last
-        sample is outside or there is none.
+def metric_of(name: str, where: str = "") -> Metric:
+    """The metric that an experiment file calls so.
 
     Raises:
-        ValueError: if the shapes differ, or the target or the tolerance is not positive.
+        ExperimentError: if there is none; the message starts with `where`, if it is given.
     """
-    times, rates = np.asarray(time_s, np.float64), np.asarray(rate_mbps, np.float64)
-    if times.shape != rates.shape:
-        raise ValueError(f"convergence_time_s: {times.shape} times but {rates.shape} rates")
-    if target_mbps <= 0.0 or tolerance_ratio <= 0.0:
-        raise ValueError("convergence_time_s needs a target and a tolerance above 0")
-    outside = np.flatnonzero(~(np.abs(rates - target_mbps) <= tolerance_ratio * target_mbps))
-    first_inside = int(outside[-1]) + 1 if outside.size else 0
-    return float(times[first_inside]) if first_inside < times.size else math.nan
+    base, colon, of = name.partition(":")
+    if not colon and base in METRICS:
+        return METRICS[base]
+    if colon and of and base in METRICS_OF:
+        return METRICS_OF[base](of)
+    allowed = ", ".join([*METRICS, *(f"{base}:..." for base in METRICS_OF)])
+    prefix = f"{where}: " if where else ""
+    raise ExperimentError(f"{prefix}metric = {name!r}: allowed: {allowed}")
 
 
-def _ratio(above: FloatArray, below: FloatArray, *, empty: float) -> FloatArray:
-    numerator, denominator = np.broadcast_arrays(above, np.asarray(below, np.float64))
-    result: FloatArray = np.full(numerator.shape, empty)
-    np.divide(numerator, denominator, out=result, where=denominator > 0.0)
-    return result
+def _mean_of(label: str, unit: str, about: str, column: int, words: str = "") -> Metric:
+    return Metric(label, unit, about, lambda s: mean(s[..., column]), is_mean=True, words=words)
+
+
+def _per_run(label: str, unit: str, about: str, value: Callable[[RunTables], float]) -> Metric:
+    """A mean over runs of one number per run."""
+    return Metric(
+        label, unit, about, mean, is_mean=True, extract=lambda run: np.array([value(run)])
+    )
+
+
+def _higher(metric: Metric) -> Metric:
+    return replace(metric, better="higher")
+
+
+def _lower(metric: Metric) -> Metric:
+    return replace(metric, better="lower")
+
+
+def _spread(metric: Metric) -> Metric:
+    """The variance over runs of a number per run."""
+    return Metric(
+        f"V({metric.label})",
+        metric.unit,
+        f"variance over runs of {metric.about}",
+        variance,
+        is_positive=True,
+        extract=metric.extract,
+        over_runs="variance",
+    )
+
+
+def _interval_end(metric: Metric, sign: int) -> Metric:
+    """The mean of a number per run plus or minus 1.96 standard deviations over runs."""
+
+    def end(samples: FloatArray) -> float:
+        return mean(samples) + sign * NORMAL_95 * math.sqrt(variance(samples))
+
+    return Metric(
+        f"{metric.label} {'−' if sign < 0 else '+'} 1.96 σ",
+        metric.unit,
+        f"mean {'minus' if sign < 0 else 'plus'} 1.96 standard deviations over runs of "
+        f"{metric.about}: where 95 % of the runs end, not where their mean does",
+        end,
+        extract=metric.extract,
+        over_runs="mean and deviation",
+    )
+
+
+def _interval_span(metric: Metric) -> Metric:
+    """The distance between the two ends of `_interval_end`."""
+    return Metric(
+        f"2 · 1.96 σ({metric.label})",
+        metric.unit,
+        f"width of the interval that holds 95 % of the runs' {metric.about}",
+        lambda samples: 2.0 * NORMAL_95 * math.sqrt(variance(samples)),
+        is_positive=True,
+        extract=metric.extract,
+        over_runs="deviation",
+    )
+
+
+def _jain(column: int, label: str, about: str, glob: str = "") -> Metric:
+    def index(run: RunTables) -> float:
+        flows = run.of(glob or run.chosen)
+        shares = flows[COLUMNS[column]].cast(pl.Float64).to_numpy()
+        return jain_index(shares) if np.all(shares >= 0.0) else math.nan
+
+    named = f"{label} of {glob}" if glob else label
+    metric = _higher(_per_run(named, "", f"Jain's index of the flows' {about}", index))
+    words = "Jain" if column == TP else "Jain of delays"
+    return replace(metric, words=f"{words} of {'all' if glob == '*' else glob}" if glob else words)
+
+
+def _ratio(names: str) -> Metric:
+    first, _, second = names.partition("/")
+
+    def both(run: RunTables) -> FloatArray:
+        pair = [run.of(glob)["throughput_mbps"].to_numpy().mean() for glob in (first, second)]
+        return np.array(pair, np.float64)
+
+    def statistic(samples: FloatArray) -> float:
+        ours, other = samples.mean(axis=0)
+        return float(ours / other) if other else math.nan
+
+    about = f"mean throughput of {first} over that of {second}"
+    label = f"x({first}) / x({second})"
+    return Metric(label, "", about, statistic, is_positive=True, extract=both)
+
+
+def _share() -> Metric:
+    def both(run: RunTables) -> FloatArray:
+        pair = [run.of(own)["throughput_mbps"].to_numpy().mean() for own in (run.chosen, "*")]
+        return np.array(pair, np.float64)
+
+    def statistic(samples: FloatArray) -> float:
+        ours, all_flows = samples.mean(axis=0)
+        return float(ours / all_flows) if all_flows else math.nan
+
+    about = "mean throughput of the row's flows over that of all flows"
+    return Metric("share", "", about, statistic, extract=both)
+
+
+def _utilisation(link: str = "") -> Metric:
+    def used(run: RunTables) -> float:
+        if not link:
+            busiest = run.links["utilisation"].max()
+            return float(busiest) if isinstance(busiest, float) else math.nan
+        found = _links(run, link)
+        capacity = float(found["capacity_bytes"].sum())
+        return float(found["delivered_bytes"].sum()) / capacity if capacity else 0.0
+
+    about = "bytes delivered over what the link could carry"
+    about = about if link else f"{about}, of the busiest link"
+    metric = _higher(_per_run(f"utilisation {link}".rstrip(), "", about, used))
+    return replace(metric, words=f"utilisation of {link}" if link else "")
+
+
+def _goodput_share(link: str) -> Metric:
+    def used(run: RunTables) -> float:
+        capacity = float(_links(run, link)["capacity_bytes"].sum())
+        return float(run.flows["goodput_bytes"].sum()) / capacity if capacity else 0.0
+
+    about = "payload that reached the applications of all flows over what the link could carry"
+    return _per_run(f"goodput share of {link}", "", about, used)
+
+
+def _link_loss(link: str) -> Metric:
+    def lost(run: RunTables) -> float:
+        found = _links(run, link)
+        arrived = float(found["arrived_packets"].sum())
+        dropped = float((found["queue_drops"] + found["random_losses"]).sum())
+        return dropped / arrived if arrived else 0.0
+
+    return _per_run(f"loss on {link}", "", "packets lost over packets offered to the link", lost)
+
+
+def _counter(name: str) -> Metric:
+    def counted(run: RunTables) -> float:
+        flows = run.of(run.chosen)["flow"].implode()
+        rows = run.counters.filter((pl.col("name") == name) & pl.col("flow").is_in(flows))
+        return float(rows["value"].to_numpy().mean()) if rows.height else math.nan
+
+    return _per_run(name, "", f"the controller's counter {name}, mean over flows", counted)
+
+
+def _longest_stall(run: RunTables) -> float:
+    longest = run.of(run.chosen)["stall_max_ms"].drop_nans().max()
+    return float(longest) if isinstance(longest, float) else math.nan
+
+
+def _links(run: RunTables, glob: str) -> pl.DataFrame:
+    names = run.links["link"].to_list()
+    found = run.links.filter(
+        pl.Series([entries.fits([glob], name) for name in names], dtype=pl.Boolean)
+    )
+    if found.is_empty():
+        raise ExperimentError(f"link {glob!r}: allowed: {', '.join(names[:20])}")
+    return found
+
+
+def _delay(samples: FloatArray) -> float:
+    """Mean over flows and runs; a flow without a sample is left out, a run without one is not."""
+    if np.isfinite(samples).all():
+        return mean(samples)
+    known = np.isfinite(samples)
+    counts = known.sum(axis=-1)
+    sums = np.where(known, samples, 0.0).sum(axis=-1)
+    return mean(np.where(counts > 0, sums / np.maximum(counts, 1), math.nan))
+
+
+def _sender_rtt(run: RunTables) -> float:
+    mean_ms = run.of(run.chosen)["rtt_mean_ms"].drop_nans().to_numpy()
+    return float(mean_ms.mean()) if mean_ms.size else math.nan
+
+
+def _queue_wait(run: RunTables) -> float:
+    links = run.links.sort("delivered_bytes", descending=True, maintain_order=True)
+    return float(links["wait_mean_ms"][0]) if links.height else math.nan
+
+
+def _of_score(label: str, unit: str, about: str, field: str) -> Metric:
+    """A field of `Score`; a mean over the runs that have it."""
+
+    def value(run: RunTables) -> float:
+        score = score_of(run.of(run.chosen), run.links, run.counters, run.duration_s)
+        return float(getattr(score, field))
+
+    return _per_run(label, unit, about, value)
+
+
+def _gain(run: RunTables) -> float:
+    raise ExperimentError("metric = 'gain': allowed: in `eval` and `generalise`: it has two runs")
+
+
+def _pooled(run: RunTables) -> float:
+    return pooled_loss(run.of(run.chosen))
+
+
+def _merit(samples: FloatArray) -> float:
+    means = np.array(mean(samples[..., TP])), np.array(_delay(samples[..., D]))
+    return float(figure_of_merit(*means))
+
+
+def _power(samples: FloatArray) -> float:
+    rtt_s = 1e-3 * mean(samples[..., D] + samples[..., BASE])
+    return mean(samples[..., TP]) / rtt_s if rtt_s > 0.0 else math.nan
+
+
+JAIN_TP = _jain(TP, "Jain(tp)", "throughputs")
+JAIN_D = _jain(D, "Jain(d)", "delays")
+
+METRICS: Mapping[str, Metric] = {
+    "throughput_mean_mbps": _higher(
+        _mean_of(
+            "E(tp)",
+            "Mb/s",
+            "mean throughput: bytes delivered, headers included, over the time a flow is active; "
+            "mean over flows",
+            TP,
+            "throughput",
+        )
+    ),
+    "throughput_share": _share(),
+    "throughput_variance": Metric(
+        "V(tp)",
+        "(Mb/s)²",
+        "variance of throughput: over flows and runs",
+        lambda s: variance(s[..., TP]),
+        is_positive=True,
+        over_runs="variance",
+    ),
+    "throughput_sum_mbps": _higher(
+        Metric(
+            "Σ tp",
+            "Mb/s",
+            "throughput of the row's flows together, each over the time it is active",
+            lambda s: float(s[..., TP].sum(axis=-1).mean()),
+            is_mean=True,
+        )
+    ),
+    "throughput_total_mbps": _higher(
+        _of_score(
+            "total throughput",
+            "Mb/s",
+            "of the scheme's flows together, over the whole run, headers included",
+            "throughput_mbps",
+        )
+    ),
+    "link_share": _higher(
+        _of_score(
+            "link share",
+            "",
+            "total throughput over what the narrowest link could carry, at most 1",
+            "share",
+        )
+    ),
+    "goodput_mean_mbps": _higher(
+        _mean_of(
+            "goodput",
+            "Mb/s",
+            "mean goodput: new payload over the time a flow is active; mean over flows",
+            GOODPUT,
+        )
+    ),
+    "delay_mean_ms": _lower(
+        Metric(
+            "E(d)",
+            "ms",
+            "mean of RTT − RTT_min: RTT_min is that of the empty path; mean over the flows with a "
+            "sample, then over runs",
+            lambda s: _delay(s[..., D]),
+            is_mean=True,
+            words="delay",
+        )
+    ),
+    "delay_variance": Metric(
+        "V(d)",
+        "ms²",
+        "variance of delay: over flows and runs",
+        lambda s: variance(s[..., D]),
+        is_positive=True,
+        over_runs="variance",
+    ),
+    "delay_p50_ms": _lower(
+        Metric(
+            "d p50",
+            "ms",
+            "median RTT of a flow − RTT_min, mean over flows",
+            lambda s: mean(s[..., P50] - s[..., BASE]),
+            is_mean=True,
+            words="delay p50",
+        )
+    ),
+    "delay_p95_ms": _lower(
+        Metric(
+            "d p95",
+            "ms",
+            "95th percentile of a flow's RTT − RTT_min, mean over flows",
+            lambda s: mean(s[..., P95] - s[..., BASE]),
+            is_mean=True,
+            words="delay p95",
+        )
+    ),
+    "owd_mean_ms": _lower(
+        _mean_of("one-way delay", "ms", "mean time from sender to receiver", OWD)
+    ),
+    "queue_wait_ms": _lower(
+        _per_run("queue wait", "ms", "mean wait at the link that carries most", _queue_wait)
+    ),
+    "loss_ratio": _lower(
+        _mean_of("p", "", "packets dropped over packets sent of a flow, mean over flows", P)
+    ),
+    "loss": _lower(
+        _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled)
+    ),
+    "m_e": _higher(
+        Metric(
+            "M_e",
+            "",
+            "ln E(tp) − 0.1 ln E(d), each a mean over flows and runs (Kong 2018, equation 5)",
+            _merit,
+        )
+    ),
+    "power": _higher(
+        Metric("power", "Mb/s per s", "mean throughput over mean RTT", _power, is_positive=True)
+    ),
+    "rtt_mean_ms": _lower(
+        Metric(
+            "RTT",
+            "ms",
+            "mean round-trip time: of the packets that are delivered, mean over flows",
+            lambda s: mean(s[..., D] + s[..., BASE]),
+            is_mean=True,
+        )
+    ),
+    "rtt_sender_ms": _lower(
+        _per_run(
+            "sender's RTT",
+            "ms",
+            "mean of the round-trip samples that a sender takes, mean over flows",
+            _sender_rtt,
+        )
+    ),
+    "rtt_ratio": _lower(
+        _of_score(
+            "RTT ratio",
+            "",
+            "mean round trip over that of the empty path, from 1; mean over flows",
+            "rtt_ratio",
+        )
+    ),
+    "rtt_p50_ms": _lower(_mean_of("RTT p50", "ms", "median RTT of a flow, mean over flows", P50)),
+    "rtt_p95_ms": _lower(
+        _mean_of("RTT p95", "ms", "95th percentile of a flow's RTT, mean over flows", P95)
+    ),
+    "timeouts": _lower(_mean_of("time-outs", "", "per flow and run", TIMEOUTS)),
+    "fallbacks": _lower(
+        _of_score("fallbacks", "", "flows that a policy's guard handed over to CUBIC", "fallbacks")
+    ),
+    "utility": _higher(
+        _of_score(
+            "utility",
+            "",
+            "ln link share − ln RTT ratio: 0 at best, at least ln 0.001",
+            "utility",
+        )
+    ),
+    "gain": _per_run(
+        "gain of the policy", "", "the policy's utility minus the other's, run by run", _gain
+    ),
+    "jain_throughput": JAIN_TP,
+    "jain_throughput_variance": _spread(JAIN_TP),
+    "jain_throughput_low": _interval_end(JAIN_TP, -1),
+    "jain_throughput_high": _interval_end(JAIN_TP, +1),
+    "jain_throughput_span": _interval_span(JAIN_TP),
+    "jain_delay": JAIN_D,
+    "jain_delay_variance": _spread(JAIN_D),
+    "utilisation": _utilisation(),
+    "stall_max_ms": _lower(
+        _per_run(
+            "longest stall",
+            "ms",
+            "longest time in which a flow of the row with something to send delivered nothing in "
+            "order",
+            _longest_stall,
+        )
+    ),
+}
+"""Metrics of a row's flows, by the name that experiment files use."""
+
+METRICS_OF: Mapping[str, Callable[[str], Metric]] = {
+    "throughput_ratio": _ratio,
+    "jain_throughput": lambda glob: _jain(TP, "Jain(tp)", "throughputs", glob),
+    "jain_delay": lambda glob: _jain(D, "Jain(d)", "delays", glob),
+    "utilisation": _utilisation,
+    "goodput_share": _goodput_share,
+    "link_loss_ratio": _link_loss,
+    "counter": _counter,
+}
+"""Metrics that are of something named after a colon, whatever flows the row is about."""

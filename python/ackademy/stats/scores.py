@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ackademy.stats.metrics import jain_index, pooled_loss
+from ackademy.stats.formulas import jain_index, pooled_loss
 
 SHARE_FLOOR = 1e-3
 """a share below this counts as this in the utility, whose logarithm has no other end"""

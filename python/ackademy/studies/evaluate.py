@@ -20,8 +20,8 @@ from ackademy.errors import AckademyError, ExperimentError, ScenarioError
 from ackademy.runner import cases, experiments
 from ackademy.runner.cases import Case
 from ackademy.runner.cells import Cell
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, t_interval
-from ackademy.stats.metrics import FloatArray
 from ackademy.stats.scores import Score
 from ackademy.toml_table import TomlTable
 

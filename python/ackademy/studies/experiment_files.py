@@ -17,7 +17,7 @@ from ackademy.errors import ExperimentError
 from ackademy.folders import here_or_above
 from ackademy.runner.cells import Assignment
 from ackademy.stats.claims import Claim, RowName, parse_claim
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.metrics import metric_of
 from ackademy.studies.figures import Figure, parse_figure
 from ackademy.toml_table import TomlTable, toml_value
 

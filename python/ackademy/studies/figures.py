@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from ackademy.stats.claims import RowName
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.metrics import metric_of
 from ackademy.toml_table import TomlTable
 
 FigureKind = Literal["bars", "lines", "windows", "plane"]

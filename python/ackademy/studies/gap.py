@@ -18,9 +18,19 @@ from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
+from ackademy.stats.formulas import FloatArray, jain_index, pooled_loss
 from ackademy.stats.intervals import Interval, t_interval
-from ackademy.stats.metrics import FloatArray, jain_index, pooled_loss
-from ackademy.studies.comparison import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A number of the comparison, of one run."""
+
+    key: str
+    label: str
+    unit: str
+    about: str
+
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 

@@ -13,7 +13,7 @@ from ackademy import _core
 from ackademy.backends import entries
 from ackademy.backends.runs import measure, simulate
 from ackademy.envs.opening import Source
-from ackademy.stats.metrics import jain_index, pooled_loss
+from ackademy.stats.formulas import jain_index, pooled_loss
 from ackademy.studies.evaluate import FIRST_SEED
 
 RIVALS = ("cubic", "new_reno")

@@ -23,9 +23,9 @@ from ackademy.backends.runs import read_text
 from ackademy.errors import ExperimentError
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import FloatArray
-from ackademy.stats.row_metrics import RunTables, metric_of, per_flow
+from ackademy.stats.metrics import RunTables, metric_of, per_flow
 from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions
 from ackademy.toml_table import TomlTable, toml_value
 

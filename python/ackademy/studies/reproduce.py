@@ -14,9 +14,9 @@ from ackademy.csv_text import csv_text
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
 from ackademy.stats.claims import Checked, Claim, RowName, check
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import FloatArray
-from ackademy.stats.row_metrics import COLUMNS, RunTables, metric_of, per_flow
+from ackademy.stats.metrics import COLUMNS, RunTables, metric_of, per_flow
 from ackademy.studies.experiment_files import Experiment, Row
 
 LOGARITHMIC = ("m_e",)

@@ -1,9 +1,9 @@
 //! CUBIC (RFC 9438), in packets of the flow's own size. Slow start ends as in Linux unless asked for
 //! otherwise: that is the CUBIC most hosts run.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Spec};
-use crate::hystart::{self, CSS_GROWTH_DIVISOR, Pace};
+use crate::controllers::shared::hystart::{self, CSS_GROWTH_DIVISOR, Pace};
 use crate::params::{Param, ParamKind, Params};
-use crate::reno_window::Window;
+use crate::controllers::shared::reno_window::Window;
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.

@@ -3,7 +3,7 @@
 //! ns-3.37 hands the estimate, not the sample, to its controllers.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::reno_window::Window;
+use crate::controllers::shared::reno_window::Window;
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.

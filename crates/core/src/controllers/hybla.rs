@@ -2,7 +2,7 @@
 //! second, as one whose round trip is the reference.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::reno_window::Window;
+use crate::controllers::shared::reno_window::Window;
 use crate::units::Span;
 
 /// Entry of the controller table.

@@ -2,7 +2,7 @@
 //! to grow and how much to give up.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::reno_window::{RECORD_PACKETS_MAX, Window};
+use crate::controllers::shared::reno_window::{RECORD_PACKETS_MAX, Window};
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.

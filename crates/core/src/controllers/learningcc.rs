@@ -6,7 +6,7 @@
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::controllers::shared::bandit::Bandit;
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{MSS, ON_TIMEOUT, RoundMax, Rounds, Window, pacing_rate, restarts_on_timeout};
+use crate::controllers::shared::quic::{MSS, ON_TIMEOUT, RoundMax, Rounds, Window, pacing_rate, restarts_on_timeout};
 use crate::rng::Rng;
 use crate::units::{Bytes, Rate, Span, Time};
 

@@ -6,9 +6,9 @@
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, Spec, Verdict};
 use crate::policy::forest::{Bar, Forest};
 use crate::params::{Param, ParamKind, Params};
-use crate::reno_window::Window;
+use crate::controllers::shared::reno_window::Window;
 use crate::policy::safetensors::Tensors;
-use crate::sensing::sends::{FEATURES, SendState};
+use crate::controllers::shared::sensing::sends::{FEATURES, SendState};
 use std::sync::Arc;
 
 /// Entry of the controller table.

@@ -5,7 +5,7 @@ use crate::control::Spec;
 use crate::controllers::shared::pcc::{Schedule, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
-use crate::sensing::monitor_interval::Report;
+use crate::controllers::shared::sensing::monitor_interval::Report;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

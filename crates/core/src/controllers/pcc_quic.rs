@@ -6,7 +6,7 @@ use crate::control::{Ack, Spec};
 use crate::controllers::shared::pcc::{Schedule, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, Params};
 use crate::rng::Rng;
-use crate::sensing::monitor_interval::Report;
+use crate::controllers::shared::sensing::monitor_interval::Report;
 use crate::units::Span;
 
 /// Entry of the controller table.

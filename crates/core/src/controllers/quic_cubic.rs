@@ -3,7 +3,7 @@
 //! to the window.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{Answer, MSS, ON_TIMEOUT, Sender};
+use crate::controllers::shared::quic::{Answer, MSS, ON_TIMEOUT, Sender};
 use crate::units::Time;
 
 /// Entry of the controller table.

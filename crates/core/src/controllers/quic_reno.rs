@@ -2,7 +2,7 @@
 //! Zhang's `LearningCC` paper.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::quic::{Answer, MSS, ON_TIMEOUT, Sender};
+use crate::controllers::shared::quic::{Answer, MSS, ON_TIMEOUT, Sender};
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

@@ -1,7 +1,7 @@
 //! Vegas (Brakmo and Peterson 1995): keeps a few packets in the queue, judged once per round trip.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::reno_window::Window;
+use crate::controllers::shared::reno_window::Window;
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.

@@ -2,7 +2,7 @@
 //! to half.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::params::{Param, ParamKind, Params};
-use crate::reno_window::Window;
+use crate::controllers::shared::reno_window::Window;
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.

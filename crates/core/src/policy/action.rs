@@ -2,7 +2,7 @@
 use super::spec::{ActionSpec, BoundsSpec, MapSpec, SpecError, Step};
 use super::{Action, InvalidAction};
 use crate::control::{Control, FlowInfo, Loss, LossKind};
-use crate::reno_window::Window;
+use crate::controllers::shared::reno_window::Window;
 use crate::units::{Bytes, Rate};
 
 /// The window that follows from a rate: what the rate carries in this many round trips ...

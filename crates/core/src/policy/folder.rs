@@ -8,7 +8,7 @@ use crate::policy::{
     ACTION_MAX, Action, ActionSpec, Agent, BoundsSpec, DecisionSpec, InvalidAction,
     ObservationSpec, PolicySpec, SpecError, StartSpec,
 };
-use crate::scenario::explain;
+use crate::toml_error::explain;
 use serde::Deserialize;
 use std::sync::Arc;
 

@@ -176,7 +176,7 @@ impl SpecError {
     /// The same error in the line of its field in `text`.
     #[must_use]
     pub fn located(mut self, text: &str) -> Self {
-        self.line = crate::scenario::line_of_path(text, &self.path);
+        self.line = crate::toml_error::line_of_path(text, &self.path);
         self
     }
 
@@ -249,7 +249,7 @@ impl PolicySpec {
     /// allowed.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let spec: Self = toml::from_str(text).map_err(|error| {
-            let (line, problem) = crate::scenario::explain(text, &error);
+            let (line, problem) = crate::toml_error::explain(text, &error);
             SpecError { line, path: String::new(), problem }
         })?;
         spec.check().map_err(|error| error.located(text))?;

@@ -1,49 +1,6 @@
-//! What is wrong with a scenario, and how to say it on one line.
-use super::explain::one_line;
-use std::fmt;
+//! Values of a scenario within their ranges, and values set by a dotted path.
+use crate::toml_error::Fault;
 use std::ops::RangeInclusive;
-
-/// A value that a scenario may not have.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
-    /// Dotted path with indices, such as `flow[0].sender.ack_every`.
-    pub path: String,
-    /// The value, as text.
-    pub value: String,
-    /// What is allowed.
-    pub allowed: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} = {}: allowed is {}", self.path, self.value, self.allowed)
-    }
-}
-
-impl Fault {
-    /// A fault at `path`.
-    pub fn new(path: &str, value: impl fmt::Display, allowed: impl fmt::Display) -> Self {
-        Self {
-            path: cut(&one_line(path)),
-            value: cut(&one_line(&value.to_string())),
-            allowed: one_line(&allowed.to_string()),
-        }
-    }
-
-    /// Whether the fault is at, or below, the dotted path of an override.
-    pub fn lies_in(&self, path: &str) -> bool {
-        let own = self.path.replace('[', ".").replace(']', "");
-        own == path || own.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
-    }
-}
-
-/// At most 80 characters.
-fn cut(text: &str) -> String {
-    if text.chars().count() <= 80 {
-        return text.to_owned();
-    }
-    text.chars().take(77).chain("...".chars()).collect()
-}
 
 /// `value` if it lies in `range` (NaN lies in none).
 pub fn number(path: &str, value: f64, range: RangeInclusive<f64>) -> Result<f64, Fault> {

@@ -1,14 +1,18 @@
 //! Scenarios at random: weighted files or inline tables whose fields are drawn. Everything is read and
 //! checked when the file is parsed, at every combination of the draws' ends, so that drawing does no I/O and
 //! cannot fail for a value that the file allows.
-use super::check::{Fault, put};
+use super::check::put;
 use super::distribution_file::Reader;
 use super::draws::{Draw, Drawn};
-use super::network::{self, Files, RatePlan};
-use super::{Network, Scenario, ScenarioError, ScenarioSpec, explain};
+use super::network::{self, Files};
+use super::{Scenario, ScenarioError, ScenarioSpec};
 use crate::params::{Content, Loader, Reader as FileReader};
 use crate::rng::Seed;
+use crate::sim::plan::Network;
+use crate::sim::plan::RatePlan;
 use crate::sim::trace::Trace;
+use crate::toml_error;
+use crate::toml_error::Fault;
 use std::sync::Arc;
 use toml::{Table, Value};
 
@@ -161,7 +165,7 @@ impl Entry {
         }
         // Without a text, the parser does not say where the fault is; with one it does.
         let text = self.filled(values)?.to_string();
-        toml::from_str(&text).map_err(|error| explain::fault(&text, &error))
+        toml::from_str(&text).map_err(|error| toml_error::fault(&text, &error))
     }
 
     fn filled(&self, values: &[Drawn]) -> Result<Table, Fault> {

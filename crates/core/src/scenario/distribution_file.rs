@@ -1,11 +1,14 @@
 //! From the text of a distribution to a checked one.
-use super::check::{Fault, number};
+use super::check::number;
 use super::distribution::{Distribution, Entry, Source, weight_at};
 use super::draws::{Draw, DrawSpec, Drawn, plain};
 use super::network::{Files, count_flows, duplicate};
-use super::{Network, ScenarioError, ScenarioSpec, explain};
+use super::{ScenarioError, ScenarioSpec};
 use crate::controllers;
 use crate::params::Loader;
+use crate::sim::plan::Network;
+use crate::toml_error;
+use crate::toml_error::Fault;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,7 +46,7 @@ struct EntrySpec {
 impl Reader<'_> {
     pub(super) fn read(&self, load: &mut Loader) -> Result<Distribution, ScenarioError> {
         let spec: FileSpec = toml::from_str(self.text).map_err(|error| {
-            let (line, message) = explain::explain(self.text, &error);
+            let (line, message) = toml_error::explain(self.text, &error);
             ScenarioError { origin: self.origin.to_owned(), line, message }
         })?;
         let learners = spec.learners.unwrap_or_else(|| vec!["*".to_owned()]);
@@ -153,7 +156,7 @@ impl Reader<'_> {
         let text =
             bytes.map_err(|allowed| self.fail(&Fault::new(field, format!("{name:?}"), allowed)))?;
         let mut table: Table = toml::from_str(&text).map_err(|error| {
-            let (line, message) = explain::explain(&text, &error);
+            let (line, message) = toml_error::explain(&text, &error);
             ScenarioError { origin: self.beside(&name), line, message }
         })?;
         if let Some((folder, _)) = name.rsplit_once('/') {
@@ -320,27 +323,27 @@ impl Reader<'_> {
             }
             Source::File(name, text) => ScenarioError {
                 origin: self.beside(name),
-                line: explain::line_of_path(text, &fault.path),
-                message: format!("{fault} (a scenario of {})", explain::one_line(self.origin)),
+                line: toml_error::line_of_path(text, &fault.path),
+                message: format!("{fault} (a scenario of {})", toml_error::one_line(self.origin)),
             },
         }
     }
 
     /// The error for a fault of this file, at the line of its path.
     fn fail(&self, fault: &Fault) -> ScenarioError {
-        let line = explain::line_of_path(self.text, &fault.path);
+        let line = toml_error::line_of_path(self.text, &fault.path);
         ScenarioError { origin: self.origin.to_owned(), line, message: fault.to_string() }
     }
 
     /// The error for a fault at the steps of a place.
     fn fail_at(&self, place: &[String], fault: &Fault) -> ScenarioError {
-        let line = explain::line_of(self.text, place.iter().map(String::as_str));
+        let line = toml_error::line_of(self.text, place.iter().map(String::as_str));
         ScenarioError { origin: self.origin.to_owned(), line, message: fault.to_string() }
     }
 
     /// The path of a file that is named relative to this one.
     fn beside(&self, name: &str) -> String {
-        let name = explain::one_line(name);
+        let name = toml_error::one_line(name);
         match self.origin.rsplit_once('/') {
             Some((folder, _)) if !name.starts_with('/') => format!("{folder}/{name}"),
             _ => name,

@@ -1,9 +1,10 @@
 //! The draws of a distribution: what a field of a scenario may become, its ends, and one value of it.
-use super::check::{Fault, number, steps};
+use super::check::{number, steps};
 use super::network::MBPS_MAX;
 use super::pairs;
 use crate::rng::{Rng, Seed};
 use crate::sim::trace::{Cellular, OPPORTUNITY, Trace};
+use crate::toml_error::Fault;
 use crate::units::{Rate, Span};
 use serde::Deserialize;
 use std::fmt::Write as _;

@@ -1,13 +1,16 @@
 //! From the file's flows to planned connections: routes, traffic, controller, sender.
-use super::check::{Fault, integer, number};
+use super::check::{integer, number};
 use super::links::{Builder, Topology, plain};
-use super::network::{
-    ConnectionPlan, Files, MBPS_MAX, MILLIS_MAX, RatePlan, Route, SECONDS_MAX, SenderConfig, millis,
-};
-use super::spec::{EcnSpec, FlowSpec, GateSpec, ParamSpec, RecoverySpec, SenderSpec, TrafficSpec};
+use super::network::{Files, MBPS_MAX, MILLIS_MAX, SECONDS_MAX, millis};
+use super::spec::{FlowSpec, ParamSpec, RecoverySpec, SenderSpec};
 use crate::control::Recovery;
 use crate::controllers;
 use crate::params::{self, ParamError, ParamValue, Params};
+use crate::sim::plan::TrafficSpec;
+use crate::sim::plan::{ConnectionPlan, RatePlan, Route};
+use crate::toml_error::Fault;
+use crate::transport::config::SenderConfig;
+use crate::transport::config::{Ecn, SendHook};
 use crate::units::{Bytes, Rate, Span, Time};
 
 const LINKS_MAX: usize = 250_000;
@@ -361,10 +364,10 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         tlp: pick!(given, tlp, true, false),
         prr: pick!(given, prr, true, false),
         rescue: pick!(given, rescue, false, false),
-        ecn: pick!(given, ecn, EcnSpec::Off, EcnSpec::Off),
+        ecn: pick!(given, ecn, Ecn::Off, Ecn::Off),
         pacing: pick!(given, pacing, false, false),
         idle_restart: pick!(given, idle_restart, false, false),
-        gate: pick!(given, gate, GateSpec::Packet, GateSpec::Packet),
+        gate: pick!(given, gate, SendHook::Packet, SendHook::Packet),
         timestamps: pick!(given, timestamps, true, true),
         deflation: pick!(given, deflation, true, true),
         impatient: pick!(given, impatient, true, true),

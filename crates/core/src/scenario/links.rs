@@ -1,12 +1,10 @@
 //! From the file's links to planned ones: every direction of every link of a topology.
-use super::check::{Fault, integer, number};
-use super::network::{
-    DelayPlan, LinkPlan, MBPS_MAX, MILLIS_MAX, RatePlan, Reader, SECONDS_MAX, duplicate, millis,
-    one_of,
-};
-use super::spec::{
-    DelayRandomSpec, DumbbellSpec, LinkSpec, LossSpec, QueueSpec, RateRandomSpec, ScenarioSpec,
-};
+use super::check::{integer, number};
+use super::network::{MBPS_MAX, MILLIS_MAX, Reader, SECONDS_MAX, duplicate, millis, one_of};
+use super::spec::{DelayRandomSpec, DumbbellSpec, LinkSpec, RateRandomSpec, ScenarioSpec};
+use crate::sim::plan::{DelayPlan, LinkPlan, RatePlan};
+use crate::sim::plan::{LossSpec, QueueSpec};
+use crate::toml_error::Fault;
 use crate::units::{Rate, Span, Time};
 
 /// Most redraws of a rate or delay, and updates of PIE, in a run.

@@ -1,7 +1,9 @@
 //! The only parser of scenario files. Untrusted input: whatever is wrong becomes one line that names
 //! file, line, field, value and what is allowed.
 use crate::params::{Content, Loader, ParamValue};
+use crate::sim::plan::Network;
 use crate::sim::trace::Trace;
+use crate::toml_error;
 use std::fmt::{self, Write as _};
 use std::iter::repeat_n;
 use std::sync::Arc;
@@ -10,20 +12,19 @@ mod check;
 pub mod distribution;
 mod distribution_file;
 mod draws;
-mod explain;
+
 mod flows;
 mod links;
-pub mod network;
+mod network;
 mod pairs;
 mod portable;
 pub mod spec;
 
 pub use distribution::Distribution;
 pub use distribution_file::fits;
-pub(crate) use explain::{explain, line_of_path};
+
 use network::Files;
-pub use network::{ConnectionPlan, LinkPlan, Network, SenderConfig};
-pub use spec::{EcnSpec, GateSpec, ParamSpec, QueueSpec, RecoverySpec, ScenarioSpec, TrafficSpec};
+pub use spec::{ParamSpec, RecoverySpec, ScenarioSpec};
 
 /// Most connections of a scenario, arrivals of a Poisson source included.
 pub const FLOWS_MAX: u64 = 100_000;
@@ -87,17 +88,17 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let fail = |(line, message)| ScenarioError { origin: origin.to_owned(), line, message };
         let mut table: toml::Table =
-            toml::from_str(text).map_err(|error| fail(explain::explain(text, &error)))?;
+            toml::from_str(text).map_err(|error| fail(toml_error::explain(text, &error)))?;
         for (path, value) in overrides {
             check::set(&mut table, path, value)
                 .map_err(|fault| fail((0, format!("override {fault}"))))?;
         }
         let spec: ScenarioSpec = if overrides.is_empty() {
-            toml::from_str(text).map_err(|error| fail(explain::explain(text, &error)))?
+            toml::from_str(text).map_err(|error| fail(toml_error::explain(text, &error)))?
         } else {
             let changed = table.to_string();
             toml::from_str(&changed).map_err(|error| {
-                let (_, message) = explain::explain(&changed, &error);
+                let (_, message) = toml_error::explain(&changed, &error);
                 fail((0, format!("with overrides: {message}")))
             })?
         };
@@ -106,7 +107,7 @@ impl Scenario {
             if overrides.iter().any(|(path, _)| fault.lies_in(path)) {
                 return fail((0, format!("override {fault}")));
             }
-            fail((explain::line_of_path(text, &fault.path), fault.to_string()))
+            fail((toml_error::line_of_path(text, &fault.path), fault.to_string()))
         })?;
         Ok(Self {
             spec,
@@ -145,7 +146,7 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         flows::check_controller("flow[0]", controller, params).map_err(|fault| ScenarioError {
             origin: self.origin.clone(),
-            line: explain::line_of_path(&self.text, &fault.path),
+            line: toml_error::line_of_path(&self.text, &fault.path),
             message: fault.to_string(),
         })?;
         let mut other = self.clone();

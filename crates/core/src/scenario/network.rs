@@ -1,16 +1,15 @@
 //! What a scenario means: links and connections with every default filled in and every value
 //! checked.
 use super::FLOWS_MAX;
-use super::check::{Fault, number};
+use super::check::number;
 use super::flows::flow_plans;
 use super::links::{Builder, Topology};
-use super::spec::{
-    EcnSpec, FlowSpec, GateSpec, LossSpec, QueueSpec, ReorderSpec, ScenarioSpec, TrafficSpec,
-};
-use crate::control::Recovery;
-use crate::params::{Content, Loader, ParamValue, Reader as FileReader};
+use super::spec::{FlowSpec, ScenarioSpec};
+use crate::params::{Content, Loader, Reader as FileReader};
+use crate::sim::plan::{Network, TrafficSpec};
 use crate::sim::trace::{self, Trace};
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::toml_error::Fault;
+use crate::units::{Span, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -19,189 +18,6 @@ pub(super) const MILLIS_MAX: f64 = 1e7;
 pub(super) const MBPS_MAX: f64 = 1e6;
 /// Most rows of all time series together.
 const ROWS_MAX: f64 = 1e7;
-
-/// Links, and the connections over them.
-#[derive(Clone, Debug)]
-pub struct Network {
-    /// End of the run.
-    pub duration: Time,
-    /// Distance of samples; zero for none.
-    pub sample_interval: Span,
-    /// Every link, one direction each.
-    pub links: Vec<LinkPlan>,
-    /// Every connection that a scenario names; a Poisson source stands for many.
-    pub connections: Vec<ConnectionPlan>,
-}
-
-/// One direction of a link.
-#[derive(Clone, Debug)]
-pub struct LinkPlan {
-    /// Unique.
-    pub name: String,
-    /// Whether time series are kept for it.
-    pub sampled: bool,
-    /// How fast it serves.
-    pub rate: RatePlan,
-    /// When it serves nothing.
-    pub outages: Vec<(Time, Time)>,
-    /// Propagation.
-    pub delay: DelayPlan,
-    /// The link, by its place among all, whose draws of the delay this one repeats.
-    pub delay_of: Option<u64>,
-    /// Standard deviation of a constant delay.
-    pub jitter: Span,
-    /// Whether packets may not overtake each other.
-    pub keep_order: bool,
-    /// Discipline; `bdp` is resolved to `bytes`.
-    pub queue: QueueSpec,
-    /// Random loss.
-    pub loss: Option<LossSpec>,
-    /// Part of packets delivered twice.
-    pub duplicate_ratio: f64,
-    /// Part of packets held back.
-    pub reorder: Option<ReorderSpec>,
-}
-
-/// How fast a link serves.
-#[derive(Clone, Debug)]
-pub enum RatePlan {
-    /// Always the same.
-    Constant(Rate),
-    /// Piecewise constant.
-    Schedule(Vec<(Time, Rate)>),
-    /// Uniform redraw.
-    Random {
-        /// Smallest.
-        low: Rate,
-        /// Largest.
-        high: Rate,
-        /// Distance of draws.
-        every: Span,
-    },
-    /// Recorded delivery opportunities.
-    Trace(Arc<Trace>),
-}
-
-/// Propagation of a link.
-#[derive(Clone, Debug)]
-pub enum DelayPlan {
-    /// Always the same.
-    Constant(Span),
-    /// Piecewise constant.
-    Schedule(Vec<(Time, Span)>),
-    /// Uniform redraw.
-    Random {
-        /// Smallest.
-        low: Span,
-        /// Largest.
-        high: Span,
-        /// Distance of draws.
-        every: Span,
-    },
-}
-
-impl DelayPlan {
-    /// The smallest value it takes.
-    pub fn least(&self) -> Span {
-        match self {
-            Self::Constant(span) => *span,
-            Self::Schedule(steps) => steps.iter().map(|step| step.1).min().unwrap_or_default(),
-            Self::Random { low, .. } => *low,
-        }
-    }
-}
-
-/// One connection.
-#[derive(Clone, Debug)]
-pub struct ConnectionPlan {
-    /// Unique.
-    pub name: String,
-    /// Name in the controller table, or of a controller that the caller supplies.
-    pub controller: String,
-    /// Its settings, as given.
-    pub params: Vec<(String, ParamValue)>,
-    /// The route of each subflow.
-    pub subflows: Vec<Route>,
-    /// Earliest start.
-    pub start: Time,
-    /// Later by a uniform draw from [0, this].
-    pub start_spread: Span,
-    /// No new data from here on.
-    pub stop: Time,
-    /// What it sends.
-    pub traffic: TrafficSpec,
-    /// How it sends.
-    pub sender: SenderConfig,
-}
-
-/// Indices of links, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Route {
-    /// Data direction.
-    pub forward: Vec<u32>,
-    /// Acknowledgements.
-    pub reverse: Vec<u32>,
-}
-
-/// Sender and receiver with every default filled in.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(clippy::struct_excessive_bools)] // each is one documented switch of the scenario format
-pub struct SenderConfig {
-    /// How losses are found and repaired.
-    pub recovery: Recovery,
-    /// Full packet on the wire.
-    pub packet: Bytes,
-    /// Headers within it.
-    pub header: Bytes,
-    /// Acknowledgement on the wire.
-    pub ack: Bytes,
-    /// Full packets per acknowledgement.
-    pub ack_every: u32,
-    /// Longest delay of an acknowledgement.
-    pub ack_delay: Span,
-    /// Initial window.
-    pub initial_cwnd: Bytes,
-    /// Initial slow-start threshold.
-    pub initial_ssthresh: Bytes,
-    /// Receiver window, in packets.
-    pub receiver_window_packets: u64,
-    /// Bounds of the retransmission time-out.
-    pub rto_min: Span,
-    /// Largest.
-    pub rto_max: Span,
-    /// Before the first sample.
-    pub rto_initial: Span,
-    /// Clock granularity.
-    pub rto_tick: Span,
-    /// RFC 8985 loss detection.
-    pub rack: bool,
-    /// RFC 8985 tail loss probes.
-    pub tlp: bool,
-    /// RFC 6937.
-    pub prr: bool,
-    /// RFC 6675 `NextSeg` rule 3.
-    pub rescue: bool,
-    /// Reaction to marks.
-    pub ecn: EcnSpec,
-    /// Pace a window-based controller.
-    pub pacing: bool,
-    /// RFC 5681 section 4.1.
-    pub idle_restart: bool,
-    /// When a controller that gates is asked.
-    pub gate: GateSpec,
-    /// RFC 7323.
-    pub timestamps: bool,
-    /// ns-2: `partial_window_deflation_`.
-    pub deflation: bool,
-    /// ns-2: `newreno_changes1_`.
-    pub impatient: bool,
-    /// ns-2: the first segment is a SYN.
-    pub handshake: bool,
-    /// Segments that Linux's receiver acknowledges at once.
-    pub quick_acks: u32,
-    /// Segments with which the receiver's window opens, each acknowledged at once.
-    pub opening_acks: u32,
-}
 
 /// What links need beyond their own fields.
 pub(super) struct Reader<'a, 'b> {

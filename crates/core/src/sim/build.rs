@@ -1,16 +1,17 @@
 //! From a network to a simulation at time 0.
 use super::timers::Timers;
 use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Path, Sim, fetch};
-use crate::ack_gate::AckGate;
 use crate::control::SubflowId;
-use crate::receiver::Receiver;
-use crate::record::FlowSeries;
 use crate::rng::{Rng, Seed};
-use crate::scenario::network::{ConnectionPlan, Network, RatePlan, Route};
-use crate::scenario::{GateSpec, TrafficSpec};
-use crate::sender::{Governor, Sender};
 use crate::sim::link::Link;
+use crate::sim::plan::TrafficSpec;
+use crate::sim::plan::{ConnectionPlan, Network, RatePlan, Route};
+use crate::sim::record::FlowSeries;
 use crate::sim::traffic::App;
+use crate::transport::ack_gate::AckGate;
+use crate::transport::config::SendHook;
+use crate::transport::receiver::Receiver;
+use crate::transport::sender::{Governor, Sender};
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::BinaryHeap;
 use std::num::NonZero;
@@ -82,7 +83,7 @@ impl Sim {
         let connection = self.connections.len() as u32;
         let first_flow = self.flows.len() as u32;
         let mut governor = build(plan)?;
-        if plan.sender.gate == GateSpec::Ack {
+        if plan.sender.gate == SendHook::Ack {
             governor = Box::new(AckGate::new(governor));
         }
         let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));

@@ -1,7 +1,7 @@
 //! What happens at the ends of a path: receivers, senders and applications.
 use super::{Datagrams, Event, Sim};
-use crate::sender::Governor;
-use crate::sim::packet::{Kind, Packet};
+use crate::transport::packet::{Kind, Packet};
+use crate::transport::sender::Governor;
 use crate::units::{Span, Time};
 
 impl Sim {

@@ -2,8 +2,8 @@
 //!
 //! Pipes are ordered, so the flows of the next arrivals are known. Their lines come from memory side by
 //! side while earlier events are handled; one after the other, as they are used, each would be waited for.
-use super::packet::{Kind, Packet};
 use super::{Flow, Sim};
+use crate::transport::packet::{Kind, Packet};
 use ackademy_prefetch::prefetch;
 
 /// Flows whose state fits into a core's own cache: below, asking costs more than it saves.

@@ -6,7 +6,6 @@
 use super::delay::{Delay, Jitter};
 use super::exact::Exact;
 use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
-use super::packet::Packet;
 use super::queues::codel::{self, Codel};
 use super::queues::device::BelowDiscipline;
 use super::queues::drop_tail::DropTail;
@@ -17,8 +16,9 @@ use super::queues::{Admission, Backlog, Fate, Scheduler};
 use super::service::{Outages, Service};
 use super::steps::Steps;
 use crate::rng::{Rng, Seed};
-use crate::scenario::network::{DelayPlan, LinkPlan, RatePlan};
-use crate::scenario::spec::{LossSpec, QueueSpec};
+use crate::sim::plan::{DelayPlan, LinkPlan, RatePlan};
+use crate::sim::plan::{LossSpec, QueueSpec};
+use crate::transport::packet::Packet;
 use crate::units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! From counters to rows.
 use super::link::Link;
-use super::packet::Kind;
 use super::traffic::App;
 use super::{Arrived, Flow, FlowPlan, Path, Sim};
-use crate::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms, quantile_ms};
+use crate::sim::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms, quantile_ms};
+use crate::transport::packet::Kind;
 use crate::units::{Span, Time};
 
 impl Sim {

@@ -6,16 +6,16 @@
 //! label, and memory holds only what is kept.
 use super::{Builder, Sim};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SubflowId, Verdict};
+use crate::controllers::shared::sensing::sends::SendState;
 use crate::rng::{Rng, Seed};
-use crate::scenario::GateSpec;
-use crate::scenario::network::{ConnectionPlan, Network};
-use crate::sensing::sends::SendState;
+use crate::sim::plan::{ConnectionPlan, Network};
+use crate::transport::config::SendHook;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Transmissions, in order of time: one row of each vector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sends {
-    /// What the sender knew right before: [`FEATURES`](crate::sensing::sends::FEATURES) numbers a row.
+    /// What the sender knew right before: [`FEATURES`](crate::controllers::shared::sensing::sends::FEATURES) numbers a row.
     pub features: Vec<f32>,
     /// Whether a queue dropped this transmission, or a copy of it that a link made.
     pub dropped: Vec<bool>,
@@ -59,7 +59,7 @@ pub fn collect<E>(
     // Seen from an acknowledgement, questions would not be transmissions.
     let mut network = network.clone();
     for plan in &mut network.connections {
-        plan.sender.gate = GateSpec::Packet;
+        plan.sender.gate = SendHook::Packet;
     }
     let mut first = Sim::new(&network, sampling.seed, build)?;
     first.drop_log = Some(Vec::new());

@@ -1,7 +1,7 @@
 //! What applications hand to their senders, and when.
 use crate::rng::Rng;
-use crate::scenario::TrafficSpec;
-use crate::sender::Supply;
+use crate::sim::plan::TrafficSpec;
+use crate::transport::sender::Supply;
 use crate::units::{Rate, Span, Time};
 use std::sync::Arc;
 

@@ -3,10 +3,11 @@
 //! controller.
 use std::fmt::Write as _;
 
-use ackademy::record::Outcome;
 use ackademy::rng::{Rng, Seed};
-use ackademy::scenario::{Scenario, TrafficSpec};
+use ackademy::scenario::Scenario;
 use ackademy::sim;
+use ackademy::sim::plan::TrafficSpec;
+use ackademy::sim::record::Outcome;
 use ackademy::sim::trace::{Cellular, Trace};
 use ackademy::units::{Rate, Span};
 use ackademy::{controllers, coupled};

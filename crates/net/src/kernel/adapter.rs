@@ -14,9 +14,9 @@
 //!
 //! `docs/reference/kernel.md` goes through every field.
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
-use ackademy::ack_gate::AckGate;
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId};
-use ackademy::rtt::{RtoLimits, RttEstimator};
+use ackademy::transport::ack_gate::AckGate;
+use ackademy::transport::rtt::{RtoLimits, RttEstimator};
 use ackademy::units::{Bytes, Rate, Span, Time};
 
 /// Largest window that a sender obeys, as the simulator's, in bytes.

@@ -5,9 +5,9 @@
 //!              ▲                                                            │
 //!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
 //! ```
-use ackademy::ack_gate::gates;
 use ackademy::control::{Coupled, FlowInfo, Spec, SubflowId};
 use ackademy::params::ParamKind;
+use ackademy::transport::ack_gate::gates;
 use ackademy::units::{Rate, Span};
 use std::net::SocketAddr;
 use std::path::PathBuf;

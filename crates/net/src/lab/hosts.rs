@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::link::tun::{self, Port};
 use crate::namespace::{Namespace, Owner};
-use ackademy::scenario::EcnSpec;
+use ackademy::transport::config::Ecn;
 
 /// Name of every host's device.
 pub const DEVICE: &str = "link0";
@@ -46,7 +46,7 @@ impl Hosts {
             let [near, far] = prefixes(plan.family);
             ports.push(set_up(&sender, pair, plan.family, [near, far])?);
             ports.push(set_up(&receiver, pair, plan.family, [far, near])?);
-            if pair.ecn == EcnSpec::Accurate && !sender.inside(|| Ok(has_accurate_ecn()))? {
+            if pair.ecn == Ecn::Accurate && !sender.inside(|| Ok(has_accurate_ecn()))? {
                 notes.push(NO_ACCURATE_ECN.to_owned());
             }
             pairs.push((sender, receiver));
@@ -78,7 +78,7 @@ fn set_up(
     })?;
     host.inside(|| {
         settings(pair).iter().try_for_each(|(name, value)| set(name, value))?;
-        if pair.ecn == EcnSpec::Accurate {
+        if pair.ecn == Ecn::Accurate {
             // Refused, it stays what it was; `has_accurate_ecn` then says so.
             let _ = std::fs::write(TCP_ECN, ACCURATE_ECN);
         }
@@ -96,7 +96,7 @@ fn set_up(
 
 /// Settings of the kernel in a host, by their names under `/proc/sys/net`.
 fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
-    let ecn = if pair.ecn == EcnSpec::Off { "0" } else { "1" };
+    let ecn = if pair.ecn == Ecn::Off { "0" } else { "1" };
     let buffer = pair.buffer.0;
     let rto_max_ms = (pair.rto_max.as_millis_f64() as u64).clamp(1000, 120_000);
     let rto_min_us = (pair.rto_min.0 / 1000).clamp(1000, 1000 * rto_max_ms);

@@ -6,7 +6,7 @@ use super::watch::Packet;
 use crate::clock;
 use crate::error::Error;
 use crate::namespace::Namespace;
-use ackademy::record::{FlowRow, FlowSeries};
+use ackademy::sim::record::{FlowRow, FlowSeries};
 use ackademy::units::{Span, Time};
 use serde_json::Value;
 use std::io::Read;
@@ -247,7 +247,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether it can send what the flow sends.
 pub fn is_for(flow: &Flow) -> bool {
-    matches!(flow.plan.traffic, ackademy::scenario::TrafficSpec::Bulk {})
+    matches!(flow.plan.traffic, ackademy::sim::plan::TrafficSpec::Bulk {})
 }
 
 #[cfg(test)]

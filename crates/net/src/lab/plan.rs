@@ -2,9 +2,10 @@
 use crate::error::Error;
 use ackademy::control::Recovery;
 use ackademy::rng::Seed;
-use ackademy::scenario::network::{LinkPlan, RatePlan, Route};
-use ackademy::scenario::{ConnectionPlan, EcnSpec, Network, QueueSpec, TrafficSpec};
+use ackademy::sim::plan::{ConnectionPlan, Network, QueueSpec, TrafficSpec};
+use ackademy::sim::plan::{LinkPlan, RatePlan, Route};
 use ackademy::sim::{self, Arrival};
+use ackademy::transport::config::Ecn;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -46,7 +47,7 @@ pub struct Pair {
     /// Whether the receiver acknowledges each packet, not every second one.
     pub quick_acks: bool,
     /// Reaction to congestion marks.
-    pub ecn: EcnSpec,
+    pub ecn: Ecn,
     /// RFC 5681 section 4.1.
     pub idle_restart: bool,
     /// Smallest retransmission time-out.

@@ -4,7 +4,7 @@ use crate::kernel::record::Totals;
 use crate::kernel::status::latency_quantile;
 use crate::link::delays::Delays as Measured;
 use crate::output::Output;
-use ackademy::record::{Column, Outcome, Table};
+use ackademy::sim::record::{Column, Outcome, Table};
 use ackademy::units::Span;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 

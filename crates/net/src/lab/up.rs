@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::link::emulator::{self, Emulator};
 use ackademy::rng::Seed;
-use ackademy::scenario::Network;
+use ackademy::sim::plan::Network;
 use ackademy::units::Span;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -57,9 +57,9 @@ mod tests {
     use crate::kernel::record::{Counts, LATENCY_BUCKETS};
     use crate::lab::plan::{Family, Plan};
     use crate::lab::result::AgentFlow;
-    use ackademy::record::{FlowRow, FlowSeries};
     use ackademy::rng::Seed;
     use ackademy::scenario::Scenario;
+    use ackademy::sim::record::{FlowRow, FlowSeries};
 
     fn totals(without_slot: u64) -> Totals {
         let counts = Counts { opened: 2, closed: 2, without_slot, ..Counts::default() };

@@ -1,7 +1,7 @@
 //! What is measured of a sender: readings of its `TCP_INFO`, added up as `docs/guide/lab.md` says.
 use super::tcp_info::{RECOVERY, TcpInfo};
 use ackademy::histogram::SpanHistogram;
-use ackademy::record::{FlowRow, FlowSeries, mean_ms, quantile_ms};
+use ackademy::sim::record::{FlowRow, FlowSeries, mean_ms, quantile_ms};
 use ackademy::units::{Bytes, Rate, Span, Time};
 
 /// Longest time between readings of a sender that has something to send.

@@ -5,12 +5,12 @@
 //! that enter at the same times meet the same fate as in the simulator.
 use super::packet::{self, CE, NOT_ECT};
 use crate::error::Error;
-use ackademy::record::{LinkRow, LinkSeries};
 use ackademy::rng::Seed;
-use ackademy::scenario::LinkPlan;
-use ackademy::scenario::network::Route;
 use ackademy::sim::link::{Link, LinkStats, Offer};
-use ackademy::sim::packet::Packet;
+use ackademy::sim::plan::LinkPlan;
+use ackademy::sim::plan::Route;
+use ackademy::sim::record::{LinkRow, LinkSeries};
+use ackademy::transport::packet::Packet;
 use ackademy::units::{Bytes, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};

@@ -1,7 +1,8 @@
 //! From the options of the command line to the links of a scenario, whose checks are the core's.
 use crate::error::Error;
 use crate::files;
-use ackademy::scenario::{Network, Scenario};
+use ackademy::scenario::Scenario;
+use ackademy::sim::plan::Network;
 use ackademy::units::{Rate, Span};
 use clap::Args;
 use std::fmt::Write as _;
@@ -260,8 +261,8 @@ fn queue(text: &str) -> Result<Queue, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ackademy::scenario::QueueSpec;
-    use ackademy::scenario::network::{DelayPlan, RatePlan};
+    use ackademy::sim::plan::QueueSpec;
+    use ackademy::sim::plan::{DelayPlan, RatePlan};
     use clap::Parser;
 
     #[derive(Parser)]

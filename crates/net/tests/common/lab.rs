@@ -1,8 +1,8 @@
 //! Running `ackademyd lab` from tests, one at a time, and looking at what it left.
 use super::machine::governs_flows;
-use ackademy::record::{Column, Outcome};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
+use ackademy::sim::record::{Column, Outcome};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;

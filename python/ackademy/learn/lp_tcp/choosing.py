@@ -13,7 +13,7 @@ from ackademy.learn.lp_tcp.setups import Setup
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.runner.engines import Engine
-from ackademy.stats.row_metrics import RunTables, metric_of
+from ackademy.stats.metrics import RunTables, metric_of
 
 CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """the paper's; th₀ comes on top"""

@@ -36,8 +36,8 @@ from ackademy.runner.cells import Cell
 from ackademy.runner.engines import Engine
 from ackademy.stats import claims
 from ackademy.stats.claims import Checked, Claim
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, t_interval
-from ackademy.stats.metrics import FloatArray
 from ackademy.studies import experiment_files
 from ackademy.studies.experiment_files import Assumption, Paper
 from ackademy.toml_table import TomlTable, toml_value

@@ -23,7 +23,9 @@ from ackademy.policies.policy_files import Opened, Tensors
 
 OPSET, TREES_OPSET, IR_VERSION = 17, 3, 8
 """of 2022: what most runtimes know"""
-PILOT_KEY, ABOUT_KEY = "ackademy.pilot", "ackademy.about"
+SETTINGS_KEY, ABOUT_KEY = "ackademy.agent_settings", "ackademy.about"
+SETTINGS_KEY_BEFORE = "ackademy.pilot"
+"""of models exported before the key was renamed: an error"""
 """of the model's metadata: what the policy sees and does, which the network does not tell"""
 ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 LSTM_GATES, GRU_GATES = (0, 3, 1, 2), (1, 0, 2)
@@ -66,7 +68,7 @@ def model_of(opened: Opened) -> onnx.ModelProto:
         producer_version=ackademy.__version__,
         doc_string=opened.policy.about,
     )
-    metadata = {PILOT_KEY: opened.policy.pilot, ABOUT_KEY: opened.policy.about}
+    metadata = {SETTINGS_KEY: opened.policy.agent_settings, ABOUT_KEY: opened.policy.about}
     helper.set_model_props(model, metadata)
     onnx.checker.check_model(model)
     return model

@@ -14,12 +14,15 @@ from ackademy.render.html.page import Head, Section, document, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
+from ackademy.render.html.sheet import sheet
 from ackademy.render.kernel_notes import notes
-from ackademy.render.numbers import counted, significant, with_interval, without_runs
+from ackademy.render.numbers import significant
+from ackademy.render.sheets import compare as sheets
+from ackademy.render.sheets.compare import colours
 from ackademy.runner import experiments
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
-from ackademy.stats.metrics import FloatArray
-from ackademy.studies.comparison import COLUMNS, CaseScore
+from ackademy.stats.formulas import FloatArray
+from ackademy.studies.measured import Measured
 
 N_BUCKETS = 300
 """of the points of a distribution"""
@@ -27,33 +30,28 @@ ROWS_MAX = 200
 """flows in the table of one run"""
 
 
-def page(case_scores: Sequence[CaseScore], folder: Path, command: str) -> str:
+def page(found: Sequence[Measured], folder: Path, command: str) -> str:
     """The HTML file of a comparison."""
-    names = list(dict.fromkeys(case_score.scheme_case.controller for case_score in case_scores))
-    colour = {name: index % 8 for index, name in enumerate(names)}
-    groups: dict[str, list[CaseScore]] = {}
-    for case_score in case_scores:
-        if case_score.n_runs:
-            groups.setdefault(case_score.scheme_case.scenario, []).append(case_score)
-    runs = max((case_score.n_runs for case_score in case_scores), default=0)
+    colour = colours(found)
+    groups: dict[str, list[Measured]] = {}
+    for own in found:
+        if own.n_runs:
+            groups.setdefault(own.row.name.scenario, []).append(own)
+    runs = max((own.n_runs for own in found), default=0)
     head = Head(
         kicker="Comparison",
-        title=" · ".join(names),
+        title=" · ".join(colour),
         about=f"{_count(len(groups), 'scenario')}, {_count(runs, 'run')} each.",
         cite="",
         facts={},
     )
     lead = "A small dot is one run, the mean over its flows; the ellipse holds 95 % of the runs."
+    numbers = sheets.sheet(found)
     sections = [
         Section("plane", "Throughput against delay", lead, _planes(groups, colour)),
-        Section(
-            "table",
-            "Number by number",
-            "Mean ± half the 95 % interval over runs.",
-            _table(case_scores, colour),
-        ),
+        Section("table", "Number by number", f"{numbers.title.capitalize()}.", sheet(numbers)),
     ]
-    if any(case_score.drawn for case_score in case_scores):
+    if any(own.drawn for own in found):
         sections.append(
             Section(
                 "time",
@@ -62,9 +60,7 @@ def page(case_scores: Sequence[CaseScore], folder: Path, command: str) -> str:
                 _series(groups, colour, folder),
             )
         )
-    sections += kernel_section(
-        [run for case_score in case_scores for run in case_score.kernel_runs]
-    )
+    sections += kernel_section([run for own in found for run in own.kernel_runs])
     code = element("pre", element("code", command))
     sections.append(Section("repeat", "How to repeat it", "", code))
     return document(head, sections)
@@ -157,71 +153,41 @@ def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
     return [Section("kernel", "On the kernel", "", element("ul", join(lines)))]
 
 
-def _planes(groups: dict[str, list[CaseScore]], colour: dict[str, int]) -> Markup:
+def _planes(groups: dict[str, list[Measured]], colour: dict[str, int]) -> Markup:
     panels = []
-    for scenario, case_scores in groups.items():
+    for scenario, rows in groups.items():
         clouds = [
             Cloud(
-                s.scheme_case.controller,
-                colour[s.scheme_case.controller],
-                s.delay_ms,
-                s.throughput_mbps,
+                name,
+                colour[name],
+                own.per_run("delay_mean_ms"),
+                own.per_run("throughput_mean_mbps"),
             )
-            for s in case_scores
+            for own in rows
+            for name in [own.row.name.scheme]
         ]
         panels.append(plane(scenario, clouds))
     keys = legend(list(colour.items()), published=False)
     return join((keys, element("div", join(panels), class_="panels")))
 
 
-def _series(groups: dict[str, list[CaseScore]], colour: dict[str, int], folder: Path) -> Markup:
+def _series(groups: dict[str, list[Measured]], colour: dict[str, int], folder: Path) -> Markup:
     views = {}
-    for scenario, case_scores in groups.items():
+    for scenario, rows in groups.items():
         views[scenario] = strips(
             [
                 Strip(
-                    name=case_score.scheme_case.controller,
+                    name=own.row.name.scheme,
                     note="",
-                    colour=colour[case_score.scheme_case.controller],
-                    flows=experiments.read(folder, case_score.drawn, "flow_series"),
-                    links=experiments.read(folder, case_score.drawn, "link_series"),
+                    colour=colour[own.row.name.scheme],
+                    flows=experiments.read(folder, own.drawn, "flow_series"),
+                    links=experiments.read(folder, own.drawn, "link_series"),
                 )
-                for case_score in case_scores
-                if case_score.drawn
+                for own in rows
+                if own.drawn
             ]
         )
     return tabs("time", views)
-
-
-def _table(case_scores: Sequence[CaseScore], colour: dict[str, int]) -> Markup:
-    heads = [
-        element("th", math_label(column.label), element("small", column.unit), title=column.about)
-        for column in COLUMNS
-    ]
-    body: list[Markup] = []
-    scenario = ""
-    for case_score in case_scores:
-        scheme_case = case_score.scheme_case
-        if scheme_case.scenario != scenario:
-            scenario = scheme_case.scenario
-            cell = element("th", scenario, colspan=len(COLUMNS) + 1)
-            body.append(element("tr", cell, class_="group"))
-        key = element("i", class_=f"key s{colour[scheme_case.controller]}")
-        name = element("span", key, scheme_case.controller, class_="name")
-        numbers = [
-            element(
-                "td",
-                with_interval(case_score.estimates[column.key])
-                if case_score.estimates
-                else without_runs(case_score.n_invalid),
-            )
-            for column in COLUMNS
-        ]
-        runs = counted(case_score.n_runs, case_score.n_invalid)
-        note = element("small", f"{runs} {'run' if runs == '1' else 'runs'}")
-        body.append(element("tr", element("td", name, note), join(numbers)))
-    head = element("thead", element("tr", element("th", "controller"), join(heads)))
-    return element("div", element("table", head, element("tbody", join(body))), class_="scroll")
 
 
 def _frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Markup:

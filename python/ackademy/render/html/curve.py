@@ -10,7 +10,7 @@ import polars as pl
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, thin
 from ackademy.render.numbers import padded, plain, ticks
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 WIDTH, HEIGHT = 720, 150
 """of one panel"""

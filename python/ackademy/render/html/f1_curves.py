@@ -11,7 +11,7 @@ from ackademy.render.html import assumptions
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document
 from ackademy.render.html.plot import Axis, Frame
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 HEADS = ("th₀\npublished", "th₀\nours", "F1", "precision", "recall")
 

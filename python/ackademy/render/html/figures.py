@@ -15,9 +15,9 @@ from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.numbers import significant, with_interval
 from ackademy.runner import experiments
 from ackademy.stats.claims import RowName
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import FloatArray
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.metrics import metric_of
 from ackademy.studies.figures import Figure
 from ackademy.studies.reproduce import Measured, Reproduction
 
@@ -177,7 +177,7 @@ def _plane(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]
             for measured in rows
             if measured.row.group == group
         ]
-        labels = [f"{metric.about}, {metric.unit}".rstrip(", ") for metric in (across, up)]
+        labels = [f"{metric.brief}, {metric.unit}".rstrip(", ") for metric in (across, up)]
         panels.append(plane(group, clouds, *labels, whole=True))
     schemes = dict.fromkeys(measured.row.scheme for measured in rows)
     keys = legend([(scheme, colour[scheme]) for scheme in schemes], published=False)

@@ -14,8 +14,7 @@ from ackademy.render.html.series import Strip, strips
 from ackademy.render.numbers import NONE, counted, percent_with_interval, significant, with_interval
 from ackademy.runner import experiments
 from ackademy.studies import gap
-from ackademy.studies.comparison import Column
-from ackademy.studies.gap import COLUMNS, Claim, Difference, Gap
+from ackademy.studies.gap import COLUMNS, Claim, Column, Difference, Gap
 
 FOREST_REACH = (8.0, 60.0)
 """per cent: the axis of differences ends between these"""

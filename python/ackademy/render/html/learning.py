@@ -22,7 +22,7 @@ from ackademy.render.html.page import Head, Section, document, tabs
 from ackademy.render.html.paper import VERDICTS, describe
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.numbers import NONE, significant, with_interval
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 N_BUCKETS = 250
 HEADINGS: Mapping[Figure, tuple[str, str]] = {

@@ -20,7 +20,7 @@ from ackademy.render.numbers import NONE, percent, significant, with_interval
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, CheckedCase
 from ackademy.stats.intervals import Interval
-from ackademy.stats.row_metrics import metric_of
+from ackademy.stats.metrics import metric_of
 from ackademy.studies.experiment_files import Assumption
 from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
 

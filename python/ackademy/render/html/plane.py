@@ -10,8 +10,8 @@ import numpy as np
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame
 from ackademy.render.numbers import padded, significant
+from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Ellipse, confidence_ellipse
-from ackademy.stats.metrics import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.numbers import log_ticks, plain, ticks
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 SIDE = 1000
 

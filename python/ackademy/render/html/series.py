@@ -10,7 +10,7 @@ import polars as pl
 
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame, thin
-from ackademy.stats.metrics import FloatArray
+from ackademy.stats.formulas import FloatArray
 
 N_BUCKETS = 350
 """pairs of points per line: about one per pixel of a wide chart"""

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from ackademy.backends.kernel import DECISION, KernelRun
 from ackademy.render.numbers import NONE, counted, percent_with_interval, significant, with_interval
 from ackademy.studies import gap
-from ackademy.studies.comparison import Column
-from ackademy.studies.gap import COLUMNS, Gap
+from ackademy.studies.gap import COLUMNS, Column, Gap
 
 POLICY_HEADS = (
     "decisions of the policy",

@@ -33,13 +33,13 @@ from ackademy.backends.runs import Run
 from ackademy.console import Console, task_label
 from ackademy.render.html.paper import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
-from ackademy.render.numbers import NONE, counted, percent, significant, with_interval, without_runs
+from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.sheet import Cell, Line, Sheet, Style
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
-from ackademy.stats.metrics import FloatArray
-from ackademy.stats.row_metrics import metric_of
-from ackademy.studies.comparison import COLUMNS, CaseScore
+from ackademy.stats.formulas import FloatArray
+from ackademy.stats.metrics import metric_of
 from ackademy.studies.experiment_files import Assumption, Row
 from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
 
@@ -241,49 +241,72 @@ def kernel_notes(runs: Sequence[KernelRun]) -> Group:
     return Group(*(Text(line, style="red" if invalid else "dim") for line in notes(runs)))
 
 
-def comparison(case_scores: Sequence[CaseScore], console: Console) -> Group:
-    """One row per scenario and controller, means with half their 95 % interval."""
-    names = {
-        "scenario": [case_score.scheme_case.scenario for case_score in case_scores],
-        "controller": [case_score.scheme_case.controller for case_score in case_scores],
-    }
-    numbers = {
-        f"{column.label}\n{column.unit}".rstrip(): [
-            with_interval(case_score.estimates[column.key])
-            if case_score.estimates
-            else without_runs(case_score.n_invalid)
-            for case_score in case_scores
-        ]
-        for column in COLUMNS
-    } | {"runs": [counted(case_score.n_runs, case_score.n_invalid) for case_score in case_scores]}
-    title = "mean ± half the 95 % interval over runs"
-    return Group(*fitting(title, names, numbers, console))
-
-
 Columns = Mapping[str, Sequence[str | Text]]
 """cells by heading, all of one length"""
 
 
-def fitting(title: str, names: Columns, numbers: Columns, console: Console) -> list[Table]:
+PART_STYLES: Mapping[Style, str] = {
+    "was": "dim",
+    "ours": "bold not dim",
+    "good": "green not dim",
+    "warn": "yellow",
+    "dim": "dim",
+    "best": "bold green",
+}
+
+
+def sheet(own: Sheet, console: Console) -> list[Table]:
+    """A sheet as few tables as the width of the terminal allows; groups and names on the left."""
+    names: dict[str, list[str | Text]] = {}
+    if own.group:
+        names[own.group] = [line.group for line in own.lines]
+    for index, head in enumerate(own.names):
+        names[head.label] = [_name(line, index) for line in own.lines]
+    numbers = {
+        f"{head.label}\n{head.unit}".rstrip(): [_lines_of(line.cells[index]) for line in own.lines]
+        for index, head in enumerate(own.heads)
+    }
+    if own.has_runs:
+        numbers["runs"] = [Text(line.runs) for line in own.lines]
+    return fitting(own.title, names, numbers, console, is_grouped=bool(own.group))
+
+
+def _name(line: Line, index: int) -> Text:
+    part = line.names[index]
+    text = Text(part.text, style=PART_STYLES.get(part.style, ""))
+    for below in textwrap.wrap(line.remark, FITTED_WIDTH) if index == 0 else []:
+        text.append(f"\n{below}", style="dim")
+    return text
+
+
+def _lines_of(cell: Cell) -> Text:
+    lines = [Text(part.text, style=PART_STYLES.get(part.style, "")) for part in cell.parts]
+    return Text("\n").join(lines)
+
+
+def fitting(
+    title: str, names: Columns, numbers: Columns, console: Console, *, is_grouped: bool = False
+) -> list[Table]:
     """As few tables as the width of the terminal allows, each with the names on the left."""
     headings = list(numbers)
     for n_tables in range(1, len(headings) + 1):
         size = math.ceil(len(headings) / n_tables)
         parts = [headings[start : start + size] for start in range(0, len(headings), size)]
         tables = [
-            _filled(title, names, {heading: numbers[heading] for heading in part}) for part in parts
+            _filled(title, names, {heading: numbers[heading] for heading in part}, is_grouped)
+            for part in parts
         ]
         if n_tables == len(headings) or _widest(tables, console) <= console.width:
             return tables
     return []
 
 
-def _filled(title: str, names: Columns, numbers: Columns) -> Table:
+def _filled(title: str, names: Columns, numbers: Columns, is_grouped: bool) -> Table:
     table = headed_table(title, list(names), list(numbers))
     columns = [*names.values(), *numbers.values()]
     groups = next(iter(names.values()))
     for index, cells in enumerate(zip(*columns, strict=True)):
-        if len(names) > 1 and index and "scenario" in names and groups[index - 1] != groups[index]:
+        if is_grouped and index and groups[index - 1] != groups[index]:
             table.add_section()
         table.add_row(*cells)
     return table

@@ -13,8 +13,7 @@ from ackademy.render.numbers import NONE, counted, percent, significant, with_in
 from ackademy.render.terminal import fitting, headed_table, kernel_notes
 from ackademy.runner.cells import Cell
 from ackademy.studies import gap
-from ackademy.studies.comparison import Column
-from ackademy.studies.gap import CLAIMS, COLUMNS, Claim, Difference, Gap, label_of
+from ackademy.studies.gap import CLAIMS, COLUMNS, Claim, Column, Difference, Gap, label_of
 
 SET_UP_S = 1.0
 """of namespaces, per run"""

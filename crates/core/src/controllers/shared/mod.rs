@@ -1,5 +1,10 @@
 //! What several controllers share.
+
 pub mod bandit;
+pub mod hystart;
 pub mod kong;
 pub mod pcc;
+pub mod quic;
+pub mod reno_window;
+pub mod sensing;
 pub mod tabular;

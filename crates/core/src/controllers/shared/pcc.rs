@@ -10,8 +10,8 @@
 //!   about their rates; a retransmission time-out does so only if the rule answers it with
 //!   [`Schedule::Change`], else the open intervals take it in as losses.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
+use crate::controllers::shared::sensing::monitor_interval::{Monitor, Report};
 use crate::rng::{Rng, Seed};
-use crate::sensing::monitor_interval::{Monitor, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Round-trip time assumed before the first sample (source: the QUIC stack of Zhang, learningcc).

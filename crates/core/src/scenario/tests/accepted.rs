@@ -143,7 +143,7 @@ fn a_dumbbell_splits_its_round_trip_and_limits_one_direction() {
     assert_eq!(network.links.len(), 2);
     let delays: Vec<Span> = network.links.iter().map(|link| link.delay.least()).collect();
     assert_eq!(delays, [Span::from_millis(50); 2]);
-    assert_eq!(network.links[1].queue, QueueSpec::default());
+    assert_eq!(network.links[1].queue, crate::sim::plan::QueueSpec::default());
     assert_eq!(network.connections[0].subflows[0].reverse, [1]);
     assert_eq!(network.duration, Time(0) + Span::from_millis(10_000));
 }

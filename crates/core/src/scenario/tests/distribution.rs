@@ -1,8 +1,8 @@
 //! What a distribution draws, and every way of refusing one.
 use super::super::{Distribution, Scenario, fits};
 use crate::rng::Seed;
-use crate::scenario::QueueSpec;
-use crate::scenario::network::{LinkPlan, RatePlan};
+use crate::sim::plan::QueueSpec;
+use crate::sim::plan::{LinkPlan, RatePlan};
 use crate::units::Rate;
 
 const BASE: &str = "learners = [\"learner*\"]

@@ -577,7 +577,7 @@ fn an_override_with_a_bad_path_or_value_names_it() {
 #[test]
 fn an_override_changes_what_the_file_says() {
     let scenario = overridden("dumbbell.bottleneck.rate_mbps", "5").unwrap();
-    let network::RatePlan::Constant(rate) = scenario.network.links[0].rate else {
+    let crate::sim::plan::RatePlan::Constant(rate) = scenario.network.links[0].rate else {
         panic!("a constant rate")
     };
     assert_eq!(rate, Rate::from_mbps(5.0));

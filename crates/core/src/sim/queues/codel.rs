@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use super::Scheduler;
 use super::drop_tail::DropTail;
 use crate::rng::Rng;
-use crate::sim::packet::Packet;
+use crate::transport::packet::Packet;
 use crate::units::{Span, Time};
 
 /// Settings of [`Codel`] and of each queue of [`super::fq_codel::FqCodel`].

@@ -3,7 +3,7 @@
 //! `NetDevice` queue below its traffic control).
 use super::Scheduler;
 use crate::rng::Rng;
-use crate::sim::packet::Packet;
+use crate::transport::packet::Packet;
 use crate::units::Time;
 use std::collections::VecDeque;
 

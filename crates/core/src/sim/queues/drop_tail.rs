@@ -1,7 +1,7 @@
 //! Drop-tail: keep what fits, drop the rest.
 use super::{Admission, Backlog, Fate};
 use crate::rng::Rng;
-use crate::sim::packet::Packet;
+use crate::transport::packet::Packet;
 use crate::units::Time;
 
 /// Bounded in packets, in bytes, or both; the other disciplines bound their queues with it too.

@@ -6,7 +6,7 @@ use super::Scheduler;
 use super::codel::{self, Fifo, State};
 use super::drop_tail::DropTail;
 use crate::rng::Rng;
-use crate::sim::packet::Packet;
+use crate::transport::packet::Packet;
 use crate::units::Time;
 
 /// Settings of [`FqCodel`].

@@ -3,8 +3,8 @@
 //! A discipline that decides when a packet *arrives* is an [`Admission`]: the link then knows the
 //! packet's departure at once and needs no event for it. One that decides when a packet *leaves*, or
 //! that keeps several queues, is a [`Scheduler`] and costs an event per packet.
-use super::packet::Packet;
 use crate::rng::Rng;
+use crate::transport::packet::Packet;
 use crate::units::{Span, Time};
 
 pub mod codel;

@@ -5,7 +5,7 @@
 use super::drop_tail::DropTail;
 use super::{Admission, Backlog, Fate};
 use crate::rng::Rng;
-use crate::sim::packet::Packet;
+use crate::transport::packet::Packet;
 use crate::units::{Span, Time};
 
 /// Settings of [`Red`].

@@ -1,7 +1,7 @@
 //! What the simulator keeps and counts, where an outcome alone does not show it.
 use super::*;
-use crate::record::Outcome;
 use crate::scenario::Scenario;
+use crate::sim::record::Outcome;
 
 mod cellular;
 mod writes;

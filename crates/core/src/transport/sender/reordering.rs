@@ -1,5 +1,5 @@
 //! How long RACK lets a packet be overtaken (RFC 8985 section 6.2 steps 3 and 4).
-use crate::rtt::RttEstimator;
+use crate::transport::rtt::RttEstimator;
 use crate::units::Span;
 
 /// Recoveries after which the window shrinks back.
@@ -71,7 +71,7 @@ impl Reordering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rtt::RtoLimits;
+    use crate::transport::rtt::RtoLimits;
 
     /// Round trips of 100 ms.
     fn rtt() -> RttEstimator {

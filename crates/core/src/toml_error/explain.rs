@@ -1,6 +1,6 @@
 //! From a parser's error, or a fault's path, to the line of the file and one sentence: which field,
 //! what stands there, what may.
-use super::check::Fault;
+use super::{Fault, one_line};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue, Error};
 
@@ -63,14 +63,6 @@ pub fn line_of<'a>(text: &str, steps: impl IntoIterator<Item = &'a str>) -> usiz
         value = Some(found);
     }
     offset.map_or(0, |offset| line_at(text, offset))
-}
-
-/// On one line, with runs of white space as one space.
-pub fn one_line(text: &str) -> String {
-    text.split(|char: char| char.is_whitespace() || char.is_control())
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

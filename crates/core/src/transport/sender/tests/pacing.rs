@@ -4,9 +4,9 @@
 use super::tests::{at, config};
 use super::{Governor, Outgoing, Sender, Supply};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, SubflowId};
-use crate::receiver::Receiver;
 use crate::rng::Rng;
-use crate::sim::packet::Packet;
+use crate::transport::packet::Packet;
+use crate::transport::receiver::Receiver;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 

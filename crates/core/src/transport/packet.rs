@@ -37,7 +37,7 @@ pub struct Packet {
     /// A copy that a link made: its fate is not that of what was sent.
     pub copy: bool,
     /// What rounding to whole nanoseconds added to its present time, in 2⁻¹⁶ ns
-    /// ([`Exact`](super::exact::Exact)).
+    /// (`sim::exact`).
     pub early: u16,
     /// Segment number (data), or the next segment expected (ACK).
     pub seq: u64,

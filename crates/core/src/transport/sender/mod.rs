@@ -2,9 +2,9 @@
 //! simulator and by every transport of our own; it drives a [`Coupled`] and obeys its [`Control`].
 use crate::control::{Control, Coupled, FlowInfo, Recovery, Send, SubflowId, Verdict};
 use crate::histogram::SpanHistogram;
-use crate::rtt::RtoLimits;
-use crate::scenario::SenderConfig;
-use crate::sim::packet::Packet;
+use crate::transport::config::SenderConfig;
+use crate::transport::packet::Packet;
+use crate::transport::rtt::RtoLimits;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@
 //! what ns-2 adds to it in recovery (`dupwnd_`) lives here.
 use super::{Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
 use crate::control::{Ack, Loss, LossKind};
-use crate::rtt::TickRtt;
-use crate::scenario::SenderConfig;
-use crate::sim::packet::Packet;
+use crate::transport::config::SenderConfig;
+use crate::transport::packet::Packet;
+use crate::transport::rtt::TickRtt;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Duplicate ACKs that mean loss.

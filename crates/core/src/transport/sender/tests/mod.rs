@@ -2,8 +2,9 @@
 //! hears, and a sender with its clock.
 use super::{Allowed, Governor, Outgoing, Supply};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Send, SubflowId, Verdict};
-use crate::scenario::{Scenario, SenderConfig};
-use crate::sim::packet::{Kind, Packet, SACK_BLOCKS};
+use crate::scenario::Scenario;
+use crate::transport::config::SenderConfig;
+use crate::transport::packet::{Kind, Packet, SACK_BLOCKS};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The size of a packet, so that windows are easy to read.

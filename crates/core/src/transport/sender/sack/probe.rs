@@ -1,8 +1,8 @@
 //! Tail loss probes (RFC 8985 section 7).
 use super::{Episode, Lost, SackSender};
 use crate::control::LossKind;
-use crate::sender::{Governor, Supply};
-use crate::sim::packet::Packet;
+use crate::transport::packet::Packet;
+use crate::transport::sender::{Governor, Supply};
 use crate::units::{Span, Time};
 
 /// Worst delayed acknowledgement a probe waits for (RFC 8985 section 7.2).

@@ -1,5 +1,5 @@
 //! The receiving end of a flow: what arrived, and when to acknowledge it.
-use crate::sim::packet::{Kind, Packet, SACK_BLOCKS};
+use crate::transport::packet::{Kind, Packet, SACK_BLOCKS};
 use crate::units::{Span, Time};
 use std::collections::VecDeque;
 

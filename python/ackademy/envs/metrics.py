@@ -37,7 +37,7 @@ SHORTEST_S = 1e-3
 """least length of an interval where it divides; *proposed*"""
 
 
-class Measures:
+class IntervalMetrics:
     """Intervals of learning flows, one per row.
 
     Every value is finite; 0 stands where an interval had no sample (`rtt_ms` has a remedy).

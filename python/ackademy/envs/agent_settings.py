@@ -1,6 +1,6 @@
-"""Pilots by name: what a learned controller sees, when it decides and what its answers do.
+"""Named settings of an agent: what it observes, when it decides and what its actions do.
 
-A pilot is the five TOML tables that begin a policy's description (docs/reference/envs.md).
+They are the five TOML tables at the start of `policy.toml` (docs/reference/envs.md).
 """
 
 from __future__ import annotations
@@ -46,27 +46,29 @@ slow_start = true
 loss_guard = false
 """
 
-PILOTS: Mapping[str, str] = MappingProxyType({"aurora": AURORA, "drinc": DRINC})
-"""the TOML text of every pilot that has a name"""
+NAMED: Mapping[str, str] = MappingProxyType({"aurora": AURORA, "drinc": DRINC})
+"""TOML text of the agent settings that have a name"""
 
 
-def read(pilot: str | Path) -> str:
-    """The TOML text of a pilot.
+def settings_text(agent_settings: str | Path) -> str:
+    """The TOML text of agent settings.
 
     Args:
-        pilot: a name of `PILOTS`, a file, or the text itself (anything with a line break).
+        agent_settings: a name of `NAMED`, a file, or the text itself (anything with a line break).
 
     Raises:
         TrainingError: if there is no such name or file.
     """
-    if isinstance(pilot, str):
-        if "\n" in pilot:
-            return pilot
-        known = PILOTS.get(pilot)
+    if isinstance(agent_settings, str):
+        if "\n" in agent_settings:
+            return agent_settings
+        known = NAMED.get(agent_settings)
         if known is not None:
             return known
-    path = Path(pilot)
+    path = Path(agent_settings)
     if not path.exists():
-        allowed = f"{', '.join(PILOTS)}, or a TOML file"
-        raise TrainingError(f"pilot = {str(pilot)!r}: no such file; allowed: {allowed}")
+        allowed = f"{', '.join(NAMED)}, or a TOML file"
+        raise TrainingError(
+            f"agent_settings = {str(agent_settings)!r}: no such file; allowed: {allowed}"
+        )
     return files.read_text(path, error=TrainingError)

@@ -8,10 +8,10 @@ use super::{
     Allowed, Departure, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits,
 };
 use crate::control::{Ack, Loss, LossKind};
-use crate::delivery_rate::DeliveryRate;
-use crate::rtt::RttEstimator;
-use crate::scenario::{EcnSpec, SenderConfig};
-use crate::sim::packet::Packet;
+use crate::transport::config::{Ecn, SenderConfig};
+use crate::transport::delivery_rate::DeliveryRate;
+use crate::transport::packet::Packet;
+use crate::transport::rtt::RttEstimator;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ impl SackSender {
     }
 
     pub(super) fn ecn_capable(&self) -> bool {
-        self.config.ecn != EcnSpec::Off
+        self.config.ecn != Ecn::Off
     }
 
     /// The next packet that pacing, the window and the data at hand allow.
@@ -502,7 +502,7 @@ impl SackSender {
     /// trip like that of a loss: a window cut at once would stop the sender for half of it, and a
     /// burst at once after that meets an AQM that is still marking.
     fn open_marked(&mut self, ack: &Packet) -> bool {
-        let marked = ack.ce_bytes > 0 && self.config.ecn == EcnSpec::Classic;
+        let marked = ack.ce_bytes > 0 && self.config.ecn == Ecn::Classic;
         let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
         if opens {
             self.episode = Episode::Marked(self.board.nxt());
@@ -538,7 +538,7 @@ impl SackSender {
             min_rtt: self.rtt.min_rtt(),
             rtt_max,
             acked: Bytes(delivered.bytes),
-            ce_marked: if self.config.ecn == EcnSpec::Accurate { ce_marked } else { Bytes::ZERO },
+            ce_marked: if self.config.ecn == Ecn::Accurate { ce_marked } else { Bytes::ZERO },
             inflight: self.inflight(),
             prior_inflight: self.inflight() + Bytes(delivered.bytes),
             delivered: self.rate.delivered(),

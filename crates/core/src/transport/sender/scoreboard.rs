@@ -1,7 +1,7 @@
 //! What a SACK sender knows of every packet it has in flight.
 use super::undo::Retransmitted;
-use crate::delivery_rate::SentState;
-use crate::sim::packet::Packet;
+use crate::transport::delivery_rate::SentState;
+use crate::transport::packet::Packet;
 use crate::units::{Span, Time};
 use ackademy_prefetch::prefetch;
 use std::collections::VecDeque;

@@ -1,0 +1,89 @@
+//! Settings of a sender and its receiver.
+use crate::control::Recovery;
+use crate::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+/// Sender and receiver with every default filled in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // each is one documented switch of the scenario format
+pub struct SenderConfig {
+    /// How losses are found and repaired.
+    pub recovery: Recovery,
+    /// Full packet on the wire.
+    pub packet: Bytes,
+    /// Headers within it.
+    pub header: Bytes,
+    /// Acknowledgement on the wire.
+    pub ack: Bytes,
+    /// Full packets per acknowledgement.
+    pub ack_every: u32,
+    /// Longest delay of an acknowledgement.
+    pub ack_delay: Span,
+    /// Initial window.
+    pub initial_cwnd: Bytes,
+    /// Initial slow-start threshold.
+    pub initial_ssthresh: Bytes,
+    /// Receiver window, in packets.
+    pub receiver_window_packets: u64,
+    /// Bounds of the retransmission time-out.
+    pub rto_min: Span,
+    /// Largest.
+    pub rto_max: Span,
+    /// Before the first sample.
+    pub rto_initial: Span,
+    /// Clock granularity.
+    pub rto_tick: Span,
+    /// RFC 8985 loss detection.
+    pub rack: bool,
+    /// RFC 8985 tail loss probes.
+    pub tlp: bool,
+    /// RFC 6937.
+    pub prr: bool,
+    /// RFC 6675 `NextSeg` rule 3.
+    pub rescue: bool,
+    /// Reaction to marks.
+    pub ecn: Ecn,
+    /// Pace a window-based controller.
+    pub pacing: bool,
+    /// RFC 5681 section 4.1.
+    pub idle_restart: bool,
+    /// When a controller that gates is asked.
+    pub gate: SendHook,
+    /// RFC 7323.
+    pub timestamps: bool,
+    /// ns-2: `partial_window_deflation_`.
+    pub deflation: bool,
+    /// ns-2: `newreno_changes1_`.
+    pub impatient: bool,
+    /// ns-2: the first segment is a SYN.
+    pub handshake: bool,
+    /// Segments that Linux's receiver acknowledges at once.
+    pub quick_acks: u32,
+    /// Segments with which the receiver's window opens, each acknowledged at once.
+    pub opening_acks: u32,
+}
+
+/// What a sender does with congestion marks.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Ecn {
+    /// Not ECN-capable.
+    Off,
+    /// One reduction per round trip with marks (RFC 3168).
+    Classic,
+    /// Marks are passed to the controller in `Ack::ce_marked` and mean nothing else.
+    Accurate,
+}
+
+/// When a controller that gates is asked whether packets may leave.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SendHook {
+    /// Before each packet.
+    Packet,
+    /// For all that an acknowledgement lets out at once, as on the kernel
+    /// ([`crate::transport::ack_gate::AckGate`]).
+    Ack,
+}

@@ -1,0 +1,1 @@
+"""Sheets of each study: which numbers of its results stand where."""

@@ -1,0 +1,114 @@
+"""The results of a study: one table of numbers of single runs, one of estimates over runs.
+
+Everything that is printed, drawn or written of a study comes from these two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from ackademy.errors import AckademyError
+from ackademy.stats.intervals import Interval
+
+VALUES: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("study", "scenario", "group", "scheme", "backend"), pl.String()),
+    "seed": pl.Int64(),
+    "flow": pl.String(),
+    "metric": pl.String(),
+    "value": pl.Float64(),
+}
+"""columns of the table of single runs; `flow` is empty where a number is of a whole run"""
+ESTIMATES: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("study", "scenario", "group", "scheme", "backend"), pl.String()),
+    **dict.fromkeys(("metric", "statistic"), pl.String()),
+    **dict.fromkeys(("estimate", "low", "high", "level"), pl.Float64()),
+    "method": pl.String(),
+    "n": pl.Int64(),
+}
+"""columns of the table of estimates; `level` is nominal, `n` counts runs"""
+
+
+class Name(NamedTuple):
+    """What a row of a study is of; together with the metric it is the key of an estimate."""
+
+    scenario: str
+    scheme: str
+    group: str = ""
+    """a part of the study, such as the network of a league; empty where it has none"""
+    backend: str = "sim"
+
+
+class Value(NamedTuple):
+    """A number of one run."""
+
+    name: Name
+    seed: int
+    metric: str
+    value: float
+    flow: str = ""
+
+
+class Estimate(NamedTuple):
+    """A statistic over runs with its interval."""
+
+    name: Name
+    metric: str
+    statistic: str
+    interval: Interval
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Both tables of a study."""
+
+    values: pl.DataFrame
+    """columns `VALUES`, one row per run, flow and metric"""
+    estimates: pl.DataFrame
+    """columns `ESTIMATES`, one row per name and metric; not finite is null"""
+
+    def wide(self) -> pl.DataFrame:
+        """One row per run and a column per metric: scenario, group, scheme, backend, seed, ..."""
+        whole = self.values.filter(pl.col("flow") == "")
+        names = ["scenario", "group", "scheme", "backend", "seed"]
+        if whole.is_empty():
+            return whole.select(names)
+        return whole.pivot(on="metric", index=names, values="value", maintain_order=True)
+
+    def pivot(self, metric: str) -> pl.DataFrame:
+        """Estimates of one metric: a row per scenario, a column per scheme.
+
+        Raises:
+            AckademyError: if there is no such metric.
+        """
+        chosen = self.estimates.filter(pl.col("metric") == metric)
+        if chosen.is_empty():
+            known = ", ".join(self.estimates["metric"].unique(maintain_order=True))
+            raise AckademyError(f"metric {metric!r}: allowed: {known}")
+        return chosen.pivot(on="scheme", index="scenario", values="estimate")
+
+
+def results(study: str, values: Iterable[Value], estimates: Iterable[Estimate]) -> Results:
+    """The tables of a study, in the order given."""
+    of_runs = [
+        (study, v.name.scenario, v.name.group, v.name.scheme, v.name.backend, v.seed, v.flow,
+         v.metric, v.value)
+        for v in values
+    ]  # fmt: skip
+    over_runs = [
+        (study, e.name.scenario, e.name.group, e.name.scheme, e.name.backend, e.metric,
+         e.statistic, e.interval.value, e.interval.low, e.interval.high, e.interval.level,
+         e.interval.method, e.n)
+        for e in estimates
+    ]  # fmt: skip
+    return Results(_frame(of_runs, VALUES), _frame(over_runs, ESTIMATES))
+
+
+def _frame(rows: Sequence[tuple[object, ...]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    frame = pl.DataFrame(rows, schema=dict(schema), orient="row")
+    finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
+    return frame.with_columns(finite)

@@ -1,0 +1,127 @@
+"""The results table: its columns, one definition per label, what stands where a number is none."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ackademy.backends.schemes import parse
+from ackademy.errors import AckademyError
+from ackademy.render import sheet as sheets
+from ackademy.render.html.sheet import sheet as to_html
+from ackademy.render.markdown.sheet import sheet as to_markdown
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.stats.intervals import Interval, t_interval
+from ackademy.stats.metrics import COLUMNS, METRICS, TP, D, metric_of
+from ackademy.stats.results import ESTIMATES, VALUES, Estimate, Name, Results, Value, results
+from ackademy.studies import comparison, measured
+from ackademy.studies.comparison import Plan, case_of
+
+DOCS = Path(__file__).parents[1] / "docs" / "reference" / "evaluation.md"
+
+
+@pytest.fixture
+def compared(dumbbell: Path, tmp_path: Path) -> Results:
+    """The tables of a small comparison."""
+    rows = comparison.rows([case_of(dumbbell)], parse("new_reno,cubic"), Plan(3))
+    run_cells([cell for row in rows for cell in row.cells], tmp_path / "runs", local(1), quiet)
+    return measured.tables("compare", measured.measure(rows, tmp_path / "runs"))
+
+
+def test_a_study_gives_two_tables_with_the_documented_columns(compared: Results) -> None:
+    assert compared.values.columns == list(VALUES)
+    assert compared.estimates.columns == list(ESTIMATES)
+    text = DOCS.read_text()
+    for column in (*VALUES, *ESTIMATES):
+        assert f"`{column}`" in text
+
+
+def test_an_estimate_follows_from_the_numbers_of_the_runs(compared: Results) -> None:
+    wide = compared.wide()
+    assert wide.height == 6
+    for row in compared.estimates.iter_rows(named=True):
+        if row["statistic"] != "mean":
+            continue
+        own = wide.filter(scheme=row["scheme"])[row["metric"]].to_numpy()
+        interval = t_interval(own)
+        assert (row["method"], row["level"], row["n"]) == ("Student t", 0.95, 3)
+        assert row["estimate"] == pytest.approx(interval.value)
+        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+
+
+def test_an_estimate_of_one_run_has_no_level() -> None:
+    one = Estimate(Name("path", "cubic"), "loss", "mean", t_interval(np.array([0.1])), 1)
+    row = results("compare", [], [one]).estimates.row(0, named=True)
+    assert (row["method"], row["level"]) == ("one run", 0.0)
+
+
+def test_a_number_that_is_none_is_null() -> None:
+    nothing = Value(Name("path", "cubic"), 1, "m_e", -math.inf)
+    found = results("compare", [nothing], [])
+    assert found.values["value"].to_list() == [None]
+    with pytest.raises(AckademyError, match=r"metric 'speed': allowed: "):
+        found.pivot("speed")
+
+
+def test_no_two_metrics_have_one_label() -> None:
+    for words in ([m.label for m in METRICS.values()], [m.name for m in METRICS.values()]):
+        assert len(words) == len(set(words))
+    assert all(metric.about for metric in METRICS.values())
+
+
+def test_every_metric_is_documented_with_its_name_unit_and_definition() -> None:
+    text = DOCS.read_text()
+    for key, metric in METRICS.items():
+        line = f"| `{key}` | {metric.name} | {metric.unit} | {metric.better} | {metric.about} |"
+        assert line in text
+
+
+def samples(*delays: list[float]) -> np.ndarray:
+    """Runs of flows with these delays and 1 Mb/s each."""
+    found = np.ones((len(delays), len(delays[0]), len(COLUMNS)))
+    found[..., D] = delays
+    found[..., TP] = 1.0
+    return found
+
+
+def test_a_flow_that_has_not_started_leaves_delay_and_merit_defined() -> None:
+    runs = samples([10.0, math.nan], [20.0, math.nan])
+    assert metric_of("delay_mean_ms").estimate(runs).value == pytest.approx(15.0)
+    assert metric_of("m_e").estimate(runs).value == pytest.approx(-0.1 * math.log(15.0))
+
+
+def test_a_run_in_which_nothing_is_delivered_leaves_delay_and_merit_undefined() -> None:
+    runs = samples([10.0, 10.0], [math.nan, math.nan])
+    assert math.isnan(metric_of("delay_mean_ms").estimate(runs).value)
+    assert math.isnan(metric_of("m_e").estimate(runs).value)
+
+
+SHEET = Sheet(
+    "numbers",
+    (Head("scheme"),),
+    (Head("rate", "Mb/s", "what arrives"),),
+    (
+        Line((Part("cubic"),), (sheets.estimated(Interval(2.0, 1.5, 2.5)),), "path", 1, "3 runs"),
+        Line((Part("a<b", "best"),), (Cell((Part("1", "was"), Part("2", "warn"))),), "path", 2),
+    ),
+    "scenario",
+)
+
+
+def test_a_sheet_is_the_same_table_in_html_and_markdown() -> None:
+    html, markdown = to_html(SHEET), to_markdown(SHEET)
+    assert markdown.splitlines() == [
+        "| scenario | scheme | rate, Mb/s |",
+        "| --- | --- | ---: |",
+        "| path | cubic | 2.000 ± 0.50 |",
+        "| path | a<b | 1 / **2** |",
+    ]
+    assert html.count('class="group"') == 1
+    for text in ("2.000<small>± 0.50</small>", "a&lt;b", "3 runs", 'title="what arrives"', "s1"):
+        assert text in html
+    assert "sortable" not in html
