@@ -24,36 +24,18 @@ pub mod nn;
 pub mod safetensors;
 mod spec;
 
+pub use crate::decision::{
+    ACTION_MAX, Action, AgentState, Credit, InvalidAction, METRIC_NAMES, METRICS, Metrics,
+};
 pub use features::{FEATURES, Feature};
 pub use folder::{FILES, NetworkAgent, Policy};
-pub use metrics::{Credit, METRIC_NAMES, METRICS, Metrics};
 pub use spec::{
     ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, HISTORY_MAX, MapSpec, ObservationSpec,
     PolicySpec, RttMinSpec, SpecError, StartSpec, Step,
 };
 
-/// Most values of an action.
-pub const ACTION_MAX: usize = 2;
 /// Slow start ends when a round trip exceeds the smallest one by this factor.
 const EXIT_RATIO: f64 = 1.25;
-
-/// What an agent decides.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Action {
-    /// Index of one of the steps, from 0.
-    Choice(usize),
-    /// Values; the action map uses the first one or both.
-    Values([f32; ACTION_MAX]),
-}
-
-/// Why an action was rejected. The flow's fallback then takes over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidAction {
-    /// A number of the observation or of the action is not finite.
-    NotFinite,
-    /// The choice does not exist, a value is beyond the limit, or the action is of the wrong kind.
-    OutOfRange,
-}
 
 /// Maps observations to actions.
 pub trait Agent: Send {
@@ -74,6 +56,11 @@ pub trait Agent: Send {
 
     /// The flow or the run has ended. A decision that is due is the last one.
     fn end(&mut self) {}
+
+    /// What an agent outside of the simulation reads and answers; `None` for one that is not.
+    fn state(&mut self) -> Option<&mut AgentState> {
+        None
+    }
 }
 
 /// What an agent that wants reports gets when a decision is due, and at the end of the run.
@@ -371,6 +358,10 @@ impl Controller for LearnedController {
             self.report(arrived, false);
         }
         self.agent.end();
+    }
+
+    fn agent_state(&mut self) -> Option<&mut AgentState> {
+        self.agent.state()
     }
 
     fn fell_back(&self) -> bool {

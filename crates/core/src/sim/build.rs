@@ -49,6 +49,7 @@ impl Sim {
             sample_interval: every,
             flow_series: FlowSeries::default(),
             events: 0,
+            asking: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             sim.add_plan(network, plan, (index as u64, seed), build)?;
@@ -100,7 +101,8 @@ impl Sim {
             let paths = (self.add_path(&route.forward), self.add_path(&route.reverse));
             self.plans.push(flow_plan(network, plan, route, (name, start)));
             let ends = (sender, receiver(network, plan, route));
-            self.flows.push(flow(plan, (connection, id), ends, paths));
+            let has_agent = governor.agent_state(id).is_some();
+            self.flows.push(Flow { has_agent, ..flow(plan, (connection, id), ends, paths) });
         }
         self.config = Some(config);
         let app = self.app(plan, start, seed.stream("traffic", stream));
@@ -278,5 +280,6 @@ fn flow(
         connection,
         id,
         transmissions: 0,
+        has_agent: false,
     }
 }

@@ -11,6 +11,7 @@
 use crate::control::{Coupled, SubflowId};
 use crate::controllers;
 use crate::coupled;
+use crate::decision::AgentState;
 use crate::params::{ParamError, Params};
 use crate::rng::Seed;
 use crate::sim::plan::{ConnectionPlan, Network};
@@ -146,6 +147,8 @@ struct Flow {
     id: SubflowId,
     /// Data packets put on the wire so far, the number of the next.
     transmissions: u32,
+    /// Whether its decisions are made outside of the simulation.
+    has_agent: bool,
 }
 
 /// The rest of a flow.
@@ -195,6 +198,8 @@ pub struct Sim {
     sample_interval: Span,
     flow_series: FlowSeries,
     events: u64,
+    /// The flow whose agent is asked for an action.
+    asking: Option<u32>,
 }
 
 /// Makes the controller of a connection.
@@ -239,21 +244,18 @@ impl Sim {
         self.now
     }
 
-    /// Handles every event up to and including `until`, which is cut at the network's duration.
+    /// Handles every event up to and including `until`, which is cut at the network's duration. A
+    /// decision that is awaited from outside is not: the flow falls back.
     pub fn run_until(&mut self, until: Time) {
-        self.run_while(until, || true);
+        while self.run_until_decision(until).is_some() {}
     }
 
-    /// As [`run_until`](Self::run_until), but only while `go_on`, which is asked before each event;
-    /// true if `until` was reached.
-    pub fn run_while(&mut self, until: Time, go_on: impl Fn() -> bool) -> bool {
+    /// As [`run_until`](Self::run_until), but stops after the event that makes a decision due, which is
+    /// to be made outside ([`agent_state`](Self::agent_state)): returns its flow, `None` at `until`.
+    pub fn run_until_decision(&mut self, until: Time) -> Option<u32> {
         let until = until.min(self.end);
         let mut packet = Packet::default();
-        loop {
-            if !go_on() {
-                return false;
-            }
-            let Some(event) = self.next_event(until, &mut packet) else { break };
+        while let Some(event) = self.next_event(until, &mut packet) {
             match event {
                 Event::Pipe(_) => self.arrive(&mut packet),
                 Event::Free(link) => self.transmit(link),
@@ -266,9 +268,23 @@ impl Sim {
                 Event::App(connection) => self.act(connection),
                 Event::Sample => self.sample(),
             }
+            if self.asking.is_some() {
+                return self.asking.take();
+            }
         }
         self.now = self.now.max(until);
-        true
+        None
+    }
+
+    /// What the agent of a flow reads and answers; `None` for a flow without an agent outside.
+    pub fn agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
+        let Flow { connection, id, .. } = *self.flows.get(flow as usize)?;
+        self.connections[connection as usize].governor.agent_state(id)
+    }
+
+    /// The flows whose agents are outside.
+    pub fn flows_with_agents(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.flows).filter(|(_, flow)| flow.has_agent).map(|(index, _)| index)
     }
 
     /// Tells every controller that the run is over ([`Coupled::on_end`]).
