@@ -7,7 +7,7 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::units::{Rate, Span, Time};
+use crate::units::{Bytes, Rate, Span, Time};
 use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
 use features::{History, Moment};
@@ -107,7 +107,7 @@ pub struct LearnedController {
     arrived: Arrived,
     /// Only for an agent that wants reports.
     accounts: Option<IntervalAccounts>,
-    latest: Ack,
+    latest: Latest,
     /// Window at the end of the previous interval, packets.
     cwnd_before: f64,
     /// When the decision that is still to be made became due.
@@ -115,6 +115,14 @@ pub struct LearnedController {
     /// Nothing further will be sent.
     ended: bool,
     counts: Counts,
+}
+
+/// Of the latest acknowledgement, what an interval that ends with it reports.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    inflight: Bytes,
+    srtt: Span,
+    delivery_rate: Rate,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,7 +162,7 @@ impl LearnedController {
             rtt_min: MinRtt::new(spec.observation.rtt_min == RttMinSpec::Window),
             arrived: Arrived::new(mss, flow.start),
             accounts: agent.wants_reports().then(|| IntervalAccounts::new(mss)),
-            latest: Ack::default(),
+            latest: Latest::default(),
             cwnd_before: hold.cwnd(),
             due: None,
             ended: false,
@@ -283,7 +291,8 @@ impl Controller for LearnedController {
         if let Phase::Fallback(fallback) = &mut self.phase {
             return fallback.on_ack(ack);
         }
-        self.latest = *ack;
+        self.latest =
+            Latest { inflight: ack.inflight, srtt: ack.srtt, delivery_rate: ack.delivery_rate };
         self.hold.srtt_s = ack.srtt.as_secs_f64();
         self.rtt_min.on_ack(ack);
         self.arrived.on_ack(ack);
