@@ -1,4 +1,4 @@
-"""A whole learner in one file: advantage actor-critic in JAX over 16 simulations."""
+"""A complete learner in one file: advantage actor-critic in JAX over 16 simulations."""
 
 import gymnasium
 import jax
@@ -60,7 +60,7 @@ for number in range(UPDATES):
     for _, _, rewards, over in reversed(batch):
         following = rewards + GAMMA * np.where(over, 0.0, following)
         returns.insert(0, following)
-    seen, done, paid, _ = map(np.stack, zip(*batch, strict=True))
+    seen, done, rewards, _ = map(np.stack, zip(*batch, strict=True))
     params, state = update(params, state, seen, done, np.stack(returns))
     if number % 5 == 4:
-        print(f"update {number + 1:2}: reward per step {paid.mean():+.4f}")
+        print(f"update {number + 1:2}: reward per step {rewards.mean():+.4f}")

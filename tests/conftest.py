@@ -77,7 +77,7 @@ def address(ray: None) -> Iterator[str]:
 
 
 def pytest_configure() -> None:
-    """Check `ACKADEMY_REQUIRE`, and hear interrupts.
+    """Check `ACKADEMY_REQUIRE`, and handle interrupts.
 
     What a shell starts in the background is deaf to interrupts, children too.
     """

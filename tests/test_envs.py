@@ -205,13 +205,13 @@ def test_decisions_are_numbered_and_credited_in_order() -> None:
     assert credited == sorted(set(credited))
     assert len(credited) > 0.9 * len(sent)
     lags = [info["decision"] - info["credit"] for info in sent if info["credit"] >= 0]
-    assert min(lags) >= 2, "a slot's packets are acknowledged in the slot after it"
+    assert min(lags) >= 2, "an interval's packets are acknowledged in the interval after it"
     unpaid = [reward for reward, info in zip(rewards, sent[1:], strict=True) if info["credit"] < 0]
     assert unpaid
     assert not any(unpaid)
 
 
-def test_a_reward_of_ones_own_is_paid() -> None:
+def test_a_reward_of_ones_own_is_given() -> None:
     def acked(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
         return metrics.acked_packets
 

@@ -297,7 +297,7 @@ def test_what_cannot_be_is_refused_on_one_line(change: dict[str, Any], message: 
 
 
 def test_an_episode_that_failed_is_not_told_of_after_others_begin() -> None:
-    """Both simulations of one seed draw more arrivals than seats, those of another do not."""
+    """Both simulations of one seed draw more arrivals than agents, those of another do not."""
     poisson = 'traffic = {{ kind = "poisson", per_s = 1.0, mean_bytes = 1e6 }}'
     text = SCENARIO.replace("count = {count}", poisson).format()
     source = _core.Scenario.parse(text, "poisson.toml")

@@ -18,6 +18,7 @@ from ackademy.stats.formulas import pooled_loss
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import Metric, RunTables, metric_of
 from ackademy.studies import leaderboard, league
+from ackademy.studies.measured import Measured
 
 ROOT = Path(__file__).parents[1]
 
@@ -160,7 +161,7 @@ def test_in_a_mixed_network_only_the_named_flows_are_the_scheme_s(
     assert mix.value("throughput_mean_mbps") < 0.9 * 4 * mix.value("utilisation")
     assert 1 / 3 <= mix.value("jain_throughput:*") < 1.0
     everyone = 4 * mix.value("utilisation") / 3
-    assert mix.value("share") == pytest.approx(
+    assert mix.value("throughput_share") == pytest.approx(
         mix.value("throughput_mean_mbps") / everyone, rel=0.1
     )
 
@@ -174,7 +175,7 @@ def result_of(scheme_case: league.SchemeCase, **values: tuple[float, float]) -> 
     }
     plain |= {"jain_throughput:*": (1.0, 0.0), **values}
     estimates = {key: Interval(v, v - half, v + half) for key, (v, half) in plain.items()}
-    return league.Result(scheme_case, estimates, 2, ())
+    return league.Result(scheme_case, Measured(scheme_case.row, (1, 2), {}, estimates))
 
 
 def test_wins_are_shared_where_intervals_overlap(suite_file: Path) -> None:
@@ -208,7 +209,7 @@ def test_each_way_to_break_is_named(
 
 
 def test_page_has_every_network_and_scheme(suite_file: Path, results: list[league.Result]) -> None:
-    page = league_report.page(league.load(str(suite_file)), results, 1.0, "ackademy compare")
+    page = league_report.page(league.load(str(suite_file)), results, "ackademy compare")
     for text in ("Ten packets of buffer", "One among NewReno", "RL-TCP", "CUBIC", "All of it."):
         assert text in page
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -235,9 +236,12 @@ def test_a_scheme_that_delivers_nothing_is_last_and_starves(suite_file: Path, ne
         "m_e": (math.nan, math.nan),
         "throughput_mean_mbps": (0.0, 0.0),
         "delay_p50_ms": (math.nan, math.nan),
-        "share": (0.0, 0.0),
+        "throughput_share": (0.0, 0.0),
     }
-    rows = [result_of(first, **nothing), result_of(second, m_e=(-1.0, 0.1), share=(1.0, 0.0))]
+    rows = [
+        result_of(first, **nothing),
+        result_of(second, m_e=(-1.0, 0.1), throughput_share=(1.0, 0.0)),
+    ]
     best, last = leaderboard.rankings(rows)
     assert (best.scheme.name, best.wins) == ("RL-TCP", (network,))
     assert (last.scheme.name, last.mean_rank, last.wins) == ("CUBIC", 2.0, ())
@@ -275,7 +279,7 @@ learner_params = {}
         result_of(
             scheme_case,
             m_e=(merit[scheme_case.scheme.name].get(scheme_case.network.name, 1.5), 0.0),
-            share=(1.0, 0.0),
+            throughput_share=(1.0, 0.0),
         )
         for scheme_case in found
     ]
@@ -343,3 +347,12 @@ def test_loss_is_one_number_in_every_table() -> None:
     assert pooled_loss(flows) == pytest.approx(15 / 1010)
     assert "loss" in league.SHOWN
     assert "loss_ratio" not in league.SHOWN
+
+
+def test_the_league_s_estimates_are_a_results_table(results: list[league.Result]) -> None:
+    found = league.tables(results)
+    mix = found.estimates.filter(scenario="mix", scheme="RL-TCP")
+    assert set(mix["group"]) == {"Nobody 2018"}
+    assert {"m_e", "throughput_share", "utilisation:bottleneck"} <= set(mix["metric"])
+    own = next(r for r in results if (r.network, r.scheme) == ("mix", "RL-TCP"))
+    assert mix.filter(metric="throughput_share")["estimate"].item() == own.value(league.SHARE)

@@ -53,7 +53,7 @@ class FakeEpisodes:
 
     Every agent of every simulation has a period of its own, so decisions are asynchronous. A
     decision shows a context; the right answer is the context. What it was worth is known `late`
-    decisions of the agent later, two as the packets of a slot are. One continuous value if not
+    decisions of the agent later, two as the packets of an interval are. One continuous value if not
     `discrete`.
     """
 
@@ -175,7 +175,7 @@ def rewards(curve: str) -> list[float]:
     return [float(row.split(",")[place]) for row in rows]
 
 
-def test_dqn_learns_what_is_paid_two_decisions_late() -> None:
+def test_dqn_learns_what_is_rewarded_two_decisions_late() -> None:
     _, curve = train(CHOICES, DQN)
     # At random, one answer in three is right; with credit off by one decision too.
     assert rewards(curve)[0] < 0.6
@@ -232,7 +232,7 @@ def test_a_checkpoint_half_written_is_not_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("late", [2, 5, 20])
-def test_a_transition_is_of_one_agent_and_holds_what_its_own_slot_was_worth(late: int) -> None:
+def test_a_transition_is_of_one_agent_and_holds_the_reward_of_its_own_interval(late: int) -> None:
     env = FakeEpisodes(n=3, agents=3, late=late)
     rewarder, open_decisions = Rewarder(throughput, "sent", env), OpenDecisions(env)
     rewarder.reset()

@@ -310,7 +310,7 @@ def test_what_is_wrong_is_told_with_file_and_line(tmp_path: Path) -> None:
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_policy_that_the_document_makes_by_hand_is_the_one_that_is_flown(
+def test_the_policy_that_the_document_makes_by_hand_is_the_shipped_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The blocks of docs/reference/policies.md give the conformance tests' files, byte for byte."""
@@ -319,10 +319,10 @@ def test_the_policy_that_the_document_makes_by_hand_is_the_one_that_is_flown(
     blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
     monkeypatch.chdir(tmp_path)
     exec(blocks["python"], {})
-    flown = ROOT / "crates" / "core" / "tests" / "files" / "policy" / "policy"
-    assert blocks["toml"] == (flown / "policy.toml").read_text()
+    shipped = ROOT / "crates" / "core" / "tests" / "files" / "policy" / "policy"
+    assert blocks["toml"] == (shipped / "policy.toml").read_text()
     made = (tmp_path / "weights.safetensors").read_bytes()
-    assert made == (flown / "weights.safetensors").read_bytes()
-    policy = _core.Policy.open(flown)
+    assert made == (shipped / "weights.safetensors").read_bytes()
+    policy = _core.Policy.open(shipped)
     steps = [policy.decide(np.full((1, 1), x, np.float32)) for x in (0.6, 0.75, 0.9)]
     assert steps == [0, 1, 2]

@@ -15,7 +15,6 @@ import ackademy
 from ackademy.backends.schemes import parse
 from ackademy.render.html import comparison, paper
 from ackademy.render.html.markup import Markup, element, math_label, stacked
-from ackademy.render.html.paper import _judged
 from ackademy.render.html.plane import Cloud, plane
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
@@ -27,6 +26,7 @@ from ackademy.render.numbers import (
     ticks,
     with_interval,
 )
+from ackademy.render.sheets.reproduction import agrees
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.intervals import Interval
@@ -116,6 +116,7 @@ def test_text_is_escaped_and_markup_is_not() -> None:
     assert element("i", title='"x"') == '<i title="&quot;x&quot;"></i>'
     assert element("input", checked=True, disabled=False) == "<input checked/>"
     assert math_label("M_e") == "M<sub>e</sub>"
+    assert math_label("tcp_drinc") == "tcp_drinc"
 
 
 @pytest.mark.parametrize(
@@ -228,8 +229,8 @@ def test_a_lopsided_interval_shows_both_ends() -> None:
 
 def test_a_number_six_times_the_published_one_is_not_green() -> None:
     wide = Interval(6.18, 0.5, 11.9)
-    assert _judged("delay_mean_ms", 1.0, wide) is None
-    assert _judged("delay_mean_ms", 6.0, wide) == "inside"
+    assert not agrees("delay_mean_ms", 1.0, wide)
+    assert agrees("delay_mean_ms", 6.0, wide)
 
 
 def test_every_chart_tip_can_be_reached_by_keyboard() -> None:

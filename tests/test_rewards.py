@@ -75,7 +75,7 @@ def test_the_smoothed_round_trip_stands_in_where_there_is_no_sample() -> None:
     ("throughput", "expected"),
     [(3.6, 10.0), (1.3, 2.0), (1.2, 2.0), (1.1, -2.0), (0.4, -10.0)],  # e is 2.72
 )
-def test_rl_tcp_pays_by_the_rungs_of_the_change(throughput: float, expected: float) -> None:
+def test_rl_tcp_rewards_by_the_rungs_of_the_change(throughput: float, expected: float) -> None:
     assert rewards.rl_tcp(metrics(throughput_mbps=throughput), SAME) == expected
 
 
@@ -89,13 +89,13 @@ def test_rl_tcp_weighs_delay_and_loss_as_it_is_told() -> None:
     assert rewards.rl_tcp(lossy, SAME, delta_2=0.0) == 2.0
 
 
-def test_q_tcp_pays_the_sign_outside_a_dead_zone() -> None:
+def test_q_tcp_rewards_the_sign_outside_a_dead_zone() -> None:
     assert rewards.q_tcp(metrics(throughput_mbps=1.3), SAME) == 2.0
     assert rewards.q_tcp(metrics(rtt_mean_ms=51.0), SAME) == -2.0
     assert rewards.q_tcp(metrics(throughput_mbps=1.2005), SAME) == 0.0
 
 
-def test_drinc_pays_the_change_of_log_power_within_one() -> None:
+def test_drinc_rewards_the_change_of_log_power_within_one() -> None:
     both = metrics(throughput_mbps=2.4, rtt_mean_ms=75.0)
     assert rewards.drinc(both, SAME) == pytest.approx(np.log(2.0) - np.log(1.5))
     assert rewards.drinc(both, SAME, delta=0.0) == pytest.approx(np.log(2.0))
@@ -103,31 +103,31 @@ def test_drinc_pays_the_change_of_log_power_within_one() -> None:
     assert rewards.drinc(metrics(rtt_mean_ms=500.0), SAME) == -1.0
 
 
-def test_learningcc_pays_bandwidth_over_delay() -> None:
+def test_learningcc_rewards_bandwidth_over_delay() -> None:
     assert rewards.learningcc(SAME, SAME) == pytest.approx(1200.0 / 50.0)
 
 
-def test_allegro_pays_throughput_until_a_twentieth_is_lost() -> None:
+def test_allegro_rewards_throughput_until_a_twentieth_is_lost() -> None:
     lossless = rewards.pcc_allegro(SAME, SAME)
     assert lossless == pytest.approx(1.2 / (1.0 + np.exp(-5.0)))
     lossy = metrics(loss_ratio=0.2, lost_packets=25.0)
     assert rewards.pcc_allegro(lossy, SAME) == pytest.approx(-1.5 * 0.2, abs=1e-5)
 
 
-def test_vivace_pays_rate_less_slope_and_loss() -> None:
+def test_vivace_rewards_rate_less_slope_and_loss() -> None:
     lossy = metrics(loss_ratio=0.2, lost_packets=25.0, rtt_slope=0.02)
     expected = 1.5**0.9 - 900.0 * 1.5 * 0.02 - 11.35 * 1.5 * 0.2
     assert rewards.vivace(lossy, SAME) == pytest.approx(expected)
     assert rewards.vivace(metrics(rtt_slope=0.009), SAME) == pytest.approx(1.2**0.9)
 
 
-def test_aurora_pays_in_packets_seconds_and_ratios() -> None:
+def test_aurora_rewards_in_packets_seconds_and_ratios() -> None:
     lossy = metrics(loss_ratio=0.2, lost_packets=25.0)
     expected = (10.0 * 100.0 - 1000.0 * 0.05 - 2000.0 * 0.2) / 1000.0
     assert rewards.aurora(lossy, SAME) == pytest.approx(expected)
 
 
-def test_orca_pays_power_relative_to_the_best_so_far() -> None:
+def test_orca_rewards_power_relative_to_the_best_so_far() -> None:
     assert rewards.orca(SAME, SAME) == pytest.approx(1.0)
     best = IntervalMetrics(interval(), np.array([2.4]))
     assert rewards.orca(best, SAME) == pytest.approx(0.5)
@@ -138,7 +138,7 @@ def test_orca_pays_power_relative_to_the_best_so_far() -> None:
     assert rewards.orca(lossy, SAME) == pytest.approx((1.2 - 5 * 0.3) / 1.2)
 
 
-def test_drl_cc_pays_the_logarithm_of_goodput() -> None:
+def test_drl_cc_rewards_the_logarithm_of_goodput() -> None:
     assert rewards.drl_cc(SAME, SAME) == pytest.approx(np.log(1.2))
     assert rewards.drl_cc(metrics(throughput_mbps=0.0), SAME) == pytest.approx(np.log(0.01))
 
@@ -227,7 +227,7 @@ def rewarder(script: Script, credit: str = "arrived") -> Rewarder:
     return Rewarder(change, credit, cast("Accounts", script))  # type: ignore[arg-type]
 
 
-def test_a_flow_is_paid_once_per_interval_and_against_its_own_last() -> None:
+def test_a_flow_is_rewarded_once_per_interval_and_against_its_own_last() -> None:
     script = Script()
     rewarding = rewarder(script)
     script.next((True, False), (1.0, 0.0))
@@ -242,7 +242,7 @@ def test_a_flow_is_paid_once_per_interval_and_against_its_own_last() -> None:
     assert rewarding.compute().tolist() == [[4.0, 0.0]]
 
 
-def test_an_interval_that_the_end_cuts_short_pays_only_if_it_has_something_to_tell() -> None:
+def test_an_interval_that_the_end_cuts_short_is_rewarded_only_if_it_has_something_to_tell() -> None:
     script = Script()
     rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
@@ -253,7 +253,7 @@ def test_an_interval_that_the_end_cuts_short_pays_only_if_it_has_something_to_te
     assert rewarding.compute().tolist() == [[3.0, 0.0]]
 
 
-def test_a_flow_that_ends_early_is_paid_its_last_interval_once() -> None:
+def test_a_flow_that_ends_early_is_rewarded_for_its_last_interval_once() -> None:
     script = Script()
     rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
@@ -267,7 +267,7 @@ def test_a_flow_that_ends_early_is_paid_its_last_interval_once() -> None:
     assert rewarding.compute().tolist() == [[1.0, 0.0]]
 
 
-def test_a_flow_that_fell_back_is_not_paid_for_its_last_measures_again() -> None:
+def test_a_flow_that_fell_back_is_not_rewarded_twice_for_its_last_metrics() -> None:
     script = Script()
     rewarding = rewarder(script)
     script.next((True, True), (1.0, 1.0))
@@ -295,7 +295,7 @@ def test_an_episode_that_begins_anew_owes_nothing_to_the_one_before() -> None:
     assert rewarding.compute().tolist() == [[1.0, 0.0]]
 
 
-def test_credit_is_paid_when_it_is_settled_and_for_the_decision_it_belongs_to() -> None:
+def test_credit_is_given_when_it_is_settled_and_for_the_decision_it_belongs_to() -> None:
     script = Script()
     rewarding = rewarder(script, "sent")
     script.next((True, True), (1.0, 1.0))
@@ -344,7 +344,7 @@ def test_the_best_throughput_is_an_episodes_own() -> None:
         (lambda metrics, before: metrics.time_s + np.nan, r"reward <lambda>: not finite"),
     ],
 )
-def test_a_function_that_pays_no_numbers_is_one_line(
+def test_a_function_that_returns_no_numbers_is_one_line(
     function: rewards.Reward, message: str
 ) -> None:
     script = Script()

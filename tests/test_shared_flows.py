@@ -152,7 +152,7 @@ def test_those_who_are_not_due_keep_their_observation_and_get_nothing() -> None:
     assert waits > 100
 
 
-def test_an_agent_is_paid_whole_intervals_against_its_own_last() -> None:
+def test_an_agent_is_rewarded_for_whole_intervals_against_its_own_last() -> None:
     told = episode(shared(reward="drinc"))
     for agent in (STAYS, LATE, EARLY, LITTLE):
         seen = [
@@ -208,7 +208,7 @@ def test_agents_of_a_distribution_are_as_many_as_it_draws() -> None:
     assert max(counts) <= 5
 
 
-def test_too_few_seats_are_one_line() -> None:
+def test_too_few_agents_are_one_line() -> None:
     with pytest.raises(TrainingError, match="agents = 2: allowed is at least 4, so many flows"):
         shared(agents=2)
     with pytest.raises(TrainingError, match="agents = 0: allowed: a whole number from 1"):

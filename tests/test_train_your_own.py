@@ -58,7 +58,7 @@ def test_every_step_before_the_kernel_runs(tmp_path: Path) -> None:
         assert "mine" in ackademy([*words, "--runs", "2"], tmp_path)
 
 
-def test_a_frozen_policy_of_it_flies(tmp_path: Path) -> None:
+def test_a_frozen_policy_of_it_runs(tmp_path: Path) -> None:
     (tmp_path / "link.toml").write_text(files()["link.toml"], encoding="utf-8")
     policy = Path(__file__).parents[1] / "policies" / "aurora_mixed"
     (words,) = re.findall(r"ackademy run (link\.toml --backend kernel .*)$", TEXT, re.MULTILINE)

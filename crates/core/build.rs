@@ -1,4 +1,4 @@
-//! Lists `controllers/`, `coupled/` and `sim/queues/`, so that a new file needs no other edit, and
+//! Lists `controllers/` and `coupled/`, so that a new file needs no other edit, and
 //! hashes the sources, so that a result can name the code that made it.
 use std::fmt::Write as _;
 use std::{env, fs, path::Path};

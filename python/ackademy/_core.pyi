@@ -144,10 +144,10 @@ class Episodes:
         """(n, agents, 17): the interval since the last decision; columns: `interval_metrics`."""
     @property
     def credit(self) -> npt.NDArray[np.float64]:
-        """(n, agents, 17): what became of the packets sent in one slot."""
+        """(n, agents, 17): the fate of the packets sent in one monitor interval."""
     @property
     def credit_step(self) -> npt.NDArray[np.int64]:
-        """(n, agents): the decision that began this slot; -1 if none was told by the last call."""
+        """(n, agents): the decision that began that interval; -1 if the last call returned none."""
     @property
     def due(self) -> npt.NDArray[np.bool_]:
         """(n, agents): whose answer is awaited."""
@@ -421,8 +421,8 @@ class Scenario:
     def idle(self) -> list[str]:
         """Names of the flows that start at the end or after it, and so send nothing."""
     @property
-    def gates(self) -> bool:
-        """Whether a controller of ours in it holds packets back."""
+    def has_send_hook(self) -> bool:
+        """Whether a controller of ours in it has a send hook, so that it may hold packets."""
 
 @final
 class Distribution:

@@ -58,9 +58,9 @@ fn measure(name: &str, layers: &[LayerSpec], input: Shape, file: &[u8]) {
     }
     let mut runs: Vec<f64> = (0..RUNS).map(|_| time(times) / times as f64 * 1e6).collect();
     runs.sort_by(f64::total_cmp);
-    let (least, median) = (runs[0], runs[RUNS / 2]);
+    let (fastest, median) = (runs[0], runs[RUNS / 2]);
     println!(
-        "{{\"network\": \"{name}\", \"bytes\": {}, \"us\": {median:.2}, \"least_us\": {least:.2}}}",
+        "{{\"network\": \"{name}\", \"bytes\": {}, \"us\": {median:.2}, \"min_us\": {fastest:.2}}}",
         file.len()
     );
 }

@@ -91,7 +91,7 @@ pub enum LossKind {
     Spurious = 5,
 }
 
-/// A packet is about to leave. Only controllers that ask for it are told ([`Controller::gates`]).
+/// A packet is about to leave. Only controllers with a send hook get it ([`Controller::has_send_hook`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Send {
@@ -109,7 +109,7 @@ pub struct Send {
 
 /// The answer to [`Send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SendAction {
     /// Let it go.
     #[default]
     Send,
@@ -156,13 +156,13 @@ pub trait Controller: std::marker::Send {
     fn inner_mut(&mut self) -> Option<&mut dyn Controller> {
         None
     }
-    /// A packet is about to leave; called only if [`Controller::gates`].
-    fn on_send(&mut self, send: &Send) -> Verdict {
-        self.inner_mut().map_or(Verdict::Send, |inner| inner.on_send(send))
+    /// A packet is about to leave; called only if [`Controller::has_send_hook`].
+    fn on_send(&mut self, send: &Send) -> SendAction {
+        self.inner_mut().map_or(SendAction::Send, |inner| inner.on_send(send))
     }
-    /// Whether `on_send` wants to be asked. Constant over the life of the flow.
-    fn gates(&self) -> bool {
-        self.inner().is_some_and(Controller::gates)
+    /// Whether the controller implements the send hook `on_send`. Constant over the life of the flow.
+    fn has_send_hook(&self) -> bool {
+        self.inner().is_some_and(Controller::has_send_hook)
     }
     /// The time asked for by `next_timer` has come.
     fn on_timer(&mut self, now: Time) {
@@ -243,12 +243,12 @@ pub trait Coupled: std::marker::Send {
         None
     }
     /// See [`Controller::on_send`].
-    fn on_send(&mut self, id: SubflowId, send: &Send) -> Verdict {
-        self.inner_mut().map_or(Verdict::Send, |inner| inner.on_send(id, send))
+    fn on_send(&mut self, id: SubflowId, send: &Send) -> SendAction {
+        self.inner_mut().map_or(SendAction::Send, |inner| inner.on_send(id, send))
     }
-    /// See [`Controller::gates`].
-    fn gates(&self) -> bool {
-        self.inner().is_some_and(Coupled::gates)
+    /// See [`Controller::has_send_hook`].
+    fn has_send_hook(&self) -> bool {
+        self.inner().is_some_and(Coupled::has_send_hook)
     }
     /// See [`Controller::on_timer`].
     fn on_timer(&mut self, id: SubflowId, now: Time) {
@@ -295,7 +295,7 @@ pub struct PerFlow {
     /// The only one of most connections, kept here to spare a look-up per acknowledgement.
     first: Option<Box<dyn Controller>>,
     others: Box<[Option<Box<dyn Controller>>]>,
-    gates: bool,
+    has_send_hook: bool,
 }
 
 impl PerFlow {
@@ -303,19 +303,19 @@ impl PerFlow {
     pub fn new(
         build: impl Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send + 'static,
     ) -> Self {
-        Self { build: Box::new(build), first: None, others: Box::default(), gates: false }
+        Self { build: Box::new(build), first: None, others: Box::default(), has_send_hook: false }
     }
 
     #[inline]
     fn get(&self, id: SubflowId) -> &dyn Controller {
-        let slot = match id.0 {
+        let entry = match id.0 {
             0 => &self.first,
             index => &self.others[index as usize - 1],
         };
-        slot.as_deref().expect("the subflow was added and not removed")
+        entry.as_deref().expect("the subflow was added and not removed")
     }
 
-    fn slot_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
+    fn entry_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
         match id.0 {
             0 => &mut self.first,
             index => &mut self.others[index as usize - 1],
@@ -323,23 +323,23 @@ impl PerFlow {
     }
 
     fn get_mut(&mut self, id: SubflowId) -> &mut Box<dyn Controller> {
-        self.slot_mut(id).as_mut().expect("the subflow was added and not removed")
+        self.entry_mut(id).as_mut().expect("the subflow was added and not removed")
     }
 }
 
 impl Coupled for PerFlow {
     fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
         let controller = (self.build)(flow);
-        self.gates |= controller.gates();
+        self.has_send_hook |= controller.has_send_hook();
         if self.others.len() < id.0 as usize {
             let mut others = std::mem::take(&mut self.others).into_vec();
             others.resize_with(id.0 as usize, || None);
             self.others = others.into();
         }
-        *self.slot_mut(id) = Some(controller);
+        *self.entry_mut(id) = Some(controller);
     }
     fn subflow_removed(&mut self, id: SubflowId) {
-        *self.slot_mut(id) = None;
+        *self.entry_mut(id) = None;
     }
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         self.get_mut(id).on_ack(ack);
@@ -347,11 +347,11 @@ impl Coupled for PerFlow {
     fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
         self.get_mut(id).on_loss(loss);
     }
-    fn on_send(&mut self, id: SubflowId, send: &Send) -> Verdict {
+    fn on_send(&mut self, id: SubflowId, send: &Send) -> SendAction {
         self.get_mut(id).on_send(send)
     }
-    fn gates(&self) -> bool {
-        self.gates
+    fn has_send_hook(&self) -> bool {
+        self.has_send_hook
     }
     fn on_timer(&mut self, id: SubflowId, now: Time) {
         self.get_mut(id).on_timer(now);

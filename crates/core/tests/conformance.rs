@@ -5,7 +5,7 @@
 //! controller whose pacing rate stays unlimited governs by its window, and a window must answer
 //! losses.
 use ackademy::control::{
-    Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, Spec, Verdict,
+    Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, SendAction, Spec,
 };
 use ackademy::controllers::ALL;
 use ackademy::params::{Param, ParamKind, ParamValue, Params};
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
             }
             let send = Send { now: self.now, size: Bytes(MSS), ..Send::default() };
             let inner = &mut self.controller.inner;
-            if inner.gates() && inner.on_send(&send) == Verdict::Hold {
+            if inner.has_send_hook() && inner.on_send(&send) == SendAction::Hold {
                 return false;
             }
             let packet = self.packet();
@@ -317,8 +317,8 @@ fn every_controller_and_every_setting_says_what_it_is() {
         assert!(!spec.about.is_empty() && !spec.source.is_empty(), "{name}");
         for (index, param) in spec.params.iter().enumerate() {
             assert!(!param.about.is_empty(), "{name}: {}", param.name);
-            let again = spec.params[..index].iter().any(|other| other.name == param.name);
-            assert!(!again, "{name}: {} is listed twice", param.name);
+            let repeated = spec.params[..index].iter().any(|other| other.name == param.name);
+            assert!(!repeated, "{name}: {} is listed twice", param.name);
         }
         let default = |param: &Param| Some((param.name.to_owned(), param.kind.default()?));
         let mut defaults: Vec<_> = spec.params.iter().filter_map(default).collect();

@@ -106,8 +106,8 @@ impl Row<'_> {
         let packet_ms = 8e3 * 1250.0 / self.rate_bps;
         let tolerances = [(0.03, 0.0), (0.1, 0.5 * packet_ms), (0.15, 2e-4)];
         std::array::from_fn(|index| {
-            let ((low, high), (share, least)) = (self.peers[index], tolerances[index]);
-            let (below, above) = (f64::max(share * low, least), f64::max(share * high, least));
+            let ((low, high), (share, floor)) = (self.peers[index], tolerances[index]);
+            let (below, above) = (f64::max(share * low, floor), f64::max(share * high, floor));
             (low - below..=high + above).contains(&ours[index])
         })
     }
@@ -126,7 +126,7 @@ const AGREE: [(&str, [usize; 3]); 5] = [
 #[test]
 fn ours_agrees_with_the_peers_on_points_that_nobody_picked() {
     let rows = rows(include_str!("golden/drawn_peers.txt"));
-    for (scheme, least) in AGREE {
+    for (scheme, min) in AGREE {
         let mut counts = [0; 3];
         let own = rows.iter().filter(|row| row.scheme == scheme);
         assert_eq!(own.clone().count(), 24, "{scheme}");
@@ -146,6 +146,6 @@ fn ours_agrees_with_the_peers_on_points_that_nobody_picked() {
             );
         }
         println!("{scheme}: {counts:?}");
-        assert!((0..3).all(|index| counts[index] >= least[index]), "{scheme}: {counts:?}");
+        assert!((0..3).all(|index| counts[index] >= min[index]), "{scheme}: {counts:?}");
     }
 }

@@ -1,10 +1,11 @@
 //! Wrappers of controllers forward every call: a controller behind a box, behind [`PerFlow`] and behind
-//! an [`AckGate`] gets what it gets without them.
+//! an [`AckSendHook`] gets what it gets without them.
 use ackademy::control::{
-    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Recovery, Send, SubflowId, Verdict,
+    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Recovery, Send, SendAction,
+    SubflowId,
 };
 use ackademy::decision::AgentState;
-use ackademy::transport::ack_gate::AckGate;
+use ackademy::transport::send_hook::AckSendHook;
 use ackademy::units::{Bytes, Time};
 use std::sync::{Arc, Mutex};
 
@@ -29,11 +30,11 @@ impl Controller for Probe {
     fn control(&self) -> Control {
         Control::window(Bytes(9000))
     }
-    fn on_send(&mut self, _: &Send) -> Verdict {
+    fn on_send(&mut self, _: &Send) -> SendAction {
         self.called("on_send");
-        Verdict::Hold
+        SendAction::Hold
     }
-    fn gates(&self) -> bool {
+    fn has_send_hook(&self) -> bool {
         true
     }
     fn on_timer(&mut self, _: Time) {
@@ -96,20 +97,20 @@ fn a_boxed_controller_and_one_per_flow_get_every_call() {
     let calls = Calls::default();
     let mut wrapper = per_flow(&calls);
     call_all(&mut wrapper);
-    assert!(wrapper.gates());
+    assert!(wrapper.has_send_hook());
     assert_eq!(wrapper.control(ID).cwnd, Bytes(9000));
     let send = Send { now: Time(3), ..Send::default() };
-    assert_eq!(wrapper.on_send(ID, &send), Verdict::Hold);
+    assert_eq!(wrapper.on_send(ID, &send), SendAction::Hold);
     let expected = ["on_ack", "on_loss", "on_timer", "on_end", "on_send"];
     assert_eq!(*calls.lock().expect("no panic"), expected);
 }
 
 #[test]
-fn a_controller_behind_the_gate_per_acknowledgement_gets_every_call() {
+fn a_controller_behind_the_send_hook_per_acknowledgement_gets_every_call() {
     let calls = Calls::default();
-    let mut wrapper = AckGate::new(Box::new(per_flow(&calls)));
+    let mut wrapper = AckSendHook::new(Box::new(per_flow(&calls)));
     call_all(&mut wrapper);
-    assert!(!wrapper.gates(), "the gate asks, not the transport");
+    assert!(!wrapper.has_send_hook(), "the wrapper calls the hook, not the transport");
     let calls = calls.lock().expect("no panic");
     for name in ["on_ack", "on_loss", "on_timer", "on_end", "on_send"] {
         assert!(calls.contains(&name), "{name} of {calls:?}");

@@ -68,8 +68,8 @@ proptest! {
             let (start, end) = (start.at, done.at);
             prop_assert!(end >= start && end < Time::NEVER);
             // Rounding an earlier end up to a nanosecond may have left a few bytes' credit.
-            let most = oracle.capacity(start, end + Span(1)) + PACKET;
-            prop_assert!(u64::from(size) <= most.0, "{size} bytes from {start} to {end}");
+            let max = oracle.capacity(start, end + Span(1)) + PACKET;
+            prop_assert!(u64::from(size) <= max.0, "{size} bytes from {start} to {end}");
             finished = done;
         }
     }
@@ -326,7 +326,7 @@ impl Path {
     fn on_feedback(&mut self, packet: Packet) {
         let window = &mut self.windows[packet.flow as usize];
         window.inflight -= 1;
-        if !packet.ce && !packet.again {
+        if !packet.ce && !packet.repeat {
             window.packets += 1.0 / window.packets;
         } else if packet.sent_at >= window.quiet_until {
             window.packets = (window.packets / 2.0).max(1.0);
@@ -393,7 +393,7 @@ impl Path {
 
     fn bring_back_dropped(&mut self, dropped: &[Packet]) {
         for &packet in dropped {
-            self.bring_back(Packet { again: true, ..packet }, self.now + MS(60));
+            self.bring_back(Packet { repeat: true, ..packet }, self.now + MS(60));
         }
     }
 

@@ -53,7 +53,7 @@ fn remy(buffer: u32, flow: &str) -> String {
 }
 
 /// ns-2.35 (Debian 2.35+dfsg-5), own script peers/ns2/dumbbell.tcl with its defaults and
-/// buffer=L: throughput, sampled delay, packets sent, sent again, dropped, time-outs.
+/// buffer=L: throughput, sampled delay, packets sent, sent retransmitted, dropped, time-outs.
 const NS2_SINGLE: [(u32, f64, f64, u64, u64, u64, u64); 3] = [
     (5, 7.5002, 1.994, 297_761, 56, 41, 1),
     (50, 8.9332, 15.966, 354_830, 232, 95, 2),
@@ -62,7 +62,7 @@ const NS2_SINGLE: [(u32, f64, f64, u64, u64, u64, u64); 3] = [
 
 #[test]
 fn a_single_newreno_flow_is_ns2s() {
-    for (buffer, mbps, delay_ms, sent, again, drops, _) in NS2_SINGLE {
+    for (buffer, mbps, delay_ms, sent, retransmitted, drops, _) in NS2_SINGLE {
         let flow = &runs(&remy(buffer, ""), 1)[0].flows[0];
         let tolerance = if buffer == 50 { 0.02 } else { 0.005 };
         let ours = throughput_mbps(flow);
@@ -71,17 +71,17 @@ fn a_single_newreno_flow_is_ns2s() {
         assert!((delay - delay_ms).abs() < 0.3, "L = {buffer}: {delay} ms, ns-2 {delay_ms}");
         assert!(flow.queue_drops.abs_diff(drops) <= 5, "L = {buffer}: {flow:?}");
         assert!(flow.sent_packets.abs_diff(sent) <= sent / 200, "L = {buffer}: {flow:?}");
-        assert!(flow.retransmitted_packets.abs_diff(again) <= 10, "L = {buffer}: {flow:?}");
+        assert!(flow.retransmitted_packets.abs_diff(retransmitted) <= 10, "L = {buffer}: {flow:?}");
     }
 }
 
 #[test]
 fn a_single_newreno_flow_is_ns2s_to_the_packet() {
-    for (buffer, mbps, delay_ms, sent, again, drops, timeouts) in NS2_SINGLE {
+    for (buffer, mbps, delay_ms, sent, retransmitted, drops, timeouts) in NS2_SINGLE {
         let flow = &runs(&remy(buffer, ""), 1)[0].flows[0];
         let counts =
             (flow.sent_packets, flow.retransmitted_packets, flow.queue_drops, flow.timeouts);
-        assert_eq!(counts, (sent, again, drops, timeouts), "L = {buffer}");
+        assert_eq!(counts, (sent, retransmitted, drops, timeouts), "L = {buffer}");
         let delay = flow.rtt_at_delivery_ms - flow.base_rtt_ms;
         assert!((throughput_mbps(flow) - mbps).abs() < 5e-5, "L = {buffer}: {flow:?}");
         assert!((delay - delay_ms).abs() < 5e-4, "L = {buffer}: {delay} ms, ns-2 {delay_ms}");

@@ -269,7 +269,7 @@ mod tests {
         assert!(complaint(&folder.0.join("none/file")).contains("in a folder that exists"));
         assert!(complaint(&folder.0.join("..")).contains("this is a folder"));
         assert!(complaint(Path::new("/proc/result")).contains("--out /proc/result: "));
-        assert_eq!(folder.entries(), 0, "nothing is left of the trial");
+        assert_eq!(folder.entries(), 0, "nothing is left of the check");
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         let error = write(&file, &"x".repeat(1 << 20)).expect_err("it does not fit").to_string();
         assert!(error.contains("No space left") && error.lines().count() == 1, "{error}");
         assert_eq!(fs::read_to_string(&file).expect("still there"), "old");
-        assert_eq!(folder.entries(), 1, "nothing is left of the trial");
+        assert_eq!(folder.entries(), 1, "nothing is left of the check");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A record stands for many acknowledgements: the controllers must decide as if each had come alone.
 use ackademy::control::{
-    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Send, Spec, SubflowId, Verdict,
+    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Send, SendAction, Spec, SubflowId,
 };
 use ackademy::controllers::{self, ALL};
 use ackademy::params::Params;
@@ -272,14 +272,14 @@ impl Coupled for Holder {
         self.cwnd += ack.acked.0 as f64 / 1500.0 / self.cwnd;
     }
     fn on_loss(&mut self, _: SubflowId, _: &Loss) {}
-    fn on_send(&mut self, _: SubflowId, send: &Send) -> Verdict {
+    fn on_send(&mut self, _: SubflowId, send: &Send) -> SendAction {
         if send.inflight.0 < 120 * 1500 {
-            return Verdict::Send;
+            return SendAction::Send;
         }
         self.cwnd -= 1.0;
-        Verdict::Hold
+        SendAction::Hold
     }
-    fn gates(&self) -> bool {
+    fn has_send_hook(&self) -> bool {
         true
     }
     fn control(&self, _: SubflowId) -> Control {
@@ -306,7 +306,7 @@ fn longest_flight(batch: u32) -> u32 {
 }
 
 #[test]
-fn a_gate_asked_once_a_record_holds_the_flight_to_within_a_record() {
+fn a_send_hook_called_once_a_record_holds_the_flight_to_within_a_record() {
     for batch in BATCHES {
         let longest = longest_flight(batch);
         assert!((120..=121 + batch).contains(&longest), "{longest} with {batch} a record");

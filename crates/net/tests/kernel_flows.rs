@@ -83,8 +83,8 @@ fn a_window_of_fifty_packets_is_kept_to() {
     bench.transfer(&served.name, secs(1.5), look).check();
     assert!(windows.len() > 20 && windows.iter().all(|cwnd| *cwnd == 50), "{windows:?}");
     let log = log.lock().expect("no panic");
-    let most = log.acks.iter().map(|ack| ack.inflight.0 / PACKET).max();
-    assert!(most.is_some_and(|most| (40..=50).contains(&most)), "{most:?} in flight");
+    let max = log.acks.iter().map(|ack| ack.inflight.0 / PACKET).max();
+    assert!(max.is_some_and(|max| (40..=50).contains(&max)), "{max:?} in flight");
 }
 
 #[test]

@@ -141,8 +141,8 @@ fn tcp_fills_the_rate_of_the_link_and_no_more() {
     let inside = arrivals.iter().filter(|(at, _)| (from..to).contains(at));
     let bytes: usize = inside.map(|(_, length)| length).sum();
     let mbps = bytes as f64 * 8.0 / SECONDS / 1e6;
-    let most = 20.0 * 1448.0 / 1500.0; // headers with timestamps
-    assert!(mbps < most * 1.01 && mbps > most * 0.97, "{mbps} Mb/s of {most}");
+    let max = 20.0 * 1448.0 / 1500.0; // headers with timestamps
+    assert!(mbps < max * 1.01 && mbps > max * 0.97, "{mbps} Mb/s of {max}");
     let report = bench.finish();
     assert!(report.network.links[0].delivered_bytes <= report.network.links[0].capacity_bytes);
     assert!(report.network.flows[0].queue_drops > 0, "{:?}", report.network.flows[0]);

@@ -463,10 +463,10 @@ fn refused(error: EnvError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn within(name: &str, value: usize, most: usize) -> PyResult<()> {
-    if (1..=most).contains(&value) {
+fn within(name: &str, value: usize, max: usize) -> PyResult<()> {
+    if (1..=max).contains(&value) {
         return Ok(());
     }
-    let allowed = format!("allowed is a whole number in [1, {most}]");
+    let allowed = format!("allowed is a whole number in [1, {max}]");
     Err(PyValueError::new_err(format!("{name} = {value}: {allowed}")))
 }

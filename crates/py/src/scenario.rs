@@ -2,7 +2,7 @@
 use crate::{errors, files};
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::scenario::{self, Scenario as CoreScenario};
-use ackademy::transport::ack_gate;
+use ackademy::transport::send_hook;
 use ackademy::{controllers, sim};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -127,9 +127,9 @@ impl Scenario {
     }
 
     #[getter]
-    fn gates(&self) -> bool {
+    fn has_send_hook(&self) -> bool {
         let plans = &self.core.network.connections;
-        plans.iter().any(|plan| sim::builtin(plan).is_ok_and(ack_gate::gates))
+        plans.iter().any(|plan| sim::builtin(plan).is_ok_and(send_hook::has_send_hook))
     }
 
     fn __repr__(&self) -> String {

@@ -145,7 +145,7 @@ def of_folder(
     folder: Path,
     params: Params = {},  # noqa: B006  # a mapping, not changed
 ) -> tuple[str, tuple[tuple[str, float | str], ...]]:
-    """The controller that flies the policy in a folder, and its settings.
+    """The controller that runs the policy in a folder, and its settings.
 
     Raises:
         ControllerError: if there is no policy in it.
@@ -212,7 +212,7 @@ def _label(cc: str, name: str) -> str:
 
 
 def _controller(cc: str, params: Params) -> tuple[str, Params]:
-    """The controller that a word names and its settings: a policy is flown by one."""
+    """The controller that a word names and its settings: a policy has one, too."""
     name = controllers.canonical(cc)
     if ":" in cc:
         if not controllers.is_kernel(cc) and not controllers.is_python(cc):

@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.generalise:generalise_command",
         "Try a policy on links that it was not trained for.",
     ),
-    "zoo": ("ackademy.cli.policies:zoo_command", "List the policies and fly each."),
+    "zoo": ("ackademy.cli.policies:zoo_command", "List the policies and run each."),
     "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
     "export": ("ackademy.cli.onnx:export_command", "Write a policy as an ONNX model."),
     "import": ("ackademy.cli.onnx:import_command", "Make a policy of an ONNX model."),

@@ -32,7 +32,10 @@ from ackademy.cli.options import (
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
+    from ackademy.console import Console
     from ackademy.runner import engines
+    from ackademy.runner.experiments import CellsRun
+    from ackademy.stats.results import Results
     from ackademy.studies import league
 
 SAMPLE_MS = 200.0
@@ -106,7 +109,7 @@ def compare_command(
     from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
-    from ackademy.render import exports, terminal
+    from ackademy.render import terminal
     from ackademy.render.html import comparison as report
     from ackademy.render.sheets import compare as sheets
     from ackademy.studies import comparison, league, measured
@@ -120,13 +123,17 @@ def compare_command(
     check_output_folder(out)
     common = running.settings(param, cc)
     if suite:
-        if cc or settings or json or csv:
-            raise AckademyError("compare: allowed beside --suite: no --cc, --set, --json, --csv")
+        if cc or settings:
+            raise AckademyError("compare: allowed beside --suite: no --cc, --set")
         loaded = league.load(suite)
         on_networks = league.scheme_cases(loaded, runs or loaded.runs, backend, only or "*")
         page = html or REPORTS / f"league-{loaded.name}-{backend}.html"
-        check_exports(page, markdown)
-        _league(loaded, on_networks, out, engine_of(engine, address, jobs), page, markdown)
+        check_exports(page, markdown, json, csv)
+        runner = engine_of(engine, address, jobs)
+        ran, results = _league(console, loaded, on_networks, out, runner)
+        _league_reports(console, loaded, results, page, markdown)
+        _export(league.tables(results), json, csv)
+        running.report_failures(ran)
         return
     html = html or REPORTS / "compare.html"
     check_exports(html, json, csv)
@@ -142,44 +149,60 @@ def compare_command(
     console.print(terminal.kernel_notes([run for own in found for run in own.kernel_runs]))
     write(html, report.page(found, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
-    results = measured.tables(comparison.STUDY, found)
-    if json:
-        export(json, exports.results_json(results))
-    if csv:
-        export(csv, results.estimates.write_csv())
+    _export(measured.tables(comparison.STUDY, found), json, csv)
     running.report_failures(ran)
 
 
+def _export(results: Results, json: Path | None, csv: Path | None) -> None:
+    """Write a study's tables: both as JSON, the estimates as CSV."""
+    from ackademy.render import exports
+
+    if json:
+        export(json, exports.results_json(results))
+    if csv:
+        export(csv, results.csv())
+
+
 def _league(
+    console: Console,
     suite: league.Suite,
     found: Sequence[league.SchemeCase],
     out: Path,
     engine: engines.Engine,
-    page: Path,
-    markdown: Path | None,
-) -> None:
-    """Run what is not there of a league, print it and write its page."""
+) -> tuple[CellsRun, list[league.Result]]:
+    """Run what is not there of a league and print it."""
     from ackademy.cli import running
-    from ackademy.console import Console
-    from ackademy.files import write
     from ackademy.render import terminal
-    from ackademy.render.html import league as report
-    from ackademy.render.markdown import league as league_markdown
     from ackademy.render.terminal import league as terminal_league
     from ackademy.studies import league
 
-    console, began = Console(), time.monotonic()
+    began = time.monotonic()
     folder = out / f"league-{suite.name}"
-    cells = [cell for game in found for cell in game.cells]
+    cells = [cell for own in found for cell in own.cells]
     ran = running.run(cells, folder, engine, console, f"league {suite.name}")
     results = league.results(found, folder)
-    spent_s = time.monotonic() - began
     console.print(terminal_league.tables(results, console))
-    console.print(terminal.kernel_notes([run for result in results for run in result.kernel_runs]))
-    write(page, report.page(suite, results, spent_s, running.command()))
+    kernel_runs = [run for result in results for run in result.measured.kernel_runs]
+    console.print(terminal.kernel_notes(kernel_runs))
+    console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
+    return ran, results
+
+
+def _league_reports(
+    console: Console,
+    suite: league.Suite,
+    results: Sequence[league.Result],
+    page: Path,
+    markdown: Path | None,
+) -> None:
+    """Write the page and the tables of a league."""
+    from ackademy.cli import running
+    from ackademy.files import write
+    from ackademy.render.html import league as report
+    from ackademy.render.markdown import league as league_markdown
+
+    write(page, report.page(suite, results, running.command()))
     console.print(f"report: {page}", highlight=False)
     if markdown:
         write(markdown, league_markdown.tables(results, running.command()))
         console.print(f"tables: {markdown}", highlight=False)
-    console.print(terminal.effort(ran, spent_s), highlight=False)
-    running.report_failures(ran)

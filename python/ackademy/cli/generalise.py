@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Group
-from rich.table import Table
 
 from ackademy import lookup
 from ackademy.backends import distributions, schemes
@@ -19,20 +16,15 @@ from ackademy.cli.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX
 from ackademy.console import Console
 from ackademy.errors import AckademyError
 from ackademy.files import check_output_folder, check_outputs, write
+from ackademy.render import exports, terminal
 from ackademy.render.html import generalise as report
+from ackademy.render.markdown.sheet import sheet
+from ackademy.render.sheets import evaluation as sheets
 from ackademy.runner import cases, engines
-from ackademy.stats.scores import NUMBERS
-from ackademy.studies import generalise
-from ackademy.studies.generalise import Bin, Study, Worst, in_words
+from ackademy.studies import generalise, scored
+from ackademy.studies.generalise import Study, Worst
+from ackademy.studies.scored import Summary
 
-SHORT = {
-    "share": "share\n%",
-    "delay_ms": "delay\nms",
-    "rtt_ratio": "RTT\nratio",
-    "loss_ratio": "loss\n%",
-    "utility": "utility",
-}
-"""heads of columns in the terminal"""
 RUNS, REPORTS = Path("runs"), Path("reports")
 
 
@@ -102,11 +94,19 @@ def generalise_command(
     gathered = generalise.bins(study, found)
     listed = generalise.worst(study, found, folder_of_worst)
     command = running.command()
-    console.print(_tables(study, gathered, listed))
+    _print(study, gathered, listed, console)
     console.print(f"worst links: {folder_of_worst}", highlight=False, soft_wrap=True)
     write(page, report.page(study, found, gathered, listed, command))
-    write(page.with_suffix(".csv"), generalise.csv(found))
-    write(page.with_suffix(".json"), generalise.as_json(study, gathered, listed, command))
+    results = scored.tables("generalise", found, gathered)
+    write(page.with_suffix(".csv"), generalise.csv(results, found))
+    described = {
+        "command": command,
+        "policy": study.policy.words,
+        "against": [own.words for own in study.against],
+        "distribution": {"file": study.origin, "digest": study.digest, "seed": study.seed},
+        "worst": generalise.worst_in_json(listed),
+    }
+    write(page.with_suffix(".json"), exports.results_json(results, described))
     console.print(
         f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}",
         highlight=False,
@@ -114,7 +114,7 @@ def generalise_command(
     )
     console.print(f"report:  {page}", highlight=False, soft_wrap=True)
     if markdown:
-        write(markdown, tables_markdown(study, gathered, listed, command))
+        write(markdown, _markdown(study, gathered, listed, command))
         console.print(f"tables:  {markdown}", highlight=False, soft_wrap=True)
     running.report_failures(ran)
 
@@ -138,87 +138,30 @@ def _study(policy: EvaluatedScheme, against: str, file: Path, drawn: tuple[int, 
     )
 
 
-def _tables(study: Study, gathered: Sequence[Bin], listed: Sequence[Worst]) -> Group:
-    parts: list[Table | str] = []
-    title = f"{study.policy.name} on {len(study.cases)} links"
-    for axis, label in (("all", title), *((own.key, own.label) for own in generalise.AXES)):
-        # Without frames it fits into 80 columns, and no number is cut.
-        table = Table(title=label, title_justify="left", title_style="bold", box=SIMPLE_HEAD,
-                      show_edge=False, pad_edge=False, padding=(0, 0))  # fmt: skip
-        for head in ("links", "controller"):
-            table.add_column(head, no_wrap=True)
-        for head in (*SHORT.values(), "gain of\npolicy", "wins\n%"):
-            table.add_column(head, justify="right", no_wrap=True)
-        previous = ""
-        for own in (own for own in gathered if own.axis == axis):
-            is_first = own.range != previous
-            if is_first:
-                table.add_section()
-            table.add_row(*_words(study, own, f"{own.range} ({own.n_links})" if is_first else ""))
-            previous = own.range
-        parts += [table, ""]
-    failures = Table(title="worst links", title_justify="left", title_style="bold")
-    failures.add_column("how")
-    failures.add_column("link")
-    for head in ("share\n%", "RTT\nratio", "loss\n%"):
-        failures.add_column(head, justify="right", no_wrap=True)
-    previous = ""
-    for worst in listed:
-        link = f"{worst.file.stem}: {in_words(worst.row.link)}"
-        failures.add_row(
-            worst.kind if worst.kind != previous else "", link, *_failing(study, worst)
-        )
-        previous = worst.kind
-    return Group(*parts, failures)
+def _print(
+    study: Study, gathered: Sequence[Summary], listed: Sequence[Worst], console: Console
+) -> None:
+    """A table for all links and one per axis, then the worst links."""
+    policy = study.policy.name
+    by_axis: dict[str, list[Summary]] = {}
+    for summary in gathered:
+        title = summary.axis or f"{policy} on {len(study.cases)} links"
+        by_axis.setdefault(title, []).append(summary)
+    shown = [sheets.means(title, rows, policy) for title, rows in by_axis.items()]
+    for table in terminal.sheets([*shown, sheets.worst(listed, policy)], console):
+        console.print(table)
 
 
-def _failing(study: Study, worst: Worst) -> list[str]:
-    score = worst.row.scores[study.policy.name]
-    return [report.shown(key, getattr(score, key)) for key in ("share", "rtt_ratio", "loss_ratio")]
-
-
-def _words(study: Study, own: Bin, first: str) -> list[str]:
-    numbers = [report.shown(key, getattr(own, key).value) for key in SHORT]
-    is_policy = own.scheme == study.policy.name
-    compared = (
-        ["–", "–"]
-        if is_policy
-        else [report.shown("utility", own.gain.value), f"{100 * own.won:.0f}"]
-    )
-    return [first, own.scheme, *numbers, *compared]
-
-
-def tables_markdown(
-    study: Study, gathered: Sequence[Bin], listed: Sequence[Worst], command: str
+def _markdown(
+    study: Study, gathered: Sequence[Summary], listed: Sequence[Worst], command: str
 ) -> str:
     """The tables for a document."""
-    heads = ["links", "n", "controller"]
-    for key in NUMBERS:
-        label, unit = report.heading(key)
-        heads.append(f"{label}, {unit}" if unit else label)
-    heads += ["gain of the policy", "it wins, %"]
-    lines = [
-        f"Made by `{command}`.",
-        "",
-        _line(heads),
-        _line(["---"] * 3 + ["---:"] * (len(heads) - 3)),
+    parts = [
+        f"# {study.policy.name} on links that it was not trained on",
+        f"This report compares a policy with other controllers on {len(study.cases)} drawn links. "
+        f"`{command}` printed it.",
+        sheet(sheets.means("", gathered, study.policy.name, named=True)),
+        "## Worst links",
+        sheet(sheets.worst(listed, study.policy.name, commands=True)),
     ]
-    labels = {"all": "", **{axis.key: f"{axis.label}: " for axis in generalise.AXES}}
-    for own in gathered:
-        words = _words(study, own, f"{labels[own.axis]}{own.range}")
-        lines.append(_line([words[0], str(own.n_links), *words[1:]]))
-    lines += [
-        "",
-        "Worst links:",
-        "",
-        _line(["how", "link", "share, %", "RTT / empty RTT", "loss, %", "again"]),
-    ]
-    lines.append(_line(["---"] * 2 + ["---:"] * 3 + ["---"]))
-    for worst in listed:
-        numbers = _failing(study, worst)
-        lines.append(_line([worst.kind, in_words(worst.row.link), *numbers, f"`{worst.command}`"]))
-    return "\n".join([*lines, ""])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return "\n\n".join(parts) + "\n"

@@ -19,12 +19,13 @@ from ackademy.errors import AckademyError
 from ackademy.files import write
 from ackademy.policies import cards, zoo
 from ackademy.policies.cards import FixedSet
-from ackademy.render import terminal
+from ackademy.render import exports, terminal
 from ackademy.render.html import evaluation as report
-from ackademy.render.numbers import with_interval
+from ackademy.render.sheets import evaluation as sheets
 from ackademy.runner import engines
-from ackademy.studies import evaluate
-from ackademy.studies.evaluate import COLUMNS, FIRST_SEED, Result, Source
+from ackademy.studies import evaluate, scored
+from ackademy.studies.evaluate import FIRST_SEED, Source
+from ackademy.studies.scored import Summary
 from ackademy.toml_table import TomlTable
 
 RUNS, REPORTS = Path("runs"), Path("reports")
@@ -118,10 +119,9 @@ def eval_command(
     cells = out / "eval"
     engine = engines.local(jobs or engines.core_count())
     ran = running.run(evaluate.cells(source, compared, cells), cells, engine, console, "runs")
-    scored = evaluate.scored(source, compared, cells)
-    found = evaluate.results(source, compared, scored)
-    for table in _tables(source, found, console):
-        console.print(table)
+    scores = scored.scored(source.cases, compared, cells)
+    found = evaluate.results(source, compared, scores)
+    _print(source, found, console)
     if evaluate.has_changed(folder, source):
         console.print(f"{source.origin} has changed since this policy was trained on it")
     described = folder / folders.POLICY_FILE
@@ -129,8 +129,14 @@ def eval_command(
     curve = folder / "curve.csv"
     text = report.page(source, found, made, curve if curve.is_file() else None, running.command())
     write(page, text)
-    write(page.with_suffix(".csv"), evaluate.csv(scored))
-    write(page.with_suffix(".json"), evaluate.as_json(source, compared, found, running.command()))
+    results = scored.tables("eval", scores, found)
+    write(page.with_suffix(".csv"), results.wide().write_csv(float_precision=6))
+    tried = {
+        "command": running.command(),
+        "compared": {own.name: own.words for own in compared},
+        "tried_on": {"file": source.origin, "digest": source.digest},
+    }
+    write(page.with_suffix(".json"), exports.results_json(results, tried))
     numbers = f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}"
     console.print(numbers, highlight=False, soft_wrap=True)
     console.print(f"report:  {page}", highlight=False, soft_wrap=True)
@@ -143,9 +149,9 @@ def zoo_command(
         typer.Argument(help="Where policies lie; here, above and the shipped ones by default."),
     ] = None,
 ) -> None:
-    """List the policies, with what their cards say, and fly each for two seconds.
+    """List the policies, with what their cards say, and run each for two seconds.
 
-    The exit status is 1 if one cannot be flown.
+    The exit status is 1 if one cannot be run.
 
     Examples:
         ackademy zoo
@@ -158,11 +164,11 @@ def zoo_command(
     title = f"policies in {', '.join(map(str, roots))}"
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("name", no_wrap=True)
-    table.add_column("flies")
+    table.add_column("runs")
     table.add_column("what it is", overflow="fold")
     for model in found:
-        flies = Text("no", "red") if model.fault else Text("yes", "green")
-        table.add_row(model.name, flies, _described(model))
+        runs = Text("no", "red") if model.fault else Text("yes", "green")
+        table.add_row(model.name, runs, _described(model))
         table.add_section()
     console.print(table)
     for model in found:
@@ -218,17 +224,12 @@ def _fixed_set(
     return FixedSet(source.origin, bool(source.digest), governed, *how)
 
 
-def _tables(source: Source, found: Sequence[Result], console: Console) -> list[Table]:
-    tables = []
-    for group in dict.fromkeys(own.scenario for own in found):
-        rows = [own for own in found if own.scenario == group]
-        numbers = {
-            "\n".join(report.HEADS[column]).rstrip(): [report.cell(own, column) for own in rows]
-            for column in COLUMNS
-        }
-        gains = ["–" if index == 0 else with_interval(own.gain) for index, own in enumerate(rows)]
-        numbers["gain of\nthe policy"] = gains
-        title = f"{group or source.origin}, {len(rows[0].scores)} runs"
-        names = {"controller": [own.scheme for own in rows]}
-        tables += terminal.fitting(title, names, numbers, console)
-    return tables
+def _print(source: Source, found: Sequence[Summary], console: Console) -> None:
+    """A table for all runs, and one per scenario of a distribution."""
+    shown = []
+    for group in dict.fromkeys(own.group for own in found):
+        rows = [own for own in found if own.group == group]
+        title = f"{group or source.origin}, {rows[0].n_runs} runs"
+        shown.append(sheets.evaluated(title, rows, {}))
+    for table in terminal.sheets(shown, console):
+        console.print(table)

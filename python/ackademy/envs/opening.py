@@ -165,7 +165,7 @@ def observation_space(episodes: _core.Episodes, *, flat: bool) -> spaces.Box:
     ranges = {name: (low, high) for name, _, _, low, high in _core.observation_features()}
     low, high = np.array([ranges[name] for name in episodes.features], np.float32).T
     rows = episodes.history
-    # Zeros stand before the first slot, whatever a feature's range.
+    # Rows before the first interval are zeros, whatever a feature's range.
     low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     if flat:
         return spaces.Box(np.tile(low, rows), np.tile(high, rows), dtype=np.float32)

@@ -29,11 +29,11 @@ class Accounts(Protocol):
 
     @property
     def credit(self) -> FloatArray:
-        """What became of the packets of one slot, shape (n, agents, 17)."""
+        """Fate of the packets sent in one monitor interval, shape (n, agents, 17)."""
 
     @property
     def credit_step(self) -> IntArray:
-        """Number of the decision that slot began with, or -1, shape (n, agents)."""
+        """Number of the decision that began that interval, or -1, shape (n, agents)."""
 
     @property
     def decision(self) -> IntArray:
@@ -56,9 +56,9 @@ class Rewarder:
     """Rewards of all flows of all episodes, step by step.
 
     A flow is rewarded when it is due again or ends, once for the interval since its last decision
-    (`arrived`), or when the fate of all packets of one slot is known, for that slot (`sent`). An
-    interval that the end cut short and in which nothing was acknowledged or lost has 0: it would
-    be judged for its length. Whoever is not rewarded gets 0.
+    (`arrived`), or when the fate of all packets sent in one interval is known, for that interval
+    (`sent`). The last interval of an episode has reward 0 if nothing was acknowledged or lost in
+    it: its length would decide its reward. An agent without a rewarded interval has reward 0.
 
     The interval before a flow's first is what it measured up to its first decision.
 
@@ -135,9 +135,9 @@ class Rewarder:
         rewarded = self.entered & accounts.due
         if accounts.left.any():
             ends = self.entered & accounts.left & ~self._left
-            heard = (metrics[..., ACKED] > 0.0) | (metrics[..., LOST] > 0.0)
+            known = (metrics[..., ACKED] > 0.0) | (metrics[..., LOST] > 0.0)
             # A flow that has fallen back has no new metrics.
-            rewarded |= ends & heard & (metrics[..., TIME] > self._before[..., TIME])
+            rewarded |= ends & known & (metrics[..., TIME] > self._before[..., TIME])
         return metrics, rewarded
 
     def _numbers(self) -> IntArray:

@@ -1,15 +1,15 @@
 """Delayed credit: which reward belongs to which decision (TCP-Drinc's experience buffer).
 
 A decision changes the packets that are sent after it, and those are acknowledged a round trip
-later, when the next decision has long been made. So a decision waits here with what was seen
-when it was made, until the slot of packets sent under it closes and the next decision of the
-same agent is due. Then (X_t, a_t, reward of the packets of slot t, X_{t+1}) is complete.
+later, after the next decision. So a decision is kept here with its observation until the monitor
+interval of the packets sent under it closes and the next decision of the same agent is due. Then
+(X_t, a_t, reward of the packets of interval t, X_{t+1}) is complete.
 
 Agents decide at times of their own. What follows a decision is always the next one of the *same*
 agent, however many others decide in between, so a discount counts decisions of one agent.
 
 The end of an episode is that of the time we gave it, not of the connection: no transition is
-final. The one or two decisions whose slot did not close before it are dropped.
+final. The one or two decisions whose interval did not close before it are dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, EpisodeSource
 
 DEPTH = 8
-"""Decisions of one agent that may be open at first. With slots of a round trip two are; with
+"""Decisions of one agent that may be open at first. With intervals of a round trip two are; with
 shorter ones there are more, and room is made for them."""
 DEPTH_MAX = 4096
 """at most, as the core's interval accounts have it"""
@@ -106,7 +106,7 @@ class OpenDecisions:
         self._note(streams, number - 1)
 
     def close(self, env: EpisodeSource, rewards: F64, reward_decision: I64) -> Transitions:
-        """Give the slots that closed with this step their rewards; to be called after `step`.
+        """Give the intervals that closed in this step their rewards; call it after `step`.
 
         Args:
             env: as it stands.

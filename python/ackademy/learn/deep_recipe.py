@@ -48,7 +48,7 @@ class Recipe:
     reward: str
     """a name or `file.py:function`"""
     credit: Credit
-    """what a reward is of: the packets sent in a slot, or those acknowledged in it"""
+    """what a reward is of: the packets sent in an interval, or those acknowledged in it"""
     source: Path
     """a scenario or a distribution of scenarios"""
     learners: tuple[str, ...] = ()

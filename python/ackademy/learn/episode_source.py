@@ -30,11 +30,11 @@ class EpisodeSource(Protocol):
 
     @property
     def credit(self) -> F64:
-        """Shape (n, agents, 17): what became of the packets sent in the slot that closed last."""
+        """Shape (n, agents, 17): fate of the packets sent in the interval that closed last."""
 
     @property
     def credit_step(self) -> I64:
-        """Shape (n, agents): number of the decision of that slot; -1: none closed in this step."""
+        """Shape (n, agents): decision of that interval; -1: none closed in this step."""
 
     @property
     def due(self) -> Bools:

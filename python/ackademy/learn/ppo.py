@@ -86,7 +86,7 @@ class Config:
     reward_scale: float = 1.0
     """factor of rewards before anything is learnt from them"""
     reward_limit: float = 0.0
-    """largest amount of a reward, then; 0: none. A few slots far beyond the link's rate would
+    """largest amount of a reward, then; 0: none. A few intervals far beyond the link's rate would
     otherwise outweigh all others"""
 
 

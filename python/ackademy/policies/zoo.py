@@ -1,4 +1,4 @@
-"""The policies that come with the project: what each is, and whether it can be flown."""
+"""The policies that come with the project: what each is, and whether it can be run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ bottleneck = { rate_mbps = 5, queue = { kind = "drop_tail", packets = 30 } }
 [[flow]]
 sender = { recovery = "RECOVERY" }
 """
-"""what every policy must be able to fly"""
+"""what every policy must be able to run on"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Model:
     """how, as its own file says"""
     card: Card | None
     fault: str
-    """why it cannot be flown, one line; empty if it can"""
+    """why it cannot be run, one line; empty if it can"""
 
     @property
     def trained(self) -> str:
@@ -75,7 +75,7 @@ def model(folder: Path, name: str) -> Model:
         else:
             about, observes, acts = _forest(folder, described)
         card = cards.read(folder)
-        _fly(controller, dict(params))
+        _run(controller, dict(params))
     except (AckademyError, OSError, ValueError) as error:
         fault = " ".join(str(error).split())
     made = described.get("made", {})
@@ -110,7 +110,7 @@ def _forest(folder: Path, described: Mapping[str, object]) -> tuple[str, str, st
     return about, f"{described.get('features', '?')} numbers of the sender", "holds packets back"
 
 
-def _fly(controller: str, params: dict[str, float | str]) -> None:
+def _run(controller: str, params: dict[str, float | str]) -> None:
     """Two seconds of flight that deliver something.
 
     Raises:

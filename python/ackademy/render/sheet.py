@@ -6,6 +6,7 @@ A study makes sheets of its results; `terminal.sheet`, `html.sheet` and `markdow
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -15,8 +16,10 @@ from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
 from ackademy.studies.measured import Measured
 
-Style = Literal["", "was", "ours", "good", "warn", "dim", "best"]
-"""was: a number to compare with; ours: what is compared; good, warn: how they compare"""
+HEAD_WIDTH = 12
+"""characters of a heading's line"""
+Style = Literal["", "was", "ours", "good", "apart", "warn", "dim", "best"]
+"""was: a number to compare with; ours: what is compared; good, apart, warn: how they compare"""
 
 
 class Part(NamedTuple):
@@ -82,6 +85,11 @@ class Sheet:
     def has_runs(self) -> bool:
         """Whether the runs have a column."""
         return any(line.runs for line in self.lines)
+
+
+def wrapped(label: str) -> list[str]:
+    """A heading in lines, so that a column is about as wide as its numbers."""
+    return textwrap.wrap(label, HEAD_WIDTH, break_long_words=False) or [""]
 
 
 def cell(text: str, value: float | None = None) -> Cell:

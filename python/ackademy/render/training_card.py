@@ -26,7 +26,7 @@ from ackademy.studies import held_out
 PROPOSED = {
     "dqn": """\
 The learner is deep Q-learning with a target network and a memory that all flows share. A decision
-is paid for the packets that were sent under it, which are known one round trip later; what follows
+is rewarded for the packets sent under it, whose fate is known one round trip later; what follows
 it is the next decision of the same flow; no episode's end counts as an end.""",
     "ppo": """\
 The learner is proximal policy optimisation with generalised advantages along each flow's own

@@ -339,8 +339,8 @@ def _of_score(label: str, unit: str, about: str, field: str) -> Metric:
     return _per_run(label, unit, about, value)
 
 
-def _gain(run: RunTables) -> float:
-    raise ExperimentError("metric = 'gain': allowed: in `eval` and `generalise`: it has two runs")
+def _of_two_runs(run: RunTables) -> float:
+    raise ExperimentError("metric = 'gain', 'won': allowed: in `eval` and `generalise` alone")
 
 
 def _pooled(run: RunTables) -> float:
@@ -516,8 +516,11 @@ METRICS: Mapping[str, Metric] = {
             "utility",
         )
     ),
+    "won": _per_run(
+        "wins", "", "part of the runs on which the policy's utility is higher", _of_two_runs
+    ),
     "gain": _per_run(
-        "gain of the policy", "", "the policy's utility minus the other's, run by run", _gain
+        "gain", "", "the policy's utility minus the other's, run by run", _of_two_runs
     ),
     "jain_throughput": JAIN_TP,
     "jain_throughput_variance": _spread(JAIN_TP),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -34,20 +33,6 @@ class Score:
     """of its flows, those that a guard of their policy handed over to another controller"""
     utility: float
     """ln share − ln rtt_ratio: 0 for the whole link at the empty path's round trip, else below"""
-
-
-NUMBERS: Mapping[str, tuple[str, str]] = {
-    "share": ("share of the link", ""),
-    "delay_ms": ("queueing delay", "ms"),
-    "rtt_ratio": ("RTT / empty RTT", ""),
-    "loss_ratio": ("loss", ""),
-    "utility": ("utility", ""),
-}
-"""label and unit of what is shown of scores, in order"""
-
-LESS_IS_BETTER = frozenset({"delay_ms", "rtt_ratio", "loss_ratio"})
-PER_CENT = frozenset({"share", "loss_ratio"})
-"""ratios that are shown as per cent"""
 
 
 def score_of(

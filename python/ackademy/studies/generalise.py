@@ -6,12 +6,10 @@ each property of a link. The links on which the policy does worst are kept as sc
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +18,13 @@ import polars as pl
 from ackademy.backends import distributions
 from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.errors import ScenarioError
-from ackademy.runner import cases, experiments
+from ackademy.runner import cases
 from ackademy.runner.cases import Case
 from ackademy.runner.cells import Cell
-from ackademy.stats.intervals import Interval, t_interval
-from ackademy.stats.scores import Score
+from ackademy.stats.results import Results
+from ackademy.studies.scored import Scored, Summary, scored, summaries
 
+ALL = "all links"
 WORST = 4
 """links of each kind of failure"""
 
@@ -98,32 +97,10 @@ the last of them"""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Scored):
     """One link with everybody's score."""
 
-    case: Case
     link: Link
-    scores: Mapping[str, Score]
-    """by scheme"""
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """One range of an axis under one scheme: means over its links."""
-
-    axis: str
-    range: str
-    scheme: str
-    n_links: int
-    share: Interval
-    delay_ms: Interval
-    rtt_ratio: Interval
-    loss_ratio: Interval
-    utility: Interval
-    gain: Interval
-    """utility of the policy minus this scheme's, link by link; 0 for the policy itself"""
-    won: float
-    """part of these links on which the policy's utility is higher"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +152,7 @@ def link_of(case: Case) -> Link:
     try:
         rate, rtt = float(bottleneck["rate_mbps"]), float(dumbbell["rtt_ms"])  # type: ignore[arg-type]
         bdp_bytes = rate * rtt * 125.0
-        least = float(queue.get("least_bytes", 0.0))  # type: ignore[attr-defined]
+        least = float(queue.get("min_bytes", 0.0))  # type: ignore[attr-defined]
         buffer = max(float(queue["bdp"]), least / bdp_bytes)  # type: ignore[index]
         return Link(rate, rtt, float(loss.get("ratio", 0.0)), buffer)  # type: ignore[attr-defined]
     except KeyError as error:
@@ -185,32 +162,26 @@ def link_of(case: Case) -> Link:
 
 def rows(study: Study, folder: Path) -> list[Row]:
     """Every link that all compared schemes have run on."""
-    found = []
-    for case in study.cases:
-        cells = {own.name: cases.cell(case, own, folder) for own in study.compared}
-        if all(experiments.is_finished(folder, cell) for cell in cells.values()):
-            scores = {name: cases.score(case, cell, folder) for name, cell in cells.items()}
-            found.append(Row(case, link_of(case), scores))
-    return found
+    return [
+        Row(own.case, own.scores, link_of(own.case))
+        for own in scored(study.cases, study.compared, folder)
+        if len(own.scores) == len(study.compared)
+    ]
 
 
-def bins(study: Study, found: Sequence[Row]) -> list[Bin]:
+def bins(study: Study, found: Sequence[Row]) -> list[Summary]:
     """All links together, then each range of each axis, for every scheme."""
-    groups: list[tuple[str, str, list[Row]]] = [("all", "all links", list(found))]
+    groups: list[tuple[str, str, list[Row]]] = [("", ALL, list(found))]
     for axis in AXES:
         by_bin: list[list[Row]] = [[] for _ in axis.names]
         for row in found:
             by_bin[axis.bin(row.link)].append(row)
-        groups += [
-            (axis.key, name, members)
-            for name, members in zip(axis.names, by_bin, strict=True)
-            if members
-        ]
+        groups += [(axis.label, name, own) for name, own in zip(axis.names, by_bin, strict=True)]
     return [
-        _bin(axis, name, own.name, study.policy.name, members)
-        for axis, name, members in groups
-        for own in study.compared
+        summary
+        for axis_label, name, members in groups
         if members
+        for summary in summaries(name, members, study.compared, axis_label)
     ]
 
 
@@ -229,10 +200,10 @@ def worst(study: Study, found: Sequence[Row], folder: Path) -> list[Worst]:
         return row.scores[name].utility - max(row.scores[other].utility for other in others)
 
     kinds: Mapping[str, Callable[[Row], float]] = {
-        **({"furthest behind the best of the others": behind} if others else {}),
-        "least of the link": lambda row: row.scores[name].share,
+        **({"largest gap to the best other": behind} if others else {}),
+        "smallest share of the link": lambda row: row.scores[name].share,
         "longest queue for its path": lambda row: -_finite(row.scores[name].rtt_ratio),
-        "most loss of its own": lambda row: row.link.loss - row.scores[name].loss_ratio,
+        "most loss beyond the link's": lambda row: row.link.loss - row.scores[name].loss_ratio,
     }
     chosen = [
         (kind, row)
@@ -259,84 +230,21 @@ def in_words(link: Link) -> str:
     )
 
 
-def table(found: Sequence[Row]) -> pl.DataFrame:
-    """One row per link and scheme."""
-    return pl.DataFrame(
-        [
-            {"link": row.case.name, "seed": row.case.seed, **asdict(row.link), "entrant": name}
-            | asdict(score)
-            for row in found
-            for name, score in row.scores.items()
-        ]
-    )
+def csv(results: Results, found: Sequence[Row]) -> str:
+    """One row per link and scheme: what the link is, and the scores."""
+    links = pl.DataFrame([{"scenario": row.case.name, **asdict(row.link)} for row in found])
+    links = links.rename({"loss": "random_loss"}, strict=False)
+    wide = results.wide()
+    joined = wide if links.is_empty() else links.join(wide, on="scenario", maintain_order="right")
+    return joined.write_csv(float_precision=6)
 
 
-def csv(found: Sequence[Row]) -> str:
-    """`table` as text."""
-    buffer = io.StringIO()
-    table(found).write_csv(buffer, float_precision=6)
-    return buffer.getvalue()
-
-
-def as_json(study: Study, gathered: Sequence[Bin], listed: Sequence[Worst], command: str) -> str:
-    """What the report shows, for programs."""
-    fields_of = {
-        "command": command,
-        "policy": study.policy.words,
-        "against": [own.words for own in study.against],
-        "distribution": {"file": study.origin, "digest": study.digest, "seed": study.seed},
-        "ranges": [_plain(own) for own in gathered],
-        "worst": [
-            {
-                "kind": own.kind,
-                "file": str(own.file),
-                "command": own.command,
-                **asdict(own.row.link),
-                "scores": {name: asdict(score) for name, score in own.row.scores.items()},
-            }
-            for own in listed
-        ],
-    }
-    return json.dumps(fields_of, indent=2, ensure_ascii=False, default=str) + "\n"
-
-
-def _plain(own: Bin) -> dict[str, object]:
-    named: dict[str, object] = {}
-    for field in fields(own):
-        value = getattr(own, field.name)
-        name = "entrant" if field.name == "scheme" else field.name  # as in the CSV file
-        if isinstance(value, Interval):
-            named[name] = [_number(v) for v in (value.value, value.low, value.high)]
-        else:
-            named[name] = _number(value) if isinstance(value, float) else value
-    return named
-
-
-def _number(value: float) -> float | None:
-    """JSON has no `nan`."""
-    return round(value, 6) if math.isfinite(value) else None
-
-
-def _bin(axis: str, name: str, own: str, policy: str, members: Sequence[Row]) -> Bin:
-    def mean(key: str) -> Interval:
-        values = np.array([getattr(row.scores[own], key) for row in members])
-        values = values[np.isfinite(values)]
-        return t_interval(values) if values.size else Interval(math.nan, math.nan, math.nan)
-
-    gains = np.array([row.scores[policy].utility - row.scores[own].utility for row in members])
-    return Bin(
-        axis=axis,
-        range=name,
-        scheme=own,
-        n_links=len(members),
-        share=mean("share"),
-        delay_ms=mean("delay_ms"),
-        rtt_ratio=mean("rtt_ratio"),
-        loss_ratio=mean("loss_ratio"),
-        utility=mean("utility"),
-        gain=t_interval(gains),
-        won=float((gains > 0.0).mean()),
-    )
+def worst_in_json(listed: Sequence[Worst]) -> list[dict[str, object]]:
+    """The worst links, for programs."""
+    return [
+        {"kind": own.kind, "file": str(own.file), "command": own.command, **asdict(own.row.link)}
+        for own in listed
+    ]
 
 
 def _finite(value: float) -> float:

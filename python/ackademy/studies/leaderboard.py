@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.studies.league import MERIT, SHARE, Result, Scheme
+from ackademy.studies.league import JAIN, MERIT, SHARE, Result, Scheme
 
+BREAKS = ("starves", "fills the buffer", "unfair", "loses")
 STARVED = 0.5
 """starves: less than this part of the best throughput in that network, or of its fair share"""
 BUFFER_FULL = 0.75
@@ -26,7 +27,7 @@ class Breakage:
 
     network: str
     kind: str
-    """`starves`, `fills the buffer`, `unfair` or `loses`"""
+    """one of `BREAKS`"""
     detail: str
 
 
@@ -55,6 +56,12 @@ class Ranking:
         return float(np.mean(means)) if means else math.nan
 
     @property
+    def median_gap(self) -> float:
+        """The middle one, the upper of two."""
+        gaps = sorted(self.gaps.values())
+        return gaps[len(gaps) // 2] if gaps else math.nan
+
+    @property
     def worst(self) -> tuple[str, float]:
         """The network with the largest gap, and the gap."""
         return max(self.gaps.items(), key=lambda item: item[1], default=("", math.nan))
@@ -64,7 +71,7 @@ def rankings(found: Sequence[Result]) -> list[Ranking]:
     """Every scheme's ranks, wins, gaps and breakages, the best mean rank first."""
     by_network = ranked(found)
     schemes = {result.scheme: result.scheme_case.scheme for result in found}
-    table = [_case_score(scheme, by_network) for scheme in schemes.values()]
+    table = [_ranking(scheme, by_network) for scheme in schemes.values()]
     return sorted(table, key=lambda ranking: (math.isnan(ranking.mean_rank), ranking.mean_rank))
 
 
@@ -87,11 +94,15 @@ def leaders(rows: Sequence[Result]) -> list[Result]:
     best = max(rows, key=lambda result: result.merit)
     if best.merit == -math.inf:
         return []
-    floor = best.estimates[MERIT].low
-    return [result for result in rows if result is best or result.estimates[MERIT].high >= floor]
+    floor = best.measured.estimates[MERIT].low
+    return [
+        result
+        for result in rows
+        if result is best or result.measured.estimates[MERIT].high >= floor
+    ]
 
 
-def _case_score(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Ranking:
+def _ranking(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Ranking:
     papers, ranks, gaps, wins, breakages = {}, {}, {}, [], []
     for network, rows in by_network.items():
         for result in rows:
@@ -122,7 +133,7 @@ def _breakages(result: Result, rows: Sequence[Result]) -> list[Breakage]:
     delay = result.value("delay_p50_ms")
     if network.full_delay_ms and delay > BUFFER_FULL * network.full_delay_ms:
         found.append(("fills the buffer", f"{delay:.3g} of {network.full_delay_ms:.3g} ms"))
-    jain = result.value("jain_throughput:*")
+    jain = result.value(JAIN)
     if jain < UNFAIR:
         found.append(("unfair", f"Jain {jain:.2f}"))
     excess = result.value("loss") - network.random_loss

@@ -14,19 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-import numpy as np
-
 from ackademy import _core, lookup
-from ackademy.backends import Backend, entries
-from ackademy.backends.kernel import KernelRun
+from ackademy.backends import Backend
 from ackademy.backends.runs import read_text
 from ackademy.errors import ExperimentError
-from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
-from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import RunTables, metric_of, per_flow
+from ackademy.stats.results import Name, Results
 from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions
+from ackademy.studies.measured import Measured, Row, measure
+from ackademy.studies.measured import tables as measured_tables
 from ackademy.toml_table import TomlTable, toml_value
 
 Kind = Literal["classic", "online", "learned"]
@@ -51,35 +48,20 @@ NETWORK_KEYS = (
 MERIT = "m_e"
 """the metric that decides a network: it weighs throughput against delay"""
 
-UTILISATION = "utilisation"
-"""of the network's named link"""
+UTILISATION, JAIN, SHARE = "utilisation", "jain_throughput:*", "throughput_share"
+"""of the network's named link; among all flows; of the scheme's flows beside others"""
 
 SHOWN = (
     "throughput_mean_mbps",
     "delay_p50_ms",
     "delay_p95_ms",
     "loss",
-    "jain_throughput:*",
+    JAIN,
     MERIT,
     "power",
     UTILISATION,
 )
 """columns, in order; fairness is among all flows, the others are of the scheme's"""
-
-SHARE = "share"
-"""in a mixed network: throughput of the scheme's flows over the mean of all flows"""
-
-LABELS: Mapping[str, str] = {
-    "throughput_mean_mbps": "throughput",
-    "delay_p50_ms": "delay p50",
-    "delay_p95_ms": "delay p95",
-    "jain_throughput:*": "Jain",
-    UTILISATION: "utilisation",
-    SHARE: "share",
-}
-"""what the columns are called where the metric's own label is a symbol"""
-
-LESS_IS_BETTER = frozenset({"delay_p50_ms", "delay_p95_ms", "loss"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +118,7 @@ class Network:
 
     def metric(self, column: str) -> str:
         """What a column is as a metric of its runs."""
-        if column == UTILISATION:
-            return f"utilisation:{self.link}"
-        return "throughput_share" if column == SHARE else column
+        return f"{UTILISATION}:{self.link}" if column == UTILISATION else column
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +141,12 @@ class SchemeCase:
 
     network: Network
     scheme: Scheme
-    cells: tuple[Cell, ...]
+    row: Row
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Its runs."""
+        return self.row.cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +154,7 @@ class Result:
     """A scheme on a network with what was measured."""
 
     scheme_case: SchemeCase
-    estimates: Mapping[str, Interval]
-    """by metric; empty without runs"""
-    n_runs: int
-    kernel_runs: tuple[KernelRun, ...]
+    measured: Measured
 
     @property
     def network(self) -> str:
@@ -184,10 +166,18 @@ class Result:
         """Its name."""
         return self.scheme_case.scheme.name
 
-    def value(self, metric: str) -> float:
+    @property
+    def n_runs(self) -> int:
+        """That count."""
+        return self.measured.n_runs
+
+    def estimate(self, column: str) -> Interval | None:
+        """Of a column, with its interval; none without runs."""
+        return self.measured.estimates.get(self.scheme_case.network.metric(column))
+
+    def value(self, column: str) -> float:
         """The estimate; `nan` without runs."""
-        estimate = self.estimates.get(metric)
-        return math.nan if estimate is None else estimate.value
+        return self.measured.value(self.scheme_case.network.metric(column))
 
     @property
     def merit(self) -> float:
@@ -242,7 +232,7 @@ def scheme_cases(
         known = ", ".join(network.name for network in suite.networks)
         raise ExperimentError(f"{suite.name}: network {only!r}: allowed: {known}")
     return [
-        SchemeCase(network, scheme, _cells(suite, network, scheme, runs, backend))
+        SchemeCase(network, scheme, _row(suite, network, scheme, runs, backend))
         for network in networks
         for scheme in suite.schemes
         if backend == "kernel" or not scheme.controller.startswith("kernel:")
@@ -251,52 +241,23 @@ def scheme_cases(
 
 def results(found: Sequence[SchemeCase], folder: Path) -> list[Result]:
     """Measure what is on disk."""
-    return [_result(scheme_case, folder) for scheme_case in found]
+    measured = measure((own.row for own in found), folder)
+    return [Result(own, row) for own, row in zip(found, measured, strict=True)]
 
 
-def heading(metric: str) -> tuple[str, str]:
-    """Label and unit of a column."""
-    if metric in (UTILISATION, SHARE):
-        return LABELS[metric], ""
-    found = metric_of(metric)
-    return LABELS.get(metric, found.label), found.unit
+def tables(found: Sequence[Result]) -> Results:
+    """The two tables: a scenario per network, a group per paper."""
+    return measured_tables("league", [own.measured for own in found])
 
 
-def _result(scheme_case: SchemeCase, folder: Path) -> Result:
-    finished, kernel_runs = experiments.countable(folder, scheme_case.cells)
-    if not finished:
-        return Result(scheme_case, {}, 0, kernel_runs)
-    scenario = finished[0].scenario()  # the cells of a scheme_case differ in their seeds alone
-    found = [_tables(scheme_case, scenario, folder, cell) for cell in finished]
-    samples = np.stack([per_flow(tables) for tables in found])
-    estimates = {
-        column: _estimate(found, samples, scheme_case.network.metric(column))
-        for column in (*scheme_case.network.shown, "delay_mean_ms")
-    }
-    return Result(scheme_case, estimates, len(found), kernel_runs)
-
-
-def _tables(
-    scheme_case: SchemeCase, scenario: _core.Scenario, folder: Path, cell: Cell
-) -> RunTables:
-    """What a run left, the flows of the scheme chosen."""
-    flows, links, counters = (
-        experiments.read(folder, cell, name) for name in ("summary", "links", "counters")
+def _row(suite: Suite, network: Network, scheme: Scheme, runs: int, backend: Backend) -> Row:
+    columns = (*network.shown, "delay_mean_ms")
+    return Row(
+        Name(network.name, scheme.name, network.source, backend),
+        _cells(suite, network, scheme, runs, backend),
+        tuple(network.metric(column) for column in columns),
+        network.flows,
     )
-    rows = flows["flow"].to_list()
-    return RunTables(
-        flows, links, counters, tuple(entries.governed(scenario, [scheme_case.network.flows], rows))
-    )
-
-
-def _estimate(found: Sequence[RunTables], samples: FloatArray, name: str) -> Interval:
-    metric = metric_of(name)
-    values = (
-        samples
-        if metric.extract is per_flow
-        else np.stack([metric.extract(tables) for tables in found])
-    )
-    return metric.estimate(values)
 
 
 def _cells(

@@ -239,7 +239,7 @@ impl Cubic {
 
     /// Multiplicative decrease (RFC 9438 sections 4.6 and 4.7) from `flight` packets, down to
     /// `least` packets.
-    fn reduce(&mut self, now: Time, flight: f64, least: f64) {
+    fn reduce(&mut self, now: Time, flight: f64, floor: f64) {
         self.remember();
         let counted = |packets: f64| if self.rules == Rules::Linux { packets.floor() } else { packets };
         let cwnd = counted(self.window.cwnd);
@@ -251,7 +251,7 @@ impl Cubic {
         self.cwnd_prior = cwnd;
         let reduced = counted(self.beta * if self.of_flight { counted(flight) } else { cwnd });
         self.window.ssthresh = reduced.max(2.0);
-        self.window.cwnd = cwnd.min(reduced.max(least));
+        self.window.cwnd = cwnd.min(reduced.max(floor));
         self.epoch = None;
         self.answers_from = now + Span(1);
         self.climbing = false;

@@ -133,7 +133,7 @@ impl Illinois {
     }
 
     fn sample(&mut self, ack: &Ack) {
-        let (rtt, most) =
+        let (rtt, longest) =
             if self.ns3 { (ack.srtt, ack.srtt) } else { (ack.rtt, ack.rtt.max(ack.rtt_max)) };
         if rtt == Span::ZERO {
             return;
@@ -142,7 +142,7 @@ impl Illinois {
         if !self.ns3 && ack.min_rtt > Span::ZERO {
             self.base = self.base.min(ack.min_rtt);
         }
-        self.max = self.max.max(most);
+        self.max = self.max.max(longest);
         let packets = self.window.packets(ack.acked);
         self.round.sum += rtt.0 as f64 * packets;
         self.round.samples += packets;
@@ -173,34 +173,34 @@ impl Illinois {
 
     /// Growth for a mean queueing delay of `mean` out of at most `max`.
     fn adapt_alpha(&mut self, mean: f64, max: f64) {
-        let [least, most] = self.limits.alpha;
+        let [low, high] = self.limits.alpha;
         let short = max / 100.0;
         if mean > short {
             self.above = true;
             let (max, mean) = (max - short, mean - short);
-            self.alpha = max * most / (max + mean * (most - least) / least);
+            self.alpha = max * high / (max + mean * (high - low) / low);
             return;
         }
         if !self.above {
-            self.alpha = most;
+            self.alpha = high;
         }
         // Only ns-3 counts these rounds before the queue was ever long.
         self.low += u32::from(self.above || self.ns3);
         if self.low >= self.limits.theta {
-            (self.low, self.above, self.alpha) = (0, false, most);
+            (self.low, self.above, self.alpha) = (0, false, high);
         }
     }
 
     /// The share that a loss is to take.
     fn beta_for(&self, mean: f64, max: f64) -> f64 {
-        let [least, most] = self.limits.beta;
+        let [low, high] = self.limits.beta;
         let (short, long) = (max / 10.0, 0.8 * max);
         if mean <= short {
-            least
+            low
         } else if mean >= long {
-            most
+            high
         } else {
-            least + (most - least) * (mean - short) / (long - short)
+            low + (high - low) * (mean - short) / (long - short)
         }
     }
 
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_falls_with_the_mean_delay_to_its_least() {
+    fn growth_falls_with_the_mean_delay_to_its_minimum() {
         let mut illinois = illinois("linux");
         illinois.on_ack(&ack(150_000));
         // d1 = 1 ms; (99·10)/(99 + 49·9.7/0.3)

@@ -66,7 +66,7 @@ pub struct LearningCc {
     min_rtt: MinRtt,
     startup: Startup,
     bandit: Bandit<5>,
-    trial: Trial,
+    step: Step,
     stats: Stats,
 }
 
@@ -85,7 +85,7 @@ enum Phase {
 
 /// The action in use and what is needed to credit it.
 #[derive(Clone, Debug)]
-struct Trial {
+struct Step {
     /// Whether an action was chosen since the last backoff.
     chosen: bool,
     chosen_at: Time,
@@ -149,7 +149,7 @@ impl LearningCc {
             },
             window,
             bandit: Bandit::new(epsilon, delta, Rng::new(flow.seed)),
-            trial: Trial::begin(Time(0)),
+            step: Step::begin(Time(0)),
             stats: Stats::default(),
         }
     }
@@ -188,13 +188,13 @@ impl LearningCc {
         self.window.set(empty.0);
         self.window.leave_slow_start();
         self.bandit.explore();
-        self.begin_trial(ack.now);
+        self.begin_step(ack.now);
     }
 
     /// Algorithms 1 and 2, without losses.
     fn adapt(&mut self, ack: &Ack, min_rtt_expired: bool) {
         if ack.rtt > Span::ZERO {
-            self.trial.sample(ack.rtt);
+            self.step.sample(ack.rtt);
         }
         self.credit(ack);
         if ack.rtt > Span::ZERO && self.is_congested(ack.rtt) {
@@ -209,9 +209,9 @@ impl LearningCc {
         if self.phase == Phase::SlowStart {
             return self.window.grow_exponentially(ack.acked);
         }
-        if !self.trial.chosen {
+        if !self.step.chosen {
             self.bandit.choose();
-            self.begin_trial(ack.now);
+            self.begin_step(ack.now);
         }
         self.window.grow_additively(ack.acked, ALPHAS[self.bandit.current()], self.by_code);
     }
@@ -219,23 +219,23 @@ impl LearningCc {
     /// Equations 3 and 5. The code waits for a packet sent after the choice to be acknowledged, and
     /// then for one sent after that: two round trips; the text says one.
     fn credit(&mut self, ack: &Ack) {
-        let trial = &mut self.trial;
-        let smoothed = if self.by_code { trial.srtt } else { self.srtt };
-        if trial.counts_from.is_some_and(|from| ack.sent_at >= from) && smoothed > Span::ZERO {
+        let step = &mut self.step;
+        let smoothed = if self.by_code { step.srtt } else { self.srtt };
+        if step.counts_from.is_some_and(|from| ack.sent_at >= from) && smoothed > Span::ZERO {
             let kbps = ack.delivery_rate.0 as f64 / 1e3;
             self.bandit.reward(kbps / smoothed.as_millis_f64());
-        } else if trial.counts_from.is_none() && ack.sent_at >= trial.chosen_at {
-            trial.counts_from = Some(ack.now);
+        } else if step.counts_from.is_none() && ack.sent_at >= step.chosen_at {
+            step.counts_from = Some(ack.now);
         }
     }
 
     /// Equation 6. The code takes a round trip at the threshold for congestion, and every one where
     /// the threshold has no room to stand in.
     fn is_congested(&self, rtt: Span) -> bool {
-        let (base, most) = (self.trial.rtt_base.0 as f64, self.srtt_max.max() as f64);
-        let threshold = base + self.theta * (most - base);
+        let (base, max) = (self.step.rtt_base.0 as f64, self.srtt_max.max() as f64);
+        let threshold = base + self.theta * (max - base);
         if self.by_code {
-            most <= base || rtt.0 as f64 >= threshold
+            max <= base || rtt.0 as f64 >= threshold
         } else {
             rtt.0 as f64 > threshold
         }
@@ -252,14 +252,14 @@ impl LearningCc {
         };
         self.window.cut_to(now, cwnd as u64);
         self.phase = Phase::Aimd;
-        self.trial.chosen = false;
+        self.step.chosen = false;
         self.stats.backoffs[cause as usize] += 1;
     }
 
-    fn begin_trial(&mut self, now: Time) {
-        self.trial = Trial::begin(now);
+    fn begin_step(&mut self, now: Time) {
+        self.step = Step::begin(now);
         if !self.by_code {
-            self.trial.counts_from = Some(now);
+            self.step.counts_from = Some(now);
         }
         self.stats.choices[self.bandit.current()] += 1;
     }
@@ -324,7 +324,7 @@ impl Controller for LearningCc {
     }
 }
 
-impl Trial {
+impl Step {
     fn begin(now: Time) -> Self {
         Self {
             chosen: true,

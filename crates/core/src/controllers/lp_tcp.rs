@@ -3,7 +3,7 @@
 //! be lost, and then keeps it back and takes one packet off its window.
 //!
 //! What the paper leaves open is proposed in `docs/reference/controllers/lp_tcp.md`.
-use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, Spec, Verdict};
+use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, Spec, SendAction};
 use crate::policy::forest::{Bar, Forest};
 use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::reno_window::Window;
@@ -95,7 +95,7 @@ fn threshold(text: &str) -> Result<f64, String> {
     })
 }
 
-/// NewReno with a gate in congestion avoidance.
+/// NewReno with a send hook in congestion avoidance.
 #[derive(Clone, Debug)]
 pub struct LpTcp {
     window: Window,
@@ -151,7 +151,7 @@ impl Controller for LpTcp {
         self.window.reduce(loss);
     }
 
-    fn on_send(&mut self, send: &Send) -> Verdict {
+    fn on_send(&mut self, send: &Send) -> SendAction {
         if self.refuses(send) {
             self.held += 1;
             if self.window.cwnd > self.cwnd_floor {
@@ -160,13 +160,13 @@ impl Controller for LpTcp {
             if self.stays {
                 self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd);
             }
-            return Verdict::Hold;
+            return SendAction::Hold;
         }
         self.state.on_sent(send);
-        Verdict::Send
+        SendAction::Send
     }
 
-    fn gates(&self) -> bool {
+    fn has_send_hook(&self) -> bool {
         true
     }
 

@@ -100,10 +100,10 @@ impl WestwoodPlus {
         }
         let smallest = if self.is_ns3() { rtt } else { rtt.min(nonzero(ack.min_rtt)) };
         self.min_rtt = self.min_rtt.min(smallest);
-        let least = if self.is_ns3() { rtt } else { rtt.max(SAMPLE_MIN) };
+        let shortest = if self.is_ns3() { rtt } else { rtt.max(SAMPLE_MIN) };
         let count = self.count.get_or_insert(Count { since: ack.now, packets: 0.0 });
         let elapsed = ack.now.since(count.since);
-        if elapsed > least {
+        if elapsed > shortest {
             self.bandwidth.sample(count.packets / elapsed.as_secs_f64());
             *count = Count { since: ack.now, packets: 0.0 };
         }
@@ -116,7 +116,7 @@ impl WestwoodPlus {
             return PIPE_MIN;
         }
         let held = self.bandwidth.packets_per_s() * self.min_rtt.as_secs_f64();
-        held.clamp(PIPE_MIN, self.window.most())
+        held.clamp(PIPE_MIN, self.window.cwnd_max())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::params::ParamError;
 use crate::policy::{Action, AgentState, LearnedController, PolicySpec};
 use crate::rng::Seed;
 use crate::scenario::{Scenario, ScenarioError, fits};
-use crate::sim::plan::{ConnectionPlan, Network, TrafficSpec};
+use crate::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use crate::sim::record::Outcome;
 use crate::sim::{self, Sim};
 use crate::units::Time;
@@ -52,7 +52,7 @@ impl From<ParamError> for EnvError {
 /// A scenario in which some of the flows learn.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    network: Network,
+    network: NetworkPlan,
     spec: Arc<PolicySpec>,
     agents: usize,
 }
@@ -125,7 +125,7 @@ impl Environment {
     }
 
     /// The network as it is simulated, with [`AGENT`] as the controller of the learning flows.
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &NetworkPlan {
         &self.network
     }
 

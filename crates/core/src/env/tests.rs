@@ -129,7 +129,7 @@ fn an_agent_does_outside_what_it_does_in_the_flow() {
         "every = \"time\"\nmin_ms = 30.0",
         "every = \"ack\"\nmin_ms = 0.0",
     ];
-    for sender in ["", "recovery = \"ns2\"", "gate = \"ack\"", "ack_every = 4"] {
+    for sender in ["", "recovery = \"ns2\"", "send_hook = \"ack\"", "ack_every = 4"] {
         for map in maps {
             for clock in clocks {
                 for count in [1, 3] {
@@ -183,7 +183,8 @@ impl Controller for Prompt {
 
 #[test]
 fn both_senders_call_a_controller_at_the_moment_that_it_asks_for() {
-    for sender in ["", "recovery = \"ns2\"", "gate = \"ack\"", "recovery = \"ns2\", gate = \"ack\""]
+    for sender in
+        ["", "recovery = \"ns2\"", "send_hook = \"ack\"", "recovery = \"ns2\", send_hook = \"ack\""]
     {
         for map in ["map = \"cwnd_steps\"", "map = \"rate_change\""] {
             let spec = spec("every = \"ack\"\nmin_ms = 0.0", map);

@@ -125,12 +125,12 @@ impl Forest {
 
     /// What the trees must add up to for a mean of `threshold`.
     pub fn bar(&self, threshold: f64) -> Bar {
-        let most = self.roots.len() as f64 * ONE;
-        let mut sum = (threshold * most).clamp(0.0, most) as u64;
+        let max = self.roots.len() as f64 * ONE;
+        let mut sum = (threshold * max).clamp(0.0, max) as u64;
         while sum > 0 && self.mean_of(sum - 1) >= threshold {
             sum -= 1;
         }
-        while sum as f64 <= most && self.mean_of(sum) < threshold {
+        while sum as f64 <= max && self.mean_of(sum) < threshold {
             sum += 1;
         }
         Bar(sum)
@@ -143,11 +143,11 @@ impl Forest {
     /// If `x` has fewer numbers than the forest was read for.
     pub fn reaches(&self, x: &[f32], Bar(bar): Bar) -> bool {
         let mut sum = 0;
-        for (roots, (least, most)) in self.roots.chunks(ABREAST).zip(&self.rest) {
-            if sum + least >= bar {
+        for (roots, (min, max)) in self.roots.chunks(ABREAST).zip(&self.rest) {
+            if sum + min >= bar {
                 return true;
             }
-            if sum + most < bar {
+            if sum + max < bar {
                 return false;
             }
             sum += self.walk(x, roots);
@@ -243,13 +243,13 @@ fn rest(roots: &[u32], nodes: &[Node], values: &[u32]) -> Vec<(u64, u64)> {
         }
     }
     let mut rest = Vec::new();
-    let (mut least, mut most) = (0, 0);
+    let (mut min, mut max) = (0, 0);
     for group in roots.chunks(ABREAST).rev() {
         for &root in group {
-            least += u64::from(ends[root as usize].0);
-            most += u64::from(ends[root as usize].1);
+            min += u64::from(ends[root as usize].0);
+            max += u64::from(ends[root as usize].1);
         }
-        rest.push((least, most));
+        rest.push((min, max));
     }
     rest.reverse();
     rest

@@ -218,13 +218,13 @@ impl<'de> Visitor<'de> for HeaderVisitor {
         let mut header = Header::default();
         let mut described = false;
         while let Some(name) = map.next_key::<String>()? {
-            let again = if name == "__metadata__" {
+            let repeated = if name == "__metadata__" {
                 header.metadata = map.next_value()?;
                 std::mem::replace(&mut described, true)
             } else {
                 header.tensors.insert(name.clone(), map.next_value()?).is_some()
             };
-            if again {
+            if repeated {
                 header.twice.get_or_insert(name);
             }
         }

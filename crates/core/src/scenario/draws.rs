@@ -220,9 +220,9 @@ impl TraceSpec {
         number(&format!("{here}.seconds"), self.seconds, 1.0..=TRACE_SECONDS_MAX)?;
         let usual = Cellular::default();
         let mean_mbps = interval("mean_mbps", Some(&self.mean_mbps), 0.0, (1e-3, MBPS_MAX))?;
-        let most = Rate::from_mbps(mean_mbps.high).bytes_in(Span::from_secs_f64(self.seconds)).0
+        let max = Rate::from_mbps(mean_mbps.high).bytes_in(Span::from_secs_f64(self.seconds)).0
             / OPPORTUNITY.0;
-        if most > OPPORTUNITIES_MAX {
+        if max > OPPORTUNITIES_MAX {
             let allowed = format!(
                 "so much that a trace of {} s has at most {OPPORTUNITIES_MAX} packets",
                 self.seconds
@@ -306,12 +306,12 @@ impl Interval {
     }
 }
 
-/// A pair of whole numbers from `least`, in order.
-fn whole(field: &str, (low, high): (i64, i64), least: i64) -> Result<(i64, i64), Fault> {
-    if least <= low && low <= high {
+/// A pair of whole numbers from `min`, in order.
+fn whole(field: &str, (low, high): (i64, i64), min: i64) -> Result<(i64, i64), Fault> {
+    if min <= low && low <= high {
         return Ok((low, high));
     }
-    let allowed = format!("[low, high], whole numbers from {least}, with low at most high");
+    let allowed = format!("[low, high], whole numbers from {min}, with low at most high");
     Err(Fault::new(field, format!("[{low}, {high}]"), allowed))
 }
 

@@ -230,8 +230,8 @@ fn traffic(path: &str, traffic: &TrafficSpec) -> Result<(), Fault> {
             integer(&field("count"), count, 1..=1_000_000_000)?;
             integer(&field("write_bytes"), u64::from(write_bytes), 1..=1_000_000_000)?;
             number(&field("interval_ms"), interval_ms, 1e-6..=MILLIS_MAX)?;
-            let least = u64::from(write_bytes);
-            integer(&field("send_buffer_bytes"), send_buffer_bytes, least..=1 << 40)?;
+            let min = u64::from(write_bytes);
+            integer(&field("send_buffer_bytes"), send_buffer_bytes, min..=1 << 40)?;
         }
         TrafficSpec::Poisson { per_s, mean_bytes } => {
             number(&field("per_s"), per_s, 1e-6..=1e6)?;
@@ -297,8 +297,8 @@ impl Counts {
         let ack_every = pick!(given, ack_every, 2, 1);
         integer(&field!(given, ack_every), u64::from(ack_every), 1..=1000)?;
         let receiver_window_packets = pick!(given, receiver_window_packets, u64::MAX >> 1, 100_000);
-        let most = u64::MAX >> 1;
-        integer(&field!(given, receiver_window_packets), receiver_window_packets, 1..=most)?;
+        let max = u64::MAX >> 1;
+        integer(&field!(given, receiver_window_packets), receiver_window_packets, 1..=max)?;
         let quick_acks = pick!(given, quick_acks, 0, 0);
         integer(&field!(given, quick_acks), u64::from(quick_acks), 0..=1000)?;
         let opening_acks = pick!(given, opening_acks, 0, 0);
@@ -320,11 +320,10 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
     let ns2 = recovery == RecoverySpec::Ns2;
     let given = &Given { path, own, common, ns2 };
     let counts = Counts::of(given)?;
-    let packets = |path: &str, value: f64, most: f64| {
-        number(path, value, 1.0..=most).map(|value| Bytes((value * counts.packet as f64) as u64))
+    let packets = |path: &str, value: f64, max: f64| {
+        number(path, value, 1.0..=max).map(|value| Bytes((value * counts.packet as f64) as u64))
     };
-    let span =
-        |path: &str, least: f64, value: f64| number(path, value, least..=MILLIS_MAX).map(millis);
+    let span = |path: &str, min: f64, value: f64| number(path, value, min..=MILLIS_MAX).map(millis);
     let rto_min_ms = pick!(given, rto_min_ms, 200.0, 200.0);
     let ssthresh = own.initial_ssthresh_packets.or(common.initial_ssthresh_packets);
     Ok(SenderConfig {
@@ -367,7 +366,7 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         ecn: pick!(given, ecn, Ecn::Off, Ecn::Off),
         pacing: pick!(given, pacing, false, false),
         idle_restart: pick!(given, idle_restart, false, false),
-        gate: pick!(given, gate, SendHook::Packet, SendHook::Packet),
+        send_hook: pick!(given, send_hook, SendHook::Packet, SendHook::Packet),
         timestamps: pick!(given, timestamps, true, true),
         deflation: pick!(given, deflation, true, true),
         impatient: pick!(given, impatient, true, true),

@@ -52,7 +52,7 @@ impl Builder {
                 number("parking_lot.reverse_delay_ms", back_ms, 0.0..=MILLIS_MAX)?;
             }
             let plan = link_plan("parking_lot.bottleneck", &lot.bottleneck, "hop", None, reader)?;
-            let back = lot.reverse_delay_ms.map_or(plan.delay.least(), millis);
+            let back = lot.reverse_delay_ms.map_or(plan.delay.minimum(), millis);
             for hop in 0..lot.hops {
                 let link = LinkPlan { name: format!("{}{hop}", plan.name), ..plan.clone() };
                 let reverse = reverse_of(&link, &format!("{}_reverse", link.name), back);
@@ -65,8 +65,8 @@ impl Builder {
             {
                 let path = format!("two_path.{field}");
                 let link = link_plan(&path, link, &format!("path{index}"), None, reader)?;
-                let least = link.delay.least();
-                let reverse = reverse_of(&link, &format!("path{index}_reverse"), least);
+                let min = link.delay.minimum();
+                let reverse = reverse_of(&link, &format!("path{index}_reverse"), min);
                 self.links.extend([link, reverse]);
             }
             self.topology = Topology::TwoPath;
@@ -308,17 +308,17 @@ fn queue_plan(
     let field = |name: &str| format!("{path}.{name}");
     let at_least_one = |name: &str, value: u64| integer(&field(name), value, 1..=u64::MAX >> 1);
     match queue {
-        QueueSpec::DropTail { packets, bytes, bdp, least_bytes } => {
+        QueueSpec::DropTail { packets, bytes, bdp, min_bytes } => {
             if let Some(packets) = packets {
                 at_least_one("packets", *packets)?;
             }
             if let Some(bytes) = bytes {
                 at_least_one("bytes", *bytes)?;
             }
-            if let Some(least) = least_bytes {
-                at_least_one("least_bytes", *least)?;
+            if let Some(min) = min_bytes {
+                at_least_one("min_bytes", *min)?;
                 if bdp.is_none() {
-                    return Err(Fault::new(&field("least_bytes"), least, "absent without bdp"));
+                    return Err(Fault::new(&field("min_bytes"), min, "absent without bdp"));
                 }
             }
             let mut limit = *bytes;
@@ -332,11 +332,11 @@ fn queue_plan(
                     let allowed = "a multiple of rate_mbps times round trip that is a byte or more";
                     return Err(Fault::new(&field("bdp"), bdp, allowed));
                 }
-                let bytes = (bytes as u64).max(least_bytes.unwrap_or(0));
+                let bytes = (bytes as u64).max(min_bytes.unwrap_or(0));
                 limit = Some(limit.unwrap_or(u64::MAX).min(bytes));
             }
             let (packets, bytes) = (*packets, limit);
-            return Ok(QueueSpec::DropTail { packets, bytes, bdp: None, least_bytes: None });
+            return Ok(QueueSpec::DropTail { packets, bytes, bdp: None, min_bytes: None });
         }
         QueueSpec::Red { min_packets, max_packets, max_ratio, weight, packets, .. } => {
             integer(&field("min_packets"), *min_packets, 0..=1_000_000_000)?;
@@ -353,8 +353,8 @@ fn queue_plan(
         }
         QueueSpec::Pie { target_ms, update_ms, packets, .. } => {
             number(&field("target_ms"), *target_ms, 1e-3..=MILLIS_MAX)?;
-            let least = (reader.duration_s * 1e3 / DRAWS_MAX).max(1e-3);
-            number(&field("update_ms"), *update_ms, least..=MILLIS_MAX)?;
+            let min = (reader.duration_s * 1e3 / DRAWS_MAX).max(1e-3);
+            number(&field("update_ms"), *update_ms, min..=MILLIS_MAX)?;
             at_least_one("packets", *packets)?;
         }
     }

@@ -331,9 +331,9 @@ pub struct SenderSpec {
     /// Default false.
     #[serde(default)]
     pub idle_restart: Option<bool>,
-    /// When a controller that holds packets back is asked. Default `packet`.
+    /// When a controller's send hook is called. Default `packet`.
     #[serde(default)]
-    pub gate: Option<SendHook>,
+    pub send_hook: Option<SendHook>,
     /// RFC 7323 timestamps. `ns2`: every ACK gives a sample (Remy's setting). `sack`: what a
     /// retransmission's ACK echoes decides whether it counts, and whether it was needed. Default true.
     #[serde(default)]

@@ -28,7 +28,7 @@ pub struct Random {
     until: Time,
 }
 
-/// A normally distributed delay per packet, cut to `least..=2 * mean - least`: symmetric, so that
+/// A normally distributed delay per packet, cut to `min..=2 * mean - min`: symmetric, so that
 /// the cut keeps the mean.
 #[derive(Clone, Debug)]
 pub struct Jitter {
@@ -37,7 +37,7 @@ pub struct Jitter {
     /// Standard deviation before the cut.
     pub sd: Span,
     /// Shortest delay, at most the mean.
-    pub least: Span,
+    pub min: Span,
     /// Its own stream.
     pub rng: Rng,
 }
@@ -65,12 +65,12 @@ impl Delay {
     }
 
     /// The shortest delay that a packet can meet.
-    pub fn least(&self) -> Span {
+    pub fn minimum(&self) -> Span {
         match self {
             Self::Constant(span) => *span,
             Self::Schedule(steps) => steps.values().min().unwrap_or_default(),
             Self::Random(random) => Span(random.draws.low()),
-            Self::Jitter(jitter) => jitter.least.min(jitter.mean),
+            Self::Jitter(jitter) => jitter.min.min(jitter.mean),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Random {
 
 impl Jitter {
     fn draw(&mut self) -> Span {
-        let reach = self.mean.0.saturating_sub(self.least.0);
+        let reach = self.mean.0.saturating_sub(self.min.0);
         let offset = self.sd.0 as f64 * self.rng.normal();
         let size = (offset.abs() as u64).min(reach);
         let mean = self.mean;
@@ -107,7 +107,7 @@ mod tests {
         let mut delay = Delay::Schedule(steps);
         assert_eq!(delay.delay(Time(MS(499).0)), MS(10));
         assert_eq!(delay.delay(Time(MS(500).0)), MS(30));
-        assert_eq!(delay.least(), MS(10));
+        assert_eq!(delay.minimum(), MS(10));
     }
 
     #[test]
@@ -121,13 +121,13 @@ mod tests {
             seen.push(first);
         }
         assert!(seen.iter().max() > Some(&MS(45)) && seen.iter().min() < Some(&MS(15)));
-        assert_eq!(delay.least(), MS(10));
+        assert_eq!(delay.minimum(), MS(10));
     }
 
     #[test]
-    fn jitter_keeps_its_mean_and_never_undercuts_its_least() {
+    fn jitter_keeps_its_mean_and_never_undercuts_its_minimum() {
         let rng = Rng::new(8);
-        let mut delay = Delay::Jitter(Jitter { mean: MS(20), sd: MS(5), least: MS(12), rng });
+        let mut delay = Delay::Jitter(Jitter { mean: MS(20), sd: MS(5), min: MS(12), rng });
         let drawn: Vec<Span> = (0..50_000).map(|_| delay.delay(Time(0))).collect();
         let mean = drawn.iter().copied().sum::<Span>().0 / 50_000;
         assert!(mean.abs_diff(MS(20).0) < 100_000, "mean {mean} ns");
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn jitter_without_deviation_is_constant() {
         let rng = Rng::new(8);
-        let mut delay = Delay::Jitter(Jitter { mean: MS(20), sd: MS(0), least: MS(0), rng });
+        let mut delay = Delay::Jitter(Jitter { mean: MS(20), sd: MS(0), min: MS(0), rng });
         assert!((0..100).all(|_| delay.delay(Time(0)) == MS(20)));
     }
 }

@@ -444,7 +444,7 @@ fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
         DelayPlan::Constant(span) if plan.jitter > Span::ZERO => Delay::Jitter(Jitter {
             mean: *span,
             sd: plan.jitter,
-            least: Span::ZERO,
+            min: Span::ZERO,
             rng: seed.stream("jitter", 0),
         }),
         DelayPlan::Constant(span) => Delay::Constant(*span),

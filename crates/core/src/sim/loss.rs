@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn bernoulli_loses_its_ratio_all_and_nothing() {
-        for (ratio, least, most) in [(0.0, 0, 0), (0.01, 850, 1150), (1.0, 100_000, 100_000)] {
+        for (ratio, min, max) in [(0.0, 0, 0), (0.01, 850, 1150), (1.0, 100_000, 100_000)] {
             let mut loss = loss(Process::Bernoulli { ratio });
             let count = (0..100_000).filter(|_| loss.lost(Time(0))).count();
-            assert!((least..=most).contains(&count), "{count} at {ratio}");
+            assert!((min..=max).contains(&count), "{count} at {ratio}");
         }
     }
 

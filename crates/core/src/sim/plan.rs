@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Links, and the connections over them.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct NetworkPlan {
     /// End of the run.
     pub duration: Time,
     /// Distance of samples; zero for none.
@@ -90,7 +90,7 @@ pub enum DelayPlan {
 
 impl DelayPlan {
     /// The smallest value it takes.
-    pub fn least(&self) -> Span {
+    pub fn minimum(&self) -> Span {
         match self {
             Self::Constant(span) => *span,
             Self::Schedule(steps) => steps.iter().map(|step| step.1).min().unwrap_or_default(),
@@ -151,7 +151,7 @@ pub enum QueueSpec {
         /// What `bdp` comes to is at least so many bytes: where the product is small, a share of it
         /// would hold no packet.
         #[serde(default)]
-        least_bytes: Option<u64>,
+        min_bytes: Option<u64>,
     },
     /// Random early detection (Floyd and Jacobson 1993), gentle.
     Red {
@@ -230,7 +230,7 @@ pub enum QueueSpec {
 
 impl Default for QueueSpec {
     fn default() -> Self {
-        Self::DropTail { packets: None, bytes: None, bdp: None, least_bytes: None }
+        Self::DropTail { packets: None, bytes: None, bdp: None, min_bytes: None }
     }
 }
 

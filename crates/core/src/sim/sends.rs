@@ -5,10 +5,10 @@
 //! same to the last bit, then knows the fate of a packet before it leaves: nothing waits for its
 //! label, and memory holds only what is kept.
 use super::{Builder, Sim};
-use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SubflowId, Verdict};
+use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SendAction, SubflowId};
 use crate::controllers::shared::sensing::sends::SendState;
 use crate::rng::{Rng, Seed};
-use crate::sim::plan::{ConnectionPlan, Network};
+use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::transport::config::SendHook;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -40,7 +40,7 @@ pub struct Sampling {
     pub keep_one_in: u64,
 }
 
-/// Runs a network, gates asked before each packet, and keeps what its senders knew. `build` makes the controllers; `drive` brings a
+/// Runs a network, calls send hooks before each packet, and keeps what its senders knew. `build` makes the controllers; `drive` brings a
 /// simulation to its end, or stops it with an error.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub struct Sampling {
 ///
 /// If `keep_one_in` is zero.
 pub fn collect<E>(
-    network: &Network,
+    network: &NetworkPlan,
     sampling: Sampling,
     build: &mut Builder<E>,
     drive: &mut dyn FnMut(&mut Sim) -> Result<(), E>,
@@ -59,14 +59,14 @@ pub fn collect<E>(
     // Seen from an acknowledgement, questions would not be transmissions.
     let mut network = network.clone();
     for plan in &mut network.connections {
-        plan.sender.gate = SendHook::Packet;
+        plan.sender.send_hook = SendHook::Packet;
     }
     let mut first = Sim::new(&network, sampling.seed, build)?;
-    first.drop_log = Some(Vec::new());
+    first.hosts.drop_log = Some(Vec::new());
     drive(&mut first)?;
     let log = Arc::new(Mutex::new(Log {
         sampling,
-        drops: by_flow(first.drop_log.take().unwrap_or_default(), first.flows.len()),
+        drops: by_flow(first.hosts.drop_log.take().unwrap_or_default(), first.hosts.flows.len()),
         flows: 0,
         sends: Sends::default(),
     }));
@@ -170,14 +170,14 @@ impl Coupled for Observed {
         self.inner.on_loss(id, loss);
         self.flows[id.0 as usize].state.on_loss(loss);
     }
-    fn on_send(&mut self, id: SubflowId, send: &Send) -> Verdict {
-        if self.inner.gates() && self.inner.on_send(id, send) == Verdict::Hold {
-            return Verdict::Hold;
+    fn on_send(&mut self, id: SubflowId, send: &Send) -> SendAction {
+        if self.inner.has_send_hook() && self.inner.on_send(id, send) == SendAction::Hold {
+            return SendAction::Hold;
         }
         self.observe(id, send);
-        Verdict::Send
+        SendAction::Send
     }
-    fn gates(&self) -> bool {
+    fn has_send_hook(&self) -> bool {
         true
     }
     fn control(&self, id: SubflowId) -> Control {

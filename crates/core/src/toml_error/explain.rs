@@ -1,6 +1,6 @@
 //! From a parser's error, or a fault's path, to the line of the file and one sentence: which field,
 //! what stands there, what may.
-use super::{Fault, one_line};
+use super::{Fault, one_line, renamed};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue, Error};
 
@@ -134,11 +134,9 @@ fn type_fault(place: Place, message: &str) -> Fault {
         if path.rsplit('.').next() != Some(name) {
             step_into(&mut path, &mut value, name);
         }
-        return Fault::new(
-            &path,
-            show(value),
-            choices(message, "no field at all", "a field named "),
-        );
+        let allowed = renamed(name, message)
+            .unwrap_or_else(|| choices(message, "no field at all", "a field named "));
+        return Fault::new(&path, show(value), allowed);
     }
     if message.starts_with("missing field") {
         let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };

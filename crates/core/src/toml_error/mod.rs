@@ -5,6 +5,9 @@ mod explain;
 
 pub use explain::{explain, fault, line_of, line_of_path};
 
+/// Fields that had another name before: the name now is what an error allows.
+const RENAMED: &[(&str, &str)] = &[("gate", "send_hook"), ("least_bytes", "min_bytes")];
+
 /// A value that a file may not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
@@ -37,6 +40,12 @@ impl Fault {
         let own = self.path.replace('[', ".").replace(']', "");
         own == path || own.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
     }
+}
+
+/// What is allowed in place of the unknown field `name`, if a field of another name replaces it.
+fn renamed(name: &str, known: &str) -> Option<String> {
+    let (_, now) = RENAMED.iter().find(|(before, _)| *before == name)?;
+    known.contains(&format!("`{now}`")).then(|| format!("`{now}`, the name of this field now"))
 }
 
 /// At most 80 characters.

@@ -47,8 +47,8 @@ pub struct SenderConfig {
     pub pacing: bool,
     /// RFC 5681 section 4.1.
     pub idle_restart: bool,
-    /// When a controller that gates is asked.
-    pub gate: SendHook,
+    /// When a controller's send hook is called.
+    pub send_hook: SendHook,
     /// RFC 7323.
     pub timestamps: bool,
     /// ns-2: `partial_window_deflation_`.
@@ -76,7 +76,7 @@ pub enum Ecn {
     Accurate,
 }
 
-/// When a controller that gates is asked whether packets may leave.
+/// When a controller's send hook is called.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -84,6 +84,6 @@ pub enum SendHook {
     /// Before each packet.
     Packet,
     /// For all that an acknowledgement lets out at once, as on the kernel
-    /// ([`crate::transport::ack_gate::AckGate`]).
+    /// ([`crate::transport::send_hook::AckSendHook`]).
     Ack,
 }

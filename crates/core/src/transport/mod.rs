@@ -1,10 +1,10 @@
 //! The end point of a connection, without I/O and clock: packets, sender, receiver, and what they
 //! measure. The simulator drives it today; anything that moves packets can.
 
-pub mod ack_gate;
 pub mod config;
 pub mod delivery_rate;
 pub mod packet;
 pub mod receiver;
 pub mod rtt;
+pub mod send_hook;
 pub mod sender;

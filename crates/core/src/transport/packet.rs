@@ -32,8 +32,8 @@ pub struct Packet {
     pub ect: bool,
     /// Congestion experienced (data), or echoed (ACK).
     pub ce: bool,
-    /// A retransmission (data), a report of a duplicate (ACK, RFC 2883), or a copy (datagram).
-    pub again: bool,
+    /// Data: a retransmission. ACK: a report of a duplicate (RFC 2883).
+    pub repeat: bool,
     /// A copy that a link made: its fate is not that of what was sent.
     pub copy: bool,
     /// What rounding to whole nanoseconds added to its present time, in 2⁻¹⁶ ns
@@ -46,7 +46,7 @@ pub struct Packet {
     /// When the data packet left the sender; an ACK echoes it.
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
-    /// blocks have length zero. The first is [`Packet::duplicate`] if `again`.
+    /// blocks have length zero. The first is [`Packet::duplicate`] if `repeat`.
     pub sack: [(u32, u32); SACK_BLOCKS],
     /// ACK: congestion-marked bytes received since the last ACK.
     pub ce_bytes: u32,
@@ -58,6 +58,6 @@ impl Packet {
     pub fn duplicate(&self) -> Option<u64> {
         let (offset, length) = self.sack[0];
         let seq = self.seq.checked_add_signed(i64::from(offset as i32))?;
-        (self.again && length > 0).then_some(seq)
+        (self.repeat && length > 0).then_some(seq)
     }
 }

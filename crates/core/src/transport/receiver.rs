@@ -202,7 +202,7 @@ impl Receiver {
             sent_at: self.echo,
             ce: self.ce_bytes > 0,
             ce_bytes: self.ce_bytes,
-            again: duplicate,
+            repeat: duplicate,
             ..Packet::default()
         };
         if self.selective && duplicate {
@@ -271,7 +271,7 @@ impl Beyond {
     /// a duplicate (RFC 2883).
     fn report(&mut self, trigger: u64, ack: &mut Packet) {
         let next = ack.seq;
-        let newest = usize::from(ack.again);
+        let newest = usize::from(ack.repeat);
         let mut used = newest;
         let mut last_start = u64::MAX;
         for seq in [trigger, self.recent[0], self.recent[1]] {
@@ -384,7 +384,7 @@ mod tests {
         arrive(&mut receiver, 2);
         assert!(arrive(&mut receiver, 0).duplicate);
         let arrival = arrive(&mut receiver, 2);
-        assert!(arrival.duplicate && arrival.ack.unwrap().again);
+        assert!(arrival.duplicate && arrival.ack.unwrap().repeat);
     }
 
     /// RFC 2883 section 4.

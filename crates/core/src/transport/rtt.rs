@@ -118,7 +118,7 @@ impl RttEstimator {
     }
 
     /// Whether the time-out was doubled more than once since the last sample.
-    pub fn backed_off_again(&self) -> bool {
+    pub fn backed_off_repeatedly(&self) -> bool {
         self.backoff > 1
     }
 

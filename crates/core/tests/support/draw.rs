@@ -217,7 +217,7 @@ impl Draw {
             }
         }
         if self.chance(0.3) {
-            text += "gate = \"ack\", ";
+            text += "send_hook = \"ack\", ";
         }
         let _ = write!(text, "ecn = \"{}\" }}", self.one(&["off", "classic", "accurate"]));
         text + "\n"
@@ -295,8 +295,8 @@ impl Draw {
                     let _ = write!(text, "[[link]]\nname = \"l{index}\"\n{}", self.link(true));
                 }
                 for _ in 0..flows {
-                    let path = |draw: &mut Self, least: u64| {
-                        let hops = least + draw.below(3);
+                    let path = |draw: &mut Self, min: u64| {
+                        let hops = min + draw.below(3);
                         let names: Vec<String> =
                             (0..hops).map(|_| format!("\"l{}\"", draw.below(links))).collect();
                         names.join(", ")

@@ -10,13 +10,13 @@
 //! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
 //! - `Ack::delivery_rate`: the newest valid sample of the batch, else the last one before it;
 //! - `Loss::sent_at`: the newest delivered packet's, since the kernel keeps no list of what it lost;
-//! - `on_send`: asked with each record, for what the window admits then ([`AckGate`]).
+//! - `on_send`: asked with each record, for what the window admits then ([`AckSendHook`]).
 //!
 //! `docs/reference/kernel.md` goes through every field.
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId};
-use ackademy::transport::ack_gate::AckGate;
 use ackademy::transport::rtt::{RtoLimits, RttEstimator};
+use ackademy::transport::send_hook::AckSendHook;
 use ackademy::units::{Bytes, Rate, Span, Time};
 
 /// Largest window that a sender obeys, as the simulator's, in bytes.
@@ -99,7 +99,7 @@ impl Adapter {
     /// Puts the flow under `governor`, which gets what comes after the record `first`.
     pub fn new(flow: &Flow, first: &Record, governor: Box<dyn Coupled>) -> Self {
         let info = flow_info(flow);
-        let mut governor = AckGate::new(governor).with_burst(BURST);
+        let mut governor = AckSendHook::new(governor).with_burst(BURST);
         governor.subflow_added(SUBFLOW, &info);
         Self {
             governor: Box::new(governor),
@@ -280,7 +280,7 @@ impl Adapter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ackademy::control::{Send, Verdict};
+    use ackademy::control::{Send, SendAction};
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Debug, PartialEq)]
@@ -378,10 +378,10 @@ mod tests {
         fn subflow_removed(&mut self, _: SubflowId) {}
         fn on_ack(&mut self, _: SubflowId, _: &Ack) {}
         fn on_loss(&mut self, _: SubflowId, _: &Loss) {}
-        fn on_send(&mut self, _: SubflowId, send: &Send) -> Verdict {
-            if send.inflight.0 < 8 * 1500 { Verdict::Send } else { Verdict::Hold }
+        fn on_send(&mut self, _: SubflowId, send: &Send) -> SendAction {
+            if send.inflight.0 < 8 * 1500 { SendAction::Send } else { SendAction::Hold }
         }
-        fn gates(&self) -> bool {
+        fn has_send_hook(&self) -> bool {
             true
         }
         fn control(&self, _: SubflowId) -> Control {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_of_a_controller_that_gates_is_what_it_lets_pass() {
+    fn the_window_of_a_controller_with_a_send_hook_is_what_it_lets_pass() {
         let flow = Flow { mss: 1448, header: 52, ..Flow::default() };
         let mut adapter = Adapter::new(&flow, &Record::default(), Box::new(Holder));
         assert_eq!(adapter.allowed().expect("possible").cwnd, 8);

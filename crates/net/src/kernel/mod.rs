@@ -7,7 +7,7 @@
 //! ```
 use ackademy::control::{Coupled, FlowInfo, Spec, SubflowId};
 use ackademy::params::ParamKind;
-use ackademy::transport::ack_gate::gates;
+use ackademy::transport::send_hook::has_send_hook;
 use ackademy::units::{Rate, Span};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -95,12 +95,12 @@ const POLICY_INTERVAL: Span = Span::from_millis(1);
 
 /// Time between samples of flows of a controller where no other is configured: 10 ms, or
 ///
-/// - a sample of every acknowledgement if it gates: it is asked for the packets that the
+/// - a sample of every acknowledgement if it has a send hook: it is asked for the packets that the
 ///   acknowledgement lets out;
 /// - 1 ms for a policy: its slots end with a sample. A small window is acknowledged in one bunch a
 ///   round trip; of a bunch with one sample every other slot would last two round trips.
 pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
-    match (gates(governor), is_policy(spec)) {
+    match (has_send_hook(governor), is_policy(spec)) {
         (true, _) => Span::ZERO,
         (false, true) => POLICY_INTERVAL,
         (false, false) => INTERVAL,

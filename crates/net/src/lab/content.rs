@@ -23,9 +23,9 @@ impl Content {
     }
 
     /// At most `most` bytes of flow `flow`, from `offset` on; at least one if `most` is not zero.
-    pub fn part(&self, flow: usize, offset: u64, most: usize) -> &[u8] {
+    pub fn part(&self, flow: usize, offset: u64, max: usize) -> &[u8] {
         let start = (offset + flow as u64 * 7919) % PERIOD as u64;
-        &self.text[start as usize..][..most.min(PERIOD)]
+        &self.text[start as usize..][..max.min(PERIOD)]
     }
 
     /// Whether `bytes` are what flow `flow` carries from `offset` on.

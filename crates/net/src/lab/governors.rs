@@ -117,7 +117,7 @@ impl Coupled for AsSimulated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ackademy::control::{Send, Verdict};
+    use ackademy::control::{Send, SendAction};
     use ackademy::units::Time;
 
     /// Records which of the calls that have a default reached it.
@@ -139,11 +139,11 @@ mod tests {
         fn control(&self, _: SubflowId) -> Control {
             Control::window(Bytes(1))
         }
-        fn on_send(&mut self, _: SubflowId, _: &Send) -> Verdict {
+        fn on_send(&mut self, _: SubflowId, _: &Send) -> SendAction {
             self.called("on_send");
-            Verdict::Hold
+            SendAction::Hold
         }
-        fn gates(&self) -> bool {
+        fn has_send_hook(&self) -> bool {
             true
         }
         fn on_timer(&mut self, _: SubflowId, _: Time) {
@@ -175,11 +175,11 @@ mod tests {
         };
         let id = SubflowId(0);
         let send = Send { now: Time(1), ..Send::default() };
-        assert_eq!(wrapper.on_send(id, &send), Verdict::Hold);
+        assert_eq!(wrapper.on_send(id, &send), SendAction::Hold);
         wrapper.on_timer(id, Time(1));
         wrapper.on_end(id, Time(2));
         assert_eq!(*calls.lock().unwrap(), ["on_send", "on_timer", "on_end"]);
-        assert!(wrapper.gates() && wrapper.fell_back(id));
+        assert!(wrapper.has_send_hook() && wrapper.fell_back(id));
         assert_eq!(wrapper.next_timer(id), Some(Time(3)));
         assert_eq!(wrapper.counters(id), [("probe", 1.0)]);
     }

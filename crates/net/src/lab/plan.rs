@@ -2,7 +2,7 @@
 use crate::error::Error;
 use ackademy::control::Recovery;
 use ackademy::rng::Seed;
-use ackademy::sim::plan::{ConnectionPlan, Network, QueueSpec, TrafficSpec};
+use ackademy::sim::plan::{ConnectionPlan, NetworkPlan, QueueSpec, TrafficSpec};
 use ackademy::sim::plan::{LinkPlan, RatePlan, Route};
 use ackademy::sim::{self, Arrival};
 use ackademy::transport::config::Ecn;
@@ -83,7 +83,7 @@ impl Plan {
     /// # Errors
     ///
     /// If the kernel, or this lab, cannot do what the scenario asks.
-    pub fn new(network: &Network, seed: Seed, family: Family) -> Result<Self, Error> {
+    pub fn new(network: &NetworkPlan, seed: Seed, family: Family) -> Result<Self, Error> {
         let mut plan = Self {
             flows: Vec::new(),
             pairs: Vec::new(),
@@ -153,11 +153,11 @@ impl Plan {
             let given = sender.header.0;
             self.note(format!("headers have {header} bytes (header_bytes = {given})"));
         }
-        let least = smallest_mtu(self.family);
-        if sender.packet.0 < least {
+        let min = smallest_mtu(self.family);
+        if sender.packet.0 < min {
             let given = sender.packet.0;
             self.note(format!(
-                "packets have {least} bytes, the least here (packet_bytes = {given})"
+                "packets have {min} bytes, the smallest here (packet_bytes = {given})"
             ));
         }
         if sender.ack_every > 2 {
@@ -195,11 +195,11 @@ fn check(plan: &ConnectionPlan) -> Result<(), Error> {
     Ok(())
 }
 
-fn pair(network: &Network, plan: &ConnectionPlan, family: Family) -> Pair {
+fn pair(network: &NetworkPlan, plan: &ConnectionPlan, family: Family) -> Pair {
     let route = plan.subflows[0].clone();
     let links = || route.forward.iter().map(|&link| &network.links[link as usize]);
     let back = route.reverse.iter().map(|&link| &network.links[link as usize]);
-    let delay: Span = links().chain(back).map(|link| link.delay.least()).sum();
+    let delay: Span = links().chain(back).map(|link| link.delay.minimum()).sum();
     let fastest = links().map(fastest).max().unwrap_or(Rate(0));
     let queues: u64 = links().map(|link| queue_bytes(link, plan.sender.packet)).sum();
     let path = fastest.bytes_in(delay).0.saturating_add(queues);
@@ -289,7 +289,7 @@ mod tests {
     use ackademy::scenario::Scenario;
     use std::collections::BTreeSet;
 
-    fn network(flows: &str) -> Network {
+    fn network(flows: &str) -> NetworkPlan {
         let text = format!(
             "duration_s = 9\n[dumbbell]\nrtt_ms = 20\nbottleneck = {{ rate_mbps = 8, queue = \
              {{ kind = \"drop_tail\", bytes = 20_000 }} }}\n{flows}"

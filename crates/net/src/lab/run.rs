@@ -24,7 +24,7 @@ use crate::priority;
 use ackademy::controllers;
 use ackademy::rng::Seed;
 use ackademy::sim;
-use ackademy::sim::plan::Network;
+use ackademy::sim::plan::NetworkPlan;
 use ackademy::sim::record::{FlowRow, LinkRow, Outcome, mean_ms};
 use ackademy::units::{Span, Time};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -67,7 +67,7 @@ pub enum Client {
 /// # Errors
 ///
 /// If the kernel cannot do what the scenario asks, the machine refuses something, or Ctrl-C.
-pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
+pub fn run(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
     let mut plan = Plan::new(network, options.seed, options.family)?;
     check_kernel_controllers(&plan)?;
     if options.client == Client::Iperf3 {
@@ -138,7 +138,7 @@ fn check_kernel_controllers(plan: &Plan) -> Result<(), Error> {
 }
 
 /// The emulated network of a plan; the hosts of pair `n` are its ports `2 n` and `2 n + 1`.
-pub(super) fn fabric(network: &Network, plan: &Plan, seed: Seed) -> Result<Fabric, Error> {
+pub(super) fn fabric(network: &NetworkPlan, plan: &Plan, seed: Seed) -> Result<Fabric, Error> {
     let mut fabric = Fabric::new(&network.links, seed, network.sample_interval);
     for flow in &plan.flows {
         let near = 2 * flow.pair;
@@ -189,8 +189,8 @@ fn interval(plan: &Plan, options: &Options) -> Span {
         Some(kernel::usual_interval(spec, sim::builtin(&flow.plan).ok()?))
     };
     let governed = plan.flows.iter().filter(|flow| is_governed(flow));
-    let least = || governed.filter_map(usual).min().unwrap_or(kernel::INTERVAL);
-    options.interval.unwrap_or_else(least)
+    let shortest = || governed.filter_map(usual).min().unwrap_or(kernel::INTERVAL);
+    options.interval.unwrap_or_else(shortest)
 }
 
 /// What the threads leave behind.
@@ -312,7 +312,7 @@ fn wait(stop: &AtomicBool, duration: Time) {
 
 /// Puts together what the ends, the network and the agent counted.
 fn report(
-    network: &Network,
+    network: &NetworkPlan,
     options: &Options,
     plan: Plan,
     (mut sent, emulated, served, closed): (Sent, emulator::Report, Option<Served>, Closed),
@@ -321,7 +321,7 @@ fn report(
     for (index, row) in sent.rows.iter_mut().enumerate() {
         let route = &plan.pairs[plan.flows[index].pair].route;
         let links = route.forward.iter().chain(&route.reverse);
-        let base: Span = links.map(|&link| network.links[link as usize].delay.least()).sum();
+        let base: Span = links.map(|&link| network.links[link as usize].delay.minimum()).sum();
         row.base_rtt_ms = base.as_millis_f64();
         add_counts(row, &emulated.network.flows[index]);
         if let Some(counters) = closed.counters.get(&index) {
@@ -400,9 +400,9 @@ fn add_counts(row: &mut FlowRow, counts: &FlowCounts) {
 
 /// Two sockets per connection and a device per host are more files than a process may open at first.
 fn allow_files() {
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+    if let Ok((_, max)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // Refused, the sockets that do not fit fail, and say so.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, max, max);
     }
 }
 

@@ -222,9 +222,9 @@ impl<'a> Senders<'a> {
         let Socket::Open(stream) = &sender.socket else { return };
         let supply = &mut sender.app.supply;
         while supply.unsent > 0 {
-            let most = supply.unsent.min(CHUNK) as usize;
-            let part = self.setting.content.part(index, sender.written, most);
-            match sockets::write(stream, part, supply.unsent > most as u64) {
+            let max = supply.unsent.min(CHUNK) as usize;
+            let part = self.setting.content.part(index, sender.written, max);
+            match sockets::write(stream, part, supply.unsent > max as u64) {
                 Ok(count) => {
                     sender.written += count as u64;
                     supply.take(count as u64);

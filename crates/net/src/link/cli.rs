@@ -271,10 +271,10 @@ fn summary(report: &Report) -> String {
         let _ = writeln!(text, "       {} packets lost: the machine was too slow", report.missed);
     }
     if report.network.refused > 0 {
-        let most = BYTES_MAX.0 >> 20;
+        let max = BYTES_MAX.0 >> 20;
         let _ = writeln!(
             text,
-            "       {} packets lost: the link held {most} MiB",
+            "       {} packets lost: the link held {max} MiB",
             report.network.refused
         );
     }

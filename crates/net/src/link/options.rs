@@ -2,7 +2,7 @@
 use crate::error::Error;
 use crate::files;
 use ackademy::scenario::Scenario;
-use ackademy::sim::plan::Network;
+use ackademy::sim::plan::NetworkPlan;
 use ackademy::units::{Rate, Span};
 use clap::Args;
 use std::fmt::Write as _;
@@ -98,7 +98,7 @@ impl LinkOptions {
     /// # Errors
     ///
     /// One line that names the option, its value, and what is allowed.
-    pub fn network(&self) -> Result<Network, Error> {
+    pub fn network(&self) -> Result<NetworkPlan, Error> {
         let half = self.rtt.map(|rtt| rtt / 2.0);
         let delay = half.unwrap_or(self.delay);
         let there = Side {
@@ -271,7 +271,7 @@ mod tests {
         link: LinkOptions,
     }
 
-    fn network(line: &str) -> Result<Network, Error> {
+    fn network(line: &str) -> Result<NetworkPlan, Error> {
         let words = std::iter::once("link").chain(line.split_whitespace());
         Line::try_parse_from(words).expect("known options").link.network()
     }
@@ -289,12 +289,7 @@ mod tests {
         assert!(matches!(back.delay, DelayPlan::Constant(span) if span == Span::from_micros(250)));
         assert_eq!(
             there.queue,
-            QueueSpec::DropTail {
-                packets: None,
-                bytes: Some(64_000),
-                bdp: None,
-                least_bytes: None
-            }
+            QueueSpec::DropTail { packets: None, bytes: Some(64_000), bdp: None, min_bytes: None }
         );
         assert_eq!(back.queue, QueueSpec::default());
         assert!(there.loss.is_some() && back.loss.is_none());
@@ -305,10 +300,7 @@ mod tests {
         let plan = network("--rate 8mbit --delay 30ms --back-delay 10ms --queue 1.5bdp");
         let bytes = Some(60_000);
         let queue = plan.expect("a link").links[0].queue.clone();
-        assert_eq!(
-            queue,
-            QueueSpec::DropTail { packets: None, bytes, bdp: None, least_bytes: None }
-        );
+        assert_eq!(queue, QueueSpec::DropTail { packets: None, bytes, bdp: None, min_bytes: None });
         for line in ["--queue 2bdp", "--rate 8mbit --back-trace t --back-queue 2bdp"] {
             assert!(refused(line).contains("queue 2bdp: allowed"), "{line}");
         }

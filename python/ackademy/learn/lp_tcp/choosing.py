@@ -86,7 +86,7 @@ def run(
 
 
 def best(tried: Sequence[Tried]) -> Tried:
-    """The candidate with the largest M_e; of equal ones the largest threshold, the mildest gate."""
+    """The candidate with the largest M_e; of equal ones the largest threshold."""
     return max(tried, key=lambda candidate: (candidate.m_e, candidate.threshold))
 
 

@@ -3,7 +3,7 @@
 NewReno is recorded on the network, a forest is fitted to seven tenths of it, and of the candidates
 the threshold with the best M_e in simulations is chosen. What is recorded as lost is what queues
 dropped; random losses on the way are not for a window to learn. As for the setups, only
-transmissions in congestion avoidance are learnt from, as only these are gated: from slow start a
+transmissions in congestion avoidance are learnt from, as only these may be held: from slow start a
 forest learns that two packets for one acknowledgement are lost, and on another transport they are
 the end of a recovery.
 """

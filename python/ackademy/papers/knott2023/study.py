@@ -304,7 +304,7 @@ class BetaFindings:
 
     def csv(self) -> str:
         """One line per row and metric: learner, rate, metric, published, ours, interval, runs."""
-        head = ["learner", "rate", "measure", "published", "ours", "ci_low", "ci_high", "runs"]
+        head = ["learner", "rate", "metric", "published", "ours", "ci_low", "ci_high", "runs"]
         rows: list[list[object]] = []
         for outcome in self.outcomes:
             for metric in self.study.columns:
@@ -452,7 +452,7 @@ def _published(entry: TomlTable) -> tuple[str, dict[str, float]]:
     numbers = {key: entry.any_number(key) for key in entry.values if key != "rate_mbps"}
     for metric in numbers:
         if metric not in METRICS:
-            raise entry.error("measure", metric, ", ".join(METRICS))
+            raise entry.error("metric", metric, ", ".join(METRICS))
     return group_of(entry.number("rate_mbps")), numbers
 
 

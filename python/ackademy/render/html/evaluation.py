@@ -8,33 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from ackademy import files
-from ackademy.render.html.markup import Markup, element, join, stacked
+from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
-from ackademy.render.numbers import with_interval
-from ackademy.stats.intervals import Interval
-from ackademy.stats.scores import PER_CENT
-from ackademy.studies.evaluate import COLUMNS, Result, Source
+from ackademy.render.html.sheet import sheet
+from ackademy.render.sheets import evaluation as sheets
+from ackademy.stats.intervals import NOMINAL
+from ackademy.studies.evaluate import Source
+from ackademy.studies.scored import Summary
 
-HEADS: Mapping[str, tuple[str, str]] = {
-    "throughput_mbps": ("throughput", "Mb/s"),
-    "share": ("share", "%"),
-    "delay_ms": ("delay", "ms"),
-    "rtt_ratio": ("RTT ratio", ""),
-    "loss_ratio": ("loss", "%"),
-    "jain": ("Jain", ""),
-    "fallbacks": ("fallbacks", ""),
-    "utility": ("utility", ""),
-}
-"""label and unit of each column"""
 N_POINTS = 300
 """pairs of points of a learning curve"""
 
 
 def page(
     source: Source,
-    found: Sequence[Result],
+    found: Sequence[Summary],
     made: Mapping[str, object],
     curve: Path | None,
     command: str,
@@ -51,14 +41,14 @@ def page(
     names = list(dict.fromkeys(own.scheme for own in found))
     colours = {name: 1 + index % 7 for index, name in enumerate(names)}
     policy = names[0] if names else "nothing"
-    groups = list(dict.fromkeys(own.scenario for own in found))
-    overall = {own.scheme: own for own in found if not own.scenario}
+    groups = list(dict.fromkeys(own.group for own in found))
+    overall = {own.scheme: own for own in found if not own.group}
     facts = {}
     if policy in overall:
         own = overall[policy]
         facts = {
-            "runs": str(len(own.scores)),
-            "mean share of the link": f"{100 * own.estimates['share'].value:.0f} %",
+            "runs": str(own.n_runs),
+            "mean share of the link": f"{100 * own.estimates['link_share'].value:.0f} %",
             "mean RTT over the empty one": f"{own.estimates['rtt_ratio'].value:.3f}",
         }
     head = Head(
@@ -69,16 +59,14 @@ def page(
         facts=facts,
     )
     lead = (
-        "Means over runs with half their 95 % interval. Throughput and share of the narrowest "
-        "link are of the scheme's flows together, the RTT ratio is over the "
-        "empty path's. Utility is ln share − ln (RTT / empty RTT), 0 at best; gain is the policy's "
-        "minus the other's, run by run."
+        f"Means over runs ± half the {NOMINAL}. A heading says what a number is. Gain is the "
+        "policy's utility minus the other's, run by run."
     )
     tables = [
         join(
             (
                 element("h3", group or "All runs") if len(groups) > 1 else None,
-                _table([own for own in found if own.scenario == group], policy, colours),
+                sheet(sheets.evaluated("", [o for o in found if o.group == group], colours)),
             )
         )
         for group in groups
@@ -112,46 +100,18 @@ def page(
     return document(head, sections)
 
 
-def cell(own: Result, column: str) -> str:
-    """A number with its interval, as text."""
-    estimate = own.estimates[column]
-    scale = 100.0 if column in PER_CENT else 1.0
-    return with_interval(
-        Interval(scale * estimate.value, scale * estimate.low, scale * estimate.high)
-    )
-
-
-def _table(rows: Sequence[Result], policy: str, colours: Mapping[str, int]) -> Markup:
-    heads = [element("th", "controller", data_sort=True)]
-    for column in COLUMNS:
-        label, unit = HEADS[column]
-        small = element("small", unit) if unit else None
-        heads.append(element("th", label, small, data_sort=True))
-    heads.append(element("th", "gain of", element("small", "the policy"), data_sort=True))
-    body = []
-    for own in rows:
-        dot = element("i", class_=f"key s{colours[own.scheme]}")
-        name = element("td", element("span", dot, own.scheme, class_="name"))
-        cells = [
-            element("td", stacked(cell(own, column)), data_v=f"{own.estimates[column].value:.6g}")
-            for column in COLUMNS
-        ]
-        gain = "–" if own.scheme == policy else with_interval(own.gain)
-        body.append(element("tr", name, *cells, element("td", stacked(gain))))
-    head = element("thead", element("tr", *heads))
-    table = element("table", head, element("tbody", *body), class_="sortable")
-    return element("div", table, class_="scroll")
-
-
 def _plane(
-    title: str, found: Sequence[Result], group: str, colours: Mapping[str, int]
+    title: str, found: Sequence[Summary], group: str, colours: Mapping[str, int]
 ) -> Markup | None:
     clouds = [
         Cloud(
-            own.scheme, colours[own.scheme], own.values("delay_ms"), own.values("throughput_mbps")
+            own.scheme,
+            colours[own.scheme],
+            own.per_run("delay_mean_ms"),
+            own.per_run("throughput_total_mbps"),
         )
         for own in found
-        if own.scenario == group
+        if own.group == group
     ]
     known = [
         own for own in clouds if np.isfinite(own.delay_ms).sum() > 0 and own.throughput_mbps.size

@@ -10,34 +10,41 @@ from ackademy.backends.kernel import KernelRun
 from ackademy.render.html import assumptions
 from ackademy.render.html.comparison import kernel_section
 from ackademy.render.html.league_plane import key, legend, marks, plane
-from ackademy.render.html.markup import Markup, element, join, math_label, stacked
-from ackademy.render.html.page import Head, Section, document, tabs
-from ackademy.render.numbers import counted, percent, significant, with_interval, without_runs
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.page import Head as PageHead
+from ackademy.render.html.page import Section, document, tabs
+from ackademy.render.html.sheet import sheet
+from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, goodness, head_of, shaded
+from ackademy.render.sheets import league as sheets
+from ackademy.stats.intervals import NOMINAL
+from ackademy.stats.metrics import metric_of
 from ackademy.studies.leaderboard import Ranking, leaders, ranked, rankings
-from ackademy.studies.league import LESS_IS_BETTER, MERIT, SHOWN, Result, Scheme, Suite, heading
+from ackademy.studies.league import MERIT, SHOWN, Result, Suite
 
-SHADES = 10
-"""steps from the worst to the best of a column"""
 LOGARITHMIC = frozenset({"delay_p50_ms", "delay_p95_ms", "power"})
 """metrics whose shades follow their logarithms"""
 KINDS = ("learned", "online", "classic")
 THROUGHPUT, DELAY = "throughput_mean_mbps", "delay_p50_ms"
 
 
-def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) -> str:
+def page(suite: Suite, found: Sequence[Result], command: str) -> str:
     """The HTML file of a league.
 
     Args:
         suite: what was to be run.
         found: what was measured.
-        spent_s: how long the command took.
         command: what the user typed.
     """
     table = rankings(found)
     mark = marks([scheme.name for scheme in suite.schemes])
+
+    def marked(line: Line) -> Markup:
+        return key(mark[line.names[0].text])
+
     networks = ranked(found)
     n_runs = sum(result.n_runs for result in found)
-    head = Head(
+    head = PageHead(
         kicker="League",
         title=suite.title,
         about=suite.about,
@@ -51,7 +58,7 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
     )
     merit_lead = (
         "On a network a scheme is judged by Kong's figure of merit, M_e = ln throughput − "
-        "0.1 ln delay. It is among the best if its 95 % interval reaches the best's: Student's, "
+        "0.1 ln delay. It is among the best if its interval reaches the best's: Student's, "
         "for M_e of the jackknife's pseudo-values. Ranks are averaged over each paper's networks, "
         "then over the papers. The gap is the best M_e minus its own: 0.1 is a tenth of the "
         "throughput, or a delay 2.7 times as long."
@@ -61,24 +68,24 @@ def page(suite: Suite, found: Sequence[Result], spent_s: float, command: str) ->
         "fullest red the worst. A heading sorts."
     )
     sections = [
-        Section("rankings", "Rankings", merit_lead, _rankings(table, mark)),
+        Section("rankings", "Rankings", merit_lead, sheet(sheets.rankings(table), mark=marked)),
         Section("verdicts", "Where each wins, and where it breaks", "", _verdicts(table, found)),
-        Section("matrix", "Scheme by network", matrix_lead, _matrices(table, networks, mark)),
+        Section("matrix", "Scheme by network", matrix_lead, _matrices(table, networks, marked)),
         Section(
             "planes",
             "Throughput against delay",
-            "Means over runs with their 95 % intervals; upper left is best.",
+            f"Means over runs with their {NOMINAL}s; upper left is best.",
             join((legend(_playing(mark, networks)), _planes(networks, mark))),
         ),
         Section(
             "numbers",
             "Network by network",
-            "Mean ± half the 95 % interval over runs. A heading sorts.",
-            _tables(networks, mark),
+            f"Mean ± half the {NOMINAL} over runs. A heading sorts.",
+            _tables(networks, marked),
         ),
         Section("assumptions", "What this rests on", "", assumptions.listed(suite.assumptions)),
         *kernel_section(_kernel_runs(found)),
-        Section("repeat", "How to repeat it", "", _repeat(spent_s, command)),
+        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]
     return document(head, sections)
 
@@ -99,55 +106,6 @@ def _won_by_learned(networks: Mapping[str, Sequence[Result]]) -> str:
     return f"{alone} of {len(networks)}"
 
 
-def _rankings(table: Sequence[Ranking], mark: Mapping[str, str]) -> Markup:
-    kinds = ("starves", "fills the buffer", "unfair", "loses")
-    heads = [
-        _sorter("scheme"),
-        _sorter("mean rank", "over papers, 1 is best"),
-        _sorter("among the best", "networks"),
-        _sorter("median gap", "in M_e"),
-        _sorter("worst gap", "in M_e, and where"),
-        *(_sorter(kind, "networks") for kind in kinds),
-    ]
-    body = []
-    for ranking in table:
-        counts = Counter(breakage.kind for breakage in ranking.breakages)
-        gaps = sorted(ranking.gaps.values())
-        median = gaps[len(gaps) // 2] if gaps else math.nan
-        where, worst = ranking.worst
-        of = len(ranking.ranks)
-        body.append(
-            element(
-                "tr",
-                _name_cell(ranking, mark),
-                _number(ranking.mean_rank, significant(ranking.mean_rank, 3)),
-                _number(len(ranking.wins), f"{len(ranking.wins)} of {of}"),
-                _number(median, significant(median, 2)),
-                element(
-                    "td", significant(worst, 2), element("small", where), data_v=f"{worst:.6g}"
-                ),
-                *(_count_cell(counts[kind], of) for kind in kinds),
-            )
-        )
-    return _table(heads, body)
-
-
-def _name_cell(ranking: Ranking, mark: Mapping[str, str]) -> Markup:
-    scheme = ranking.scheme
-    name = element("span", key(mark[scheme.name]), scheme.name, class_="name")
-    return element("td", name, element("small", _kind(scheme)), data_v=scheme.name)
-
-
-def _kind(scheme: Scheme) -> str:
-    return f"{scheme.kind} · {scheme.family}"
-
-
-def _count_cell(count: int, of: int) -> Markup:
-    part = count / of if of else 0.0
-    shade = f"q{round(4 * (1.0 - part))}" if count else None
-    return element("td", str(count) if count else "·", class_=shade, data_v=str(count))
-
-
 def _verdicts(table: Sequence[Ranking], found: Sequence[Result]) -> Markup:
     """A card per scheme, learned ones first."""
     networks = ranked(found)
@@ -158,6 +116,7 @@ def _verdicts(table: Sequence[Ranking], found: Sequence[Result]) -> Markup:
 def _card(ranking: Ranking, networks: Mapping[str, Sequence[Result]]) -> Markup:
     scheme = ranking.scheme
     where, gap = ranking.worst
+    kind = f" {scheme.kind} · {scheme.family}"
     lines = [element("p", _wins_in_words(ranking, networks))]
     if gap > 0.0:
         lines.append(element("p", f"Worst on {where}: {significant(gap, 2)} behind in M_e."))
@@ -173,7 +132,7 @@ def _card(ranking: Ranking, networks: Mapping[str, Sequence[Result]]) -> Markup:
         if breaks
         else element("p", "Breaks nowhere.", class_="holds")
     )
-    head = element("h3", scheme.name, element("small", f" {_kind(scheme)}"))
+    head = element("h3", scheme.name, element("small", kind))
     return element("article", head, *lines, class_="card")
 
 
@@ -222,12 +181,16 @@ def _range(values: Sequence[float], text: Callable[[float, int], str]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+Mark = Callable[[Line], Markup]
+
+
 def _matrices(
-    table: Sequence[Ranking], networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]
+    table: Sequence[Ranking], networks: Mapping[str, Sequence[Result]], marked: Mark
 ) -> Markup:
     order = [MERIT, *(metric for metric in SHOWN if metric != MERIT)]
     return tabs(
-        "metric", {heading(metric)[0]: _matrix(metric, table, networks, mark) for metric in order}
+        "metric",
+        {head_of(metric).label: _matrix(metric, table, networks, marked) for metric in order},
     )
 
 
@@ -235,72 +198,42 @@ def _matrix(
     metric: str,
     table: Sequence[Ranking],
     networks: Mapping[str, Sequence[Result]],
-    mark: Mapping[str, str],
+    marked: Mark,
 ) -> Markup:
-    papers: dict[str, int] = {}
-    for rows in networks.values():
-        papers[rows[0].scheme_case.network.paper] = (
-            papers.get(rows[0].scheme_case.network.paper, 0) + 1
-        )
+    papers = Counter(rows[0].scheme_case.network.paper for rows in networks.values())
     spans = [element("th", paper, colspan=count, class_="span") for paper, count in papers.items()]
-    heads = [
-        _sorter("scheme"),
-        *(
-            _sorter(name, title=rows[0].scheme_case.network.title)
-            for name, rows in networks.items()
-        ),
-    ]
+    heads = tuple(
+        Head(name, about=rows[0].scheme_case.network.title) for name, rows in networks.items()
+    )
     cells = {
         (result.scheme, name): _shaded(metric, result, rows)
         for name, rows in networks.items()
         for result in rows
     }
-    body = [
-        element(
-            "tr",
-            element(
-                "td",
-                element("span", key(mark[name]), name, class_="name"),
-                data_v=name,
-            ),
-            *(cells.get((name, network), element("td", "–")) for network in networks),
-        )
+    lines = tuple(
+        Line((Part(name),), tuple(cells.get((name, on), cell(NONE)) for on in networks))
         for name in (ranking.scheme.name for ranking in table)
-        if any((name, network) in cells for network in networks)
-    ]
-    group = element("tr", element("th", heading(metric)[1]), *spans)
-    return _table(heads, body, class_="heat", above=group)
-
-
-def _shaded(metric: str, result: Result, rows: Sequence[Result]) -> Markup:
-    value = result.value(metric)
-    values = [row.value(metric) for row in rows]
-    part = _goodness(metric, value, values)
-    shade = "" if math.isnan(part) else f"q{round(SHADES * part)}"
-    if metric == MERIT and result in leaders(rows):
-        shade += " first"
-    estimate = result.estimates.get(metric)
-    label, unit = heading(metric)
-    tip = f"{result.scheme}\n{result.scheme_case.network.title}\n{label} "
-    tip += f"{with_interval(estimate)} {unit}".rstrip() if estimate else "–"
-    return element(
-        "td", significant(value, 3), class_=shade or None, data_v=f"{value:.6g}", data_tip=tip
+        if any((name, on) in cells for on in networks)
     )
+    above = element("tr", element("th", head_of(metric).unit), *spans)
+    own = Sheet(metric, (Head("scheme"),), heads, lines)
+    return sheet(own, class_="heat", above=above, mark=marked)
 
 
-def _goodness(metric: str, value: float, values: Sequence[float]) -> float:
-    """0 for the worst of a column, 1 for the best; `nan` where all are equal."""
-
-    def scale(number: float) -> float:
-        return math.log(max(number, 1e-3)) if metric in LOGARITHMIC else number
-
-    known = [scale(number) for number in values if not math.isnan(number)]
-    own = scale(value)
-    low, high = min(known), max(known)
-    if math.isnan(own) or not high > low:
-        return math.nan
-    part = (own - low) / (high - low)
-    return 1.0 - part if metric in LESS_IS_BETTER else part
+def _shaded(metric: str, result: Result, rows: Sequence[Result]) -> Cell:
+    value = result.value(metric)
+    part = goodness(
+        value,
+        [row.value(metric) for row in rows],
+        lower_is_better=metric_of(metric).better == "lower",
+        is_log=metric in LOGARITHMIC,
+    )
+    first = " first" if metric == MERIT and result in leaders(rows) else ""
+    estimate, head = result.estimate(metric), head_of(metric)
+    tip = f"{result.scheme}\n{result.scheme_case.network.title}\n{head.label} "
+    tip += f"{with_interval(estimate)} {head.unit}".rstrip() if estimate else NONE
+    shade = f"{shaded(part)}{first}"
+    return Cell((Part(significant(value, 3)),), value, tip, shade)
 
 
 def _planes(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -> Markup:
@@ -321,70 +254,17 @@ def _planes(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
     return join(folds)
 
 
-def _tables(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -> Markup:
+def _tables(networks: Mapping[str, Sequence[Result]], marked: Mark) -> Markup:
     parts = []
     for rows in networks.values():
-        network = rows[0].scheme_case.network
-        heads = [_sorter("scheme"), *(_sorter(*heading(m)) for m in network.shown)]
-        body = [
-            element(
-                "tr",
-                element(
-                    "td",
-                    element("span", key(mark[r.scheme]), r.scheme, class_="name"),
-                    element("small", _runs(r)),
-                    data_v=r.scheme,
-                ),
-                *(_measured(r, metric) for metric in network.shown),
-            )
-            for r in rows
-        ]
+        own = sheets.network(rows)
         best = ", ".join(result.scheme for result in leaders(rows))
         summary = element(
-            "summary",
-            element("b", f"{network.paper} · {network.title}"),
-            element("span", f"best: {best}", class_="hint"),
+            "summary", element("b", own.title), element("span", f"best: {best}", class_="hint")
         )
-        parts.append(element("details", summary, _table(heads, body), class_="fold"))
+        parts.append(element("details", summary, sheet(own, mark=marked), class_="fold"))
     return join(parts)
 
 
-def _runs(result: Result) -> str:
-    invalid = sum(not run.valid for run in result.kernel_runs)
-    return f"{counted(result.n_runs, invalid)} {'run' if result.n_runs == 1 else 'runs'}"
-
-
-def _measured(result: Result, metric: str) -> Markup:
-    estimate = result.estimates.get(metric)
-    if estimate is None:
-        return element("td", without_runs(0))
-    return element("td", stacked(with_interval(estimate)), data_v=f"{estimate.value:.6g}")
-
-
-def _repeat(spent_s: float, command: str) -> Markup:
-    time = f"It took {spent_s:.0f} s; runs that were finished before are not in that time."
-    return join((element("pre", element("code", command)), element("p", time)))
-
-
 def _kernel_runs(found: Sequence[Result]) -> list[KernelRun]:
-    return [run for result in found for run in result.kernel_runs]
-
-
-def _sorter(label: str, unit: str = "", title: str = "") -> Markup:
-    small = element("small", unit) if unit else None
-    return element("th", math_label(label), small, title=title or None, data_sort=True)
-
-
-def _number(value: float, text: str) -> Markup:
-    return element("td", text, data_v=f"{value:.6g}")
-
-
-def _table(
-    heads: Sequence[Markup],
-    body: Sequence[Markup],
-    class_: str = "",
-    above: Markup | None = None,
-) -> Markup:
-    head = element("thead", above, element("tr", *heads))
-    table = element("table", head, element("tbody", *body), class_=f"sortable {class_}".rstrip())
-    return element("div", table, class_="scroll")
+    return [run for result in found for run in result.measured.kernel_runs]

@@ -68,7 +68,7 @@ def _place(result: Result) -> bool:
 
 
 def _ends(result: Result, metric: str) -> tuple[float, float, float]:
-    interval = result.estimates[metric]
+    interval = result.measured.estimates[metric]
     return max(interval.low, 0.2 * interval.value), interval.value, interval.high
 
 
@@ -79,8 +79,8 @@ def _mark(frame: Frame, result: Result, mark: str) -> Markup:
     across = frame.line(np.array([low_d, high_d]), np.array([rate, rate]))
     up = frame.line(np.array([delay, delay]), np.array([low_t, high_t]))
     tip = (
-        f"{result.scheme}\n{with_interval(result.estimates[THROUGHPUT])} Mb/s\n"
-        f"{with_interval(result.estimates[DELAY])} ms\n"
+        f"{result.scheme}\n{with_interval(result.measured.estimates[THROUGHPUT])} Mb/s\n"
+        f"{with_interval(result.measured.estimates[DELAY])} ms\n"
         f"M_e {significant(result.value('m_e'))}"
     )
     shapes = [element("path", class_="whisker", d=across + up)]

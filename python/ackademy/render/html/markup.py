@@ -51,6 +51,7 @@ def stacked(estimate: str) -> Markup:
 
 
 def math_label(text: str) -> Markup:
-    """A metric's name with its index set low: `M_e`."""
+    """A symbol with its index set low, as `M_e`; other names as they are."""
     base, mark, index = text.partition("_")
-    return join((base, element("sub", index))) if mark else join((text,))
+    is_symbol = mark and len(base) == len(index) == 1
+    return join((base, element("sub", index))) if is_symbol else join((text,))

@@ -12,20 +12,20 @@ from ackademy.backends import entries
 from ackademy.render.html import assumptions
 from ackademy.render.html.figures import figures
 from ackademy.render.html.forest import Mark, Scale, forest, reach
-from ackademy.render.html.markup import Markup, element, join, math_label
+from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.series import Strip, strips
-from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.html.sheet import sheet
+from ackademy.render.numbers import significant, with_interval
+from ackademy.render.sheets.reproduction import WIDE_RATIO, difference, published
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, CheckedCase
-from ackademy.stats.intervals import Interval
+from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
 from ackademy.studies.experiment_files import Assumption
-from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
+from ackademy.studies.reproduce import Measured, Reproduction
 
-WIDE_RATIO = 0.5
-"""a difference from the published number above which no interval makes it agree"""
 VERDICTS = {
     "holds": "holds",
     "does not hold": "fails",
@@ -76,7 +76,7 @@ def _sections(reproduction: Reproduction) -> list[Section]:
 
 
 def _claims_section(reproduction: Reproduction) -> Section:
-    lead = "Each sentence is held against the 95 % interval of what we observed."
+    lead = f"Each sentence is held against the {NOMINAL} of what we observed."
     return Section("claims", "What the paper says", lead, _claims(reproduction.claims))
 
 
@@ -84,7 +84,7 @@ def _figures_section(reproduction: Reproduction) -> list[Section]:
     drawn = figures(reproduction, colours(reproduction))
     if not drawn:
         return []
-    lead = "Whiskers are 95 % intervals of ours; rings are published values."
+    lead = f"Whiskers are {NOMINAL}s of ours; rings are published values."
     return [Section("figures", "Figures", lead, drawn)]
 
 
@@ -98,20 +98,25 @@ def _plane_section(reproduction: Reproduction) -> Section:
 
 def _number_sections(reproduction: Reproduction) -> list[Section]:
     lead = (
-        "Published, ours ± half the 95 % interval, difference. Variances are compared as "
+        f"Published, ours ± half the {NOMINAL}, difference. Variances are compared as "
         "standard deviations. Green: the published number is inside our interval and at most "
         f"{100 * WIDE_RATIO:.0f} % away. "
         f"{reproduction.experiment.note}"
     )
     item = reproduction.experiment.item
-    table = Section("table", f"{item}, number by number", lead, _table(reproduction))
+    table = Section(
+        "table",
+        f"{item}, number by number",
+        lead,
+        sheet(published(reproduction, colours(reproduction))),
+    )
     columns = _differences(reproduction)
     if not columns:
         return [table]
     differences = Section(
         anchor="differences",
         title="How far from the published numbers",
-        lead="Zero is the published value. Bars are 95 % intervals of ours.",
+        lead=f"Zero is the published value. Bars are {NOMINAL}s of ours.",
         body=forest(columns),
     )
     return [differences, table]
@@ -256,84 +261,19 @@ def _marks(reproduction: Reproduction, metric: str) -> list[Mark]:
     colour = colours(reproduction)
     marks = []
     for measured in reproduction.rows:
-        published, ours = measured.row.published.get(metric), measured.estimates.get(metric)
-        if published is None or ours is None or published == 0.0 or math.isnan(ours.value):
+        printed, ours = measured.row.published.get(metric), measured.estimates.get(metric)
+        if printed is None or ours is None or printed == 0.0 or math.isnan(ours.value):
             continue
         values = np.array([ours.value, ours.low, ours.high])
-        shown = values - published if metric == "m_e" else 100.0 * (values / published - 1.0)
+        shown = values - printed if metric == "m_e" else 100.0 * (values / printed - 1.0)
         tip = (
-            f"{' '.join(measured.row.name)}\npublished {significant(published)}\n"
-            f"ours {with_interval(ours)}\n{_difference(metric, published, ours)}"
+            f"{' '.join(measured.row.name)}\npublished {significant(printed)}\n"
+            f"ours {with_interval(ours)}\n{difference(metric, printed, ours)}"
         )
         scheme, group = measured.row.name
         value, low, high = (float(number) for number in shown)
         marks.append(Mark(scheme, group, colour[scheme], value, low, high, tip))
     return marks
-
-
-def _table(reproduction: Reproduction) -> Markup:
-    metrics = reproduction.experiment.metrics
-    heads = [
-        element("th", math_label(metric_of(metric).label), element("small", metric_of(metric).unit))
-        for metric in metrics
-    ]
-    colour = colours(reproduction)
-    body: list[Markup] = []
-    group = ""
-    for measured in reproduction.rows:
-        if measured.row.group != group:
-            group = measured.row.group
-            body.append(
-                element("tr", element("th", group, colspan=len(metrics) + 1), class_="group")
-            )
-        body.append(_table_row(measured, metrics, colour[measured.row.scheme]))
-    head = element("thead", element("tr", element("th", "scheme"), join(heads)))
-    return element("div", element("table", head, element("tbody", join(body))), class_="scroll")
-
-
-def _table_row(measured: Measured, metrics: tuple[str, ...], colour: int) -> Markup:
-    name = element(
-        "span", element("i", class_=f"key s{colour}"), measured.row.scheme, class_="name"
-    )
-    if measured.row.missing:
-        note = "not in this table yet"
-    elif measured.row.deterministic:
-        note = "1 run: deterministic"
-    else:
-        note = f"{measured.n_runs} runs"
-    cells = [
-        _table_cell(metric, measured.row.published.get(metric), measured.estimates.get(metric))
-        for metric in metrics
-    ]
-    fitted = element("small", measured.row.fitted) if measured.row.fitted else None
-    return element("tr", element("td", name, element("small", note), fitted), join(cells))
-
-
-def _table_cell(metric: str, published: float | None, ours: Interval | None) -> Markup:
-    was = element("span", NONE if published is None else significant(published), class_="was")
-    if ours is None:
-        return element("td", was)
-    if published is None:
-        return element("td", was, element("small", element("b", with_interval(ours))))
-    difference = element(
-        "span", _difference(metric, published, ours), class_=_judged(metric, published, ours)
-    )
-    return element(
-        "td", was, element("small", element("b", with_interval(ours))), element("small", difference)
-    )
-
-
-def _judged(metric: str, published: float, ours: Interval) -> str | None:
-    """Green is for agreement: an interval that holds half and twice the number shows none."""
-    apart = abs(difference_ratio(metric, published, ours.value))
-    return "inside" if ours.contains(published) and not apart > WIDE_RATIO else None
-
-
-def _difference(metric: str, published: float, ours: Interval) -> str:
-    if metric == "m_e":
-        difference = ours.value - published
-        return f"{'+' if difference >= 0 else ''}{significant(difference, 3)}"
-    return percent(difference_ratio(metric, published, ours.value))
 
 
 def _series(reproduction: Reproduction) -> Markup:

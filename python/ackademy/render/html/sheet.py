@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ackademy.render.html.markup import Markup, element, join, math_label, stacked
-from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, wrapped
 
 
 def key(colour: int) -> Markup:
@@ -22,6 +22,8 @@ def sheet(
 ) -> Markup:
     """The table, in a box that scrolls; its headings sort it if it has no groups.
 
+    Names after the first stand below it.
+
     Args:
         own: what to draw.
         class_: more classes of the table.
@@ -29,7 +31,7 @@ def sheet(
         mark: what stands before a name, instead of its colour.
     """
     sorts = not own.group
-    heads = [_head(head, sorts=sorts) for head in (*own.names, *own.heads)]
+    heads = [_head(head, sorts=sorts) for head in (own.names[0], *own.heads)]
     body: list[Markup] = []
     group = ""
     for line in own.lines:
@@ -44,18 +46,20 @@ def sheet(
 
 
 def _head(head: Head, *, sorts: bool) -> Markup:
-    unit = element("small", head.unit) if head.unit else None
-    return element("th", math_label(head.label), unit, title=head.about or None, data_sort=sorts)
+    unit = element("small", math_label(head.unit)) if head.unit else None
+    lines = [math_label(text) for text in wrapped(head.label)]
+    label = join([part for line in lines for part in (line, element("br"))][:-1])
+    return element("th", label, unit, title=head.about or None, data_sort=sorts)
 
 
 def _line(line: Line, mark: Callable[[Line], Markup] | None) -> Markup:
     before = mark(line) if mark else (None if line.colour is None else key(line.colour))
     first, *others = line.names
     name = element("span", before, first.text, class_="name") if before else join((first.text,))
-    below = [element("small", text) for text in (line.note, line.remark) if text]
-    cells = [element("td", name, *below, data_v=first.text)]
-    cells += [element("td", part.text) for part in others]
-    return element("tr", join([*cells, *(_cell(own) for own in line.cells)]))
+    note = " · ".join(text for text in (*(part.text for part in others), line.note) if text)
+    below = [element("small", text) for text in (note, line.remark) if text]
+    cells = [_cell(own) for own in line.cells]
+    return element("tr", element("td", name, *below, data_v=first.text), *cells)
 
 
 def _cell(own: Cell) -> Markup:

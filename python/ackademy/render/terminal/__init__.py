@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import rich.console
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.progress import (
     BarColumn,
@@ -33,15 +35,15 @@ from ackademy.backends.runs import Run
 from ackademy.console import Console, task_label
 from ackademy.render.html.paper import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
-from ackademy.render.numbers import NONE, percent, significant, with_interval
-from ackademy.render.sheet import Cell, Line, Sheet, Style
+from ackademy.render.numbers import significant
+from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
+from ackademy.render.sheets.reproduction import published
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
 from ackademy.stats.formulas import FloatArray
-from ackademy.stats.metrics import metric_of
-from ackademy.studies.experiment_files import Assumption, Row
-from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
+from ackademy.studies.experiment_files import Assumption
+from ackademy.studies.reproduce import Reproduction
 
 if TYPE_CHECKING:
     from ackademy.papers import Findings, Study
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 BLOCKS = " ▁▂▃▄▅▆▇█"
 FLOWS_MAX = 40
 """rows of a run's table of flows"""
+NAME_WIDTH = 24
+"""characters of a name before it is wrapped"""
 FITTED_WIDTH = 18
 """characters, so that the remark below a scheme takes the two lines that its numbers take anyway"""
 FLOW_COLUMNS = {
@@ -147,7 +151,7 @@ def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:
 
 def reproduction(result: Reproduction, console: Console) -> Group:
     """Published, ours with its interval, difference; then claims and assumptions."""
-    parts: list[RenderableType] = [*_published_tables(result, console)]
+    parts: list[RenderableType] = [*sheet(published(result, {}), console)]
     for measured in result.rows:
         if measured.row.missing:
             name, why = " ".join(measured.row.name), measured.row.missing
@@ -255,20 +259,36 @@ PART_STYLES: Mapping[Style, str] = {
 }
 
 
-def sheet(own: Sheet, console: Console) -> list[Table]:
+def sheets(found: Sequence[Sheet], console: Console) -> list[Table]:
+    """Several sheets, with frames around all tables or around none."""
+    tables = [table for own in found for table in sheet(own, console)]
+    if all(table.show_edge for table in tables):
+        return tables
+    return [table for own in found for table in sheet(own, console, is_framed=False)]
+
+
+def sheet(own: Sheet, console: Console, *, is_framed: bool = True) -> list[Table]:
     """A sheet as few tables as the width of the terminal allows; groups and names on the left."""
     names: dict[str, list[str | Text]] = {}
     if own.group:
-        names[own.group] = [line.group for line in own.lines]
+        before = ["", *(line.group for line in own.lines)]
+        names[own.group] = [
+            "" if line.group == previous else line.group
+            for line, previous in zip(own.lines, before, strict=False)
+        ]
     for index, head in enumerate(own.names):
         names[head.label] = [_name(line, index) for line in own.lines]
     numbers = {
-        f"{head.label}\n{head.unit}".rstrip(): [_lines_of(line.cells[index]) for line in own.lines]
+        _heading(head): [_lines_of(line.cells[index]) for line in own.lines]
         for index, head in enumerate(own.heads)
     }
     if own.has_runs:
         numbers["runs"] = [Text(line.runs) for line in own.lines]
-    return fitting(own.title, names, numbers, console, is_grouped=bool(own.group))
+    return fitting(own.title, names, numbers, console, is_framed=is_framed)
+
+
+def _heading(head: Head) -> str:
+    return "\n".join((*wrapped(head.label), head.unit)).rstrip()
 
 
 def _name(line: Line, index: int) -> Text:
@@ -285,31 +305,50 @@ def _lines_of(cell: Cell) -> Text:
 
 
 def fitting(
-    title: str, names: Columns, numbers: Columns, console: Console, *, is_grouped: bool = False
+    title: str, names: Columns, numbers: Columns, console: Console, *, is_framed: bool = True
 ) -> list[Table]:
-    """As few tables as the width of the terminal allows, each with the names on the left."""
+    """As few tables as the width of the terminal allows, each with the names on the left.
+
+    Args:
+        title: of each of them.
+        names: the first column may hold groups: an empty cell goes on with the one above.
+        numbers: as many cells each.
+        console: how wide it may be.
+        is_framed: whether frames are drawn, unless there are fewer tables without.
+    """
     headings = list(numbers)
     for n_tables in range(1, len(headings) + 1):
         size = math.ceil(len(headings) / n_tables)
         parts = [headings[start : start + size] for start in range(0, len(headings), size)]
-        tables = [
-            _filled(title, names, {heading: numbers[heading] for heading in part}, is_grouped)
-            for part in parts
-        ]
-        if n_tables == len(headings) or _widest(tables, console) <= console.width:
-            return tables
-    return []
+        for has_frame in (True, False) if is_framed else (False,):
+            tables = [
+                _filled(title, names, {heading: numbers[heading] for heading in part})
+                for part in parts
+            ]
+            if not has_frame:
+                for table in tables:
+                    _remove_frame(table)
+            if _widest(tables, console) <= console.width:
+                return tables
+    return tables
 
 
-def _filled(title: str, names: Columns, numbers: Columns, is_grouped: bool) -> Table:
+def _filled(title: str, names: Columns, numbers: Columns) -> Table:
     table = headed_table(title, list(names), list(numbers))
-    columns = [*names.values(), *numbers.values()]
+    for column, texts in zip(table.columns, names.values(), strict=False):
+        if max((cell_len(str(text)) for text in texts), default=0) > NAME_WIDTH:
+            column.max_width, column.no_wrap = NAME_WIDTH, False
     groups = next(iter(names.values()))
-    for index, cells in enumerate(zip(*columns, strict=True)):
-        if is_grouped and index and groups[index - 1] != groups[index]:
+    is_grouped = "" in groups
+    for index, cells in enumerate(zip(*names.values(), *numbers.values(), strict=True)):
+        if is_grouped and index and groups[index]:
             table.add_section()
         table.add_row(*cells)
     return table
+
+
+def _remove_frame(table: Table) -> None:
+    table.box, table.show_edge, table.pad_edge, table.padding = SIMPLE_HEAD, False, False, (0, 0)
 
 
 def _widest(tables: Sequence[Table], console: Console) -> int:
@@ -325,67 +364,6 @@ def headed_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table
     for label in right:
         table.add_column(label, justify="right")
     return table
-
-
-def _published_tables(result: Reproduction, console: Console) -> list[Table]:
-    """As few tables as the width of the terminal allows."""
-    metrics = result.experiment.metrics
-    for n_tables in range(1, len(metrics) + 1):
-        size = math.ceil(len(metrics) / n_tables)
-        parts = [metrics[start : start + size] for start in range(0, len(metrics), size)]
-        tables = [_published_table(result, part) for part in parts]
-        if _widest(tables, console) <= console.width:
-            return tables
-    return [_published_table(result, [metric]) for metric in metrics]
-
-
-def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
-    experiment = result.experiment
-    found = [metric_of(metric) for metric in metrics]
-    heads = [f"{metric.label} {metric.unit}".rstrip() for metric in found]
-    title = f"{experiment.item}: {experiment.title}"
-    table = headed_table(title, ["scheme", "", ""], heads)
-    group = ""
-    for measured in result.rows:
-        if group and measured.row.group != group:
-            table.add_section()
-        group = measured.row.group
-        table.add_row(
-            _scheme(measured.row),
-            group,
-            "published\nours\ndifference",
-            *(_cell(measured, metric) for metric in metrics),
-        )
-    return table
-
-
-def _scheme(row: Row) -> Text:
-    """The scheme's name, and below it how its settings were fitted."""
-    text = Text(row.scheme)
-    for line in textwrap.wrap(row.fitted, FITTED_WIDTH):
-        text.append(f"\n{line}", style="dim")
-    return text
-
-
-def _cell(measured: Measured, metric: str) -> Text:
-    published = measured.row.published.get(metric)
-    ours = measured.estimates.get(metric)
-    printed = NONE if published is None else significant(published)
-    if ours is None:
-        return Text(f"{printed}\n{NONE}\n{NONE}", style="dim")
-    if published is None:
-        text = Text(f"{NONE}\n", style="dim")
-        text.append(with_interval(ours), style="bold not dim")
-        return text
-    if metric == "m_e":
-        gap = ours.value - published
-        difference = f"{'+' if gap >= 0 else ''}{significant(gap, 3)}"
-    else:
-        difference = percent(difference_ratio(metric, published, ours.value))
-    text = Text(f"{printed}\n", style="dim")
-    text.append(with_interval(ours), style="bold not dim")
-    text.append(f"\n{difference}", style="green not dim" if ours.contains(published) else "not dim")
-    return text
 
 
 def claims_table(claims: Sequence[Checked]) -> Table:

@@ -2,10 +2,10 @@
 //! and 2.5).
 use crate::rng::Rng;
 
-/// Chooses one of `N` arms and remembers what each paid.
+/// A bandit with `N` arms that keeps a value per arm.
 #[derive(Clone, Debug)]
 pub struct Bandit<const N: usize> {
-    /// `None` for an arm that was never paid; it counts as zero.
+    /// `None` for an arm without a reward; it counts as zero.
     values: [Option<f64>; N],
     current: usize,
     /// Chance of a uniform choice.
@@ -42,7 +42,7 @@ impl<const N: usize> Bandit<N> {
         self.current = (0..N).fold(self.current, better);
     }
 
-    /// Pays the arm in use; its first reward becomes its value.
+    /// Rewards the arm in use; its first reward becomes its value.
     pub fn reward(&mut self, reward: f64) {
         let value = &mut self.values[self.current];
         *value = Some(value.map_or(reward, |old| old + self.step * (reward - old)));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_was_never_paid_is_reached_by_exploration_only() {
+    fn an_arm_without_a_reward_is_reached_by_exploration_only() {
         let mut greedy = bandit(0.0);
         greedy.current = 0;
         greedy.reward(1.0);

@@ -47,7 +47,7 @@ impl Window {
     }
 
     /// Largest window, packets.
-    pub fn most(&self) -> f64 {
+    pub fn cwnd_max(&self) -> f64 {
         CWND_MAX / self.mss
     }
 

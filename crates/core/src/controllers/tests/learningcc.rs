@@ -58,7 +58,7 @@ fn in_aimd(settings: &[(&str, &str)], index: u64) -> LearningCc {
     while cc.bandit.current() as u64 != index {
         cc.bandit.explore();
     }
-    cc.begin_trial(ms(1000));
+    cc.begin_step(ms(1000));
     cc
 }
 
@@ -222,7 +222,7 @@ fn a_reward_counts_two_round_trips_after_the_choice_in_the_code_and_one_in_the_t
 #[test]
 fn a_reward_is_rate_over_the_smoothed_round_trips_of_its_own_action() {
     let mut cc = in_aimd(&[], 3);
-    cc.trial.counts_from = Some(ms(1000));
+    cc.step.counts_from = Some(ms(1000));
     cc.on_ack(&Ack { srtt: Span::from_millis(199), ..ack(1100, 100) });
     let mut expected = Bandit::<5>::new(0.0, 0.85, Rng::new(1));
     while expected.current() != 3 {

@@ -53,16 +53,16 @@ fn packets(lp_tcp: &LpTcp) -> u64 {
 
 #[test]
 fn a_packet_is_sent_only_if_its_loss_is_less_probable_than_the_threshold() {
-    assert_eq!(lp_tcp(30, 0.76).on_send(&send()), Verdict::Send);
-    assert_eq!(lp_tcp(30, 0.75).on_send(&send()), Verdict::Hold);
-    assert_eq!(lp_tcp(20, 0.75).on_send(&send()), Verdict::Send);
+    assert_eq!(lp_tcp(30, 0.76).on_send(&send()), SendAction::Send);
+    assert_eq!(lp_tcp(30, 0.75).on_send(&send()), SendAction::Hold);
+    assert_eq!(lp_tcp(20, 0.75).on_send(&send()), SendAction::Send);
 }
 
 #[test]
 fn a_held_packet_takes_one_packet_off_the_window_down_to_2() {
     let mut lp_tcp = lp_tcp(4, 0.25);
     let windows = [(); 4].map(|()| {
-        assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold);
+        assert_eq!(lp_tcp.on_send(&send()), SendAction::Hold);
         packets(&lp_tcp)
     });
     assert_eq!(windows, [3, 2, 2, 2]);
@@ -75,7 +75,7 @@ fn a_held_packet_at_ssthresh_does_not_lead_to_slow_start_because_ssthresh_follow
         let mut lp_tcp = lp_tcp_with(30, 0.1, settings);
         lp_tcp.on_loss(&Loss { kind: LossKind::Gap, ..Loss::default() });
         lp_tcp.on_ack(&Ack { acked: Bytes(MSS), cwnd_limited: 1, ..Ack::default() });
-        assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold);
+        assert_eq!(lp_tcp.on_send(&send()), SendAction::Hold);
         (lp_tcp.window.in_slow_start(), packets(&lp_tcp))
     };
     assert_eq!(phase_after(&[]), (false, 14));
@@ -86,32 +86,32 @@ fn a_held_packet_at_ssthresh_does_not_lead_to_slow_start_because_ssthresh_follow
 #[test]
 fn the_floor_of_held_packets_can_be_set() {
     let mut lp_tcp = lp_tcp_with(4, 0.25, &[("cwnd_floor", ParamValue::Number(3.0))]);
-    (0..3).for_each(|_| assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold));
+    (0..3).for_each(|_| assert_eq!(lp_tcp.on_send(&send()), SendAction::Hold));
     assert_eq!(packets(&lp_tcp), 3);
 }
 
 #[test]
 fn retransmissions_are_never_kept_back() {
-    let again = Send { retransmission: 1, ..send() };
-    assert_eq!(lp_tcp(30, 0.1).on_send(&again), Verdict::Send);
+    let retransmission = Send { retransmission: 1, ..send() };
+    assert_eq!(lp_tcp(30, 0.1).on_send(&retransmission), SendAction::Send);
 }
 
 #[test]
 fn with_nothing_in_flight_a_packet_goes() {
     let alone = Send { inflight: Bytes(0), order: 1, ..send() };
-    assert_eq!(lp_tcp(30, 0.1).on_send(&alone), Verdict::Send);
+    assert_eq!(lp_tcp(30, 0.1).on_send(&alone), SendAction::Send);
 }
 
 #[test]
 fn slow_start_and_recovery_are_new_reno_s() {
     let mut lp_tcp = lp_tcp(30, 0.1);
     lp_tcp.on_loss(&Loss { kind: LossKind::Gap, ..Loss::default() });
-    assert_eq!(lp_tcp.on_send(&send()), Verdict::Send, "in recovery");
+    assert_eq!(lp_tcp.on_send(&send()), SendAction::Send, "in recovery");
     lp_tcp.on_ack(&Ack { acked: Bytes(MSS), cwnd_limited: 1, ..Ack::default() });
-    assert_eq!(lp_tcp.on_send(&send()), Verdict::Hold, "after it");
+    assert_eq!(lp_tcp.on_send(&send()), SendAction::Hold, "after it");
     lp_tcp.on_loss(&Loss { kind: LossKind::Timeout, ..Loss::default() });
     lp_tcp.on_ack(&Ack { acked: Bytes(MSS), cwnd_limited: 1, ..Ack::default() });
-    assert_eq!(lp_tcp.on_send(&send()), Verdict::Send, "in slow start");
+    assert_eq!(lp_tcp.on_send(&send()), SendAction::Send, "in slow start");
     assert_eq!(packets(&lp_tcp), 2);
 }
 
@@ -125,7 +125,7 @@ fn congestion_avoidance_adds_a_packet_in_a_window_of_acks() {
 
 #[test]
 fn without_a_threshold_the_policy_s_own_holds() {
-    assert_eq!(lp_tcp(30, 0.0).on_send(&send()), Verdict::Send);
+    assert_eq!(lp_tcp(30, 0.0).on_send(&send()), SendAction::Send);
 }
 
 #[test]

@@ -86,8 +86,8 @@ pub(super) fn max_pool(x: &[f32], shape: Shape, size: usize, out: &mut [f32]) {
         let (first, others) = group.split_at(shape.width);
         out.copy_from_slice(first);
         for other in others.chunks_exact(shape.width) {
-            for (most, &value) in out.iter_mut().zip(other) {
-                *most = larger(*most, value);
+            for (max, &value) in out.iter_mut().zip(other) {
+                *max = larger(*max, value);
             }
         }
     }

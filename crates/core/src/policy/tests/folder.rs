@@ -90,8 +90,8 @@ fn where_it_came_from_may_be_said_in_any_words() {
     let text = description(&[HEAD, STEPS, LAYER, made]);
     let policy = read(&text, weights(&[0.0; 6], &[0.0; 3])).unwrap();
     assert_eq!(policy.about(), "a test");
-    let again: PolicySpec = toml::from_str(&policy.tables()).unwrap();
-    assert_eq!(again, **policy.spec());
+    let reread: PolicySpec = toml::from_str(&policy.tables()).unwrap();
+    assert_eq!(reread, **policy.spec());
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn close(value: f64, expected: f64) {
     assert!((value - expected).abs() < 1e-9, "{value} instead of {expected}");
 }
 
-/// Slots of 20 ms, of decisions 0, 1, ...; a packet is sent per millisecond.
+/// Monitor intervals of 20 ms, of decisions 0, 1, ...; a packet is sent per millisecond.
 fn accounts(intervals: u64) -> IntervalAccounts {
     let mut accounts = IntervalAccounts::new(MSS);
     for number in 0..intervals {

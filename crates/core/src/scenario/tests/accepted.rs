@@ -60,9 +60,9 @@ fn parse_rich(text: &str) -> Scenario {
 fn the_canonical_text_is_a_scenario_of_the_same_meaning() {
     let scenario = rich();
     let canonical = scenario.canonical();
-    let again = parse_rich(&canonical);
-    assert_eq!(again.spec, scenario.spec);
-    assert_eq!(again.canonical(), canonical);
+    let reread = parse_rich(&canonical);
+    assert_eq!(reread.spec, scenario.spec);
+    assert_eq!(reread.canonical(), canonical);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_scenario_without_a_name_has_its_files() {
 fn a_dumbbell_splits_its_round_trip_and_limits_one_direction() {
     let network = Scenario::parse(DUMBBELL, "s").unwrap().network;
     assert_eq!(network.links.len(), 2);
-    let delays: Vec<Span> = network.links.iter().map(|link| link.delay.least()).collect();
+    let delays: Vec<Span> = network.links.iter().map(|link| link.delay.minimum()).collect();
     assert_eq!(delays, [Span::from_millis(50); 2]);
     assert_eq!(network.links[1].queue, crate::sim::plan::QueueSpec::default());
     assert_eq!(network.connections[0].subflows[0].reverse, [1]);
@@ -161,12 +161,12 @@ fn a_reverse_direction_that_varies_has_the_bottleneck_s_draws_and_order_and_no_o
         assert_eq!((forward.delay_of, reverse.delay_of), (None, Some(0)));
         let delay = format!("{:?}", forward.delay);
         assert_eq!(format!("{:?}", reverse.delay), delay);
-        assert_eq!(reverse.delay.least(), Span::from_millis(60));
+        assert_eq!(reverse.delay.minimum(), Span::from_millis(60));
         assert_eq!((forward.keep_order, reverse.keep_order), (keep_order, keep_order));
         assert!(network.links[2..].iter().all(|link| link.delay_of.is_none()));
         let apart = text.replace("reverse_varies = true\n", "");
         let reverse = &Scenario::parse(&apart, "s").unwrap().network.links[1];
-        assert_eq!((reverse.delay_of, reverse.delay.least()), (None, Span::ZERO));
+        assert_eq!((reverse.delay_of, reverse.delay.minimum()), (None, Span::ZERO));
     }
 }
 

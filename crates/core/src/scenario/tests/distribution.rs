@@ -209,8 +209,8 @@ fn a_drawn_trace_is_one_of_its_own_and_travels_with_the_scenario() {
             Ok(found.expect("a trace of this name").1.to_text().into_bytes())
         };
         let read = Scenario::parse_with(&text, "s.toml", &[], &mut load).unwrap();
-        let RatePlan::Trace(again) = &bottleneck(&read).rate else { panic!("a trace is named") };
-        assert_eq!(again, trace);
+        let RatePlan::Trace(reread) = &bottleneck(&read).rate else { panic!("a trace is named") };
+        assert_eq!(reread, trace);
     }
 }
 
@@ -513,15 +513,15 @@ fn limits_in_bdp_follow_the_drawn_rate_and_delay() {
 
 #[test]
 fn a_share_of_a_small_product_still_holds_packets() {
-    let text = BASE.replacen("bdp = 1 }", "bdp = 0.01, least_bytes = 6000 }", 1);
+    let text = BASE.replacen("bdp = 1 }", "bdp = 0.01, min_bytes = 6000 }", 1);
     let drawn = parse(&text).draw(Seed(4), 0.0).unwrap();
     let QueueSpec::DropTail { bytes, .. } = bottleneck(&drawn).queue else { panic!("a limit") };
     assert_eq!(bytes, Some(6000));
-    let text = BASE.replacen("bdp = 1 }", "packets = 5, least_bytes = 6000 }", 1);
+    let text = BASE.replacen("bdp = 1 }", "packets = 5, min_bytes = 6000 }", 1);
     let error = Distribution::parse(&text, "d.toml", &mut |_, _| Err(String::new())).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "d.toml:11: scenario[0].inline.dumbbell.bottleneck.queue.least_bytes = 6000: allowed is \
+        "d.toml:11: scenario[0].inline.dumbbell.bottleneck.queue.min_bytes = 6000: allowed is \
          absent without bdp"
     );
 }

@@ -52,6 +52,19 @@ fn overridden(path: &str, value: &str) -> Result<Scenario, String> {
 }
 
 #[test]
+fn a_renamed_field_is_an_error_with_its_new_name() {
+    assert_eq!(
+        refused("controller", "sender = { gate = \"ack\" }\ncontroller"),
+        "s.toml:8: flow[0].sender.gate = \"ack\": allowed is `send_hook`, the name of this field now"
+    );
+    assert_eq!(
+        refused("packets = 50", "bdp = 1, least_bytes = 6000"),
+        "s.toml:6: dumbbell.bottleneck.queue.least_bytes = 6000: allowed is `min_bytes`, the name of \
+         this field now"
+    );
+}
+
+#[test]
 fn an_unknown_field_is_named_with_its_path_and_the_known_ones() {
     assert_eq!(
         refused("rtt_ms", "rt_ms"),
@@ -70,7 +83,7 @@ fn an_unknown_field_of_a_queue_is_found_in_its_table() {
     assert_eq!(
         refused("packets", "packts"),
         "s.toml:6: dumbbell.bottleneck.queue.packts = 50: allowed is a field named packets, bytes, \
-         bdp, least_bytes"
+         bdp, min_bytes"
     );
     assert_eq!(
         refused("controller", "traffic = { kind = \"bulk\", bytes = 9 }\ncontroller"),
@@ -247,9 +260,9 @@ fn flows_are_counted_before_they_are_made() {
         refused("controller", "count = -1\ncontroller"),
         "s.toml:8: flow[0].count = -1: allowed is a whole number in [0, 9223372036854775807]"
     );
-    let most = "count = 9223372036854775807\n[[flow]]\n".repeat(3);
+    let repeated = "count = 9223372036854775807\n[[flow]]\n".repeat(3);
     assert_eq!(
-        refused("controller", &format!("{most}controller")),
+        refused("controller", &format!("{repeated}controller")),
         "s.toml:8: flow[0].count = 9223372036854775807: allowed is 1 to 100000 flows in all"
     );
     assert_eq!(

@@ -12,7 +12,7 @@ const CONTENTION: &str = "duration_s = 60\n\
     [sender]\nrecovery = \"ns2\"\n\
     [[flow]]\ncount = 2\nstart_step_s = 0.1\n";
 
-fn network(text: &str) -> Network {
+fn network(text: &str) -> NetworkPlan {
     Scenario::parse(text, "test").unwrap().network
 }
 
@@ -84,8 +84,9 @@ fn the_order_of_a_packet_lies_within_the_window() {
 }
 
 #[test]
-fn a_gate_per_acknowledgement_does_not_change_what_is_recorded() {
-    let per_ack = CONTENTION.replace("recovery = \"ns2\"", "recovery = \"ns2\"\ngate = \"ack\"");
+fn a_send_hook_per_acknowledgement_does_not_change_what_is_recorded() {
+    let per_ack =
+        CONTENTION.replace("recovery = \"ns2\"", "recovery = \"ns2\"\nsend_hook = \"ack\"");
     assert_ne!(per_ack, CONTENTION);
     assert_eq!(collected(&per_ack, 20), collected(CONTENTION, 20));
 }

@@ -1,6 +1,6 @@
 //! The sending end of a flow, without I/O: packets, loss recovery, timers, pacing. Used by the
 //! simulator and by every transport of our own; it drives a [`Coupled`] and obeys its [`Control`].
-use crate::control::{Control, Coupled, FlowInfo, Recovery, Send, SubflowId, Verdict};
+use crate::control::{Control, Coupled, FlowInfo, Recovery, Send, SendAction, SubflowId};
 use crate::histogram::SpanHistogram;
 use crate::transport::config::SenderConfig;
 use crate::transport::packet::Packet;
@@ -34,12 +34,12 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Takes up to `most` bytes; 0 if there are none.
-    pub fn take(&mut self, most: u64) -> u64 {
+    /// Takes up to `max` bytes; 0 if there are none.
+    pub fn take(&mut self, max: u64) -> u64 {
         if self.unsent == u64::MAX {
-            return most;
+            return max;
         }
-        let taken = self.unsent.min(most);
+        let taken = self.unsent.min(max);
         self.unsent -= taken;
         taken
     }
@@ -53,7 +53,7 @@ pub struct Outgoing {
     /// Bytes on the wire.
     pub size: u32,
     /// Whether it was sent before.
-    pub again: bool,
+    pub retransmission: bool,
 }
 
 /// Counters of a sender.
@@ -103,7 +103,7 @@ impl SenderStats {
     fn sent(&mut self, packet: Outgoing) {
         self.sent_packets += 1;
         self.sent_bytes += u64::from(packet.size);
-        self.retransmitted_packets += u64::from(packet.again);
+        self.retransmitted_packets += u64::from(packet.retransmission);
     }
 }
 
@@ -116,19 +116,19 @@ pub struct Governor<'a> {
 }
 
 impl Governor<'_> {
-    /// Whether `packet` may leave: a controller that gates is asked, and `allowed` becomes what it
+    /// Whether `packet` may leave: the controller's send hook is called if it has one, and `allowed` becomes what it
     /// allows from then on.
     fn lets_go(&mut self, packet: &Departure, allowed: &mut Allowed) -> bool {
         let send = Send {
             now: packet.now,
             size: Bytes(packet.size),
             inflight: packet.inflight,
-            retransmission: u64::from(packet.again),
+            retransmission: u64::from(packet.retransmission),
             order: packet.order,
         };
-        let verdict = self.coupled.on_send(self.id, &send);
+        let action = self.coupled.on_send(self.id, &send);
         *allowed = Allowed::read(self, packet.full_size);
-        verdict == Verdict::Send
+        action == SendAction::Send
     }
 }
 
@@ -139,7 +139,7 @@ struct Departure {
     /// Of a full packet.
     full_size: u64,
     inflight: Bytes,
-    again: bool,
+    retransmission: bool,
     /// Its place among the packets not cumulatively acknowledged, from 1.
     order: u64,
 }

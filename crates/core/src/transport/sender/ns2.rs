@@ -38,7 +38,7 @@ pub struct Ns2Sender {
     impatient: bool,
     handshake: bool,
     allowed: Allowed,
-    gates: bool,
+    has_send_hook: bool,
     pub(super) rtt: TickRtt,
     pub(super) delivery_rate: Rate,
     pub(super) stats: SenderStats,
@@ -82,7 +82,7 @@ impl Ns2Sender {
             impatient: config.impatient,
             handshake: config.handshake,
             allowed: Allowed::read(governor, config.packet.0),
-            gates: governor.coupled.gates(),
+            has_send_hook: governor.coupled.has_send_hook(),
             rtt: TickRtt::new(limits(config), config.timestamps),
             delivery_rate: Rate(0),
             stats: SenderStats::new(),
@@ -171,7 +171,7 @@ impl Ns2Sender {
         if fresh && supply.unsent == 0 {
             return false;
         }
-        if !self.passes_gate(now, self.next, governor) {
+        if !self.may_send(now, self.next, governor) {
             return false;
         }
         if fresh && !self.is_syn(self.next) {
@@ -183,8 +183,8 @@ impl Ns2Sender {
     }
 
     /// Whether the controller, if it wants to be asked, lets this packet go.
-    fn passes_gate(&mut self, now: Time, seq: i64, governor: &mut Governor) -> bool {
-        if !self.gates {
+    fn may_send(&mut self, now: Time, seq: i64, governor: &mut Governor) -> bool {
+        if !self.has_send_hook {
             return true;
         }
         let departure = Departure {
@@ -192,16 +192,16 @@ impl Ns2Sender {
             size: self.packet,
             full_size: self.packet,
             inflight: self.inflight(),
-            again: seq <= self.highest_sent,
+            retransmission: seq <= self.highest_sent,
             order: (seq - self.acked) as u64,
         };
         governor.lets_go(&departure, &mut self.allowed)
     }
 
-    /// The first unacknowledged packet leaves again. It is not for a gate to keep back what recovery
-    /// waits for, but the controller sees it.
+    /// Retransmits the first unacknowledged packet. Recovery waits for it, so the send hook is called
+    /// but cannot hold it.
     fn repair(&mut self, now: Time, governor: &mut Governor) {
-        let _ = self.passes_gate(now, self.acked + 1, governor);
+        let _ = self.may_send(now, self.acked + 1, governor);
         self.output(now, self.acked + 1);
     }
 
@@ -217,7 +217,7 @@ impl Ns2Sender {
         let outgoing = Outgoing {
             seq: seq as u64,
             size: if syn { SYN_BYTES } else { self.packet as u32 },
-            again: seq <= self.highest_sent,
+            retransmission: seq <= self.highest_sent,
         };
         self.outbox.push_back(outgoing);
         if seq > self.highest_sent {
@@ -362,7 +362,7 @@ impl Ns2Sender {
             return;
         }
         let fresh = self.next > self.highest_sent;
-        if (fresh && supply.unsent == 0) || !self.passes_gate(now, self.next, governor) {
+        if (fresh && supply.unsent == 0) || !self.may_send(now, self.next, governor) {
             return;
         }
         if fresh {

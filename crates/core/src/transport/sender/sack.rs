@@ -64,7 +64,7 @@ pub struct SackSender {
     config: Arc<SenderConfig>,
     packet: u64,
     allowed: Allowed,
-    gates: bool,
+    has_send_hook: bool,
     board: Scoreboard,
     pub(super) rtt: RttEstimator,
     /// The round trip of the samples ends when this segment is acknowledged.
@@ -106,7 +106,7 @@ impl SackSender {
             config: Arc::clone(config),
             packet: config.packet.0,
             allowed: Allowed::read(governor, config.packet.0),
-            gates: governor.coupled.gates(),
+            has_send_hook: governor.coupled.has_send_hook(),
             board: Scoreboard::default(),
             rtt: RttEstimator::default(),
             sampled_until: 0,
@@ -183,8 +183,8 @@ impl SackSender {
         }
         let repair = self.board.peek_lost();
         let rescue = if repair.is_none() { self.peek_rescue(*supply) } else { None };
-        let again = repair.or(rescue);
-        let size = match again {
+        let retransmitted = repair.or(rescue);
+        let size = match retransmitted {
             Some(size) => u64::from(size),
             None if supply.unsent == 0 || self.receiver_full() => {
                 if self.board.inflight() < self.allowed.cwnd {
@@ -195,7 +195,7 @@ impl SackSender {
             }
             None => self.packet.min(supply.unsent.saturating_add(self.config.header.0)),
         };
-        if again.is_none() && self.config.idle_restart {
+        if retransmitted.is_none() && self.config.idle_restart {
             self.restart_if_idle(now, governor);
         }
         if !self.window_allows(size) {
@@ -203,8 +203,8 @@ impl SackSender {
             self.release = Time(0);
             return None;
         }
-        if self.gates {
-            let departure = self.departure(now, size, (again.is_some(), rescue.is_some()));
+        if self.has_send_hook {
+            let departure = self.departure(now, size, (retransmitted.is_some(), rescue.is_some()));
             if !governor.lets_go(&departure, &mut self.allowed) {
                 // It is the controller, not the application, that limits what is in flight.
                 self.blocked_at = self.board.nxt();
@@ -213,14 +213,14 @@ impl SackSender {
             }
         }
         let sent = self.rate.on_sent(now, self.board.inflight() == 0);
-        let outgoing = if again.is_some() {
-            let again = self.board.send_lost(now, sent);
-            let (seq, size) = again.or_else(|| self.board.send_rescue(now, sent))?;
-            Outgoing { seq, size, again: true }
+        let outgoing = if retransmitted.is_some() {
+            let retransmitted = self.board.send_lost(now, sent);
+            let (seq, size) = retransmitted.or_else(|| self.board.send_rescue(now, sent))?;
+            Outgoing { seq, size, retransmission: true }
         } else {
             supply.take(size - self.config.header.0);
             let seq = self.board.send_new(now, size as u32, sent);
-            Outgoing { seq, size: size as u32, again: false }
+            Outgoing { seq, size: size as u32, retransmission: false }
         };
         self.on_sent(now, outgoing);
         Some(outgoing)
@@ -245,11 +245,11 @@ impl SackSender {
         inflight == 0 || inflight + size <= self.allowed.cwnd
     }
 
-    fn departure(&self, now: Time, size: u64, (again, rescue): (bool, bool)) -> Departure {
+    fn departure(&self, now: Time, size: u64, (retransmission, rescue): (bool, bool)) -> Departure {
         let seq = if rescue { self.board.rescued() } else { self.board.next_to_leave() };
         let order = seq - self.board.una() + 1;
         let inflight = self.inflight();
-        Departure { now, size, full_size: self.packet, inflight, again, order }
+        Departure { now, size, full_size: self.packet, inflight, retransmission, order }
     }
 
     /// RFC 5681 section 4.1.
@@ -273,11 +273,11 @@ impl SackSender {
         }
         // The first hole's repair has a time-out of its own, as in Linux (`tcp_xmit_retransmit_queue`):
         // else a recovery behind a growing queue ends in a spurious one.
-        let head_again = outgoing.again && outgoing.seq == self.board.una();
-        if self.rto_deadline == Time::NEVER || head_again {
+        let head_retransmitted = outgoing.retransmission && outgoing.seq == self.board.una();
+        if self.rto_deadline == Time::NEVER || head_retransmitted {
             self.rto_deadline = now + self.rto();
         }
-        if outgoing.again {
+        if outgoing.retransmission {
             self.undo.on_retransmission(now);
         } else {
             self.arm_probe(now);
@@ -314,7 +314,7 @@ impl SackSender {
         if advanced && delivered.timed == Time::NEVER {
             self.sample_echo(now, self.echo(ack));
         }
-        if ack.again || self.undo.is_armed() || self.reordering.is_in_round() {
+        if ack.repeat || self.undo.is_armed() || self.reordering.is_in_round() {
             self.note_duplicate(ack);
             if self.is_spurious(self.echo(ack), advanced) {
                 self.take_back(now, governor);
@@ -414,7 +414,7 @@ impl SackSender {
     /// A duplicate of what was never retransmitted is of the network's making. On such a network, one of
     /// what was retransmitted may be so, too: none takes a recovery back any more (RFC 3708 section 3).
     fn note_duplicate(&mut self, ack: &Packet) {
-        let explained = ack.again && self.explains_duplicate(ack.duplicate());
+        let explained = ack.repeat && self.explains_duplicate(ack.duplicate());
         self.reordering.on_ack(self.board.una(), self.board.nxt(), explained);
         if explained && !self.duplicates.by_network() {
             self.undo.on_duplicate(ack.duplicate().unwrap_or(self.board.una()));
@@ -568,7 +568,7 @@ impl SackSender {
     /// await repair would count as in flight. A packet that times out again does not change the
     /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's.
     fn flight_size(&mut self, kind: LossKind) -> u64 {
-        if kind != LossKind::Timeout || !self.rtt.backed_off_again() {
+        if kind != LossKind::Timeout || !self.rtt.backed_off_repeatedly() {
             self.flight = self.board.outstanding().min(self.allowed.cwnd);
         }
         self.flight

@@ -11,7 +11,7 @@ const SACKED: u8 = 1;
 /// Declared lost and not sent again since.
 const LOST: u8 = 2;
 /// Sent more than once.
-const AGAIN: u8 = 4;
+const RETRANSMITTED: u8 = 4;
 /// Counted in `inflight`.
 const IN_PIPE: u8 = 8;
 /// Sent again without having been declared lost: the second copy counts in `inflight`, too, until it is
@@ -100,7 +100,7 @@ struct Gaps {
     /// To be sent again, lowest first.
     lost: VecDeque<u64>,
     /// Sent again and not yet judged, in sending order.
-    again: VecDeque<(u64, Time)>,
+    retransmissions: VecDeque<(u64, Time)>,
     /// Below this, no packet is left that `peek_rescue` would offer.
     rescued: u64,
     /// Of what was cumulatively acknowledged; kept when the lists are empty.
@@ -109,7 +109,7 @@ struct Gaps {
 
 impl Gaps {
     fn is_open(&self) -> bool {
-        !(self.sacked.is_empty() && self.lost.is_empty() && self.again.is_empty())
+        !(self.sacked.is_empty() && self.lost.is_empty() && self.retransmissions.is_empty())
     }
 
     /// Everything before `una` is acknowledged: how many segments are no longer counted for it.
@@ -148,8 +148,8 @@ impl Scoreboard {
     }
 
     /// The first that was sent again and is not yet judged.
-    fn first_again(&self) -> Option<(u64, Time)> {
-        self.open_gaps()?.again.front().copied()
+    fn first_retransmission(&self) -> Option<(u64, Time)> {
+        self.open_gaps()?.retransmissions.front().copied()
     }
 
     /// First segment not cumulatively acknowledged.
@@ -187,7 +187,7 @@ impl Scoreboard {
 
     /// Whether loss detection has anything to look at.
     pub fn has_gaps(&self) -> bool {
-        self.sacked_count > 0 || self.first_again().is_some()
+        self.sacked_count > 0 || self.first_retransmission().is_some()
     }
 
     /// A new segment leaves.
@@ -229,7 +229,7 @@ impl Scoreboard {
         let mut next = self.rescued().max(self.una);
         let mut size = None;
         while let Some(segment) = self.get(next) {
-            if segment.flags & (SACKED | LOST | AGAIN) == 0 {
+            if segment.flags & (SACKED | LOST | RETRANSMITTED) == 0 {
                 size = Some(segment.size);
                 break;
             }
@@ -249,7 +249,7 @@ impl Scoreboard {
         let size = self.peek_rescue()?;
         let seq = self.rescued();
         let segment = &mut self.segments[(seq - self.una) as usize];
-        segment.flags |= AGAIN | TWICE;
+        segment.flags |= RETRANSMITTED | TWICE;
         segment.sent_at = now;
         segment.sent = sent;
         self.inflight += u64::from(size);
@@ -278,11 +278,11 @@ impl Scoreboard {
         if segment.flags & IN_PIPE == 0 {
             self.inflight += u64::from(segment.size);
         }
-        segment.flags = (segment.flags & !LOST) | IN_PIPE | AGAIN;
+        segment.flags = (segment.flags & !LOST) | IN_PIPE | RETRANSMITTED;
         segment.sent_at = now;
         segment.sent = sent;
         let size = segment.size;
-        self.gaps_mut().again.push_back((seq, now));
+        self.gaps_mut().retransmissions.push_back((seq, now));
         Some(size)
     }
 
@@ -305,13 +305,13 @@ impl Scoreboard {
             if segment.flags & SACKED == 0 {
                 let overtaken = self.una < delivered.fack;
                 self.count(&segment, self.una, &mut delivered);
-                if segment.flags & AGAIN != 0 {
+                if segment.flags & RETRANSMITTED != 0 {
                     delivered.repaired = true;
                     // It was not the retransmission that filled the gap.
                     delivered.reordered |= overtaken && segment.sent_at > credible;
                 }
             }
-            if segment.flags & AGAIN != 0 {
+            if segment.flags & RETRANSMITTED != 0 {
                 let una = self.una;
                 self.gaps_mut().retransmitted.push(una);
             }
@@ -326,7 +326,7 @@ impl Scoreboard {
             self.sacked_count -= gaps.forget_sacked(self.una);
             self.open = gaps.is_open();
         }
-        let blocks = if ack.again { &ack.sack[1..] } else { &ack.sack[..] };
+        let blocks = if ack.repeat { &ack.sack[1..] } else { &ack.sack[..] };
         for &(offset, length) in blocks {
             if length > 0 {
                 let start = (ack.seq + u64::from(offset)).max(self.una);
@@ -387,15 +387,15 @@ impl Scoreboard {
             self.inflight -= u64::from(segment.size);
         }
         delivered.bytes += u64::from(segment.size);
-        let again = segment.flags & AGAIN != 0;
+        let retransmitted = segment.flags & RETRANSMITTED != 0;
         if (segment.sent_at, seq) >= delivered.newest {
             delivered.newest = (segment.sent_at, seq);
             delivered.sent = segment.sent;
         }
-        if !again || segment.sent_at <= delivered.credible {
+        if !retransmitted || segment.sent_at <= delivered.credible {
             delivered.certain = delivered.certain.max(Some((segment.sent_at, seq)));
         }
-        if !again {
+        if !retransmitted {
             if delivered.timed == Time::NEVER {
                 delivered.timed = segment.sent_at;
                 delivered.timed_first = segment.sent_at;
@@ -412,7 +412,7 @@ impl Scoreboard {
     pub fn detect_by_count(&mut self) -> Lost {
         let mut lost = Lost::default();
         let Some(gaps) = &mut self.gaps else { return lost };
-        gaps.again.clear(); // Only RACK finds losses among them.
+        gaps.retransmissions.clear(); // Only RACK finds losses among them.
         if self.sacked_count < DUP_THRESH {
             return lost;
         }
@@ -440,7 +440,7 @@ impl Scoreboard {
         let mut next = Time::NEVER;
         self.judged = self.judged.max(self.una);
         while let Some(segment) = self.get(self.judged) {
-            if segment.flags & (SACKED | LOST | AGAIN) == 0 {
+            if segment.flags & (SACKED | LOST | RETRANSMITTED) == 0 {
                 if (segment.sent_at, self.judged) >= rack.newest {
                     break;
                 }
@@ -453,7 +453,7 @@ impl Scoreboard {
             }
             self.judged += 1;
         }
-        while let Some((seq, sent_at)) = self.first_again() {
+        while let Some((seq, sent_at)) = self.first_retransmission() {
             if let Some(segment) = self.get(seq)
                 && segment.flags & (SACKED | LOST) == 0
                 && segment.sent_at == sent_at
@@ -469,7 +469,7 @@ impl Scoreboard {
                 self.declare(seq, &mut lost);
                 self.gaps_mut().lost.push_front(seq);
             }
-            self.gaps_mut().again.pop_front();
+            self.gaps_mut().retransmissions.pop_front();
         }
         (lost, next)
     }
@@ -477,7 +477,7 @@ impl Scoreboard {
     /// Whether segment `seq` was ever retransmitted; `None` if that is forgotten.
     pub fn was_retransmitted(&self, seq: u64) -> Option<bool> {
         match self.get(seq) {
-            Some(segment) => Some(segment.flags & AGAIN != 0),
+            Some(segment) => Some(segment.flags & RETRANSMITTED != 0),
             None => self.retransmitted(seq),
         }
     }
@@ -488,30 +488,33 @@ impl Scoreboard {
 
     /// Whether anything sent again is in flight.
     pub fn awaits_repairs(&self) -> bool {
-        self.segments.iter().any(|segment| segment.flags & (AGAIN | IN_PIPE) == AGAIN | IN_PIPE)
+        self.segments
+            .iter()
+            .any(|segment| segment.flags & (RETRANSMITTED | IN_PIPE) == RETRANSMITTED | IN_PIPE)
     }
 
     /// Nothing that was declared lost is: it is in flight again, for loss detection to judge anew.
     pub fn withdraw_losses(&mut self) {
         self.judged = self.una;
-        let mut again = Vec::new();
+        let mut sent = Vec::new();
         for (index, segment) in self.segments.iter_mut().enumerate() {
             if segment.flags & LOST != 0 {
                 segment.flags = (segment.flags & !LOST) | IN_PIPE;
                 self.inflight += u64::from(segment.size);
             }
-            if segment.flags & (AGAIN | IN_PIPE) == AGAIN | IN_PIPE {
-                again.push((self.una + index as u64, segment.sent_at));
+            if segment.flags & (RETRANSMITTED | IN_PIPE) == RETRANSMITTED | IN_PIPE {
+                sent.push((self.una + index as u64, segment.sent_at));
             }
         }
-        again.sort_unstable_by_key(|&(seq, sent_at)| (sent_at, seq));
+        sent.sort_unstable_by_key(|&(seq, sent_at)| (sent_at, seq));
         let gaps = self.gaps_mut();
         gaps.lost.clear();
-        gaps.again = again.into();
+        gaps.retransmissions = sent.into();
     }
 
     fn judge(&mut self, seq: u64, lost: &mut Lost) {
-        if self.get(seq).is_some_and(|segment| segment.flags & (SACKED | LOST | AGAIN) == 0) {
+        if self.get(seq).is_some_and(|segment| segment.flags & (SACKED | LOST | RETRANSMITTED) == 0)
+        {
             self.declare(seq, lost);
             self.gaps_mut().lost.push_back(seq);
         }
@@ -519,7 +522,7 @@ impl Scoreboard {
 
     fn declare(&mut self, seq: u64, lost: &mut Lost) {
         let segment = &mut self.segments[(seq - self.una) as usize];
-        self.inflight -= copies(segment) * u64::from(segment.size);
+        self.inflight -= times_in_flight(segment) * u64::from(segment.size);
         segment.flags = (segment.flags & !(IN_PIPE | TWICE)) | LOST;
         lost.bytes += u64::from(segment.size);
         lost.newest = lost.newest.max(segment.sent_at);
@@ -562,7 +565,7 @@ impl Scoreboard {
 }
 
 /// How often a segment counts in `inflight`.
-fn copies(segment: &Segment) -> u64 {
+fn times_in_flight(segment: &Segment) -> u64 {
     u64::from(segment.flags & IN_PIPE != 0) + u64::from(segment.flags & TWICE != 0)
 }
 

@@ -16,7 +16,7 @@ pub struct Window {
     /// Size of a full packet.
     packet: u64,
     cwnd: u64,
-    least: u64,
+    cwnd_min: u64,
     ssthresh: u64,
     /// Acknowledged since the last growth or reduction.
     credit: u64,
@@ -36,21 +36,21 @@ struct Cutback {
 }
 
 impl Window {
-    /// The flow's initial window, never below `least` packets. `params` holds [`super::MSS`].
-    pub fn new(flow: &FlowInfo, params: &Params, least: u64) -> Self {
+    /// The flow's initial window, never below `cwnd_min` packets. `params` holds [`super::MSS`].
+    pub fn new(flow: &FlowInfo, params: &Params, cwnd_min: u64) -> Self {
         let packet = flow.mss.0.max(1);
         let mss = match params.number(super::MSS.name) as u64 {
             0 => packet,
             mss => mss,
         };
-        let least = least * mss;
+        let cwnd_min = cwnd_min * mss;
         let initial = flow.initial_cwnd.0 / packet;
         let scaled = u128::from(flow.initial_ssthresh.0) * u128::from(mss) / u128::from(packet);
         Self {
             mss,
             packet,
-            cwnd: initial.saturating_mul(mss).clamp(least, PACKETS_MAX * mss),
-            least,
+            cwnd: initial.saturating_mul(mss).clamp(cwnd_min, PACKETS_MAX * mss),
+            cwnd_min,
             ssthresh: match flow.initial_ssthresh.0 {
                 u64::MAX => u64::MAX,
                 _ => u64::try_from(scaled).unwrap_or(u64::MAX),
@@ -140,7 +140,7 @@ impl Window {
 
     /// Sets the window within its bounds, without a recovery.
     pub fn set(&mut self, cwnd: u64) {
-        self.cwnd = cwnd.clamp(self.least, PACKETS_MAX * self.mss);
+        self.cwnd = cwnd.clamp(self.cwnd_min, PACKETS_MAX * self.mss);
         self.credit = 0;
     }
 
@@ -158,8 +158,8 @@ impl Window {
         let grown = u128::from(acked.0) * u128::from(self.mss) / u128::from(self.packet);
         let packets = self.ssthresh.saturating_sub(self.cwnd).div_ceil(self.mss);
         let grown = grown.min(u128::from(packets.saturating_mul(self.mss)));
-        let most = PACKETS_MAX * self.mss;
-        self.cwnd = self.cwnd.saturating_add(grown.min(u128::from(most)) as u64).min(most);
+        let cwnd_max = PACKETS_MAX * self.mss;
+        self.cwnd = self.cwnd.saturating_add(grown.min(u128::from(cwnd_max)) as u64).min(cwnd_max);
     }
 
     /// One packet more per window / `alpha` packets acknowledged, both divisions rounded as the
@@ -198,7 +198,7 @@ impl Window {
         };
         let Cutback { inflight, delivered, .. } = *cutback;
         if inflight <= self.cwnd {
-            return inflight.saturating_add(delivered).clamp(self.least, self.cwnd);
+            return inflight.saturating_add(delivered).clamp(self.cwnd_min, self.cwnd);
         }
         let excess = u128::from(inflight - self.cwnd);
         let shed = excess * u128::from(delivered.min(inflight)) / u128::from(inflight);

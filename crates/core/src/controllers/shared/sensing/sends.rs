@@ -18,7 +18,7 @@ const RECENT: usize = 8;
 /// Weight of a new sample in the averages (source: Remy's ns-2 code, which the paper cites for them).
 const GAIN: f64 = 1.0 / 8.0;
 /// Least divisor of a ratio, in seconds: packets that leave together have no time between them.
-const LEAST_S: f64 = 1e-6;
+const MIN_S: f64 = 1e-6;
 /// Most retransmissions remembered.
 const RETRANSMISSIONS_MAX: usize = 1024;
 
@@ -26,10 +26,10 @@ const RETRANSMISSIONS_MAX: usize = 1024;
 const CWND: usize = 0;
 const ORDER: usize = 1;
 const ACK_GAP_MEAN: usize = 2;
-const ACK_GAPS: Places = Places { recent: 3, least: 11, ratios: 31 };
+const ACK_GAPS: Places = Places { recent: 3, min: 11, ratios: 31 };
 const SEND_GAP_MEAN: usize = 12;
-const SEND_GAPS: Places = Places { recent: 13, least: 21, ratios: 39 };
-const RTTS: Places = Places { recent: 22, least: 30, ratios: 47 };
+const SEND_GAPS: Places = Places { recent: 13, min: 21, ratios: 39 };
+const RTTS: Places = Places { recent: 22, min: 30, ratios: 47 };
 
 /// Keeps the numbers of one flow up to date.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ struct Places {
     /// Its last samples.
     recent: usize,
     /// Its smallest sample.
-    least: usize,
+    min: usize,
     /// The ratios of the last samples to the smallest before and with each.
     ratios: usize,
 }
@@ -142,23 +142,23 @@ struct Places {
 #[derive(Clone, Debug)]
 struct Series {
     places: Places,
-    least_s: Option<f64>,
+    min_s: Option<f64>,
 }
 
 impl Series {
     fn new(places: Places) -> Self {
-        Self { places, least_s: None }
+        Self { places, min_s: None }
     }
 
     /// Takes in `count` equal samples.
     fn take(&mut self, values: &mut [f32; FEATURES], sample_s: f64, count: f64) {
-        let Places { recent, least, ratios } = self.places;
-        let least_s = self.least_s.map_or(sample_s, |least_s| least_s.min(sample_s));
-        let count = if self.least_s.is_none() { RECENT } else { (count as usize).clamp(1, RECENT) };
-        self.least_s = Some(least_s);
-        values[least] = least_s as f32;
+        let Places { recent, min, ratios } = self.places;
+        let min_s = self.min_s.map_or(sample_s, |min_s| min_s.min(sample_s));
+        let count = if self.min_s.is_none() { RECENT } else { (count as usize).clamp(1, RECENT) };
+        self.min_s = Some(min_s);
+        values[min] = min_s as f32;
         append(&mut values[recent..recent + RECENT], sample_s as f32, count);
-        let ratio = sample_s / least_s.max(LEAST_S);
+        let ratio = sample_s / min_s.max(MIN_S);
         append(&mut values[ratios..ratios + RECENT], ratio as f32, count);
     }
 }

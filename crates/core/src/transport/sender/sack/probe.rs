@@ -14,7 +14,7 @@ const PROBE_INITIAL: Span = Span::from_millis(1000);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     end: u64,
-    again: bool,
+    retransmission: bool,
 }
 
 impl SackSender {
@@ -40,12 +40,12 @@ impl SackSender {
     /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
     pub(super) fn finish_probe(&mut self, now: Time, ack: &Packet, governor: &mut Governor) {
         let Some(probe) = self.probe else { return };
-        let twice = ack.again && ack.duplicate().is_none_or(|seq| seq + 1 == probe.end);
-        if probe.again && twice {
+        let twice = ack.repeat && ack.duplicate().is_none_or(|seq| seq + 1 == probe.end);
+        if probe.retransmission && twice {
             self.probe = None;
         } else if self.board.una() >= probe.end {
             self.probe = None;
-            if probe.again && self.episode == Episode::None {
+            if probe.retransmission && self.episode == Episode::None {
                 self.stats.recoveries += 1;
                 let lost = Lost { bytes: self.packet, newest: self.last_sent };
                 self.tell_loss(now, LossKind::Gap, lost, governor);
@@ -58,7 +58,8 @@ impl SackSender {
     pub(super) fn probe(&mut self, now: Time, supply: &mut Supply) {
         self.probe_deadline = Time::NEVER;
         let fresh = supply.unsent > 0 && !self.receiver_full();
-        self.probe = Some(Probe { end: self.board.nxt() + u64::from(fresh), again: !fresh });
+        self.probe =
+            Some(Probe { end: self.board.nxt() + u64::from(fresh), retransmission: !fresh });
         if fresh {
             self.allow_one();
         } else {

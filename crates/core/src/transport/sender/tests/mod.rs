@@ -1,7 +1,9 @@
 //! What the tests of both senders share: a controller that does what it is told and notes what it
-//! hears, and a sender with its clock.
+//! receives, and a sender with its clock.
 use super::{Allowed, Governor, Outgoing, Supply};
-use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Send, SubflowId, Verdict};
+use crate::control::{
+    Ack, Control, Coupled, FlowInfo, Loss, LossKind, Send, SendAction, SubflowId,
+};
 use crate::scenario::Scenario;
 use crate::transport::config::SenderConfig;
 use crate::transport::packet::{Kind, Packet, SACK_BLOCKS};
@@ -18,7 +20,7 @@ pub(super) struct Script {
     pub timer: Option<Time>,
     pub timer_calls: u32,
     /// What it says of every packet, if it wants to be asked.
-    pub verdict: Option<Verdict>,
+    pub send_action: Option<SendAction>,
 }
 
 impl Script {
@@ -30,7 +32,7 @@ impl Script {
             losses: Vec::new(),
             timer: None,
             timer_calls: 0,
-            verdict: None,
+            send_action: None,
         }
     }
 
@@ -58,11 +60,11 @@ impl Coupled for Script {
             _ => {}
         }
     }
-    fn on_send(&mut self, _id: SubflowId, _send: &Send) -> Verdict {
-        self.verdict.unwrap_or_default()
+    fn on_send(&mut self, _id: SubflowId, _send: &Send) -> SendAction {
+        self.send_action.unwrap_or_default()
     }
-    fn gates(&self) -> bool {
-        self.verdict.is_some()
+    fn has_send_hook(&self) -> bool {
+        self.send_action.is_some()
     }
     fn on_timer(&mut self, _id: SubflowId, _now: Time) {
         self.timer_calls += 1;
@@ -91,15 +93,15 @@ pub(super) fn at(millis: u64) -> Time {
 /// An acknowledgement of everything below `seq`, with these blocks of segments beyond it.
 pub(super) fn ack(seq: u64, blocks: &[(u64, u64)]) -> Packet {
     let mut sack = [(0, 0); SACK_BLOCKS];
-    for (slot, &(start, end)) in sack.iter_mut().zip(blocks) {
-        *slot = ((start - seq) as u32, (end - start) as u32);
+    for (block, &(start, end)) in sack.iter_mut().zip(blocks) {
+        *block = ((start - seq) as u32, (end - start) as u32);
     }
     Packet { kind: Kind::Ack, seq, sack, ..Packet::default() }
 }
 
 /// Numbers of the packets, those sent again as `Err`.
 pub(super) fn numbers(packets: &[Outgoing]) -> Vec<Result<u64, u64>> {
-    packets.iter().map(|out| if out.again { Err(out.seq) } else { Ok(out.seq) }).collect()
+    packets.iter().map(|out| if out.retransmission { Err(out.seq) } else { Ok(out.seq) }).collect()
 }
 
 #[test]

@@ -3,7 +3,7 @@ use super::super::tests::{MSS, ack, at, config, numbers};
 use super::*;
 use crate::control::Send;
 use crate::control::{
-    Control, Controller, Coupled, FlowInfo, PerFlow, Recovery, SubflowId, Verdict,
+    Control, Controller, Coupled, FlowInfo, PerFlow, Recovery, SendAction, SubflowId,
 };
 use crate::controllers;
 use crate::params::Params;
@@ -151,7 +151,7 @@ fn a_partial_ack_resends_the_next_hole_and_deflates() {
     assert_eq!(bench.ack(200, 5)[0], Err(6));
     assert_eq!(bench.sender.dupwnd, 7 - (4 - 1));
     assert!((bench.window() - 6.5).abs() < 1e-9);
-    // Six more than the inflation holds: the window pays.
+    // Six more than the inflation: the window shrinks by the rest.
     assert_eq!(bench.ack(201, 11)[0], Err(12));
     assert_eq!(bench.sender.dupwnd, 1);
     assert!((bench.window() - 4.5).abs() < 1e-9, "{}", bench.window());
@@ -304,23 +304,23 @@ type Asked = Arc<Mutex<Vec<(u64, u64)>>>;
 
 /// Keeps a window of three packets and writes down what it is asked; holds new packets from `hold`
 /// on.
-struct Gate {
+struct Holding {
     asked: Asked,
     hold: u64,
     new: u64,
 }
 
-impl Controller for Gate {
+impl Controller for Holding {
     fn on_ack(&mut self, _: &Ack) {
         self.hold = u64::MAX;
     }
     fn on_loss(&mut self, _: &Loss) {}
-    fn on_send(&mut self, send: &Send) -> Verdict {
+    fn on_send(&mut self, send: &Send) -> SendAction {
         self.asked.lock().unwrap().push((send.retransmission, send.order));
         self.new += 1 - send.retransmission;
-        if self.new > self.hold { Verdict::Hold } else { Verdict::Send }
+        if self.new > self.hold { SendAction::Hold } else { SendAction::Send }
     }
-    fn gates(&self) -> bool {
+    fn has_send_hook(&self) -> bool {
         true
     }
     fn control(&self) -> Control {
@@ -329,18 +329,18 @@ impl Controller for Gate {
 }
 
 /// A sender whose controller holds new packets from the one numbered `hold` until an ACK.
-fn gated(hold: u64) -> (Bench, Asked) {
+fn holding(hold: u64) -> (Bench, Asked) {
     let asked = Asked::default();
     let shared = Arc::clone(&asked);
     let controller = PerFlow::new(move |_: &FlowInfo| -> Box<dyn Controller> {
-        Box::new(Gate { asked: Arc::clone(&shared), hold, new: 0 })
+        Box::new(Holding { asked: Arc::clone(&shared), hold, new: 0 })
     });
     (Bench::under(config("recovery = \"ns2\"\nhandshake = false"), controller), asked)
 }
 
 #[test]
 fn a_packet_that_the_controller_holds_waits_for_the_next_ack() {
-    let (mut bench, asked) = gated(2);
+    let (mut bench, asked) = holding(2);
     assert_eq!(bench.send(0), [Ok(0), Ok(1)]);
     assert_eq!(bench.ack(100, 0), [Ok(2), Ok(3)]);
     let orders: Vec<u64> = asked.lock().unwrap().iter().map(|asked| asked.1).collect();
@@ -349,7 +349,7 @@ fn a_packet_that_the_controller_holds_waits_for_the_next_ack() {
 
 #[test]
 fn a_controller_sees_every_packet_retransmissions_and_limited_transmits_too() {
-    let (mut bench, asked) = gated(u64::MAX);
+    let (mut bench, asked) = holding(u64::MAX);
     let mut sent = bench.send(0);
     for (millis, number) in [(100, 1), (101, 1), (102, 1), (103, 1), (200, 4), (300, 6)] {
         sent.extend(bench.ack(millis, number));

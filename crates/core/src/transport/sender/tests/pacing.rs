@@ -94,8 +94,8 @@ fn run(fields: &str, rates_kbps: &[u64], loss_ratio: f64) -> (Departures, u32) {
         while let Some(out) = sender.transmit(now, &mut governor, &mut supply) {
             departures.record(out);
             if !rng.chance(loss_ratio) {
-                let (seq, size, again) = (out.seq, out.size, out.again);
-                there.push_back(Packet { seq, size, again, sent_at: now, ..Packet::default() });
+                let (seq, size, repeat) = (out.seq, out.size, out.retransmission);
+                there.push_back(Packet { seq, size, repeat, sent_at: now, ..Packet::default() });
             }
         }
         let arrival = there.front().map_or(Time::NEVER, |packet| packet.sent_at + DELAY);

@@ -44,10 +44,10 @@ impl Bench {
 
     /// An ACK arrives; then everything that it lets out.
     fn ack(&mut self, millis: u64, seq: u64, blocks: &[(u64, u64)]) -> Vec<Result<u64, u64>> {
-        self.hear(millis, &ack(seq, blocks))
+        self.receive(millis, &ack(seq, blocks))
     }
 
-    fn hear(&mut self, millis: u64, packet: &Packet) -> Vec<Result<u64, u64>> {
+    fn receive(&mut self, millis: u64, packet: &Packet) -> Vec<Result<u64, u64>> {
         let mut governor = self.script.governor();
         self.sender.on_ack(at(millis), packet, &mut governor, &mut self.supply);
         self.send(millis)

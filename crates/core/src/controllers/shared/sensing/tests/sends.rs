@@ -16,7 +16,7 @@ fn send(millis: f64) -> Send {
     Send { now: at(millis), size: Bytes(MSS), order: 1, ..Send::default() }
 }
 
-fn again(millis: f64) -> Send {
+fn retransmission(millis: f64) -> Send {
     Send { retransmission: 1, ..send(millis) }
 }
 
@@ -96,7 +96,7 @@ fn number_12_is_the_average_gap_between_packets() {
 fn numbers_13_to_20_are_the_last_8_gaps_between_packets_retransmissions_included() {
     let mut state = state();
     (0..=8).for_each(|n: u32| state.on_sent(&send(f64::from(n * n))));
-    state.on_sent(&again(81.0));
+    state.on_sent(&retransmission(81.0));
     close(read(&mut state, 13), [0.003, 0.005, 0.007, 0.009, 0.011, 0.013, 0.015, 0.017]);
 }
 
@@ -155,7 +155,7 @@ fn a_series_begins_filled_with_its_first_sample() {
 fn the_round_trip_of_a_retransmission_is_no_sample() {
     let mut state = state();
     state.on_sent(&send(0.0));
-    state.on_sent(&again(10.0));
+    state.on_sent(&retransmission(10.0));
     state.on_sent(&send(20.0));
     state.on_ack(&ack(110.0, 100.0));
     close(read(&mut state, 22), [0.0; 9]);

@@ -1,6 +1,6 @@
 //! What the application, the receiver and the controller withhold, and ACKs that lie.
 use super::*;
-use crate::control::Verdict;
+use crate::control::SendAction;
 
 // Application
 
@@ -84,16 +84,16 @@ fn acks_of_what_was_never_sent_change_nothing() {
 #[test]
 fn a_held_packet_waits_for_the_next_ack_and_not_for_pacing() {
     let mut script = Script::new(10);
-    script.verdict = Some(Verdict::Send);
+    script.send_action = Some(SendAction::Send);
     script.control.pacing_rate = Rate(8_000_000);
     let fields = "ack_every = 1\ntlp = false";
     let sender = SackSender::new(&config(fields), &script.governor());
     let mut bench = Bench { sender, script, supply: Supply { unsent: u64::MAX }, now: 0 };
     assert_eq!(bench.send(0), [Ok(0)]);
-    bench.script.verdict = Some(Verdict::Hold);
+    bench.script.send_action = Some(SendAction::Hold);
     assert_eq!(bench.send(1), []);
     assert!(bench.sender.deadline() > at(100), "asked again at {}", bench.sender.deadline());
-    bench.script.verdict = Some(Verdict::Send);
+    bench.script.send_action = Some(SendAction::Send);
     assert_eq!(bench.ack(50, 1, &[]), [Ok(1)]);
     assert_eq!(
         bench.script.acks[0].cwnd_limited, 1,

@@ -203,11 +203,11 @@ fn with_reordering_three_sacked_packets_do_not() {
 
 #[test]
 fn a_duplicate_of_what_was_sent_again_widens_the_window_and_another_does_not() {
-    let window = |again: bool| {
+    let window = |repeat: bool| {
         let mut bench = Bench::warm("tlp = false");
         bench.sender.reordering.on_reordering();
-        bench.sender.stats.retransmitted_packets = u64::from(again);
-        bench.hear(190, &Packet { again: true, ..ack(1, &[]) });
+        bench.sender.stats.retransmitted_packets = u64::from(repeat);
+        bench.receive(190, &Packet { repeat: true, ..ack(1, &[]) });
         bench.ack(200, 1, &[(2, 3)]);
         bench.sender.rack.window
     };
@@ -219,7 +219,7 @@ fn an_original_that_comes_after_its_repair_left_is_reordering() {
     let mut bench = Bench::warm("tlp = false");
     assert_eq!(bench.ack(200, 1, &[(2, 5)])[0], Err(1));
     assert!(!bench.sender.reordering.is_seen());
-    bench.hear(210, &Packet { sent_at: at(100), ..ack(5, &[]) });
+    bench.receive(210, &Packet { sent_at: at(100), ..ack(5, &[]) });
     assert!(bench.sender.reordering.is_seen());
 }
 
@@ -245,10 +245,10 @@ fn five_arrives_after_a_time_out(echo: u64) -> (Bench, Vec<Result<u64, u64>>) {
     assert_eq!(bench.expire(500), [Err(1)]);
     bench.script.control.cwnd = Bytes(3 * MSS);
     let repaired = |seq, echo| Packet { sent_at: at(echo), ..ack(seq, &[]) };
-    assert_eq!(bench.hear(510, &repaired(2, 500)), [Err(2), Err(3), Err(4)]);
-    assert_eq!(bench.hear(650, &repaired(3, 510)), [Err(5)]);
+    assert_eq!(bench.receive(510, &repaired(2, 500)), [Err(2), Err(3), Err(4)]);
+    assert_eq!(bench.receive(650, &repaired(3, 510)), [Err(5)]);
     bench.script.control.cwnd = Bytes(MSS);
-    let sent = bench.hear(800, &Packet { sent_at: at(echo), ..ack(3, &[(5, 6)]) });
+    let sent = bench.receive(800, &Packet { sent_at: at(echo), ..ack(3, &[(5, 6)]) });
     (bench, sent)
 }
 

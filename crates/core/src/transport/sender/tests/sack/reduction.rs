@@ -113,14 +113,14 @@ fn marks_are_answered_once_per_round_trip() {
     let mut bench = Bench::warm("ecn = \"classic\"");
     let marked = |seq| Packet { ce_bytes: 1000, ..ack(seq, &[]) };
     let end = bench.sender.board.nxt();
-    bench.hear(200, &marked(2));
-    bench.hear(201, &marked(3));
+    bench.receive(200, &marked(2));
+    bench.receive(201, &marked(3));
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
     assert_eq!(bench.script.losses[0].lost, Bytes::ZERO);
     assert_eq!(bench.script.losses[0].sent_at, at(100), "of the newest packet delivered");
-    bench.hear(300, &marked(end));
+    bench.receive(300, &marked(end));
     assert_eq!(bench.script.kinds(), [LossKind::Gap], "sent before the answer");
-    bench.hear(400, &marked(end + 1));
+    bench.receive(400, &marked(end + 1));
     assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Gap]);
     assert!(bench.script.acks.iter().all(|ack| ack.ce_marked == Bytes::ZERO));
     assert_eq!(bench.sender.stats.ce_marked_bytes, 4000);
@@ -135,7 +135,7 @@ fn marks_of_a_window_that_a_loss_has_cut_do_not_cut_it_again() {
         other => panic!("{other:?}"),
     };
     // Recovery ends with an ACK that still reports a mark of that window.
-    bench.hear(300, &Packet { ce_bytes: 1000, ..ack(end, &[]) });
+    bench.receive(300, &Packet { ce_bytes: 1000, ..ack(end, &[]) });
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
 }
 
@@ -145,7 +145,7 @@ fn the_answer_to_a_mark_is_spread_over_the_round_trip() {
     let marked = |seq| Packet { ce_bytes: 1000, ..ack(seq, &[]) };
     // Ten in flight, and the window halves: of the nine that are still to be acknowledged every
     // second lets one out, from the first on. A cut at once would let out none for five.
-    assert_eq!(bench.hear(200, &marked(2)), [Ok(11)]);
+    assert_eq!(bench.receive(200, &marked(2)), [Ok(11)]);
     let later: Vec<usize> = (3..=11).map(|seq| bench.ack(200 + seq, seq, &[]).len()).collect();
     assert!(later[..4].contains(&1), "{later:?}");
     assert!(later.iter().all(|sent| *sent <= 1), "{later:?}");
@@ -156,7 +156,7 @@ fn the_answer_to_a_mark_is_spread_over_the_round_trip() {
 fn while_a_mark_is_answered_nothing_grows_and_after_it_everything_does() {
     let mut bench = Bench::warm("ecn = \"classic\"");
     let marked = |seq| Packet { ce_bytes: 1000, ..ack(seq, &[]) };
-    bench.hear(200, &marked(2));
+    bench.receive(200, &marked(2));
     bench.ack(210, 11, &[]);
     bench.ack(310, 12, &[]);
     let told: Vec<u64> = bench.script.acks.iter().map(|ack| ack.recovering).collect();
@@ -166,7 +166,7 @@ fn while_a_mark_is_answered_nothing_grows_and_after_it_everything_does() {
 #[test]
 fn a_loss_in_the_round_trip_of_a_mark_is_repaired_and_not_answered_again() {
     let mut bench = Bench::warm("ecn = \"classic\"\ntlp = false");
-    bench.hear(200, &Packet { ce_bytes: 1000, ..ack(2, &[]) });
+    bench.receive(200, &Packet { ce_bytes: 1000, ..ack(2, &[]) });
     let mut sent = Vec::new();
     for end in 4..=11 {
         sent.extend(bench.ack(200 + end, 2, &[(3, end)]));
@@ -179,7 +179,7 @@ fn a_loss_in_the_round_trip_of_a_mark_is_repaired_and_not_answered_again() {
 #[test]
 fn accurate_marks_go_to_the_controller_and_mean_nothing_else() {
     let mut bench = Bench::warm("ecn = \"accurate\"");
-    bench.hear(200, &Packet { ce_bytes: 1000, ..ack(3, &[]) });
+    bench.receive(200, &Packet { ce_bytes: 1000, ..ack(3, &[]) });
     assert!(bench.script.losses.is_empty());
     assert_eq!(bench.script.acks[0].ce_marked, Bytes(1000));
 }

@@ -8,7 +8,7 @@ fn echoing(echo: u64, seq: u64, blocks: &[(u64, u64)]) -> Packet {
 
 /// Reports `dup` as a duplicate.
 fn duplicate(seq: u64, dup: u64) -> Packet {
-    let mut packet = Packet { again: true, ..ack(seq, &[]) };
+    let mut packet = Packet { repeat: true, ..ack(seq, &[]) };
     packet.sack[0] = (dup.wrapping_sub(seq) as u32, 1);
     packet
 }
@@ -26,19 +26,19 @@ fn an_original_that_comes_after_a_time_out_takes_it_back() {
     let mut bench = timed_out();
     bench.script.control.cwnd = Bytes(10 * MSS);
     // 2 to 10 are in flight again, beside the first packet's second copy, and none is sent again.
-    assert_eq!(bench.hear(510, &echoing(100, 2, &[])), [Ok(11)]);
+    assert_eq!(bench.receive(510, &echoing(100, 2, &[])), [Ok(11)]);
     assert_eq!(bench.script.kinds(), [LossKind::Timeout, LossKind::Spurious]);
     assert_eq!((bench.sender.episode, bench.pipe()), (Episode::None, 10));
     assert_eq!(bench.sender.stats.retransmitted_packets, 1);
     // The next original takes nothing back any more.
-    bench.hear(511, &echoing(100, 3, &[]));
+    bench.receive(511, &echoing(100, 3, &[]));
     assert_eq!(bench.script.kinds().len(), 2);
 }
 
 #[test]
 fn a_retransmission_that_repairs_a_time_out_does_not() {
     let mut bench = timed_out();
-    bench.hear(600, &echoing(500, 2, &[]));
+    bench.receive(600, &echoing(500, 2, &[]));
     assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
     assert_eq!(bench.sender.episode, Episode::Timeout(11));
 }
@@ -47,7 +47,7 @@ fn a_retransmission_that_repairs_a_time_out_does_not() {
 fn of_a_packet_sent_twice_the_echo_tells_the_round_trip_and_ends_the_back_off() {
     let mut bench = timed_out();
     assert!(bench.sender.rtt.is_backed_off());
-    bench.hear(650, &echoing(500, 2, &[]));
+    bench.receive(650, &echoing(500, 2, &[]));
     assert_eq!(bench.sender.rtt.latest(), Span::from_millis(150));
     assert!(!bench.sender.rtt.is_backed_off());
     assert_eq!(bench.script.acks[0].rtt, Span::ZERO, "controllers are not told");
@@ -58,7 +58,7 @@ fn an_original_that_comes_after_its_fast_retransmission_takes_the_recovery_back(
     let mut bench = Bench::warm("tlp = false");
     assert_eq!(bench.ack(200, 1, &[(2, 5)])[0], Err(1));
     let end = bench.sender.board.nxt();
-    bench.hear(210, &echoing(100, end, &[]));
+    bench.receive(210, &echoing(100, end, &[]));
     assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Spurious]);
 }
 
@@ -67,7 +67,7 @@ fn a_recovery_that_its_retransmission_ends_is_kept() {
     let mut bench = Bench::warm("tlp = false");
     bench.ack(200, 1, &[(2, 5)]);
     let end = bench.sender.board.nxt();
-    bench.hear(300, &echoing(200, end, &[]));
+    bench.receive(300, &echoing(200, end, &[]));
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
     assert_eq!(bench.sender.episode, Episode::None);
 }
@@ -79,9 +79,9 @@ fn while_a_repair_is_out_an_original_does_not_take_the_recovery_back() {
     // 1 and 3 are missing, and sent again.
     let sent = bench.ack(200, 1, &[(4, 8), (2, 3)]);
     assert_eq!(&sent[..2], [Err(1), Err(3)]);
-    bench.hear(210, &echoing(100, 3, &[(4, 8)]));
+    bench.receive(210, &echoing(100, 3, &[(4, 8)]));
     assert_eq!(bench.script.kinds(), [LossKind::Gap], "3 may be lost");
-    bench.hear(300, &echoing(200, 8, &[]));
+    bench.receive(300, &echoing(200, 8, &[]));
     assert!(!bench.script.kinds().contains(&LossKind::Spurious), "the repair of 3 ended it");
 }
 
@@ -89,37 +89,37 @@ fn while_a_repair_is_out_an_original_does_not_take_the_recovery_back() {
 fn repaired() -> (Bench, Vec<u64>) {
     let mut bench = Bench::warm("tlp = false");
     let sent = bench.ack(200, 1, &[(4, 8)]);
-    let again = sent.into_iter().filter_map(Result::err).collect();
+    let retransmitted = sent.into_iter().filter_map(Result::err).collect();
     bench.ack(205, 8, &[]);
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
-    (bench, again)
+    (bench, retransmitted)
 }
 
 #[test]
 fn a_recovery_of_which_every_retransmission_came_twice_is_taken_back() {
-    let (mut bench, again) = repaired();
-    for (reported, &seq) in (0..).zip(&again) {
+    let (mut bench, retransmitted) = repaired();
+    for (reported, &seq) in (0..).zip(&retransmitted) {
         assert_eq!(bench.script.kinds(), [LossKind::Gap], "{reported}");
-        bench.hear(206 + reported, &duplicate(8, seq));
+        bench.receive(206 + reported, &duplicate(8, seq));
     }
     assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Spurious]);
 }
 
 #[test]
 fn duplicates_of_what_was_never_retransmitted_do_not_take_a_recovery_back() {
-    let (mut bench, again) = repaired();
-    for report in 0..again.len() as u64 {
-        bench.hear(206 + report, &duplicate(8, 4 + report));
+    let (mut bench, retransmitted) = repaired();
+    for report in 0..retransmitted.len() as u64 {
+        bench.receive(206 + report, &duplicate(8, 4 + report));
     }
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
 }
 
 #[test]
 fn on_a_network_that_duplicates_no_later_report_takes_a_recovery_back() {
-    let (mut bench, again) = repaired();
-    bench.hear(206, &duplicate(8, 5));
-    for (reported, &seq) in (0..).zip(&again) {
-        bench.hear(207 + reported, &duplicate(8, seq));
+    let (mut bench, retransmitted) = repaired();
+    bench.receive(206, &duplicate(8, 5));
+    for (reported, &seq) in (0..).zip(&retransmitted) {
+        bench.receive(207 + reported, &duplicate(8, seq));
     }
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
 }
@@ -127,13 +127,13 @@ fn on_a_network_that_duplicates_no_later_report_takes_a_recovery_back() {
 #[test]
 fn an_answer_to_a_mark_is_never_taken_back() {
     let mut bench = Bench::warm("ecn = \"classic\"\ntlp = false");
-    bench.hear(200, &Packet { ce_bytes: 1000, ..echoing(100, 2, &[]) });
+    bench.receive(200, &Packet { ce_bytes: 1000, ..echoing(100, 2, &[]) });
     let mut sent = Vec::new();
     for end in 4..=11 {
-        sent.extend(bench.hear(200 + end, &echoing(100, 2, &[(3, end)])));
+        sent.extend(bench.receive(200 + end, &echoing(100, 2, &[(3, end)])));
     }
     assert!(sent.contains(&Err(2)), "{sent:?}");
-    bench.hear(220, &echoing(100, 11, &[]));
+    bench.receive(220, &echoing(100, 11, &[]));
     assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::More]);
 }
 
@@ -141,6 +141,6 @@ fn an_answer_to_a_mark_is_never_taken_back() {
 fn without_timestamps_nothing_is_known_of_an_original() {
     let mut bench = Bench::warm("tlp = false\nrto_min_ms = 300\ntimestamps = false");
     bench.expire(500);
-    bench.hear(510, &echoing(100, 2, &[]));
+    bench.receive(510, &echoing(100, 2, &[]));
     assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
 }

@@ -56,7 +56,7 @@ fn a_probe_of_what_had_arrived_is_not() {
     assert_eq!(bench.expire(600), [Err(10)]);
     bench.ack(610, 11, &[]); // the first copy, late
     bench.script.losses.clear();
-    bench.hear(700, &Packet { again: true, ..ack(11, &[]) });
+    bench.receive(700, &Packet { repeat: true, ..ack(11, &[]) });
     assert!(bench.script.losses.is_empty());
     assert!(bench.sender.probe.is_none());
 }

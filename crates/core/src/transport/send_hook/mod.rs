@@ -1,36 +1,38 @@
-//! A gate for transports that cannot ask before every packet: [`AckGate`] puts the sender's
-//! questions to a controller that gates ([`Coupled::on_send`]) when an acknowledgement arrives, and
-//! turns the answers into a window.
+//! The send hook for transports that cannot call it before every packet: [`AckSendHook`] calls
+//! [`Coupled::on_send`] of a controller with a send hook when an acknowledgement arrives, and turns
+//! the answers into a window.
 //!
-//! It keeps the flight that the controller's answers would have made. Each acknowledgement takes
-//! what it delivers out of that flight; then the controller is asked for one packet after the other
-//! until its window is full or it holds one, and the window that is let through admits what passed.
-//! A sender that obeys at once sends the packets that a sender with a gate of its own sends. One
-//! that obeys later, as the kernel, or that reports only once in several acknowledgements, has
-//! sent packets without asking: these are asked about late. Such an answer cannot keep
-//! the packet back; what the controller does to its window still counts.
+//! It tracks the packets in flight as if the answers had taken effect at once. An acknowledgement
+//! removes what it delivers. Then the hook is called for one packet after the other until the window
+//! is full or the hook holds a packet. The transport gets a window that admits exactly the packets
+//! that passed.
+//!
+//! A sender that applies the window at once sends the same packets as a sender that calls the hook
+//! itself. A sender that applies it later, such as the kernel, or that reports several
+//! acknowledgements at once, has sent packets without a call. For these the hook is called late. A
+//! late answer cannot hold the packet, but a change that the controller makes to its window counts.
 use crate::control::{
-    Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, Send, SubflowId, Verdict,
+    Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, Send, SendAction, SubflowId,
 };
 use crate::units::{Bytes, Time};
 
-/// Most questions for one record: what a gate may cost.
-const QUESTIONS_MAX: u64 = 256;
+/// Maximum number of calls for one record. It bounds the processor time of a record.
+const CALLS_MAX: u64 = 256;
 /// A receiver acknowledges at least every second full packet (RFC 5681 section 4.2): a record that
 /// delivers more stands for several acknowledgements, each of which may hold a packet.
 const PACKETS_PER_ACK: u64 = 2;
 
-/// Asks the controller once per acknowledgement instead of once per packet. For transports, it is
-/// a controller that does not gate.
-pub struct AckGate {
+/// Calls a controller's send hook once per acknowledgement instead of once per packet. The transport
+/// sees a controller without a send hook.
+pub struct AckSendHook {
     inner: Box<dyn Coupled>,
-    /// Most packets that leave for one acknowledged.
+    /// Maximum number of packets that leave for one acknowledged packet.
     burst: u64,
     flights: Vec<Option<Flight>>,
 }
 
-/// Whether `governor` wants to be asked before packets leave, which it knows once it has a flow.
-pub fn gates(mut governor: Box<dyn Coupled>) -> bool {
+/// Whether a controller of `governor` has a send hook. Adds a subflow, because only then is it known.
+pub fn has_send_hook(mut governor: Box<dyn Coupled>) -> bool {
     let any_flow = FlowInfo {
         mss: Bytes(1500),
         initial_cwnd: Bytes(15_000),
@@ -40,45 +42,45 @@ pub fn gates(mut governor: Box<dyn Coupled>) -> bool {
         seed: 0,
     };
     governor.subflow_added(SubflowId(0), &any_flow);
-    governor.gates()
+    governor.has_send_hook()
 }
 
-/// What one subflow would have in flight, had every answer been obeyed at once.
+/// What one subflow would have in flight if every answer had taken effect at once.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     packet: u64,
     inflight: u64,
-    /// Declared lost and not known to be sent again.
+    /// Declared lost and not known to be retransmitted.
     unrepaired: u64,
     /// While packets are held, all that may be in flight; else `u64::MAX`.
     admitted: u64,
-    /// When the last questions were asked.
-    asked_at: Time,
-    asked: u64,
-    asked_late: u64,
+    /// When the hook was last called.
+    called_at: Time,
+    calls: u64,
+    calls_late: u64,
 }
 
-/// What one record gives cause to ask.
+/// The calls that one record causes.
 struct Round {
     now: Time,
-    /// Packets that have left without a question.
+    /// Packets that left before the hook was called for them.
     late: u64,
-    /// In flight in truth: more than this has not left.
+    /// Bytes actually in flight: the sender has not sent more than this.
     actual: u64,
-    /// Acknowledgements that the record stands for.
+    /// Number of acknowledgements in the record.
     acks: u64,
-    /// Most packets that may leave now, if the window admits them.
+    /// Maximum number of packets that may leave now if the window admits them.
     fresh: u64,
 }
 
-impl AckGate {
-    /// Puts `inner` behind a gate; one that does not gate is passed through untouched.
+impl AckSendHook {
+    /// Wraps `inner`. A controller without a send hook is forwarded unchanged.
     pub fn new(inner: Box<dyn Coupled>) -> Self {
         Self { inner, burst: u64::MAX, flights: Vec::new() }
     }
 
-    /// For a sender that lets out at most `burst` packets for each one acknowledged, however wide
-    /// its window: more are not asked about at once.
+    /// For a sender that sends at most `burst` packets per acknowledged packet, whatever its window:
+    /// the hook is called for no more than these.
     pub fn with_burst(self, burst: u64) -> Self {
         Self { burst, ..self }
     }
@@ -87,51 +89,52 @@ impl AckGate {
         self.flights.get_mut(id.0 as usize).and_then(Option::as_mut)
     }
 
-    /// Plays the sender's part: what left, then what the window admits, until a packet is held.
+    /// Calls the hook for what has left, then for what the window admits, until it holds a packet.
     fn ask(&mut self, id: SubflowId, round: &Round) {
         let inner = self.inner.as_mut();
         let Some(Some(flight)) = self.flights.get_mut(id.0 as usize) else { return };
         let mut held = false;
         let mut holds_left = round.acks;
-        for number in round.late.saturating_sub(QUESTIONS_MAX)..round.late {
+        for number in round.late.saturating_sub(CALLS_MAX)..round.late {
             if holds_left == 0 || !flight.has_room(inner, id) {
                 break;
             }
-            held = flight.ask(inner, id, round.time_of(number, flight.asked_at)) == Verdict::Hold;
-            flight.asked_late += 1;
+            held =
+                flight.ask(inner, id, round.time_of(number, flight.called_at)) == SendAction::Hold;
+            flight.calls_late += 1;
             holds_left -= u64::from(held);
             flight.inflight = flight.inflight.min(round.actual);
         }
-        // No recovery goes on: what was lost has been sent again, also where loss and repair cancelled
-        // out in what is in flight.
+        // There is no recovery, so everything lost has been retransmitted, even where loss and
+        // retransmission cancelled out in the bytes in flight.
         flight.unrepaired = 0;
-        for _ in 0..round.fresh.min(QUESTIONS_MAX) {
+        for _ in 0..round.fresh.min(CALLS_MAX) {
             if held || !flight.has_room(inner, id) {
                 break;
             }
-            held = flight.ask(inner, id, round.now) == Verdict::Hold;
+            held = flight.ask(inner, id, round.now) == SendAction::Hold;
         }
-        flight.asked_at = round.now;
+        flight.called_at = round.now;
         flight.admitted = if held { flight.inflight.max(flight.packet) } else { u64::MAX };
     }
 
-    /// In loss recovery the sender decides what leaves: the controller is told, and cannot hold it.
+    /// In loss recovery the sender decides what leaves: the hook is called, and its answer is ignored.
     fn tell(&mut self, id: SubflowId, round: &Round) {
         let inner = self.inner.as_mut();
         let Some(Some(flight)) = self.flights.get_mut(id.0 as usize) else { return };
-        for number in round.late.saturating_sub(QUESTIONS_MAX)..round.late {
-            flight.ask(inner, id, round.time_of(number, flight.asked_at));
-            flight.asked_late += 1;
+        for number in round.late.saturating_sub(CALLS_MAX)..round.late {
+            flight.ask(inner, id, round.time_of(number, flight.called_at));
+            flight.calls_late += 1;
         }
         flight.inflight = round.actual;
-        flight.asked_at = round.now;
+        flight.called_at = round.now;
         flight.admitted = u64::MAX;
     }
 }
 
 impl Round {
-    /// When the packet `number` of those that left without a question did so, as near as can be
-    /// known: all along, if the record stands for many acknowledgements.
+    /// Estimated departure of packet `number` of those that left before the call: evenly spread over
+    /// the time since the last record if this one has several acknowledgements.
     fn time_of(&self, number: u64, before: Time) -> Time {
         if self.acks == 1 {
             return self.now;
@@ -145,8 +148,8 @@ impl Flight {
         self.inflight + self.packet <= inner.control(id).cwnd.0
     }
 
-    /// One question; a packet that passes is in flight.
-    fn ask(&mut self, inner: &mut dyn Coupled, id: SubflowId, now: Time) -> Verdict {
+    /// One call of the hook; a packet that passes is in flight.
+    fn ask(&mut self, inner: &mut dyn Coupled, id: SubflowId, now: Time) -> SendAction {
         let send = Send {
             now,
             size: Bytes(self.packet),
@@ -154,20 +157,20 @@ impl Flight {
             retransmission: u64::from(self.unrepaired >= self.packet),
             order: self.inflight / self.packet + 1,
         };
-        let verdict = inner.on_send(id, &send);
-        self.asked += 1;
-        if verdict == Verdict::Send {
+        let action = inner.on_send(id, &send);
+        self.calls += 1;
+        if action == SendAction::Send {
             self.unrepaired = self.unrepaired.saturating_sub(self.packet);
             self.inflight += self.packet;
         }
-        verdict
+        action
     }
 }
 
-impl Coupled for AckGate {
+impl Coupled for AckSendHook {
     fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
         self.inner.subflow_added(id, flow);
-        if !self.inner.gates() {
+        if !self.inner.has_send_hook() {
             return;
         }
         if self.flights.len() <= id.0 as usize {
@@ -178,9 +181,9 @@ impl Coupled for AckGate {
             inflight: 0,
             unrepaired: 0,
             admitted: u64::MAX,
-            asked_at: flow.start,
-            asked: 0,
-            asked_late: 0,
+            called_at: flow.start,
+            calls: 0,
+            calls_late: 0,
         });
         let first_window = Round { now: flow.start, late: 0, actual: 0, acks: 1, fresh: u64::MAX };
         self.ask(id, &first_window);
@@ -230,8 +233,8 @@ impl Coupled for AckGate {
         let Some(flight) = self.flight(id) else { return };
         if flight.admitted < u64::MAX {
             let actual = flight.inflight;
-            let again = Round { now, late: 0, actual, acks: 1, fresh: u64::MAX };
-            self.ask(id, &again);
+            let retry = Round { now, late: 0, actual, acks: 1, fresh: u64::MAX };
+            self.ask(id, &retry);
         }
     }
     fn inner(&self) -> Option<&dyn Coupled> {
@@ -240,8 +243,8 @@ impl Coupled for AckGate {
     fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
         Some(&mut *self.inner)
     }
-    /// The gate itself asks the controller; the transport does not.
-    fn gates(&self) -> bool {
+    /// This wrapper calls the controller's hook; the transport does not.
+    fn has_send_hook(&self) -> bool {
         false
     }
     fn control(&self, id: SubflowId) -> Control {
@@ -253,12 +256,12 @@ impl Coupled for AckGate {
             _ => control,
         }
     }
-    /// The controller's own, and how many questions the gate put, in all and late.
+    /// The controller's own, and the number of calls of its hook, in all and late.
     fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
         let mut counters = self.inner.counters(id);
         if let Some(Some(flight)) = self.flights.get(id.0 as usize) {
-            counters.push(("gate_questions", flight.asked as f64));
-            counters.push(("gate_questions_late", flight.asked_late as f64));
+            counters.push(("send_hook_calls", flight.calls as f64));
+            counters.push(("send_hook_calls_late", flight.calls_late as f64));
         }
         counters
     }
