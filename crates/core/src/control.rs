@@ -274,7 +274,7 @@ pub trait Coupled: std::marker::Send {
     fn fell_back(&self, id: SubflowId) -> bool {
         self.inner().is_some_and(|inner| inner.fell_back(id))
     }
-    /// A subflow's controller will soon be needed: whoever keeps it elsewhere may ask the processor to
+    /// A subflow's controller will soon be needed: a transport that keeps it elsewhere may ask the processor to
     /// bring it. Changes nothing.
     fn fetch(&self, id: SubflowId) {
         if let Some(inner) = self.inner() {
@@ -289,7 +289,7 @@ pub trait Coupled: std::marker::Send {
 
 type BuildController = Box<dyn Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send>;
 
-/// Gives every subflow a controller of its own.
+/// Gives every subflow a separate controller.
 pub struct PerFlow {
     build: BuildController,
     /// The only one of most connections, kept here to spare a look-up per acknowledgement.

@@ -11,9 +11,9 @@ from ackademy.render.html import assumptions
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document
 from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.sheet import sheet
+from ackademy.render.sheets.papers import f1_maxima
 from ackademy.stats.formulas import FloatArray
-
-HEADS = ("th₀\npublished", "th₀\nours", "F1", "precision", "recall")
 
 
 def page(study: CurveStudy) -> str:
@@ -27,17 +27,10 @@ def page(study: CurveStudy) -> str:
         head,
         [
             Section("curves", "F1 by threshold", lead, drawing),
-            Section("maxima", "th₀, published and ours", "", _table(study.curves)),
+            Section("maxima", "th₀, published and ours", "", sheet(f1_maxima(study))),
             Section("assumptions", "What this rests on", "", rests_on),
         ],
     )
-
-
-def numbers(curve: Curve) -> list[str]:
-    """A curve's line of the table of maxima, in the order of `HEADS`."""
-    th0 = curve.th0
-    ours = [f"{value:.3f}" for value in (th0.f1, th0.precision, th0.recall)]
-    return [f"{curve.published:g}", f"{th0.threshold:g}", *ours]
 
 
 def _drawn(curves: Sequence[Curve]) -> Markup:
@@ -65,17 +58,3 @@ def _legend(curves: Sequence[Curve]) -> Markup:
         for index, curve in enumerate(curves)
     ]
     return element("ul", join(entries), class_="legend")
-
-
-def _table(curves: Sequence[Curve]) -> Markup:
-    heads = [element("th", head.replace("\n", " ")) for head in ("(L, K)", *HEADS)]
-    rows = [
-        element(
-            "tr",
-            element("th", curve.name, scope="row"),
-            *(element("td", number) for number in numbers(curve)),
-        )
-        for curve in curves
-    ]
-    table = element("table", element("thead", element("tr", *heads)), element("tbody", join(rows)))
-    return element("div", table, class_="scroll")

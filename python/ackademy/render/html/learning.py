@@ -8,11 +8,9 @@ import numpy as np
 import polars as pl
 
 from ackademy.papers.knott2023.study import (
-    METRICS,
     BetaFindings,
     Figure,
     Outcome,
-    estimate,
     group_of,
 )
 from ackademy.papers.knott2023.transfers import C_UNITS, DEFAULT_C, Recorded
@@ -21,8 +19,10 @@ from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document, tabs
 from ackademy.render.html.paper import VERDICTS, describe
 from ackademy.render.html.plot import Axis, Frame, thin
-from ackademy.render.numbers import NONE, significant, with_interval
+from ackademy.render.html.sheet import sheet
+from ackademy.render.sheets import papers as sheets
 from ackademy.stats.formulas import FloatArray
+from ackademy.stats.intervals import NOMINAL
 
 N_BUCKETS = 250
 HEADINGS: Mapping[Figure, tuple[str, str]] = {
@@ -109,7 +109,7 @@ def _claims(findings: BetaFindings) -> Section:
         )
         for checked in findings.claims
     ]
-    lead = "Each sentence is held against the 95 % interval over seeds."
+    lead = f"Each sentence is held against the {NOMINAL} over seeds."
     return Section(
         "claims", "What the paper says", lead, element("ul", join(items), class_="claims")
     )
@@ -313,50 +313,11 @@ def _legend(keys: Sequence[tuple[str, str]]) -> Markup:
 
 
 def _numbers(findings: BetaFindings) -> Section:
-    study = findings.study
-    heads = ["learner", "runs"]
-    for metric in study.columns:
-        heads.append(f"{METRICS[metric].label} {METRICS[metric].unit}".rstrip())
-    rows = []
-    for rate in study.rates_mbps:
-        printed = study.published.get(group_of(rate))
-        if len(study.rates_mbps) > 1:
-            name = element("th", group_of(rate), colspan=len(heads))
-            rows.append(element("tr", name, class_="group"))
-        if printed:
-            rows.append(_row(["published", ""], [_printed(printed, study.columns)]))
-        for outcome in findings.outcomes:
-            if outcome.rate_mbps == rate and outcome.trainings:
-                cells = [_cell(outcome, metric, printed or {}) for metric in study.columns]
-                names = [outcome.learner.name, str(len(outcome.trainings))]
-                rows.append(_row(names, [join(cells)]))
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", head) for head in heads))),
-        element("tbody", *rows),
-    )
     lead = (
-        "Mean ± half the 95 % interval over seeds. Green: the published number is inside our "
+        f"Mean ± half the {NOMINAL} over seeds. Green: the published number is inside our "
         "interval. Network loss is what the network dropped; the paper does not print it."
     )
-    return Section("table", "Number by number", lead, element("div", table, class_="scroll"))
-
-
-def _row(names: Sequence[str], cells: Sequence[Markup]) -> Markup:
-    return element("tr", *(element("th", name, scope="row") for name in names), *cells)
-
-
-def _printed(printed: Mapping[str, float], columns: Sequence[str]) -> Markup:
-    texts = [significant(printed[m]) if m in printed else NONE for m in columns]
-    return join([element("td", text, class_="hint") for text in texts])
-
-
-def _cell(outcome: Outcome, metric: str, printed: Mapping[str, float]) -> Markup:
-    ours = estimate(outcome, metric)
-    if ours is None:
-        return element("td", NONE)
-    inside = metric in printed and ours.contains(printed[metric])
-    return element("td", with_interval(ours), class_="inside" if inside else None)
+    return Section("table", "Number by number", lead, sheet(sheets.beta(findings)))
 
 
 def _assumptions(findings: BetaFindings) -> Section:

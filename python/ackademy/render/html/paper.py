@@ -142,7 +142,7 @@ def _facts(reproduction: Reproduction) -> Mapping[str, str]:
     }
     if inside:
         left_out = ", fitted rows left out" if any(m.row.fitted for m in run) else ""
-        label = f"published numbers inside our 95 % interval{left_out}"
+        label = f"published numbers inside our interval{left_out}"
         facts[label] = f"{sum(inside)} of {len(inside)}"
     if reproduction.claims:
         holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
@@ -197,7 +197,7 @@ def _seen(checked: CheckedCase, what: str) -> str:
         return f"{what} {significant(seen.value)}"
     return (
         f"{what} {significant(seen.value)}, "
-        f"95 % {significant(seen.low)} to {significant(seen.high)}"
+        f"nominal 95 % {significant(seen.low)} to {significant(seen.high)}"
     )
 
 
