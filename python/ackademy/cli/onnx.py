@@ -67,7 +67,7 @@ def import_command(
         bool, typer.Option("--force", help="Replace the policy that is in the folder.")
     ] = False,
 ) -> None:
-    """Make a policy of an ONNX model, whoever wrote it.
+    """Make a policy of an ONNX model of any origin.
 
     Takes dense layers, convolutions, pools, LSTM and GRU as PyTorch and others write them
     (docs/reference/onnx.md); any other node is refused by name. onnxruntime and Ackademy's own

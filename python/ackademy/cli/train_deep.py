@@ -56,7 +56,7 @@ Seed = Annotated[
 Episodes = Annotated[
     int | None, typer.Option(min=1, max=EPISODES_MAX, help="The recipe's by default.")
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A short one, to see that all works.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A short training, as a check.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed one was.")]
 Threads = Annotated[
     int, typer.Option(min=0, max=JOBS_MAX, help="For simulations; 0: one per core.")

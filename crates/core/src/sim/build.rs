@@ -36,6 +36,7 @@ impl Sim {
             config: None,
             sample_interval: every,
             flow_series: FlowSeries::default(),
+            asking: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             sim.add_plan(network, plan, (index as u64, seed), build)?;
@@ -90,7 +91,9 @@ impl Sim {
             let paths = (self.net.add_path(&route.forward), self.net.add_path(&route.reverse));
             self.hosts.plans.push(flow_plan(network, plan, route, (name, start)));
             let ends = (sender, receiver(network, plan, route));
-            self.hosts.flows.push(flow(plan, (connection, id), ends, paths));
+            let has_agent = governor.agent_state(id).is_some();
+            let flow = flow(plan, (connection, id), ends, paths);
+            self.hosts.flows.push(Flow { has_agent, ..flow });
         }
         self.config = Some(config);
         let app = self.app(plan, start, seed.stream("traffic", stream));
@@ -230,5 +233,6 @@ fn flow(
         connection,
         id,
         transmissions: 0,
+        has_agent: false,
     }
 }

@@ -137,7 +137,7 @@ pub struct Route {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueSpec {
-    /// Keeps what fits; an absent limit is none.
+    /// Keeps packets that fit; without a limit, all of them.
     DropTail {
         /// Most packets in the system.
         #[serde(default)]

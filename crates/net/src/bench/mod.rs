@@ -101,7 +101,7 @@ fn one_flow(
     let peers: Vec<&Daemon> = [own].into_iter().chain(beside).collect();
     let mut kernel = Vec::new();
     let mut ours = vec![Vec::new(); peers.len()];
-    bench.transfer("cubic", 1, 1)?; // Fills caches for whoever is first.
+    bench.transfer("cubic", 1, 1)?; // Fills caches, so that the first measured flow has no disadvantage.
     for round in 1..=rounds {
         eprintln!("round {round} of {rounds}: one flow, {seconds} s each");
         kernel.push(bench.transfer("cubic", seconds, 1)?);
