@@ -48,7 +48,8 @@ def reproduce_command(
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
     assumptions: Annotated[
-        bool, typer.Option("--assumptions", help="Print every assumption, not only their number.")
+        bool,
+        typer.Option("--assumptions", help="Print every assumption, not only how many there are."),
     ] = False,
 ) -> None:
     """Run a table or figure of a paper, or all of them, and print it beside the published numbers.
