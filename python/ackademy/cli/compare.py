@@ -94,7 +94,7 @@ def compare_command(
     address: Address = None,
     out: RunsFolder = RUNS,
 ) -> None:
-    """Set controllers side by side on the same scenarios, with nominal 95 % intervals.
+    """Compare controllers on the same scenarios, with nominal 95 % intervals.
 
     Examples:
         ackademy compare scenarios/kong2018_*.toml --cc new_reno,cubic

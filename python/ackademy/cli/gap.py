@@ -52,7 +52,7 @@ def gap_command(
     jobs: Jobs = None,
     out: RunsFolder = RUNS,
 ) -> None:
-    """Run scenarios in the simulator and on this machine's TCP, and print how far apart they are.
+    """Run scenarios in the simulator and on this machine's TCP, and print the differences.
 
     Runs on the kernel take real time, one after the other; finished ones are kept.
 

@@ -65,9 +65,9 @@ def generalise_command(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
 ) -> None:
-    """Run a frozen policy on links it was not trained for, and list where it fails.
+    """Evaluate a frozen policy on links it was not trained on, and list where it fails.
 
-    Finished runs are kept: an interrupted command goes on where it was.
+    Finished runs are kept: an interrupted command continues where it stopped.
 
     Examples:
         ackademy generalise policies/tcp_drinc

@@ -78,7 +78,7 @@ def eval_command(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
 ) -> None:
-    """Try a frozen policy where it was trained, or elsewhere, beside other controllers.
+    """Evaluate a frozen policy beside other controllers, on its training scenarios or others.
 
     Examples:
         ackademy eval policies/tcp_drinc

@@ -95,7 +95,7 @@ def lp_tcp_command(
     """Train LP-TCP's loss predictor: record NewReno, fit a forest, score it, choose the threshold.
 
     The same seed gives the same forest, byte for byte, whatever --jobs is. Finished stages are
-    kept: an interrupted command goes on where it was.
+    kept: an interrupted command continues where it stopped.
 
     Examples:
         ackademy train lp-tcp --setup L=50,K=1
