@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// How long a thread without jobs stays awake; *proposed*, about what the caller does between two calls.
 const AWAKE: Duration = Duration::from_micros(200);
-/// Work for which it does not pay to wake others; *measured*.
+/// Work that is done sooner alone than by waking others; *measured*.
 const WORTH: Duration = Duration::from_micros(60);
 
 type Panic = Box<dyn std::any::Any + Send>;
