@@ -14,6 +14,7 @@ import pytest
 import ackademy
 from ackademy.backends.schemes import parse
 from ackademy.render.html import comparison, paper
+from ackademy.render.html.experiment import doi
 from ackademy.render.html.markup import Markup, element, math_label, stacked
 from ackademy.render.html.plane import Cloud, plane
 from ackademy.render.html.plot import Axis, Frame, thin
@@ -31,6 +32,7 @@ from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.intervals import Interval
 from ackademy.studies.comparison import Plan, case_of, rows
+from ackademy.studies.experiment_files import Paper
 from ackademy.studies.measured import measure
 from ackademy.studies.reproduce import Reproduction
 
@@ -231,6 +233,11 @@ def test_a_number_six_times_the_published_one_is_not_green() -> None:
     wide = Interval(6.18, 0.5, 11.9)
     assert not agrees("delay_mean_ms", 1.0, wide)
     assert agrees("delay_mean_ms", 6.0, wide)
+
+
+def test_a_paper_without_a_doi_has_no_link() -> None:
+    assert doi(Paper("A", "B", "C", "not assigned")) == ""
+    assert 'href="https://doi.org/10.1145/1"' in doi(Paper("A", "B", "C", "10.1145/1"))
 
 
 def test_every_chart_tip_can_be_reached_by_keyboard() -> None:

@@ -28,17 +28,22 @@ def write_json(rows: Sequence[Row], out: Path) -> None:
 
 
 def peers(
-    quick: Annotated[bool, typer.Option(help="Few cases, 60 simulated seconds.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Seeds of a random case.")] = 5,
-    out: Annotated[Path, typer.Option(help="Where the numbers go, as JSON.")] = Path(
+    quick: Annotated[
+        bool, typer.Option(help="Only a few cases, 60 simulated seconds each.")
+    ] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of a random case.")] = 5,
+    out: Annotated[Path, typer.Option(help="JSON file of the numbers.")] = Path(
         "reports/peers.json"
     ),
     random: Annotated[
-        int, typer.Option(min=0, max=200, help="Draw so many points instead of the cases.")
+        int, typer.Option(min=0, max=200, help="Draw this many points instead of the cases.")
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Of the points; with --random.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the points; with --random.")] = 1,
     record: Annotated[
-        Path | None, typer.Option(help="Where drawn points' peer values go; with --random.")
+        Path | None,
+        typer.Option(
+            help="Write the drawn points and the peers' values to this file; with --random."
+        ),
     ] = None,
 ) -> None:
     """Run ns-2, ns-3 and this simulator on the same scenarios and print them side by side.

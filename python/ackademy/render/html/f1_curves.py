@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ackademy.papers.kong2018.f1_curves import Curve, CurveStudy
-from ackademy.render.html import assumptions
+from ackademy.render.html.experiment import assumptions_section, reproduction_head
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.page import Section, document
 from ackademy.render.html.plot import Axis, Frame
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets.papers import f1_maxima
@@ -18,17 +18,15 @@ from ackademy.stats.formulas import FloatArray
 
 def page(study: CurveStudy) -> str:
     """The HTML report."""
-    cite = join((f"{study.paper.authors}: “{study.paper.title}”. {study.paper.venue}.",))
-    head = Head(f"Reproduction · {study.item}", study.title, study.about, cite, {})
+    head = reproduction_head(study, {})
     drawing = element("figure", _legend(study.curves), _drawn(study.curves), class_="panel drawn")
     lead = "Rings are the maxima, th₀. Packets the forest has not been fitted to."
-    rests_on = assumptions.listed(study.assumptions)
     return document(
         head,
         [
             Section("curves", "F1 by threshold", lead, drawing),
             Section("maxima", "th₀, published and ours", "", sheet(f1_maxima(study))),
-            Section("assumptions", "What this rests on", "", rests_on),
+            assumptions_section(study.assumptions),
         ],
     )
 

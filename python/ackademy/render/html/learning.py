@@ -14,10 +14,9 @@ from ackademy.papers.knott2023.study import (
     group_of,
 )
 from ackademy.papers.knott2023.transfers import C_UNITS, DEFAULT_C, Recorded
-from ackademy.render.html import assumptions
+from ackademy.render.html.experiment import assumptions_section, claims_section, reproduction_head
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document, tabs
-from ackademy.render.html.paper import VERDICTS, describe
+from ackademy.render.html.page import Section, document, tabs
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets import papers as sheets
@@ -58,19 +57,12 @@ HEADINGS: Mapping[Figure, tuple[str, str]] = {
 def page(findings: BetaFindings) -> str:
     """The HTML file of a study."""
     study = findings.study
-    paper = study.paper
-    head = Head(
-        kicker=f"Reproduction · {study.item}",
-        title=study.title,
-        about=study.about,
-        cite=f"{paper.authors}: “{paper.title}”. {paper.venue}.",
-        facts=_facts(findings),
-    )
+    head = reproduction_head(study, _facts(findings))
     sections = [
-        *([_claims(findings)] if findings.claims else []),
+        *claims_section(findings.claims, f"the {NOMINAL} over seeds"),
         *(_figure(findings, figure) for figure in study.figures),
         _numbers(findings),
-        _assumptions(findings),
+        assumptions_section(study.assumptions),
     ]
     return document(head, sections)
 
@@ -97,22 +89,6 @@ def _facts(findings: BetaFindings) -> dict[str, str]:
         holding = sum(checked.verdict == "holds" for checked in findings.claims)
         facts["claims that hold"] = f"{holding} of {len(findings.claims)}"
     return facts
-
-
-def _claims(findings: BetaFindings) -> Section:
-    items = [
-        element(
-            "li",
-            element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
-            element("p", checked.claim.text),
-            element("span", f"{describe(checked)} ({checked.claim.where})", class_="hint"),
-        )
-        for checked in findings.claims
-    ]
-    lead = f"Each sentence is held against the {NOMINAL} over seeds."
-    return Section(
-        "claims", "What the paper says", lead, element("ul", join(items), class_="claims")
-    )
 
 
 # -------------------------------------------------------------------------------- figures
@@ -318,12 +294,3 @@ def _numbers(findings: BetaFindings) -> Section:
         "interval. Network loss is what the network dropped; the paper does not print it."
     )
     return Section("table", "Number by number", lead, sheet(sheets.beta(findings)))
-
-
-def _assumptions(findings: BetaFindings) -> Section:
-    return Section(
-        "assumptions",
-        "What this rests on",
-        "Every choice behind these numbers, and who made it.",
-        assumptions.listed(findings.study.assumptions),
-    )

@@ -10,47 +10,26 @@ import polars as pl
 
 from ackademy.backends import entries
 from ackademy.render.html import assumptions
+from ackademy.render.html.experiment import claims_section, reproduction_head
 from ackademy.render.html.figures import figures
 from ackademy.render.html.forest import Mark, Scale, forest, reach
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document, tabs
+from ackademy.render.html.page import Section, document, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.series import Strip, strips
 from ackademy.render.html.sheet import sheet
 from ackademy.render.numbers import significant, with_interval
 from ackademy.render.sheets.reproduction import WIDE_RATIO, difference, published
 from ackademy.runner import experiments
-from ackademy.stats.claims import Checked, CheckedCase
 from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
 from ackademy.studies.experiment_files import Assumption
 from ackademy.studies.reproduce import Measured, Reproduction
 
-VERDICTS = {
-    "holds": "holds",
-    "does not hold": "fails",
-    "undecided": "undecided",
-    "not run": "absent",
-}
-
 
 def page(reproduction: Reproduction) -> str:
     """The HTML file of a reproduction."""
-    experiment = reproduction.experiment
-    paper = experiment.paper
-    cite = join(
-        (
-            f"{paper.authors}: “{paper.title}”. {paper.venue}. ",
-            element("a", f"doi:{paper.doi}", href=f"https://doi.org/{paper.doi}"),
-        )
-    )
-    head = Head(
-        kicker=f"Reproduction · {experiment.item}",
-        title=experiment.title,
-        about=experiment.about,
-        cite=cite,
-        facts=_facts(reproduction),
-    )
+    head = reproduction_head(reproduction.experiment, _facts(reproduction))
     return document(head, _sections(reproduction))
 
 
@@ -60,7 +39,7 @@ def _sections(reproduction: Reproduction) -> list[Section]:
     numbers = run and bool(reproduction.experiment.metrics)
     drawn = any(measured.drawn for measured in reproduction.rows)
     return [
-        *([_claims_section(reproduction)] if reproduction.claims else []),
+        *claims_section(reproduction.claims, f"the {NOMINAL} of what we observed"),
         *_figures_section(reproduction),
         *([_plane_section(reproduction)] if run else []),
         *(_number_sections(reproduction) if numbers else []),
@@ -73,11 +52,6 @@ def _sections(reproduction: Reproduction) -> list[Section]:
         ),
         Section("repeat", "How to repeat it", "", _repeat(reproduction)),
     ]
-
-
-def _claims_section(reproduction: Reproduction) -> Section:
-    lead = f"Each sentence is held against the {NOMINAL} of what we observed."
-    return Section("claims", "What the paper says", lead, _claims(reproduction.claims))
 
 
 def _figures_section(reproduction: Reproduction) -> list[Section]:
@@ -148,57 +122,6 @@ def _facts(reproduction: Reproduction) -> Mapping[str, str]:
         holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
         facts["claims that hold"] = f"{holding} of {len(reproduction.claims)}"
     return facts
-
-
-def _claims(claims: tuple[Checked, ...]) -> Markup:
-    return element("ul", join([_claim(checked) for checked in claims]), class_="claims")
-
-
-def _claim(checked: Checked) -> Markup:
-    return element(
-        "li",
-        element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
-        element("p", checked.claim.text),
-        element("span", f"{describe(checked)} ({checked.claim.where})", class_="hint"),
-    )
-
-
-def describe(checked: Checked) -> str:
-    """What was observed and what the claim asks for, in a few words."""
-    claim = checked.claim
-    label = metric_of(claim.metric).label
-    kind, of = claim.bound.split("_")
-    what = label if of == "value" else f"{of} of {label}"
-    bound = f"claimed at {'least' if kind == 'min' else 'most'} {significant(claim.limit)}"
-    if len(checked.cases) == 1:
-        (only,) = checked.cases
-        return f"{_pair(only)}: {_seen(only, what)}; {bound}"
-    order = {"does not hold": 0, "undecided": 1, "not run": 2, "holds": 3}
-    shown = [case for case in checked.cases if case.verdict != "holds"]
-    holding = len(checked.cases) - len(shown)
-    text = f"{holding} of {len(checked.cases)} cases hold; {bound}"
-    for case in sorted(shown, key=lambda case: order[case.verdict]):
-        text += f"; {case.verdict}: {_pair(case)}: {_seen(case, what)}"
-    if not shown and checked.observed is not None:
-        text += f"; nearest to the bound: {what} {significant(checked.observed.value)}"
-    return text
-
-
-def _pair(checked: CheckedCase) -> str:
-    row, against = checked.case.row, checked.case.against
-    return f"{' '.join(row)} against {' '.join(against)}" if against else " ".join(row)
-
-
-def _seen(checked: CheckedCase, what: str) -> str:
-    seen = checked.observed
-    if seen is None:
-        return f"{what} not run"
-    if seen.low == seen.high:
-        return f"{what} {significant(seen.value)}"
-    return (
-        f"{what} {significant(seen.value)}, "
-        f"nominal 95 % {significant(seen.low)} to {significant(seen.high)}"
-    )
 
 
 def colours(reproduction: Reproduction) -> dict[str, int]:

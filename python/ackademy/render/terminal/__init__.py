@@ -33,7 +33,7 @@ from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import Progress as RunProgress
 from ackademy.backends.runs import Run
 from ackademy.console import Console, task_label
-from ackademy.render.html.paper import VERDICTS, describe
+from ackademy.render.claims import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import significant
 from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
