@@ -25,7 +25,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Turns of each peer; medians are printed
+    /// Turns of each side; medians are printed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Length of a turn, in seconds
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Flows of the crowded run
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=1000))]
     flows: u32,
-    /// Another build of ackademyd, whose daemon takes turns with this one's
+    /// Another build of ackademyd to compare with: its daemon takes turns with this one's
     #[arg(long, value_name = "PROGRAM")]
     beside: Option<PathBuf>,
 }
