@@ -1,4 +1,4 @@
-"""Run a scenario twice and print what two controllers make of it."""
+"""Run a scenario with two controllers and print the results."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""Write a controller in Python and set it beside CUBIC on a lossy link.
+"""Write a controller in Python and compare it with CUBIC on a lossy link.
 
-As a file of its own it works on the command line, too:
+The file also works on the command line:
 `ackademy compare scenarios/random_loss.toml --cc cubic,examples/02_new_controller.py:Patient`.
 """
 

@@ -1,4 +1,4 @@
-"""Step one learning flow by hand, with a reward function of your own."""
+"""Step one learning flow by hand with your own reward."""
 
 import gymnasium
 
@@ -6,7 +6,7 @@ from ackademy.envs.metrics import IntervalMetrics
 
 
 def patient(metrics: IntervalMetrics, before: IntervalMetrics):
-    """Throughput, less what the queue costs: 1 Mb/s is worth 10 ms of it."""
+    """Throughput minus the queueing delay: 10 ms count as much as 1 Mb/s."""
     queue_ms = metrics.rtt_ms - metrics.flow_min_rtt_ms
     return metrics.throughput_mbps - 0.1 * queue_ms
 

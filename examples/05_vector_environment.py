@@ -1,4 +1,4 @@
-"""Step 64 simulations with one call: half of them hold their rate, half raise it steadily."""
+"""Step 64 simulations with one call: half of them keep their rate, half raise it steadily."""
 
 import gymnasium
 import numpy as np

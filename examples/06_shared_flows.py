@@ -1,4 +1,4 @@
-"""Three learning flows in one network, each deciding in its own time."""
+"""Three learning flows in one network, each deciding at its own times."""
 
 from collections import Counter
 

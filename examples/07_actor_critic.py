@@ -1,4 +1,4 @@
-"""A whole learner in one file: advantage actor-critic in JAX over 16 simulations."""
+"""A complete learner in one file: advantage actor-critic in JAX over 16 simulations."""
 
 import gymnasium
 import jax

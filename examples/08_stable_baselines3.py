@@ -1,4 +1,4 @@
-"""Stable-Baselines3 as it is: DQN, PPO and SAC. Needs the extra `torch`."""
+"""Unmodified Stable-Baselines3: DQN, PPO and SAC. Needs the extra `torch`."""
 
 import gymnasium
 import torch

@@ -1,4 +1,4 @@
-"""RLlib as it is: PPO on one local machine. Needs the extra `torch`."""
+"""Unmodified RLlib: PPO on one local machine. Needs the extra `torch`."""
 
 import ray
 import torch

@@ -21,9 +21,13 @@ from ackademy.render.markdown import gap as gap_markdown
 from ackademy.runner import engines
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.intervals import Interval
+from ackademy.stats.results import Name
 from ackademy.studies import gap
-from ackademy.studies.gap import Claim, Difference, Gap, Pair, Side, difference
+from ackademy.studies.gap import Claim, Difference, Gap, Pair, difference
+from ackademy.studies.measured import Measured, Row
 
+TP = "throughput_mean_mbps"
+ROW = Row(Name("path", "cubic"), (), gap.METRICS)
 GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
 
 
@@ -49,13 +53,13 @@ def start(*words: str, folder: Path, fault: str = "") -> subprocess.Popen[str]:
     )
 
 
-def side(values: list[float], seeds: tuple[int, ...] = ()) -> Side:
-    everywhere = {column.key: np.array(values) for column in gap.COLUMNS}
-    return Side(seeds or tuple(range(1, len(values) + 1)), everywhere, drawn=None)
+def side(values: list[float], seeds: tuple[int, ...] = ()) -> Measured:
+    everywhere = {metric: np.array(values) for metric in gap.METRICS}
+    return Measured(ROW, seeds or tuple(range(1, len(values) + 1)), everywhere, {})
 
 
 def apart(kernel: list[float], sim: list[float]) -> Difference:
-    found = difference(side(kernel), side(sim), "rtt_ms")
+    found = difference(side(kernel), side(sim), "rtt_sender_ms")
     assert found is not None
     return found
 
@@ -82,11 +86,11 @@ def test_difference_is_taken_seed_by_seed() -> None:
 
 def test_difference_is_of_the_seeds_that_both_sides_have() -> None:
     kernel, sim = side([11.0, 33.0], seeds=(1, 3)), side([10.0, 77.0, 30.0])
-    found = difference(kernel, sim, "rtt_ms")
+    found = difference(kernel, sim, "rtt_sender_ms")
     assert found is not None
     assert found.absolute.value == pytest.approx(2.0)
     assert found.relative.value == pytest.approx(0.1)
-    assert difference(side([]), sim, "rtt_ms") is None
+    assert difference(side([]), sim, "rtt_sender_ms") is None
 
 
 def test_difference_of_one_kernel_run_has_no_interval() -> None:
@@ -105,14 +109,15 @@ def test_difference_from_nothing_is_nothing_or_infinite(kernel: float, relative:
 
 def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
     seeds, slow = (1, 2), np.array([111.0, 111.0])
-    ours = Side(seeds, {"throughput_mbps": np.array([9.8, 9.8]), "rtt_ms": slow}, None)
-    theirs = Side(seeds, {"throughput_mbps": np.array([10.0, 10.0]), "rtt_ms": slow / 1.11}, None)
+    fast, rtt_ms = np.array([10.0, 10.0]), "rtt_sender_ms"
+    ours = Measured(ROW, seeds, {TP: 0.98 * fast, rtt_ms: slow}, {})
+    theirs = Measured(ROW, seeds, {TP: fast, rtt_ms: slow / 1.11}, {})
     gaps = [
-        Gap(Pair("path", name, (), ()), 1, side([]), measured, {}, ())
+        Gap(Pair("path", name, (), ()), 1, side([]), measured, {})
         for name, measured in (("cubic", ours), ("new_reno", ours), ("kernel:cubic", theirs))
     ]
     throughput, rtt = gap.claims(gaps)
-    assert (throughput.ours, throughput.column) == ("cubic", "throughput_mbps")
+    assert (throughput.ours, throughput.metric) == ("cubic", TP)
     assert throughput.observed.value == pytest.approx(-0.02)
     assert throughput.verdict == "holds"
     assert rtt.observed.value == pytest.approx(0.11)
@@ -134,7 +139,7 @@ def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
 def test_claim_is_undecided_where_its_interval_reaches_over_the_bound(
     observed: Interval, verdict: str
 ) -> None:
-    claim = Claim("path", "cubic", "kernel:cubic", "throughput_mbps", 0.03, observed)
+    claim = Claim("path", "cubic", "kernel:cubic", TP, 0.03, observed)
     assert claim.verdict == verdict
 
 
@@ -176,15 +181,15 @@ def test_gap_is_measured_from_the_tables_of_both_sides(
     cells = [cell for pair in found for cell in (*pair.sim, *pair.kernel)]
     run_cells(cells, folder, engines.local(1), quiet)
     (one,) = gap.measure(found, folder)
-    assert one.differences["throughput_mbps"].relative.value == pytest.approx(-0.1, abs=1e-3)
-    assert one.differences["rtt_ms"].absolute.value == 0.0
+    assert one.differences[TP].relative.value == pytest.approx(-0.1, abs=1e-3)
+    assert one.differences["rtt_sender_ms"].absolute.value == 0.0
     assert one.n_flows == 2
     summary = pl.read_parquet(next(folder.glob("*/summary.parquet")))
-    assert summary["rtt_mean_ms"].mean() in one.sim.values["rtt_ms"]
+    assert summary["rtt_mean_ms"].mean() in one.sim.values["rtt_sender_ms"]
     links = pl.read_parquet(next(folder.glob("*/links.parquet")))
     bottleneck = links.filter(pl.col("link") == "bottleneck")
-    assert bottleneck["wait_mean_ms"].item() in one.sim.values["wait_ms"]
-    assert [column.key for _, column, _ in gap.large([one])] == ["throughput_mbps"]
+    assert bottleneck["wait_mean_ms"].item() in one.sim.values["queue_wait_ms"]
+    assert [metric for _, metric, _ in gap.large([one])] == [TP]
 
 
 def test_command_prints_both_sides_and_writes_the_report(dumbbell: Path, fake: Path) -> None:
@@ -194,7 +199,7 @@ def test_command_prints_both_sides_and_writes_the_report(dumbbell: Path, fake: P
     code, out, err = gap_command(*words, *more, folder=folder, fault="scaled=90")
     assert (code, err) == (0, "")
     assert "6 runs on the kernel take about 18 s" in out
-    for word in ("rl_tcp", "kernel:cubic", "simulator", "difference", "−10.0 %", "holds"):
+    for word in ("rl_tcp", "kernel:cubic", "simulator", "difference", "−10.0 ± ", "holds"):
         assert word in out
     assert "2 differences above 5 %" in out
     assert "emulator late by 40 µs at p99" in out

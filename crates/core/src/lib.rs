@@ -11,6 +11,7 @@ pub(crate) mod toml_error;
 pub mod units;
 
 pub mod control;
+pub mod decision;
 pub mod params;
 
 pub mod transport;

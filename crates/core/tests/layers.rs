@@ -12,6 +12,7 @@ const LAYERS: &[&str] = &[
     "histogram",
     "toml_error",
     "params",
+    "decision",
     "control",
     "transport",
     "controllers::shared",

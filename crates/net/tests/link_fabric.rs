@@ -2,7 +2,7 @@
 use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
 use ackademy::sim::plan::Route;
-use ackademy::sim::plan::{Network, TrafficSpec};
+use ackademy::sim::plan::{NetworkPlan, TrafficSpec};
 use ackademy::sim::record::{LinkRow, Outcome};
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_net::link::fabric::{Fabric, Flow, FlowCounts, Totals};
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 const SEED: Seed = Seed(7);
 
 /// A scenario whose traces, if any, have an opportunity each 1, 2 and 5 ms.
-fn network(text: &str) -> Network {
+fn network(text: &str) -> NetworkPlan {
     let mut trace = |_: &str, _| Ok(b"1\n3\n8\n".to_vec());
     let scenario = Scenario::parse_with(text, "test", &[], &mut trace);
     scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).network
@@ -34,7 +34,7 @@ fn datagram(from: IpAddr, to: IpAddr, size: usize, tos: u8) -> Vec<u8> {
 }
 
 /// What the constant-rate sources of a network send: time, flow, bytes; in order of time.
-fn schedule(network: &Network) -> Vec<(Time, usize, usize)> {
+fn schedule(network: &NetworkPlan) -> Vec<(Time, usize, usize)> {
     let mut sent = Vec::new();
     for (flow, plan) in network.connections.iter().enumerate() {
         let TrafficSpec::Cbr { rate_mbps, packet_bytes } = plan.traffic else {
@@ -53,7 +53,7 @@ fn schedule(network: &Network) -> Vec<(Time, usize, usize)> {
 
 /// The same packets at the same times through a fabric, which is asked for them as late as
 /// `late` says.
-fn emulate(network: &Network, late: &mut dyn FnMut() -> Span) -> Totals {
+fn emulate(network: &NetworkPlan, late: &mut dyn FnMut() -> Span) -> Totals {
     let mut fabric = Fabric::new(&network.links, SEED, network.sample_interval);
     for (index, plan) in network.connections.iter().enumerate() {
         let hosts = [(0, address(1, index)), (1, address(2, index))];

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 mod catalogue;
 mod controller;
+mod crew;
 mod distribution;
 mod episodes;
 mod errors;
@@ -16,6 +17,7 @@ mod records;
 mod scenario;
 mod sends;
 mod simulate;
+mod simulation;
 mod tables;
 mod trace;
 

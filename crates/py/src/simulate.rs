@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::tables;
 use ackademy::control::{Coupled, PerFlow};
 use ackademy::rng::Seed;
-use ackademy::sim::plan::{ConnectionPlan, Network};
+use ackademy::sim::plan::{ConnectionPlan, NetworkPlan};
 use ackademy::sim::{self, Sim};
 use ackademy::units::{Span, Time};
 use pyo3::exceptions::PyValueError;
@@ -53,7 +53,7 @@ const MILLIS_MAX: f64 = 1e9;
 const CHECKS: u64 = 256;
 
 fn run(
-    network: &Network,
+    network: &NetworkPlan,
     seed: Seed,
     classes: &Classes,
     reached: &dyn Fn(&Sim) -> PyResult<()>,

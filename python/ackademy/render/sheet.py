@@ -18,8 +18,8 @@ from ackademy.studies.measured import Measured
 
 HEAD_WIDTH = 12
 """characters of a heading's line"""
-Style = Literal["", "was", "ours", "good", "warn", "dim", "best"]
-"""was: a number to compare with; ours: what is compared; good, warn: how they compare"""
+Style = Literal["", "was", "ours", "good", "apart", "warn", "dim", "best"]
+"""was: a number to compare with; ours: what is compared; good, apart, warn: how they compare"""
 
 
 class Part(NamedTuple):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import polars as pl
 
 from ackademy.backends import controllers
@@ -16,21 +15,12 @@ from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
-from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
-from ackademy.stats.formulas import FloatArray, jain_index, pooled_loss
 from ackademy.stats.intervals import Interval, t_interval
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A number of the comparison, of one run."""
-
-    key: str
-    label: str
-    unit: str
-    about: str
-
+from ackademy.stats.results import Estimate, Name, Results, results
+from ackademy.studies.measured import Measured, Row
+from ackademy.studies.measured import measure as measure_rows
+from ackademy.studies.measured import tables as measured_tables
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 
@@ -39,13 +29,9 @@ LARGE_RATIO = 0.05
 SAMPLE_INTERVAL_MS = 100.0
 """of the first run of each, which is drawn"""
 
-COLUMNS = (
-    Column("throughput_mbps", "throughput", "Mb/s", "mean over flows, headers included"),
-    Column("rtt_ms", "RTT", "ms", "mean over flows of a flow's mean, as its sender measures it"),
-    Column("wait_ms", "queue wait", "ms", "mean wait at the link that carries most"),
-    Column("loss_ratio", "loss", "", "packets dropped over packets sent, all flows together"),
-    Column("jain", "Jain", "", "fairness of the flows' throughputs; of one flow it says nothing"),
-)
+JAIN = "jain_throughput"
+METRICS = ("throughput_mean_mbps", "rtt_sender_ms", "queue_wait_ms", "loss", JAIN)
+"""in order; of one flow, Jain's index says nothing"""
 
 KERNEL_START = (
     ("sender.handshake", "true"),
@@ -58,7 +44,7 @@ window opens from 50 to 62.5 % of the lab's receive buffer, 4 MiB, by two segmen
 PER_ACK = ", send hook per ACK"
 """after the name of a controller whose simulation asks it once per acknowledgement"""
 
-CLAIMS = (("throughput_mbps", 0.03), ("rtt_ms", 0.10))
+CLAIMS = (("throughput_mean_mbps", 0.03), ("rtt_sender_ms", 0.10))
 """how near a controller of ours comes to the kernel's own of that name, both on the kernel"""
 OURS = {"kernel:cubic": "cubic", "kernel:reno": "new_reno"}
 
@@ -76,42 +62,17 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What one backend measured."""
-
-    seeds: tuple[int, ...]
-    """of the runs that count"""
-    values: Mapping[str, FloatArray]
-    """by column, one value per seed"""
-    drawn: Cell | None
-    """the run with a time series"""
-
-    @property
-    def n_runs(self) -> int:
-        """That count."""
-        return len(self.seeds)
-
-    def at(self, seeds: Sequence[int], column: str) -> FloatArray:
-        """The values of these seeds, in their order."""
-        return self.values[column][[self.seeds.index(seed) for seed in seeds]]
-
-    def estimate(self, column: str) -> Interval | None:
-        """Mean and its 95 % interval; none without runs."""
-        return t_interval(self.values[column]) if self.n_runs else None
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     """One side less another that it is measured by, as the kernel less the simulator."""
 
     absolute: Interval
-    """in the unit of the column"""
+    """in the unit of the metric"""
     relative: Interval
     """over the mean of the other side; infinite where that is 0"""
 
     @property
     def is_significant(self) -> bool:
-        """Whether 0 is outside the 95 % interval; not without an interval."""
+        """Whether 0 is outside the interval; not without an interval."""
         return math.isfinite(self.absolute.low) and not self.absolute.contains(0.0)
 
     @property
@@ -126,34 +87,35 @@ class Gap:
 
     pair: Pair
     n_flows: int
-    sim: Side
-    kernel: Side
+    sim: Measured
+    kernel: Measured
     differences: Mapping[str, Difference]
-    """by column; empty where a side has no run"""
-    kernel_runs: tuple[KernelRun, ...]
-    """how the kernel's runs went, those that do not count included"""
+    """by metric; empty where a side has no run"""
 
     @property
-    def n_invalid(self) -> int:
-        """Runs on the kernel whose emulator was late; they are in no number."""
-        return sum(not run.valid for run in self.kernel_runs)
+    def metrics(self) -> tuple[str, ...]:
+        """Those that say something: without the fairness of one flow."""
+        return METRICS if self.n_flows > 1 else tuple(m for m in METRICS if m != JAIN)
+
+    @property
+    def valid_runs(self) -> list[KernelRun]:
+        """How the runs on the kernel went that count."""
+        return [run for run in self.kernel.kernel_runs if run.valid]
 
     @property
     def lateness_us(self) -> float:
         """The emulator's 99th percentile, the largest of the runs that count."""
-        return max(
-            (run.lateness_us["p99"] for run in self.kernel_runs if run.valid), default=math.nan
-        )
+        return max((run.lateness_us["p99"] for run in self.valid_runs), default=math.nan)
 
     @property
     def decisions(self) -> int:
         """Of all runs that count."""
-        return sum(run.decisions for run in self.kernel_runs if run.valid)
+        return sum(run.decisions for run in self.valid_runs)
 
     @property
     def fallbacks(self) -> int:
         """Of all runs that count."""
-        return sum(run.fallbacks for run in self.kernel_runs if run.valid)
+        return sum(run.fallbacks for run in self.valid_runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +125,7 @@ class Claim:
     scenario: str
     ours: str
     theirs: str
-    column: str
+    metric: str
     bound: float
     """largest relative difference that is claimed"""
     observed: Interval
@@ -252,7 +214,7 @@ def measure(found: Sequence[Pair], folder: Path) -> list[Gap]:
     return [_gap(pair, folder) for pair in found]
 
 
-def difference(side: Side, other: Side, column: str) -> Difference | None:
+def difference(side: Measured, other: Measured, metric: str) -> Difference | None:
     """How far one side is from another, seed by seed.
 
     A seed draws the same start times and the same fate of the n-th packet on both sides, so that
@@ -262,7 +224,7 @@ def difference(side: Side, other: Side, column: str) -> Difference | None:
     Args:
         side: what is compared, such as the kernel.
         other: what it is measured by, such as the simulator.
-        column: which number.
+        metric: which number.
 
     Returns:
         The mean difference over the seeds of both sides with Student's interval, also as a part of
@@ -272,7 +234,9 @@ def difference(side: Side, other: Side, column: str) -> Difference | None:
     seeds = [seed for seed in side.seeds if seed in other.seeds]
     if not seeds:
         return None
-    ours, theirs = side.at(seeds, column), other.at(seeds, column)
+    ours, theirs = (
+        own.values[metric][[own.seeds.index(seed) for seed in seeds]] for own in (side, other)
+    )
     absolute = t_interval(ours - theirs)
     if len(seeds) == 1:
         absolute = Interval(absolute.value, math.nan, math.nan)
@@ -287,61 +251,47 @@ def claims(gaps: Sequence[Gap]) -> list[Claim]:
         ours = by_name.get((scenario, OURS.get(name, "")))
         if ours is None:
             continue
-        for column, bound in CLAIMS:
-            apart = difference(ours, theirs, column)
+        for metric, bound in CLAIMS:
+            apart = difference(ours, theirs, metric)
             if apart is not None:
-                found.append(Claim(scenario, OURS[name], name, column, bound, apart.relative))
+                found.append(Claim(scenario, OURS[name], name, metric, bound, apart.relative))
     return found
 
 
-def large(gaps: Sequence[Gap]) -> list[tuple[Gap, Column, Difference]]:
-    """The differences that want an explanation."""
+def large(gaps: Sequence[Gap]) -> list[tuple[Gap, str, Difference]]:
+    """The differences that want an explanation, and the metrics they are of."""
     return [
-        (gap, column, gap.differences[column.key])
+        (gap, metric, gap.differences[metric])
         for gap in gaps
-        for column in COLUMNS
-        if column.key in gap.differences and gap.differences[column.key].is_large
+        for metric in METRICS
+        if metric in gap.differences and gap.differences[metric].is_large
     ]
 
 
-def label_of(key: str) -> str:
-    """How a column is called."""
-    return next(column.label for column in COLUMNS if column.key == key)
+def tables(gaps: Sequence[Gap]) -> Results:
+    """The two tables: a row per side; differences are estimates of the backend `kernel - sim`."""
+    sides = [side for gap in gaps for side in (gap.sim, gap.kernel) if side.n_runs]
+    found = measured_tables("gap", sides)
+    apart = [
+        Estimate(name, metric, "mean difference", own.absolute, gap.kernel.n_runs)
+        for gap in gaps
+        for name in [gap.kernel.row.name._replace(backend="kernel - sim")]
+        for metric, own in gap.differences.items()
+    ]
+    differences = results("gap", [], apart).estimates
+    return Results(found.values, pl.concat([found.estimates, differences]))
 
 
 def _gap(pair: Pair, folder: Path) -> Gap:
-    sim_cells, _ = experiments.countable(folder, pair.sim)
-    kernel_cells, kernel_runs = experiments.countable(folder, pair.kernel)
-    sim, kernel = _side(sim_cells, folder), _side(kernel_cells, folder)
-    apart = {column.key: difference(kernel, sim, column.key) for column in COLUMNS}
+    rows = [
+        Row(Name(pair.scenario, pair.controller, backend=backend), cells, METRICS)
+        for backend, cells in (("sim", pair.sim), ("kernel", pair.kernel))
+    ]
+    sim, kernel = measure_rows(rows, folder)
+    apart = {metric: difference(kernel, sim, metric) for metric in METRICS}
     differences = {key: value for key, value in apart.items() if value is not None}
     n_flows = len((pair.kernel or pair.sim)[0].scenario().flows)
-    return Gap(pair, n_flows, sim, kernel, differences, kernel_runs)
-
-
-def _side(cells: Sequence[Cell], folder: Path) -> Side:
-    rows = [
-        _one_run(*(experiments.read(folder, cell, table) for table in ("summary", "links")))
-        for cell in cells
-    ]
-    values = {column.key: np.array([row[column.key] for row in rows]) for column in COLUMNS}
-    seeds = tuple(cell.seed for cell in cells)
-    return Side(
-        seeds, values, next((cell for cell in cells if cell.sample_interval_ms > 0.0), None)
-    )
-
-
-def _one_run(flows: pl.DataFrame, links: pl.DataFrame) -> dict[str, float]:
-    rtt = flows["rtt_mean_ms"].drop_nans().to_numpy()
-    throughput = flows["throughput_mbps"].to_numpy()
-    busiest = links.sort("delivered_bytes", descending=True, maintain_order=True)
-    return {
-        "throughput_mbps": float(throughput.mean()),
-        "rtt_ms": float(rtt.mean()) if rtt.size else math.nan,
-        "wait_ms": float(busiest["wait_mean_ms"][0]),
-        "loss_ratio": pooled_loss(flows),
-        "jain": jain_index(throughput),
-    }
+    return Gap(pair, n_flows, sim, kernel, differences)
 
 
 def _over(interval: Interval, mean: float) -> Interval:

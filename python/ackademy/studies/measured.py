@@ -38,8 +38,8 @@ class Measured:
     row: Row
     seeds: tuple[int, ...]
     """of the runs that count"""
-    samples: Mapping[str, FloatArray]
-    """by metric, what it is computed from; the first axis is runs"""
+    values: Mapping[str, FloatArray]
+    """by metric, that of each run alone; shape (n_runs,)"""
     estimates: Mapping[str, Interval]
     """by metric; empty if no run counts"""
     drawn: Cell | None = None
@@ -61,10 +61,6 @@ class Measured:
         """The estimate; `nan` without runs."""
         estimate = self.estimates.get(metric)
         return math.nan if estimate is None else estimate.value
-
-    def per_run(self, metric: str) -> FloatArray:
-        """Shape (n_runs,): the metric of each run alone."""
-        return np.array([metric_of(metric).of_run(own) for own in self.samples[metric]], np.float64)
 
 
 def measure(rows: Iterable[Row], folder: Path) -> list[Measured]:
@@ -93,22 +89,22 @@ def _measure(row: Row, folder: Path) -> Measured:
     scenario = finished[0].scenario()  # the cells of a row differ in their seeds alone
     found = [run_tables(folder, cell, scenario, row.flows) for cell in finished]
     flows = np.stack([per_flow(tables) for tables in found])
-    samples, estimates = {}, {}
+    values, estimates = {}, {}
     for name in row.metrics:
         metric = metric_of(name)
         is_of_flows = metric.extract is per_flow
-        samples[name] = flows if is_of_flows else np.stack([metric.extract(t) for t in found])
-        estimates[name] = metric.estimate(samples[name])
+        samples = flows if is_of_flows else np.stack([metric.extract(t) for t in found])
+        values[name] = np.array([metric.of_run(own) for own in samples], np.float64)
+        estimates[name] = metric.estimate(samples)
     drawn = next((cell for cell in finished if cell.sample_interval_ms > 0.0), None)
     seeds = tuple(cell.seed for cell in finished)
-    return Measured(row, seeds, samples, estimates, drawn, kernel_runs)
+    return Measured(row, seeds, values, estimates, drawn, kernel_runs)
 
 
 def _values(measured: Sequence[Measured]) -> Iterator[Value]:
     for own in measured:
-        per_run = {metric: own.per_run(metric) for metric in own.samples}
         for index, seed in enumerate(own.seeds):
-            for metric, values in per_run.items():
+            for metric, values in own.values.items():
                 yield Value(own.row.name, seed, metric, float(values[index]))
 
 

@@ -8,7 +8,7 @@ use super::network::{self, Files};
 use super::{Scenario, ScenarioError, ScenarioSpec};
 use crate::params::{Content, Loader, Reader as FileReader};
 use crate::rng::Seed;
-use crate::sim::plan::Network;
+use crate::sim::plan::NetworkPlan;
 use crate::sim::plan::RatePlan;
 use crate::sim::trace::Trace;
 use crate::toml_error;
@@ -147,7 +147,7 @@ impl Entry {
         &self,
         values: &[Drawn],
         files: &mut Files,
-    ) -> Result<(ScenarioSpec, Network), Fault> {
+    ) -> Result<(ScenarioSpec, NetworkPlan), Fault> {
         let spec = self.spec(values)?;
         for (value, trace) in values {
             if let (Value::String(name), Some(trace)) = (value, trace) {

@@ -6,7 +6,7 @@ use super::network::{Files, count_flows, duplicate};
 use super::{ScenarioError, ScenarioSpec};
 use crate::controllers;
 use crate::params::Loader;
-use crate::sim::plan::Network;
+use crate::sim::plan::NetworkPlan;
 use crate::toml_error;
 use crate::toml_error::Fault;
 use serde::Deserialize;
@@ -278,7 +278,7 @@ impl Reader<'_> {
     fn learning(
         &self,
         index: usize,
-        (spec, network): &(ScenarioSpec, Network),
+        (spec, network): &(ScenarioSpec, NetworkPlan),
         learners: &[String],
     ) -> Result<usize, ScenarioError> {
         let names = spec.entry_names();

@@ -1,7 +1,7 @@
 //! The only parser of scenario files. Untrusted input: whatever is wrong becomes one line that names
 //! file, line, field, value and what is allowed.
 use crate::params::{Content, Loader, ParamValue};
-use crate::sim::plan::Network;
+use crate::sim::plan::NetworkPlan;
 use crate::sim::trace::Trace;
 use crate::toml_error::{self, Document};
 use std::fmt::{self, Write as _};
@@ -35,7 +35,7 @@ pub struct Scenario {
     /// What the file says, after overrides.
     pub spec: ScenarioSpec,
     /// What it means.
-    pub network: Network,
+    pub network: NetworkPlan,
     origin: String,
     text: String,
     traces: Vec<(String, Arc<Trace>)>,

@@ -6,7 +6,7 @@ use super::flows::flow_plans;
 use super::links::{Builder, Topology};
 use super::spec::{FlowSpec, ScenarioSpec};
 use crate::params::{Content, Loader, Reader as FileReader};
-use crate::sim::plan::{Network, TrafficSpec};
+use crate::sim::plan::{NetworkPlan, TrafficSpec};
 use crate::sim::trace::{self, Trace};
 use crate::toml_error::Fault;
 use crate::units::{Span, Time};
@@ -69,7 +69,7 @@ impl<'a> Files<'a> {
 }
 
 /// Checks and resolves a scenario.
-pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<Network, Fault> {
+pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<NetworkPlan, Fault> {
     number("duration_s", spec.duration_s, 1e-6..=SECONDS_MAX)?;
     number("sample_interval_ms", spec.sample_interval_ms, 0.0..=MILLIS_MAX)?;
     let sample_interval = millis(spec.sample_interval_ms);
@@ -94,7 +94,7 @@ pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<Network,
     }
     let sampled = builder.links.iter().filter(|link| link.sampled).count() + connections.len();
     check_samples(spec, sampled as f64)?;
-    Ok(Network { duration, sample_interval, links: builder.links, connections })
+    Ok(NetworkPlan { duration, sample_interval, links: builder.links, connections })
 }
 
 /// Connections of a scenario, the mean number of a Poisson source's arrivals included, within

@@ -1,11 +1,10 @@
 //! From a network to a simulation at time 0.
-use super::timers::Timers;
-use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Path, Sim, fetch};
+use super::network::{Network, Path};
+use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Hosts, Sim, fetch};
 use crate::control::SubflowId;
 use crate::rng::{Rng, Seed};
-use crate::sim::link::Link;
 use crate::sim::plan::TrafficSpec;
-use crate::sim::plan::{ConnectionPlan, Network, RatePlan, Route};
+use crate::sim::plan::{ConnectionPlan, NetworkPlan, RatePlan, Route};
 use crate::sim::record::FlowSeries;
 use crate::sim::traffic::App;
 use crate::transport::config::SendHook;
@@ -13,7 +12,6 @@ use crate::transport::receiver::Receiver;
 use crate::transport::send_hook::AckSendHook;
 use crate::transport::sender::{Governor, Sender};
 use crate::units::{Bytes, Rate, Span, Time};
-use std::collections::BinaryHeap;
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -23,40 +21,33 @@ impl Sim {
     /// # Errors
     ///
     /// Whatever `build` returns.
-    pub fn new<E>(network: &Network, seed: Seed, build: &mut Builder<E>) -> Result<Self, E> {
+    pub fn new<E>(network: &NetworkPlan, seed: Seed, build: &mut Builder<E>) -> Result<Self, E> {
         let every = network.sample_interval;
-        let plans = network.links.iter().enumerate();
         let flows = network.connections.iter().map(|plan| plan.subflows.len()).sum();
         let mut sim = Self {
-            now: Time(0),
             end: network.duration,
-            heap: BinaryHeap::new(),
-            timers: Timers::new(),
-            order: 0,
-            links: plans.map(|(index, plan)| Link::new(plan, index as u64, seed, every)).collect(),
-            paths: Vec::new(),
-            link_names: network.links.iter().map(|plan| plan.name.clone()).collect(),
-            passes: Vec::new(),
-            flows: Vec::with_capacity(flows),
-            many: false,
+            net: Network::new(&network.links, seed, every),
+            hosts: Hosts {
+                flows: Vec::with_capacity(flows),
+                plans: Vec::with_capacity(flows),
+                connections: Vec::with_capacity(network.connections.len()),
+                drop_log: None,
+            },
             config: None,
-            plans: Vec::with_capacity(flows),
-            connections: Vec::with_capacity(network.connections.len()),
-            loose: Vec::new(),
-            loose_free: Vec::new(),
-            dropped: Vec::new(),
-            drop_log: None,
             sample_interval: every,
             flow_series: FlowSeries::default(),
-            events: 0,
+            asking: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             sim.add_plan(network, plan, (index as u64, seed), build)?;
         }
-        sim.passes = sim.passes();
-        sim.many = sim.flows.len() > fetch::MANY;
+        let paths = sim.hosts.flows.iter().flat_map(|flow| [flow.forward, flow.reverse]);
+        sim.net.pass_links(paths, network.duration);
+        if sim.hosts.flows.len() > fetch::MANY {
+            sim.net.fetch_ahead();
+        }
         if every > Span::ZERO {
-            sim.schedule(Time(0), Event::Sample);
+            sim.net.schedule(Time(0), Event::Sample);
         }
         Ok(sim)
     }
@@ -64,7 +55,7 @@ impl Sim {
     /// A planned connection, or all arrivals of a Poisson source.
     fn add_plan<E>(
         &mut self,
-        network: &Network,
+        network: &NetworkPlan,
         plan: &ConnectionPlan,
         (index, seed): (u64, Seed),
         build: &mut Builder<E>,
@@ -75,13 +66,13 @@ impl Sim {
 
     fn add_connection<E>(
         &mut self,
-        network: &Network,
+        network: &NetworkPlan,
         plan: &ConnectionPlan,
         (Arrival { at: start, stream, name: own }, seed): (Arrival, Seed),
         build: &mut Builder<E>,
     ) -> Result<(), E> {
-        let connection = self.connections.len() as u32;
-        let first_flow = self.flows.len() as u32;
+        let connection = self.hosts.connections.len() as u32;
+        let first_flow = self.hosts.flows.len() as u32;
         let mut governor = build(plan)?;
         if plan.sender.send_hook == SendHook::Ack {
             governor = Box::new(AckSendHook::new(governor));
@@ -97,17 +88,19 @@ impl Sim {
             }
             let many = plan.subflows.len() > 1;
             let name = if many { format!("{own}.{index}") } else { own.clone() };
-            let paths = (self.add_path(&route.forward), self.add_path(&route.reverse));
-            self.plans.push(flow_plan(network, plan, route, (name, start)));
+            let paths = (self.net.add_path(&route.forward), self.net.add_path(&route.reverse));
+            self.hosts.plans.push(flow_plan(network, plan, route, (name, start)));
             let ends = (sender, receiver(network, plan, route));
-            self.flows.push(flow(plan, (connection, id), ends, paths));
+            let has_agent = governor.agent_state(id).is_some();
+            let flow = flow(plan, (connection, id), ends, paths);
+            self.hosts.flows.push(Flow { has_agent, ..flow });
         }
         self.config = Some(config);
         let app = self.app(plan, start, seed.stream("traffic", stream));
-        let before = self.connections.last().map(|before| &before.controller);
+        let before = self.hosts.connections.last().map(|before| &before.controller);
         let name = shared(before, &*plan.controller, || plan.controller.as_str().into());
-        self.schedule(start, Event::App(connection));
-        self.connections.push(Connection {
+        self.net.schedule(start, Event::App(connection));
+        self.hosts.connections.push(Connection {
             governor,
             app,
             first_flow,
@@ -118,47 +111,9 @@ impl Sim {
     }
 
     fn app(&self, plan: &ConnectionPlan, start: Time, rng: Rng) -> App {
-        let before = self.connections.last().map(|before| before.app.traffic());
+        let before = self.hosts.connections.last().map(|before| before.app.traffic());
         let traffic = shared(before, &plan.traffic, || Arc::new(plan.traffic.clone()));
         App::new(traffic, start, plan.stop, rng)
-    }
-
-    /// The place of a path, which is that of the flow before if they are equal.
-    fn add_path(&mut self, links: &[u32]) -> Path {
-        let hops = links.len() as u32;
-        let before = self.flows.last().into_iter().flat_map(|flow| [flow.forward, flow.reverse]);
-        for path in before {
-            let start = path.start as usize;
-            if path.hops == hops && self.paths[start..start + links.len()] == *links {
-                return path;
-            }
-        }
-        let start = self.paths.len() as u32;
-        self.paths.extend_from_slice(links);
-        Path { start, hops }
-    }
-
-    /// A link may be passed without an event if everything that enters it comes from one other link,
-    /// in order, and its fate is known on arrival: then arrivals at it are as ordered as at that link.
-    fn passes(&self) -> Vec<bool> {
-        const NOBODY: u32 = u32::MAX;
-        const SENDERS: u32 = u32::MAX - 1;
-        const SEVERAL: u32 = u32::MAX - 2;
-        let mut feeder = vec![NOBODY; self.links.len()];
-        for path in self.flows.iter().flat_map(|flow| [flow.forward, flow.reverse]) {
-            let mut before = SENDERS;
-            for &link in &self.paths[path.start as usize..(path.start + path.hops) as usize] {
-                let known = &mut feeder[link as usize];
-                *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
-                before = link;
-            }
-        }
-        let passed = |(&feeder, link): (&u32, &Link)| {
-            feeder < SEVERAL
-                && link.decides_on_arrival()
-                && self.links[feeder as usize].keeps_order()
-        };
-        feeder.iter().zip(&self.links).map(passed).collect()
     }
 }
 
@@ -205,7 +160,7 @@ pub fn arrivals(
 
 /// Time for an empty packet of `size` and its answer over idle links; where a rate varies, their
 /// transmission takes none.
-fn handshake(network: &Network, route: &Route, size: Bytes) -> Span {
+fn handshake(network: &NetworkPlan, route: &Route, size: Bytes) -> Span {
     let time_on = |&link: &u32| {
         let plan = &network.links[link as usize];
         let transmission = match plan.rate {
@@ -218,7 +173,7 @@ fn handshake(network: &Network, route: &Route, size: Bytes) -> Span {
 }
 
 fn flow_plan(
-    network: &Network,
+    network: &NetworkPlan,
     plan: &ConnectionPlan,
     route: &Route,
     (name, start): (String, Time),
@@ -243,7 +198,7 @@ fn flow_plan(
     }
 }
 
-fn receiver(network: &Network, plan: &ConnectionPlan, route: &Route) -> Receiver {
+fn receiver(network: &NetworkPlan, plan: &ConnectionPlan, route: &Route) -> Receiver {
     let config = &plan.sender;
     let selective = config.recovery == crate::control::Recovery::Sack;
     let receiver =
@@ -278,5 +233,6 @@ fn flow(
         connection,
         id,
         transmissions: 0,
+        has_agent: false,
     }
 }

@@ -7,13 +7,13 @@ use crate::units::{Span, Time};
 impl Sim {
     /// A data packet reaches its receiver.
     pub(super) fn receive(&mut self, packet: &Packet) {
-        let flow = &mut self.flows[packet.flow as usize];
+        let flow = &mut self.hosts.flows[packet.flow as usize];
         let mut ack = Packet::default();
-        let arrival = flow.receiver.on_data(self.now, packet, &mut ack);
+        let arrival = flow.receiver.on_data(self.net.now(), packet, &mut ack);
         let counts = &mut flow.arrived;
         let size = u64::from(packet.size);
         counts.packets += 1;
-        counts.owd_sum += u128::from(self.now.since(packet.sent_at).0);
+        counts.owd_sum += u128::from(self.net.now().since(packet.sent_at).0);
         if arrival.delivered > 0 {
             // What waited behind a gap is counted in full packets, except when nothing waits on.
             let waited = if arrival.delivered > 1 && flow.receiver.holds_nothing() {
@@ -23,7 +23,7 @@ impl Sim {
             };
             counts.buffered_bytes -= waited;
             counts.segments += arrival.delivered;
-            counts.deliver(self.now, size + waited);
+            counts.deliver(self.net.now(), size + waited);
             if flow.latest_rtt > Span::ZERO {
                 counts.rtt_at_delivery_sum += u128::from(flow.latest_rtt.0);
                 counts.rtt_at_delivery_count += 1;
@@ -33,38 +33,38 @@ impl Sim {
         }
         if arrival.ack_now {
             ack.early = packet.early;
-            self.forward(&mut ack, self.now);
+            self.send(&mut ack);
         } else {
             // The sender's wake-up is set; it need not be looked at.
-            let due = flow.receiver.deadline().max(self.now);
+            let due = flow.receiver.deadline().max(self.net.now());
             self.wake_by(due, packet.flow);
         }
     }
 
     /// An acknowledgement reaches its sender.
     pub(super) fn acknowledge(&mut self, ack: &Packet) {
-        let flow = &mut self.flows[ack.flow as usize];
-        let connection = &mut self.connections[flow.connection as usize];
+        let flow = &mut self.hosts.flows[ack.flow as usize];
+        let connection = &mut self.hosts.connections[flow.connection as usize];
         let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
-        flow.sender.on_ack(self.now, ack, &mut governor, &mut connection.app.supply);
+        flow.sender.on_ack(self.net.now(), ack, &mut governor, &mut connection.app.supply);
         flow.latest_rtt = flow.sender.latest_rtt();
         if connection.app.may_finish() {
-            self.finish_transfer(self.flows[ack.flow as usize].connection);
+            self.finish_transfer(self.hosts.flows[ack.flow as usize].connection);
         }
         self.pump(ack.flow, ack.early);
     }
 
     fn finish_transfer(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.hosts.connections[index as usize];
         let first = connection.first_flow as usize;
-        let flows = &self.flows[first..first + connection.flow_count as usize];
+        let flows = &self.hosts.flows[first..first + connection.flow_count as usize];
         if flows.iter().all(|flow| flow.sender.all_acknowledged()) {
             let before = connection.app.next;
-            connection.app.on_all_acknowledged(self.now);
+            connection.app.on_all_acknowledged(self.net.now());
             if connection.app.next != before
                 && let Some(next) = connection.app.to_schedule()
             {
-                self.schedule(next, Event::App(index));
+                self.net.schedule(next, Event::App(index));
             }
             self.tell_if_over(index);
         }
@@ -72,11 +72,11 @@ impl Sim {
 
     /// Tells the controllers of a connection that it has nothing to send any more.
     fn tell_if_over(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
+        let connection = &mut self.hosts.connections[index as usize];
         if connection.app.is_over() {
             let first = connection.first_flow as usize;
-            for flow in &self.flows[first..first + connection.flow_count as usize] {
-                connection.governor.on_end(flow.id, self.now);
+            for flow in &self.hosts.flows[first..first + connection.flow_count as usize] {
+                connection.governor.on_end(flow.id, self.net.now());
             }
         }
     }
@@ -85,11 +85,13 @@ impl Sim {
     /// before this nanosecond as the ACK came.
     fn pump(&mut self, index: u32, early: u16) {
         loop {
-            let flow = &mut self.flows[index as usize];
-            let connection = &mut self.connections[flow.connection as usize];
+            let flow = &mut self.hosts.flows[index as usize];
+            let connection = &mut self.hosts.connections[flow.connection as usize];
             let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
             let supply = &mut connection.app.supply;
-            let Some(out) = flow.sender.transmit(self.now, &mut governor, supply) else { break };
+            let Some(out) = flow.sender.transmit(self.net.now(), &mut governor, supply) else {
+                break;
+            };
             let mut packet = Packet {
                 flow: index,
                 size: out.size,
@@ -99,11 +101,11 @@ impl Sim {
                 early,
                 seq: out.seq,
                 transmission: flow.transmissions,
-                sent_at: self.now,
+                sent_at: self.net.now(),
                 ..Packet::default()
             };
             flow.transmissions = flow.transmissions.wrapping_add(1);
-            self.forward(&mut packet, self.now);
+            self.send(&mut packet);
         }
         self.set_wake(index);
     }
@@ -113,15 +115,26 @@ impl Sim {
     /// that a timer that comes and goes before it does not schedule another.
     #[inline]
     fn set_wake(&mut self, index: u32) {
-        let flow = &mut self.flows[index as usize];
+        let flow = &mut self.hosts.flows[index as usize];
         flow.sender_due = flow.sender.deadline();
-        let due = flow.sender_due.min(flow.receiver.deadline()).max(self.now);
+        let due = flow.sender_due.min(flow.receiver.deadline()).max(self.net.now());
+        // A decision that became due asks for a timer at once.
+        if flow.has_agent && flow.sender_due <= self.net.now() {
+            self.ask(index);
+        }
         self.wake_by(due, index);
     }
 
+    /// Notes that the agent of a flow is asked, if it is.
+    fn ask(&mut self, index: u32) {
+        if self.agent_state(index).is_some_and(|state| state.due) {
+            self.asking = Some(index);
+        }
+    }
+
     pub(super) fn wake(&mut self, index: u32) {
-        let now = self.now;
-        let flow = &mut self.flows[index as usize];
+        let now = self.net.now();
+        let flow = &mut self.hosts.flows[index as usize];
         let receiver_due = flow.receiver.deadline();
         if flow.sender_due > now && receiver_due > now {
             let due = flow.sender_due.min(receiver_due);
@@ -134,12 +147,12 @@ impl Sim {
         let ack = (receiver_due <= now).then(|| flow.receiver.on_deadline(index));
         let due = flow.sender.deadline() <= now;
         if due {
-            let connection = &mut self.connections[flow.connection as usize];
+            let connection = &mut self.hosts.connections[flow.connection as usize];
             let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
             flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
         }
         if let Some(mut ack) = ack {
-            self.forward(&mut ack, now);
+            self.send(&mut ack);
         }
         if due {
             self.pump(index, 0);
@@ -149,14 +162,14 @@ impl Sim {
     }
 
     fn send_datagram(&mut self, index: u32) {
-        let connection = self.flows[index as usize].connection as usize;
-        let Some(Datagrams { every_ns, size }) = self.plans[index as usize].datagrams else {
+        let connection = self.hosts.flows[index as usize].connection as usize;
+        let Some(Datagrams { every_ns, size }) = self.hosts.plans[index as usize].datagrams else {
             return;
         };
-        if self.now >= self.connections[connection].app.stop() {
+        if self.net.now() >= self.hosts.connections[connection].app.stop() {
             return;
         }
-        let counts = &mut self.flows[index as usize].arrived;
+        let counts = &mut self.hosts.flows[index as usize].arrived;
         counts.datagrams += 1;
         counts.datagram_bytes += u64::from(size);
         let mut packet = Packet {
@@ -164,42 +177,42 @@ impl Sim {
             size,
             kind: Kind::Datagram,
             seq: counts.datagrams,
-            sent_at: self.now,
+            sent_at: self.net.now(),
             ..Packet::default()
         };
-        self.forward(&mut packet, self.now);
-        self.wake_by(self.now + Span(every_ns.get()), index);
+        self.send(&mut packet);
+        self.wake_by(self.net.now() + Span(every_ns.get()), index);
     }
 
     /// The application of a connection acts.
     pub(super) fn act(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        if connection.app.next != self.now {
+        let connection = &mut self.hosts.connections[index as usize];
+        if connection.app.next != self.net.now() {
             return;
         }
         let (first, count) = (connection.first_flow, connection.flow_count);
-        let flows = &self.flows[first as usize..(first + count) as usize];
+        let flows = &self.hosts.flows[first as usize..(first + count) as usize];
         let was_active = connection.app.is_active();
         let unacknowledged = flows.iter().map(|flow| flow.sender.unacknowledged_payload()).sum();
-        connection.app.on_time(self.now, unacknowledged);
+        connection.app.on_time(self.net.now(), unacknowledged);
         let next = connection.app.to_schedule();
         if let Some(next) = next {
-            self.schedule(next, Event::App(index));
+            self.net.schedule(next, Event::App(index));
         }
         for flow in first..first + count {
             if !was_active {
-                self.flows[flow as usize].arrived.progress = self.now;
+                self.hosts.flows[flow as usize].arrived.progress = self.net.now();
             }
-            if self.plans[flow as usize].datagrams.is_some() {
-                if self.flows[flow as usize].arrived.datagrams == 0 {
+            if self.hosts.plans[flow as usize].datagrams.is_some() {
+                if self.hosts.flows[flow as usize].arrived.datagrams == 0 {
                     self.send_datagram(flow);
                 }
             } else {
-                self.flows[flow as usize].sender.on_supply();
+                self.hosts.flows[flow as usize].sender.on_supply();
                 self.pump(flow, 0);
             }
         }
-        if self.connections[index as usize].app.may_finish() {
+        if self.hosts.connections[index as usize].app.may_finish() {
             self.finish_transfer(index);
         } else {
             self.tell_if_over(index);

@@ -2,9 +2,11 @@
 //!
 //! Pipes are ordered, so the flows of the next arrivals are known. Their lines come from memory side by
 //! side while earlier events are handled; one after the other, as they are used, each would be waited for.
-use super::{Flow, Sim};
+use super::link::InPipe;
+use super::{Flow, Hosts};
 use crate::transport::packet::{Kind, Packet};
 use ackademy_prefetch::prefetch;
+use std::collections::VecDeque;
 
 /// Flows whose state fits into a core's own cache: below, asking costs more than it saves.
 pub(super) const MANY: usize = 200;
@@ -35,11 +37,10 @@ fn for_ack(flow: &Flow) {
     prefetch(&flow.sender);
 }
 
-impl Sim {
+impl Hosts {
     /// Asks for what the next arrivals of a link's pipe will touch.
     #[inline]
-    pub(super) fn fetch_ahead(&self, link: u32) {
-        let pipe = &self.links[link as usize].pipe;
+    pub(super) fn fetch_ahead(&self, pipe: &VecDeque<InPipe>) {
         let Some(&Packet { kind, .. }) = pipe.front().map(|next| &next.packet) else { return };
         let flow = |ahead: usize| {
             let next = pipe.get(ahead).map(|next| &next.packet);

@@ -1,57 +1,50 @@
 //! From counters to rows.
 use super::link::Link;
 use super::traffic::App;
-use super::{Arrived, Flow, FlowPlan, Path, Sim};
-use crate::sim::record::{FlowRow, LinkRow, LinkSeries, Outcome, mean_ms, quantile_ms};
+use super::{Arrived, Flow, FlowPlan, Sim};
+use crate::sim::record::{FlowRow, LinkRow, Outcome, mean_ms, quantile_ms};
 use crate::transport::packet::Kind;
 use crate::units::{Span, Time};
 
 impl Sim {
     /// Ends the run where it is and hands over what it measured.
     pub fn finish(mut self) -> Outcome {
-        let end = self.now;
+        let end = self.net.now();
         debug_assert!(self.conserves_packets(), "packets are conserved from end to end");
-        let mut link_series = LinkSeries::default();
-        let mut links = Vec::with_capacity(self.links.len());
-        for (index, link) in self.links.iter_mut().enumerate() {
-            let name = std::mem::take(&mut self.link_names[index]);
-            links.push(link.finish(name, end));
-            link_series.append(index as u32, self.sample_interval, &link.samples);
-        }
+        let (mut links, link_series) = self.net.finish(end);
         let flows: Vec<FlowRow> = {
-            let planned = self.flows.iter().zip(&self.plans);
+            let planned = self.hosts.flows.iter().zip(&self.hosts.plans);
             planned.map(|(flow, plan)| self.flow_row(flow, plan, end)).collect()
         };
-        for (row, flow) in flows.iter().zip(&self.flows) {
-            let Path { start, hops } = flow.forward;
-            for &link in &self.paths[start as usize..(start + hops) as usize] {
+        for (row, flow) in flows.iter().zip(&self.hosts.flows) {
+            for &link in self.net.links_of(flow.forward) {
                 links[link as usize].goodput_bytes += row.goodput_bytes;
             }
         }
-        Outcome { flows, links, flow_series: self.flow_series, link_series, events: self.events }
+        let events = self.net.events();
+        Outcome { flows, links, flow_series: self.flow_series, link_series, events }
     }
 
     /// Whether every data packet sent, or copied on the way, was received, dropped, or is still on a
     /// wire or in a scheduler's queue.
     fn conserves_packets(&self) -> bool {
-        let mut missing: Vec<i64> = vec![0; self.flows.len()];
-        for (missing, flow) in missing.iter_mut().zip(&self.flows) {
+        let mut missing: Vec<i64> = vec![0; self.hosts.flows.len()];
+        for (missing, flow) in missing.iter_mut().zip(&self.hosts.flows) {
             let arrived = &flow.arrived;
             let made = flow.sender.stats().sent_packets + arrived.datagrams + arrived.copies;
             let lost = arrived.queue_drops + arrived.random_losses + arrived.copies_lost;
             let ended = arrived.packets + lost;
             *missing = made as i64 - ended as i64;
         }
-        let pipes = self.links.iter().flat_map(|link| &link.pipe).map(|in_pipe| &in_pipe.packet);
-        for packet in pipes.chain(self.loose.iter().flatten()) {
+        let (on_wire, held) = self.net.inside();
+        for packet in on_wire {
             missing[packet.flow as usize] -= i64::from(packet.kind != Kind::Ack);
         }
-        let held: u64 = self.links.iter().map(super::link::Link::held).sum();
         missing.iter().all(|&count| count >= 0) && missing.iter().sum::<i64>() <= held as i64
     }
 
     fn flow_row(&self, flow: &Flow, plan: &FlowPlan, end: Time) -> FlowRow {
-        let connection = &self.connections[flow.connection as usize];
+        let connection = &self.hosts.connections[flow.connection as usize];
         let sent = flow.sender.stats();
         let arrived = &flow.arrived;
         let app = &connection.app;

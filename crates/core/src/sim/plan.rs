@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Links, and the connections over them.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct NetworkPlan {
     /// End of the run.
     pub duration: Time,
     /// Distance of samples; zero for none.
@@ -137,7 +137,7 @@ kinds! {
     /// those of `codel` and `fq_codel`, which count what waits.
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum QueueSpec as QueueFields, "QueueSpec" {
-        /// Keeps what fits; an absent limit is none.
+        /// Keeps packets that fit; without a limit, all of them.
         DropTail {
             /// Most packets in the system.
             #[serde(default)]

@@ -8,7 +8,7 @@ use super::{Builder, Sim};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SendAction, SubflowId};
 use crate::controllers::shared::sensing::sends::SendState;
 use crate::rng::{Rng, Seed};
-use crate::sim::plan::{ConnectionPlan, Network};
+use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::transport::config::SendHook;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,7 +51,7 @@ pub struct Sampling {
 ///
 /// If `keep_one_in` is zero.
 pub fn collect<E>(
-    network: &Network,
+    network: &NetworkPlan,
     sampling: Sampling,
     build: &mut Builder<E>,
     drive: &mut dyn FnMut(&mut Sim) -> Result<(), E>,
@@ -62,11 +62,11 @@ pub fn collect<E>(
         plan.sender.send_hook = SendHook::Packet;
     }
     let mut first = Sim::new(&network, sampling.seed, build)?;
-    first.drop_log = Some(Vec::new());
+    first.hosts.drop_log = Some(Vec::new());
     drive(&mut first)?;
     let log = Arc::new(Mutex::new(Log {
         sampling,
-        drops: by_flow(first.drop_log.take().unwrap_or_default(), first.flows.len()),
+        drops: by_flow(first.hosts.drop_log.take().unwrap_or_default(), first.hosts.flows.len()),
         flows: 0,
         sends: Sends::default(),
     }));

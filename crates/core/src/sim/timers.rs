@@ -1,11 +1,11 @@
-//! Events to come that are not arrivals: wake-ups of flows and applications, packets on their own.
+//! Events to come that are not arrivals over a pipe: what ends wait for, packets on their own.
 //!
 //! A radix heap of 64-fold buckets: an event waits in a bucket by how far away it is, moves at most once
 //! per level as time comes near, and is sorted only among those of its own 65 µs. A pending event costs
-//! nothing while others come and go, however many there are.
-use super::Event;
+//! nothing while others come and go, however many there are. Few events lie in one binary heap instead,
+//! which takes less memory than the buckets do.
 use crate::units::Time;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// Nanoseconds of the finest bucket, as a power of two.
@@ -13,6 +13,8 @@ const GRAIN: u32 = 16;
 /// Buckets of a level, as a power of two.
 const DIGIT: u32 = 6;
 const WIDTH: usize = 1 << DIGIT;
+/// Pending events for which a binary heap takes no longer than buckets; *measured*.
+const FEW: usize = 32;
 
 /// When an event is due; events of one instant happen in the order in which they were scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,41 +33,61 @@ impl Due {
     }
 }
 
-/// An event, and the flow's next later wake-up if it is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Timer {
+/// An event that waits for its time; no two are due at once, so that alone orders them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timer<E> {
     pub(super) due: Due,
-    pub(super) event: Event,
-    pub(super) later: Time,
+    pub(super) event: E,
+}
+
+impl<E> PartialEq for Timer<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+
+impl<E> Eq for Timer<E> {}
+
+impl<E> PartialOrd for Timer<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Timer<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.due.cmp(&other.due)
+    }
 }
 
 /// Buckets whose times agree with the present in all digits above theirs.
 #[derive(Debug)]
-struct Level {
+struct Level<E> {
     /// One bit per bucket that holds anything.
     occupied: u64,
-    buckets: [Vec<Timer>; WIDTH],
+    buckets: [Vec<Timer<E>>; WIDTH],
 }
 
 /// Pending events by time.
 #[derive(Debug)]
-pub(super) struct Timers {
+pub(super) struct Timers<E> {
     /// Those up to the end of grain `base`.
-    near: BinaryHeap<Reverse<Timer>>,
+    near: BinaryHeap<Reverse<Timer<E>>>,
+    /// The last grain while all lie in `near`.
     base: u64,
-    levels: Vec<Level>,
+    levels: Vec<Level<E>>,
     /// No event outside `near` is due before.
     bound: Time,
     /// No event at all is due before.
     soonest: Time,
-    spare: Vec<Timer>,
+    spare: Vec<Timer<E>>,
 }
 
-impl Timers {
+impl<E: Copy> Timers<E> {
     pub(super) fn new() -> Self {
         Self {
             near: BinaryHeap::new(),
-            base: 0,
+            base: u64::MAX,
             levels: Vec::new(),
             bound: Time::NEVER,
             soonest: Time::NEVER,
@@ -74,17 +96,29 @@ impl Timers {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, timer: Timer) {
+    pub(super) fn push(&mut self, timer: Timer<E>) {
         if timer.due.at().0 >> GRAIN <= self.base {
             self.soonest = self.soonest.min(timer.due.at());
             self.near.push(Reverse(timer));
+            if self.near.len() > FEW && self.base == u64::MAX {
+                self.spread();
+            }
         } else {
             self.keep(timer);
         }
     }
 
+    /// There are more than a few: all but those of the first grain go into buckets.
+    #[cold]
+    fn spread(&mut self) {
+        self.base = self.soonest.0 >> GRAIN;
+        for Reverse(timer) in std::mem::take(&mut self.near) {
+            self.push(timer);
+        }
+    }
+
     /// Puts an event of a later grain into its bucket.
-    fn keep(&mut self, timer: Timer) {
+    fn keep(&mut self, timer: Timer<E>) {
         let grain = timer.due.at().0 >> GRAIN;
         let level = (grain ^ self.base).ilog2() / DIGIT;
         let shift = level * DIGIT;
@@ -105,9 +139,9 @@ impl Timers {
         self.soonest
     }
 
-    /// When the first event is due, if no later than `limit`; [`Due::NEVER`] if there is none. `see` is
-    /// shown every event whose time comes near.
-    pub(super) fn first(&mut self, limit: Time, see: impl FnMut(Event)) -> Due {
+    /// When the first event is due; [`Due::NEVER`] if there is none, or none up to `limit` that is near.
+    /// `see` is shown every event whose time comes near.
+    pub(super) fn first(&mut self, limit: Time, see: impl FnMut(E)) -> Due {
         if self.near.is_empty() && self.bound <= limit {
             self.approach(limit, see);
             self.soonest = self.earliest();
@@ -120,7 +154,7 @@ impl Timers {
     }
 
     /// Takes the event that [`first`](Self::first) announced.
-    pub(super) fn pop(&mut self) -> Option<Timer> {
+    pub(super) fn pop(&mut self) -> Option<Timer<E>> {
         let timer = self.near.pop().map(|Reverse(timer)| timer);
         self.soonest = self.earliest();
         timer
@@ -134,7 +168,7 @@ impl Timers {
     }
 
     /// Moves on to the next bucket that holds anything, until an event is near.
-    fn approach(&mut self, limit: Time, mut see: impl FnMut(Event)) {
+    fn approach(&mut self, limit: Time, mut see: impl FnMut(E)) {
         while self.near.is_empty() && self.bound <= limit {
             let found = (0..).zip(&mut self.levels).find(|(_, level)| level.occupied != 0);
             let Some((number, level)) = found else { break };
@@ -195,7 +229,7 @@ mod tests {
                 for _ in 0..adds {
                     order += 1;
                     let due = Due::new(Time(now + span(&mut rng)), order);
-                    let timer = Timer { due, event: Event::Flow(order as u32), later: Time(0) };
+                    let timer = Timer { due, event: order };
                     timers.push(timer);
                     list.push(timer);
                 }
@@ -217,8 +251,15 @@ mod tests {
     fn the_last_instant_of_the_clock_has_a_bucket() {
         let mut timers = Timers::new();
         let due = Due::new(Time(u64::MAX - 1), 1);
-        timers.push(Timer { due, event: Event::Sample, later: Time::NEVER });
-        assert_eq!(timers.first(Time(1 << 40), |_| ()), Due::NEVER);
-        assert_eq!(timers.first(Time::NEVER, |_| ()), due);
+        timers.push(Timer { due, event: () });
+        for order in 2..2 + FEW as u64 {
+            timers.push(Timer { due: Due::new(Time(1), order), event: () });
+        }
+        assert_ne!(timers.base, u64::MAX, "not all are near");
+        while timers.first(Time(1 << 40), |()| ()) < Due::NEVER {
+            timers.pop();
+        }
+        assert_eq!(timers.len(), 1);
+        assert_eq!(timers.first(Time::NEVER, |()| ()), due);
     }
 }

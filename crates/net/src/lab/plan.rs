@@ -2,7 +2,7 @@
 use crate::error::Error;
 use ackademy::control::Recovery;
 use ackademy::rng::Seed;
-use ackademy::sim::plan::{ConnectionPlan, Network, QueueSpec, TrafficSpec};
+use ackademy::sim::plan::{ConnectionPlan, NetworkPlan, QueueSpec, TrafficSpec};
 use ackademy::sim::plan::{LinkPlan, RatePlan, Route};
 use ackademy::sim::{self, Arrival};
 use ackademy::transport::config::Ecn;
@@ -83,7 +83,7 @@ impl Plan {
     /// # Errors
     ///
     /// If the kernel, or this lab, cannot do what the scenario asks.
-    pub fn new(network: &Network, seed: Seed, family: Family) -> Result<Self, Error> {
+    pub fn new(network: &NetworkPlan, seed: Seed, family: Family) -> Result<Self, Error> {
         let mut plan = Self {
             flows: Vec::new(),
             pairs: Vec::new(),
@@ -195,7 +195,7 @@ fn check(plan: &ConnectionPlan) -> Result<(), Error> {
     Ok(())
 }
 
-fn pair(network: &Network, plan: &ConnectionPlan, family: Family) -> Pair {
+fn pair(network: &NetworkPlan, plan: &ConnectionPlan, family: Family) -> Pair {
     let route = plan.subflows[0].clone();
     let links = || route.forward.iter().map(|&link| &network.links[link as usize]);
     let back = route.reverse.iter().map(|&link| &network.links[link as usize]);
@@ -289,7 +289,7 @@ mod tests {
     use ackademy::scenario::Scenario;
     use std::collections::BTreeSet;
 
-    fn network(flows: &str) -> Network {
+    fn network(flows: &str) -> NetworkPlan {
         let text = format!(
             "duration_s = 9\n[dumbbell]\nrtt_ms = 20\nbottleneck = {{ rate_mbps = 8, queue = \
              {{ kind = \"drop_tail\", bytes = 20_000 }} }}\n{flows}"

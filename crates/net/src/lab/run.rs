@@ -24,7 +24,7 @@ use crate::priority;
 use ackademy::controllers;
 use ackademy::rng::Seed;
 use ackademy::sim;
-use ackademy::sim::plan::Network;
+use ackademy::sim::plan::NetworkPlan;
 use ackademy::sim::record::{FlowRow, LinkRow, Outcome, mean_ms};
 use ackademy::units::{Span, Time};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -67,7 +67,7 @@ pub enum Client {
 /// # Errors
 ///
 /// If the kernel cannot do what the scenario asks, the machine refuses something, or Ctrl-C.
-pub fn run(network: &Network, options: &Options) -> Result<Report, Error> {
+pub fn run(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
     let mut plan = Plan::new(network, options.seed, options.family)?;
     check_kernel_controllers(&plan)?;
     if options.client == Client::Iperf3 {
@@ -138,7 +138,7 @@ fn check_kernel_controllers(plan: &Plan) -> Result<(), Error> {
 }
 
 /// The emulated network of a plan; the hosts of pair `n` are its ports `2 n` and `2 n + 1`.
-pub(super) fn fabric(network: &Network, plan: &Plan, seed: Seed) -> Result<Fabric, Error> {
+pub(super) fn fabric(network: &NetworkPlan, plan: &Plan, seed: Seed) -> Result<Fabric, Error> {
     let mut fabric = Fabric::new(&network.links, seed, network.sample_interval);
     for flow in &plan.flows {
         let near = 2 * flow.pair;
@@ -312,7 +312,7 @@ fn wait(stop: &AtomicBool, duration: Time) {
 
 /// Puts together what the ends, the network and the agent counted.
 fn report(
-    network: &Network,
+    network: &NetworkPlan,
     options: &Options,
     plan: Plan,
     (mut sent, emulated, served, closed): (Sent, emulator::Report, Option<Served>, Closed),

@@ -4,7 +4,7 @@ use crate::files;
 use ackademy::controllers;
 use ackademy::params::{self, ParamValue};
 use ackademy::scenario::Scenario;
-use ackademy::sim::plan::Network;
+use ackademy::sim::plan::NetworkPlan;
 use ackademy::units::Span;
 use clap::Args;
 use std::fs;
@@ -40,7 +40,7 @@ impl Arguments {
     /// # Errors
     ///
     /// One line that names file, line, field, value and what is allowed.
-    pub fn network(&self) -> Result<Network, Error> {
+    pub fn network(&self) -> Result<NetworkPlan, Error> {
         let (text, folder) = self.read()?;
         let origin = self.file.display().to_string();
         let mut load = |name: &str, bytes_max| files::read(&folder.join(name), bytes_max);

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::link::emulator::{self, Emulator};
 use ackademy::rng::Seed;
-use ackademy::sim::plan::Network;
+use ackademy::sim::plan::NetworkPlan;
 use ackademy::units::Span;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// # Errors
 ///
 /// If the machine refuses something.
-pub fn up(network: &Network, seed: Seed, family: Family, spin: Span) -> Result<(), Error> {
+pub fn up(network: &NetworkPlan, seed: Seed, family: Family, spin: Span) -> Result<(), Error> {
     let plan = Plan::new(network, seed, family)?;
     let mut hosts = Hosts::new(&plan)?;
     hosts.owner.ends_on_request()?;

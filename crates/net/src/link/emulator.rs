@@ -140,7 +140,7 @@ impl Emulator {
     }
 
     /// Sleeps until a device has packets, or something is about to be due. Returns the devices.
-    fn wait(&self, now: Time, next_look: Time) -> Result<Vec<usize>, Error> {
+    fn wait(&mut self, now: Time, next_look: Time) -> Result<Vec<usize>, Error> {
         let due = self.fabric.next_due().unwrap_or(Time::NEVER);
         let sleep = Span(due.since(now).0.saturating_sub(self.options.spin.0));
         let sleep = sleep.min(next_look.since(now)).min(SLEEP_MAX);

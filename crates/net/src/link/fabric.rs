@@ -1,19 +1,20 @@
-//! The emulated network, without I/O and without a clock: the simulator's links, the packets on and
-//! between them, and who gets them when.
+//! The emulated network, without I/O and without a clock: the simulator's links and event loop
+//! ([`Network`]), with the bytes of real packets, and who gets them when.
 //!
 //! Everything happens at the time it is due, however late [`Fabric::advance`] is called: packets
 //! that enter at the same times meet the same fate as in the simulator.
 use super::packet::{self, CE, NOT_ECT};
 use crate::error::Error;
 use ackademy::rng::Seed;
-use ackademy::sim::link::{Link, LinkStats, Offer};
+use ackademy::sim::link::{InPipe, LinkStats};
+use ackademy::sim::network::{Ends, Network, Next, Path};
 use ackademy::sim::plan::LinkPlan;
 use ackademy::sim::plan::Route;
 use ackademy::sim::record::{LinkRow, LinkSeries};
 use ackademy::transport::packet::Packet;
 use ackademy::units::{Bytes, Span, Time};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,47 +101,36 @@ struct Way {
     flow: u32,
     /// Whether data packets on it are counted.
     forward: bool,
-    links: Vec<u32>,
+    path: Path,
     port: usize,
 }
 
-/// A packet and where it is on its way; `packet.seq` is its slot.
+/// The bytes of a packet; `seq` of the packet that links see is its slot.
 #[derive(Debug)]
 struct Slot {
     bytes: Vec<u8>,
-    packet: Packet,
     way: u32,
     counted: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The packet in this slot reaches the end of a link.
-    Arrive(u32),
-    /// This link's transmitter is free.
-    Free(u32),
-}
-
-/// Links, and the packets on them.
-pub struct Fabric {
-    now: Time,
-    links: Vec<Link>,
-    names: Vec<String>,
-    sample_interval: Span,
+/// What is at the ends of the links: the flows, and the bytes of all packets inside.
+struct Hosts {
     ways: Vec<Way>,
-    by_addresses: BTreeMap<(IpAddr, IpAddr), u32>,
-    by_port: BTreeMap<usize, u32>,
     flows: Vec<FlowCounts>,
     losses: Vec<Losses>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Time, then order of scheduling, as in the simulator.
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    order: u64,
+    inside: Bytes,
+}
+
+/// Links, and the packets on them.
+pub struct Fabric {
+    net: Network<Infallible>,
+    hosts: Hosts,
+    by_addresses: BTreeMap<(IpAddr, IpAddr), u32>,
+    by_port: BTreeMap<usize, u32>,
     /// Packets to be delivered, in order of time.
     ready: VecDeque<(Time, u32)>,
-    dropped: Vec<Packet>,
-    inside: Bytes,
     strays: u64,
     refused: u64,
 }
@@ -149,24 +139,19 @@ impl Fabric {
     /// The links of a scenario at time 0, with the random streams that they have in a simulation of
     /// this seed; a sample of each queue every `sample_interval`, none for zero.
     pub fn new(plans: &[LinkPlan], seed: Seed, sample_interval: Span) -> Self {
-        let link = |(index, plan)| Link::new(plan, index as u64, seed, sample_interval);
         Self {
-            now: Time(0),
-            links: plans.iter().enumerate().map(link).collect(),
-            names: plans.iter().map(|plan| plan.name.clone()).collect(),
-            sample_interval,
-            ways: Vec::new(),
+            net: Network::new(plans, seed, sample_interval),
+            hosts: Hosts {
+                ways: Vec::new(),
+                flows: Vec::new(),
+                losses: Vec::new(),
+                slots: Vec::new(),
+                free: Vec::new(),
+                inside: Bytes::ZERO,
+            },
             by_addresses: BTreeMap::new(),
             by_port: BTreeMap::new(),
-            flows: Vec::new(),
-            losses: Vec::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            events: BinaryHeap::new(),
-            order: 0,
             ready: VecDeque::new(),
-            dropped: Vec::new(),
-            inside: Bytes::ZERO,
             strays: 0,
             refused: 0,
         }
@@ -188,7 +173,7 @@ impl Fabric {
         let [forward, back] = self.add_ways(&flow.route, [near_port, far_port]);
         self.by_addresses.insert((near, far), forward);
         self.by_addresses.insert((far, near), back);
-        Ok(self.flows.len() - 1)
+        Ok(self.hosts.flows.len() - 1)
     }
 
     /// Carries what no flow's addresses fit from port 0 to port 1 and back; FQ-CoDel hashes
@@ -196,16 +181,19 @@ impl Fabric {
     pub fn add_default(&mut self, route: &Route) -> usize {
         let [forward, back] = self.add_ways(route, [0, 1]);
         self.by_port = BTreeMap::from([(0, forward), (1, back)]);
-        self.flows.len() - 1
+        self.hosts.flows.len() - 1
     }
 
     fn add_ways(&mut self, route: &Route, [near, far]: [usize; 2]) -> [u32; 2] {
-        let flow = self.flows.len() as u32;
-        self.flows.push(FlowCounts::default());
-        self.losses.push(Losses::default());
-        let first = self.ways.len() as u32;
-        self.ways.push(Way { flow, forward: true, links: route.forward.clone(), port: far });
-        self.ways.push(Way { flow, forward: false, links: route.reverse.clone(), port: near });
+        let hosts = &mut self.hosts;
+        let flow = hosts.flows.len() as u32;
+        hosts.flows.push(FlowCounts::default());
+        hosts.losses.push(Losses::default());
+        let first = hosts.ways.len() as u32;
+        let path = self.net.add_path(&route.forward);
+        hosts.ways.push(Way { flow, forward: true, path, port: far });
+        let path = self.net.add_path(&route.reverse);
+        hosts.ways.push(Way { flow, forward: false, path, port: near });
         [first, first + 1]
     }
 
@@ -216,7 +204,7 @@ impl Fabric {
         let known = header.and_then(|header| {
             let way = self.by_addresses.get(&(header.source, header.destination));
             match way {
-                Some(&way) => Some((header, way, self.ways[way as usize].flow)),
+                Some(&way) => Some((header, way, self.hosts.ways[way as usize].flow)),
                 None if header.destination.is_multicast() => None,
                 None => self.by_port.get(&port).map(|&way| (header, way, header.flow_hash)),
             }
@@ -225,208 +213,175 @@ impl Fabric {
             self.strays += 1;
             return;
         };
-        if self.inside + Bytes(bytes.len() as u64) > BYTES_MAX {
+        if self.hosts.inside + Bytes(bytes.len() as u64) > BYTES_MAX {
             self.refused += 1;
             return;
         }
-        let packet = Packet {
+        let mut packet = Packet {
             flow: queue,
             size: bytes.len() as u32,
             ect: header.ecn != NOT_ECT,
             ce: header.ecn == CE,
-            sent_at: self.now,
+            sent_at: self.net.now(),
             ..Packet::default()
         };
-        let &Way { flow, forward, .. } = &self.ways[way as usize];
-        let counted = forward && header.is_data;
-        if counted {
-            let counts = &mut self.flows[flow as usize];
-            counts.sent_packets += 1;
-            counts.sent_bytes += bytes.len() as u64;
-        }
-        let slot = self.store(bytes, packet, way, counted);
-        self.forward(self.now, slot);
+        packet.seq = u64::from(self.hosts.enter(bytes, way, header.is_data));
+        self.net.forward(&mut packet, self.net.now(), &mut self.hosts);
     }
 
     /// When [`Self::advance`] has something to do, or [`Self::pop_due`] a packet.
-    pub fn next_due(&self) -> Option<Time> {
+    pub fn next_due(&mut self) -> Option<Time> {
         let ready = self.ready.front().map(|&(due, _)| due);
-        let event = self.events.peek().map(|&Reverse((at, ..))| at);
-        ready.or(event).filter(|&due| due < Time::NEVER)
+        ready.or_else(|| self.net.next_due())
     }
 
     /// The next packet to leave by `now`.
     pub fn pop_due(&mut self, now: Time) -> Option<Delivery<'_>> {
         self.advance(now);
         let (due, index) = self.ready.pop_front()?;
-        self.release(index);
-        let slot = &mut self.slots[index as usize];
-        if slot.packet.ce {
-            packet::mark(&mut slot.bytes);
-        }
-        Some(Delivery { due, port: self.ways[slot.way as usize].port, bytes: &slot.bytes })
+        self.hosts.release(index);
+        let slot = &self.hosts.slots[index as usize];
+        let port = self.hosts.ways[slot.way as usize].port;
+        Some(Delivery { due, port, bytes: &slot.bytes })
     }
 
     /// Moves packets from link to link up to and including `now`.
     pub fn advance(&mut self, now: Time) {
-        while let Some(&Reverse((at, _, event))) = self.events.peek()
-            && at <= now
-        {
-            self.events.pop();
-            match event {
-                Event::Arrive(slot) => self.forward(at, slot),
-                Event::Free(link) => self.transmit(at, link),
+        let mut packet = Packet::default();
+        while let Some(next) = self.net.next(now, &mut packet, &mut self.hosts) {
+            match next {
+                Next::Packet => {
+                    self.hosts.arrive(self.net.now(), &packet);
+                    self.ready.push_back((self.net.now(), packet.seq as u32));
+                }
+                Next::Event(never) => match never {},
             }
         }
-        self.now = self.now.max(now);
     }
 
     /// A link's counters, and the packets and bytes in its queue.
     pub fn link(&mut self, index: usize) -> (LinkStats, (u64, u64)) {
-        let link = &mut self.links[index];
-        (link.stats, link.backlog(self.now))
+        let now = self.net.now();
+        let link = self.net.link(index);
+        (link.stats, link.backlog(now))
     }
 
     /// Bytes of packets inside the network.
     pub fn inside(&self) -> Bytes {
-        self.inside
+        self.hosts.inside
     }
 
     /// What each flow has lost, in the order they were added: it counts on while the network runs.
     pub fn losses(&self) -> Vec<Losses> {
-        self.losses.clone()
+        self.hosts.losses.clone()
     }
 
     /// Ends the run at `end` and hands over what was counted.
     pub fn finish(mut self, end: Time) -> Totals {
         self.advance(end);
-        let mut totals = Totals {
-            flows: self.flows,
-            strays: self.strays,
-            refused: self.refused,
-            ..Totals::default()
-        };
-        for (index, (link, name)) in self.links.iter_mut().zip(self.names).enumerate() {
-            totals.links.push(link.finish(name, end));
-            totals.link_series.append(index as u32, self.sample_interval, &link.samples);
+        let (links, link_series) = self.net.finish(end);
+        let (flows, strays, refused) = (self.hosts.flows, self.strays, self.refused);
+        Totals { links, link_series, flows, strays, refused }
+    }
+}
+
+impl Hosts {
+    /// Keeps the bytes of a packet that enters on this way; returns their slot.
+    fn enter(&mut self, bytes: &[u8], way: u32, is_data: bool) -> u32 {
+        let &Way { flow, forward, .. } = &self.ways[way as usize];
+        let counted = forward && is_data;
+        if counted {
+            let counts = &mut self.flows[flow as usize];
+            counts.sent_packets += 1;
+            counts.sent_bytes += bytes.len() as u64;
         }
-        totals
+        self.store(bytes, way, counted)
     }
 
-    /// Offers a packet to the next link on its way, or has it delivered.
-    fn forward(&mut self, at: Time, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        let way = &self.ways[slot.way as usize];
-        let Some(&link) = way.links.get(usize::from(slot.packet.hop)) else {
-            if slot.counted {
-                let counts = &mut self.flows[way.flow as usize];
-                counts.received_packets += 1;
-                counts.received_bytes += slot.bytes.len() as u64;
-                counts.owd_sum += u128::from(at.since(slot.packet.sent_at).0);
-            }
-            self.ready.push_back((at, index));
-            return;
-        };
-        let offer = self.links[link as usize].offer(at, &mut slot.packet, &mut self.dropped);
-        if let Offer::Held { idle } = offer {
-            self.release_dropped();
-            if idle {
-                self.transmit(at, link);
-            }
-        } else {
-            self.settle(offer, index);
+    /// A packet has passed its last link.
+    fn arrive(&mut self, at: Time, packet: &Packet) {
+        let slot = &mut self.slots[packet.seq as usize];
+        if packet.ce {
+            packet::mark(&mut slot.bytes);
         }
-    }
-
-    /// A scheduler's link starts its next transmission.
-    fn transmit(&mut self, now: Time, link: u32) {
-        let next = self.links[link as usize].transmit(now, &mut self.dropped);
-        self.release_dropped();
-        let Some((offer, packet, free_at)) = next else { return };
-        if free_at < Time::NEVER {
-            self.schedule(free_at, Event::Free(link));
-        }
-        let index = packet.seq as u32;
-        self.slots[index as usize].packet = packet;
-        self.settle(offer, index);
-    }
-
-    /// What a link decided.
-    fn settle(&mut self, offer: Offer, index: u32) {
-        match offer {
-            Offer::Held { .. } => {}
-            Offer::Dropped => self.lose(index, |counts| counts.queue_drops += 1),
-            Offer::Lost => self.lose(index, |counts| counts.random_losses += 1),
-            Offer::Arrives { at, twice, .. } => {
-                self.slots[index as usize].packet.hop += 1;
-                self.schedule(at, Event::Arrive(index));
-                if twice {
-                    self.count(index, |counts| counts.copies += 1);
-                    let copy = self.copy(index);
-                    self.schedule(at, Event::Arrive(copy));
-                }
-            }
-        }
+        let (owd, bytes) = (at.since(packet.sent_at), slot.bytes.len() as u64);
+        self.count(packet, |counts| {
+            counts.received_packets += 1;
+            counts.received_bytes += bytes;
+            counts.owd_sum += u128::from(owd.0);
+        });
     }
 
     /// Ends a packet that will not arrive.
-    fn lose(&mut self, index: u32, add: impl FnOnce(&mut FlowCounts)) {
-        let slot = &self.slots[index as usize];
-        if slot.packet.copy {
-            self.count(index, |counts| counts.copies_lost += 1);
+    fn lose(&mut self, packet: &Packet, add: impl FnOnce(&mut FlowCounts)) {
+        let index = packet.seq as u32;
+        if packet.copy {
+            self.count(packet, |counts| counts.copies_lost += 1);
         } else {
+            let slot = &self.slots[index as usize];
             if slot.counted {
                 let flow = self.ways[slot.way as usize].flow;
                 self.losses[flow as usize].0.fetch_add(1, Ordering::Relaxed);
             }
-            self.count(index, add);
+            self.count(packet, add);
         }
         self.release(index);
     }
 
-    fn count(&mut self, index: u32, add: impl FnOnce(&mut FlowCounts)) {
-        let slot = &self.slots[index as usize];
+    fn count(&mut self, packet: &Packet, add: impl FnOnce(&mut FlowCounts)) {
+        let slot = &self.slots[packet.seq as usize];
         if slot.counted {
             add(&mut self.flows[self.ways[slot.way as usize].flow as usize]);
         }
     }
 
-    fn release_dropped(&mut self) {
-        while let Some(packet) = self.dropped.pop() {
-            self.settle(Offer::Dropped, packet.seq as u32);
-        }
-    }
-
-    fn schedule(&mut self, at: Time, event: Event) {
-        self.order += 1;
-        self.events.push(Reverse((at, self.order, event)));
-    }
-
-    fn store(&mut self, bytes: &[u8], packet: Packet, way: u32, counted: bool) -> u32 {
+    fn store(&mut self, bytes: &[u8], way: u32, counted: bool) -> u32 {
         self.inside += Bytes(bytes.len() as u64);
         let index = self.free.pop().unwrap_or(self.slots.len() as u32);
-        let packet = Packet { seq: u64::from(index), ..packet };
         if let Some(slot) = self.slots.get_mut(index as usize) {
             slot.bytes.clear();
             slot.bytes.extend_from_slice(bytes);
-            (slot.packet, slot.way, slot.counted) = (packet, way, counted);
+            (slot.way, slot.counted) = (way, counted);
         } else {
-            self.slots.push(Slot { bytes: bytes.to_vec(), packet, way, counted });
+            self.slots.push(Slot { bytes: bytes.to_vec(), way, counted });
         }
         index
-    }
-
-    fn copy(&mut self, index: u32) -> u32 {
-        let slot = &mut self.slots[index as usize];
-        let (packet, way, counted) = (Packet { copy: true, ..slot.packet }, slot.way, slot.counted);
-        let bytes = std::mem::take(&mut slot.bytes);
-        let copy = self.store(&bytes, packet, way, counted);
-        self.slots[index as usize].bytes = bytes;
-        copy
     }
 
     fn release(&mut self, index: u32) {
         self.inside -= Bytes(self.slots[index as usize].bytes.len() as u64);
         self.free.push(index);
+    }
+}
+
+impl Ends for Hosts {
+    type Event = Infallible;
+
+    fn path(&self, packet: &Packet) -> Path {
+        self.ways[self.slots[packet.seq as usize].way as usize].path
+    }
+
+    fn dropped(&mut self, packet: &Packet) {
+        self.lose(packet, |counts| counts.queue_drops += 1);
+    }
+
+    fn lost(&mut self, packet: &Packet) {
+        self.lose(packet, |counts| counts.random_losses += 1);
+    }
+
+    fn copied(&mut self, copy: &mut Packet) {
+        self.count(copy, |counts| counts.copies += 1);
+        let slot = &mut self.slots[copy.seq as usize];
+        let (way, counted) = (slot.way, slot.counted);
+        let bytes = std::mem::take(&mut slot.bytes);
+        let index = self.store(&bytes, way, counted);
+        self.slots[copy.seq as usize].bytes = bytes;
+        copy.seq = u64::from(index);
+    }
+
+    fn fetch_for_packets(&self, _: &VecDeque<InPipe>) {}
+
+    fn fetch_for_event(&self, event: Infallible) {
+        match event {}
     }
 }

@@ -2,7 +2,7 @@
 use crate::error::Error;
 use crate::files;
 use ackademy::scenario::Scenario;
-use ackademy::sim::plan::Network;
+use ackademy::sim::plan::NetworkPlan;
 use ackademy::units::{Rate, Span};
 use clap::Args;
 use std::fmt::Write as _;
@@ -98,7 +98,7 @@ impl LinkOptions {
     /// # Errors
     ///
     /// One line that names the option, its value, and what is allowed.
-    pub fn network(&self) -> Result<Network, Error> {
+    pub fn network(&self) -> Result<NetworkPlan, Error> {
         let half = self.rtt.map(|rtt| rtt / 2.0);
         let delay = half.unwrap_or(self.delay);
         let there = Side {
@@ -271,7 +271,7 @@ mod tests {
         link: LinkOptions,
     }
 
-    fn network(line: &str) -> Result<Network, Error> {
+    fn network(line: &str) -> Result<NetworkPlan, Error> {
         let words = std::iter::once("link").chain(line.split_whitespace());
         Line::try_parse_from(words).expect("known options").link.network()
     }

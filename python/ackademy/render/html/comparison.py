@@ -160,8 +160,8 @@ def _planes(groups: dict[str, list[Measured]], colour: dict[str, int]) -> Markup
             Cloud(
                 name,
                 colour[name],
-                own.per_run("delay_mean_ms"),
-                own.per_run("throughput_mean_mbps"),
+                own.values["delay_mean_ms"],
+                own.values["throughput_mean_mbps"],
             )
             for own in rows
             for name in [own.row.name.scheme]

@@ -32,5 +32,11 @@ def _label(head: Head) -> str:
 
 def _text(cell: Cell) -> str:
     return " / ".join(
-        f"**{part.text}**" if part.style in ("warn", "best") else part.text for part in cell.parts
+        f"**{_escaped(part.text)}**" if part.style in ("warn", "best") else _escaped(part.text)
+        for part in cell.parts
     )
+
+
+def _escaped(text: str) -> str:
+    """Stars and bars are text, but for those of code."""
+    return text if text.startswith("`") else text.replace("*", "\\*").replace("|", "\\|")

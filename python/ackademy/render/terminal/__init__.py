@@ -33,17 +33,17 @@ from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import Progress as RunProgress
 from ackademy.backends.runs import Run
 from ackademy.console import Console, task_label
-from ackademy.render.html.paper import VERDICTS, describe
+from ackademy.render.claims import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
-from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.numbers import significant
 from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
+from ackademy.render.sheets.reproduction import published
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
 from ackademy.stats.formulas import FloatArray
-from ackademy.stats.metrics import metric_of
-from ackademy.studies.experiment_files import Assumption, Row
-from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
+from ackademy.studies.experiment_files import Assumption
+from ackademy.studies.reproduce import Reproduction
 
 if TYPE_CHECKING:
     from ackademy.papers import Findings, Study
@@ -151,7 +151,7 @@ def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:
 
 def reproduction(result: Reproduction, console: Console) -> Group:
     """Published, ours with its interval, difference; then claims and assumptions."""
-    parts: list[RenderableType] = [*_published_tables(result, console)]
+    parts: list[RenderableType] = [*sheet(published(result, {}), console)]
     for measured in result.rows:
         if measured.row.missing:
             name, why = " ".join(measured.row.name), measured.row.missing
@@ -364,67 +364,6 @@ def headed_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table
     for label in right:
         table.add_column(label, justify="right")
     return table
-
-
-def _published_tables(result: Reproduction, console: Console) -> list[Table]:
-    """As few tables as the width of the terminal allows."""
-    metrics = result.experiment.metrics
-    for n_tables in range(1, len(metrics) + 1):
-        size = math.ceil(len(metrics) / n_tables)
-        parts = [metrics[start : start + size] for start in range(0, len(metrics), size)]
-        tables = [_published_table(result, part) for part in parts]
-        if _widest(tables, console) <= console.width:
-            return tables
-    return [_published_table(result, [metric]) for metric in metrics]
-
-
-def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
-    experiment = result.experiment
-    found = [metric_of(metric) for metric in metrics]
-    heads = [f"{metric.label} {metric.unit}".rstrip() for metric in found]
-    title = f"{experiment.item}: {experiment.title}"
-    table = headed_table(title, ["scheme", "", ""], heads)
-    group = ""
-    for measured in result.rows:
-        if group and measured.row.group != group:
-            table.add_section()
-        group = measured.row.group
-        table.add_row(
-            _scheme(measured.row),
-            group,
-            "published\nours\ndifference",
-            *(_cell(measured, metric) for metric in metrics),
-        )
-    return table
-
-
-def _scheme(row: Row) -> Text:
-    """The scheme's name, and below it how its settings were fitted."""
-    text = Text(row.scheme)
-    for line in textwrap.wrap(row.fitted, FITTED_WIDTH):
-        text.append(f"\n{line}", style="dim")
-    return text
-
-
-def _cell(measured: Measured, metric: str) -> Text:
-    published = measured.row.published.get(metric)
-    ours = measured.estimates.get(metric)
-    printed = NONE if published is None else significant(published)
-    if ours is None:
-        return Text(f"{printed}\n{NONE}\n{NONE}", style="dim")
-    if published is None:
-        text = Text(f"{NONE}\n", style="dim")
-        text.append(with_interval(ours), style="bold not dim")
-        return text
-    if metric == "m_e":
-        gap = ours.value - published
-        difference = f"{'+' if gap >= 0 else ''}{significant(gap, 3)}"
-    else:
-        difference = percent(difference_ratio(metric, published, ours.value))
-    text = Text(f"{printed}\n", style="dim")
-    text.append(with_interval(ours), style="bold not dim")
-    text.append(f"\n{difference}", style="green not dim" if ours.contains(published) else "not dim")
-    return text
 
 
 def claims_table(claims: Sequence[Checked]) -> Table:

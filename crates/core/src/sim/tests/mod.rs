@@ -1,4 +1,5 @@
 //! What the simulator keeps and counts, where an outcome alone does not show it.
+use super::link::{Link, Offer};
 use super::*;
 use crate::scenario::Scenario;
 use crate::sim::record::Outcome;
@@ -6,7 +7,7 @@ use crate::sim::record::Outcome;
 mod cellular;
 mod writes;
 
-fn network(text: &str) -> Network {
+fn network(text: &str) -> NetworkPlan {
     Scenario::parse(text, "test").unwrap_or_else(|error| panic!("{error}\n{text}")).network
 }
 
@@ -21,7 +22,7 @@ fn largest_heap(text: &str) -> usize {
     let mut largest = 0;
     while sim.now() < network.duration {
         sim.run_until(sim.now() + Span::from_millis(10));
-        largest = largest.max(sim.heap.len() + sim.timers.len());
+        largest = largest.max(sim.net.pending());
     }
     largest
 }
@@ -129,7 +130,7 @@ fn a_loss_is_not_taken_back_because_the_link_duplicates() {
         let network = network(&dumbbell(&link, "controller = \"new_reno\""));
         let mut sim = Sim::new(&network, Seed(1), &mut builtin).expect("built-in controllers");
         sim.run_until(network.duration);
-        let stats = sim.flows[0].sender.stats();
+        let stats = sim.hosts.flows[0].sender.stats();
         assert!(stats.recoveries > 50, "{ratio}: {stats:?}");
         assert_eq!(stats.spurious, 0, "{ratio}: {} recoveries", stats.recoveries);
     }

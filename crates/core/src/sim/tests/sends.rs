@@ -12,7 +12,7 @@ const CONTENTION: &str = "duration_s = 60\n\
     [sender]\nrecovery = \"ns2\"\n\
     [[flow]]\ncount = 2\nstart_step_s = 0.1\n";
 
-fn network(text: &str) -> Network {
+fn network(text: &str) -> NetworkPlan {
     Scenario::parse(text, "test").unwrap().network
 }
 

@@ -1,0 +1,436 @@
+//! Links, the packets on them, and what happens next: the event loop that simulator and emulator share.
+//!
+//! A [`Network`] takes packets from link to link along their paths. Who sends and receives them, and
+//! what a lost packet means, is known to its [`Ends`].
+//!
+//! A link's arrivals are in order, so only the next one needs a place in the event heap; the heap
+//! holds one entry per busy link, not one per packet. What ends wait for lies beside it, where what is
+//! far away costs nothing (`timers`).
+use super::link::{InPipe, Link, Offer};
+use super::plan::LinkPlan;
+use super::record::{LinkRow, LinkSeries};
+use super::timers::{Due, Timer, Timers};
+use crate::rng::Seed;
+use crate::transport::packet::Packet;
+use crate::units::{Span, Time};
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What is at the ends of paths.
+pub trait Ends {
+    /// What it schedules beside packets, such as timers.
+    type Event: Copy;
+
+    /// The path of a packet.
+    fn path(&self, packet: &Packet) -> Path;
+
+    /// A queue dropped this packet.
+    fn dropped(&mut self, packet: &Packet);
+
+    /// This packet was lost on the wire.
+    fn lost(&mut self, packet: &Packet);
+
+    /// A link made a copy of a packet. It is handed over before it travels on.
+    fn copied(&mut self, copy: &mut Packet);
+
+    /// The packets that arrive next over one link, in order: a chance to fetch what they will touch.
+    fn fetch_for_packets(&self, pipe: &VecDeque<InPipe>);
+
+    /// An event's time comes near: a chance to fetch what it will touch.
+    fn fetch_for_event(&self, event: Self::Event);
+}
+
+/// A sequence of links.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path {
+    /// Its place in the list of all paths' links.
+    start: u32,
+    hops: u32,
+}
+
+/// What the ends have to handle.
+#[derive(Clone, Copy, Debug)]
+pub enum Next<E> {
+    /// A packet has reached the end of its path.
+    Packet,
+    /// An event that the ends scheduled is due.
+    Event(E),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LinkEvent {
+    /// The first packet of this link's pipe arrives.
+    Pipe(u32),
+    /// This link's transmitter is free.
+    Free(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum TimerEvent<E> {
+    /// The packet in this place arrives.
+    Loose(u32),
+    /// Scheduled by the ends.
+    OfEnds(E),
+}
+
+/// Links and the packets on them; `E` is what the ends schedule.
+pub struct Network<E> {
+    now: Time,
+    /// Nothing happens later; packets that arrive later need not.
+    end: Time,
+    /// First arrivals of pipes, ends of transmissions.
+    heap: BinaryHeap<Reverse<(Due, LinkEvent)>>,
+    timers: Timers<TimerEvent<E>>,
+    order: u64,
+    links: Vec<Link>,
+    names: Vec<String>,
+    sample_interval: Span,
+    /// The links of all paths; equal paths that were added one after the other share them.
+    paths: Vec<u32>,
+    /// The paths added last.
+    recent: [Path; 2],
+    /// Whether a packet that leaves for this link may be handed on without an event.
+    passes: Vec<bool>,
+    /// Whether ends are told what comes next.
+    fetches: bool,
+    loose: Vec<Option<Packet>>,
+    loose_free: Vec<u32>,
+    dropped: Vec<Packet>,
+    events: u64,
+}
+
+impl<E: Copy> Network<E> {
+    /// Links as planned, at time 0, with the random streams of this seed; a sample of each queue every
+    /// `sample_interval`, none for zero.
+    pub fn new(plans: &[LinkPlan], seed: Seed, sample_interval: Span) -> Self {
+        let link = |(index, plan)| Link::new(plan, index as u64, seed, sample_interval);
+        Self {
+            now: Time(0),
+            end: Time::NEVER,
+            heap: BinaryHeap::new(),
+            timers: Timers::new(),
+            order: 0,
+            links: plans.iter().enumerate().map(link).collect(),
+            names: plans.iter().map(|plan| plan.name.clone()).collect(),
+            sample_interval,
+            paths: Vec::new(),
+            recent: [Path::default(); 2],
+            passes: vec![false; plans.len()],
+            fetches: false,
+            loose: Vec::new(),
+            loose_free: Vec::new(),
+            dropped: Vec::new(),
+            events: 0,
+        }
+    }
+
+    /// The time reached.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// A link.
+    pub fn link(&mut self, index: usize) -> &mut Link {
+        &mut self.links[index]
+    }
+
+    /// The path over these links.
+    pub fn add_path(&mut self, links: &[u32]) -> Path {
+        if let Some(&known) = self.recent.iter().find(|path| self.links_of(**path) == links) {
+            return known;
+        }
+        let path = Path { start: self.paths.len() as u32, hops: links.len() as u32 };
+        self.paths.extend_from_slice(links);
+        self.recent = [self.recent[1], path];
+        path
+    }
+
+    /// The links of a path, in order.
+    pub fn links_of(&self, path: Path) -> &[u32] {
+        &self.paths[path.start as usize..(path.start + path.hops) as usize]
+    }
+
+    /// Tells the ends which packets and events come next, for ends with more state than a core's own
+    /// cache holds.
+    pub fn fetch_ahead(&mut self) {
+        self.fetches = true;
+    }
+
+    /// Packets pass links without an event where that changes nothing until `end`, when the run is
+    /// over. These are all paths; counters of links may then be ahead of the time.
+    ///
+    /// A link may be passed if everything that enters it comes from one other link, in order, and its
+    /// fate is known on arrival: then arrivals at it are as ordered as at that link.
+    pub fn pass_links(&mut self, paths: impl Iterator<Item = Path>, end: Time) {
+        const NOBODY: u32 = u32::MAX;
+        const SENDERS: u32 = u32::MAX - 1;
+        const SEVERAL: u32 = u32::MAX - 2;
+        let mut feeder = vec![NOBODY; self.links.len()];
+        for path in paths {
+            let mut before = SENDERS;
+            for &link in self.links_of(path) {
+                let known = &mut feeder[link as usize];
+                *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
+                before = link;
+            }
+        }
+        let passed = |(&feeder, link): (&u32, &Link)| {
+            feeder < SEVERAL
+                && link.decides_on_arrival()
+                && self.links[feeder as usize].keeps_order()
+        };
+        self.passes = feeder.iter().zip(&self.links).map(passed).collect();
+        self.end = end;
+    }
+
+    /// Puts an event of the ends among those to come.
+    #[inline]
+    pub fn schedule(&mut self, at: Time, event: E) {
+        self.push_timer(at, TimerEvent::OfEnds(event));
+    }
+
+    #[inline]
+    fn push_timer(&mut self, at: Time, event: TimerEvent<E>) {
+        self.order += 1;
+        self.timers.push(Timer { due: Due::new(at, self.order), event });
+    }
+
+    /// When something happens next, if ever.
+    pub fn next_due(&mut self) -> Option<Time> {
+        let link = self.heap.peek().map_or(Due::NEVER, |&Reverse((due, _))| due);
+        let timer = self.timers.first(link.at(), |_| ());
+        Some(link.at().min(timer.at())).filter(|&due| due < Time::NEVER)
+    }
+
+    /// How many events are to come.
+    #[cfg(test)]
+    pub(super) fn pending(&self) -> usize {
+        self.heap.len() + self.timers.len()
+    }
+
+    /// Packets on the wire, and packets that schedulers hold.
+    pub(super) fn inside(&self) -> (impl Iterator<Item = &Packet>, u64) {
+        let pipes = self.links.iter().flat_map(|link| &link.pipe).map(|in_pipe| &in_pipe.packet);
+        (pipes.chain(self.loose.iter().flatten()), self.links.iter().map(Link::held).sum())
+    }
+
+    /// Ends the counting at `end`: a row per link, and the samples of all.
+    pub fn finish(&mut self, end: Time) -> (Vec<LinkRow>, LinkSeries) {
+        let mut series = LinkSeries::default();
+        let mut rows = Vec::with_capacity(self.links.len());
+        for (index, link) in self.links.iter_mut().enumerate() {
+            let name = std::mem::take(&mut self.names[index]);
+            rows.push(link.finish(name, end));
+            series.append(index as u32, self.sample_interval, &link.samples);
+        }
+        (rows, series)
+    }
+
+    /// Moves packets on up to and including `until`, until the ends have something to handle; a packet
+    /// that has arrived goes to `packet`. None if `until` is reached. (Packets are handed on by
+    /// reference: moved through enums, their small fields stall on store forwarding, which cost a third
+    /// of a run.)
+    #[inline]
+    pub fn next<X: Ends<Event = E>>(
+        &mut self,
+        until: Time,
+        packet: &mut Packet,
+        ends: &mut X,
+    ) -> Option<Next<E>> {
+        loop {
+            let first = self.heap.peek().map_or(Due::NEVER, |&Reverse((due, _))| due);
+            let timer = if first.at() >= self.timers.soonest() {
+                self.next_timer(first, until, ends)
+            } else {
+                None
+            };
+            match timer {
+                Some(TimerEvent::OfEnds(event)) => return Some(Next::Event(event)),
+                Some(TimerEvent::Loose(place)) => {
+                    *packet = self.loose[place as usize].take().expect("a filled place");
+                    self.loose_free.push(place);
+                }
+                None if first.at() > until => {
+                    self.now = self.now.max(until);
+                    return None;
+                }
+                None => match self.next_of_links(packet, ends) {
+                    LinkEvent::Pipe(_) => {}
+                    LinkEvent::Free(link) => {
+                        self.transmit(link, ends);
+                        continue;
+                    }
+                },
+            }
+            if u32::from(packet.hop) >= ends.path(packet).hops {
+                return Some(Next::Packet);
+            }
+            self.forward(packet, self.now, ends);
+        }
+    }
+
+    /// Takes the first event of the heap, and the packet if one arrives.
+    #[inline]
+    fn next_of_links<X: Ends<Event = E>>(&mut self, packet: &mut Packet, ends: &X) -> LinkEvent {
+        let mut top = self.heap.peek_mut().expect("there is an event");
+        let Reverse((due, event)) = *top;
+        debug_assert!(due.at() >= self.now, "the clock ran back from {} to {due:?}", self.now);
+        self.now = due.at();
+        self.events += 1;
+        let LinkEvent::Pipe(index) = event else {
+            PeekMut::pop(top);
+            return event;
+        };
+        let pipe = &mut self.links[index as usize].pipe;
+        *packet = pipe.pop_front().expect("a scheduled pipe is not empty").packet;
+        // The next arrival takes this one's place in the heap: one sift instead of two.
+        if let Some(next) = pipe.front() {
+            *top = Reverse((Due::new(next.at, next.order), event));
+            drop(top);
+        } else {
+            PeekMut::pop(top);
+        }
+        if self.fetches {
+            ends.fetch_for_packets(&self.links[index as usize].pipe);
+        }
+        event
+    }
+
+    /// The next timer, if it is due up to `until` and before `first`.
+    #[inline(never)]
+    fn next_timer<X: Ends<Event = E>>(
+        &mut self,
+        first: Due,
+        until: Time,
+        ends: &X,
+    ) -> Option<TimerEvent<E>> {
+        let fetches = self.fetches;
+        let due = self.timers.first(first.at().min(until), |event| {
+            if fetches && let TimerEvent::OfEnds(event) = event {
+                ends.fetch_for_event(event);
+            }
+        });
+        if due >= first || due.at() > until {
+            return None;
+        }
+        debug_assert!(due.at() >= self.now, "the clock ran back from {} to {due:?}", self.now);
+        self.now = due.at();
+        self.events += 1;
+        self.timers.pop().map(|timer| timer.event)
+    }
+
+    /// Takes a packet over its next link, and over those behind it that need no event.
+    pub fn forward<X: Ends<Event = E>>(&mut self, packet: &mut Packet, mut at: Time, ends: &mut X) {
+        loop {
+            let path = ends.path(packet);
+            let hop = u32::from(packet.hop);
+            if hop >= path.hops {
+                // A path without links: the packet is there.
+                self.put_loose(at, *packet);
+                return;
+            }
+            let index = self.paths[(path.start + hop) as usize];
+            let last = hop + 1 == path.hops;
+            let next = (!last).then(|| self.paths[(path.start + hop + 1) as usize]);
+            let offer = self.links[index as usize].offer(at, packet, &mut self.dropped);
+            match offer {
+                Offer::Arrives { at: there, loose: false, twice: false } => {
+                    packet.hop += 1;
+                    if let Some(next) = next
+                        && self.passes[next as usize]
+                        && there <= self.end
+                    {
+                        at = there;
+                        continue;
+                    }
+                    self.put_in_pipe(index, there, packet);
+                }
+                Offer::Held { idle } => {
+                    self.report_drops(ends);
+                    if idle {
+                        self.transmit(index, ends);
+                    }
+                }
+                other => self.settle(index, other, packet, ends),
+            }
+            return;
+        }
+    }
+
+    /// The less common ends of an offer.
+    #[cold]
+    fn settle<X: Ends>(&mut self, link: u32, offer: Offer, packet: &mut Packet, ends: &mut X) {
+        match offer {
+            Offer::Dropped => ends.dropped(packet),
+            Offer::Lost => ends.lost(packet),
+            Offer::Held { .. } => {}
+            Offer::Arrives { at, loose, twice } => {
+                packet.hop += 1;
+                self.put_on_wire(link, at, loose, packet);
+                if twice {
+                    packet.copy = true;
+                    ends.copied(packet);
+                    self.put_on_wire(link, at, loose, packet);
+                }
+            }
+        }
+    }
+
+    fn put_on_wire(&mut self, link: u32, at: Time, loose: bool, packet: &Packet) {
+        if loose {
+            self.put_loose(at, *packet);
+        } else {
+            self.put_in_pipe(link, at, packet);
+        }
+    }
+
+    #[allow(
+        clippy::inline_always,
+        reason = "called for every hop of every packet, which must not be copied for the call"
+    )]
+    #[inline(always)]
+    fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet) {
+        self.order += 1;
+        let order = self.order;
+        let pipe = &mut self.links[link as usize].pipe;
+        debug_assert!(pipe.back().is_none_or(|last| last.at <= at), "FIFO broken");
+        pipe.push_back(InPipe { at, order, packet: *packet });
+        if pipe.len() == 1 {
+            self.heap.push(Reverse((Due::new(at, order), LinkEvent::Pipe(link))));
+        }
+    }
+
+    fn put_loose(&mut self, at: Time, packet: Packet) {
+        let place = self.loose_free.pop().unwrap_or_else(|| {
+            self.loose.push(None);
+            self.loose.len() as u32 - 1
+        });
+        self.loose[place as usize] = Some(packet);
+        self.push_timer(at, TimerEvent::Loose(place));
+    }
+
+    /// A scheduler's link starts its next transmission.
+    fn transmit<X: Ends>(&mut self, index: u32, ends: &mut X) {
+        let next = self.links[index as usize].transmit(self.now, &mut self.dropped);
+        self.report_drops(ends);
+        let Some((offer, mut packet, free_at)) = next else { return };
+        if free_at < Time::NEVER {
+            self.order += 1;
+            self.heap.push(Reverse((Due::new(free_at, self.order), LinkEvent::Free(index))));
+        }
+        self.settle(index, offer, &mut packet, ends);
+    }
+
+    fn report_drops<X: Ends>(&mut self, ends: &mut X) {
+        for packet in self.dropped.drain(..) {
+            ends.dropped(&packet);
+        }
+    }
+}
