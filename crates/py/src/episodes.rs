@@ -1,9 +1,9 @@
 //! Class `Episodes`: many simulations stepped at once for learners, into arrays that stay the same.
-use crate::crew::Crew;
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 use crate::simulation::{Plan, Simulation};
 use crate::tables;
+use crate::workers::Workers;
 use ackademy::env::{AGENTS_MAX, EnvError, EpisodeSource, Source};
 use ackademy::policy::{Action, FEATURES, Feature, METRIC_NAMES, METRICS, PolicySpec};
 use numpy::ndarray::{Ix1, Ix2, Ix3, Ix4};
@@ -41,7 +41,7 @@ pub struct Episodes {
 /// What calls change, one at a time.
 struct State {
     plan: Plan,
-    crew: Crew<Box<dyn Fn(usize) + Send + Sync>>,
+    workers: Workers<Box<dyn Fn(usize) + Send + Sync>>,
 }
 
 /// What a learner answers, for all agents of all simulations.
@@ -83,10 +83,10 @@ impl Episodes {
         let source = Arc::new(source.map_err(refused)?);
         let simulation = |index| Mutex::new(Simulation::new(index, agents, history * features));
         let simulations: Arc<[_]> = (0..n).map(simulation).collect();
-        let crew = crew(&source, &simulations, threads)?;
+        let workers = workers(&source, &simulations, threads)?;
         Ok(Self {
             source,
-            state: Mutex::new(State { plan: Plan { seed, first, progress: 0.0 }, crew }),
+            state: Mutex::new(State { plan: Plan { seed, first, progress: 0.0 }, workers }),
             simulations,
             observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
             metrics: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
@@ -284,7 +284,7 @@ impl Episodes {
             decision: writable(&self.decision, py)?,
             over: writable(&self.over, py)?,
         };
-        py.detach(|| state.crew.run(self.simulations.len()));
+        py.detach(|| state.workers.run(self.simulations.len()));
         rows.fill(self.locked())?;
         drop(rows);
         py.check_signals()?;
@@ -446,17 +446,17 @@ fn origin(source: &Bound<'_, PyAny>) -> PyResult<Source> {
     Err(PyTypeError::new_err(format!("source of type {class}: {allowed}")))
 }
 
-fn crew(
+fn workers(
     source: &Arc<EpisodeSource>,
     simulations: &Arc<[Mutex<Simulation>]>,
     threads: usize,
-) -> PyResult<Crew<Box<dyn Fn(usize) + Send + Sync>>> {
+) -> PyResult<Workers<Box<dyn Fn(usize) + Send + Sync>>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = if threads == 0 { cores } else { threads }.min(simulations.len());
     let (source, simulations) = (Arc::clone(source), Arc::clone(simulations));
     let work = move |index: usize| lock(&simulations[index]).go_on(&source);
-    let crew = Crew::new(threads, Box::new(work) as Box<dyn Fn(usize) + Send + Sync>);
-    crew.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
+    let workers = Workers::new(threads, Box::new(work) as Box<dyn Fn(usize) + Send + Sync>);
+    workers.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
 }
 
 fn refused(error: EnvError) -> PyErr {

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 
 mod catalogue;
 mod controller;
-mod crew;
 mod distribution;
 mod episodes;
 mod errors;
@@ -20,6 +19,7 @@ mod simulate;
 mod simulation;
 mod tables;
 mod trace;
+mod workers;
 
 /// The sources between the core and Python, for their hash.
 const SOURCES: [&str; 5] = [

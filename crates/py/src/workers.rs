@@ -1,8 +1,8 @@
-//! Threads that share the jobs of one call with the thread that calls, again and again and at once.
+//! Worker threads for short calls in quick succession.
 //!
-//! A step of all environments takes a fraction of a millisecond: about as long as it takes to wake a
-//! sleeping thread twice. So nobody is waited for who has not begun: the caller works too, and finishes
-//! what is left; a thread that has run out of jobs looks for new ones for a while before it sleeps.
+//! A step of all environments takes a fraction of a millisecond, about as long as waking a sleeping thread
+//! twice. Therefore the calling thread works on the jobs too and never waits for a worker that has not
+//! started one, and a worker without jobs polls for new ones for a while before it sleeps.
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// How long a thread without jobs stays awake; *proposed*, about what the caller does between two calls.
 const AWAKE: Duration = Duration::from_micros(200);
-/// Work for which it does not pay to wake others; *measured*.
+/// Work that is done sooner alone than by waking others; *measured*.
 const WORTH: Duration = Duration::from_micros(60);
 
 type Panic = Box<dyn std::any::Any + Send>;
@@ -22,7 +22,7 @@ struct Shared<W> {
     work: W,
     /// For each thread, the caller first: the jobs not yet taken, `first << 32 | end`.
     jobs: Box<[AtomicU64]>,
-    /// Jobs not yet done.
+    /// Jobs that are not done.
     left: AtomicUsize,
     /// Calls so far.
     calls: AtomicUsize,
@@ -31,14 +31,14 @@ struct Shared<W> {
 }
 
 /// Threads for the jobs of one kind.
-pub struct Crew<W: Fn(usize) + Send + Sync + 'static> {
+pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
     shared: Arc<Shared<W>>,
-    helpers: Vec<(Thread, Option<JoinHandle<()>>)>,
+    workers: Vec<(Thread, Option<JoinHandle<()>>)>,
     /// Work of a call, as the latest calls had it.
     usual: Duration,
 }
 
-impl<W: Fn(usize) + Send + Sync + 'static> Crew<W> {
+impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
     /// `threads` of them, the caller's among them; each job is `work` with its number.
     ///
     /// # Errors
@@ -53,39 +53,39 @@ impl<W: Fn(usize) + Send + Sync + 'static> Crew<W> {
             stops: AtomicBool::new(false),
             panic: Mutex::new(None),
         });
-        let mut crew = Self { shared, helpers: Vec::new(), usual: Duration::MAX };
+        let mut own = Self { shared, workers: Vec::new(), usual: Duration::MAX };
         for place in 1..threads {
-            let shared = Arc::clone(&crew.shared);
+            let shared = Arc::clone(&own.shared);
             let builder = thread::Builder::new().name("ackademy".to_owned());
-            let handle = builder.spawn(move || shared.help(place))?;
-            crew.helpers.push((handle.thread().clone(), Some(handle)));
+            let handle = builder.spawn(move || shared.serve(place))?;
+            own.workers.push((handle.thread().clone(), Some(handle)));
         }
-        Ok(crew)
+        Ok(own)
     }
 
     /// Does jobs 0 to `count` − 1, each once, and returns when all are done.
     pub fn run(&mut self, count: usize) {
         let shared = &*self.shared;
         let (parties, begin) = (shared.jobs.len(), Instant::now());
-        let helped = parties > 1 && self.usual > WORTH;
-        // Before the jobs: who takes one counts it down.
+        let shared_out = parties > 1 && self.usual > WORTH;
+        // Set before the jobs, since whoever takes one counts it down.
         shared.left.store(count, Ordering::Relaxed);
         for (place, jobs) in shared.jobs.iter().enumerate() {
             let bound = |place: usize| (count * place / parties) as u64;
-            let range = match (helped, place) {
+            let range = match (shared_out, place) {
                 (true, _) => bound(place) << 32 | bound(place + 1),
                 (false, 0) => count as u64,
                 (false, _) => 0,
             };
             jobs.store(range, Ordering::Release);
         }
-        if helped {
+        if shared_out {
             shared.calls.fetch_add(1, Ordering::Release);
-            self.helpers.iter().for_each(|(thread, _)| thread.unpark());
+            self.workers.iter().for_each(|(thread, _)| thread.unpark());
         }
         shared.do_jobs(0);
         shared.wait();
-        let took = begin.elapsed() * if helped { parties as u32 } else { 1 };
+        let took = begin.elapsed() * if shared_out { parties as u32 } else { 1 };
         self.usual = if self.usual == Duration::MAX { took } else { (self.usual * 7 + took) / 8 };
         let panic = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic {
@@ -94,21 +94,21 @@ impl<W: Fn(usize) + Send + Sync + 'static> Crew<W> {
     }
 }
 
-impl<W: Fn(usize) + Send + Sync + 'static> Drop for Crew<W> {
+impl<W: Fn(usize) + Send + Sync + 'static> Drop for Workers<W> {
     fn drop(&mut self) {
         self.shared.stops.store(true, Ordering::Release);
-        for (thread, handle) in &mut self.helpers {
+        for (thread, handle) in &mut self.workers {
             thread.unpark();
             if let Some(handle) = handle.take() {
-                let _ = handle.join(); // Its panics were caught.
+                let _ = handle.join(); // Panics of jobs were caught.
             }
         }
     }
 }
 
 impl<W: Fn(usize)> Shared<W> {
-    /// The life of a thread.
-    fn help(&self, place: usize) {
+    /// What a worker does until it is stopped.
+    fn serve(&self, place: usize) {
         let mut seen = 0;
         while !self.stops.load(Ordering::Acquire) {
             let calls = self.calls.load(Ordering::Acquire);
@@ -121,7 +121,7 @@ impl<W: Fn(usize)> Shared<W> {
         }
     }
 
-    /// Until there has been another call than `seen`, or a while has passed and somebody has woken us.
+    /// Waits for another call than `seen`: awake for a while, then asleep until woken.
     fn rest(&self, seen: usize) {
         let news = || self.calls.load(Ordering::Relaxed) != seen;
         let begin = Instant::now();
@@ -136,8 +136,8 @@ impl<W: Fn(usize)> Shared<W> {
         thread::park();
     }
 
-    /// Own jobs from the front, so that each thread has the same ones in every call and finds their
-    /// memory in its cache; then those of others from the back.
+    /// Does this thread's own jobs from the front, which are the same in every call, so that it finds their
+    /// memory in its cache; then those of other threads from the back.
     fn do_jobs(&self, place: usize) {
         while let Some(job) = self.take(place, true) {
             self.do_job(job);
@@ -165,7 +165,7 @@ impl<W: Fn(usize)> Shared<W> {
         self.left.fetch_sub(1, Ordering::Release);
     }
 
-    /// Others finish what they have begun: at most one job each.
+    /// Waits until other threads have finished the job that each may have started.
     fn wait(&self) {
         let mut turns = 0_u32;
         while self.left.load(Ordering::Acquire) > 0 {
