@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 import rich.console
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -37,10 +36,11 @@ from ackademy.render.claims import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import significant
 from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
+from ackademy.render.sheets import run as of_run
 from ackademy.render.sheets.reproduction import published
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
-from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
+from ackademy.stats.completion_times import completion_times
 from ackademy.stats.formulas import FloatArray
 from ackademy.studies.experiment_files import Assumption
 from ackademy.studies.reproduce import Reproduction
@@ -55,21 +55,6 @@ NAME_WIDTH = 24
 """characters of a name before it is wrapped"""
 FITTED_WIDTH = 18
 """characters, so that the remark below a scheme takes the two lines that its numbers take anyway"""
-FLOW_COLUMNS = {
-    "throughput_mbps": "throughput\nMb/s",
-    "goodput_mbps": "goodput\nMb/s",
-    "delay_ms": "delay\nms",
-    "owd_ms": "one-way\nms",
-    "loss_ratio": "loss",
-    "stall_max_ms": "longest\nstall ms",
-    "m_e": "M_e",
-}
-LINK_COLUMNS = {
-    "utilisation": "utilisation",
-    "goodput_share": "goodput /\ncapacity",
-    "wait_ms": "wait\nms",
-    "loss_ratio": "loss",
-}
 BAR_AFTER_S = 0.5
 """that a simulation takes before its bar appears"""
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}
@@ -187,47 +172,22 @@ def run_tables(result: Run, console: Console) -> Group:
     """One run: its flows and its links."""
     measured = result.metrics()
     title = f"{result.scenario.name}, seed {result.seed}, {result.scenario.duration_s:g} s"
-    flows = measured.flows.head(FLOWS_MAX)
-    numbers = {
-        label: [significant(value) for value in flows[key]] for key, label in FLOW_COLUMNS.items()
-    } | {"time-\nouts": [f"{value:.0f}" for value in flows["timeouts"]]}
-    names = {"flow": flows["flow"].to_list(), "controller": flows["controller"].to_list()}
     hidden = measured.flows.height - FLOWS_MAX
     more = f"{hidden} more flows are in the tables (--parquet). " if hidden > 0 else ""
     jain = f"Jain's index of throughput {significant(measured.jain_throughput)}"
-    busy = result.links.filter(pl.col("arrived_packets") > 0)
-    links = measured.links.filter(pl.col("link").is_in(busy["link"].to_list()))
-    of_links = {
-        label: [significant(value) for value in links[key]] for key, label in LINK_COLUMNS.items()
-    } | {
-        "queue\ndrops": [str(value) for value in busy["queue_drops"]],
-        "marked": [str(value) for value in busy["marked_packets"]],
-    }
     times = completion_times(result, result.scenario.duration_s)
-    shown = fitting(title, names, numbers, console)
+    shown = of_run.flows(title, result, FLOWS_MAX)
     if times is not None:
         finished = f"{times.fct_ms.size} of {measured.flows.height} flows finished a transfer"
-        shown = transfers_tables(f"{title}: {finished}", times, console)
+        shown = of_run.completions(f"{title}: {finished}", times)
         more = "Every flow is in --csv, --json and --parquet. "
     return Group(
-        *shown,
+        *sheet(shown, console),
         Text(f"CDF {cumulative(times.fct_ms)}") if times is not None else Text(),
         Text(more + jain, style="dim"),
-        *fitting("links", {"link": links["link"].to_list()}, of_links, console),
+        *sheet(of_run.links(result), console),
         kernel_notes([result.kernel] if result.kernel else []),
     )
-
-
-def transfers_tables(title: str, times: CompletionTimes, console: Console) -> list[Table]:
-    """Quantiles of completion times and slowdowns, by size of the transfers."""
-    groups = times.groups()
-    names = {"transfers": [f"{name} ({own.fct_ms.size})" for name, own in groups]}
-    numbers: dict[str, list[str]] = {}
-    for label, key in (("FCT, ms", "fct_ms"), ("slowdown", "slowdown")):
-        for part in QUANTILES:
-            values = [float(np.quantile(getattr(own, key), part)) for _, own in groups]
-            numbers[f"{label}\np{100 * part:g}"] = [significant(value, 3) for value in values]
-    return fitting(title, names, numbers, console)
 
 
 def cumulative(values: FloatArray, width: int = 40) -> str:
