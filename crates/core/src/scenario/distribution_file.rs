@@ -6,7 +6,7 @@ use super::network::{Files, count_flows, duplicate};
 use super::{ScenarioError, ScenarioSpec};
 use crate::controllers;
 use crate::params::Loader;
-use crate::sim::plan::NetworkPlan;
+use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::toml_error;
 use crate::toml_error::Fault;
 use serde::Deserialize;
@@ -223,7 +223,7 @@ impl Reader<'_> {
             let found: Vec<_> = found.filter(|found| !is_drawn(found, &values)).collect();
             entry.contents = files.contents;
             entry.traces.extend(found);
-            agents = agents.max(self.learning(index, &resolved, learners)?);
+            agents = agents.max(self.learning(index, &resolved.0, &resolved.1, learners)?);
         }
         Ok(agents)
     }
@@ -280,19 +280,16 @@ impl Reader<'_> {
     fn learning(
         &self,
         index: usize,
-        (spec, network): &(ScenarioSpec, NetworkPlan),
+        spec: &ScenarioSpec,
+        network: &NetworkPlan,
         learners: &[String],
     ) -> Result<usize, ScenarioError> {
         let names = spec.entry_names();
-        let mut plans = network.connections.iter();
-        let mut count = 0;
-        for (flow, name) in spec.flow.iter().zip(&names) {
-            let own = plans.by_ref().take(flow.count as usize);
-            let subflows: usize = own.map(|plan| plan.subflows.len()).sum();
-            if learners.iter().any(|pattern| fits(pattern, name)) {
-                count += subflows;
-            }
-        }
+        let learns = |plan: &&ConnectionPlan| {
+            learners.iter().any(|pattern| fits(pattern, &names[plan.entry]))
+        };
+        let learning = network.connections.iter().filter(learns);
+        let count = learning.map(|plan| plan.subflows.len()).sum();
         if count == 0 {
             let names = names.join(", ");
             let allowed =

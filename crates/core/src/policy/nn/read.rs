@@ -115,16 +115,14 @@ impl Reader<'_, '_> {
             LayerSpec::Flatten {} => return Ok(None),
             LayerSpec::Lstm { units, returns } => Layer::Recurrent(self.recurrent(
                 index,
-                (Cell::Lstm, units as usize),
+                Cell::Lstm,
+                units as usize,
                 from,
                 returns,
             )?),
-            LayerSpec::Gru { units, returns } => Layer::Recurrent(self.recurrent(
-                index,
-                (Cell::Gru, units as usize),
-                from,
-                returns,
-            )?),
+            LayerSpec::Gru { units, returns } => {
+                Layer::Recurrent(self.recurrent(index, Cell::Gru, units as usize, from, returns)?)
+            }
             LayerSpec::Trees { outputs, low, high } => {
                 let forest = |output| self.forest(&name(&format!("{output}.")), from.size());
                 let forests = (0..outputs).map(forest).collect::<Result<_, _>>()?;
@@ -136,7 +134,8 @@ impl Reader<'_, '_> {
     fn recurrent(
         &mut self,
         index: usize,
-        (cell, units): (Cell, usize),
+        cell: Cell,
+        units: usize,
         from: Shape,
         returns: Returns,
     ) -> Result<Recurrent, Fault> {
