@@ -198,6 +198,7 @@ fn leaf(index: usize) -> Node {
 }
 
 /// A node that is not a leaf, as its file has it.
+#[derive(Clone, Copy)]
 struct Branch {
     feature: u8,
     threshold: f32,

@@ -38,7 +38,10 @@ impl Sim {
             flow_series: FlowSeries::default(),
         };
         for (index, plan) in network.connections.iter().enumerate() {
-            sim.add_plan(network, plan, index as u64, seed, build)?;
+            for arrival in arrivals(plan, index as u64, seed, network.duration) {
+                let governor = build(plan)?;
+                sim.add_connection(&Start { network, plan, seed, arrival }, governor);
+            }
         }
         let paths = sim.hosts.flows.iter().flat_map(|flow| [flow.forward, flow.reverse]);
         sim.net.pass_links(paths, network.duration);
@@ -51,38 +54,22 @@ impl Sim {
         Ok(sim)
     }
 
-    /// A planned connection, or all arrivals of a Poisson source.
-    fn add_plan<E>(
-        &mut self,
-        network: &NetworkPlan,
-        plan: &ConnectionPlan,
-        index: u64,
-        seed: Seed,
-        build: &mut Builder<E>,
-    ) -> Result<(), E> {
-        arrivals(plan, index, seed, network.duration).try_for_each(|arrival| {
-            let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));
-            let index = self.hosts.connections.len() as u32;
-            let governor = build(plan)?;
-            self.add_connection(&Start { network, plan, seed, arrival, index, config }, governor);
-            Ok(())
-        })
-    }
-
     fn add_connection(&mut self, start: &Start, mut governor: Box<dyn Coupled>) {
         let Start { plan, seed, arrival, .. } = start;
+        let index = self.hosts.connections.len() as u32;
         let first_flow = self.hosts.flows.len() as u32;
         if plan.sender.send_hook == SendHook::Ack {
             governor = Box::new(AckSendHook::new(governor));
         }
-        for index in 0..plan.subflows.len() {
-            self.add_flow(start, index, governor.as_mut());
+        let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));
+        for subflow in 0..plan.subflows.len() {
+            self.add_flow(start, subflow, governor.as_mut(), &config);
         }
-        self.config = Some(Arc::clone(&start.config));
+        self.config = Some(config);
         let app = self.app(plan, arrival.at, seed.stream("traffic", arrival.stream));
         let before = self.hosts.connections.last().map(|before| &before.controller);
         let name = shared(before, &*plan.controller, || plan.controller.as_str().into());
-        self.net.schedule(arrival.at, Event::App(start.index));
+        self.net.schedule(arrival.at, Event::App(index));
         self.hosts.connections.push(Connection {
             governor,
             app,
@@ -93,13 +80,19 @@ impl Sim {
     }
 
     /// The subflow of this index of a connection.
-    fn add_flow(&mut self, start: &Start, index: usize, governor: &mut dyn Coupled) {
+    fn add_flow(
+        &mut self,
+        start: &Start,
+        index: usize,
+        governor: &mut dyn Coupled,
+        config: &Arc<SenderConfig>,
+    ) {
         let Start { network, plan, seed, arrival, .. } = start;
         let route = &plan.subflows[index];
         let id = SubflowId(index as u32);
         let own_seed = seed.derive("controller", (arrival.stream << 8) | index as u64);
         governor.subflow_added(id, &Sender::flow_info(&plan.sender, arrival.at, own_seed));
-        let mut sender = Sender::sharing(&start.config, &Governor { coupled: governor, id });
+        let mut sender = Sender::sharing(config, &Governor { coupled: governor, id });
         if plan.sender.handshake {
             sender.wait_for_handshake(arrival.at, handshake(network, route, plan.sender.ack));
         }
@@ -114,7 +107,7 @@ impl Sim {
             wake: Time::NEVER,
             sender_due: Time::NEVER,
             packet_bytes: plan.sender.packet.0,
-            connection: start.index,
+            connection: self.hosts.connections.len() as u32,
             id,
             transmissions: 0,
         });
@@ -188,9 +181,6 @@ struct Start<'a> {
     plan: &'a ConnectionPlan,
     seed: Seed,
     arrival: Arrival,
-    /// Its place among all connections.
-    index: u32,
-    config: Arc<SenderConfig>,
 }
 
 impl Start<'_> {

@@ -81,6 +81,14 @@ impl Layer {
     }
 }
 
+/// A recurrent layer without its weights.
+#[derive(Clone, Copy)]
+struct Gated {
+    cell: Cell,
+    units: usize,
+    returns: Returns,
+}
+
 struct Reader<'a, 'b> {
     tensors: &'a Tensors<'b>,
     used: BTreeSet<String>,
@@ -113,15 +121,13 @@ impl Reader<'_, '_> {
             }
             LayerSpec::MaxPool { size } => Layer::MaxPool { size: size as usize },
             LayerSpec::Flatten {} => return Ok(None),
-            LayerSpec::Lstm { units, returns } => Layer::Recurrent(self.recurrent(
-                index,
-                Cell::Lstm,
-                units as usize,
-                from,
-                returns,
-            )?),
+            LayerSpec::Lstm { units, returns } => {
+                let gated = Gated { cell: Cell::Lstm, units: units as usize, returns };
+                Layer::Recurrent(self.recurrent(index, gated, from)?)
+            }
             LayerSpec::Gru { units, returns } => {
-                Layer::Recurrent(self.recurrent(index, Cell::Gru, units as usize, from, returns)?)
+                let gated = Gated { cell: Cell::Gru, units: units as usize, returns };
+                Layer::Recurrent(self.recurrent(index, gated, from)?)
             }
             LayerSpec::Trees { outputs, low, high } => {
                 let forest = |output| self.forest(&name(&format!("{output}.")), from.size());
@@ -131,14 +137,8 @@ impl Reader<'_, '_> {
         }))
     }
 
-    fn recurrent(
-        &mut self,
-        index: usize,
-        cell: Cell,
-        units: usize,
-        from: Shape,
-        returns: Returns,
-    ) -> Result<Recurrent, Fault> {
+    fn recurrent(&mut self, index: usize, layer: Gated, from: Shape) -> Result<Recurrent, Fault> {
+        let Gated { cell, units, returns } = layer;
         let name = |part: &str| format!("layers.{index}.{part}");
         let gates = cell.gates() * units;
         let kernel = self.matrix(name("kernel"), &[from.width], gates)?;
