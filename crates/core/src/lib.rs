@@ -5,6 +5,7 @@
 //! that. [`controllers::shared`] lies below [`policy`]: learned controllers use it too.
 #![forbid(unsafe_code)]
 
+pub mod digest;
 pub mod histogram;
 pub mod rng;
 pub(crate) mod toml_error;

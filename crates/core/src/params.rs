@@ -1,5 +1,6 @@
 //! Settings of controllers. The list in a controller's file is the truth: it fills in defaults,
 //! checks ranges, and prints the help.
+use crate::digest::{EMPTY, fnv1a};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -117,7 +118,7 @@ impl Content {
         let (object, digest) = match reader.read {
             Read::File(read) => {
                 let bytes = load(path, FILE_BYTES_MAX)?;
-                (read(&bytes).map_err(refused)?, fnv1a(FNV_BASIS, &bytes))
+                (read(&bytes).map_err(refused)?, fnv1a(EMPTY, &bytes))
             }
             Read::Files(names, read) => {
                 let one = |name: &&str| {
@@ -126,7 +127,7 @@ impl Content {
                         .map_err(|allowed| refused(format!("{name}: allowed is {allowed}")))
                 };
                 let files = names.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-                let digest = files.iter().fold(FNV_BASIS, |hash, bytes| {
+                let digest = files.iter().fold(EMPTY, |hash, bytes| {
                     fnv1a(fnv1a(hash, &(bytes.len() as u64).to_le_bytes()), bytes)
                 });
                 (read(&files).map_err(refused)?, digest)
@@ -180,13 +181,6 @@ pub(crate) fn open_with(
         Ok((name.clone(), ParamValue::File(content)))
     };
     given.iter().map(open_one).collect()
-}
-
-const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
-    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(hash, step)
 }
 
 /// A complete, checked set of settings.

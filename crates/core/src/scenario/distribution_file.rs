@@ -5,6 +5,7 @@ use super::draws::{Draw, DrawSpec, Drawn, plain};
 use super::network::{Files, count_flows, duplicate};
 use super::{ScenarioError, ScenarioSpec};
 use crate::controllers;
+use crate::digest::{EMPTY, fnv1a};
 use crate::params::Loader;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::toml_error;
@@ -436,20 +437,16 @@ fn combined(ends: &[Vec<Drawn>], combination: usize) -> Vec<Drawn> {
 
 /// FNV-1a over the text, the scenarios' and what their files hold.
 fn digest(text: &str, entries: &[Entry]) -> u64 {
-    let feed = |hash: u64, bytes: &[u8]| {
-        let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        bytes.iter().fold(hash, step)
-    };
-    let mut hash = feed(0xcbf2_9ce4_8422_2325, text.as_bytes());
+    let mut hash = fnv1a(EMPTY, text.as_bytes());
     for entry in entries {
         if let Source::File(_, text) = &entry.source {
-            hash = feed(hash, text.as_bytes());
+            hash = fnv1a(hash, text.as_bytes());
         }
         for (_, trace) in &entry.traces {
-            hash = feed(hash, &trace.digest().to_le_bytes());
+            hash = fnv1a(hash, &trace.digest().to_le_bytes());
         }
         for (_, content) in &entry.contents {
-            hash = feed(hash, &content.digest.to_le_bytes());
+            hash = fnv1a(hash, &content.digest.to_le_bytes());
         }
     }
     hash

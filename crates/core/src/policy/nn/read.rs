@@ -83,7 +83,7 @@ impl Layer {
 
 /// A recurrent layer without its weights.
 #[derive(Clone, Copy)]
-struct Gated {
+struct RecurrentSpec {
     cell: Cell,
     units: usize,
     returns: Returns,
@@ -122,12 +122,12 @@ impl Reader<'_, '_> {
             LayerSpec::MaxPool { size } => Layer::MaxPool { size: size as usize },
             LayerSpec::Flatten {} => return Ok(None),
             LayerSpec::Lstm { units, returns } => {
-                let gated = Gated { cell: Cell::Lstm, units: units as usize, returns };
-                Layer::Recurrent(self.recurrent(index, gated, from)?)
+                let spec = RecurrentSpec { cell: Cell::Lstm, units: units as usize, returns };
+                Layer::Recurrent(self.recurrent(index, spec, from)?)
             }
             LayerSpec::Gru { units, returns } => {
-                let gated = Gated { cell: Cell::Gru, units: units as usize, returns };
-                Layer::Recurrent(self.recurrent(index, gated, from)?)
+                let spec = RecurrentSpec { cell: Cell::Gru, units: units as usize, returns };
+                Layer::Recurrent(self.recurrent(index, spec, from)?)
             }
             LayerSpec::Trees { outputs, low, high } => {
                 let forest = |output| self.forest(&name(&format!("{output}.")), from.size());
@@ -137,8 +137,13 @@ impl Reader<'_, '_> {
         }))
     }
 
-    fn recurrent(&mut self, index: usize, layer: Gated, from: Shape) -> Result<Recurrent, Fault> {
-        let Gated { cell, units, returns } = layer;
+    fn recurrent(
+        &mut self,
+        index: usize,
+        layer: RecurrentSpec,
+        from: Shape,
+    ) -> Result<Recurrent, Fault> {
+        let RecurrentSpec { cell, units, returns } = layer;
         let name = |part: &str| format!("layers.{index}.{part}");
         let gates = cell.gates() * units;
         let kernel = self.matrix(name("kernel"), &[from.width], gates)?;
