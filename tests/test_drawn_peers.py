@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from ackademy.console import Console
+from ackademy.render import terminal
+from ackademy.render.sheet import Part
+from ackademy.render.sheets import peers as sheets
 from ackademy.studies import drawn_peers, peers
 from ackademy.studies.drawn_peers import SCHEMES, Interval, Recorded, Tolerance
 from ackademy.studies.peers import Case, Flow, PeerResult, PeersError, Simulators
@@ -114,10 +117,12 @@ def test_what_lies_outside_is_listed_with_its_point(tmp_path: Path) -> None:
     assert [row.inside("throughput, Mb/s") for row in rows] == [False] * len(SCHEMES)
     assert all(row.inside("p") and row.inside("queue wait, ms") for row in rows)
     printed = Console(width=200, file=io.StringIO())
-    printed.print(drawn_peers.counts_table(rows), drawn_peers.outside_table(rows))
+    printed.print(*terminal.sheets([sheets.counts(rows), sheets.outside(rows)], printed))
     assert isinstance(printed.file, io.StringIO)
     text = printed.file.getvalue()
-    assert text.count(drawn_peers.describe(rows[0].case)) == len(SCHEMES)
+    assert text.count("throughput, Mb/s") == len(SCHEMES)
+    point = Part(drawn_peers.describe(rows[0].case))
+    assert [line.names[0] for line in sheets.outside(rows).lines] == [point] * len(SCHEMES)
     out = tmp_path / "record.txt"
     drawn_peers.write_record(rows, 1, out)
     lines = out.read_text(encoding="utf-8").splitlines()[2:]

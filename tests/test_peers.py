@@ -13,9 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from ackademy.cli import peers as peers_command
+from ackademy.console import Console
+from ackademy.render import terminal
+from ackademy.render.sheets import peers as sheets
 from ackademy.studies import peers
 from ackademy.studies.peers import Case, Flow, PeerResult, PeersError, Row, Simulators
 
@@ -189,7 +191,8 @@ def test_table_gives_our_ratio_to_ns2_and_dashes_for_what_is_missing() -> None:
         "ours": result(mbps=3.0).quantities(),
     }
     printed = io.StringIO()
-    Console(width=120, file=printed).print(peers_command.table([Row(case, 1, quantities)]))
+    console = Console(width=120, file=printed)
+    console.print(*terminal.sheet(sheets.cases([Row(case, 1, quantities)]), console))
     line = next(part for part in printed.getvalue().splitlines() if "throughput" in part)
     assert [cell.strip() for cell in line.strip("│").split("│")] == [
         "NewReno, L=5",

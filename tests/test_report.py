@@ -14,8 +14,8 @@ import pytest
 import ackademy
 from ackademy.backends.schemes import parse
 from ackademy.render.html import comparison, paper
+from ackademy.render.html.experiment import doi
 from ackademy.render.html.markup import Markup, element, math_label, stacked
-from ackademy.render.html.paper import _judged
 from ackademy.render.html.plane import Cloud, plane
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
@@ -27,10 +27,12 @@ from ackademy.render.numbers import (
     ticks,
     with_interval,
 )
+from ackademy.render.sheets.reproduction import agrees
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.intervals import Interval
 from ackademy.studies.comparison import Plan, case_of, rows
+from ackademy.studies.experiment_files import Paper
 from ackademy.studies.measured import measure
 from ackademy.studies.reproduce import Reproduction
 
@@ -229,8 +231,13 @@ def test_a_lopsided_interval_shows_both_ends() -> None:
 
 def test_a_number_six_times_the_published_one_is_not_green() -> None:
     wide = Interval(6.18, 0.5, 11.9)
-    assert _judged("delay_mean_ms", 1.0, wide) is None
-    assert _judged("delay_mean_ms", 6.0, wide) == "inside"
+    assert not agrees("delay_mean_ms", 1.0, wide)
+    assert agrees("delay_mean_ms", 6.0, wide)
+
+
+def test_a_paper_without_a_doi_has_no_link() -> None:
+    assert doi(Paper("A", "B", "C", "not assigned")) == ""
+    assert 'href="https://doi.org/10.1145/1"' in doi(Paper("A", "B", "C", "10.1145/1"))
 
 
 def test_every_chart_tip_can_be_reached_by_keyboard() -> None:

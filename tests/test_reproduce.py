@@ -174,3 +174,15 @@ def test_variances_are_compared_as_standard_deviations() -> None:
     assert difference_ratio("throughput_variance", 4.0, 9.0) == pytest.approx(0.5)
     assert difference_ratio("throughput_mean_mbps", 4.0, 9.0) == pytest.approx(1.25)
     assert math.isnan(difference_ratio("throughput_variance", 0.0, 1.0))
+
+
+def test_the_estimates_of_a_table_are_a_results_table(result: Reproduction) -> None:
+    found = reproduce.tables(result)
+    own = found.estimates.filter(scheme="NewReno", group="short", metric="delay_mean_ms")
+    interval = result.rows[0].estimates["delay_mean_ms"]
+    assert (own["estimate"].item(), own["low"].item()) == (interval.value, interval.low)
+    assert (own["n"].item(), own["statistic"].item()) == (4, "mean")
+    runs = found.values.filter(scheme="NewReno", group="short", metric="delay_ms")
+    assert runs["seed"].unique(maintain_order=True).to_list() == [1, 2, 3, 4]
+    assert runs["flow"].n_unique() == 2
+    assert runs["value"].mean() == pytest.approx(interval.value)

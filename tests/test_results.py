@@ -63,7 +63,7 @@ def test_an_estimate_of_one_run_has_no_level() -> None:
 def test_a_number_that_is_none_is_null() -> None:
     nothing = Value(Name("path", "cubic"), 1, "m_e", -math.inf)
     found = results("compare", [nothing], [])
-    assert found.values["value"].to_list() == [None]
+    assert found.wide()["m_e"].to_list() == [None]
     with pytest.raises(AckademyError, match=r"metric 'speed': allowed: "):
         found.pivot("speed")
 

@@ -39,4 +39,4 @@ class TrainingError(AckademyError):
 
 
 class ExchangeError(AckademyError):
-    """A policy cannot be written as an ONNX model, or a model is none that a policy could be."""
+    """A policy cannot be written as an ONNX model, or a model cannot be represented as a policy."""

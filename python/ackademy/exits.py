@@ -13,7 +13,7 @@ from ackademy import user_code
 from ackademy.errors import AckademyError
 
 CUT_OFF, BAD_INPUT, INTERRUPTED = 1, 2, 130
-"""exit statuses: nobody reads standard output any more; the user can mend it; Ctrl-C"""
+"""exit statuses: standard output is closed; the user can mend the cause; Ctrl-C"""
 
 
 def status_of(app: Callable[[], None]) -> int:
@@ -45,7 +45,7 @@ def fail(message: str) -> None:
     """Say on stderr what went wrong."""
     from ackademy.console import Console
 
-    with contextlib.suppress(OSError):  # where nobody can be told
+    with contextlib.suppress(OSError):  # standard error may be closed, too
         Console(stderr=True).print(message, style="red", highlight=False, soft_wrap=True)
 
 

@@ -130,7 +130,7 @@ def check_outputs(paths: Iterable[Path | None]) -> None:
             continue
         target = Path(os.path.realpath(path))
         if target in seen and not (target.exists() and not target.is_file()):
-            raise FileError(f"{path}: allowed: a file of its own for each output")
+            raise FileError(f"{path}: allowed: a different file for each output")
         seen[target] = path
 
 

@@ -2,6 +2,7 @@
 //!
 //! Records are flat, of eight-byte fields, so that one layout is the Rust argument, the C argument,
 //! the BPF record and the numpy row. There is no other protocol between transport and controller.
+use crate::decision::AgentState;
 use crate::params::{Param, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 use ackademy_prefetch::prefetch;
@@ -183,6 +184,12 @@ pub trait Controller: std::marker::Send {
             inner.on_end(now);
         }
     }
+    /// Where an agent outside of the controller finds the decision that is due and sets its action;
+    /// `None` for a controller without one. Constant over the life of the flow. A decision that is due
+    /// asks for a timer at once, and is made when that timer fires.
+    fn agent_state(&mut self) -> Option<&mut AgentState> {
+        self.inner_mut().and_then(Controller::agent_state)
+    }
     /// Whether the controller gave up after an invalid action and a fallback controls the flow.
     fn fell_back(&self) -> bool {
         self.inner().is_some_and(Controller::fell_back)
@@ -262,11 +269,15 @@ pub trait Coupled: std::marker::Send {
             inner.on_end(id, now);
         }
     }
+    /// See [`Controller::agent_state`].
+    fn agent_state(&mut self, id: SubflowId) -> Option<&mut AgentState> {
+        self.inner_mut().and_then(|inner| inner.agent_state(id))
+    }
     /// See [`Controller::fell_back`].
     fn fell_back(&self, id: SubflowId) -> bool {
         self.inner().is_some_and(|inner| inner.fell_back(id))
     }
-    /// A subflow's controller will soon be needed: whoever keeps it elsewhere may ask the processor to
+    /// A subflow's controller will soon be needed: a transport that keeps it elsewhere may ask the processor to
     /// bring it. Changes nothing.
     fn fetch(&self, id: SubflowId) {
         if let Some(inner) = self.inner() {
@@ -281,7 +292,7 @@ pub trait Coupled: std::marker::Send {
 
 type BuildController = Box<dyn Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send>;
 
-/// Gives every subflow a controller of its own.
+/// Gives every subflow a separate controller.
 pub struct PerFlow {
     build: BuildController,
     /// The only one of most connections, kept here to spare a look-up per acknowledgement.
@@ -359,6 +370,9 @@ impl Coupled for PerFlow {
     }
     fn fetch(&self, id: SubflowId) {
         prefetch(self.get(id));
+    }
+    fn agent_state(&mut self, id: SubflowId) -> Option<&mut AgentState> {
+        self.get_mut(id).agent_state()
     }
     fn fell_back(&self, id: SubflowId) -> bool {
         self.get(id).fell_back()

@@ -114,6 +114,9 @@ impl Rate {
         if self.0 == 0 {
             return Span::MAX;
         }
+        if bytes.0 < u64::MAX / 8_000_000_000 {
+            return Span((bytes.0 * 8_000_000_000).div_ceil(self.0));
+        }
         let nanos = (u128::from(bytes.0) * NANO_BITS).div_ceil(u128::from(self.0));
         Span(nanos.min(u128::from(u64::MAX)) as u64)
     }

@@ -4,6 +4,7 @@ use ackademy::control::{
     Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Recovery, Send, SendAction,
     SubflowId,
 };
+use ackademy::decision::AgentState;
 use ackademy::transport::send_hook::AckSendHook;
 use ackademy::units::{Bytes, Time};
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex};
 type Calls = Arc<Mutex<Vec<&'static str>>>;
 
 /// Records its calls and answers each query with a value that no default returns.
-struct Probe(Calls);
+struct Probe(Calls, AgentState);
 
 impl Probe {
     fn called(&self, name: &'static str) {
@@ -45,6 +46,9 @@ impl Controller for Probe {
     fn on_end(&mut self, _: Time) {
         self.called("on_end");
     }
+    fn agent_state(&mut self) -> Option<&mut AgentState> {
+        Some(&mut self.1)
+    }
     fn fell_back(&self) -> bool {
         true
     }
@@ -70,7 +74,7 @@ fn per_flow(calls: &Calls) -> PerFlow {
     let calls = Arc::clone(calls);
     PerFlow::new(move |_: &FlowInfo| -> Box<dyn Controller> {
         // A box in a box: calls go through the implementation for boxes.
-        let inner: Box<dyn Controller> = Box::new(Probe(Arc::clone(&calls)));
+        let inner: Box<dyn Controller> = Box::new(Probe(Arc::clone(&calls), AgentState::new(3)));
         Box::new(inner)
     })
 }
@@ -83,6 +87,7 @@ fn call_all(wrapper: &mut dyn Coupled) {
     wrapper.on_timer(ID, Time(1));
     wrapper.on_end(ID, Time(2));
     assert_eq!(wrapper.next_timer(ID), Some(Time(5)));
+    assert_eq!(wrapper.agent_state(ID).map(|state| state.observation.len()), Some(3));
     assert!(wrapper.fell_back(ID));
     assert!(wrapper.counters(ID).contains(&("probe", 1.0)));
 }

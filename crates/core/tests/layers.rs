@@ -13,6 +13,7 @@ const LAYERS: &[&str] = &[
     "histogram",
     "toml_error",
     "params",
+    "decision",
     "control",
     "transport",
     "controllers::shared",

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP as a flag, so that whoever was interrupted puts things back.
+//! Ctrl-C, SIGTERM and SIGHUP as a flag, so that an interrupted command cleans up.
 use crate::error::Error;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ pub fn came() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Stops whoever asks after one of them came.
+/// Returns `Interrupted` after one of these signals.
 ///
 /// # Errors
 ///

@@ -13,13 +13,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve a congestion control to the kernel's TCP; look at its flows; hand them back
+    /// Serve a congestion control to the kernel's TCP; show its flows; release them
     Kernel(kernel::cli::Arguments),
     /// Emulate a link between two network namespaces
     Link(Box<link::cli::Arguments>),
-    /// Network namespaces with an emulated network between them; run scenario files in them
+    /// Run scenario files in network namespaces with an emulated network between them
     Lab(lab::cli::Arguments),
-    /// Measure what a controller in user space costs, beside the kernel's own CUBIC
+    /// Measure the cost of a controller in user space, beside the kernel's own CUBIC
     Bench(bench::Arguments),
     /// Print the manual's pages, for man(1)
     Man(manual::Arguments),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Which command's page; none: that of the program
+    /// Command whose page is printed [default: the program's page]
     #[arg(value_name = "COMMAND", conflicts_with = "to")]
     of: Vec<String>,
     /// Write every page into this folder instead, as ackademyd-kernel-status.1

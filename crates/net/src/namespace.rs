@@ -2,7 +2,7 @@
 //!
 //! A namespace is a file under `/run/netns`, as iproute2 makes them, so that `ip netns exec` works. Its
 //! name carries the process id of its owner, who holds a lock for as long as it lives: what a killed
-//! owner left behind is known by a lock that nobody holds.
+//! owner left behind is recognised by a lock that no process holds.
 use crate::clock;
 use crate::error::Error;
 use ackademy::units::Span;
@@ -76,7 +76,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Whoever claims next makes a file of its own: the name goes before the lock.
+        // The next claim makes a new file: the name is removed before the lock is released.
         let _ = fs::remove_file(&self.path);
         drop(self.lock.take());
     }
@@ -270,7 +270,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     named.is_some() && named == file.metadata().map(|about| about.ino()).ok()
 }
 
-/// Waits until nobody holds a lock; false if somebody still does after `patience`.
+/// Waits until no process holds a lock; false if one still does after `patience`.
 fn is_free_within(patience: Span, path: &Path) -> bool {
     let deadline = clock::now() + patience;
     while is_held(path) {

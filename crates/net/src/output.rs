@@ -137,7 +137,7 @@ fn replace(file: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
     let replaced = File::create(&part).and_then(|made| {
         if let Ok(old) = fs::metadata(file) {
             made.set_permissions(old.permissions())?;
-            // Refused to all but root, whose new files are nobody else's.
+            // Only root may do this; its new files belong to root anyway.
             let _ = fchown(&made, Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
         }
         // A disk may say that it is full no sooner than here.

@@ -1,11 +1,12 @@
 //! Class `Episodes`: many simulations stepped at once for learners, into arrays that stay the same.
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
+use crate::simulation::{Plan, Simulation};
 use crate::tables;
-use ackademy::env::{AGENTS_MAX, EnvError, Episode, EpisodeSource, Source};
+use crate::workers::Workers;
+use ackademy::env::{AGENTS_MAX, EnvError, EpisodeSource, Source};
 use ackademy::policy::{Action, FEATURES, Feature, METRIC_NAMES, METRICS, PolicySpec};
-use ackademy::rng::Seed;
-use ackademy::sim::record::Outcome;
+use numpy::ndarray::{Ix1, Ix2, Ix3, Ix4};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
     PyReadwriteArray, PyUntypedArrayMethods,
@@ -13,9 +14,7 @@ use numpy::{
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Most simulations at once.
 const N_MAX: usize = 1 << 16;
@@ -25,9 +24,10 @@ const BYTES_MAX: usize = 4 << 30;
 /// `n` simulations with up to `agents` learning flows each.
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct Episodes {
-    source: EpisodeSource,
+    source: Arc<EpisodeSource>,
     state: Mutex<State>,
-    pool: Option<ThreadPool>,
+    /// Of which each is locked by the thread that works on it.
+    simulations: Arc<[Mutex<Simulation>]>,
     observation: Py<PyArray4<f32>>,
     metrics: Py<PyArray3<f64>>,
     credit: Py<PyArray3<f64>>,
@@ -38,48 +38,10 @@ pub struct Episodes {
     over: Py<PyArray1<bool>>,
 }
 
+/// What calls change, one at a time.
 struct State {
-    seed: u64,
-    /// Number of the first simulation, where others before it are simulated elsewhere.
-    first: u64,
-    progress: f64,
-    simulations: Vec<Simulation>,
-}
-
-/// What a new episode follows from, besides its place and number.
-#[derive(Clone, Copy)]
-struct Plan {
-    seed: u64,
-    first: u64,
-    progress: f64,
-}
-
-/// One of the simulations, and what is left of those before it.
-#[derive(Default)]
-struct Simulation {
-    episode: Option<Episode>,
-    /// Episodes begun under the present seed.
-    begun: u64,
-    outcome: Option<Outcome>,
-    packets: u64,
-    /// Simulated time of the last episode that ended, seconds.
-    ended_s: f64,
-    decisions: u64,
-    error: Option<EnvError>,
-}
-
-/// A simulation and its rows of the arrays.
-struct Row<'a> {
-    index: usize,
-    simulation: &'a mut Simulation,
-    observation: &'a mut [f32],
-    metrics: &'a mut [f64],
-    credit: &'a mut [f64],
-    credit_step: &'a mut [i64],
-    due: &'a mut [bool],
-    left: &'a mut [bool],
-    decision: &'a mut [i64],
-    over: &'a mut bool,
+    plan: Plan,
+    workers: Workers<Box<dyn Fn(usize) + Send + Sync>>,
 }
 
 /// What a learner answers, for all agents of all simulations.
@@ -117,17 +79,15 @@ impl Episodes {
                 BYTES_MAX / agent_bytes
             )));
         }
-        let source =
-            EpisodeSource::new(origin(source)?, &spec, learners, agents).map_err(refused)?;
+        let source = EpisodeSource::new(origin(source)?, &spec, learners, agents);
+        let source = Arc::new(source.map_err(refused)?);
+        let simulation = |index| Mutex::new(Simulation::new(index, agents, history * features));
+        let simulations: Arc<[_]> = (0..n).map(simulation).collect();
+        let workers = workers(&source, &simulations, threads)?;
         Ok(Self {
             source,
-            state: Mutex::new(State {
-                seed,
-                first,
-                progress: 0.0,
-                simulations: (0..n).map(|_| Simulation::default()).collect(),
-            }),
-            pool: pool(n, threads)?,
+            state: Mutex::new(State { plan: Plan { seed, first, progress: 0.0 }, workers }),
+            simulations,
             observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
             metrics: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
             credit: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
@@ -144,43 +104,46 @@ impl Episodes {
     fn reset(&self, py: Python<'_>, seed: Option<u64>) -> PyResult<()> {
         let mut state = self.state()?;
         if let Some(seed) = seed {
-            state.seed = seed;
-            state.simulations.iter_mut().for_each(|simulation| simulation.begun = 0);
+            state.plan.seed = seed;
         }
-        self.each(py, &mut state, &|row, own| self.begin(row, own))
+        for simulation in self.locked() {
+            let mut simulation = simulation;
+            if seed.is_some() {
+                simulation.begun = 0;
+            }
+            simulation.begin = Some(state.plan);
+        }
+        self.go_on(py, &mut state)
     }
 
     /// Answers for the agents whose decision is due, and runs every simulation until the next.
     fn step(&self, py: Python<'_>, actions: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut state = self.state()?;
         let actions = self.take(actions)?;
-        if state
-            .simulations
-            .iter()
-            .any(|simulation| simulation.episode.is_none() && simulation.outcome.is_none())
-        {
+        if self.locked().any(|own| own.episode.is_none() && own.outcome.is_none()) {
             return Err(PyRuntimeError::new_err("step before reset"));
         }
         self.check_choices(py, &actions)?;
         let actions = actions.gather();
-        let size = self.source.agents();
-        self.each(py, &mut state, &|row, own| {
-            if *row.over {
-                return self.begin(row, own);
+        for (mut simulation, actions) in self.locked().zip(actions.chunks(self.source.agents())) {
+            if simulation.shown.over {
+                simulation.begin = Some(state.plan);
+            } else {
+                simulation.actions.clear();
+                simulation.actions.extend_from_slice(actions);
             }
-            let first = row.index * size;
-            Self::go_on(row, &actions[first..first + size]);
-        })
+        }
+        self.go_on(py, &mut state)
     }
 
     /// Tables of the last episode of the simulation `index` that ended, as `simulate` returns them.
     fn tables<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
-        let state = self.state()?;
-        let n = state.simulations.len();
-        let simulation = state.simulations.get(index).ok_or_else(|| {
+        let _idle = self.state()?;
+        let n = self.simulations.len();
+        let simulation = self.simulations.get(index).ok_or_else(|| {
             PyValueError::new_err(format!("index = {index}: allowed is a whole number below {n}"))
         })?;
-        let outcome = simulation.outcome.clone().ok_or_else(|| {
+        let outcome = lock(simulation).outcome.clone().ok_or_else(|| {
             PyValueError::new_err(format!("index = {index}: no episode of it has ended yet"))
         })?;
         tables::to_python(py, outcome)
@@ -229,7 +192,7 @@ impl Episodes {
     /// How far training is, in [0, 1]: what a distribution draws the next episodes by.
     #[getter]
     fn progress(&self) -> PyResult<f64> {
-        Ok(self.state()?.progress)
+        Ok(self.state()?.plan.progress)
     }
 
     #[setter]
@@ -238,7 +201,7 @@ impl Episodes {
             let allowed = "allowed is a number in [0, 1]";
             return Err(PyValueError::new_err(format!("progress = {progress}: {allowed}")));
         }
-        self.state()?.progress = progress;
+        self.state()?.plan.progress = progress;
         Ok(())
     }
 
@@ -269,24 +232,19 @@ impl Episodes {
 
     #[getter]
     fn packets(&self) -> PyResult<u64> {
-        let packets = |simulation: &Simulation| {
-            simulation.packets + simulation.episode.as_ref().map_or(0, Episode::packets)
-        };
-        Ok(self.state()?.simulations.iter().map(packets).sum())
+        self.between_calls(|| self.locked().map(|simulation| simulation.packets()).sum())
     }
 
     #[getter]
     fn decisions(&self) -> PyResult<u64> {
-        Ok(self.state()?.simulations.iter().map(|simulation| simulation.decisions).sum())
+        self.between_calls(|| self.locked().map(|simulation| simulation.decisions).sum())
     }
 
     /// Simulated time of each episode, seconds.
     #[getter]
     fn time_s<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let now = |simulation: &Simulation| {
-            simulation.episode.as_ref().map_or(simulation.ended_s, |own| own.now().as_secs_f64())
-        };
-        Ok(PyArray1::from_vec(py, self.state()?.simulations.iter().map(now).collect()))
+        let times = self.between_calls(|| self.locked().map(|own| own.time_s()).collect())?;
+        Ok(PyArray1::from_vec(py, times))
     }
 }
 
@@ -308,93 +266,31 @@ impl Episodes {
         Ok(array())
     }
 
-    /// Does `work` for every simulation, without the interpreter, on the threads of the pool.
-    fn each(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        work: &(dyn Fn(&mut Row, Plan) + Sync),
-    ) -> PyResult<()> {
-        let (length, width) = self.source.spec().shape();
-        let agents = self.source.agents();
-        let mut observation = writable(&self.observation, py)?;
-        let mut metrics = writable(&self.metrics, py)?;
-        let mut credit = writable(&self.credit, py)?;
-        let mut credit_step = writable(&self.credit_step, py)?;
-        let mut due = writable(&self.due, py)?;
-        let mut left = writable(&self.left, py)?;
-        let mut decision = writable(&self.decision, py)?;
-        let mut over = writable(&self.over, py)?;
-        let mut observation = observation.as_slice_mut()?.chunks_mut(agents * length * width);
-        let mut metrics = metrics.as_slice_mut()?.chunks_mut(agents * METRICS);
-        let mut credit = credit.as_slice_mut()?.chunks_mut(agents * METRICS);
-        let mut credit_step = credit_step.as_slice_mut()?.chunks_mut(agents);
-        let mut due = due.as_slice_mut()?.chunks_mut(agents);
-        let mut left = left.as_slice_mut()?.chunks_mut(agents);
-        let mut decision = decision.as_slice_mut()?.chunks_mut(agents);
-        let mut over = over.as_slice_mut()?.iter_mut();
-        let plan = Plan { seed: state.seed, first: state.first, progress: state.progress };
-        let rows = state.simulations.iter_mut().enumerate().map_while(|(index, simulation)| {
-            Some(Row {
-                index,
-                simulation,
-                observation: observation.next()?,
-                metrics: metrics.next()?,
-                credit: credit.next()?,
-                credit_step: credit_step.next()?,
-                due: due.next()?,
-                left: left.next()?,
-                decision: decision.next()?,
-                over: over.next()?,
-            })
-        });
-        let mut rows: Vec<Row> = rows.collect();
-        py.detach(|| match &self.pool {
-            Some(pool) => pool.install(|| rows.par_iter_mut().for_each(|row| work(row, plan))),
-            None => rows.iter_mut().for_each(|row| work(row, plan)),
-        });
+    /// Every simulation, while none is being worked on.
+    fn locked(&self) -> impl Iterator<Item = MutexGuard<'_, Simulation>> {
+        self.simulations.iter().map(lock)
+    }
+
+    /// Lets every simulation go on, without the interpreter, and shows what is new.
+    fn go_on(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
+        // An array that somebody holds is refused before anything has changed.
+        let mut rows = Rows {
+            observation: writable(&self.observation, py)?,
+            metrics: writable(&self.metrics, py)?,
+            credit: writable(&self.credit, py)?,
+            credit_step: writable(&self.credit_step, py)?,
+            due: writable(&self.due, py)?,
+            left: writable(&self.left, py)?,
+            decision: writable(&self.decision, py)?,
+            over: writable(&self.over, py)?,
+        };
+        py.detach(|| state.workers.run(self.simulations.len()));
+        rows.fill(self.locked())?;
         drop(rows);
         py.check_signals()?;
-        match state.simulations.iter_mut().find_map(|simulation| simulation.error.take()) {
+        match self.locked().find_map(|mut simulation| simulation.error.take()) {
             Some(error) => Err(refused(error)),
             None => Ok(()),
-        }
-    }
-
-    /// The next episode of a simulation, up to its first decision.
-    fn begin(&self, row: &mut Row, Plan { seed, first, progress }: Plan) {
-        let simulation = &mut *row.simulation;
-        if let Some(left) = simulation.episode.take() {
-            simulation.packets += left.packets();
-        }
-        let of_simulation = Seed(seed).derive("simulation", first.wrapping_add(row.index as u64));
-        let own = Seed(Seed(of_simulation).derive("episode", simulation.begun));
-        simulation.begun += 1;
-        row.observation.fill(0.0);
-        row.metrics.fill(0.0);
-        row.credit.fill(0.0);
-        row.decision.fill(0);
-        *row.over = false;
-        // Of several that failed at once only the first was told.
-        simulation.error = None;
-        match self.source.begin(own, progress) {
-            Ok(episode) => {
-                simulation.episode = Some(episode);
-                row.advance();
-            }
-            Err(error) => {
-                simulation.error = Some(error);
-                *row.over = true;
-            }
-        }
-    }
-
-    fn go_on(row: &mut Row, actions: &[Action]) {
-        if let Some(episode) = &mut row.simulation.episode {
-            for (agent, &action) in actions.iter().enumerate().take(episode.flows()) {
-                row.simulation.decisions += u64::from(episode.act(agent, action));
-            }
-            row.advance();
         }
     }
 
@@ -441,38 +337,55 @@ impl Episodes {
     }
 }
 
-impl Row<'_> {
-    /// Runs to the next decision, or to the end, and writes down what is new.
-    fn advance(&mut self) {
-        let Some(episode) = &mut self.simulation.episode else { return };
-        episode.advance();
-        let numbers = self.observation.len() / self.due.len();
-        for agent in 0..self.due.len() {
-            self.credit_step[agent] = -1;
-            let mut state = episode.agent(agent);
-            self.due[agent] = state.due;
-            self.left[agent] = state.ended;
-            if !std::mem::take(&mut state.fresh) {
-                continue;
-            }
-            self.observation[agent * numbers..][..numbers].copy_from_slice(&state.observation);
-            let place = agent * METRICS;
-            self.metrics[place..][..METRICS].copy_from_slice(&state.arrived.row());
-            self.decision[agent] = state.decision as i64;
-            if let Some(credit) = state.credit {
-                self.credit_step[agent] = credit.decision as i64;
-                self.credit[place..][..METRICS].copy_from_slice(&credit.metrics.row());
-            }
+/// The arrays, held for writing.
+struct Rows<'py> {
+    observation: PyReadwriteArray<'py, f32, Ix4>,
+    metrics: PyReadwriteArray<'py, f64, Ix3>,
+    credit: PyReadwriteArray<'py, f64, Ix3>,
+    credit_step: PyReadwriteArray<'py, i64, Ix2>,
+    due: PyReadwriteArray<'py, bool, Ix2>,
+    left: PyReadwriteArray<'py, bool, Ix2>,
+    decision: PyReadwriteArray<'py, i64, Ix2>,
+    over: PyReadwriteArray<'py, bool, Ix1>,
+}
+
+impl Rows<'_> {
+    /// Copies what the simulations have to show.
+    fn fill<'a>(
+        &mut self,
+        simulations: impl Iterator<Item = MutexGuard<'a, Simulation>>,
+    ) -> PyResult<()> {
+        let observation = self.observation.as_slice_mut()?;
+        let metrics = self.metrics.as_slice_mut()?;
+        let credit = self.credit.as_slice_mut()?;
+        let credit_step = self.credit_step.as_slice_mut()?;
+        let due = self.due.as_slice_mut()?;
+        let left = self.left.as_slice_mut()?;
+        let decision = self.decision.as_slice_mut()?;
+        let over = self.over.as_slice_mut()?;
+        for (index, simulation) in simulations.enumerate() {
+            let shown = &simulation.shown;
+            place(observation, index, &shown.observation);
+            place(metrics, index, &shown.metrics);
+            place(credit, index, &shown.credit);
+            place(credit_step, index, &shown.credit_step);
+            place(due, index, &shown.due);
+            place(left, index, &shown.left);
+            place(decision, index, &shown.decision);
+            over[index] = shown.over;
         }
-        *self.over = episode.is_over();
-        if *self.over
-            && let Some(ended) = self.simulation.episode.take()
-        {
-            self.simulation.packets += ended.packets();
-            self.simulation.ended_s = ended.now().as_secs_f64();
-            self.simulation.outcome = Some(ended.finish());
-        }
+        Ok(())
     }
+}
+
+/// Copies row `index`.
+fn place<T: Copy>(rows: &mut [T], index: usize, row: &[T]) {
+    rows[index * row.len()..][..row.len()].copy_from_slice(row);
+}
+
+/// Only the thread that works on a simulation holds its lock.
+fn lock(simulation: &Mutex<Simulation>) -> MutexGuard<'_, Simulation> {
+    simulation.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Actions<'_> {
@@ -533,14 +446,17 @@ fn origin(source: &Bound<'_, PyAny>) -> PyResult<Source> {
     Err(PyTypeError::new_err(format!("source of type {class}: {allowed}")))
 }
 
-fn pool(n: usize, threads: usize) -> PyResult<Option<ThreadPool>> {
+fn workers(
+    source: &Arc<EpisodeSource>,
+    simulations: &Arc<[Mutex<Simulation>]>,
+    threads: usize,
+) -> PyResult<Workers<Box<dyn Fn(usize) + Send + Sync>>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = if threads == 0 { cores } else { threads }.min(n);
-    if threads < 2 {
-        return Ok(None);
-    }
-    let named = ThreadPoolBuilder::new().num_threads(threads);
-    named.build().map(Some).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    let threads = if threads == 0 { cores } else { threads }.min(simulations.len());
+    let (source, simulations) = (Arc::clone(source), Arc::clone(simulations));
+    let work = move |index: usize| lock(&simulations[index]).go_on(&source);
+    let workers = Workers::new(threads, Box::new(work) as Box<dyn Fn(usize) + Send + Sync>);
+    workers.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
 }
 
 fn refused(error: EnvError) -> PyErr {

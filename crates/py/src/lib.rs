@@ -17,8 +17,10 @@ mod records;
 mod scenario;
 mod sends;
 mod simulate;
+mod simulation;
 mod tables;
 mod trace;
+mod workers;
 
 /// The sources between the core and Python, for their hash.
 const SOURCES: [&str; 5] = [

@@ -68,7 +68,7 @@ def parse(words: str, common: Params | None = None) -> list[Scheme]:
 
     Args:
         words: as for `--cc`.
-        common: settings of every scheme; those of its own come first.
+        common: settings of every scheme; a scheme's own settings come first.
 
     Raises:
         ControllerError: if a word is not understood, or names a scheme twice; one line.

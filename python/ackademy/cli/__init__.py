@@ -17,15 +17,18 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("ackademy.cli.run:run_command", "Run a scenario once; print its flows and links."),
-    "compare": ("ackademy.cli.compare:compare_command", "Set controllers side by side."),
-    "gap": ("ackademy.cli.gap:gap_command", "Set simulator and this machine's TCP side by side."),
+    "compare": (
+        "ackademy.cli.compare:compare_command",
+        "Compare controllers on the same scenarios.",
+    ),
+    "gap": ("ackademy.cli.gap:gap_command", "Compare the simulator with this machine's TCP."),
     "reproduce": (
         "ackademy.cli.reproduce:reproduce_command",
-        "Run a paper's table or figure; print it beside the published.",
+        "Reproduce a table or figure of a paper.",
     ),
     "report": (
         "ackademy.cli.reproduce:report_command",
-        "Write the reports of what has been run.",
+        "Write reports of finished reproductions.",
     ),
     "list": (
         "ackademy.cli.listing:list_command",
@@ -36,21 +39,21 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the JSON Schema of scenario files.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
-    "peers": ("ackademy.cli.peers:peers", "Set the simulator beside ns-2 and ns-3."),
+    "peers": ("ackademy.cli.peers:peers", "Compare the simulator with ns-2 and ns-3."),
     "draw": ("ackademy.cli.draw:draw_command", "Draw scenarios from a distribution."),
     "train": ("ackademy.cli.train:app", "Train learned controllers."),
     "eval": (
         "ackademy.cli.policies:eval_command",
-        "Try a policy where it was trained, or elsewhere.",
+        "Evaluate a policy beside other controllers.",
     ),
     "generalise": (
         "ackademy.cli.generalise:generalise_command",
-        "Try a policy on links that it was not trained for.",
+        "Evaluate a policy on links it was not trained on.",
     ),
     "zoo": ("ackademy.cli.policies:zoo_command", "List the policies and run each."),
     "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
     "export": ("ackademy.cli.onnx:export_command", "Write a policy as an ONNX model."),
-    "import": ("ackademy.cli.onnx:import_command", "Make a policy of an ONNX model."),
+    "import": ("ackademy.cli.onnx:import_command", "Make a policy from an ONNX model."),
 }
 """by name: the function or Typer application behind a command, and what `--help` says of it"""
 
@@ -75,7 +78,7 @@ class Root(TyperGroup):
 app = typer.Typer(
     name="ackademy",
     cls=Root,
-    help="Learned congestion control: run, compare, and reproduce what papers printed.",
+    help="Learned congestion control: run, compare, train and reproduce papers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # Rich takes as long to import as everything else that help needs

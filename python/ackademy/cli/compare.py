@@ -62,12 +62,13 @@ def compare_command(
     suite: Annotated[
         str,
         typer.Option(
-            help="A league instead: every scheme and network of a suite.",
+            help="Run a league: every scheme on every network of a suite.",
             autocompletion=completion.suites,
         ),
     ] = "",
     only: Annotated[
-        str | None, typer.Option(help="Networks of the suite whose name fits, as in 'L =*'.")
+        str | None,
+        typer.Option(help="Only networks of the suite whose name matches, as in 'L =*'."),
     ] = None,
     backend: BackendName = "sim",
     param: Params = None,
@@ -75,14 +76,16 @@ def compare_command(
     runs: Annotated[
         int | None,
         typer.Option(
-            min=1, max=RUNS_MAX, help="Seeds 1, 2, ... of each; 5, or the suite's number."
+            min=1,
+            max=RUNS_MAX,
+            help="Runs of each scheme, with seeds 1, 2, ...; 5, or the suite's number.",
         ),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Where the report goes; compare.html in reports/.")
+        Path | None, typer.Option(help="Report file; reports/compare.html by default.")
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Write a suite's tables to this file, for a document.")
+        Path | None, typer.Option(help="Write the tables of a suite to this Markdown file.")
     ] = None,
     json: Json = None,
     csv: Csv = None,
@@ -91,7 +94,7 @@ def compare_command(
     address: Address = None,
     out: RunsFolder = RUNS,
 ) -> None:
-    """Set controllers side by side on the same scenarios, with 95 % intervals.
+    """Compare controllers on the same scenarios, with nominal 95 % intervals.
 
     Examples:
         ackademy compare scenarios/kong2018_*.toml --cc new_reno,cubic
@@ -160,7 +163,7 @@ def _export(results: Results, json: Path | None, csv: Path | None) -> None:
     if json:
         export(json, exports.results_json(results))
     if csv:
-        export(csv, results.estimates.write_csv())
+        export(csv, results.csv())
 
 
 def _league(

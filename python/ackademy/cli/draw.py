@@ -17,13 +17,14 @@ from ackademy.files import check_output_folder
 def draw_command(
     file: Annotated[Path, typer.Argument(help="A distribution, by file or name.", metavar="FILE")],
     seed: Annotated[
-        int, typer.Option(min=0, max=SEED_MAX, help="Of the first; the others follow it.")
+        int,
+        typer.Option(min=0, max=SEED_MAX, help="Seed of the first scenario; the others count up."),
     ] = 1,
-    count: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="How many.")] = 1,
+    count: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="Number of scenarios.")] = 1,
     progress: Annotated[
         float,
         typer.Option(
-            min=0.0, max=1.0, callback=finite, help="Of the training, for the curriculum."
+            min=0.0, max=1.0, callback=finite, help="Progress of the training, for a curriculum."
         ),
     ] = 0.0,
     out: Annotated[

@@ -25,27 +25,34 @@ def gap_command(
     cc: Annotated[
         str,
         typer.Option(
-            help="Controllers, separated by commas; NAME:SETTING=VALUE sets what one of them has.",
+            help="Controllers, separated by commas; NAME:SETTING=VALUE gives settings.",
             autocompletion=completion.controllers,
         ),
     ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
     param: Params = None,
     baselines: Annotated[
-        str, typer.Option(help="The kernel's own beside them, as kernel:NAME, by commas.")
+        str,
+        typer.Option(
+            help="The kernel's own controllers to compare with, as kernel:NAME, by commas."
+        ),
     ] = "",
-    runs: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="Of each, on each side.")] = 5,
+    runs: Annotated[
+        int, typer.Option(min=1, max=RUNS_MAX, help="Runs of each controller, on each side.")
+    ] = 5,
     duration_s: Annotated[
         float | None,
-        typer.Option(min=0.1, callback=finite, help="Of a run, instead of the scenarios' own."),
+        typer.Option(
+            min=0.1, callback=finite, help="Duration of a run, instead of the scenarios' own."
+        ),
     ] = None,
-    html: Annotated[Path, typer.Option(help="Where the report goes.")] = REPORTS / "gap.html",
+    html: Annotated[Path, typer.Option(help="Report file.")] = REPORTS / "gap.html",
     markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables to this file, for a document.")
+        Path | None, typer.Option(help="Write the tables to this Markdown file.")
     ] = None,
     jobs: Jobs = None,
     out: RunsFolder = RUNS,
 ) -> None:
-    """Run scenarios in the simulator and on this machine's TCP, and print how far apart they are.
+    """Run scenarios in the simulator and on this machine's TCP, and print the differences.
 
     Runs on the kernel take real time, one after the other; finished ones are kept.
 

@@ -43,19 +43,19 @@ def generalise_command(
         typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
     ] = None,
     against: Annotated[
-        str, typer.Option(help="Controllers or policies beside it, separated by commas.")
+        str, typer.Option(help="Controllers or policies to compare with, separated by commas.")
     ] = "cubic,cubic_rfc9438,new_reno",
     distribution: Annotated[
         Path,
-        typer.Option(help="What dumbbells of one bottleneck are drawn from."),
+        typer.Option(help="Distribution of dumbbells with one bottleneck."),
     ] = Path("generalise"),
-    links: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="How many are drawn.")] = 200,
+    links: Annotated[int, typer.Option(min=1, max=RUNS_MAX, help="Number of links.")] = 200,
     seed: Annotated[
-        int, typer.Option(min=0, max=SEED_MAX, help="Of the first link; the others follow.")
+        int, typer.Option(min=0, max=SEED_MAX, help="Seed of the first link; the others count up.")
     ] = 1,
-    html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Report file.")] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables to this file, for a document.")
+        Path | None, typer.Option(help="Write the tables to this Markdown file.")
     ] = None,
     worst: Annotated[
         Path | None, typer.Option(help="Folder for the scenarios of the worst links.")
@@ -63,11 +63,11 @@ def generalise_command(
     jobs: Annotated[
         int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
+    out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
 ) -> None:
-    """Run a frozen policy on links it was not trained for, and list where it fails.
+    """Evaluate a frozen policy on links it was not trained on, and list where it fails.
 
-    Finished runs are kept: an interrupted command goes on where it was.
+    Finished runs are kept: an interrupted command continues where it stopped.
 
     Examples:
         ackademy generalise policies/tcp_drinc

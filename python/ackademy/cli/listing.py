@@ -90,7 +90,7 @@ def trace_command(
             help="Change of the rate in a second, relative to its mean.",
         ),
     ] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of every draw.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the trace.")] = 1,
 ) -> None:
     """Print a cellular-like trace in mahimahi's format, for a link's `trace`.
 

@@ -10,8 +10,8 @@ from ackademy.cli import templates
 
 
 def new_command(
-    kind: Annotated[templates.Kind, typer.Argument(help="What to make.")],
-    name: Annotated[str, typer.Argument(help="What to call it: letters, digits and _.")],
+    kind: Annotated[templates.Kind, typer.Argument(help="Kind of file.")],
+    name: Annotated[str, typer.Argument(help="Name: letters, digits and _.")],
 ) -> None:
     """Write a controller, reward, scenario, experiment or policy that runs as it is.
 

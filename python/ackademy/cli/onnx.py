@@ -61,13 +61,11 @@ def import_command(
         ),
     ] = None,
     about: Annotated[
-        str, typer.Option(help="What it is, in a line; from the model by default.")
+        str, typer.Option(help="Description in one line; from the model by default.")
     ] = "",
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the policy that is in the folder.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing policy.")] = False,
 ) -> None:
-    """Make a policy of an ONNX model, whoever wrote it.
+    """Make a policy of an ONNX model of any origin.
 
     Takes dense layers, convolutions, pools, LSTM and GRU as PyTorch and others write them
     (docs/reference/onnx.md); any other node is refused by name. onnxruntime and Ackademy's own

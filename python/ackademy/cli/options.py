@@ -26,15 +26,16 @@ Params = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, max=JOBS_MAX, help="Processes; as many as there are cores by default."),
+    typer.Option(min=1, max=JOBS_MAX, help="Number of processes; one per core by default."),
 ]
-Engine = Annotated[EngineName, typer.Option(help="Processes here, or a Ray cluster.")]
+Engine = Annotated[EngineName, typer.Option(help="Local processes, or a Ray cluster.")]
 BackendName = Annotated[
     Backend,
     typer.Option(help="The simulator, or this machine's TCP in real time (Linux, root)."),
 ]
 Address = Annotated[
-    str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
+    str | None,
+    typer.Option(help="Address of a running Ray cluster; by default one is started here."),
 ]
 Overrides = Annotated[
     list[str] | None,
@@ -53,8 +54,8 @@ Csv = Annotated[
     typer.Option("--csv", metavar="FILE", help="Write the numbers as CSV; - for stdout."),
 ]
 STDOUT = "-"
-RunsFolder = Annotated[Path, typer.Option(help="Where cells are kept.")]
-ReportsFolder = Annotated[Path, typer.Option(help="Where reports go.")]
+RunsFolder = Annotated[Path, typer.Option(help="Folder of the cells.")]
+ReportsFolder = Annotated[Path, typer.Option(help="Folder of the reports.")]
 
 
 def engine_of(name: EngineName, address: str | None, jobs: int | None) -> engines.Engine:

@@ -3,53 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ackademy import files
 from ackademy.console import Console
+from ackademy.render import terminal
+from ackademy.render.sheets import peers as sheets
 from ackademy.studies import drawn_peers
-from ackademy.studies.peers import PEERS, ROWS, PeersError, Row, cases, compare, ours
-
-
-def table(rows: Sequence[Row]) -> Table:
-    """One line per case and quantity, one column per simulator, and ours over each peer's."""
-    found = Table(title="The same scenarios in ns-2, ns-3 and here")
-    found.add_column("case")
-    found.add_column("quantity")
-    for name in ("ns-2", "ns-3", "ours", "ours/ns-2", "ours/ns-3"):
-        found.add_column(name, justify="right")
-    for row in rows:
-        for label, values in _lines(row):
-            found.add_row(*label, *values)
-        found.add_section()
-    return found
-
-
-def _lines(row: Row) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    names: dict[str, None] = {}
-    for quantities in row.quantities.values():
-        names |= dict.fromkeys(quantities)
-    title = row.case.name if row.runs == 1 else f"{row.case.name} ({row.runs} seeds)"
-    for position, name in enumerate(sorted(names, key=ROWS.index)):
-        values = [row.quantities.get(who, {}).get(name) for who in ("ns-2", "ns-3", "ours")]
-        own = values[2]
-        ratios = [own / peer if own is not None and peer else None for peer in values[:2]]
-        yield (title if position == 0 else "", name), [_text(value) for value in values + ratios]
-
-
-def _text(value: float | None) -> str:
-    """Four significant digits; a dash for what was not measured."""
-    if value is None or math.isnan(value):
-        return "-"
-    return f"{value:.4g}" if value == 0.0 or abs(value) >= 1e-3 else f"{value:.3e}"
+from ackademy.studies.peers import PEERS, PeersError, Row, Simulators, cases, compare, ours
 
 
 def write_json(rows: Sequence[Row], out: Path) -> None:
@@ -61,17 +28,22 @@ def write_json(rows: Sequence[Row], out: Path) -> None:
 
 
 def peers(
-    quick: Annotated[bool, typer.Option(help="Few cases, 60 simulated seconds.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Seeds of a random case.")] = 5,
-    out: Annotated[Path, typer.Option(help="Where the numbers go, as JSON.")] = Path(
+    quick: Annotated[
+        bool, typer.Option(help="Only a few cases, 60 simulated seconds each.")
+    ] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of a random case.")] = 5,
+    out: Annotated[Path, typer.Option(help="JSON file of the numbers.")] = Path(
         "reports/peers.json"
     ),
     random: Annotated[
-        int, typer.Option(min=0, max=200, help="Draw so many points instead of the cases.")
+        int, typer.Option(min=0, max=200, help="Draw this many points instead of the cases.")
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Of the points; with --random.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the points; with --random.")] = 1,
     record: Annotated[
-        Path | None, typer.Option(help="Where drawn points' peer values go; with --random.")
+        Path | None,
+        typer.Option(
+            help="Write the drawn points and the peers' values to this file; with --random."
+        ),
     ] = None,
 ) -> None:
     """Run ns-2, ns-3 and this simulator on the same scenarios and print them side by side.
@@ -87,15 +59,34 @@ def peers(
     try:
         files.check_output(record if random and record is not None else out)
         if random:
-            drawn_peers.report(random, seed, record, console)
+            _drawn(random, seed, record, console)
             return
         rows = compare(cases(quick=quick), PEERS, runs, ours, console)
     except PeersError as error:
         console.print(f"error: {error}", style="red", markup=False, highlight=False)
         raise typer.Exit(1) from error
-    console.print(table(rows))
+    for table in terminal.sheet(sheets.cases(rows), console):
+        console.print(table)
     write_json(rows, out)
     console.print(f"written to {out}", markup=False)
+
+
+def _drawn(count: int, seed: int, record: Path | None, console: Console) -> None:
+    """Draw points, run everything on them, print how many agree and which do not.
+
+    Raises:
+        PeersError: if a peer is missing or fails.
+    """
+    simulators = Simulators()
+    simulators.prepare(PEERS)
+    recorded = drawn_peers.Recorded(simulators.root / "build" / "peers" / "runs.json", simulators)
+    console.print(f"{count} points drawn from seed {seed}; peers' runs are kept in {recorded.path}")
+    rows = drawn_peers.compare(drawn_peers.draw(count, seed), recorded, ours, console)
+    for table in terminal.sheets([sheets.counts(rows), sheets.outside(rows)], console):
+        console.print(table)
+    if record is not None:
+        drawn_peers.write_record(rows, seed, record)
+        console.print(f"written to {record}", markup=False)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -40,15 +40,18 @@ def eval_command(
             help="A policy, by folder or name, or a controller.", autocompletion=completion.policies
         ),
     ],
-    scenario: Annotated[Path | None, typer.Option(help="Try it on this scenario.")] = None,
+    scenario: Annotated[Path | None, typer.Option(help="Evaluate on this scenario.")] = None,
     flows: Annotated[
-        str, typer.Option(help="Flows of --scenario that it governs, as in 'learner*'.")
+        str, typer.Option(help="Flows of --scenario that the policy controls, as in 'learner*'.")
     ] = "*",
     distribution: Annotated[
-        Path | None, typer.Option(help="Or on draws from this; by default what it trained on.")
+        Path | None,
+        typer.Option(
+            help="Evaluate on draws from this; by default the distribution of its training."
+        ),
     ] = None,
     against: Annotated[
-        str, typer.Option(help="Controllers or policies beside it, separated by commas.")
+        str, typer.Option(help="Controllers or policies to compare with, separated by commas.")
     ] = "cubic,cubic_rfc9438,new_reno",
     param: Annotated[
         list[str] | None,
@@ -56,27 +59,26 @@ def eval_command(
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(
-            min=1, max=RUNS_MAX, help="Of each: draws, or seeds; 40, or a card's 4 by default."
-        ),
+        typer.Option(min=1, max=RUNS_MAX, help="Draws or seeds; 40 by default, 4 for a card."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=SEED_MAX, help="Of the first; the others follow.")
+        int, typer.Option(min=0, max=SEED_MAX, help="Seed of the first run; the others count up.")
     ] = FIRST_SEED,
     card: Annotated[
-        bool, typer.Option("--card", help="Write card.toml and CARD.md of the fixed set instead.")
+        bool,
+        typer.Option("--card", help="Run the fixed set and write card.toml and CARD.md instead."),
     ] = False,
     card_s: Annotated[
         float,
         typer.Option(min=1.0, callback=finite, help="Seconds of each run of a new card."),
     ] = CARD_S,
-    html: Annotated[Path | None, typer.Option(help="Where the report goes.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Report file.")] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where cells are kept.")] = RUNS,
+    out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
 ) -> None:
-    """Try a frozen policy where it was trained, or elsewhere, beside other controllers.
+    """Evaluate a frozen policy beside other controllers, on its training scenarios or others.
 
     Examples:
         ackademy eval policies/tcp_drinc
@@ -146,7 +148,9 @@ def eval_command(
 def zoo_command(
     folder: Annotated[
         Path | None,
-        typer.Argument(help="Where policies lie; here, above and the shipped ones by default."),
+        typer.Argument(
+            help="Folder of policies; by default policies/ here and above, and the shipped ones."
+        ),
     ] = None,
 ) -> None:
     """List the policies, with what their cards say, and run each for two seconds.

@@ -48,12 +48,13 @@ def reproduce_command(
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
     assumptions: Annotated[
-        bool, typer.Option("--assumptions", help="Print every assumption, not only their number.")
+        bool,
+        typer.Option("--assumptions", help="Print every assumption, not only how many there are."),
     ] = False,
 ) -> None:
-    """Run a table or figure of a paper, or all of them, and print it beside the published numbers.
+    """Reproduce a table or figure of a paper, or all of them, beside the published numbers.
 
-    Finished simulations are kept: an interrupted command goes on where it was.
+    Finished simulations are kept: an interrupted command continues where it stopped.
 
     Examples:
         ackademy reproduce kong2018 --runs 10
@@ -114,7 +115,7 @@ def report_command(
     out: RunsFolder = RUNS,
     reports: ReportsFolder = REPORTS,
 ) -> None:
-    """Write the reports of what has been run, without running anything.
+    """Write the reports of finished simulations, without running anything.
 
     Examples:
         ackademy report

@@ -47,11 +47,16 @@ def run_command(
     backend: BackendName = "sim",
     param: Params = None,
     settings: Overrides = None,
-    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of every random choice.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Seed of every random choice.")
+    ] = 1,
     sample_ms: Annotated[
         float,
         typer.Option(
-            min=0.0, max=SAMPLE_MS_MAX, callback=finite, help="Between rows of the time series."
+            min=0.0,
+            max=SAMPLE_MS_MAX,
+            callback=finite,
+            help="Milliseconds between rows of the time series; 0 for none.",
         ),
     ] = 0.0,
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,

@@ -52,16 +52,21 @@ def lp_tcp_command(
         typer.Option(help="Buffer and senders: L=50,K=1 or, one among NewReno, L=50,K=4,mix."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The paper's five setups.")] = False,
-    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of recording and fitting.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Seed of recording and fitting.")
+    ] = 1,
     out: Annotated[
-        Path, typer.Option(help="Where policies go, a folder per setup.")
+        Path, typer.Option(help="Folder of the policies, with a subfolder per setup.")
     ] = folders.TRAINED / "lp_tcp",
     force: Force = False,
     duration_s: Annotated[
-        float, typer.Option(min=1.0, callback=finite, help="To record.")
+        float, typer.Option(min=1.0, callback=finite, help="Simulated seconds to record.")
     ] = 5000.0,
     pieces: Annotated[
-        int, typer.Option(min=0, max=1000, help="Runs that this is made of; 0: 1, or 12 if K > 1.")
+        int,
+        typer.Option(
+            min=0, max=1000, help="Number of runs that are recorded; 0: 1, or 12 if K > 1."
+        ),
     ] = 0,
     phase: Annotated[
         Phase, typer.Option(help="Transmissions to learn from: all, or congestion avoidance only.")
@@ -71,8 +76,10 @@ def lp_tcp_command(
         typer.Option(min=1, max=RUNS_MAX, help="Delivered packets to learn from, per lost one."),
     ] = 49,
     trees: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
-    min_leaf: Annotated[int, typer.Option(min=1, help="Fewest rows of a leaf.")] = 5,
-    max_leaves: Annotated[int, typer.Option(min=0, help="Per tree; 0 for no limit.")] = 0,
+    min_leaf: Annotated[int, typer.Option(min=1, help="Smallest number of rows in a leaf.")] = 5,
+    max_leaves: Annotated[
+        int, typer.Option(min=0, help="Largest number of leaves per tree; 0 for no limit.")
+    ] = 0,
     runs: Annotated[
         int,
         typer.Option(
@@ -81,14 +88,14 @@ def lp_tcp_command(
     ] = 20,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, max=JOBS_MAX, help="Processes; as many as there are cores by default."),
+        typer.Option(min=1, max=JOBS_MAX, help="Number of processes; one per core by default."),
     ] = None,
-    work: Annotated[Path, typer.Option(help="Where finished stages are kept.")] = Path("runs"),
+    work: Annotated[Path, typer.Option(help="Folder of finished stages.")] = Path("runs"),
 ) -> None:
     """Train LP-TCP's loss predictor: record NewReno, fit a forest, score it, choose the threshold.
 
     The same seed gives the same forest, byte for byte, whatever --jobs is. Finished stages are
-    kept: an interrupted command goes on where it was.
+    kept: an interrupted command continues where it stopped.
 
     Examples:
         ackademy train lp-tcp --setup L=50,K=1
@@ -122,16 +129,18 @@ def lp_tcp_command(
 def lp_tcp_on_command(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
     out: Annotated[Path, typer.Option(help="The policy's folder.")],
-    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of recording and fitting.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Seed of recording and fitting.")
+    ] = 1,
     duration_s: Annotated[
-        float, typer.Option(min=1.0, callback=finite, help="To record.")
+        float, typer.Option(min=1.0, callback=finite, help="Simulated seconds to record.")
     ] = 3000.0,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another value for a field of the file.", metavar="FIELD=TOML"),
     ] = None,
     force: Force = False,
-    work: Annotated[Path, typer.Option(help="Where simulations are kept.")] = Path("runs"),
+    work: Annotated[Path, typer.Option(help="Folder of the simulations.")] = Path("runs"),
 ) -> None:
     r"""Train LP-TCP's loss predictor for a network of your own.
 

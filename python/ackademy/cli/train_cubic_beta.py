@@ -25,10 +25,10 @@ from ackademy.papers.knott2023.transfers import (
 
 def cubic_beta_command(
     rate_mbps: Annotated[
-        float, typer.Option(min=0.1, max=1000, callback=finite, help="Of the link.")
+        float, typer.Option(min=0.1, max=1000, callback=finite, help="Rate of the link.")
     ] = 4.0,
     episodes: Annotated[
-        int, typer.Option(min=1, max=RUNS_MAX, help="Of 100 transfers each.")
+        int, typer.Option(min=1, max=RUNS_MAX, help="Number of episodes, of 100 transfers each.")
     ] = 500,
     learning_rate: Annotated[float, typer.Option(min=0.0, max=1.0, callback=finite)] = 0.01,
     discount: Annotated[float, typer.Option(min=0.0, max=1.0, callback=finite)] = 0.9,
@@ -37,15 +37,15 @@ def cubic_beta_command(
     ] = None,
     tune_c: Annotated[bool, typer.Option("--tune-c", help="Tune C, too.")] = False,
     beta_step: Annotated[
-        float, typer.Option(callback=finite, help="What one action changes beta by.")
+        float, typer.Option(callback=finite, help="Step by which an action changes beta.")
     ] = 0.1,
     loss_unit: Annotated[
-        Literal["percent", "fraction"], typer.Option(help="Of loss in the reward.")
+        Literal["percent", "fraction"], typer.Option(help="Unit of loss in the reward.")
     ] = "percent",
     recorded: Annotated[
         Path | None, typer.Option(help="Learn on these transfers, such as ns3.csv.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Of exploration.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of exploration.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Write the episodes to this folder.")] = None,
 ) -> None:
     """Learn CUBIC's beta from one transfer to the next (Knott 2023).

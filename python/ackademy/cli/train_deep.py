@@ -47,28 +47,32 @@ Distribution = Annotated[
 ]
 Learner = Annotated[
     list[str] | None,
-    typer.Option(help="Pattern of the flows that learn, where not all do.", metavar="PATTERN"),
+    typer.Option(help="Pattern of the flows that learn, if not all do.", metavar="PATTERN"),
 ]
-Reward = Annotated[str | None, typer.Option(help="A name, or file.py:function.", metavar="REWARD")]
+Reward = Annotated[
+    str | None, typer.Option(help="Name of a reward, or file.py:function.", metavar="REWARD")
+]
 Seed = Annotated[
-    int | None, typer.Option(min=0, max=SEED_MAX, help="Of everything; the recipe's by default.")
+    int | None, typer.Option(min=0, max=SEED_MAX, help="Seed; the recipe's by default.")
 ]
 Episodes = Annotated[
-    int | None, typer.Option(min=1, max=EPISODES_MAX, help="The recipe's by default.")
+    int | None,
+    typer.Option(min=1, max=EPISODES_MAX, help="Number of episodes; the recipe's by default."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A short one, to see that all works.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed one was.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A short training, as a check.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a training that was interrupted.")]
 Threads = Annotated[
-    int, typer.Option(min=0, max=JOBS_MAX, help="For simulations; 0: one per core.")
+    int, typer.Option(min=0, max=JOBS_MAX, help="Threads of the simulations; 0: one per core.")
 ]
 Engine = Annotated[
-    Literal["local", "ray"], typer.Option(help="Simulations here, or on a Ray cluster.")
+    Literal["local", "ray"], typer.Option(help="Local simulations, or a Ray cluster.")
 ]
 Address = Annotated[
-    str | None, typer.Option(help="Of a running Ray cluster; one is started here by default.")
+    str | None,
+    typer.Option(help="Address of a running Ray cluster; by default one is started here."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the policy that is in the folder.")]
-Work = Annotated[Path, typer.Option(help="Where checkpoints and TensorBoard's files go.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing policy.")]
+Work = Annotated[Path, typer.Option(help="Folder of checkpoints and TensorBoard files.")]
 
 
 def command(name: Learnt, default: str, about: str) -> Callable[..., None]:

@@ -29,7 +29,7 @@ class Flow(gym.Env[Observation, Action]):
     """One learning flow among others; a step lasts from one of its decisions to the next.
 
     The network and every other flow are a scenario's; the learning flow is one of them, under the
-    actions of whoever steps the environment. The simulator is packet by packet, with loss recovery
+    caller's actions. The simulator is packet by packet, with loss recovery
     as in the kernel, and the same code runs in a finished policy: what is observed here is what
     the policy will see.
 

@@ -148,7 +148,8 @@ def begin(episodes: _core.Episodes, seed: int | None, options: Mapping[str, obje
             a distribution's weights may depend; it holds until it is set again. Others are ignored.
 
     Raises:
-        TrainingError: if seed or progress is out of range, or a drawn scenario is none to learn on.
+        TrainingError: if seed or progress is out of range, or a drawn scenario cannot be used for
+            training.
     """
     if seed is not None and not 0 <= seed < 2**64:
         raise TrainingError(f"seed = {seed}: allowed: a whole number from 0 to 2^64 - 1")

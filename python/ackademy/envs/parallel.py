@@ -48,7 +48,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
     ## Time
 
-    Every agent decides at times of its own: after its own round trip, or its own count of
+    Every agent decides at its own times: after its own round trip, or its own count of
     acknowledgements. A step goes on to the next instant at which *any* agent is due; usually it is
     one alone. `infos[agent]["due"]` says whose turn it is. Then, for every live agent:
 

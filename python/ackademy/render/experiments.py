@@ -12,7 +12,6 @@ from ackademy.papers.learningcc.fluid_study import FluidFindings
 from ackademy.render import terminal
 from ackademy.render.html import f1_curves, learning, model
 from ackademy.render.html import paper as paper_page
-from ackademy.render.terminal import learning as terminal_learning
 from ackademy.render.terminal import models
 from ackademy.studies.table import TableFindings
 
@@ -27,9 +26,9 @@ def tables(findings: Findings, console: Console) -> RenderableType:
         case TableFindings():
             return terminal.reproduction(findings.reproduction, console)
         case BetaFindings():
-            return terminal_learning.tables(findings, console)
+            return models.beta(findings, console)
         case CurveStudy():
-            return models.f1_curves(findings)
+            return models.f1_curves(findings, console)
         case FluidFindings():
             return models.fluid(findings, console)
     raise TypeError(f"no terminal tables for {type(findings).__name__}")

@@ -16,10 +16,10 @@ from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
 from ackademy.studies.measured import Measured
 
-HEAD_WIDTH = 12
+HEAD_WIDTH = 8
 """characters of a heading's line"""
-Style = Literal["", "was", "ours", "good", "warn", "dim", "best"]
-"""was: a number to compare with; ours: what is compared; good, warn: how they compare"""
+Style = Literal["", "was", "ours", "good", "apart", "warn", "dim", "best"]
+"""was: a number to compare with; ours: what is compared; good, apart, warn: how they compare"""
 
 
 class Part(NamedTuple):

@@ -20,6 +20,7 @@ from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.layers import tables_of
 from ackademy.policies import policy_files
 from ackademy.render.html import curve as curve_report
+from ackademy.render.markdown.sheet import table
 from ackademy.render.numbers import significant
 from ackademy.studies import held_out
 
@@ -174,7 +175,7 @@ def _made(trained: TrainingResult) -> str:
         *([field.replace("_", " "), f"{value:g}"] for field, value in asdict(config).items()
           if field not in ("episodes", "row_every")),
     ]  # fmt: skip
-    return _table(["", ""], rows)
+    return table(["", ""], rows, left=2)
 
 
 def _exploring(recipe: Recipe) -> str:
@@ -198,7 +199,7 @@ def _judgement(judged: pl.DataFrame) -> str:
             f"**{row['controller']}**" if row["controller"] == "policy" else row["controller"]
         )
         rows.append([row["scenario"], controller, str(row["runs"]), *shown])
-    return _table(head, rows)
+    return table(head, rows, left=len(head))
 
 
 def _fallbacks(judged: pl.DataFrame) -> str:
@@ -208,8 +209,3 @@ def _fallbacks(judged: pl.DataFrame) -> str:
 
 def _limits(recipe: Recipe) -> str:
     return f"`{recipe.source.name}`, under a reward that is `{recipe.reward}`."
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

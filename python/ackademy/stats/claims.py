@@ -142,7 +142,7 @@ def check(
     samples: Callable[[RowName], FloatArray],
     paired: Paired = lambda row, against: False,
 ) -> Checked:
-    """Hold a claim against the 95 % intervals of what we observed.
+    """Hold a claim against the intervals of what we observed.
 
     Args:
         claim: what to check.
@@ -217,7 +217,7 @@ def _check_case(
 
 
 def _observe(claim: Claim, ours: FloatArray, other: FloatArray | None, *, paired: bool) -> Interval:
-    """Value, ratio or difference with its 95 % interval.
+    """Value, ratio or difference with its interval.
 
     Of plain means by Student's or Welch's t, a ratio of two positive ones by its logarithm (delta
     method); of any other statistic from the jackknife's pseudo-values.

@@ -27,8 +27,8 @@ Statistic: TypeAlias = Callable[[FloatArray], float]
 
 LEVEL = 0.95
 """nominal, of every interval unless it says otherwise"""
-NOMINAL = f"nominal {100 * LEVEL:g} % interval"
-"""how tables call what stands beside a value"""
+NOMINAL = f"nominal {100 * LEVEL:g} % t interval"
+"""how tables call what stands beside a value: level and method"""
 ONE_RUN = "one run"
 """method of an interval of no width, which has no level"""
 

@@ -122,7 +122,7 @@ class Metric:
         return self.statistic(sample[None])
 
     def estimate(self, samples: FloatArray) -> Interval:
-        """The number with its 95 % interval: Student's of a mean, else the jackknife's.
+        """The number with its interval: Student's of a mean, else the jackknife's.
 
         Args:
             samples: what `extract` gives of each run, shape (n_runs, ...), n_runs >= 1.

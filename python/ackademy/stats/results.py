@@ -5,7 +5,7 @@ Everything that is printed, drawn or written of a study comes from these two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,7 +69,11 @@ class Results:
     values: pl.DataFrame
     """columns `VALUES`, one row per run, flow and metric"""
     estimates: pl.DataFrame
-    """columns `ESTIMATES`, one row per name and metric; not finite is null"""
+    """columns `ESTIMATES`, one row per name and metric"""
+
+    def csv(self) -> str:
+        """The estimates as the text of a file; what is not finite is empty."""
+        return finite(self.estimates).write_csv()
 
     def wide(self) -> pl.DataFrame:
         """One row per run and a column per metric: scenario, group, scheme, backend, seed, ..."""
@@ -77,7 +81,8 @@ class Results:
         names = ["scenario", "group", "scheme", "backend", "seed"]
         if whole.is_empty():
             return whole.select(names)
-        return whole.pivot(on="metric", index=names, values="value", maintain_order=True)
+        pivoted = whole.pivot(on="metric", index=names, values="value", maintain_order=True)
+        return finite(pivoted)
 
     def pivot(self, metric: str) -> pl.DataFrame:
         """Estimates of one metric: a row per scenario, a column per scheme.
@@ -105,10 +110,13 @@ def results(study: str, values: Iterable[Value], estimates: Iterable[Estimate]) 
          e.interval.method, e.n)
         for e in estimates
     ]  # fmt: skip
-    return Results(_frame(of_runs, VALUES), _frame(over_runs, ESTIMATES))
+    return Results(
+        pl.DataFrame(of_runs, schema=dict(VALUES), orient="row"),
+        pl.DataFrame(over_runs, schema=dict(ESTIMATES), orient="row"),
+    )
 
 
-def _frame(rows: Sequence[tuple[object, ...]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    frame = pl.DataFrame(rows, schema=dict(schema), orient="row")
-    finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
-    return frame.with_columns(finite)
+def finite(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table with null where a number is not finite, as files have it."""
+    numbers = pl.col(pl.Float64)
+    return frame.with_columns(pl.when(numbers.is_finite()).then(numbers))

@@ -17,8 +17,6 @@ from random import Random
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from rich.table import Table
-
 from ackademy import files
 from ackademy.console import Console
 from ackademy.studies import peers
@@ -309,41 +307,7 @@ def write_record(rows: Sequence[Compared], seed: int, out: Path) -> None:
     files.write(out, "\n".join(lines) + "\n")
 
 
-# --------------------------------------------------------------------------------------- report
-
-
-def counts_table(rows: Sequence[Compared]) -> Table:
-    """Per scheme and quantity, how many points lie inside."""
-    found = Table(title="points inside the peers' interval")
-    found.add_column("scheme")
-    found.add_column("points", justify="right")
-    for quantity in QUANTITIES:
-        tolerance = TOLERANCES[quantity]
-        unit = " packet" if quantity == "queue wait, ms" else ""
-        extra = f" or {tolerance.least:g}{unit}" if tolerance.least else ""
-        found.add_column(f"{quantity}\n± {100 * tolerance.share:g} %{extra}", justify="right")
-    for label in dict.fromkeys(row.scheme for row in rows):
-        own = [row for row in rows if row.scheme == label]
-        inside = [str(sum(row.inside(quantity) for row in own)) for quantity in QUANTITIES]
-        found.add_row(label, str(len(own)), *inside)
-    return found
-
-
-def outside_table(rows: Sequence[Compared]) -> Table:
-    """Every quantity that lies outside, with the point and the reason if one is known."""
-    found = Table(title="outside")
-    for name in ("scheme", "point", "quantity", "peers", "ours", "reason"):
-        found.add_column(name)
-    for row in rows:
-        for quantity in QUANTITIES:
-            if row.inside(quantity):
-                continue
-            span = row.intervals[quantity]
-            peers_text = f"{span.low:.4g} to {span.high:.4g}"
-            ours = f"{row.ours[quantity]:.4g}"
-            reason = known_reason(row, quantity)
-            found.add_row(row.scheme, describe(row.case), quantity, peers_text, ours, reason)
-    return found
+# -------------------------------------------------------------------------------------- wording
 
 
 def describe(case: Case) -> str:
@@ -368,27 +332,3 @@ def known_reason(row: Compared, quantity: Quantity) -> str:
     if case.loss > 0.0 and quantity == "queue wait, ms":
         return "few seeds: losses decide how often the queue builds"
     return "open"
-
-
-def report(count: int, seed: int, record: Path | None, console: Console) -> None:
-    """Draws points, runs everything on them, and prints how many agree and which do not.
-
-    Args:
-        count: points, >= 1.
-        seed: of the points.
-        record: where the peers' values go, or `None`.
-        console: where everything is printed.
-
-    Raises:
-        PeersError: if a peer is missing or fails.
-    """
-    simulators = Simulators()
-    simulators.prepare(peers.PEERS)
-    recorded = Recorded(simulators.root / "build" / "peers" / "runs.json", simulators)
-    console.print(f"{count} points drawn from seed {seed}; peers' runs are kept in {recorded.path}")
-    rows = compare(draw(count, seed), recorded, peers.ours, console)
-    console.print(counts_table(rows))
-    console.print(outside_table(rows))
-    if record is not None:
-        write_record(rows, seed, record)
-        console.print(f"written to {record}", markup=False)

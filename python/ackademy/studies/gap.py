@@ -72,7 +72,7 @@ class Difference:
 
     @property
     def is_significant(self) -> bool:
-        """Whether 0 is outside the 95 % interval; not without an interval."""
+        """Whether 0 is outside the interval; not without an interval."""
         return math.isfinite(self.absolute.low) and not self.absolute.contains(0.0)
 
     @property

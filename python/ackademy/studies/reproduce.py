@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from ackademy.stats.claims import Checked, Claim, RowName, check
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import COLUMNS, RunTables, metric_of, per_flow
+from ackademy.stats.results import Estimate, Name, Results, Value, results
 from ackademy.studies.experiment_files import Experiment, Row
 
 LOGARITHMIC = ("m_e",)
@@ -36,6 +37,10 @@ class Measured:
     """the cell with a time series"""
     other_samples: Mapping[str, FloatArray] = field(default_factory=dict)
     """by metric, of those that are not of the row's flows; the first axis is runs"""
+    seeds: tuple[int, ...] = ()
+    """of the runs"""
+    flows: tuple[str, ...] = ()
+    """names of the row's flows"""
 
     @property
     def n_runs(self) -> int:
@@ -127,18 +132,50 @@ def difference_ratio(metric: str, published: float, ours: float) -> float:
     return (math.sqrt(ratio) if metric.endswith("variance") else ratio) - 1.0
 
 
+def tables(reproduction: Reproduction) -> Results:
+    """The two tables: numbers of runs and of their flows, and estimates."""
+    study = reproduction.experiment.name
+    rows = [(_name(reproduction.experiment, own.row), own) for own in reproduction.rows]
+    values = (value for name, own in rows for value in _values(name, own))
+    estimates = (
+        Estimate(name, metric, metric_of(metric).statistic_name, interval, own.n_runs)
+        for name, own in rows
+        for metric, interval in own.estimates.items()
+    )
+    return results(study, values, estimates)
+
+
 def to_csv(reproduction: Reproduction) -> str:
     """One line per row and metric: row, metric, published, ours, ci_low, ci_high, runs."""
+    found = {
+        (own["scheme"], own["group"], own["metric"]): own
+        for own in tables(reproduction).estimates.iter_rows(named=True)
+    }
     rows: list[list[object]] = []
     for measured in reproduction.rows:
         for metric in reproduction.experiment.metrics:
             published = measured.row.published.get(metric)
             printed = "" if published is None else f"{published:.6g}"
-            ours = measured.estimates.get(metric)
-            numbers = [f"{v:.6g}" for v in (ours.value, ours.low, ours.high)] if ours else [""] * 3
+            ours = found.get((*measured.row.name, metric))
+            ends = ("estimate", "low", "high")
+            numbers = [f"{ours[end]:.6g}" for end in ends] if ours else [""] * len(ends)
             label = " ".join(measured.row.name)
             rows.append([label, metric, printed, *numbers, measured.n_runs])
     return csv_text(["row", "metric", "published", "ours", "ci_low", "ci_high", "runs"], rows)
+
+
+def _name(experiment: Experiment, row: Row) -> Name:
+    return Name((row.scenario or experiment.scenario).stem, row.scheme, row.group)
+
+
+def _values(name: Name, own: Measured) -> Iterator[Value]:
+    for index, seed in enumerate(own.seeds):
+        for metric in own.estimates:
+            value = metric_of(metric).of_run(own.of(metric)[index])
+            yield Value(name, seed, metric, value)
+        for flow, numbers in zip(own.flows, own.samples[index], strict=True):
+            for column, number in zip(COLUMNS, numbers, strict=True):
+                yield Value(name, seed, column, float(number), flow)
 
 
 def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measured:
@@ -158,9 +195,11 @@ def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measu
             metric: np.stack([metric_of(metric).extract(tables) for tables in found])
             for metric in others
         },
+        seeds=tuple(cell.seed for cell in finished),
+        flows=tuple(found[0].of(row.flows)["flow"]),
     )
     estimates = {metric: metric_of(metric).estimate(measured.of(metric)) for metric in wanted}
-    return Measured(row, measured.samples, estimates, measured.drawn, measured.other_samples)
+    return replace(measured, estimates=estimates)
 
 
 def _wanted(experiment: Experiment, row: Row) -> list[str]:

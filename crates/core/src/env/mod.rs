@@ -4,21 +4,20 @@
 use crate::control::{FlowInfo, PerFlow};
 use crate::controllers;
 use crate::params::ParamError;
-use crate::policy::{Action, LearnedController, PolicySpec};
+use crate::policy::{Action, AgentState, LearnedController, PolicySpec};
 use crate::rng::Seed;
 use crate::scenario::{Scenario, ScenarioError, fits};
 use crate::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use crate::sim::record::Outcome;
 use crate::sim::{self, Sim};
 use crate::units::Time;
-use agents::{Agents, ExternalAgent};
+use agents::ExternalAgent;
 use std::fmt;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 mod agents;
 mod source;
 
-pub use agents::AgentState;
 pub use source::{EpisodeSource, Source};
 
 /// Name of a learning flow's controller in records.
@@ -104,8 +103,6 @@ impl Environment {
     ///
     /// If more flows learn than there are agents, because a Poisson source has that many arrivals.
     pub fn begin(&self, seed: Seed) -> Result<Episode, EnvError> {
-        let (length, width) = self.spec.shape();
-        let agents = Arc::new(Agents::new(self.agents, length * width));
         let mut left = self.agents;
         let mut build = |plan: &ConnectionPlan| {
             if plan.controller != AGENT {
@@ -113,19 +110,17 @@ impl Environment {
             }
             let more = left.checked_sub(plan.subflows.len());
             left = more.ok_or_else(|| too_many(self.agents, self.agents + 1))?;
-            let (spec, agents) = (Arc::clone(&self.spec), Arc::clone(&agents));
+            let spec = Arc::clone(&self.spec);
             let controller = move |flow: &FlowInfo| -> Box<dyn crate::control::Controller> {
-                Box::new(LearnedController::new(
-                    flow,
-                    &spec,
-                    Box::new(ExternalAgent::new(&agents)),
-                    controllers::fallback,
-                ))
+                let (length, width) = spec.shape();
+                let agent = Box::new(ExternalAgent::new(length * width));
+                Box::new(LearnedController::new(flow, &spec, agent, controllers::fallback))
             };
             Ok(Box::new(PerFlow::new(controller)) as Box<dyn crate::control::Coupled>)
         };
         let sim = Sim::new(&self.network, seed, &mut build)?;
-        Ok(Episode { sim, end: self.network.duration, agents, over: false })
+        let flows = sim.flows_with_agents().collect();
+        Ok(Episode { sim, end: self.network.duration, flows, asking: None, over: false })
     }
 
     /// The network as it is simulated, with [`AGENT`] as the controller of the learning flows.
@@ -147,7 +142,10 @@ fn too_many(agents: usize, found: usize) -> EnvError {
 pub struct Episode {
     sim: Sim,
     end: Time,
-    agents: Arc<Agents>,
+    /// The flow of each agent.
+    flows: Vec<u32>,
+    /// The flow whose agent is awaited.
+    asking: Option<u32>,
     over: bool,
 }
 
@@ -155,28 +153,33 @@ impl Episode {
     /// Runs until an action is awaited, or to the end. Returns true if an action is awaited. Does
     /// nothing while one is.
     pub fn advance(&mut self) -> bool {
-        let agents = &self.agents;
-        let ended = self.sim.run_while(self.end, || !agents.any_waiting());
-        if ended && !self.over {
-            self.over = true;
-            self.sim.tell_end();
+        if self.asking.is_none() && !self.over {
+            self.asking = self.sim.run_until_decision(self.end);
+            if self.asking.is_none() {
+                self.over = true;
+                self.sim.tell_end();
+            }
         }
         !self.over
     }
 
     /// Sets an agent's action. Returns false, and does nothing, if no action of it is awaited.
     pub fn act(&mut self, agent: usize, action: Action) -> bool {
-        self.agents.act(agent, action)
+        let acted = self.agent(agent).is_some_and(|state| state.act(action));
+        if acted && self.asking == self.flows.get(agent).copied() {
+            self.asking = None;
+        }
+        acted
     }
 
-    /// The state of an agent. Agents have the order of the scenario's flows.
-    pub fn agent(&self, agent: usize) -> MutexGuard<'_, AgentState> {
-        self.agents.state(agent)
+    /// The state of an agent; `None` if it has no flow. Agents have the order of the scenario's flows.
+    pub fn agent(&mut self, agent: usize) -> Option<&mut AgentState> {
+        self.sim.agent_state(*self.flows.get(agent)?)
     }
 
     /// How many agents have a flow.
     pub fn flows(&self) -> usize {
-        self.agents.assigned()
+        self.flows.len()
     }
 
     /// Whether the end is reached.

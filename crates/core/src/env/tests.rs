@@ -95,7 +95,7 @@ fn outside(environment: &Environment, seed: Seed, agents: usize) -> (Outcome, u6
     while episode.advance() {
         stops += 1;
         for agent in 0..agents {
-            let state = episode.agent(agent).clone();
+            let Some(state) = episode.agent(agent).cloned() else { break };
             if state.due {
                 assert!(episode.act(agent, policy.answer(&state.observation)));
                 answers += 1;
@@ -249,10 +249,10 @@ fn the_end_is_told_with_what_arrived_since_the_last_decision() {
     let mut episode = environment.begin(Seed(1)).unwrap();
     let mut last = AgentState::default();
     while episode.advance() {
-        last = episode.agent(0).clone();
+        last = episode.agent(0).unwrap().clone();
         episode.act(0, Action::Choice(2));
     }
-    let end = episode.agent(0).clone();
+    let end = episode.agent(0).unwrap().clone();
     assert!(episode.is_over() && !end.due);
     assert_eq!(end.arrived.time_s, 12.0);
     assert_eq!(end.decision, last.decision + 1);
@@ -277,11 +277,11 @@ fn accounts(environment: &Environment) -> ([f64; 2], [f64; 2], Outcome) {
         assert!(state.arrived.row().iter().all(|value| value.is_finite()));
     };
     while episode.advance() {
-        let state = episode.agent(0).clone();
+        let state = episode.agent(0).unwrap().clone();
         add(&state);
         episode.act(0, policy.answer(&state.observation));
     }
-    add(&episode.agent(0).clone());
+    add(&episode.agent(0).unwrap().clone());
     (arrived, credit, episode.finish())
 }
 
@@ -329,7 +329,7 @@ fn flows_that_start_late_and_end_early_are_due_only_in_between() {
         assert!((4.0..8.5).contains(&seconds), "{seconds}");
         episode.act(0, Action::Choice(2));
     }
-    assert!(episode.agent(0).decision > 10);
+    assert!(episode.agent(0).unwrap().decision > 10);
     assert_eq!(episode.now(), Time(0) + Span::from_millis(12_000));
 }
 

@@ -1,6 +1,6 @@
 //! Features of a monitor interval: named numbers, each with a fixed scaling and range. This table is
 //! the reference; the documents are written from it.
-use super::metrics::Metrics;
+use super::Metrics;
 
 /// What a feature is computed from, at the end of an interval.
 #[derive(Clone, Copy, Debug, Default)]

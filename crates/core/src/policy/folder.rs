@@ -8,7 +8,7 @@ use crate::policy::{
     ACTION_MAX, Action, ActionSpec, Agent, BoundsSpec, DecisionSpec, InvalidAction,
     ObservationSpec, PolicySpec, SpecError, StartSpec,
 };
-use crate::toml_error::explain;
+use crate::toml_error;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Policy {
             line => format!("{}:{line}: {fault}", FILES[0]),
         };
         let text = text(description).map_err(|fault| at((0, fault)))?;
-        let said: Description = toml::from_str(text).map_err(|error| at(explain(text, &error)))?;
+        let said: Description = toml_error::read(text).map_err(at)?;
         let in_line = |error: SpecError| {
             let error = error.located(text);
             at((error.line, error.message()))

@@ -1,99 +1,12 @@
 //! Metrics of monitor intervals, in two accounts: what *arrived* since the previous decision, and what
 //! became of the packets *sent* in one interval, which is the credit of the decision that began it.
 use crate::control::{Ack, Loss, LossKind};
+use crate::decision::{Credit, Metrics};
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Number of metrics.
-pub const METRICS: usize = 17;
-
-/// Their names, in order.
-pub const METRIC_NAMES: [&str; METRICS] = [
-    "time_s",
-    "duration_s",
-    "acked_packets",
-    "lost_packets",
-    "throughput_mbps",
-    "loss_ratio",
-    "rtt_mean_ms",
-    "rtt_min_ms",
-    "rtt_first_ms",
-    "rtt_last_ms",
-    "rtt_slope",
-    "flow_min_rtt_ms",
-    "srtt_ms",
-    "ack_gap_ms",
-    "cwnd_packets",
-    "inflight_packets",
-    "pacing_mbps",
-];
-
 /// Most intervals that are open at once; beyond, the oldest is closed early (proposed).
 const INTERVALS_MAX: usize = 4096;
-
-/// Metrics of an interval; 0 where there is no sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Metrics {
-    /// End of the interval, s since the run began.
-    pub time_s: f64,
-    /// Its length, s.
-    pub duration_s: f64,
-    /// Newly delivered, packets.
-    pub acked_packets: f64,
-    /// Declared lost, packets.
-    pub lost_packets: f64,
-    /// Newly delivered, Mb/s, headers included where the scenario counts them.
-    pub throughput_mbps: f64,
-    /// Lost of lost and delivered, in [0, 1].
-    pub loss_ratio: f64,
-    /// Mean of the round-trip samples, weighted by the packets they stand for, ms.
-    pub rtt_mean_ms: f64,
-    /// Smallest sample, ms.
-    pub rtt_min_ms: f64,
-    /// First sample, ms.
-    pub rtt_first_ms: f64,
-    /// Last sample, ms.
-    pub rtt_last_ms: f64,
-    /// Least-squares slope of the samples over the time of their arrival, s/s.
-    pub rtt_slope: f64,
-    /// Smallest round trip of the flow, or of the last 10 s, ms.
-    pub flow_min_rtt_ms: f64,
-    /// Smoothed round trip at the end, ms.
-    pub srtt_ms: f64,
-    /// Mean time between acknowledged packets, ms.
-    pub ack_gap_ms: f64,
-    /// Window: *arrived* at the end, before the decision; *credit* after the decision, packets.
-    pub cwnd_packets: f64,
-    /// In flight at the same time, packets.
-    pub inflight_packets: f64,
-    /// Pacing rate at the same time, Mb/s; 0 without pacing.
-    pub pacing_mbps: f64,
-}
-
-impl Metrics {
-    /// In the order of [`METRIC_NAMES`].
-    pub fn row(&self) -> [f64; METRICS] {
-        [
-            self.time_s,
-            self.duration_s,
-            self.acked_packets,
-            self.lost_packets,
-            self.throughput_mbps,
-            self.loss_ratio,
-            self.rtt_mean_ms,
-            self.rtt_min_ms,
-            self.rtt_first_ms,
-            self.rtt_last_ms,
-            self.rtt_slope,
-            self.flow_min_rtt_ms,
-            self.srtt_ms,
-            self.ack_gap_ms,
-            self.cwnd_packets,
-            self.inflight_packets,
-            self.pacing_mbps,
-        ]
-    }
-}
 
 /// The flow's state when an interval ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -297,15 +210,6 @@ struct Interval {
     first_ack: Option<Time>,
     account: Account,
     state: State,
-}
-
-/// An interval whose account is closed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Credit {
-    /// The decision that began it.
-    pub decision: u64,
-    /// Metrics of the packets sent in it.
-    pub metrics: Metrics,
 }
 
 /// Assigns deliveries and losses to the interval in which their packets were sent.

@@ -7,7 +7,7 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::units::{Rate, Span, Time};
+use crate::units::{Bytes, Rate, Span, Time};
 use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
 use features::{History, Moment};
@@ -24,36 +24,18 @@ pub mod nn;
 pub mod safetensors;
 mod spec;
 
+pub use crate::decision::{
+    ACTION_MAX, Action, AgentState, Credit, InvalidAction, METRIC_NAMES, METRICS, Metrics,
+};
 pub use features::{FEATURES, Feature};
 pub use folder::{FILES, NetworkAgent, Policy};
-pub use metrics::{Credit, METRIC_NAMES, METRICS, Metrics};
 pub use spec::{
     ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, HISTORY_MAX, MapSpec, ObservationSpec,
     PolicySpec, RttMinSpec, SpecError, StartSpec, Step,
 };
 
-/// Most values of an action.
-pub const ACTION_MAX: usize = 2;
 /// Slow start ends when a round trip exceeds the smallest one by this factor.
 const EXIT_RATIO: f64 = 1.25;
-
-/// What an agent decides.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Action {
-    /// Index of one of the steps, from 0.
-    Choice(usize),
-    /// Values; the action map uses the first one or both.
-    Values([f32; ACTION_MAX]),
-}
-
-/// Why an action was rejected. The flow's fallback then takes over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidAction {
-    /// A number of the observation or of the action is not finite.
-    NotFinite,
-    /// The choice does not exist, a value is beyond the limit, or the action is of the wrong kind.
-    OutOfRange,
-}
 
 /// Maps observations to actions.
 pub trait Agent: Send {
@@ -74,6 +56,11 @@ pub trait Agent: Send {
 
     /// The flow or the run has ended. A decision that is due is the last one.
     fn end(&mut self) {}
+
+    /// What an agent outside of the simulation reads and answers; `None` for one that is not.
+    fn state(&mut self) -> Option<&mut AgentState> {
+        None
+    }
 }
 
 /// What an agent that wants reports gets when a decision is due, and at the end of the run.
@@ -120,7 +107,7 @@ pub struct LearnedController {
     arrived: Arrived,
     /// Only for an agent that wants reports.
     accounts: Option<IntervalAccounts>,
-    latest: Ack,
+    latest: Latest,
     /// Window at the end of the previous interval, packets.
     cwnd_before: f64,
     /// When the decision that is still to be made became due.
@@ -128,6 +115,14 @@ pub struct LearnedController {
     /// Nothing further will be sent.
     ended: bool,
     counts: Counts,
+}
+
+/// Of the latest acknowledgement, what an interval that ends with it reports.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    inflight: Bytes,
+    srtt: Span,
+    delivery_rate: Rate,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -167,7 +162,7 @@ impl LearnedController {
             rtt_min: MinRtt::new(spec.observation.rtt_min == RttMinSpec::Window),
             arrived: Arrived::new(mss, flow.start),
             accounts: agent.wants_reports().then(|| IntervalAccounts::new(mss)),
-            latest: Ack::default(),
+            latest: Latest::default(),
             cwnd_before: hold.cwnd(),
             due: None,
             ended: false,
@@ -296,7 +291,8 @@ impl Controller for LearnedController {
         if let Phase::Fallback(fallback) = &mut self.phase {
             return fallback.on_ack(ack);
         }
-        self.latest = *ack;
+        self.latest =
+            Latest { inflight: ack.inflight, srtt: ack.srtt, delivery_rate: ack.delivery_rate };
         self.hold.srtt_s = ack.srtt.as_secs_f64();
         self.rtt_min.on_ack(ack);
         self.arrived.on_ack(ack);
@@ -371,6 +367,10 @@ impl Controller for LearnedController {
             self.report(arrived, false);
         }
         self.agent.end();
+    }
+
+    fn agent_state(&mut self) -> Option<&mut AgentState> {
+        self.agent.state()
     }
 
     fn fell_back(&self) -> bool {

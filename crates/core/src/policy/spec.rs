@@ -248,9 +248,10 @@ impl PolicySpec {
     /// If the text is not TOML, a field is unknown, missing or of the wrong type, or a value is not
     /// allowed.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
-        let spec: Self = toml::from_str(text).map_err(|error| {
-            let (line, problem) = crate::toml_error::explain(text, &error);
-            SpecError { line, path: String::new(), problem }
+        let spec: Self = crate::toml_error::read(text).map_err(|(line, problem)| SpecError {
+            line,
+            path: String::new(),
+            problem,
         })?;
         spec.check().map_err(|error| error.located(text))?;
         Ok(spec)

@@ -36,7 +36,7 @@ pub fn set(table: &mut toml::Table, path: &str, value: &str) -> Result<(), Fault
 ///
 /// # Errors
 ///
-/// What is allowed instead, if it is none.
+/// What is allowed, if the value is not.
 pub fn steps(path: &str) -> Result<Vec<String>, String> {
     let steps: Vec<String> = path.split('.').map(str::to_owned).collect();
     if steps.len() > DEPTH_MAX || steps.iter().any(String::is_empty) {

@@ -160,12 +160,7 @@ impl Entry {
 
     /// What the scenario says with these values for its draws.
     pub(super) fn spec(&self, values: &[Drawn]) -> Result<ScenarioSpec, Fault> {
-        if let Ok(spec) = self.filled(values)?.try_into() {
-            return Ok(spec);
-        }
-        // Without a text, the parser does not say where the fault is; with one it does.
-        let text = self.filled(values)?.to_string();
-        toml::from_str(&text).map_err(|error| toml_error::fault(&text, &error))
+        toml_error::read_table(&self.filled(values)?)
     }
 
     fn filled(&self, values: &[Drawn]) -> Result<Table, Fault> {

@@ -46,8 +46,7 @@ struct EntrySpec {
 
 impl Reader<'_> {
     pub(super) fn read(&self, load: &mut Loader) -> Result<Distribution, ScenarioError> {
-        let spec: FileSpec = toml::from_str(self.text).map_err(|error| {
-            let (line, message) = toml_error::explain(self.text, &error);
+        let spec: FileSpec = toml_error::read(self.text).map_err(|(line, message)| {
             ScenarioError { origin: self.origin.to_owned(), line, message }
         })?;
         let learners = spec.learners.unwrap_or_else(|| vec!["*".to_owned()]);
@@ -156,8 +155,7 @@ impl Reader<'_> {
         });
         let text =
             bytes.map_err(|allowed| self.fail(&Fault::new(field, format!("{name:?}"), allowed)))?;
-        let mut table: Table = toml::from_str(&text).map_err(|error| {
-            let (line, message) = toml_error::explain(&text, &error);
+        let mut table: Table = toml_error::read(&text).map_err(|(line, message)| {
             ScenarioError { origin: self.beside(&name), line, message }
         })?;
         if let Some((folder, _)) = name.rsplit_once('/') {

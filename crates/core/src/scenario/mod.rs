@@ -3,7 +3,7 @@
 use crate::params::{Content, Loader, ParamValue};
 use crate::sim::plan::NetworkPlan;
 use crate::sim::trace::Trace;
-use crate::toml_error;
+use crate::toml_error::{self, Document};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
@@ -86,20 +86,17 @@ impl Scenario {
         load: &mut Loader,
     ) -> Result<Self, ScenarioError> {
         let fail = |(line, message)| ScenarioError { origin: origin.to_owned(), line, message };
-        let mut table: toml::Table =
-            toml::from_str(text).map_err(|error| fail(toml_error::explain(text, &error)))?;
-        for (path, value) in overrides {
-            check::set(&mut table, path, value)
-                .map_err(|fault| fail((0, format!("override {fault}"))))?;
-        }
+        let document = Document::parse(text).map_err(fail)?;
         let spec: ScenarioSpec = if overrides.is_empty() {
-            toml::from_str(text).map_err(|error| fail(toml_error::explain(text, &error)))?
+            document.read().map_err(fail)?
         } else {
-            let changed = table.to_string();
-            toml::from_str(&changed).map_err(|error| {
-                let (_, message) = toml_error::explain(&changed, &error);
-                fail((0, format!("with overrides: {message}")))
-            })?
+            let mut table: toml::Table = document.read().map_err(fail)?;
+            for (path, value) in overrides {
+                check::set(&mut table, path, value)
+                    .map_err(|fault| fail((0, format!("override {fault}"))))?;
+            }
+            toml_error::read_table(&table)
+                .map_err(|fault| fail((0, format!("with overrides: {fault}"))))?
         };
         let mut files = Files::new(load);
         let network = network::resolve(&spec, &mut files).map_err(|fault| {

@@ -39,7 +39,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PairVisitor<T> {
     type Value = Pair<T>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a tuple of size 2")
+        out.write_str("a pair of numbers")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Pair<T>, A::Error> {

@@ -4,8 +4,10 @@ use super::pairs;
 use crate::params::ParamValue;
 use crate::sim::plan::{LossSpec, QueueSpec, ReorderSpec, TrafficSpec};
 use crate::transport::config::{Ecn, SendHook};
+use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A scenario file.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
@@ -228,7 +230,7 @@ pub struct FlowSpec {
 }
 
 /// A setting in a scenario file.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[derive(Clone, Debug, Serialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ParamSpec {
@@ -240,6 +242,38 @@ pub enum ParamSpec {
     Switch(bool),
     /// One of a few words, or the name of a file relative to the scenario.
     Word(String),
+}
+
+impl<'de> Deserialize<'de> for ParamSpec {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ParamVisitor)
+    }
+}
+
+struct ParamVisitor;
+
+impl Visitor<'_> for ParamVisitor {
+    type Value = ParamSpec;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a number, true, false or a word")
+    }
+
+    fn visit_i64<E: Error>(self, integer: i64) -> Result<ParamSpec, E> {
+        Ok(ParamSpec::Integer(integer))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<ParamSpec, E> {
+        Ok(ParamSpec::Number(number))
+    }
+
+    fn visit_bool<E: Error>(self, on: bool) -> Result<ParamSpec, E> {
+        Ok(ParamSpec::Switch(on))
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<ParamSpec, E> {
+        Ok(ParamSpec::Word(word.to_owned()))
+    }
 }
 
 impl From<&ParamSpec> for ParamValue {

@@ -36,6 +36,7 @@ impl Sim {
             config: None,
             sample_interval: every,
             flow_series: FlowSeries::default(),
+            asking: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
@@ -96,6 +97,7 @@ impl Sim {
         if plan.sender.handshake {
             sender.wait_for_handshake(arrival.at, handshake(network, route, plan.sender.ack));
         }
+        let has_agent = governor.agent_state(id).is_some();
         self.hosts.plans.push(start.flow_plan(index));
         self.hosts.flows.push(Flow {
             latest_rtt: sender.latest_rtt(),
@@ -110,6 +112,7 @@ impl Sim {
             connection: self.hosts.connections.len() as u32,
             id,
             transmissions: 0,
+            has_agent,
         });
     }
 

@@ -118,7 +118,18 @@ impl Sim {
         let flow = &mut self.hosts.flows[index as usize];
         flow.sender_due = flow.sender.deadline();
         let due = flow.sender_due.min(flow.receiver.deadline()).max(self.net.now());
+        // A decision that became due asks for a timer at once.
+        if flow.has_agent && flow.sender_due <= self.net.now() {
+            self.ask(index);
+        }
         self.wake_by(due, index);
+    }
+
+    /// Notes that the agent of a flow is asked, if it is.
+    fn ask(&mut self, index: u32) {
+        if self.agent_state(index).is_some_and(|state| state.due) {
+            self.asking = Some(index);
+        }
     }
 
     pub(super) fn wake(&mut self, index: u32) {

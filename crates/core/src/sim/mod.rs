@@ -10,6 +10,7 @@
 use crate::control::{CWND_MAX, Coupled, SubflowId};
 use crate::controllers;
 use crate::coupled;
+use crate::decision::AgentState;
 use crate::params::{ParamError, Params};
 use crate::rng::Seed;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
@@ -140,6 +141,8 @@ struct Flow {
     id: SubflowId,
     /// Data packets put on the wire so far, the number of the next.
     transmissions: u32,
+    /// Whether its decisions are made outside of the simulation.
+    has_agent: bool,
 }
 
 /// The rest of a flow.
@@ -178,6 +181,8 @@ pub struct Sim {
     config: Option<Arc<SenderConfig>>,
     sample_interval: Span,
     flow_series: FlowSeries,
+    /// The flow whose agent is asked for an action.
+    asking: Option<u32>,
 }
 
 /// Makes the controller of a connection.
@@ -222,31 +227,44 @@ impl Sim {
         self.net.now()
     }
 
-    /// Handles every event up to and including `until`, which is cut at the network's duration.
+    /// Handles every event up to and including `until`, which is cut at the network's duration. A
+    /// decision that is awaited from outside is not: the flow falls back.
     pub fn run_until(&mut self, until: Time) {
-        self.run_while(until, || true);
+        while self.run_until_decision(until).is_some() {}
     }
 
-    /// As [`run_until`](Self::run_until), but only while `go_on`, which is asked before each event;
-    /// true if `until` was reached.
-    pub fn run_while(&mut self, until: Time, go_on: impl Fn() -> bool) -> bool {
+    /// As [`run_until`](Self::run_until), but stops after the event that makes a decision due, which is
+    /// to be made outside ([`agent_state`](Self::agent_state)): returns its flow, `None` at `until`.
+    pub fn run_until_decision(&mut self, until: Time) -> Option<u32> {
         let until = until.min(self.end);
         let mut packet = Packet::default();
-        loop {
-            if !go_on() {
-                return false;
-            }
-            match self.net.next(until, &mut packet, &mut self.hosts) {
-                None => return true,
-                Some(Next::Packet) => self.arrive(&packet),
-                Some(Next::Event(Event::Flow { index, later })) => {
+        while let Some(next) = self.net.next(until, &mut packet, &mut self.hosts) {
+            match next {
+                Next::Packet => self.arrive(&packet),
+                Next::Event(Event::Flow { index, later }) => {
                     self.hosts.flows[index as usize].wake = later;
                     self.wake(index);
                 }
-                Some(Next::Event(Event::App(connection))) => self.act(connection),
-                Some(Next::Event(Event::Sample)) => self.sample(),
+                Next::Event(Event::App(connection)) => self.act(connection),
+                Next::Event(Event::Sample) => self.sample(),
+            }
+            if self.asking.is_some() {
+                return self.asking.take();
             }
         }
+        None
+    }
+
+    /// What the agent of a flow reads and answers; `None` for a flow without an agent outside.
+    pub fn agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
+        let Flow { connection, id, .. } = *self.hosts.flows.get(flow as usize)?;
+        self.hosts.connections[connection as usize].governor.agent_state(id)
+    }
+
+    /// The flows whose agents are outside.
+    pub fn flows_with_agents(&self) -> impl Iterator<Item = u32> {
+        let flows = (0..).zip(&self.hosts.flows);
+        flows.filter(|(_, flow)| flow.has_agent).map(|(index, _)| index)
     }
 
     /// Tells every controller that the run is over ([`Coupled::on_end`]).

@@ -3,6 +3,7 @@
 //! reordering, traffic) is read from files as it stands here.
 use super::trace::Trace;
 use crate::params::ParamValue;
+use crate::toml_error::kinds;
 use crate::transport::config::SenderConfig;
 use crate::units::{Rate, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -133,101 +134,101 @@ pub struct Route {
     pub reverse: Vec<u32>,
 }
 
-/// Queue discipline of a link. Limits count the packet in transmission (ns-2's `limit_`), except
-/// those of `codel` and `fq_codel`, which count what waits.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum QueueSpec {
-    /// Keeps what fits; an absent limit is none.
-    DropTail {
-        /// Most packets in the system.
-        #[serde(default)]
-        packets: Option<u64>,
-        /// Most bytes in the system.
-        #[serde(default)]
-        bytes: Option<u64>,
-        /// Most bytes, as a multiple of `rate_mbps` times `rtt_ms`.
-        #[serde(default)]
-        bdp: Option<f64>,
-        /// What `bdp` comes to is at least so many bytes: where the product is small, a share of it
-        /// would hold no packet.
-        #[serde(default)]
-        min_bytes: Option<u64>,
-    },
-    /// Random early detection (Floyd and Jacobson 1993), gentle.
-    Red {
-        /// Average queue below which nothing is dropped.
-        min_packets: u64,
-        /// Average queue at which `max_ratio` is dropped.
-        max_packets: u64,
-        /// Drop ratio at `max_packets`.
-        #[serde(default = "tenth")]
-        max_ratio: f64,
-        /// Weight of the moving average.
-        #[serde(default = "red_weight")]
-        weight: f64,
-        /// Hard limit.
-        packets: u64,
-        /// Mark instead of dropping where possible.
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// Controlled delay (RFC 8289).
-    Codel {
-        /// Acceptable standing queue delay.
-        #[serde(default = "five")]
-        target_ms: f64,
-        /// Worst-case round-trip time.
-        #[serde(default = "hundred")]
-        interval_ms: f64,
-        /// Hard limit.
-        packets: u64,
-        /// Mark instead of dropping where possible.
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// Flow queues with CoDel (RFC 8290).
-    FqCodel {
-        /// Acceptable standing queue delay.
-        #[serde(default = "five")]
-        target_ms: f64,
-        /// Worst-case round-trip time.
-        #[serde(default = "hundred")]
-        interval_ms: f64,
-        /// Hard limit over all queues.
-        packets: u64,
-        /// Number of queues.
-        #[serde(default = "queues")]
-        queues: u32,
-        /// Bytes a queue may send per turn.
-        #[serde(default = "quantum")]
-        quantum_bytes: u32,
-        /// CoDel's control law as Linux and ns-3 compute it, by one step of Newton's method per drop.
-        #[serde(default)]
-        newton: bool,
-        /// What a device below it takes in advance: these packets wait in order, out of reach of
-        /// the discipline. Default 0.
-        #[serde(default)]
-        device_packets: u64,
-        /// Mark instead of dropping where possible.
-        #[serde(default)]
-        ecn: bool,
-    },
-    /// Proportional integral controller enhanced (RFC 8033).
-    Pie {
-        /// Reference queue delay.
-        #[serde(default = "fifteen")]
-        target_ms: f64,
-        /// Update interval.
-        #[serde(default = "fifteen")]
-        update_ms: f64,
-        /// Hard limit.
-        packets: u64,
-        /// Mark instead of dropping where possible.
-        #[serde(default)]
-        ecn: bool,
-    },
+kinds! {
+    /// Queue discipline of a link. Limits count the packet in transmission (ns-2's `limit_`), except
+    /// those of `codel` and `fq_codel`, which count what waits.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum QueueSpec as QueueFields, "QueueSpec" {
+        /// Keeps packets that fit; without a limit, all of them.
+        DropTail {
+            /// Most packets in the system.
+            #[serde(default)]
+            packets: Option<u64>,
+            /// Most bytes in the system.
+            #[serde(default)]
+            bytes: Option<u64>,
+            /// Most bytes, as a multiple of `rate_mbps` times `rtt_ms`.
+            #[serde(default)]
+            bdp: Option<f64>,
+            /// What `bdp` comes to is at least so many bytes: where the product is small, a share of it
+            /// would hold no packet.
+            #[serde(default)]
+            min_bytes: Option<u64>,
+        },
+        /// Random early detection (Floyd and Jacobson 1993), gentle.
+        Red {
+            /// Average queue below which nothing is dropped.
+            min_packets: u64,
+            /// Average queue at which `max_ratio` is dropped.
+            max_packets: u64,
+            /// Drop ratio at `max_packets`.
+            #[serde(default = "tenth")]
+            max_ratio: f64,
+            /// Weight of the moving average.
+            #[serde(default = "red_weight")]
+            weight: f64,
+            /// Hard limit.
+            packets: u64,
+            /// Mark instead of dropping where possible.
+            #[serde(default)]
+            ecn: bool,
+        },
+        /// Controlled delay (RFC 8289).
+        Codel {
+            /// Acceptable standing queue delay.
+            #[serde(default = "five")]
+            target_ms: f64,
+            /// Worst-case round-trip time.
+            #[serde(default = "hundred")]
+            interval_ms: f64,
+            /// Hard limit.
+            packets: u64,
+            /// Mark instead of dropping where possible.
+            #[serde(default)]
+            ecn: bool,
+        },
+        /// Flow queues with CoDel (RFC 8290).
+        FqCodel {
+            /// Acceptable standing queue delay.
+            #[serde(default = "five")]
+            target_ms: f64,
+            /// Worst-case round-trip time.
+            #[serde(default = "hundred")]
+            interval_ms: f64,
+            /// Hard limit over all queues.
+            packets: u64,
+            /// Number of queues.
+            #[serde(default = "queues")]
+            queues: u32,
+            /// Bytes a queue may send per turn.
+            #[serde(default = "quantum")]
+            quantum_bytes: u32,
+            /// CoDel's control law as Linux and ns-3 compute it, by one step of Newton's method per drop.
+            #[serde(default)]
+            newton: bool,
+            /// What a device below it takes in advance: these packets wait in order, out of reach of
+            /// the discipline. Default 0.
+            #[serde(default)]
+            device_packets: u64,
+            /// Mark instead of dropping where possible.
+            #[serde(default)]
+            ecn: bool,
+        },
+        /// Proportional integral controller enhanced (RFC 8033).
+        Pie {
+            /// Reference queue delay.
+            #[serde(default = "fifteen")]
+            target_ms: f64,
+            /// Update interval.
+            #[serde(default = "fifteen")]
+            update_ms: f64,
+            /// Hard limit.
+            packets: u64,
+            /// Mark instead of dropping where possible.
+            #[serde(default)]
+            ecn: bool,
+        },
+    }
 }
 
 impl Default for QueueSpec {
@@ -236,35 +237,35 @@ impl Default for QueueSpec {
     }
 }
 
-/// Random loss.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum LossSpec {
-    /// Each packet independently.
-    Bernoulli {
-        /// [0, 1].
-        ratio: f64,
-        /// Nothing is lost before.
-        #[serde(default)]
-        from_s: f64,
-    },
-    /// Two states, good and bad, changing per packet (Gilbert 1960, Elliott 1963).
-    GilbertElliott {
-        /// Good to bad, per packet; [0, 1].
-        good_to_bad: f64,
-        /// Bad to good, per packet; [0, 1].
-        bad_to_good: f64,
-        /// Loss ratio in the good state.
-        #[serde(default)]
-        good_loss: f64,
-        /// Loss ratio in the bad state.
-        #[serde(default = "one")]
-        bad_loss: f64,
-        /// Nothing is lost before.
-        #[serde(default)]
-        from_s: f64,
-    },
+kinds! {
+    /// Random loss.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum LossSpec as LossFields, "LossSpec" {
+        /// Each packet independently.
+        Bernoulli {
+            /// [0, 1].
+            ratio: f64,
+            /// Nothing is lost before.
+            #[serde(default)]
+            from_s: f64,
+        },
+        /// Two states, good and bad, changing per packet (Gilbert 1960, Elliott 1963).
+        GilbertElliott {
+            /// Good to bad, per packet; [0, 1].
+            good_to_bad: f64,
+            /// Bad to good, per packet; [0, 1].
+            bad_to_good: f64,
+            /// Loss ratio in the good state.
+            #[serde(default)]
+            good_loss: f64,
+            /// Loss ratio in the bad state.
+            #[serde(default = "one")]
+            bad_loss: f64,
+            /// Nothing is lost before.
+            #[serde(default)]
+            from_s: f64,
+        },
+    }
 }
 
 /// Part `ratio` of packets takes between `low_ms` and `high_ms` longer.
@@ -280,65 +281,65 @@ pub struct ReorderSpec {
     pub high_ms: f64,
 }
 
-/// What the application sends.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum TrafficSpec {
-    /// Always more.
-    Bulk {},
-    /// Exponential amounts, then, when all is acknowledged, exponential pauses.
-    OnOff {
-        /// Mean amount.
-        mean_bytes: f64,
-        /// Mean pause.
-        mean_off_s: f64,
-    },
-    /// One transfer.
-    Fixed {
-        /// Its size.
-        bytes: u64,
-    },
-    /// Data appears at a constant rate; what the window refuses waits.
-    AppLimited {
-        /// Rate of the application.
-        rate_mbps: f64,
-        /// Written at a time.
-        write_bytes: u32,
-    },
-    /// A number of writes at a constant rate into a send buffer of a socket; one that does not fit
-    /// is refused whole and never offered again.
-    Writes {
-        /// How many.
-        count: u64,
-        /// Size of each.
-        write_bytes: u32,
-        /// From one to the next.
-        interval_ms: f64,
-        /// Most that the socket holds of what is unsent or not cumulatively acknowledged.
-        send_buffer_bytes: u64,
-    },
-    /// New connections arrive as a Poisson process, each with an exponential transfer.
-    Poisson {
-        /// Arrivals per second.
-        per_s: f64,
-        /// Mean transfer.
-        mean_bytes: f64,
-    },
-    /// Transfers of a fixed size with an exponential pause after each.
-    RequestResponse {
-        /// Size of a response.
-        response_bytes: u64,
-        /// Mean pause.
-        mean_think_s: f64,
-    },
-    /// Datagrams at a constant rate, unresponsive.
-    Cbr {
-        /// Rate on the wire.
-        rate_mbps: f64,
-        /// Size on the wire.
-        packet_bytes: u32,
-    },
+kinds! {
+    /// What the application sends.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum TrafficSpec as TrafficFields, "TrafficSpec" {
+        /// Always more.
+        Bulk {},
+        /// Exponential amounts, then, when all is acknowledged, exponential pauses.
+        OnOff {
+            /// Mean amount.
+            mean_bytes: f64,
+            /// Mean pause.
+            mean_off_s: f64,
+        },
+        /// One transfer.
+        Fixed {
+            /// Its size.
+            bytes: u64,
+        },
+        /// Data appears at a constant rate; what the window refuses waits.
+        AppLimited {
+            /// Rate of the application.
+            rate_mbps: f64,
+            /// Written at a time.
+            write_bytes: u32,
+        },
+        /// A number of writes at a constant rate into a send buffer of a socket; one that does not fit
+        /// is refused whole and never offered again.
+        Writes {
+            /// How many.
+            count: u64,
+            /// Size of each.
+            write_bytes: u32,
+            /// From one to the next.
+            interval_ms: f64,
+            /// Most that the socket holds of what is unsent or not cumulatively acknowledged.
+            send_buffer_bytes: u64,
+        },
+        /// New connections arrive as a Poisson process, each with an exponential transfer.
+        Poisson {
+            /// Arrivals per second.
+            per_s: f64,
+            /// Mean transfer.
+            mean_bytes: f64,
+        },
+        /// Transfers of a fixed size with an exponential pause after each.
+        RequestResponse {
+            /// Size of a response.
+            response_bytes: u64,
+            /// Mean pause.
+            mean_think_s: f64,
+        },
+        /// Datagrams at a constant rate, unresponsive.
+        Cbr {
+            /// Rate on the wire.
+            rate_mbps: f64,
+            /// Size on the wire.
+            packet_bytes: u32,
+        },
+    }
 }
 
 impl Default for TrafficSpec {

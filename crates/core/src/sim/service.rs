@@ -117,7 +117,7 @@ impl Service {
 
     /// Serves at the delivery opportunities of a trace. A full packet and its tunnel header fill one;
     /// several small packets share one, a packet larger than what is left of one continues in the
-    /// next, and what nobody uses is lost.
+    /// next, and unused opportunities are lost.
     pub fn trace(trace: Arc<Trace>) -> Self {
         let start = Discrete { trace, base: 0, next: 0, now: Time(0), left: 0 };
         Self {

@@ -2,7 +2,8 @@
 //!
 //! A radix heap of 64-fold buckets: an event waits in a bucket by how far away it is, moves at most once
 //! per level as time comes near, and is sorted only among those of its own 65 µs. A pending event costs
-//! nothing while others come and go, however many there are.
+//! nothing while others come and go, however many there are. Few events lie in one binary heap instead,
+//! which takes less memory than the buckets do.
 use crate::units::Time;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -12,6 +13,8 @@ const GRAIN: u32 = 16;
 /// Buckets of a level, as a power of two.
 const DIGIT: u32 = 6;
 const WIDTH: usize = 1 << DIGIT;
+/// Pending events for which a binary heap takes no longer than buckets; *measured*.
+const FEW: usize = 32;
 
 /// When an event is due; events of one instant happen in the order in which they were scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,6 +73,7 @@ struct Level<E> {
 pub(super) struct Timers<E> {
     /// Those up to the end of grain `base`.
     near: BinaryHeap<Reverse<Timer<E>>>,
+    /// The last grain while all lie in `near`.
     base: u64,
     levels: Vec<Level<E>>,
     /// No event outside `near` is due before.
@@ -83,7 +87,7 @@ impl<E: Copy> Timers<E> {
     pub(super) fn new() -> Self {
         Self {
             near: BinaryHeap::new(),
-            base: 0,
+            base: u64::MAX,
             levels: Vec::new(),
             bound: Time::NEVER,
             soonest: Time::NEVER,
@@ -96,8 +100,20 @@ impl<E: Copy> Timers<E> {
         if timer.due.at().0 >> GRAIN <= self.base {
             self.soonest = self.soonest.min(timer.due.at());
             self.near.push(Reverse(timer));
+            if self.near.len() > FEW && self.base == u64::MAX {
+                self.spread();
+            }
         } else {
             self.keep(timer);
+        }
+    }
+
+    /// There are more than a few: all but those of the first grain go into buckets.
+    #[cold]
+    fn spread(&mut self) {
+        self.base = self.soonest.0 >> GRAIN;
+        for Reverse(timer) in std::mem::take(&mut self.near) {
+            self.push(timer);
         }
     }
 
@@ -123,8 +139,8 @@ impl<E: Copy> Timers<E> {
         self.soonest
     }
 
-    /// When the first event is due, if no later than `limit`; [`Due::NEVER`] if there is none. `see` is
-    /// shown every event whose time comes near.
+    /// When the first event is due; [`Due::NEVER`] if there is none, or none up to `limit` that is near.
+    /// `see` is shown every event whose time comes near.
     pub(super) fn first(&mut self, limit: Time, see: impl FnMut(E)) -> Due {
         if self.near.is_empty() && self.bound <= limit {
             self.approach(limit, see);
@@ -236,7 +252,14 @@ mod tests {
         let mut timers = Timers::new();
         let due = Due::new(Time(u64::MAX - 1), 1);
         timers.push(Timer { due, event: () });
-        assert_eq!(timers.first(Time(1 << 40), |()| ()), Due::NEVER);
+        for order in 2..2 + FEW as u64 {
+            timers.push(Timer { due: Due::new(Time(1), order), event: () });
+        }
+        assert_ne!(timers.base, u64::MAX, "not all are near");
+        while timers.first(Time(1 << 40), |()| ()) < Due::NEVER {
+            timers.pop();
+        }
+        assert_eq!(timers.len(), 1);
         assert_eq!(timers.first(Time::NEVER, |()| ()), due);
     }
 }

@@ -12,7 +12,7 @@ pub struct App {
     traffic: Arc<TrafficSpec>,
     rng: Rng,
     stop: Time,
-    /// When it acts next of its own accord.
+    /// When it acts next without an event from outside.
     pub next: Time,
     /// There is an event at `stop` already.
     stop_scheduled: bool,

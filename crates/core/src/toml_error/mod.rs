@@ -1,9 +1,14 @@
-//! What is wrong with a TOML file, on one line: field, value, what is allowed, and where.
+//! Reads TOML files. What is wrong with one is said on one line: field, value, what is allowed, and
+//! where.
 use std::fmt;
 
-mod explain;
+mod node;
+mod place;
+mod read;
 
-pub use explain::{explain, fault, line_of, line_of_path};
+pub use place::{line_of, line_of_path};
+pub(crate) use read::kinds;
+pub use read::{Document, read, read_table};
 
 /// Fields that had another name before: the name now is what an error allows.
 const RENAMED: &[(&str, &str)] = &[("gate", "send_hook"), ("least_bytes", "min_bytes")];
@@ -43,9 +48,9 @@ impl Fault {
 }
 
 /// What is allowed in place of the unknown field `name`, if a field of another name replaces it.
-fn renamed(name: &str, known: &str) -> Option<String> {
+fn renamed(name: &str, known: &[&str]) -> Option<String> {
     let (_, now) = RENAMED.iter().find(|(before, _)| *before == name)?;
-    known.contains(&format!("`{now}`")).then(|| format!("`{now}`, the name of this field now"))
+    known.contains(now).then(|| format!("`{now}`, the name of this field now"))
 }
 
 /// At most 80 characters.

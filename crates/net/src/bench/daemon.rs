@@ -1,4 +1,4 @@
-//! A daemon of the bench's own, in a BPF file system of its own.
+//! The daemon of the bench, in a separate BPF file system.
 use super::costs::Programs;
 use super::failed;
 use crate::clock;

@@ -25,7 +25,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Turns of each peer; medians are printed
+    /// Turns of each side; medians are printed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Length of a turn, in seconds
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Flows of the crowded run
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=1000))]
     flows: u32,
-    /// Another build of ackademyd, whose daemon takes turns with this one's
+    /// Another build of ackademyd to compare with: its daemon takes turns with this one's
     #[arg(long, value_name = "PROGRAM")]
     beside: Option<PathBuf>,
 }
@@ -101,7 +101,7 @@ fn one_flow(
     let peers: Vec<&Daemon> = [own].into_iter().chain(beside).collect();
     let mut kernel = Vec::new();
     let mut ours = vec![Vec::new(); peers.len()];
-    bench.transfer("cubic", 1, 1)?; // Fills caches for whoever is first.
+    bench.transfer("cubic", 1, 1)?; // Fills caches, so that the first measured flow has no disadvantage.
     for round in 1..=rounds {
         eprintln!("round {round} of {rounds}: one flow, {seconds} s each");
         kernel.push(bench.transfer("cubic", seconds, 1)?);

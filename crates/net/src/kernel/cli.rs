@@ -43,14 +43,14 @@ struct Serve {
     watchdog: Span,
     #[command(flatten)]
     place: Place,
-    /// Pin nothing: the name goes with this process, open flows go on under CUBIC
+    /// Pin nothing: the name ends with this process, open flows continue under CUBIC
     #[arg(long, conflicts_with = "pins")]
     ephemeral: bool,
     /// Keep the pins ready for a controller that sets a rate, so that the next daemon may serve one
     /// [default: only if --cc may set one]
     #[arg(long)]
     paced: bool,
-    /// Most flows at a time; others stay under CUBIC
+    /// Largest number of flows at a time; others stay under CUBIC
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20), default_value_t = 4096)]
     slots: u32,
 }
@@ -81,16 +81,16 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Print again every second
+        /// Repeat every second
         #[arg(long)]
         watch: bool,
     },
-    /// Hand live flows to a congestion control of the kernel's own; the name stays
+    /// Move live flows to a congestion control of the kernel; the name stays
     Release {
         #[command(flatten)]
         heir: Heir,
     },
-    /// Release, unpin and unregister: nothing is left
+    /// Release, unpin and unregister
     Remove {
         #[command(flatten)]
         heir: Heir,
@@ -101,7 +101,7 @@ enum Command {
 struct Heir {
     #[command(flatten)]
     place: Place,
-    /// What the flows get, of the kernel's own
+    /// Congestion control of the kernel that the flows get
     #[arg(long, default_value = "cubic")]
     cc: String,
 }

@@ -100,7 +100,7 @@ fn open(folder: &Path, name: &str) -> Result<MapHandle, Error> {
     let path = folder.join(name);
     MapHandle::from_pinned_path(&path).map_err(|error| match error.kind() {
         libbpf_rs::ErrorKind::NotFound => Error::Input(format!(
-            "`{}` has lost its pin `{name}`, so nobody can serve or show its flows, which are under CUBIC: `ackademyd kernel remove` hands them to the kernel's and clears the folder",
+            "`{}` has lost its pin `{name}`, so its flows cannot be served or shown; they are under CUBIC: `ackademyd kernel remove` hands them to the kernel's and clears the folder",
             folder.display()
         )),
         libbpf_rs::ErrorKind::PermissionDenied => forbidden(&path, &error),
@@ -193,7 +193,7 @@ impl Pins {
                 Err((_, Errno::EWOULDBLOCK)) => return Err(busy(folder)),
                 locked => locked.map_err(|(_, error)| failed(error.into()))?,
             };
-            // Whoever held it before may have removed it.
+            // The previous holder may have removed it.
             let locked = lock.metadata().map_err(failed)?;
             if fs::metadata(folder).is_ok_and(|now| now.ino() == locked.ino()) {
                 only_pins(folder)?;
@@ -338,7 +338,7 @@ fn only_pins(folder: &Path) -> Result<(), Error> {
     for name in entries.map(|entry| entry.file_name()) {
         if name != LINK && !MAPS.iter().any(|map| name == *map) {
             return Err(Error::Input(format!(
-                "`{}` holds `{}`, which is not ackademyd's: give --pins a folder of its own",
+                "`{}` holds `{}`, which is not ackademyd's: give --pins another folder",
                 folder.display(),
                 name.display()
             )));

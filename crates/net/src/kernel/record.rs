@@ -237,7 +237,7 @@ pub struct Flow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Settings {
-    /// [`ABI_VERSION`] of whoever made the maps.
+    /// [`ABI_VERSION`] of the program that made the maps.
     pub abi: u32,
     /// Entries of the tables.
     pub slots: u32,

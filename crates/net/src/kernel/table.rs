@@ -68,7 +68,7 @@ impl<T: Plain> Table<T> {
 }
 
 impl Table<Decision> {
-    /// Publishes a decision: whoever reads an even sequence before and the same after has read all
+    /// Publishes a decision: a reader that finds an even sequence before and the same after has read all
     /// of it.
     pub fn write(&self, index: u32, decision: &Decision) {
         let entry = self.entry(index);

@@ -38,13 +38,13 @@ enum Command {
 struct UpArguments {
     #[command(flatten)]
     scenario: scenario::Arguments,
-    /// Seed of everything that is drawn
+    /// Seed of every random draw
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// IPv6 between the hosts instead of IPv4
     #[arg(long)]
     ipv6: bool,
-    /// Watch so long before a packet is due instead of sleeping: less lateness for more CPU
+    /// Busy-wait for this time before a packet is due: less lateness for more CPU
     #[arg(long, value_name = "US", default_value_t = 0)]
     spin_us: u64,
 }
@@ -70,10 +70,10 @@ struct RunArguments {
     /// A run whose 99th percentile of lateness exceeds this is marked invalid
     #[arg(long, value_name = "MS", default_value = "2", value_parser = millis)]
     lateness_ms: Span,
-    /// What sends bulk flows: this program, or iperf3
+    /// Program that sends bulk flows: this one, or iperf3
     #[arg(long, value_enum, default_value_t = Client::Own)]
     client: Client,
-    /// Where the result goes; - is standard output
+    /// File of the result; - is standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Port that every receiver listens at.
 pub const PORT: u16 = 5201;
 
-/// What has arrived of one flow; written by the receivers, read by whoever samples.
+/// What has arrived of one flow; written by the receivers, read by the sampler.
 #[derive(Debug, Default)]
 pub struct Arrived {
     /// Payload read in order.

@@ -48,7 +48,7 @@ impl Sent {
 pub struct Senders<'a> {
     setting: Setting<'a>,
     ends: Vec<Sender>,
-    /// When which application acts of its own accord, earliest first.
+    /// When each application acts next without an event from outside, earliest first.
     due: BinaryHeap<Reverse<(Time, usize)>>,
     epoll: Epoll,
     timer: TimerFd,

@@ -72,7 +72,7 @@ pub struct TcpInfo {
 pub const RECOVERY: u8 = 3;
 
 impl TcpInfo {
-    /// Reads it; `None` if the socket is none of TCP's.
+    /// Reads it; `None` if the socket is not a TCP socket.
     pub fn read(socket: BorrowedFd) -> Option<Self> {
         let mut info = Self::default();
         let mut length = size_of::<Self>() as libc::socklen_t;

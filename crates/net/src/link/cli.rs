@@ -29,13 +29,13 @@ use std::time::Duration;
 pub struct Arguments {
     #[command(flatten)]
     link: LinkOptions,
-    /// Of every random draw: equal seeds, equal draws
+    /// Seed of every random draw
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Busy-wait for the last so many microseconds before a packet is due: less lateness, more CPU
+    /// Busy-wait for this many microseconds before a packet is due: less lateness, more CPU
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin_us: u64,
-    /// Leave the thread's priority as it is: kinder to other programs, later for packets
+    /// Keep the thread's normal priority: less load on other programs, more lateness
     #[arg(long)]
     no_realtime: bool,
     /// Largest IP packet, in bytes
@@ -63,11 +63,11 @@ The ends are 10.77.0.1 and fd77::1 (left), 10.77.0.2 and fd77::2 (right), on dev
 Options without --back- say how packets go from left to right. docs/guide/link.md has more.";
 
 const DEVICE: &str = "ackademy0";
-/// Between two status lines.
+/// Time between two status lines.
 const STATUS_EVERY: Span = Span::from_millis(1000);
-/// How often the program and the signals are looked at.
+/// Time between two checks of the program and the signals.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// What a program has to end after a signal.
+/// Time that a program has to end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// One end of the link.
@@ -75,7 +75,7 @@ struct End {
     path: PathBuf,
     name: String,
     host: u16,
-    /// Removes the namespace, if it is ours.
+    /// Removes the namespace, if this command made it.
     _own: Option<Namespace>,
 }
 
@@ -141,7 +141,7 @@ impl End {
         })
     }
 
-    /// Says how to get there.
+    /// Prints how to enter it.
     fn introduce(&self) {
         let [v4, v6] = self.addresses();
         eprintln!("{v4} {v6}   ip netns exec {} bash", self.name);
@@ -209,7 +209,7 @@ fn success(status: std::io::Result<std::process::ExitStatus>) -> Result<(), Erro
     }
 }
 
-/// Ends a program: kindly, then not.
+/// Ends a program: by SIGTERM, then by SIGKILL.
 fn end_program(mut child: Child) {
     let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
     let looks = GRACE.as_millis() / LOOK_EVERY.as_millis();
@@ -245,7 +245,7 @@ fn show(line: &str) {
     let _ = out.flush();
 }
 
-/// What the links did and how late it happened.
+/// Counts of the links, and lateness.
 fn summary(report: &Report) -> String {
     let mut text = String::new();
     for link in &report.network.links {

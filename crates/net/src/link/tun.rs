@@ -66,7 +66,7 @@ pub fn open(plan: &Plan) -> Result<Port, Error> {
             let address = format!("{address}/{prefix}");
             let mut arguments = vec!["addr", "add", &address, "dev", device];
             if address.contains(':') {
-                arguments.push("nodad"); // usable at once; nobody else is on this wire
+                arguments.push("nodad"); // usable at once; there is no other host on this link
             }
             run("ip", &arguments)?;
         }

@@ -26,7 +26,7 @@ NOT_INSTALLED = (
 STEP = 10
 """trees between two reports of progress"""
 LEAF = 255
-"""what stands for the feature of a leaf"""
+"""the value in place of the feature of a leaf"""
 
 FloatArray = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]

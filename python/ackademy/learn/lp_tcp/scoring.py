@@ -79,7 +79,7 @@ def from_csv(text: str) -> tuple[Score, ...]:
 
     Raises:
         KeyError: if a column is missing.
-        ValueError: if a number is none.
+        ValueError: if a value is not a number.
     """
     fields = ("threshold", "probability", "precision", "recall", "f1")
     rows = csv.DictReader(io.StringIO(text))

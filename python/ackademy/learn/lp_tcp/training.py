@@ -81,7 +81,7 @@ def to_bytes(arrays: Arrays, threshold: float) -> bytes:
 
 
 def export(trained: Trained, folder: Path, command: str) -> None:
-    """Write the policy's folder, whole or not at all; a policy that is there is replaced.
+    """Write the policy's folder, whole or not at all; an existing policy is replaced.
 
     Raises:
         AckademyError: if it cannot be written.

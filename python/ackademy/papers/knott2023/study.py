@@ -331,7 +331,7 @@ def values(outcome: Outcome, metric: str) -> FloatArray:
 
 
 def estimate(outcome: Outcome, metric: str) -> Interval | None:
-    """A metric with its 95 % interval over seeds; `None` without trainings."""
+    """A metric with its interval over seeds; `None` without trainings."""
     return t_interval(values(outcome, metric)) if outcome.trainings else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import Run
-from ackademy.render.html.markup import Markup, element, join, math_label
+from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
@@ -18,9 +18,10 @@ from ackademy.render.html.sheet import sheet
 from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import significant
 from ackademy.render.sheets import compare as sheets
+from ackademy.render.sheets import run as of_run
 from ackademy.render.sheets.compare import colours
 from ackademy.runner import experiments
-from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
+from ackademy.stats.completion_times import CompletionTimes, completion_times
 from ackademy.stats.formulas import FloatArray
 from ackademy.studies.measured import Measured
 
@@ -78,22 +79,7 @@ def run_page(run: Run, command: str) -> str:
         cite="",
         facts={"Jain's index of throughput": significant(measured.jain_throughput)},
     )
-    flows = measured.flows.rename(
-        {
-            "throughput_mbps": "Mb/s",
-            "goodput_mbps": "goodput Mb/s",
-            "delay_ms": "delay ms",
-            "owd_ms": "one-way ms",
-            "loss_ratio": "loss",
-            "m_e": "M_e",
-            "timeouts": "time-outs",
-            "stall_max_ms": "longest stall ms",
-        }
-    )
-    links = measured.links.rename(
-        {"loss_ratio": "loss", "wait_ms": "wait ms", "goodput_share": "goodput / capacity"}
-    )
-    hidden = flows.height - ROWS_MAX
+    hidden = measured.flows.height - ROWS_MAX
     more = f"The first {ROWS_MAX}; {hidden} more are in the tables (--parquet)."
     times = completion_times(run, run.scenario.duration_s)
     sections = [
@@ -103,9 +89,9 @@ def run_page(run: Run, command: str) -> str:
             "flows",
             "Flows",
             more if hidden > 0 else "",
-            _frame(flows.columns, flows.head(ROWS_MAX).rows()),
+            sheet(of_run.flows("", run, ROWS_MAX)),
         ),
-        Section("links", "Links", "", _frame(links.columns, links.rows())),
+        Section("links", "Links", "", sheet(of_run.links(run))),
         *kernel_section([run.kernel] if run.kernel else []),
         Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]
@@ -118,21 +104,14 @@ def _completion(times: CompletionTimes) -> Section:
         _cumulative(times.fct_ms, "completion time, ms"),
         _cumulative(times.slowdown, "slowdown"),
     ]
-    parts = [f"p{100 * part:g}" for part in QUANTILES]
-    columns = ["transfers", "count", *(f"{own} ms" for own in parts),
-               *(f"slowdown {own}" for own in parts)]  # fmt: skip
-    rows = [
-        (name, float(own.fct_ms.size), *np.quantile(own.fct_ms, QUANTILES).tolist(),
-         *np.quantile(own.slowdown, QUANTILES).tolist())
-        for name, own in times.groups()
-    ]  # fmt: skip
     lead = (
         "From the start of a transfer to the ACK of its last byte, for which a receiver may wait "
         "(delayed ACKs). The slowdown is that time over what the transfer "
         "would take alone on the empty path: one round trip, and what follows the first packet at "
         "the mean rate of the narrowest link. A flow with several transfers counts with their mean."
     )
-    body = join((element("div", join(charts), class_="panels"), _frame(columns, rows)))
+    table = sheet(of_run.completions("", times))
+    body = join((element("div", join(charts), class_="panels"), table))
     return Section("completion", "Flow completion times", lead, body)
 
 
@@ -188,28 +167,6 @@ def _series(groups: dict[str, list[Measured]], colour: dict[str, int], folder: P
             ]
         )
     return tabs("time", views)
-
-
-def _frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Markup:
-    """A data frame as it is."""
-    heads = join([element("th", math_label(column)) for column in columns])
-    body = [
-        element(
-            "tr",
-            join(
-                [
-                    element(
-                        "td",
-                        significant(float(value)) if isinstance(value, int | float) else str(value),
-                    )
-                    for value in row
-                ]
-            ),
-        )
-        for row in rows
-    ]
-    table = element("table", element("thead", element("tr", heads)), element("tbody", join(body)))
-    return element("div", table, class_="scroll")
 
 
 def _count(number: int, what: str) -> str:

@@ -7,37 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from ackademy.papers.kong2018.f1_curves import Curve, CurveStudy
-from ackademy.render.html import assumptions
+from ackademy.render.html.experiment import assumptions_section, reproduction_head
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.page import Section, document
 from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.sheet import sheet
+from ackademy.render.sheets.papers import f1_maxima
 from ackademy.stats.formulas import FloatArray
-
-HEADS = ("th₀\npublished", "th₀\nours", "F1", "precision", "recall")
 
 
 def page(study: CurveStudy) -> str:
     """The HTML report."""
-    cite = join((f"{study.paper.authors}: “{study.paper.title}”. {study.paper.venue}.",))
-    head = Head(f"Reproduction · {study.item}", study.title, study.about, cite, {})
+    head = reproduction_head(study, {})
     drawing = element("figure", _legend(study.curves), _drawn(study.curves), class_="panel drawn")
     lead = "Rings are the maxima, th₀. Packets the forest has not been fitted to."
-    rests_on = assumptions.listed(study.assumptions)
     return document(
         head,
         [
             Section("curves", "F1 by threshold", lead, drawing),
-            Section("maxima", "th₀, published and ours", "", _table(study.curves)),
-            Section("assumptions", "What this rests on", "", rests_on),
+            Section("maxima", "th₀, published and ours", "", sheet(f1_maxima(study))),
+            assumptions_section(study.assumptions),
         ],
     )
-
-
-def numbers(curve: Curve) -> list[str]:
-    """A curve's line of the table of maxima, in the order of `HEADS`."""
-    th0 = curve.th0
-    ours = [f"{value:.3f}" for value in (th0.f1, th0.precision, th0.recall)]
-    return [f"{curve.published:g}", f"{th0.threshold:g}", *ours]
 
 
 def _drawn(curves: Sequence[Curve]) -> Markup:
@@ -65,17 +56,3 @@ def _legend(curves: Sequence[Curve]) -> Markup:
         for index, curve in enumerate(curves)
     ]
     return element("ul", join(entries), class_="legend")
-
-
-def _table(curves: Sequence[Curve]) -> Markup:
-    heads = [element("th", head.replace("\n", " ")) for head in ("(L, K)", *HEADS)]
-    rows = [
-        element(
-            "tr",
-            element("th", curve.name, scope="row"),
-            *(element("td", number) for number in numbers(curve)),
-        )
-        for curve in curves
-    ]
-    table = element("table", element("thead", element("tr", *heads)), element("tbody", join(rows)))
-    return element("div", table, class_="scroll")

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ackademy.papers import Findings, Study
+from ackademy.render.claims import describe
+from ackademy.render.html.experiment import claims_list, doi
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document
-from ackademy.render.html.paper import VERDICTS, describe
-from ackademy.stats.claims import PLURAL, Checked, claims_in_words
+from ackademy.stats.claims import PLURAL, claims_in_words
 
 
 def page(paper: str, found: Sequence[tuple[Study, Findings]], spent_s: float, command: str) -> str:
@@ -26,12 +27,11 @@ def page(paper: str, found: Sequence[tuple[Study, Findings]], spent_s: float, co
     verdicts = Counter(checked.verdict for checked in every)
     facts = {"items": str(len(found)), "claims checked": str(len(every))}
     facts |= {f"claims {PLURAL[verdict]}": str(n) for verdict, n in verdicts.items()}
-    link = element("a", f"doi:{about.doi}", href=f"https://doi.org/{about.doi}")
     head = Head(
         kicker=f"Reproduction · {paper}",
         title=about.title,
         about=f"{about.authors}. {about.venue}.",
-        cite=link,
+        cite=doi(about),
         facts=facts,
     )
     repeat = join(
@@ -65,15 +65,8 @@ def _items(found: Sequence[tuple[Study, Findings]]) -> Markup:
 
 
 def _claims(found: Sequence[tuple[Study, Findings]]) -> Markup:
-    entries = [_claim(study, checked) for study, findings in found for checked in findings.claims]
-    return element("ul", join(entries), class_="claims")
-
-
-def _claim(study: Study, checked: Checked) -> Markup:
-    where = f"{study.item}, {checked.claim.where}: {describe(checked)}"
-    return element(
-        "li",
-        element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
-        element("p", checked.claim.text),
-        element("span", where, class_="hint"),
+    return claims_list(
+        (f"{study.item}, {checked.claim.where}: {describe(checked)}", checked)
+        for study, findings in found
+        for checked in findings.claims
     )

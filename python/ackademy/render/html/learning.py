@@ -8,21 +8,20 @@ import numpy as np
 import polars as pl
 
 from ackademy.papers.knott2023.study import (
-    METRICS,
     BetaFindings,
     Figure,
     Outcome,
-    estimate,
     group_of,
 )
 from ackademy.papers.knott2023.transfers import C_UNITS, DEFAULT_C, Recorded
-from ackademy.render.html import assumptions
+from ackademy.render.html.experiment import assumptions_section, claims_section, reproduction_head
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document, tabs
-from ackademy.render.html.paper import VERDICTS, describe
+from ackademy.render.html.page import Section, document, tabs
 from ackademy.render.html.plot import Axis, Frame, thin
-from ackademy.render.numbers import NONE, significant, with_interval
+from ackademy.render.html.sheet import sheet
+from ackademy.render.sheets import papers as sheets
 from ackademy.stats.formulas import FloatArray
+from ackademy.stats.intervals import NOMINAL
 
 N_BUCKETS = 250
 HEADINGS: Mapping[Figure, tuple[str, str]] = {
@@ -58,19 +57,12 @@ HEADINGS: Mapping[Figure, tuple[str, str]] = {
 def page(findings: BetaFindings) -> str:
     """The HTML file of a study."""
     study = findings.study
-    paper = study.paper
-    head = Head(
-        kicker=f"Reproduction · {study.item}",
-        title=study.title,
-        about=study.about,
-        cite=f"{paper.authors}: “{paper.title}”. {paper.venue}.",
-        facts=_facts(findings),
-    )
+    head = reproduction_head(study, _facts(findings))
     sections = [
-        *([_claims(findings)] if findings.claims else []),
+        *claims_section(findings.claims, f"the {NOMINAL} over seeds"),
         *(_figure(findings, figure) for figure in study.figures),
         _numbers(findings),
-        _assumptions(findings),
+        assumptions_section(study.assumptions),
     ]
     return document(head, sections)
 
@@ -97,22 +89,6 @@ def _facts(findings: BetaFindings) -> dict[str, str]:
         holding = sum(checked.verdict == "holds" for checked in findings.claims)
         facts["claims that hold"] = f"{holding} of {len(findings.claims)}"
     return facts
-
-
-def _claims(findings: BetaFindings) -> Section:
-    items = [
-        element(
-            "li",
-            element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
-            element("p", checked.claim.text),
-            element("span", f"{describe(checked)} ({checked.claim.where})", class_="hint"),
-        )
-        for checked in findings.claims
-    ]
-    lead = "Each sentence is held against the 95 % interval over seeds."
-    return Section(
-        "claims", "What the paper says", lead, element("ul", join(items), class_="claims")
-    )
 
 
 # -------------------------------------------------------------------------------- figures
@@ -313,56 +289,8 @@ def _legend(keys: Sequence[tuple[str, str]]) -> Markup:
 
 
 def _numbers(findings: BetaFindings) -> Section:
-    study = findings.study
-    heads = ["learner", "runs"]
-    for metric in study.columns:
-        heads.append(f"{METRICS[metric].label} {METRICS[metric].unit}".rstrip())
-    rows = []
-    for rate in study.rates_mbps:
-        printed = study.published.get(group_of(rate))
-        if len(study.rates_mbps) > 1:
-            name = element("th", group_of(rate), colspan=len(heads))
-            rows.append(element("tr", name, class_="group"))
-        if printed:
-            rows.append(_row(["published", ""], [_printed(printed, study.columns)]))
-        for outcome in findings.outcomes:
-            if outcome.rate_mbps == rate and outcome.trainings:
-                cells = [_cell(outcome, metric, printed or {}) for metric in study.columns]
-                names = [outcome.learner.name, str(len(outcome.trainings))]
-                rows.append(_row(names, [join(cells)]))
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", head) for head in heads))),
-        element("tbody", *rows),
-    )
     lead = (
-        "Mean ± half the 95 % interval over seeds. Green: the published number is inside our "
+        f"Mean ± half the {NOMINAL} over seeds. Green: the published number is inside our "
         "interval. Network loss is what the network dropped; the paper does not print it."
     )
-    return Section("table", "Number by number", lead, element("div", table, class_="scroll"))
-
-
-def _row(names: Sequence[str], cells: Sequence[Markup]) -> Markup:
-    return element("tr", *(element("th", name, scope="row") for name in names), *cells)
-
-
-def _printed(printed: Mapping[str, float], columns: Sequence[str]) -> Markup:
-    texts = [significant(printed[m]) if m in printed else NONE for m in columns]
-    return join([element("td", text, class_="hint") for text in texts])
-
-
-def _cell(outcome: Outcome, metric: str, printed: Mapping[str, float]) -> Markup:
-    ours = estimate(outcome, metric)
-    if ours is None:
-        return element("td", NONE)
-    inside = metric in printed and ours.contains(printed[metric])
-    return element("td", with_interval(ours), class_="inside" if inside else None)
-
-
-def _assumptions(findings: BetaFindings) -> Section:
-    return Section(
-        "assumptions",
-        "What this rests on",
-        "Every choice behind these numbers, and who made it.",
-        assumptions.listed(findings.study.assumptions),
-    )
+    return Section("table", "Number by number", lead, sheet(sheets.beta(findings)))

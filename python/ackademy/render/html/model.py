@@ -3,62 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from ackademy.papers.learningcc.fluid_study import Point
+from ackademy.render.html.experiment import Described, assumptions_section, reproduction_head
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.page import Section, document
 from ackademy.render.html.plot import Axis, Frame
-from ackademy.studies.experiment_files import Assumption, Paper
+from ackademy.studies.experiment_files import Assumption
 
 LEAD = "Dots: measured. Lines: the fluid model. Rings: the square-root law."
 
 
-class Described(Protocol):
-    """What stands above the charts."""
-
-    @property
-    def item(self) -> str:
-        """As the paper calls it."""
-
-    @property
-    def title(self) -> str:
-        """In a few words."""
-
-    @property
-    def about(self) -> str:
-        """In a sentence."""
-
-    @property
-    def paper(self) -> Paper:
-        """Where it was published."""
-
-
 def page(study: Described, points: Sequence[Point], assumptions: Sequence[Assumption]) -> str:
     """The HTML file."""
-    paper = study.paper
-    link = element("a", f"doi:{paper.doi}", href=f"https://doi.org/{paper.doi}")
-    head = Head(
-        kicker=f"Reproduction · {study.item}",
-        title=study.title,
-        about=study.about,
-        cite=join((f"{paper.authors}: “{paper.title}”. {paper.venue}. ", link)),
-        facts={},
-    )
+    head = reproduction_head(study, {})
     charts = [_chart(case, points) for case in dict.fromkeys(point.case for point in points)]
-    notes = [
-        element("li", element("b", f"{note.origin}: "), note.text, class_="assumption")
-        for note in assumptions
-    ]
-    return document(
-        head,
-        [
-            Section("cases", "Cases", LEAD, join(charts)),
-            Section("assumptions", "Assumptions", "", element("ul", join(notes))),
-        ],
-    )
+    cases = Section("cases", "Cases", LEAD, join(charts))
+    return document(head, [cases, assumptions_section(assumptions)])
 
 
 def _chart(case: str, points: Sequence[Point]) -> Markup:

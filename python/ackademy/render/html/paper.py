@@ -10,47 +10,26 @@ import polars as pl
 
 from ackademy.backends import entries
 from ackademy.render.html import assumptions
+from ackademy.render.html.experiment import claims_section, reproduction_head
 from ackademy.render.html.figures import figures
 from ackademy.render.html.forest import Mark, Scale, forest, reach
-from ackademy.render.html.markup import Markup, element, join, math_label
-from ackademy.render.html.page import Head, Section, document, tabs
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.page import Section, document, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.series import Strip, strips
-from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.html.sheet import sheet
+from ackademy.render.numbers import significant, with_interval
+from ackademy.render.sheets.reproduction import WIDE_RATIO, difference, published
 from ackademy.runner import experiments
-from ackademy.stats.claims import Checked, CheckedCase
-from ackademy.stats.intervals import Interval
+from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
 from ackademy.studies.experiment_files import Assumption
-from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
-
-WIDE_RATIO = 0.5
-"""a difference from the published number above which no interval makes it agree"""
-VERDICTS = {
-    "holds": "holds",
-    "does not hold": "fails",
-    "undecided": "undecided",
-    "not run": "absent",
-}
+from ackademy.studies.reproduce import Measured, Reproduction
 
 
 def page(reproduction: Reproduction) -> str:
     """The HTML file of a reproduction."""
-    experiment = reproduction.experiment
-    paper = experiment.paper
-    cite = join(
-        (
-            f"{paper.authors}: “{paper.title}”. {paper.venue}. ",
-            element("a", f"doi:{paper.doi}", href=f"https://doi.org/{paper.doi}"),
-        )
-    )
-    head = Head(
-        kicker=f"Reproduction · {experiment.item}",
-        title=experiment.title,
-        about=experiment.about,
-        cite=cite,
-        facts=_facts(reproduction),
-    )
+    head = reproduction_head(reproduction.experiment, _facts(reproduction))
     return document(head, _sections(reproduction))
 
 
@@ -60,7 +39,7 @@ def _sections(reproduction: Reproduction) -> list[Section]:
     numbers = run and bool(reproduction.experiment.metrics)
     drawn = any(measured.drawn for measured in reproduction.rows)
     return [
-        *([_claims_section(reproduction)] if reproduction.claims else []),
+        *claims_section(reproduction.claims, f"the {NOMINAL} of what we observed"),
         *_figures_section(reproduction),
         *([_plane_section(reproduction)] if run else []),
         *(_number_sections(reproduction) if numbers else []),
@@ -75,16 +54,11 @@ def _sections(reproduction: Reproduction) -> list[Section]:
     ]
 
 
-def _claims_section(reproduction: Reproduction) -> Section:
-    lead = "Each sentence is held against the 95 % interval of what we observed."
-    return Section("claims", "What the paper says", lead, _claims(reproduction.claims))
-
-
 def _figures_section(reproduction: Reproduction) -> list[Section]:
     drawn = figures(reproduction, colours(reproduction))
     if not drawn:
         return []
-    lead = "Whiskers are 95 % intervals of ours; rings are published values."
+    lead = f"Whiskers are {NOMINAL}s of ours; rings are published values."
     return [Section("figures", "Figures", lead, drawn)]
 
 
@@ -98,20 +72,25 @@ def _plane_section(reproduction: Reproduction) -> Section:
 
 def _number_sections(reproduction: Reproduction) -> list[Section]:
     lead = (
-        "Published, ours ± half the 95 % interval, difference. Variances are compared as "
+        f"Published, ours ± half the {NOMINAL}, difference. Variances are compared as "
         "standard deviations. Green: the published number is inside our interval and at most "
         f"{100 * WIDE_RATIO:.0f} % away. "
         f"{reproduction.experiment.note}"
     )
     item = reproduction.experiment.item
-    table = Section("table", f"{item}, number by number", lead, _table(reproduction))
+    table = Section(
+        "table",
+        f"{item}, number by number",
+        lead,
+        sheet(published(reproduction, colours(reproduction))),
+    )
     columns = _differences(reproduction)
     if not columns:
         return [table]
     differences = Section(
         anchor="differences",
         title="How far from the published numbers",
-        lead="Zero is the published value. Bars are 95 % intervals of ours.",
+        lead=f"Zero is the published value. Bars are {NOMINAL}s of ours.",
         body=forest(columns),
     )
     return [differences, table]
@@ -137,63 +116,12 @@ def _facts(reproduction: Reproduction) -> Mapping[str, str]:
     }
     if inside:
         left_out = ", fitted rows left out" if any(m.row.fitted for m in run) else ""
-        label = f"published numbers inside our 95 % interval{left_out}"
+        label = f"published numbers inside our interval{left_out}"
         facts[label] = f"{sum(inside)} of {len(inside)}"
     if reproduction.claims:
         holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
         facts["claims that hold"] = f"{holding} of {len(reproduction.claims)}"
     return facts
-
-
-def _claims(claims: tuple[Checked, ...]) -> Markup:
-    return element("ul", join([_claim(checked) for checked in claims]), class_="claims")
-
-
-def _claim(checked: Checked) -> Markup:
-    return element(
-        "li",
-        element("span", checked.verdict, class_=f"badge {VERDICTS[checked.verdict]}"),
-        element("p", checked.claim.text),
-        element("span", f"{describe(checked)} ({checked.claim.where})", class_="hint"),
-    )
-
-
-def describe(checked: Checked) -> str:
-    """What was observed and what the claim asks for, in a few words."""
-    claim = checked.claim
-    label = metric_of(claim.metric).label
-    kind, of = claim.bound.split("_")
-    what = label if of == "value" else f"{of} of {label}"
-    bound = f"claimed at {'least' if kind == 'min' else 'most'} {significant(claim.limit)}"
-    if len(checked.cases) == 1:
-        (only,) = checked.cases
-        return f"{_pair(only)}: {_seen(only, what)}; {bound}"
-    order = {"does not hold": 0, "undecided": 1, "not run": 2, "holds": 3}
-    shown = [case for case in checked.cases if case.verdict != "holds"]
-    holding = len(checked.cases) - len(shown)
-    text = f"{holding} of {len(checked.cases)} cases hold; {bound}"
-    for case in sorted(shown, key=lambda case: order[case.verdict]):
-        text += f"; {case.verdict}: {_pair(case)}: {_seen(case, what)}"
-    if not shown and checked.observed is not None:
-        text += f"; nearest to the bound: {what} {significant(checked.observed.value)}"
-    return text
-
-
-def _pair(checked: CheckedCase) -> str:
-    row, against = checked.case.row, checked.case.against
-    return f"{' '.join(row)} against {' '.join(against)}" if against else " ".join(row)
-
-
-def _seen(checked: CheckedCase, what: str) -> str:
-    seen = checked.observed
-    if seen is None:
-        return f"{what} not run"
-    if seen.low == seen.high:
-        return f"{what} {significant(seen.value)}"
-    return (
-        f"{what} {significant(seen.value)}, "
-        f"95 % {significant(seen.low)} to {significant(seen.high)}"
-    )
 
 
 def colours(reproduction: Reproduction) -> dict[str, int]:
@@ -256,84 +184,19 @@ def _marks(reproduction: Reproduction, metric: str) -> list[Mark]:
     colour = colours(reproduction)
     marks = []
     for measured in reproduction.rows:
-        published, ours = measured.row.published.get(metric), measured.estimates.get(metric)
-        if published is None or ours is None or published == 0.0 or math.isnan(ours.value):
+        printed, ours = measured.row.published.get(metric), measured.estimates.get(metric)
+        if printed is None or ours is None or printed == 0.0 or math.isnan(ours.value):
             continue
         values = np.array([ours.value, ours.low, ours.high])
-        shown = values - published if metric == "m_e" else 100.0 * (values / published - 1.0)
+        shown = values - printed if metric == "m_e" else 100.0 * (values / printed - 1.0)
         tip = (
-            f"{' '.join(measured.row.name)}\npublished {significant(published)}\n"
-            f"ours {with_interval(ours)}\n{_difference(metric, published, ours)}"
+            f"{' '.join(measured.row.name)}\npublished {significant(printed)}\n"
+            f"ours {with_interval(ours)}\n{difference(metric, printed, ours)}"
         )
         scheme, group = measured.row.name
         value, low, high = (float(number) for number in shown)
         marks.append(Mark(scheme, group, colour[scheme], value, low, high, tip))
     return marks
-
-
-def _table(reproduction: Reproduction) -> Markup:
-    metrics = reproduction.experiment.metrics
-    heads = [
-        element("th", math_label(metric_of(metric).label), element("small", metric_of(metric).unit))
-        for metric in metrics
-    ]
-    colour = colours(reproduction)
-    body: list[Markup] = []
-    group = ""
-    for measured in reproduction.rows:
-        if measured.row.group != group:
-            group = measured.row.group
-            body.append(
-                element("tr", element("th", group, colspan=len(metrics) + 1), class_="group")
-            )
-        body.append(_table_row(measured, metrics, colour[measured.row.scheme]))
-    head = element("thead", element("tr", element("th", "scheme"), join(heads)))
-    return element("div", element("table", head, element("tbody", join(body))), class_="scroll")
-
-
-def _table_row(measured: Measured, metrics: tuple[str, ...], colour: int) -> Markup:
-    name = element(
-        "span", element("i", class_=f"key s{colour}"), measured.row.scheme, class_="name"
-    )
-    if measured.row.missing:
-        note = "not in this table yet"
-    elif measured.row.deterministic:
-        note = "1 run: deterministic"
-    else:
-        note = f"{measured.n_runs} runs"
-    cells = [
-        _table_cell(metric, measured.row.published.get(metric), measured.estimates.get(metric))
-        for metric in metrics
-    ]
-    fitted = element("small", measured.row.fitted) if measured.row.fitted else None
-    return element("tr", element("td", name, element("small", note), fitted), join(cells))
-
-
-def _table_cell(metric: str, published: float | None, ours: Interval | None) -> Markup:
-    was = element("span", NONE if published is None else significant(published), class_="was")
-    if ours is None:
-        return element("td", was)
-    if published is None:
-        return element("td", was, element("small", element("b", with_interval(ours))))
-    difference = element(
-        "span", _difference(metric, published, ours), class_=_judged(metric, published, ours)
-    )
-    return element(
-        "td", was, element("small", element("b", with_interval(ours))), element("small", difference)
-    )
-
-
-def _judged(metric: str, published: float, ours: Interval) -> str | None:
-    """Green is for agreement: an interval that holds half and twice the number shows none."""
-    apart = abs(difference_ratio(metric, published, ours.value))
-    return "inside" if ours.contains(published) and not apart > WIDE_RATIO else None
-
-
-def _difference(metric: str, published: float, ours: Interval) -> str:
-    if metric == "m_e":
-        difference = ours.value - published
-        return f"{'+' if difference >= 0 else ''}{significant(difference, 3)}"
-    return percent(difference_ratio(metric, published, ours.value))
 
 
 def _series(reproduction: Reproduction) -> Markup:

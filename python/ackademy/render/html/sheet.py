@@ -67,7 +67,7 @@ def _cell(own: Cell) -> Markup:
     classes = " ".join(word for word in (own.shade, "large" if is_large else "") if word)
     return element(
         "td",
-        *(_part(part) for part in own.parts),
+        *(_part(part, is_alone=len(own.parts) == 1) for part in own.parts),
         id=own.anchor or None,
         class_=classes or None,
         data_v=None if own.value is None else f"{own.value:.6g}",
@@ -75,7 +75,8 @@ def _cell(own: Cell) -> Markup:
     )
 
 
-def _part(part: Part) -> Markup:
+def _part(part: Part, *, is_alone: bool) -> Markup:
+    inside = "inside" if part.style == "good" else None
     match part.style:
         case "":
             return stacked(part.text)
@@ -85,6 +86,6 @@ def _part(part: Part) -> Markup:
             return element("small", element("b", part.text))
         case "best":
             return element("b", part.text)
-    return element(
-        "small", element("span", part.text, class_="inside" if part.style == "good" else None)
-    )
+        case "good" if is_alone:
+            return element("span", stacked(part.text), class_=inside)
+    return element("small", element("span", part.text, class_=inside))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 import rich.console
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -33,17 +32,18 @@ from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import Progress as RunProgress
 from ackademy.backends.runs import Run
 from ackademy.console import Console, task_label
-from ackademy.render.html.paper import VERDICTS, describe
+from ackademy.render.claims import VERDICTS, describe
 from ackademy.render.kernel_notes import notes
-from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.numbers import significant
 from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
+from ackademy.render.sheets import run as of_run
+from ackademy.render.sheets.reproduction import published
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
-from ackademy.stats.completion_times import QUANTILES, CompletionTimes, completion_times
+from ackademy.stats.completion_times import completion_times
 from ackademy.stats.formulas import FloatArray
-from ackademy.stats.metrics import metric_of
-from ackademy.studies.experiment_files import Assumption, Row
-from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
+from ackademy.studies.experiment_files import Assumption
+from ackademy.studies.reproduce import Reproduction
 
 if TYPE_CHECKING:
     from ackademy.papers import Findings, Study
@@ -55,21 +55,6 @@ NAME_WIDTH = 24
 """characters of a name before it is wrapped"""
 FITTED_WIDTH = 18
 """characters, so that the remark below a scheme takes the two lines that its numbers take anyway"""
-FLOW_COLUMNS = {
-    "throughput_mbps": "throughput\nMb/s",
-    "goodput_mbps": "goodput\nMb/s",
-    "delay_ms": "delay\nms",
-    "owd_ms": "one-way\nms",
-    "loss_ratio": "loss",
-    "stall_max_ms": "longest\nstall ms",
-    "m_e": "M_e",
-}
-LINK_COLUMNS = {
-    "utilisation": "utilisation",
-    "goodput_share": "goodput /\ncapacity",
-    "wait_ms": "wait\nms",
-    "loss_ratio": "loss",
-}
 BAR_AFTER_S = 0.5
 """that a simulation takes before its bar appears"""
 STYLES = {"holds": "green", "fails": "red", "undecided": "yellow", "absent": "dim"}
@@ -151,7 +136,7 @@ def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:
 
 def reproduction(result: Reproduction, console: Console) -> Group:
     """Published, ours with its interval, difference; then claims and assumptions."""
-    parts: list[RenderableType] = [*_published_tables(result, console)]
+    parts: list[RenderableType] = [*sheet(published(result, {}), console)]
     for measured in result.rows:
         if measured.row.missing:
             name, why = " ".join(measured.row.name), measured.row.missing
@@ -187,47 +172,22 @@ def run_tables(result: Run, console: Console) -> Group:
     """One run: its flows and its links."""
     measured = result.metrics()
     title = f"{result.scenario.name}, seed {result.seed}, {result.scenario.duration_s:g} s"
-    flows = measured.flows.head(FLOWS_MAX)
-    numbers = {
-        label: [significant(value) for value in flows[key]] for key, label in FLOW_COLUMNS.items()
-    } | {"time-\nouts": [f"{value:.0f}" for value in flows["timeouts"]]}
-    names = {"flow": flows["flow"].to_list(), "controller": flows["controller"].to_list()}
     hidden = measured.flows.height - FLOWS_MAX
     more = f"{hidden} more flows are in the tables (--parquet). " if hidden > 0 else ""
     jain = f"Jain's index of throughput {significant(measured.jain_throughput)}"
-    busy = result.links.filter(pl.col("arrived_packets") > 0)
-    links = measured.links.filter(pl.col("link").is_in(busy["link"].to_list()))
-    of_links = {
-        label: [significant(value) for value in links[key]] for key, label in LINK_COLUMNS.items()
-    } | {
-        "queue\ndrops": [str(value) for value in busy["queue_drops"]],
-        "marked": [str(value) for value in busy["marked_packets"]],
-    }
     times = completion_times(result, result.scenario.duration_s)
-    shown = fitting(title, names, numbers, console)
+    shown = of_run.flows(title, result, FLOWS_MAX)
     if times is not None:
         finished = f"{times.fct_ms.size} of {measured.flows.height} flows finished a transfer"
-        shown = transfers_tables(f"{title}: {finished}", times, console)
+        shown = of_run.completions(f"{title}: {finished}", times)
         more = "Every flow is in --csv, --json and --parquet. "
     return Group(
-        *shown,
+        *sheet(shown, console),
         Text(f"CDF {cumulative(times.fct_ms)}") if times is not None else Text(),
         Text(more + jain, style="dim"),
-        *fitting("links", {"link": links["link"].to_list()}, of_links, console),
+        *sheet(of_run.links(result), console),
         kernel_notes([result.kernel] if result.kernel else []),
     )
-
-
-def transfers_tables(title: str, times: CompletionTimes, console: Console) -> list[Table]:
-    """Quantiles of completion times and slowdowns, by size of the transfers."""
-    groups = times.groups()
-    names = {"transfers": [f"{name} ({own.fct_ms.size})" for name, own in groups]}
-    numbers: dict[str, list[str]] = {}
-    for label, key in (("FCT, ms", "fct_ms"), ("slowdown", "slowdown")):
-        for part in QUANTILES:
-            values = [float(np.quantile(getattr(own, key), part)) for _, own in groups]
-            numbers[f"{label}\np{100 * part:g}"] = [significant(value, 3) for value in values]
-    return fitting(title, names, numbers, console)
 
 
 def cumulative(values: FloatArray, width: int = 40) -> str:
@@ -364,67 +324,6 @@ def headed_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table
     for label in right:
         table.add_column(label, justify="right")
     return table
-
-
-def _published_tables(result: Reproduction, console: Console) -> list[Table]:
-    """As few tables as the width of the terminal allows."""
-    metrics = result.experiment.metrics
-    for n_tables in range(1, len(metrics) + 1):
-        size = math.ceil(len(metrics) / n_tables)
-        parts = [metrics[start : start + size] for start in range(0, len(metrics), size)]
-        tables = [_published_table(result, part) for part in parts]
-        if _widest(tables, console) <= console.width:
-            return tables
-    return [_published_table(result, [metric]) for metric in metrics]
-
-
-def _published_table(result: Reproduction, metrics: Sequence[str]) -> Table:
-    experiment = result.experiment
-    found = [metric_of(metric) for metric in metrics]
-    heads = [f"{metric.label} {metric.unit}".rstrip() for metric in found]
-    title = f"{experiment.item}: {experiment.title}"
-    table = headed_table(title, ["scheme", "", ""], heads)
-    group = ""
-    for measured in result.rows:
-        if group and measured.row.group != group:
-            table.add_section()
-        group = measured.row.group
-        table.add_row(
-            _scheme(measured.row),
-            group,
-            "published\nours\ndifference",
-            *(_cell(measured, metric) for metric in metrics),
-        )
-    return table
-
-
-def _scheme(row: Row) -> Text:
-    """The scheme's name, and below it how its settings were fitted."""
-    text = Text(row.scheme)
-    for line in textwrap.wrap(row.fitted, FITTED_WIDTH):
-        text.append(f"\n{line}", style="dim")
-    return text
-
-
-def _cell(measured: Measured, metric: str) -> Text:
-    published = measured.row.published.get(metric)
-    ours = measured.estimates.get(metric)
-    printed = NONE if published is None else significant(published)
-    if ours is None:
-        return Text(f"{printed}\n{NONE}\n{NONE}", style="dim")
-    if published is None:
-        text = Text(f"{NONE}\n", style="dim")
-        text.append(with_interval(ours), style="bold not dim")
-        return text
-    if metric == "m_e":
-        gap = ours.value - published
-        difference = f"{'+' if gap >= 0 else ''}{significant(gap, 3)}"
-    else:
-        difference = percent(difference_ratio(metric, published, ours.value))
-    text = Text(f"{printed}\n", style="dim")
-    text.append(with_interval(ours), style="bold not dim")
-    text.append(f"\n{difference}", style="green not dim" if ours.contains(published) else "not dim")
-    return text
 
 
 def claims_table(claims: Sequence[Checked]) -> Table:

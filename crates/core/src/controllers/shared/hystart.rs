@@ -96,7 +96,7 @@ impl Linux {
     }
 }
 
-/// The smaller of two samples, of which zero is none.
+/// The smaller of two samples; zero means no sample.
 fn smaller(known: Span, rtt: Span) -> Span {
     if known == Span::ZERO { rtt } else { known.min(rtt) }
 }

@@ -29,7 +29,7 @@ impl Activation {
     }
 }
 
-/// Not `max`, which would make a number of what is none.
+/// Not `max`, which would hide NaN.
 #[inline]
 fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }

@@ -93,7 +93,7 @@ pub(super) fn max_pool(x: &[f32], shape: Shape, size: usize, out: &mut [f32]) {
     }
 }
 
-/// Not `max`, which would make a number of what is none.
+/// Not `max`, which would hide NaN.
 #[inline]
 fn larger(left: f32, right: f32) -> f32 {
     if left >= right || left.is_nan() { left } else { right }

@@ -4,6 +4,7 @@ use super::activation::Activation;
 use super::layers::Shape;
 use super::recurrent::Returns;
 use crate::policy::SpecError;
+use crate::toml_error::kinds;
 use serde::{Deserialize, Serialize};
 
 /// Most layers.
@@ -15,63 +16,63 @@ pub const VALUES_MAX: usize = 1 << 18;
 /// Most weights, each layer's outputs taken as a multiple of 16: 64 MiB.
 pub const WEIGHTS_MAX: usize = 1 << 24;
 
-/// A layer. Input and output are series of vectors, oldest first; a single vector is a series of one.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum LayerSpec {
-    /// An affine map of each vector.
-    Dense {
-        /// Numbers it gives.
-        units: u64,
-        /// Applied to each of them.
-        #[serde(default)]
-        activation: Activation,
-    },
-    /// A convolution along time, stride 1.
-    Conv1d {
-        /// Numbers it gives at each step.
-        filters: u64,
-        /// Vectors in a window.
-        kernel: u64,
-        /// What stands beside the series.
-        #[serde(default)]
-        padding: Padding,
-        /// Applied to each number.
-        #[serde(default)]
-        activation: Activation,
-    },
-    /// The largest of neighbours in time, for each number of the vectors.
-    MaxPool {
-        /// Neighbours, and how far apart groups of them begin.
-        size: u64,
-    },
-    /// All vectors as one, the oldest first.
-    Flatten {},
-    /// Long short-term memory.
-    Lstm {
-        /// Length of the state.
-        units: u64,
-        /// What is handed on.
-        #[serde(default)]
-        returns: Returns,
-    },
-    /// Gated recurrent unit.
-    Gru {
-        /// Length of the state.
-        units: u64,
-        /// What is handed on.
-        #[serde(default)]
-        returns: Returns,
-    },
-    /// A forest for each output, over all numbers of the series.
-    Trees {
-        /// Forests.
-        outputs: u64,
-        /// What a mean of 0 stands for.
-        low: f32,
-        /// What a mean of 1 stands for.
-        high: f32,
-    },
+kinds! {
+    /// A layer. Input and output are series of vectors, oldest first; a single vector is a series of one.
+    pub enum LayerSpec as LayerFields, "LayerSpec" {
+        /// An affine map of each vector.
+        Dense {
+            /// Numbers it gives.
+            units: u64,
+            /// Applied to each of them.
+            #[serde(default)]
+            activation: Activation,
+        },
+        /// A convolution along time, stride 1.
+        Conv1d {
+            /// Numbers it gives at each step.
+            filters: u64,
+            /// Vectors in a window.
+            kernel: u64,
+            /// What stands beside the series.
+            #[serde(default)]
+            padding: Padding,
+            /// Applied to each number.
+            #[serde(default)]
+            activation: Activation,
+        },
+        /// The largest of neighbours in time, for each number of the vectors.
+        MaxPool {
+            /// Neighbours, and how far apart groups of them begin.
+            size: u64,
+        },
+        /// All vectors as one, the oldest first.
+        Flatten {},
+        /// Long short-term memory.
+        Lstm {
+            /// Length of the state.
+            units: u64,
+            /// What is handed on.
+            #[serde(default)]
+            returns: Returns,
+        },
+        /// Gated recurrent unit.
+        Gru {
+            /// Length of the state.
+            units: u64,
+            /// What is handed on.
+            #[serde(default)]
+            returns: Returns,
+        },
+        /// A forest for each output, over all numbers of the series.
+        Trees {
+            /// Forests.
+            outputs: u64,
+            /// What a mean of 0 stands for.
+            low: f32,
+            /// What a mean of 1 stands for.
+            high: f32,
+        },
+    }
 }
 
 /// What a convolution finds beside the series.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::decision::METRIC_NAMES;
 
 const MSS: f64 = 1000.0;
 const RTT_MS: u64 = 40;

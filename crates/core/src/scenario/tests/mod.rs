@@ -117,6 +117,29 @@ fn a_wrong_type_names_the_right_one() {
 }
 
 #[test]
+fn a_wrong_type_in_a_table_with_a_kind_is_its_own_fields_and_not_that_of_an_equal_value() {
+    let red = "kind = \"red\", max_ratio = 1.5, min_packets = 1.5, max_packets = 9, packets = 50";
+    assert_eq!(
+        refused("kind = \"drop_tail\", packets = 50", red),
+        "s.toml:6: dumbbell.bottleneck.queue.min_packets = 1.5: allowed is a whole number in \
+         [0, 9223372036854775807]"
+    );
+}
+
+#[test]
+fn a_value_with_quotes_and_dots_in_it_is_quoted_whole() {
+    assert_eq!(
+        refused("drop_tail", "drop`, expected `tail"),
+        "s.toml:6: dumbbell.bottleneck.queue.kind = \"drop`, expected `tail\": allowed is drop_tail, \
+         red, codel, fq_codel, pie"
+    );
+    assert_eq!(
+        refused("controller", "name = \"x\"\nparams.\"a.b\" = [1]\ncontroller"),
+        "s.toml:9: flow[0].params.a.b = [1]: allowed is a number, true, false or a word"
+    );
+}
+
+#[test]
 fn a_value_with_a_unit_is_no_toml() {
     assert_eq!(
         refused("duration_s = 10.0", "duration_s = 10 s"),

@@ -1,27 +1,23 @@
-"""Where cells run: processes of this machine, or a Ray cluster. Same cells, same bytes."""
+"""Cells in processes of this machine."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import TypeVar
 
 from ackademy.errors import EngineError
 from ackademy.runner.cells import Cell, Outcome, attempt
-
-Engine = Callable[[Sequence[Cell]], Iterator[Outcome]]
-"""Yields one outcome per cell, in any order; closing it early ends what is running."""
-
+from ackademy.runner.engines.engine import Engine
 
 Task = TypeVar("Task")
 
@@ -89,119 +85,6 @@ def call_each(
         raise EngineError("a worker process died; what is finished is kept") from None
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def kernel_last(simulated: Engine) -> Engine:
-    """Cells of the simulator wherever `simulated` puts them, then those of the kernel, here.
-
-    They share the machine's clock with everything else that runs on it: one at a time.
-    """
-
-    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
-        inside = [index for index, cell in enumerate(cells) if cell.backend == "sim"]
-        outcomes = simulated([cells[index] for index in inside]) if inside else iter(())
-        try:
-            for outcome in outcomes:
-                yield replace(outcome, index=inside[outcome.index])
-        finally:
-            outcomes.close() if hasattr(outcomes, "close") else None
-        for index, cell in enumerate(cells):
-            if cell.backend == "kernel":
-                yield attempt(index, cell)
-
-    return run
-
-
-def ray_cluster(address: str | None) -> Engine:
-    """A Ray cluster at `address`, or one of this machine's cores if there is no address.
-
-    Every node needs the same version of this package, and traces at the same paths.
-
-    Raises:
-        EngineError: if Ray is not installed or the cluster cannot be reached.
-    """
-    _need_ray()
-
-    def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
-        with ray_session(address):
-            yield from _run_on_ray(cells)
-
-    return run
-
-
-@contextmanager
-def ray_session(address: str | None) -> Iterator[None]:
-    """Connected to the cluster of `ray_cluster`, unless this process is connected to one already.
-
-    Raises:
-        EngineError: if Ray is not installed or the cluster cannot be reached.
-    """
-    _need_ray()
-    import ray
-
-    started = not ray.is_initialized()
-    if started:
-        if address is not None:
-            _check_reachable(address)
-        try:
-            ray.init(address=address, log_to_driver=False, include_dashboard=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise EngineError(f"--address {address}: no Ray cluster there: {error}") from error
-    try:
-        yield
-    finally:
-        if started:
-            ray.shutdown()
-
-
-def _need_ray() -> None:
-    """Refuse to go on without Ray.
-
-    Raises:
-        EngineError: if it is not installed.
-    """
-    try:
-        # Started by `uv run`, Ray would build a copy of the project for each worker.
-        os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-        import ray  # noqa: F401
-    except ImportError as error:
-        raise EngineError(
-            "--engine ray needs Ray: install the extra with `pip install 'ackademy[ray]'`"
-        ) from error
-
-
-def _check_reachable(address: str) -> None:
-    """Refuse a host that does not answer; Ray itself would try for minutes.
-
-    Raises:
-        EngineError: if nothing listens at `host:port`.
-    """
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon:
-        return  # `auto` and the like: Ray looks for itself
-    try:
-        socket.create_connection((host, int(port)), timeout=5.0).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise EngineError(f"--address {address}: no Ray cluster there: {error}") from error
-
-
-def _run_on_ray(cells: Sequence[Cell]) -> Iterator[Outcome]:
-    import ray
-
-    remote = ray.remote(num_cpus=1, max_retries=2)(attempt)
-    indices = {remote.remote(index, cell): index for index, cell in enumerate(cells)}
-    try:
-        while indices:
-            done, _ = ray.wait(list(indices), num_returns=1)
-            index = indices.pop(done[0])
-            try:
-                outcome: Outcome = ray.get(done[0])
-            except ray.exceptions.RayError as error:
-                outcome = Outcome(index, None, f"the worker was lost: {error}")
-            yield outcome
-    finally:
-        for reference in indices:
-            ray.cancel(reference, force=True)
 
 
 class _Worker:

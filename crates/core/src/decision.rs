@@ -1,0 +1,162 @@
+//! What a learned controller and an agent outside of it exchange: observations and metrics one way,
+//! actions the other. A simulation stops while a decision is due ([`AgentState::due`]).
+
+/// Most values of an action.
+pub const ACTION_MAX: usize = 2;
+/// Number of metrics.
+pub const METRICS: usize = 17;
+
+/// Their names, in order.
+pub const METRIC_NAMES: [&str; METRICS] = [
+    "time_s",
+    "duration_s",
+    "acked_packets",
+    "lost_packets",
+    "throughput_mbps",
+    "loss_ratio",
+    "rtt_mean_ms",
+    "rtt_min_ms",
+    "rtt_first_ms",
+    "rtt_last_ms",
+    "rtt_slope",
+    "flow_min_rtt_ms",
+    "srtt_ms",
+    "ack_gap_ms",
+    "cwnd_packets",
+    "inflight_packets",
+    "pacing_mbps",
+];
+
+/// What an agent decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    /// Index of one of the steps, from 0.
+    Choice(usize),
+    /// Values; the action map uses the first one or both.
+    Values([f32; ACTION_MAX]),
+}
+
+/// Why an action was rejected. The flow's fallback then takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidAction {
+    /// A number of the observation or of the action is not finite.
+    NotFinite,
+    /// The choice does not exist, a value is beyond the limit, or the action is of the wrong kind.
+    OutOfRange,
+}
+
+/// Metrics of an interval; 0 where there is no sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// End of the interval, s since the run began.
+    pub time_s: f64,
+    /// Its length, s.
+    pub duration_s: f64,
+    /// Newly delivered, packets.
+    pub acked_packets: f64,
+    /// Declared lost, packets.
+    pub lost_packets: f64,
+    /// Newly delivered, Mb/s, headers included where the scenario counts them.
+    pub throughput_mbps: f64,
+    /// Lost of lost and delivered, in [0, 1].
+    pub loss_ratio: f64,
+    /// Mean of the round-trip samples, weighted by the packets they stand for, ms.
+    pub rtt_mean_ms: f64,
+    /// Smallest sample, ms.
+    pub rtt_min_ms: f64,
+    /// First sample, ms.
+    pub rtt_first_ms: f64,
+    /// Last sample, ms.
+    pub rtt_last_ms: f64,
+    /// Least-squares slope of the samples over the time of their arrival, s/s.
+    pub rtt_slope: f64,
+    /// Smallest round trip of the flow, or of the last 10 s, ms.
+    pub flow_min_rtt_ms: f64,
+    /// Smoothed round trip at the end, ms.
+    pub srtt_ms: f64,
+    /// Mean time between acknowledged packets, ms.
+    pub ack_gap_ms: f64,
+    /// Window: *arrived* at the end, before the decision; *credit* after the decision, packets.
+    pub cwnd_packets: f64,
+    /// In flight at the same time, packets.
+    pub inflight_packets: f64,
+    /// Pacing rate at the same time, Mb/s; 0 without pacing.
+    pub pacing_mbps: f64,
+}
+
+impl Metrics {
+    /// In the order of [`METRIC_NAMES`].
+    pub fn row(&self) -> [f64; METRICS] {
+        [
+            self.time_s,
+            self.duration_s,
+            self.acked_packets,
+            self.lost_packets,
+            self.throughput_mbps,
+            self.loss_ratio,
+            self.rtt_mean_ms,
+            self.rtt_min_ms,
+            self.rtt_first_ms,
+            self.rtt_last_ms,
+            self.rtt_slope,
+            self.flow_min_rtt_ms,
+            self.srtt_ms,
+            self.ack_gap_ms,
+            self.cwnd_packets,
+            self.inflight_packets,
+            self.pacing_mbps,
+        ]
+    }
+}
+
+/// An interval whose account is closed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Credit {
+    /// The decision that began it.
+    pub decision: u64,
+    /// Metrics of the packets sent in it.
+    pub metrics: Metrics,
+}
+
+/// What the learner sees of one agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentState {
+    /// Vectors of features, oldest first, row by row.
+    pub observation: Vec<f32>,
+    /// Metrics of what arrived since the previous decision.
+    pub arrived: Metrics,
+    /// Metrics of the packets sent in a monitor interval, if one was closed since the last report.
+    pub credit: Option<Credit>,
+    /// Number of the decision, from 0.
+    pub decision: u64,
+    /// Whether a decision of this agent is due now.
+    pub due: bool,
+    /// Whether the flow or the run has ended: no further decision will be due.
+    pub ended: bool,
+    /// Whether this state changed since the learner last read it.
+    pub fresh: bool,
+    /// Set by [`act`](Self::act), until the controller takes it.
+    action: Option<Action>,
+}
+
+impl AgentState {
+    /// State before the first decision, with an observation of `size` numbers.
+    pub fn new(size: usize) -> Self {
+        Self { observation: vec![0.0; size], ..Self::default() }
+    }
+
+    /// Sets the action; false, and nothing changes, if none is awaited.
+    pub fn act(&mut self, action: Action) -> bool {
+        let due = std::mem::take(&mut self.due);
+        if due {
+            self.action = Some(action);
+        }
+        due
+    }
+
+    /// The action, once.
+    pub fn take_action(&mut self) -> Option<Action> {
+        self.due = false;
+        self.action.take()
+    }
+}

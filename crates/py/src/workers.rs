@@ -1,0 +1,180 @@
+//! Worker threads for short calls in quick succession.
+//!
+//! A step of all environments takes a fraction of a millisecond, about as long as waking a sleeping thread
+//! twice. Therefore the calling thread works on the jobs too and never waits for a worker that has not
+//! started one, and a worker without jobs polls for new ones for a while before it sleeps.
+use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+/// How long a thread without jobs stays awake; *proposed*, about what the caller does between two calls.
+const AWAKE: Duration = Duration::from_micros(200);
+/// Work that is done sooner alone than by waking others; *measured*.
+const WORTH: Duration = Duration::from_micros(60);
+
+type Panic = Box<dyn std::any::Any + Send>;
+
+/// What the threads have in common.
+struct Shared<W> {
+    work: W,
+    /// For each thread, the caller first: the jobs not yet taken, `first << 32 | end`.
+    jobs: Box<[AtomicU64]>,
+    /// Jobs that are not done.
+    left: AtomicUsize,
+    /// Calls so far.
+    calls: AtomicUsize,
+    stops: AtomicBool,
+    panic: Mutex<Option<Panic>>,
+}
+
+/// Threads for the jobs of one kind.
+pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
+    shared: Arc<Shared<W>>,
+    workers: Vec<(Thread, Option<JoinHandle<()>>)>,
+    /// Work of a call, as the latest calls had it.
+    usual: Duration,
+}
+
+impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
+    /// `threads` of them, the caller's among them; each job is `work` with its number.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no more threads.
+    pub fn new(threads: usize, work: W) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            work,
+            jobs: (0..threads.max(1)).map(|_| AtomicU64::new(0)).collect(),
+            left: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
+            stops: AtomicBool::new(false),
+            panic: Mutex::new(None),
+        });
+        let mut own = Self { shared, workers: Vec::new(), usual: Duration::MAX };
+        for place in 1..threads {
+            let shared = Arc::clone(&own.shared);
+            let builder = thread::Builder::new().name("ackademy".to_owned());
+            let handle = builder.spawn(move || shared.serve(place))?;
+            own.workers.push((handle.thread().clone(), Some(handle)));
+        }
+        Ok(own)
+    }
+
+    /// Does jobs 0 to `count` − 1, each once, and returns when all are done.
+    pub fn run(&mut self, count: usize) {
+        let shared = &*self.shared;
+        let (parties, begin) = (shared.jobs.len(), Instant::now());
+        let shared_out = parties > 1 && self.usual > WORTH;
+        // Set before the jobs, since whoever takes one counts it down.
+        shared.left.store(count, Ordering::Relaxed);
+        for (place, jobs) in shared.jobs.iter().enumerate() {
+            let bound = |place: usize| (count * place / parties) as u64;
+            let range = match (shared_out, place) {
+                (true, _) => bound(place) << 32 | bound(place + 1),
+                (false, 0) => count as u64,
+                (false, _) => 0,
+            };
+            jobs.store(range, Ordering::Release);
+        }
+        if shared_out {
+            shared.calls.fetch_add(1, Ordering::Release);
+            self.workers.iter().for_each(|(thread, _)| thread.unpark());
+        }
+        shared.do_jobs(0);
+        shared.wait();
+        let took = begin.elapsed() * if shared_out { parties as u32 } else { 1 };
+        self.usual = if self.usual == Duration::MAX { took } else { (self.usual * 7 + took) / 8 };
+        let panic = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+}
+
+impl<W: Fn(usize) + Send + Sync + 'static> Drop for Workers<W> {
+    fn drop(&mut self) {
+        self.shared.stops.store(true, Ordering::Release);
+        for (thread, handle) in &mut self.workers {
+            thread.unpark();
+            if let Some(handle) = handle.take() {
+                let _ = handle.join(); // Panics of jobs were caught.
+            }
+        }
+    }
+}
+
+impl<W: Fn(usize)> Shared<W> {
+    /// What a worker does until it is stopped.
+    fn serve(&self, place: usize) {
+        let mut seen = 0;
+        while !self.stops.load(Ordering::Acquire) {
+            let calls = self.calls.load(Ordering::Acquire);
+            if calls == seen {
+                self.rest(seen);
+            } else {
+                seen = calls;
+                self.do_jobs(place);
+            }
+        }
+    }
+
+    /// Waits for another call than `seen`: awake for a while, then asleep until woken.
+    fn rest(&self, seen: usize) {
+        let news = || self.calls.load(Ordering::Relaxed) != seen;
+        let begin = Instant::now();
+        while begin.elapsed() < AWAKE {
+            for _ in 0..32 {
+                if news() || self.stops.load(Ordering::Relaxed) {
+                    return;
+                }
+                spin_loop();
+            }
+        }
+        thread::park();
+    }
+
+    /// Does this thread's own jobs from the front, which are the same in every call, so that it finds their
+    /// memory in its cache; then those of other threads from the back.
+    fn do_jobs(&self, place: usize) {
+        while let Some(job) = self.take(place, true) {
+            self.do_job(job);
+        }
+        for other in (0..self.jobs.len()).filter(|&other| other != place) {
+            while let Some(job) = self.take(other, false) {
+                self.do_job(job);
+            }
+        }
+    }
+
+    fn take(&self, place: usize, front: bool) -> Option<usize> {
+        let taken = self.jobs[place].fetch_update(Ordering::AcqRel, Ordering::Acquire, |jobs| {
+            let (first, end) = (jobs >> 32, jobs & u64::from(u32::MAX));
+            (first < end).then(|| if front { (first + 1) << 32 | end } else { jobs - 1 })
+        });
+        let jobs = taken.ok()?;
+        Some(if front { jobs >> 32 } else { (jobs & u64::from(u32::MAX)) - 1 } as usize)
+    }
+
+    fn do_job(&self, job: usize) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.work)(job))) {
+            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+        }
+        self.left.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Waits until other threads have finished the job that each may have started.
+    fn wait(&self) {
+        let mut turns = 0_u32;
+        while self.left.load(Ordering::Acquire) > 0 {
+            turns = turns.saturating_add(1);
+            if turns > 2000 {
+                thread::yield_now(); // The processor may be needed for just that.
+            } else {
+                spin_loop();
+            }
+        }
+    }
+}
