@@ -96,8 +96,18 @@ def test_difference_is_of_the_seeds_that_both_sides_have() -> None:
 def test_difference_of_one_kernel_run_has_no_interval() -> None:
     found = apart(kernel=[12.0], sim=[10.0, 10.0])
     assert math.isnan(found.absolute.low)
+    assert (found.absolute.method, found.absolute.level) == ("one run", 0.0)
     assert found.is_large
     assert not found.is_significant
+
+
+def test_the_table_counts_the_seeds_that_a_difference_is_of() -> None:
+    kernel, sim = side([11.0, 33.0, 44.0], seeds=(1, 3, 4)), side([10.0, 77.0, 30.0])
+    found = difference(kernel, sim, TP)
+    assert found is not None
+    measured = Gap(Pair("path", "cubic", (), ()), 1, sim, kernel, {TP: found})
+    (row,) = gap.tables([measured]).estimates.filter(backend="kernel - sim").to_dicts()
+    assert row["n"] == 2
 
 
 @pytest.mark.parametrize(("kernel", "relative"), [(0.0, 0.0), (0.1, math.inf)])

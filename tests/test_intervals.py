@@ -18,6 +18,7 @@ from ackademy.stats.intervals import (
     jackknife_contrast,
     jackknife_interval,
     mean,
+    mean_interval,
     student_t_quantile,
     t_interval,
     variance,
@@ -221,6 +222,7 @@ def test_the_interval_says_by_which_method_and_level_it_was_found() -> None:
         jackknife_interval(runs, variance, positive=True),
         t_interval(runs[:1]),
         jackknife_interval(runs[:1], mean),
+        mean_interval(np.array([math.nan, math.inf])),
     ]
     assert [own.method for own in found] == [
         "Student t",
@@ -228,8 +230,9 @@ def test_the_interval_says_by_which_method_and_level_it_was_found() -> None:
         "log jackknife t",
         "one run",
         "one run",
+        "none",
     ]
-    assert [own.level for own in found] == [0.95, 0.95, 0.95, 0.0, 0.0]
+    assert [own.level for own in found] == [0.95, 0.95, 0.95, 0.0, 0.0, 0.0]
 
 
 def test_a_ratio_of_variances_is_held_as_often_as_it_says() -> None:

@@ -60,7 +60,9 @@ class Interval:
         return Interval(*ends, self.method, self.level)
 
 
-NOTHING = Interval(math.nan, math.nan, math.nan)
+NO_METHOD = "none"
+"""method where there is no interval, which has no level"""
+NOTHING = Interval(math.nan, math.nan, math.nan, NO_METHOD, 0.0)
 """an estimate without a run"""
 
 
@@ -270,7 +272,7 @@ def jackknife_contrast(
         return Interval(value, value, value, ONE_RUN, 0.0)
     a, b = (_pseudo_values(runs, statistic, positive=is_ratio) for runs in (ours, other))
     if not np.all(np.isfinite(a)) or not np.all(np.isfinite(b)):
-        return Interval(value, math.nan, math.nan)
+        return Interval(value, math.nan, math.nan, NO_METHOD, 0.0)
     apart = t_interval(a - b) if paired else welch_interval(a, b)
     return _back(value, apart, is_logarithm=is_ratio)
 

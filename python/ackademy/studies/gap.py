@@ -16,7 +16,7 @@ from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
 from ackademy.runner.cells import Cell
-from ackademy.stats.intervals import Interval, t_interval
+from ackademy.stats.intervals import ONE_RUN, Interval, t_interval
 from ackademy.stats.results import Estimate, Name, Results, results
 from ackademy.studies.measured import Measured, Row
 from ackademy.studies.measured import measure as measure_rows
@@ -231,7 +231,7 @@ def difference(side: Measured, other: Measured, metric: str) -> Difference | Non
         the other side's mean, which is taken as exact there. No interval for one seed; nothing for
         none.
     """
-    seeds = [seed for seed in side.seeds if seed in other.seeds]
+    seeds = _shared_seeds(side, other)
     if not seeds:
         return None
     ours, theirs = (
@@ -239,7 +239,7 @@ def difference(side: Measured, other: Measured, metric: str) -> Difference | Non
     )
     absolute = t_interval(ours - theirs)
     if len(seeds) == 1:
-        absolute = Interval(absolute.value, math.nan, math.nan)
+        absolute = Interval(absolute.value, math.nan, math.nan, ONE_RUN, 0.0)
     return Difference(absolute, _over(absolute, float(theirs.mean())))
 
 
@@ -273,13 +273,19 @@ def tables(gaps: Sequence[Gap]) -> Results:
     sides = [side for gap in gaps for side in (gap.sim, gap.kernel) if side.n_runs]
     found = measured_tables("gap", sides)
     apart = [
-        Estimate(name, metric, "mean difference", own.absolute, gap.kernel.n_runs)
+        Estimate(name, metric, "mean difference", own.absolute, n_seeds)
         for gap in gaps
+        for n_seeds in [len(_shared_seeds(gap.kernel, gap.sim))]
         for name in [gap.kernel.row.name._replace(backend="kernel - sim")]
         for metric, own in gap.differences.items()
     ]
     differences = results("gap", [], apart).estimates
     return Results(found.values, pl.concat([found.estimates, differences]))
+
+
+def _shared_seeds(side: Measured, other: Measured) -> list[int]:
+    """Seeds of which both sides have a run."""
+    return [seed for seed in side.seeds if seed in other.seeds]
 
 
 def _gap(pair: Pair, folder: Path) -> Gap:

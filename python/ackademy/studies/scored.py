@@ -13,7 +13,7 @@ from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.runner import cases, experiments
 from ackademy.runner.cases import Case
 from ackademy.stats.formulas import FloatArray
-from ackademy.stats.intervals import Interval, mean_interval, t_interval
+from ackademy.stats.intervals import NO_METHOD, Interval, mean_interval, t_interval
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.results import Estimate, Name, Results, Value, results
 from ackademy.stats.scores import Score
@@ -93,7 +93,7 @@ def summaries(
         own = Summary(group, scheme.name, tuple(scores), {}, axis)
         estimates = {metric: mean_interval(own.per_run(metric)) for metric in FIELDS}
         estimates[GAIN] = t_interval(gains)
-        estimates[WON] = Interval(float((gains > 0.0).mean()), math.nan, math.nan, "none", 0.0)
+        estimates[WON] = Interval(float((gains > 0.0).mean()), math.nan, math.nan, NO_METHOD, 0.0)
         found.append(Summary(group, scheme.name, tuple(scores), estimates, axis))
     return found
 
