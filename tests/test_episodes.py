@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -294,6 +296,52 @@ def test_what_cannot_be_is_refused_on_one_line(change: dict[str, Any], message: 
     with pytest.raises(ValueError, match=message) as caught:
         episodes(**change)
     assert "\n" not in str(caught.value)
+
+
+def test_a_call_that_cannot_write_its_arrays_is_refused_and_changes_nothing() -> None:
+    own, other = episodes(), episodes()
+    for each in (own, other):
+        each.reset()
+        each.step(keep(each))
+    own.due.flags.writeable = False
+    with pytest.raises(RuntimeError, match="an array of these episodes is held"):
+        own.reset(seed=9)
+    with pytest.raises(RuntimeError, match="an array of these episodes is held"):
+        own.step(keep(own))
+    own.due.flags.writeable = True
+    for each in (own, other):
+        each.step(keep(each))
+    assert own.time_s.tolist() == other.time_s.tolist()
+    assert own.decisions == other.decisions
+
+
+FORKS = """
+import os
+import numpy as np
+from ackademy import _core
+
+source = _core.Scenario.parse({scenario!r}, "fork.toml")
+own = _core.Episodes(source, {steps!r}, n=4, agents=2, learners=["learn*"], seed=7, threads=3)
+own.reset()
+child = os.fork()
+if not child:
+    status = 1
+    try:
+        own.step(np.full(own.due.shape, {keep}))
+        del own
+        status = 0
+    finally:
+        os._exit(status)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_forked_process_can_step_and_drop_episodes_of_several_threads() -> None:
+    script = FORKS.format(scenario=SCENARIO.format(count=2), steps=STEPS, keep=KEEP)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_an_episode_that_failed_is_not_told_of_after_others_begin() -> None:

@@ -103,6 +103,7 @@ impl Episodes {
     #[pyo3(signature = (seed=None))]
     fn reset(&self, py: Python<'_>, seed: Option<u64>) -> PyResult<()> {
         let mut state = self.state()?;
+        let rows = self.rows(py)?;
         if let Some(seed) = seed {
             state.plan.seed = seed;
         }
@@ -113,7 +114,7 @@ impl Episodes {
             }
             simulation.begin = Some(state.plan);
         }
-        self.go_on(py, &mut state)
+        self.go_on(py, &mut state, rows)
     }
 
     /// Answers for the agents whose decision is due, and runs every simulation until the next.
@@ -125,6 +126,7 @@ impl Episodes {
         }
         self.check_choices(py, &actions)?;
         let actions = actions.gather();
+        let rows = self.rows(py)?;
         for (mut simulation, actions) in self.locked().zip(actions.chunks(self.source.agents())) {
             if simulation.shown.over {
                 simulation.begin = Some(state.plan);
@@ -133,7 +135,7 @@ impl Episodes {
                 simulation.actions.extend_from_slice(actions);
             }
         }
-        self.go_on(py, &mut state)
+        self.go_on(py, &mut state, rows)
     }
 
     /// Tables of the last episode of the simulation `index` that ended, as `simulate` returns them.
@@ -271,10 +273,10 @@ impl Episodes {
         self.simulations.iter().map(lock)
     }
 
-    /// Lets every simulation go on, without the interpreter, and shows what is new.
-    fn go_on(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
-        // An array that somebody holds is refused before anything has changed.
-        let mut rows = Rows {
+    /// The arrays for writing. To be called before anything changes: one that cannot be written to is
+    /// an error.
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Rows<'py>> {
+        Ok(Rows {
             observation: writable(&self.observation, py)?,
             metrics: writable(&self.metrics, py)?,
             credit: writable(&self.credit, py)?,
@@ -283,7 +285,11 @@ impl Episodes {
             left: writable(&self.left, py)?,
             decision: writable(&self.decision, py)?,
             over: writable(&self.over, py)?,
-        };
+        })
+    }
+
+    /// Lets every simulation go on, without the interpreter, and shows what is new.
+    fn go_on(&self, py: Python<'_>, state: &mut State, mut rows: Rows) -> PyResult<()> {
         py.detach(|| state.workers.run(self.simulations.len()));
         rows.fill(self.locked())?;
         drop(rows);

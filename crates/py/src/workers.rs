@@ -36,6 +36,8 @@ pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
     workers: Vec<(Thread, Option<JoinHandle<()>>)>,
     /// Work of a call, as the latest calls had it.
     usual: Duration,
+    /// The process that the threads are in; a fork of it has none of them.
+    process: u32,
 }
 
 impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
@@ -53,7 +55,8 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
             stops: AtomicBool::new(false),
             panic: Mutex::new(None),
         });
-        let mut own = Self { shared, workers: Vec::new(), usual: Duration::MAX };
+        let process = std::process::id();
+        let mut own = Self { shared, workers: Vec::new(), usual: Duration::MAX, process };
         for place in 1..threads {
             let shared = Arc::clone(&own.shared);
             let builder = thread::Builder::new().name("ackademy".to_owned());
@@ -96,6 +99,10 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
 
 impl<W: Fn(usize) + Send + Sync + 'static> Drop for Workers<W> {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // To join a thread that is not there panics.
+            return std::mem::forget(std::mem::take(&mut self.workers));
+        }
         self.shared.stops.store(true, Ordering::Release);
         for (thread, handle) in &mut self.workers {
             thread.unpark();
