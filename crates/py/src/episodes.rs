@@ -189,7 +189,7 @@ impl Episodes {
         self.between_calls(|| self.over.clone_ref(py))
     }
 
-    /// How far training is, in [0, 1]: what a distribution draws the next episodes by.
+    /// Training progress in [0, 1], by which a distribution draws the next episodes.
     #[getter]
     fn progress(&self) -> PyResult<f64> {
         Ok(self.state()?.plan.progress)
@@ -318,7 +318,7 @@ impl Episodes {
         )))
     }
 
-    /// A choice that does not exist is a fault of the caller, not a flow's to bear.
+    /// A choice out of range is an error of the caller, not a reason for the flow to fall back.
     fn check_choices(&self, py: Python<'_>, actions: &Actions) -> PyResult<()> {
         let Actions::Choices(choices) = actions else { return Ok(()) };
         let due = self.due.bind(py).readonly();

@@ -83,7 +83,7 @@ class OpenDecisions:
     def open(
         self, env: EpisodeSource, actions: Actions, log_probability: F32 | None = None
     ) -> None:
-        """Note the decisions that are due and what was decided; to be called before `step`.
+        """Record the due decisions and their actions; call it before `step`.
 
         Args:
             env: as it stands, decisions due.

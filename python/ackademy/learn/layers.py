@@ -256,7 +256,7 @@ def layers_of(tables: Sequence[Mapping[str, object]], where: str) -> tuple[Layer
 
 
 def tables_of(layers: Sequence[Layer]) -> list[dict[str, object]]:
-    """What `[[layers]]` says of these layers, every key written out."""
+    """The `[[layers]]` tables of these layers, with every key."""
     return [{"kind": layer.kind, **asdict(layer)} for layer in layers]
 
 

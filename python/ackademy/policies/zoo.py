@@ -111,10 +111,10 @@ def _forest(folder: Path, described: Mapping[str, object]) -> tuple[str, str, st
 
 
 def _run(controller: str, params: dict[str, float | str]) -> None:
-    """Two seconds of flight that deliver something.
+    """Simulate two seconds.
 
     Raises:
-        AckademyError: if they do not.
+        AckademyError: if nothing is delivered.
     """
     recovery = "ns2" if controller == "lp_tcp" else "sack"
     text = PROBE.replace("RECOVERY", recovery)
