@@ -28,7 +28,7 @@ pub fn fallback(flow: &FlowInfo) -> Box<dyn Controller> {
     Box::new(cubic::Cubic::new(flow, &Params::defaults(cubic::SPEC.params)))
 }
 
-/// A plain controller as a [`Coupled`]: one instance for each subflow.
+/// A plain controller for transports, which take coupled ones: one instance for each subflow.
 pub fn per_flow(spec: &'static Spec, params: Params) -> PerFlow {
     PerFlow::new(move |flow: &FlowInfo| -> Box<dyn Controller> { (spec.build)(flow, &params) })
 }
