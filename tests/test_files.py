@@ -138,7 +138,7 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_two_outputs_may_not_be_one_file(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to("out.csv")
-    with pytest.raises(FileError, match="a file of its own"):
+    with pytest.raises(FileError, match="a different file for each output"):
         files.check_outputs([tmp_path / "out.csv", None, tmp_path / "link.csv"])
 
 

@@ -137,7 +137,7 @@ ONE_LINE = [
     ("run dumbbell.toml --html folder.toml", "cannot write folder.toml"),
     ("run dumbbell.toml --html file/run.html", "cannot write file/run.html"),
     ("run dumbbell.toml --json circle.toml", "cannot write circle.toml"),
-    ("run dumbbell.toml --csv a.csv --json a.csv", "a file of its own"),
+    ("run dumbbell.toml --csv a.csv --json a.csv", "a different file for each output"),
     ("run dumbbell.toml --parquet file", "cannot write file"),
     ("run dumbbell.toml --html /proc/x/run.html", "cannot write /proc/x/run.html"),
     ("compare dumbbell.toml --html folder.toml", "cannot write folder.toml"),

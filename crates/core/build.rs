@@ -1,7 +1,11 @@
 //! Lists `controllers/` and `coupled/`, so that a new file needs no other edit, and
 //! hashes the sources, so that a result can name the code that made it.
+use digest::{EMPTY, fnv1a};
 use std::fmt::Write as _;
 use std::{env, fs, path::Path};
+
+#[path = "src/digest.rs"]
+mod digest;
 
 fn main() {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
@@ -49,12 +53,8 @@ fn hash_tree(folder: &Path) -> u64 {
     let mut files = Vec::new();
     collect(folder, &mut files);
     files.sort();
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut feed = |bytes: &[u8]| {
-        for &byte in bytes {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
+    let mut hash = EMPTY;
+    let mut feed = |bytes: &[u8]| hash = fnv1a(hash, bytes);
     for file in files {
         feed(file.strip_prefix(folder).expect("below folder").to_string_lossy().as_bytes());
         feed(&fs::read(&file).expect("readable source"));

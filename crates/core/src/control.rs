@@ -7,6 +7,9 @@ use crate::params::{Param, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 use ackademy_prefetch::prefetch;
 
+/// Largest window that a transport obeys: a terabyte, more than any path holds.
+pub const CWND_MAX: Bytes = Bytes(1 << 40);
+
 /// One or more acknowledgements that delivered something new.
 ///
 /// A call may stand for a batch: a controller is a function of bytes and time, never of the number

@@ -55,6 +55,11 @@ impl SpanHistogram {
         self.counts[index] = self.counts[index].saturating_add(times);
     }
 
+    /// How many spans were counted.
+    pub fn total(&self) -> u64 {
+        self.total + u64::from(self.held)
+    }
+
     /// The value that `permille` thousandths of the counted spans do not exceed, spread evenly inside
     /// its bucket; `None` without spans.
     pub fn quantile(&self, permille: u64) -> Option<Span> {
@@ -133,5 +138,14 @@ mod tests {
     #[test]
     fn no_spans_have_no_quantile() {
         assert_eq!(SpanHistogram::default().quantile(500), None);
+        assert_eq!(SpanHistogram::default().total(), 0);
+    }
+
+    #[test]
+    fn spans_that_wait_to_be_counted_are_in_the_total() {
+        let mut histogram = SpanHistogram::default();
+        (0..30).for_each(|span| histogram.add(Span(span), 1));
+        histogram.add(Span(7), 5);
+        assert_eq!(histogram.total(), 35);
     }
 }

@@ -1,10 +1,11 @@
 //! Ackademy's core: congestion controllers, the sender that drives them, and a deterministic
 //! packet-level simulator. Pure: no I/O, no clock, no threads, no `unsafe`.
 //!
-//! Each module uses only modules listed before it, and modules of its own; `tests/layers.rs` holds
-//! that. [`controllers::shared`] lies below [`policy`]: learned controllers use it too.
+//! Each module uses only modules below it, in the order that `tests/layers.rs` lists and holds; so
+//! [`controllers::shared`] lies below [`policy`]: learned controllers use it too.
 #![forbid(unsafe_code)]
 
+pub mod digest;
 pub mod histogram;
 pub mod rng;
 pub(crate) mod toml_error;

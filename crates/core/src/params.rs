@@ -1,5 +1,6 @@
 //! Settings of controllers. The list in a controller's file is the truth: it fills in defaults,
 //! checks ranges, and prints the help.
+use crate::digest::{EMPTY, fnv1a};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -56,17 +57,24 @@ pub type ReadFiles = fn(&[Vec<u8>]) -> Result<Arc<dyn Any + Send + Sync>, String
 
 /// How a setting's file or files are read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reader {
+pub(crate) struct Reader {
+    /// What they must hold, for errors.
+    holds: &'static str,
+    read: Read,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Read {
     File(ReadFile),
     Files(&'static [&'static str], ReadFiles),
 }
 
 impl PartialEq for Reader {
     fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::File(own), Self::File(other)) => std::ptr::fn_addr_eq(*own, *other),
-            (Self::Files(names, own), Self::Files(others, other)) => {
-                names == others && std::ptr::fn_addr_eq(*own, *other)
+        match (self.read, other.read) {
+            (Read::File(own), Read::File(other)) => std::ptr::fn_addr_eq(own, other),
+            (Read::Files(names, own), Read::Files(others, other)) => {
+                names == others && std::ptr::fn_addr_eq(own, other)
             }
             _ => false,
         }
@@ -104,26 +112,22 @@ pub struct Content {
 }
 
 impl Content {
-    /// Loads and reads a file, or a folder's files, that must hold what `holds` says.
-    pub(crate) fn load(
-        path: &str,
-        (holds, reader): (&str, Reader),
-        load: &mut Loader,
-    ) -> Result<Self, String> {
-        let refused = |fault| format!("{holds} ({fault})");
-        let (object, digest) = match reader {
-            Reader::File(read) => {
+    /// Loads and reads a file, or a folder's files.
+    pub(crate) fn load(path: &str, reader: Reader, load: &mut Loader) -> Result<Self, String> {
+        let refused = |fault| format!("{} ({fault})", reader.holds);
+        let (object, digest) = match reader.read {
+            Read::File(read) => {
                 let bytes = load(path, FILE_BYTES_MAX)?;
-                (read(&bytes).map_err(refused)?, fnv1a(FNV_BASIS, &bytes))
+                (read(&bytes).map_err(refused)?, fnv1a(EMPTY, &bytes))
             }
-            Reader::Files(names, read) => {
+            Read::Files(names, read) => {
                 let one = |name: &&str| {
                     let file = format!("{}/{name}", path.trim_end_matches('/'));
                     load(&file, FILE_BYTES_MAX)
                         .map_err(|allowed| refused(format!("{name}: allowed is {allowed}")))
                 };
                 let files = names.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-                let digest = files.iter().fold(FNV_BASIS, |hash, bytes| {
+                let digest = files.iter().fold(EMPTY, |hash, bytes| {
                     fnv1a(fnv1a(hash, &(bytes.len() as u64).to_le_bytes()), bytes)
                 });
                 (read(&files).map_err(refused)?, digest)
@@ -159,11 +163,11 @@ pub fn open(
     open_with(specs, given, |path, reader| Content::load(path, reader, load))
 }
 
-/// As [`open`], with what `content` makes of each file's name, what it must hold, and its reader.
+/// As [`open`], with what `content` makes of each file's name, and its reader.
 pub(crate) fn open_with(
     specs: &[Param],
     given: &[(String, ParamValue)],
-    mut content: impl FnMut(&str, (&str, Reader)) -> Result<Content, String>,
+    mut content: impl FnMut(&str, Reader) -> Result<Content, String>,
 ) -> Result<Vec<(String, ParamValue)>, ParamError> {
     let open_one = |(name, value): &(String, ParamValue)| {
         let kind = specs.iter().find(|spec| spec.name == name).map(|spec| spec.kind);
@@ -177,13 +181,6 @@ pub(crate) fn open_with(
         Ok((name.clone(), ParamValue::File(content)))
     };
     given.iter().map(open_one).collect()
-}
-
-const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
-    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(hash, step)
 }
 
 /// A complete, checked set of settings.
@@ -332,10 +329,12 @@ impl ParamKind {
     }
 
     /// What a file or folder must hold and how it is read; `None` for what is neither.
-    fn reader(self) -> Option<(&'static str, Reader)> {
+    fn reader(self) -> Option<Reader> {
         match self {
-            Self::File { holds, read } => Some((holds, Reader::File(read))),
-            Self::Files { holds, names, read } => Some((holds, Reader::Files(names, read))),
+            Self::File { holds, read } => Some(Reader { holds, read: Read::File(read) }),
+            Self::Files { holds, names, read } => {
+                Some(Reader { holds, read: Read::Files(names, read) })
+            }
             Self::Number { .. } | Self::Choice(_) => None,
         }
     }

@@ -5,7 +5,7 @@
 //! controller whose pacing rate stays unlimited governs by its window, and a window must answer
 //! losses.
 use ackademy::control::{
-    Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, SendAction, Spec,
+    Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, SendAction, Spec,
 };
 use ackademy::controllers::ALL;
 use ackademy::params::{Param, ParamKind, ParamValue, Params};
@@ -19,8 +19,6 @@ mod files;
 use files::files;
 
 const MSS: u64 = 1250;
-/// Largest window allowed, in bytes.
-const CWND_MAX: u64 = 1 << 40;
 /// Most packets that the test's sender keeps in flight, so that a large window costs no memory.
 const INFLIGHT_MAX: usize = 2000;
 
@@ -64,7 +62,7 @@ impl Checked {
         let control = self.inner.control();
         let (name, cwnd) = (self.spec.name, control.cwnd.0);
         assert!(cwnd >= MSS, "{name}: a window of {cwnd} bytes stops the flow for ever");
-        assert!(cwnd <= CWND_MAX, "{name}: a window of {cwnd} bytes");
+        assert!(cwnd <= CWND_MAX.0, "{name}: a window of {cwnd} bytes");
         assert!(control.pacing_rate > Rate(0), "{name}: a pacing rate of zero stops the flow");
         control
     }

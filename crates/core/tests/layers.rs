@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// below `policy`, which lies below the controllers that are policies.
 const LAYERS: &[&str] = &[
     "units",
+    "digest",
     "rng",
     "histogram",
     "toml_error",

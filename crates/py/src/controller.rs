@@ -1,7 +1,7 @@
 //! A Python object as a controller of the core.
 use crate::errors;
 use crate::records::{Ack, Flow, Loss};
-use ackademy::control::{self, Control, Controller, FlowInfo};
+use ackademy::control::{self, CWND_MAX, Control, Controller, FlowInfo};
 use ackademy::params::ParamValue;
 use ackademy::units::{Bytes, Rate};
 use pyo3::exceptions::{PyAttributeError, PyKeyboardInterrupt};
@@ -85,7 +85,7 @@ impl PyController {
             Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Rate::UNLIMITED,
             Err(error) => return Err(error),
         };
-        let cwnd = Bytes((cwnd as u64).clamp(self.mss.0, CWND_MAX));
+        let cwnd = Bytes((cwnd as u64).clamp(self.mss.0, CWND_MAX.0));
         Ok(Control { pacing_rate, ..Control::window(cwnd) })
     }
 }
@@ -105,9 +105,6 @@ impl Controller for PyController {
         self.control
     }
 }
-
-/// A terabyte in flight is more than any path holds.
-const CWND_MAX: u64 = 1 << 40;
 
 fn positive(object: &Bound<'_, PyAny>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     match value.extract() {

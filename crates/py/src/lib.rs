@@ -2,6 +2,7 @@
 //! group of functions; `python/ackademy/_core.pyi` states what Python sees.
 #![allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value
 
+use ackademy::digest::{EMPTY, fnv1a};
 use pyo3::prelude::*;
 
 mod catalogue;
@@ -32,9 +33,8 @@ const SOURCES: [&str; 5] = [
 
 /// FNV-1a over the sources of this crate, as the core's build script hashes its own.
 fn binding_hash() -> String {
-    let bytes = SOURCES.iter().flat_map(|source| source.bytes());
-    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
+    let hash = |hash, source: &&str| fnv1a(hash, source.as_bytes());
+    format!("{:016x}", SOURCES.iter().fold(EMPTY, hash))
 }
 
 /// Ackademy's compiled core.

@@ -29,12 +29,12 @@ def significant(value: float, digits: int = 4) -> str:
     return text.replace("-", "−")
 
 
-def with_interval(interval: Interval) -> str:
+def with_interval(interval: Interval, digits: int = 4) -> str:
     """A value and half its interval, or both ends where it is not in the middle.
 
     The interval is left out where there is one run only.
     """
-    value = significant(interval.value)
+    value = significant(interval.value, digits)
     rounding = 1e-9 * abs(interval.value)
     if math.isnan(interval.low) or interval.half_width <= rounding:
         return value

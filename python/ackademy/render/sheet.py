@@ -97,16 +97,20 @@ def cell(text: str, value: float | None = None) -> Cell:
     return Cell((Part(text),), value)
 
 
-def estimated(interval: Interval | None, factor: float = 1.0, missing: str = NONE) -> Cell:
-    """A value with its interval, in a unit that is smaller by a factor."""
+def estimated(
+    interval: Interval | None, factor: float = 1.0, missing: str = NONE, digits: int = 4
+) -> Cell:
+    """A value with so many significant digits and its interval, in a unit smaller by a factor."""
     if interval is None:
         return cell(missing)
-    return cell(with_interval(interval.times(factor)), interval.value)
+    return cell(with_interval(interval.times(factor), digits), interval.value)
 
 
 def measured(own: Measured, metric: str) -> Cell:
     """The estimate of a row, or why there is none."""
-    return estimated(own.estimates.get(metric), missing=without_runs(own.n_invalid))
+    digits = metric_of(metric).digits
+    missing = without_runs(own.n_invalid)
+    return estimated(own.estimates.get(metric), missing=missing, digits=digits)
 
 
 def head_of(metric: str) -> Head:

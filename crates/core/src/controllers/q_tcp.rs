@@ -16,7 +16,7 @@ pub const SPEC: Spec = Spec {
     about: "learns the congestion-avoidance increment by Q-learning; actions up to +20 packets",
     source: "Li et al., DCOSS 2016; Kong, Zang and Ma, NetAI 2018, section 4",
     params: PARAMS,
-    build: |flow, params| Box::new(q_tcp(flow, params, (ACTIONS, Update::QLearning))),
+    build: |flow, params| Box::new(q_tcp(flow, params, ACTIONS, Update::QLearning)),
 };
 
 /// Packets that `cwnd` gains in one step (Kong et al. 2018, Table 2).
@@ -26,14 +26,13 @@ pub const ACTIONS: &[f64] = &[-1.0, 0.0, 5.0, 10.0, 20.0];
 pub const PARAMS: &[Param] = &kong::with_family::<{ OWN.len() + kong::FAMILY }>(OWN);
 
 const OWN: &[Param] = &[
-    number("delta", "weight of delay in the utility (source: 1)", 1.0, (0.0, 100.0)),
+    number("delta", "weight of delay in the utility (source: 1)", 1.0, 0.0, 100.0),
     number(
         "dead_zone",
         "a change of utility up to this is none (source: ns-3-cos561)",
-        1e-3,
-        (0.0, 100.0),
+        1e-3, 0.0, 100.0,
     ),
-    number("gamma", "discount per step (source: ns-3-cos561)", 0.9, (0.0, 1.0)),
+    number("gamma", "discount per step (source: ns-3-cos561)", 0.9, 0.0, 1.0),
     choice(
         "ranges",
         "what the levels cut: `fit` as in RL-TCP (proposed), or `orig`, gaps to 10 ms and round \
@@ -46,7 +45,8 @@ const OWN: &[Param] = &[
 pub fn q_tcp(
     flow: &FlowInfo,
     params: &Params,
-    (actions, update): (&'static [f64], Update),
+    actions: &'static [f64],
+    update: Update,
 ) -> Kong<QObjective> {
     let path = Path::new(flow, params);
     let objective =
@@ -61,10 +61,10 @@ pub fn grid(path: &Path, params: &Params) -> Grid {
         _ => (path.gap_max_s(), path.rtt_ratio_max()),
     };
     Grid::new(vec![
-        axis((0.0, gap_max_s), params, "levels"),
-        axis((0.0, gap_max_s), params, "levels"),
-        axis((1.0, ratio_max), params, "levels"),
-        axis((0.0, path.ssthresh_max()), params, "levels"),
+        axis(0.0, gap_max_s, params, "levels"),
+        axis(0.0, gap_max_s, params, "levels"),
+        axis(1.0, ratio_max, params, "levels"),
+        axis(0.0, path.ssthresh_max(), params, "levels"),
     ])
 }
 

@@ -10,5 +10,5 @@ pub const SPEC: Spec = Spec {
     about: "Q-TCP with RL-TCP's actions, up to +3 packets",
     source: "Kong, Zang and Ma, NetAI 2018, Table 2",
     params: PARAMS,
-    build: |flow, params| Box::new(q_tcp(flow, params, (ACTIONS, Update::QLearning))),
+    build: |flow, params| Box::new(q_tcp(flow, params, ACTIONS, Update::QLearning)),
 };

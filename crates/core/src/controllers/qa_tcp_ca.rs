@@ -10,5 +10,5 @@ pub const SPEC: Spec = Spec {
     about: "Q-TCP with RL-TCP's actions and credit shifted by a round trip",
     source: "Kong, Zang and Ma, NetAI 2018, Table 2 and equation 3",
     params: PARAMS,
-    build: |flow, params| Box::new(q_tcp(flow, params, (ACTIONS, Update::ShiftedQLearning))),
+    build: |flow, params| Box::new(q_tcp(flow, params, ACTIONS, Update::ShiftedQLearning)),
 };

@@ -27,28 +27,24 @@ const OWN: &[Param] = &[
         "delta1",
         "weight of delay in the utility (paper: 0.01 alone; 0.2 among four; 0.4 on-off; 0 against \
          NewReno)",
-        0.01,
-        (0.0, 100.0),
+        0.01, 0.0, 100.0,
     ),
     number(
         "delta2",
         "weight of loss in the utility (paper: 0.1; 0 against NewReno)",
-        0.1,
-        (0.0, 100.0),
+        0.1, 0.0, 100.0,
     ),
-    number("gamma", "discount per step (paper: section 4)", 0.5, (0.0, 1.0)),
-    number("levels_cwnd", "intervals of `cwnd` (paper: 10 to 20)", 20.0, (1.0, 1000.0)),
+    number("gamma", "discount per step (paper: section 4)", 0.5, 0.0, 1.0),
+    number("levels_cwnd", "intervals of `cwnd` (paper: 10 to 20)", 20.0, 1.0, 1000.0),
     number(
         "cwnd_max_packets",
         "end of the range of `cwnd` for one sender; 0: BDP + L (proposed)",
-        0.0,
-        (0.0, 1e9),
+        0.0, 0.0, 1e9,
     ),
     number(
         "delay_floor_ms",
         "an empty queue counts as this much delay, whose logarithm is finite (proposed)",
-        0.1,
-        (1e-6, 1000.0),
+        0.1, 1e-6, 1000.0,
     ),
 ];
 
@@ -74,11 +70,11 @@ pub fn rl_tcp(flow: &FlowInfo, params: &Params, update: Update) -> Kong<RlObject
 pub fn grid(path: &Path, params: &Params) -> Grid {
     let cwnd_max = path.window_max(range_end(params, "cwnd_max_packets"));
     Grid::new(vec![
-        axis((0.0, path.gap_max_s()), params, "levels"),
-        axis((0.0, path.gap_max_s()), params, "levels"),
-        axis((1.0, path.rtt_ratio_max()), params, "levels"),
-        axis((0.0, path.ssthresh_max()), params, "levels"),
-        axis((0.0, cwnd_max), params, "levels_cwnd"),
+        axis(0.0, path.gap_max_s(), params, "levels"),
+        axis(0.0, path.gap_max_s(), params, "levels"),
+        axis(1.0, path.rtt_ratio_max(), params, "levels"),
+        axis(0.0, path.ssthresh_max(), params, "levels"),
+        axis(0.0, cwnd_max, params, "levels_cwnd"),
     ])
 }
 

@@ -72,19 +72,18 @@ impl Environment {
     ) -> Result<Self, EnvError> {
         let mut network = scenario.network.clone();
         let entries = scenario.entry_names();
-        let mut plans = network.connections.iter_mut();
+        let learns = |name: &String| learners.iter().any(|pattern| fits(pattern, name));
+        let learning: Vec<bool> = entries.iter().map(learns).collect();
         let mut found = 0;
-        for (flow, name) in scenario.spec.flow.iter().zip(&entries) {
-            let learns = learners.iter().any(|pattern| fits(pattern, name));
-            for plan in plans.by_ref().take(flow.count as usize).filter(|_| learns) {
-                if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
-                    let about = "its traffic is cbr, which no congestion controller governs";
-                    return Err(EnvError(format!("flow {name} cannot learn: {about}")));
-                }
-                AGENT.clone_into(&mut plan.controller);
-                plan.params.clear();
-                found += plan.subflows.len();
+        for plan in network.connections.iter_mut().filter(|plan| learning[plan.entry]) {
+            if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
+                let about = "its traffic is cbr, which no congestion controller governs";
+                let name = &entries[plan.entry];
+                return Err(EnvError(format!("flow {name} cannot learn: {about}")));
             }
+            AGENT.clone_into(&mut plan.controller);
+            plan.params.clear();
+            found += plan.subflows.len();
         }
         if found == 0 {
             return Err(EnvError(format!(

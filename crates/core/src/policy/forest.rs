@@ -61,20 +61,25 @@ impl Forest {
             Self::TENSORS.map(|part| format!("{prefix}{part}"));
         let roots = tensors.u32s(&root)?;
         let feature = tensors.u8s(&feature)?;
-        let branches = (tensors.f32s(&threshold)?, tensors.u32s(&child)?, tensors.f32s(&value)?);
+        let branches = Branches {
+            threshold: tensors.f32s(&threshold)?,
+            child: tensors.u32s(&child)?,
+            value: tensors.f32s(&value)?,
+        };
         Self::build(roots, feature, branches, features).map_err(|fault| format!("{prefix}{fault}"))
     }
 
     fn build(
         roots: impl ExactSizeIterator<Item = u32>,
         feature: &[u8],
-        (threshold, child, value): (
+        branches: Branches<
             impl ExactSizeIterator<Item = f32>,
             impl ExactSizeIterator<Item = u32>,
             impl ExactSizeIterator<Item = f32>,
-        ),
+        >,
         features: usize,
     ) -> Result<Self, String> {
+        let Branches { threshold, child, value } = branches;
         let count = feature.len();
         if count > NODES_MAX {
             return Err(format!("length of `feature` = {count}: allowed is at most {NODES_MAX}"));
@@ -101,10 +106,10 @@ impl Forest {
         let mut values = Vec::with_capacity(count);
         let branches = feature.iter().zip(threshold).zip(child).zip(value);
         for (index, (((&feature, threshold), child), value)) in branches.enumerate() {
-            let branch = (feature, threshold, child);
+            let branch = Branch { feature, threshold, child };
             let (node, value) = match feature {
                 LEAF => (leaf(index), output(index, value)?),
-                _ => (inner(index, branch, (features, count))?, 0),
+                _ => (inner(index, branch, features, count)?, 0),
             };
             nodes.push(node);
             values.push(value);
@@ -181,15 +186,28 @@ impl Forest {
     }
 }
 
+/// What a file says of each node beside its feature.
+struct Branches<T, C, V> {
+    threshold: T,
+    child: C,
+    value: V,
+}
+
 fn leaf(index: usize) -> Node {
     Node { threshold: f32::INFINITY, link: (index as u32) << 8 }
 }
 
-fn inner(
-    index: usize,
-    (feature, threshold, child): (u8, f32, u32),
-    (features, count): (usize, usize),
-) -> Result<Node, String> {
+/// A node that is not a leaf, as its file has it.
+#[derive(Clone, Copy)]
+struct Branch {
+    feature: u8,
+    threshold: f32,
+    child: u32,
+}
+
+/// The node at `index` of `count`, in a forest over this many features.
+fn inner(index: usize, branch: Branch, features: usize, count: usize) -> Result<Node, String> {
+    let Branch { feature, threshold, child } = branch;
     if usize::from(feature) >= features {
         let allowed = format!("below {features}, or {LEAF} for a leaf");
         return Err(format!("feature[{index}] = {feature}: allowed is {allowed}"));

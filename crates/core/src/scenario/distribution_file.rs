@@ -5,8 +5,9 @@ use super::draws::{Draw, DrawSpec, Drawn, plain};
 use super::network::{Files, count_flows, duplicate};
 use super::{ScenarioError, ScenarioSpec};
 use crate::controllers;
+use crate::digest::{EMPTY, fnv1a};
 use crate::params::Loader;
-use crate::sim::plan::NetworkPlan;
+use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::toml_error;
 use crate::toml_error::Fault;
 use serde::Deserialize;
@@ -221,7 +222,7 @@ impl Reader<'_> {
             let found: Vec<_> = found.filter(|found| !is_drawn(found, &values)).collect();
             entry.contents = files.contents;
             entry.traces.extend(found);
-            agents = agents.max(self.learning(index, &resolved, learners)?);
+            agents = agents.max(self.learning(index, &resolved.0, &resolved.1, learners)?);
         }
         Ok(agents)
     }
@@ -278,19 +279,16 @@ impl Reader<'_> {
     fn learning(
         &self,
         index: usize,
-        (spec, network): &(ScenarioSpec, NetworkPlan),
+        spec: &ScenarioSpec,
+        network: &NetworkPlan,
         learners: &[String],
     ) -> Result<usize, ScenarioError> {
         let names = spec.entry_names();
-        let mut plans = network.connections.iter();
-        let mut count = 0;
-        for (flow, name) in spec.flow.iter().zip(&names) {
-            let own = plans.by_ref().take(flow.count as usize);
-            let subflows: usize = own.map(|plan| plan.subflows.len()).sum();
-            if learners.iter().any(|pattern| fits(pattern, name)) {
-                count += subflows;
-            }
-        }
+        let learns = |plan: &&ConnectionPlan| {
+            learners.iter().any(|pattern| fits(pattern, &names[plan.entry]))
+        };
+        let learning = network.connections.iter().filter(learns);
+        let count = learning.map(|plan| plan.subflows.len()).sum();
         if count == 0 {
             let names = names.join(", ");
             let allowed =
@@ -437,20 +435,16 @@ fn combined(ends: &[Vec<Drawn>], combination: usize) -> Vec<Drawn> {
 
 /// FNV-1a over the text, the scenarios' and what their files hold.
 fn digest(text: &str, entries: &[Entry]) -> u64 {
-    let feed = |hash: u64, bytes: &[u8]| {
-        let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        bytes.iter().fold(hash, step)
-    };
-    let mut hash = feed(0xcbf2_9ce4_8422_2325, text.as_bytes());
+    let mut hash = fnv1a(EMPTY, text.as_bytes());
     for entry in entries {
         if let Source::File(_, text) = &entry.source {
-            hash = feed(hash, text.as_bytes());
+            hash = fnv1a(hash, text.as_bytes());
         }
         for (_, trace) in &entry.traces {
-            hash = feed(hash, &trace.digest().to_le_bytes());
+            hash = fnv1a(hash, &trace.digest().to_le_bytes());
         }
         for (_, content) in &entry.contents {
-            hash = feed(hash, &content.digest.to_le_bytes());
+            hash = fnv1a(hash, &content.digest.to_le_bytes());
         }
     }
     hash

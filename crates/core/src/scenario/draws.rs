@@ -8,6 +8,7 @@ use crate::toml_error::Fault;
 use crate::units::{Rate, Span};
 use serde::Deserialize;
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use toml::Value;
 
@@ -176,18 +177,18 @@ impl DrawSpec {
             return Err(Fault::new(here, format!("{count} of them"), allowed));
         }
         let field = |name: &str| format!("{here}.{name}");
-        if let Some(pair) = self.uniform {
-            return Ok(Kind::Number(Interval::new(&field("uniform"), pair, false)?));
+        if let Some((low, high)) = self.uniform {
+            return Ok(Kind::Number(Interval::new(&field("uniform"), low, high, false)?));
         }
-        if let Some(pair) = self.log_uniform {
-            return Ok(Kind::Number(Interval::new(&field("log_uniform"), pair, true)?));
+        if let Some((low, high)) = self.log_uniform {
+            return Ok(Kind::Number(Interval::new(&field("log_uniform"), low, high, true)?));
         }
-        if let Some(pair) = self.integer {
-            let (low, high) = whole(&field("integer"), pair, 0)?;
+        if let Some((low, high)) = self.integer {
+            let (low, high) = whole(&field("integer"), low, high, 0)?;
             return Ok(Kind::Integer(low, high));
         }
-        if let Some(pair) = self.log_integer {
-            let (low, high) = whole(&field("log_integer"), pair, 1)?;
+        if let Some((low, high)) = self.log_integer {
+            let (low, high) = whole(&field("log_integer"), low, high, 1)?;
             return Ok(Kind::LogInteger(low, high));
         }
         if let Some(values) = &self.choice {
@@ -207,19 +208,19 @@ impl DrawSpec {
 impl TraceSpec {
     fn check(&self, here: &str) -> Result<TraceDraw, Fault> {
         let interval =
-            |name: &str, value: Option<&Value>, default: f64, (low, high): (f64, f64)| {
+            |name: &str, value: Option<&Value>, default: f64, allowed: RangeInclusive<f64>| {
                 let field = format!("{here}.{name}");
                 let found = match value {
                     None => Interval { low: default, high: default, log: false },
                     Some(value) => Interval::read(&field, value)?,
                 };
-                number(&field, found.low, low..=high)?;
-                number(&field, found.high, low..=high)?;
+                number(&field, found.low, allowed.clone())?;
+                number(&field, found.high, allowed)?;
                 Ok(found)
             };
         number(&format!("{here}.seconds"), self.seconds, 1.0..=TRACE_SECONDS_MAX)?;
         let usual = Cellular::default();
-        let mean_mbps = interval("mean_mbps", Some(&self.mean_mbps), 0.0, (1e-3, MBPS_MAX))?;
+        let mean_mbps = interval("mean_mbps", Some(&self.mean_mbps), 0.0, 1e-3..=MBPS_MAX)?;
         let max = Rate::from_mbps(mean_mbps.high).bytes_in(Span::from_secs_f64(self.seconds)).0
             / OPPORTUNITY.0;
         if max > OPPORTUNITIES_MAX {
@@ -230,7 +231,7 @@ impl TraceSpec {
             return Err(Fault::new(&format!("{here}.mean_mbps"), mean_mbps.high, allowed));
         }
         let outage_ms = usual.outage.as_secs_f64() * 1e3;
-        let outages = (usual.outages_per_second, (0.0, 10.0));
+        let outages = usual.outages_per_second;
         Ok(TraceDraw {
             duration: Span::from_secs_f64(self.seconds),
             mean_mbps,
@@ -244,10 +245,10 @@ impl TraceSpec {
             outages_per_second: interval(
                 "outages_per_s",
                 self.outages_per_s.as_ref(),
-                outages.0,
-                outages.1,
+                outages,
+                UNIT_TEN,
             )?,
-            outage_ms: interval("outage_ms", self.outage_ms.as_ref(), outage_ms, (0.0, 1e5))?,
+            outage_ms: interval("outage_ms", self.outage_ms.as_ref(), outage_ms, 0.0..=1e5)?,
         })
     }
 }
@@ -266,7 +267,7 @@ impl TraceDraw {
 }
 
 impl Interval {
-    fn new(field: &str, (low, high): (f64, f64), log: bool) -> Result<Self, Fault> {
+    fn new(field: &str, low: f64, high: f64, log: bool) -> Result<Self, Fault> {
         let above = !log || low > 0.0;
         if low.is_finite() && high.is_finite() && low <= high && above {
             return Ok(Self { low, high, log });
@@ -279,7 +280,7 @@ impl Interval {
     /// A number, a pair, or `{ log_uniform = pair }`.
     fn read(field: &str, value: &Value) -> Result<Self, Fault> {
         if let Some(value) = plain(value) {
-            return Self::new(field, (value, value), false);
+            return Self::new(field, value, value, false);
         }
         let (pair, log) = match value {
             Value::Table(table) if table.len() == 1 => (table.get("log_uniform"), true),
@@ -291,7 +292,7 @@ impl Interval {
         });
         let allowed = "a number, a pair [low, high], or { log_uniform = [low, high] }";
         let [low, high] = pair.flatten().ok_or_else(|| Fault::new(field, value, allowed))?;
-        Self::new(field, (low, high), log)
+        Self::new(field, low, high, log)
     }
 
     /// A value within the ends, rounding included.
@@ -307,7 +308,7 @@ impl Interval {
 }
 
 /// A pair of whole numbers from `min`, in order.
-fn whole(field: &str, (low, high): (i64, i64), min: i64) -> Result<(i64, i64), Fault> {
+fn whole(field: &str, low: i64, high: i64, min: i64) -> Result<(i64, i64), Fault> {
     if min <= low && low <= high {
         return Ok((low, high));
     }
@@ -343,4 +344,4 @@ const TRACE_SECONDS_MAX: f64 = 3600.0;
 const OPPORTUNITIES_MAX: u64 = 4_000_000;
 
 /// Volatility and reversion: beyond ten per second the generator's ticks of 20 ms are too long.
-const UNIT_TEN: (f64, f64) = (0.0, 10.0);
+const UNIT_TEN: RangeInclusive<f64> = 0.0..=10.0;

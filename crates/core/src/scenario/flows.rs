@@ -122,56 +122,62 @@ impl Builder {
     }
 }
 
-/// Appends the connections that one `[[flow]]` stands for.
-pub(super) fn flow_plans(
-    path: &str,
-    flow: &FlowSpec,
-    common: &SenderSpec,
-    (builder, files): (&mut Builder, &mut Files),
-    plans: &mut Vec<ConnectionPlan>,
-) -> Result<(), Fault> {
+impl Builder {
+    /// The connections that the `[[flow]]` of this index stands for.
+    pub(super) fn flow_plans(
+        &mut self,
+        index: usize,
+        flow: &FlowSpec,
+        common: &SenderSpec,
+        files: &mut Files,
+    ) -> Result<Vec<ConnectionPlan>, Fault> {
+        let path = format!("flow[{index}]");
+        check_times(&path, flow)?;
+        traffic(&format!("{path}.traffic"), &flow.traffic)?;
+        let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
+        let params = params(&path, flow, files)?;
+        self.check_route(&path, flow)?;
+        let base = flow.name.clone().unwrap_or_else(|| format!("flow{index}"));
+        let mut shared = None;
+        let mut plans = Vec::new();
+        for copy in 0..flow.count {
+            let name = if flow.count == 1 { base.clone() } else { format!("{base}_{copy}") };
+            let subflows = match &shared {
+                Some(routes) => Vec::clone(routes),
+                None => self.routes(&path, flow, &name)?,
+            };
+            if !self.has_access_links() {
+                shared = Some(subflows.clone());
+            }
+            if self.links.len() > LINKS_MAX {
+                let allowed = format!("so few that all have at most {LINKS_MAX} links together");
+                return Err(Fault::new(&format!("{path}.count"), flow.count, allowed));
+            }
+            plans.push(ConnectionPlan {
+                name,
+                entry: index,
+                controller: flow.controller.clone(),
+                params: params.clone(),
+                subflows,
+                start: Time::from_secs_f64(flow.start_s + copy as f64 * flow.start_step_s),
+                start_spread: Span::from_secs_f64(flow.start_spread_s),
+                stop: flow.stop_s.map_or(Time::NEVER, Time::from_secs_f64),
+                traffic: flow.traffic.clone(),
+                sender,
+            });
+        }
+        Ok(plans)
+    }
+}
+
+fn check_times(path: &str, flow: &FlowSpec) -> Result<(), Fault> {
     number(&format!("{path}.start_s"), flow.start_s, 0.0..=SECONDS_MAX)?;
     number(&format!("{path}.start_spread_s"), flow.start_spread_s, 0.0..=SECONDS_MAX)?;
     number(&format!("{path}.start_step_s"), flow.start_step_s, 0.0..=SECONDS_MAX)?;
     if let Some(stop_s) = flow.stop_s {
         number(&format!("{path}.stop_s"), stop_s, flow.start_s..=SECONDS_MAX)?;
     }
-    traffic(&format!("{path}.traffic"), &flow.traffic)?;
-    let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
-    let params = params(path, flow, files)?;
-    builder.check_route(path, flow)?;
-    let base = flow.name.clone().unwrap_or_else(|| format!("flow{}", path_index(path)));
-    let mut shared = None;
-    for copy in 0..flow.count {
-        let name = if flow.count == 1 { base.clone() } else { format!("{base}_{copy}") };
-        let subflows = match &shared {
-            Some(routes) => Vec::clone(routes),
-            None => builder.routes(path, flow, &name)?,
-        };
-        if !builder.has_access_links() {
-            shared = Some(subflows.clone());
-        }
-        if builder.links.len() > LINKS_MAX {
-            let allowed = format!("so few that all have at most {LINKS_MAX} links together");
-            return Err(Fault::new(&format!("{path}.count"), flow.count, allowed));
-        }
-        plans.push(ConnectionPlan {
-            name,
-            controller: flow.controller.clone(),
-            params: params.clone(),
-            subflows,
-            start: Time::from_secs_f64(flow.start_s + copy as f64 * flow.start_step_s),
-            start_spread: Span::from_secs_f64(flow.start_spread_s),
-            stop: flow.stop_s.map_or(Time::NEVER, Time::from_secs_f64),
-            traffic: flow.traffic.clone(),
-            sender,
-        });
-    }
     Ok(())
-}
-
-fn path_index(path: &str) -> &str {
-    path.trim_start_matches("flow[").trim_end_matches(']')
 }
 
 /// The settings of a flow's controller as the file gives them, files read.

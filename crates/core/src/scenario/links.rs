@@ -175,7 +175,7 @@ fn link_plan(
         delay_of: None,
         jitter: millis(spec.jitter_ms),
         keep_order: spec.keep_order,
-        queue: queue_plan(&field("queue"), &spec.queue, (spec.rate_mbps, rtt), reader)?,
+        queue: queue_plan(&field("queue"), &spec.queue, spec.rate_mbps, rtt, reader)?,
         loss: spec.loss.clone(),
         duplicate_ratio: spec.duplicate_ratio,
         reorder: spec.reorder.clone(),
@@ -302,7 +302,8 @@ fn check_loss(path: &str, loss: &LossSpec) -> Result<(), Fault> {
 fn queue_plan(
     path: &str,
     queue: &QueueSpec,
-    (rate_mbps, rtt_ms): (Option<f64>, f64),
+    rate_mbps: Option<f64>,
+    rtt_ms: f64,
     reader: &Reader,
 ) -> Result<QueueSpec, Fault> {
     let field = |name: &str| format!("{path}.{name}");

@@ -5,7 +5,6 @@ use crate::sim::plan::NetworkPlan;
 use crate::sim::trace::Trace;
 use crate::toml_error::{self, Document};
 use std::fmt::{self, Write as _};
-use std::iter::repeat_n;
 use std::sync::Arc;
 
 mod check;
@@ -147,19 +146,15 @@ impl Scenario {
             message: fault.to_string(),
         })?;
         let mut other = self.clone();
-        let mut plans = other.network.connections.iter_mut();
-        for (flow, name) in other.spec.flow.iter_mut().zip(self.entry_names()) {
-            let copies = plans.by_ref().take(flow.count as usize);
-            if !chosen(&name) {
-                copies.for_each(drop);
-                continue;
-            }
+        let picked: Vec<bool> = self.entry_names().iter().map(|name| chosen(name)).collect();
+        let flows = other.spec.flow.iter_mut().zip(&picked).filter(|(_, picked)| **picked);
+        for (flow, _) in flows {
             controller.clone_into(&mut flow.controller);
             flow.params = params.iter().map(|(name, value)| (name.clone(), value.into())).collect();
-            for plan in copies {
-                controller.clone_into(&mut plan.controller);
-                plan.params = params.to_vec();
-            }
+        }
+        for plan in other.network.connections.iter_mut().filter(|plan| picked[plan.entry]) {
+            controller.clone_into(&mut plan.controller);
+            plan.params = params.to_vec();
         }
         Ok(other)
     }
@@ -172,8 +167,7 @@ impl Scenario {
 
     /// The number of the `[[flow]]` entry that each connection comes from, in the network's order.
     pub fn owners(&self) -> Vec<usize> {
-        let entries = self.spec.flow.iter().enumerate();
-        entries.flat_map(|(index, flow)| repeat_n(index, flow.count as usize)).collect()
+        self.network.connections.iter().map(|plan| plan.entry).collect()
     }
 
     /// The scenario's name: its own, or its file's.

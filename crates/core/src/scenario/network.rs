@@ -2,11 +2,10 @@
 //! checked.
 use super::FLOWS_MAX;
 use super::check::number;
-use super::flows::flow_plans;
 use super::links::{Builder, Topology};
-use super::spec::{FlowSpec, ScenarioSpec};
+use super::spec::ScenarioSpec;
 use crate::params::{Content, Loader, Reader as FileReader};
-use crate::sim::plan::{NetworkPlan, TrafficSpec};
+use crate::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use crate::sim::trace::{self, Trace};
 use crate::toml_error::Fault;
 use crate::units::{Span, Time};
@@ -51,18 +50,14 @@ impl<'a> Files<'a> {
     }
 
     /// What the file or folder called `name` holds for a controller.
-    pub(super) fn content(
-        &mut self,
-        name: &str,
-        (holds, reader): (&str, FileReader),
-    ) -> Result<Content, String> {
+    pub(super) fn content(&mut self, name: &str, reader: FileReader) -> Result<Content, String> {
         let mut contents = self.contents.iter();
         if let Some((_, content)) =
             contents.find(|(known, content)| content.path == name && *known == reader)
         {
             return Ok(content.clone());
         }
-        let content = Content::load(name, (holds, reader), self.load)?;
+        let content = Content::load(name, reader, self.load)?;
         self.contents.push((reader, content.clone()));
         Ok(content)
     }
@@ -76,16 +71,14 @@ pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<NetworkP
     let duration = Time::from_secs_f64(spec.duration_s);
     let mut builder = Builder { links: Vec::new(), topology: Topology::Free };
     builder.topology(spec, &mut Reader { duration_s: spec.duration_s, files })?;
-    let mut connections = Vec::new();
+    let mut connections: Vec<ConnectionPlan> = Vec::new();
     count_flows(spec)?;
     for (index, flow) in spec.flow.iter().enumerate() {
-        let path = format!("flow[{index}]");
-        let lent = (&mut builder, &mut *files);
-        flow_plans(&path, flow, &spec.sender, lent, &mut connections)?;
+        connections.extend(builder.flow_plans(index, flow, &spec.sender, files)?);
     }
     let plans = connections.iter().map(|plan| plan.name.as_str());
     if let Some((second, name)) = duplicate(plans) {
-        let path = format!("flow[{}].name", owner_of(&spec.flow, second));
+        let path = format!("flow[{}].name", connections[second].entry);
         return Err(Fault::new(&path, format!("{name:?}"), "a name of its own for every flow"));
     }
     if let Some((_, name)) = duplicate(builder.links.iter().map(|link| link.name.as_str())) {
@@ -121,15 +114,6 @@ pub(super) fn count_flows(spec: &ScenarioSpec) -> Result<f64, Fault> {
         }
     }
     Ok(total)
-}
-
-/// Which `[[flow]]` the connection of this index comes from.
-fn owner_of(flows: &[FlowSpec], connection: usize) -> usize {
-    let ends = flows.iter().scan(0, |end, flow| {
-        *end += flow.count;
-        Some(*end)
-    });
-    ends.take_while(|&end| end <= connection as u64).count()
 }
 
 /// Time series within bounds: so many rows fill a gigabyte.

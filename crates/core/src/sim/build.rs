@@ -1,13 +1,13 @@
 //! From a network to a simulation at time 0.
-use super::network::{Network, Path};
+use super::network::Network;
 use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Hosts, Sim, fetch};
-use crate::control::SubflowId;
+use crate::control::{Coupled, SubflowId};
 use crate::rng::{Rng, Seed};
 use crate::sim::plan::TrafficSpec;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan, RatePlan, Route};
 use crate::sim::record::FlowSeries;
 use crate::sim::traffic::App;
-use crate::transport::config::SendHook;
+use crate::transport::config::{SendHook, SenderConfig};
 use crate::transport::receiver::Receiver;
 use crate::transport::send_hook::AckSendHook;
 use crate::transport::sender::{Governor, Sender};
@@ -39,7 +39,10 @@ impl Sim {
             asking: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
-            sim.add_plan(network, plan, (index as u64, seed), build)?;
+            for arrival in arrivals(plan, index as u64, seed, network.duration) {
+                let governor = build(plan)?;
+                sim.add_connection(&Start { network, plan, seed, arrival }, governor);
+            }
         }
         let paths = sim.hosts.flows.iter().flat_map(|flow| [flow.forward, flow.reverse]);
         sim.net.pass_links(paths, network.duration);
@@ -52,54 +55,22 @@ impl Sim {
         Ok(sim)
     }
 
-    /// A planned connection, or all arrivals of a Poisson source.
-    fn add_plan<E>(
-        &mut self,
-        network: &NetworkPlan,
-        plan: &ConnectionPlan,
-        (index, seed): (u64, Seed),
-        build: &mut Builder<E>,
-    ) -> Result<(), E> {
-        arrivals(plan, index, seed, network.duration)
-            .try_for_each(|arrival| self.add_connection(network, plan, (arrival, seed), build))
-    }
-
-    fn add_connection<E>(
-        &mut self,
-        network: &NetworkPlan,
-        plan: &ConnectionPlan,
-        (Arrival { at: start, stream, name: own }, seed): (Arrival, Seed),
-        build: &mut Builder<E>,
-    ) -> Result<(), E> {
-        let connection = self.hosts.connections.len() as u32;
+    fn add_connection(&mut self, start: &Start, mut governor: Box<dyn Coupled>) {
+        let Start { plan, seed, arrival, .. } = start;
+        let index = self.hosts.connections.len() as u32;
         let first_flow = self.hosts.flows.len() as u32;
-        let mut governor = build(plan)?;
         if plan.sender.send_hook == SendHook::Ack {
             governor = Box::new(AckSendHook::new(governor));
         }
         let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));
-        for (index, route) in plan.subflows.iter().enumerate() {
-            let id = SubflowId(index as u32);
-            let own_seed = seed.derive("controller", (stream << 8) | index as u64);
-            governor.subflow_added(id, &Sender::flow_info(&plan.sender, start, own_seed));
-            let mut sender = Sender::sharing(&config, &Governor { coupled: governor.as_mut(), id });
-            if plan.sender.handshake {
-                sender.wait_for_handshake(start, handshake(network, route, plan.sender.ack));
-            }
-            let many = plan.subflows.len() > 1;
-            let name = if many { format!("{own}.{index}") } else { own.clone() };
-            let paths = (self.net.add_path(&route.forward), self.net.add_path(&route.reverse));
-            self.hosts.plans.push(flow_plan(network, plan, route, (name, start)));
-            let ends = (sender, receiver(network, plan, route));
-            let has_agent = governor.agent_state(id).is_some();
-            let flow = flow(plan, (connection, id), ends, paths);
-            self.hosts.flows.push(Flow { has_agent, ..flow });
+        for subflow in 0..plan.subflows.len() {
+            self.add_flow(start, subflow, governor.as_mut(), &config);
         }
         self.config = Some(config);
-        let app = self.app(plan, start, seed.stream("traffic", stream));
+        let app = self.app(plan, arrival.at, seed.stream("traffic", arrival.stream));
         let before = self.hosts.connections.last().map(|before| &before.controller);
         let name = shared(before, &*plan.controller, || plan.controller.as_str().into());
-        self.net.schedule(start, Event::App(connection));
+        self.net.schedule(arrival.at, Event::App(index));
         self.hosts.connections.push(Connection {
             governor,
             app,
@@ -107,7 +78,42 @@ impl Sim {
             flow_count: plan.subflows.len() as u32,
             controller: name,
         });
-        Ok(())
+    }
+
+    /// The subflow of this index of a connection.
+    fn add_flow(
+        &mut self,
+        start: &Start,
+        index: usize,
+        governor: &mut dyn Coupled,
+        config: &Arc<SenderConfig>,
+    ) {
+        let Start { network, plan, seed, arrival, .. } = start;
+        let route = &plan.subflows[index];
+        let id = SubflowId(index as u32);
+        let own_seed = seed.derive("controller", (arrival.stream << 8) | index as u64);
+        governor.subflow_added(id, &Sender::flow_info(&plan.sender, arrival.at, own_seed));
+        let mut sender = Sender::sharing(config, &Governor { coupled: governor, id });
+        if plan.sender.handshake {
+            sender.wait_for_handshake(arrival.at, handshake(network, route, plan.sender.ack));
+        }
+        let has_agent = governor.agent_state(id).is_some();
+        self.hosts.plans.push(start.flow_plan(index));
+        self.hosts.flows.push(Flow {
+            latest_rtt: sender.latest_rtt(),
+            sender,
+            receiver: receiver(network, plan, route),
+            arrived: Arrived::default(),
+            forward: self.net.add_path(&route.forward),
+            reverse: self.net.add_path(&route.reverse),
+            wake: Time::NEVER,
+            sender_due: Time::NEVER,
+            packet_bytes: plan.sender.packet.0,
+            connection: self.hosts.connections.len() as u32,
+            id,
+            transmissions: 0,
+            has_agent,
+        });
     }
 
     fn app(&self, plan: &ConnectionPlan, start: Time, rng: Rng) -> App {
@@ -172,29 +178,39 @@ fn handshake(network: &NetworkPlan, route: &Route, size: Bytes) -> Span {
     route.forward.iter().chain(&route.reverse).map(time_on).sum()
 }
 
-fn flow_plan(
-    network: &NetworkPlan,
-    plan: &ConnectionPlan,
-    route: &Route,
-    (name, start): (String, Time),
-) -> FlowPlan {
-    let hops = route.forward.iter().chain(&route.reverse);
-    let datagrams = match plan.traffic {
-        TrafficSpec::Cbr { rate_mbps, packet_bytes } => {
-            let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
-            Some(Datagrams {
-                every_ns: NonZero::new(every.0).unwrap_or(NonZero::<u64>::MIN),
-                size: packet_bytes,
-            })
+/// A connection that begins.
+struct Start<'a> {
+    network: &'a NetworkPlan,
+    plan: &'a ConnectionPlan,
+    seed: Seed,
+    arrival: Arrival,
+}
+
+impl Start<'_> {
+    /// What is known of the subflow of this index beforehand.
+    fn flow_plan(&self, index: usize) -> FlowPlan {
+        let Self { network, plan, arrival, .. } = self;
+        let route = &plan.subflows[index];
+        let own = &arrival.name;
+        let many = plan.subflows.len() > 1;
+        let hops = route.forward.iter().chain(&route.reverse);
+        let datagrams = match plan.traffic {
+            TrafficSpec::Cbr { rate_mbps, packet_bytes } => {
+                let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
+                Some(Datagrams {
+                    every_ns: NonZero::new(every.0).unwrap_or(NonZero::<u64>::MIN),
+                    size: packet_bytes,
+                })
+            }
+            _ => None,
+        };
+        FlowPlan {
+            name: if many { format!("{own}.{index}") } else { own.clone() }.into(),
+            start: arrival.at,
+            header_bytes: plan.sender.header.0,
+            datagrams,
+            base_rtt: hops.map(|&link| network.links[link as usize].delay.minimum()).sum(),
         }
-        _ => None,
-    };
-    FlowPlan {
-        name: name.into(),
-        start,
-        header_bytes: plan.sender.header.0,
-        datagrams,
-        base_rtt: hops.map(|&link| network.links[link as usize].delay.minimum()).sum(),
     }
 }
 
@@ -211,28 +227,5 @@ fn receiver(network: &NetworkPlan, plan: &ConnectionPlan, route: &Route) -> Rece
         receiver.quick(config.quick_acks, idle).opening(config.opening_acks)
     } else {
         receiver
-    }
-}
-
-fn flow(
-    plan: &ConnectionPlan,
-    (connection, id): (u32, SubflowId),
-    (sender, receiver): (Sender, Receiver),
-    (forward, reverse): (Path, Path),
-) -> Flow {
-    Flow {
-        latest_rtt: sender.latest_rtt(),
-        sender,
-        receiver,
-        arrived: Arrived::default(),
-        forward,
-        reverse,
-        wake: Time::NEVER,
-        sender_due: Time::NEVER,
-        packet_bytes: plan.sender.packet.0,
-        connection,
-        id,
-        transmissions: 0,
-        has_agent: false,
     }
 }

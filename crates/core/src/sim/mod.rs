@@ -7,7 +7,7 @@
 //! With thousands of flows a packet's time is spent on its flow's state coming from memory. State that
 //! every packet touches lies together in `Flow`; the pipes tell which flows are next, whose state is
 //! fetched before it is needed (`fetch`).
-use crate::control::{Coupled, SubflowId};
+use crate::control::{CWND_MAX, Coupled, SubflowId};
 use crate::controllers;
 use crate::coupled;
 use crate::decision::AgentState;
@@ -334,7 +334,7 @@ impl Sim {
             series.time_s.push(self.net.now().as_secs_f64());
             series.flow.push(index as u32);
             series.cwnd_packets.push(packets(control.cwnd));
-            let unset = control.ssthresh.0 > 1 << 40;
+            let unset = control.ssthresh > CWND_MAX;
             let ssthresh = if unset { f64::NAN } else { packets(control.ssthresh) };
             series.ssthresh_packets.push(ssthresh);
             series.inflight_bytes.push(flow.sender.inflight().0);

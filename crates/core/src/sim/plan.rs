@@ -105,6 +105,8 @@ impl DelayPlan {
 pub struct ConnectionPlan {
     /// Unique.
     pub name: String,
+    /// The scenario's `[[flow]]` that it comes from; several may come from one.
+    pub entry: usize,
     /// Name in the controller table, or of a controller that the caller supplies.
     pub controller: String,
     /// Its settings, as given.

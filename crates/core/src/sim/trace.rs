@@ -2,6 +2,7 @@
 //! the millisecond at which the link can deliver a packet of 1500 bytes; and a generator of cellular-like ones.
 use std::fmt;
 
+use crate::digest::{EMPTY, fnv1a};
 use crate::rng::{Rng, Seed};
 use crate::units::{Bytes, Rate, Span};
 
@@ -136,12 +137,7 @@ impl Trace {
 
     /// Names the content: FNV-1a over the timestamps.
     pub fn digest(&self) -> u64 {
-        self.millis
-            .iter()
-            .flat_map(|millis| millis.to_le_bytes())
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            })
+        self.millis.iter().fold(EMPTY, |digest, millis| fnv1a(digest, &millis.to_le_bytes()))
     }
 
     /// Milliseconds of all delivery opportunities, non-decreasing.

@@ -150,7 +150,7 @@ impl Receiver {
         let ack_now =
             !in_order || filled_gap || packet.ce || quick || self.pending >= self.ack_every;
         if ack_now {
-            self.acknowledge((packet.flow, packet.seq), duplicate, ack);
+            self.acknowledge(packet.flow, packet.seq, duplicate, ack);
         } else if self.deadline == Time::NEVER {
             self.deadline = now + self.ack_delay;
         }
@@ -160,7 +160,7 @@ impl Receiver {
     /// The delayed acknowledgement that fell due.
     pub fn on_deadline(&mut self, flow: u32) -> Packet {
         let mut ack = Packet::default();
-        self.acknowledge((flow, u64::MAX), false, &mut ack);
+        self.acknowledge(flow, u64::MAX, false, &mut ack);
         ack
     }
 
@@ -193,7 +193,7 @@ impl Receiver {
     }
 
     /// Acknowledges what has come, `trigger` last.
-    fn acknowledge(&mut self, (flow, trigger): (u32, u64), duplicate: bool, ack: &mut Packet) {
+    fn acknowledge(&mut self, flow: u32, trigger: u64, duplicate: bool, ack: &mut Packet) {
         *ack = Packet {
             flow,
             size: self.ack_size,

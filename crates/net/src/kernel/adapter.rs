@@ -14,13 +14,13 @@
 //!
 //! `docs/reference/kernel.md` goes through every field.
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
-use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId};
+use ackademy::control::{
+    Ack, CWND_MAX, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId,
+};
 use ackademy::transport::rtt::{RtoLimits, RttEstimator};
 use ackademy::transport::send_hook::AckSendHook;
 use ackademy::units::{Bytes, Rate, Span, Time};
 
-/// Largest window that a sender obeys, as the simulator's, in bytes.
-const CWND_MAX: Bytes = Bytes(1 << 40);
 /// Packets that the BPF program lets out for one delivered: it raises the window by two more.
 const BURST: u64 = 3;
 /// For an estimator whose time-out is not used.

@@ -302,7 +302,8 @@ pub struct Counts {
 pub struct Totals {
     /// Of each event.
     pub counts: Counts,
-    /// From record to applied decision: four buckets per power of two of nanoseconds.
+    /// From record to applied decision: four buckets per power of two of nanoseconds, counted by the BPF
+    /// program, which cannot use [`SpanHistogram`](ackademy::histogram::SpanHistogram).
     pub latency: [u64; LATENCY_BUCKETS],
 }
 

@@ -112,9 +112,9 @@ pub fn run(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
         senders: Senders::new(setting)?,
         foreign: iperf3::clients(setting, &hosts.pairs),
     };
-    let (sent, emulated, served) = threads.run(network.duration)?;
+    let counted = threads.run(network.duration)?;
     let closed = std::mem::take(&mut *closed.lock().expect("the agent has ended"));
-    Ok(report(network, options, plan, (sent, emulated, served, closed)))
+    Ok(report(network, options, plan, counted, closed))
 }
 
 /// Kernel modules that flows name, against those that the kernel has.
@@ -193,8 +193,12 @@ fn interval(plan: &Plan, options: &Options) -> Span {
     options.interval.unwrap_or_else(shortest)
 }
 
-/// What the threads leave behind.
-type Ended = (Sent, emulator::Report, Option<Served>);
+/// What the threads counted.
+struct Counted {
+    sent: Sent,
+    emulated: emulator::Report,
+    served: Option<Served>,
+}
 
 /// What the agent counted.
 struct Served {
@@ -221,7 +225,7 @@ struct Threads<'a> {
 impl Threads<'_> {
     /// Runs until the senders end, somebody fails, or Ctrl-C; then stops the others, the agent last,
     /// so that it gets the end of every flow.
-    fn run(self, duration: Time) -> Result<Ended, Error> {
+    fn run(self, duration: Time) -> Result<Counted, Error> {
         let (stop, stop_agent) = (&AtomicBool::new(false), &AtomicBool::new(false));
         let Self { emulator, agent, receivers, senders, foreign } = self;
         thread::scope(|scope| {
@@ -262,7 +266,7 @@ impl Threads<'_> {
             let served = agent.map(joined).transpose();
             interrupt::check()?;
             received?;
-            Ok((sent?, emulated?, served?))
+            Ok(Counted { sent: sent?, emulated: emulated?, served: served? })
         })
     }
 }
@@ -315,8 +319,10 @@ fn report(
     network: &NetworkPlan,
     options: &Options,
     plan: Plan,
-    (mut sent, emulated, served, closed): (Sent, emulator::Report, Option<Served>, Closed),
+    counted: Counted,
+    closed: Closed,
 ) -> Report {
+    let Counted { mut sent, emulated, served } = counted;
     let interval = interval(&plan, options);
     for (index, row) in sent.rows.iter_mut().enumerate() {
         let route = &plan.pairs[plan.flows[index].pair].route;

@@ -148,7 +148,7 @@ impl<'a> Senders<'a> {
         if let TrafficSpec::Cbr { rate_mbps, packet_bytes } = flow.plan.traffic {
             let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
             let payload = datagram_payload(flow, packet_bytes);
-            return self.open_datagrams(index, now, (payload, every.max(Span(1))));
+            return self.open_datagrams(index, now, payload, every.max(Span(1)));
         }
         let name = sockets::congestion_control(flow, self.setting.agent);
         let opened = sockets::connect_stream(flow, pair, name).and_then(|stream| {
@@ -162,7 +162,7 @@ impl<'a> Senders<'a> {
         }
     }
 
-    fn open_datagrams(&mut self, index: usize, now: Time, (payload, every): (usize, Span)) {
+    fn open_datagrams(&mut self, index: usize, now: Time, payload: usize, every: Span) {
         let flow = &self.setting.flows[index];
         let sender = &mut self.ends[index];
         match sockets::datagram_socket(flow) {

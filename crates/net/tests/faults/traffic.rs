@@ -1,5 +1,6 @@
 //! Flows that never end by themselves, each with bytes of its own, hashed at both ends.
 use crate::bed::{Bed, RECEIVER, inside};
+use ackademy::digest::{EMPTY, fnv1a};
 use ackademy::units::Span;
 use ackademy_net::clock;
 use nix::sys::socket::{
@@ -97,7 +98,7 @@ fn send(
 ) -> std::io::Result<u64> {
     to.set_write_timeout(Some(PATIENCE))?;
     let mut state = flow as u64 + 1;
-    let mut hash = FNV_OFFSET;
+    let mut hash = EMPTY;
     let mut chunk = vec![0; pattern.chunk];
     while !stop.load(Ordering::Relaxed) {
         for byte in &mut chunk {
@@ -107,7 +108,7 @@ fn send(
             state ^= state << 17;
             *byte = state as u8;
         }
-        hash = fnv(hash, &chunk);
+        hash = fnv1a(hash, &chunk);
         to.write_all(&chunk)?;
         thread::sleep(pattern.pause);
     }
@@ -117,7 +118,7 @@ fn send(
 fn receive(mut from: TcpStream, received: &AtomicU64) -> std::io::Result<Received> {
     from.set_read_timeout(Some(PATIENCE))?;
     let mut buffer = vec![0; 1 << 16];
-    let mut hash = FNV_OFFSET;
+    let mut hash = EMPTY;
     let mut longest_gap = Span::ZERO;
     let mut last = clock::now();
     loop {
@@ -129,13 +130,6 @@ fn receive(mut from: TcpStream, received: &AtomicU64) -> std::io::Result<Receive
             return Ok(Received { hash, longest_gap });
         }
         received.fetch_add(count as u64, Ordering::Relaxed);
-        hash = fnv(hash, &buffer[..count]);
+        hash = fnv1a(hash, &buffer[..count]);
     }
-}
-
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a, 64 bits.
-fn fnv(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -150,7 +150,7 @@ pub fn range_end(params: &Params, name: &str) -> Option<f64> {
 }
 
 /// An axis from `low` to `high` with as many levels as the parameter `levels` says.
-pub fn axis((low, high): (f64, f64), params: &Params, levels: &str) -> Axis {
+pub fn axis(low: f64, high: f64, params: &Params, levels: &str) -> Axis {
     Axis { low, high, levels: params.number(levels) as u32 }
 }
 
@@ -357,7 +357,8 @@ pub const fn number(
     name: &'static str,
     about: &'static str,
     default: f64,
-    (min, max): (f64, f64),
+    min: f64,
+    max: f64,
 ) -> Param {
     Param { name, about, kind: ParamKind::Number { default, min, max } }
 }
@@ -391,27 +392,24 @@ pub const fn with_family<const N: usize>(own: &[Param]) -> [Param; N] {
 pub const FAMILY: usize = PARAMS.len();
 
 const PARAMS: &[Param] = &[
-    number(
-        "epsilon",
-        "share of steps with a random action (paper: section 3.2.2)",
-        0.1,
-        (0.0, 1.0),
-    ),
-    number("alpha0", "learning rate at the start (paper: section 4)", 0.3, (0.0, 1.0)),
-    number("alpha_decay", "what each period leaves of it (paper: section 4)", 0.995, (0.0, 1.0)),
+    number("epsilon", "share of steps with a random action (paper: section 3.2.2)", 0.1, 0.0, 1.0),
+    number("alpha0", "learning rate at the start (paper: section 4)", 0.3, 0.0, 1.0),
+    number("alpha_decay", "what each period leaves of it (paper: section 4)", 0.995, 0.0, 1.0),
     number(
         "alpha_period_s",
         "that period, counted from the start of the flow (paper: section 4; the start is proposed)",
         10.0,
-        (0.001, 1e9),
+        0.001,
+        1e9,
     ),
     number(
         "levels",
         "intervals of each feature but `cwnd` (paper: 10 to 20; source: ten for Q-TCP)",
         10.0,
-        (1.0, 1000.0),
+        1.0,
+        1000.0,
     ),
-    number("q_init", "value of what was never tried (proposed)", 0.0, (-1000.0, 1000.0)),
+    number("q_init", "value of what was never tried (proposed)", 0.0, -1000.0, 1000.0),
     choice(
         "ties",
         "how equal values are told apart (proposed: they are all equal at first)",
@@ -472,13 +470,14 @@ const PARAMS: &[Param] = &[
         "weight of a new gap in its average (proposed; 0.02 is near the mean of the last 100 that \
          is reported for Q-TCP)",
         0.125,
-        (0.0001, 1.0),
+        0.0001,
+        1.0,
     ),
-    number("cwnd_floor_packets", "smallest window when learning (proposed)", 1.0, (1.0, 1e6)),
-    number("bandwidth_mbps", "B of the grid and the utility (paper: section 4)", 10.0, (1e-3, 1e6)),
-    number("rtt_min_ms", "RTT_min of the grid (paper: section 4)", 150.0, (1e-3, 1e6)),
-    number("buffer_packets", "L of the grid (paper: 5, 50, 150)", 50.0, (0.0, 1e7)),
-    number("flows", "K of the grid (paper: 1 or 4)", 1.0, (1.0, 1e6)),
+    number("cwnd_floor_packets", "smallest window when learning (proposed)", 1.0, 1.0, 1e6),
+    number("bandwidth_mbps", "B of the grid and the utility (paper: section 4)", 10.0, 1e-3, 1e6),
+    number("rtt_min_ms", "RTT_min of the grid (paper: section 4)", 150.0, 1e-3, 1e6),
+    number("buffer_packets", "L of the grid (paper: 5, 50, 150)", 50.0, 0.0, 1e7),
+    number("flows", "K of the grid (paper: 1 or 4)", 1.0, 1.0, 1e6),
     choice(
         "grid_scale",
         "`flows`: for K > 1 the gaps' ranges are K times and the windows' 2/K times those of one \
@@ -490,13 +489,15 @@ const PARAMS: &[Param] = &[
         "end of the ranges of both gaps for one sender; 0: 4 S/B, or 10 ms for Q-TCP with \
          `ranges = orig` (proposed; paper: \"where most of its values lie\")",
         0.0,
-        (0.0, 1e6),
+        0.0,
+        1e6,
     ),
     number(
         "ssthresh_max_packets",
         "end of the range of `ssthresh` for one sender; 0: BDP + L (proposed)",
         0.0,
-        (0.0, 1e9),
+        0.0,
+        1e9,
     ),
 ];
 

@@ -9,7 +9,7 @@
 //! - an idle restart and a long silence void the open intervals, whose packets' fate says nothing
 //!   about their rates; a retransmission time-out does so only if the rule answers it with
 //!   [`Schedule::Change`], else the open intervals take it in as losses.
-use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
+use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind};
 use crate::controllers::shared::sensing::monitor_interval::{Monitor, Report};
 use crate::rng::{Rng, Seed};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -25,8 +25,6 @@ const RATE_MAX_BPS: f64 = 1e12;
 const RATE_MIN_BPS: f64 = 1e3;
 /// Intervals of the start whose outcome may be open: beyond, the rate is not doubled (proposed).
 const OPEN_INTERVALS: u32 = 2;
-/// Bytes; larger than every path.
-const CWND_MAX: f64 = (1_u64 << 40) as f64;
 
 /// What a rule may know of the path.
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +235,7 @@ impl<R: Rule> Controller for Pcc<R> {
         let pipe_bits = self.rule.rate_bps() * self.path.srtt_s;
         let cwnd = (2.0 * pipe_bits + 10.0 * self.path.packet_bits) / 8.0;
         Control {
-            cwnd: Bytes(cwnd.min(CWND_MAX) as u64),
+            cwnd: Bytes(cwnd.min(CWND_MAX.0 as f64) as u64),
             pacing_rate: Rate(self.monitor.rate_bps().unwrap_or(RATE_MIN_BPS) as u64),
             ssthresh: Bytes(u64::MAX),
         }

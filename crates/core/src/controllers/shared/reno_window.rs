@@ -1,9 +1,9 @@
 //! The window of NewReno, shared by the controllers that are NewReno underneath.
-use crate::control::{Ack, Control, FlowInfo, Loss, LossKind, Recovery};
+use crate::control::{Ack, CWND_MAX, Control, FlowInfo, Loss, LossKind, Recovery};
 use crate::units::{Bytes, Rate};
 
-/// Largest window, in bytes: a terabyte, beyond every path, keeps the arithmetic finite.
-pub const CWND_MAX: f64 = (1_u64 << 40) as f64;
+/// [`CWND_MAX`] for sums in floating point.
+const BYTES_MAX: f64 = CWND_MAX.0 as f64;
 
 /// Most packets of one record that are counted one by one, so that a record costs a bounded time.
 pub const RECORD_PACKETS_MAX: usize = 4096;
@@ -30,7 +30,7 @@ impl Window {
         let mss = flow.mss.0.max(1) as f64;
         Self {
             mss,
-            cwnd: (flow.initial_cwnd.0 as f64 / mss).clamp(1.0, CWND_MAX / mss),
+            cwnd: (flow.initial_cwnd.0 as f64 / mss).clamp(1.0, BYTES_MAX / mss),
             ssthresh: flow.initial_ssthresh.0 as f64 / mss,
             restart: match flow.recovery {
                 Recovery::Sack => flow.initial_cwnd.0 as f64 / mss,
@@ -48,7 +48,7 @@ impl Window {
 
     /// Largest window, packets.
     pub fn cwnd_max(&self) -> f64 {
-        CWND_MAX / self.mss
+        BYTES_MAX / self.mss
     }
 
     /// Acknowledged bytes in packets.
@@ -109,7 +109,7 @@ impl Window {
 
     /// Adds `packets`, which may be negative; at least one packet stays.
     pub fn grow(&mut self, packets: f64) {
-        self.cwnd = (self.cwnd + packets).clamp(1.0, CWND_MAX / self.mss);
+        self.cwnd = (self.cwnd + packets).clamp(1.0, BYTES_MAX / self.mss);
     }
 
     /// Multiplicative decrease, once per loss episode (RFC 5681 section 3.2 step 2; ns-2 halves the

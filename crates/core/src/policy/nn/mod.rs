@@ -89,7 +89,7 @@ impl Network {
                 Layer::Conv1d(conv) => conv.run(x, *shape, out),
                 Layer::MaxPool { size } => max_pool(x, *shape, *size, out),
                 Layer::Recurrent(layer) => layer.run(x, *shape, &mut scratch.work, out),
-                Layer::Trees { forests, low, high } => trees(x, forests, (*low, *high), out),
+                Layer::Trees { forests, low, high } => trees(x, forests, *low, *high, out),
             }
             std::mem::swap(&mut from, &mut to);
         }
@@ -98,7 +98,7 @@ impl Network {
 }
 
 /// A comparison would take what is no number for a small one.
-fn trees(x: &[f32], forests: &[Forest], (low, high): (f32, f32), out: &mut [f32]) {
+fn trees(x: &[f32], forests: &[Forest], low: f32, high: f32, out: &mut [f32]) {
     let finite = x.iter().all(|value| value.is_finite());
     for (forest, out) in forests.iter().zip(out) {
         *out = if finite { low + (high - low) * forest.mean(x) as f32 } else { f32::NAN };

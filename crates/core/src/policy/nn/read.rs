@@ -81,6 +81,14 @@ impl Layer {
     }
 }
 
+/// A recurrent layer without its weights.
+#[derive(Clone, Copy)]
+struct RecurrentSpec {
+    cell: Cell,
+    units: usize,
+    returns: Returns,
+}
+
 struct Reader<'a, 'b> {
     tensors: &'a Tensors<'b>,
     used: BTreeSet<String>,
@@ -113,18 +121,14 @@ impl Reader<'_, '_> {
             }
             LayerSpec::MaxPool { size } => Layer::MaxPool { size: size as usize },
             LayerSpec::Flatten {} => return Ok(None),
-            LayerSpec::Lstm { units, returns } => Layer::Recurrent(self.recurrent(
-                index,
-                (Cell::Lstm, units as usize),
-                from,
-                returns,
-            )?),
-            LayerSpec::Gru { units, returns } => Layer::Recurrent(self.recurrent(
-                index,
-                (Cell::Gru, units as usize),
-                from,
-                returns,
-            )?),
+            LayerSpec::Lstm { units, returns } => {
+                let spec = RecurrentSpec { cell: Cell::Lstm, units: units as usize, returns };
+                Layer::Recurrent(self.recurrent(index, spec, from)?)
+            }
+            LayerSpec::Gru { units, returns } => {
+                let spec = RecurrentSpec { cell: Cell::Gru, units: units as usize, returns };
+                Layer::Recurrent(self.recurrent(index, spec, from)?)
+            }
             LayerSpec::Trees { outputs, low, high } => {
                 let forest = |output| self.forest(&name(&format!("{output}.")), from.size());
                 let forests = (0..outputs).map(forest).collect::<Result<_, _>>()?;
@@ -136,10 +140,10 @@ impl Reader<'_, '_> {
     fn recurrent(
         &mut self,
         index: usize,
-        (cell, units): (Cell, usize),
+        layer: RecurrentSpec,
         from: Shape,
-        returns: Returns,
     ) -> Result<Recurrent, Fault> {
+        let RecurrentSpec { cell, units, returns } = layer;
         let name = |part: &str| format!("layers.{index}.{part}");
         let gates = cell.gates() * units;
         let kernel = self.matrix(name("kernel"), &[from.width], gates)?;

@@ -1,6 +1,6 @@
 //! The sending end of a flow, without I/O: packets, loss recovery, timers, pacing. Used by the
 //! simulator and by every transport of our own; it drives a [`Coupled`] and obeys its [`Control`].
-use crate::control::{Control, Coupled, FlowInfo, Recovery, Send, SendAction, SubflowId};
+use crate::control::{CWND_MAX, Control, Coupled, FlowInfo, Recovery, Send, SendAction, SubflowId};
 use crate::histogram::SpanHistogram;
 use crate::transport::config::SenderConfig;
 use crate::transport::packet::Packet;
@@ -17,8 +17,6 @@ mod undo;
 pub use ns2::Ns2Sender;
 pub use sack::SackSender;
 
-/// More than any path holds; a controller that asks for more gets this (2^40 bytes).
-const CWND_MAX: u64 = 1 << 40;
 /// Slowest pacing: a packet at least every quarter of an hour.
 const PACING_MIN: Rate = Rate(1000);
 /// Most segments in flight, whatever window a scenario or controller asks for: they cost memory,
@@ -157,7 +155,7 @@ impl Allowed {
     fn read(governor: &Governor, packet: u64) -> Self {
         let Control { cwnd, pacing_rate, ssthresh } = governor.coupled.control(governor.id);
         Self {
-            cwnd: cwnd.0.clamp(packet, CWND_MAX),
+            cwnd: cwnd.0.clamp(packet, CWND_MAX.0),
             ssthresh: ssthresh.0,
             pacing_rate: pacing_rate.max(PACING_MIN),
             timer: governor.coupled.next_timer(governor.id).unwrap_or(Time::NEVER),

@@ -204,7 +204,7 @@ impl SackSender {
             return None;
         }
         if self.has_send_hook {
-            let departure = self.departure(now, size, (retransmitted.is_some(), rescue.is_some()));
+            let departure = self.departure(now, size, retransmitted.is_some(), rescue.is_some());
             if !governor.lets_go(&departure, &mut self.allowed) {
                 // It is the controller, not the application, that limits what is in flight.
                 self.blocked_at = self.board.nxt();
@@ -245,7 +245,7 @@ impl SackSender {
         inflight == 0 || inflight + size <= self.allowed.cwnd
     }
 
-    fn departure(&self, now: Time, size: u64, (retransmission, rescue): (bool, bool)) -> Departure {
+    fn departure(&self, now: Time, size: u64, retransmission: bool, rescue: bool) -> Departure {
         let seq = if rescue { self.board.rescued() } else { self.board.next_to_leave() };
         let order = seq - self.board.una() + 1;
         let inflight = self.inflight();
