@@ -38,10 +38,13 @@ pub struct Episodes {
     over: Py<PyArray1<bool>>,
 }
 
+/// Lets the simulation of this index go on.
+type Work = Box<dyn Fn(usize) + Send + Sync>;
+
 /// What calls change, one at a time.
 struct State {
     plan: Plan,
-    workers: Workers<Box<dyn Fn(usize) + Send + Sync>>,
+    workers: Workers<Work>,
 }
 
 /// What a learner answers, for all agents of all simulations.
@@ -450,12 +453,12 @@ fn workers(
     source: &Arc<EpisodeSource>,
     simulations: &Arc<[Mutex<Simulation>]>,
     threads: usize,
-) -> PyResult<Workers<Box<dyn Fn(usize) + Send + Sync>>> {
+) -> PyResult<Workers<Work>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = if threads == 0 { cores } else { threads }.min(simulations.len());
     let (source, simulations) = (Arc::clone(source), Arc::clone(simulations));
     let work = move |index: usize| lock(&simulations[index]).go_on(&source);
-    let workers = Workers::new(threads, Box::new(work) as Box<dyn Fn(usize) + Send + Sync>);
+    let workers = Workers::new(threads, Box::new(work) as Work);
     workers.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
 }
 
