@@ -67,7 +67,7 @@ pub struct Loss {
     /// FlightSize (RFC 5681) when the loss was declared: sent and not cumulatively acknowledged, at
     /// most the window.
     pub inflight: Bytes,
-    /// What the sender made of it.
+    /// What kind of event the sender takes it for.
     pub kind: LossKind,
 }
 
@@ -78,7 +78,7 @@ pub enum LossKind {
     /// First loss of an episode, seen from later deliveries: reduce once.
     #[default]
     Gap = 0,
-    /// Further losses of the same episode: already answered for.
+    /// Further losses of the same episode: no further reduction.
     More = 1,
     /// The retransmission timer expired: start over.
     Timeout = 2,
@@ -88,8 +88,8 @@ pub enum LossKind {
     /// The flow idled longer than its time-out: the window restarts, the threshold stays (RFC 5681
     /// section 4.1). Nothing was lost.
     Idle = 4,
-    /// The latest `Gap` or `Timeout` was none: what was taken for lost arrived late, and what was sent
-    /// again came twice (RFC 3522, RFC 3708). The reduction is to be taken back (RFC 4015, RFC 9438
+    /// The latest `Gap` or `Timeout` was spurious: the packets arrived late, and the retransmissions
+    /// arrived too (RFC 3522, RFC 3708). The reduction is to be undone (RFC 4015, RFC 9438
     /// section 4.9). Nothing was lost.
     Spurious = 5,
 }
@@ -177,8 +177,8 @@ pub trait Controller: std::marker::Send {
     fn next_timer(&self) -> Option<Time> {
         self.inner().and_then(Controller::next_timer)
     }
-    /// The flow has nothing to send for the rest of the run, or the run is over: both may be told.
-    /// For controllers that report to someone. Not every transport calls it.
+    /// The flow has nothing to send for the rest of the run, or the run is over; it may be called for
+    /// both. For controllers that report to an agent. Not every transport calls it.
     fn on_end(&mut self, now: Time) {
         if let Some(inner) = self.inner_mut() {
             inner.on_end(now);
@@ -295,7 +295,7 @@ type BuildController = Box<dyn Fn(&FlowInfo) -> Box<dyn Controller> + std::marke
 /// Gives every subflow a separate controller.
 pub struct PerFlow {
     build: BuildController,
-    /// The only one of most connections, kept here to spare a look-up per acknowledgement.
+    /// The first controller, the only one of most connections; a field saves a look-up per ACK.
     first: Option<Box<dyn Controller>>,
     others: Box<[Option<Box<dyn Controller>>]>,
     has_send_hook: bool,
@@ -382,7 +382,7 @@ impl Coupled for PerFlow {
     }
 }
 
-/// What a controller is told about its flow before the first packet.
+/// What a controller knows about its flow before the first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowInfo {
     /// Size of a full packet as the sender counts it (with headers where the scenario counts them).

@@ -1,5 +1,5 @@
-//! Settings of controllers. The list in a controller's file is the truth: it fills in defaults,
-//! checks ranges, and prints the help.
+//! Settings of controllers. The list in a controller's file defines them: it has the defaults, the
+//! ranges and the help.
 use crate::digest::{EMPTY, fnv1a};
 use std::any::Any;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Param {
 pub enum ParamKind {
     /// A number in `[min, max]`.
     Number {
-        /// Used when a scenario is silent.
+        /// Used if a scenario does not set it.
         default: f64,
         /// Smallest allowed.
         min: f64,
@@ -81,8 +81,8 @@ impl PartialEq for Reader {
     }
 }
 
-/// Gives the bytes of the file of this name, at most so many, or says what file is allowed. The core
-/// does no I/O, so whoever calls it lends it this.
+/// Reads the file of this name, at most so many bytes, or says what file is allowed. The core does no
+/// I/O, so its caller passes this function.
 pub type Loader<'a> = dyn FnMut(&str, u64) -> Result<Vec<u8>, String> + 'a;
 
 /// Largest file of a setting, in bytes: a forest of five million nodes, which is a hundred times
@@ -100,7 +100,7 @@ pub enum ParamValue {
     File(Content),
 }
 
-/// What a file, or a folder of files, holds, shared by every flow that it is given to.
+/// The content of a file or of a folder of files, shared by the flows that use it.
 #[derive(Clone)]
 pub struct Content {
     /// The name it was given by.
@@ -149,8 +149,8 @@ impl PartialEq for Content {
     }
 }
 
-/// Reads the files that `given` names, each with the reader of its setting; everything else stays as
-/// it is, for [`Params::resolve`] to check.
+/// Reads the files that `given` names, each with the reader of its setting; other settings are
+/// unchanged and are checked by [`Params::resolve`].
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ pub fn open(
     open_with(specs, given, |path, reader| Content::load(path, reader, load))
 }
 
-/// As [`open`], with what `content` makes of each file's name, and its reader.
+/// As [`open`], with a function `content` of each file's name and its reader.
 pub(crate) fn open_with(
     specs: &[Param],
     given: &[(String, ParamValue)],
@@ -187,7 +187,7 @@ pub(crate) fn open_with(
 #[derive(Clone, Debug)]
 pub struct Params {
     specs: &'static [Param],
-    /// By place in the list; what is absent has its default, which takes no memory in every flow.
+    /// By index in the list; an absent setting has its default, which takes no memory in a flow.
     given: Box<[(usize, ParamValue)]>,
 }
 
@@ -310,7 +310,7 @@ impl Params {
 }
 
 impl ParamKind {
-    /// The value used when a scenario is silent; `None` if it must not be.
+    /// The default value; `None` if a scenario must give the setting.
     pub fn default(self) -> Option<ParamValue> {
         match self {
             Self::Number { default, .. } => Some(ParamValue::Number(default)),
@@ -328,7 +328,7 @@ impl ParamKind {
         }
     }
 
-    /// What a file or folder must hold and how it is read; `None` for what is neither.
+    /// What a file or folder must hold and how it is read; `None` for other settings.
     fn reader(self) -> Option<Reader> {
         match self {
             Self::File { holds, read } => Some(Reader { holds, read: Read::File(read) }),

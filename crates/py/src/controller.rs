@@ -24,7 +24,7 @@ impl Failure {
 }
 
 /// Calls `on_ack` and `on_loss` of a Python object and reads `cwnd_bytes` and `pacing_bps` of it.
-/// After an exception it is left alone, and the flow keeps its window until the run stops.
+/// After an exception it is not called any more, and the flow keeps its window until the run stops.
 pub struct PyController {
     object: Option<Py<PyAny>>,
     control: Control,
@@ -63,7 +63,7 @@ impl PyController {
         });
     }
 
-    /// Reads what the object allows; keeps the object if that makes sense.
+    /// Reads window and rate and keeps the object for the next call, or keeps the error.
     fn read(&mut self, object: &Bound<'_, PyAny>) {
         match self.allowed(object) {
             Ok(control) => {

@@ -38,10 +38,13 @@ pub struct Episodes {
     over: Py<PyArray1<bool>>,
 }
 
+/// Lets the simulation of this index go on.
+type Work = Box<dyn Fn(usize) + Send + Sync>;
+
 /// What calls change, one at a time.
 struct State {
     plan: Plan,
-    workers: Workers<Box<dyn Fn(usize) + Send + Sync>>,
+    workers: Workers<Work>,
 }
 
 /// What a learner answers, for all agents of all simulations.
@@ -191,7 +194,7 @@ impl Episodes {
         self.between_calls(|| self.over.clone_ref(py))
     }
 
-    /// How far training is, in [0, 1]: what a distribution draws the next episodes by.
+    /// Training progress in [0, 1], by which a distribution draws the next episodes.
     #[getter]
     fn progress(&self) -> PyResult<f64> {
         Ok(self.state()?.plan.progress)
@@ -324,7 +327,7 @@ impl Episodes {
         )))
     }
 
-    /// A choice that does not exist is a fault of the caller, not a flow's to bear.
+    /// A choice out of range is an error of the caller, not a reason for the flow to fall back.
     fn check_choices(&self, py: Python<'_>, actions: &Actions) -> PyResult<()> {
         let Actions::Choices(choices) = actions else { return Ok(()) };
         let due = self.due.bind(py).readonly();
@@ -456,12 +459,12 @@ fn workers(
     source: &Arc<EpisodeSource>,
     simulations: &Arc<[Mutex<Simulation>]>,
     threads: usize,
-) -> PyResult<Workers<Box<dyn Fn(usize) + Send + Sync>>> {
+) -> PyResult<Workers<Work>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = if threads == 0 { cores } else { threads }.min(simulations.len());
     let (source, simulations) = (Arc::clone(source), Arc::clone(simulations));
     let work = move |index: usize| lock(&simulations[index]).go_on(&source);
-    let workers = Workers::new(threads, Box::new(work) as Box<dyn Fn(usize) + Send + Sync>);
+    let workers = Workers::new(threads, Box::new(work) as Work);
     workers.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
 }
 

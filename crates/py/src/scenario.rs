@@ -18,7 +18,7 @@ pub struct Scenario {
     pub origin: String,
 }
 
-/// Whether a pattern (`*` for any characters, `?` for one) is this name.
+/// Whether a name matches a pattern (`*` for any characters, `?` for one).
 #[pyfunction]
 pub fn fits(pattern: &str, name: &str) -> bool {
     scenario::fits(pattern, name)

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 type Classes = BTreeMap<String, Py<PyAny>>;
 
-/// Runs one simulation; other Python threads go on unless a controller is Python's.
+/// Runs one simulation; other Python threads run meanwhile unless a controller is Python's.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None, progress=None))]
 pub fn simulate<'py>(
@@ -48,8 +48,7 @@ pub fn simulate<'py>(
 
 const MILLIS_MAX: f64 = 1e9;
 
-/// How often a run looks whether it must stop, for Ctrl-C or for an exception of a controller, and
-/// tells how far it is.
+/// How often a run checks for Ctrl-C or an exception of a controller, and reports its progress.
 const CHECKS: u64 = 256;
 
 fn run(
@@ -73,7 +72,7 @@ fn tell(progress: &Py<PyAny>, now: Time) -> PyResult<()> {
     Python::attach(|py| progress.call1(py, (now.as_secs_f64(),)).map(drop))
 }
 
-/// Brings a simulation to its end, unless `check` or Ctrl-C stops it.
+/// Runs a simulation to its end, unless `check` or Ctrl-C stops it.
 pub fn drive(sim: &mut Sim, end: Time, check: impl Fn(&Sim) -> PyResult<()>) -> PyResult<()> {
     for step in 1..=CHECKS {
         let until = u128::from(end.0) * u128::from(step) / u128::from(CHECKS);

@@ -20,13 +20,13 @@ pub fn to_python(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>
 fn values(py: Python<'_>, column: Column) -> PyResult<Bound<'_, PyAny>> {
     match column {
         Column::Texts { words, rows } => {
-            // The same few texts again and again: one object each.
+            // Few distinct texts, repeated: one object each.
             let words: Vec<_> = words.iter().map(|word| PyString::new(py, word)).collect();
             let texts = rows.iter().map(|&row| words[row as usize].clone());
             Ok(PyList::new(py, texts)?.into_any())
         }
         Column::Numbers(values) => Ok(PyArray1::from_vec(py, values).into_any()),
-        // As signed integers, so that differences of columns are what they seem.
+        // As signed integers, so that differences of columns may be negative.
         Column::Counts(values) => {
             let signed: Vec<i64> =
                 values.into_iter().map(|value| i64::try_from(value).unwrap_or(i64::MAX)).collect();

@@ -3,6 +3,7 @@
 //! A step of all environments takes a fraction of a millisecond, about as long as waking a sleeping thread
 //! twice. Therefore the calling thread works on the jobs too and never waits for a worker that has not
 //! started one, and a worker without jobs polls for new ones for a while before it sleeps.
+#![allow(clippy::disallowed_methods, reason = "the clock decides who works when, never what")]
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,7 +34,7 @@ struct Shared<W> {
 /// Threads for the jobs of one kind.
 pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
     shared: Arc<Shared<W>>,
-    workers: Vec<(Thread, Option<JoinHandle<()>>)>,
+    others: Vec<(Thread, Option<JoinHandle<()>>)>,
     /// Work of a call, as the latest calls had it.
     usual: Duration,
     /// The process that the threads are in; a fork of it has none of them.
@@ -56,12 +57,12 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
             panic: Mutex::new(None),
         });
         let process = std::process::id();
-        let mut own = Self { shared, workers: Vec::new(), usual: Duration::MAX, process };
+        let mut own = Self { shared, others: Vec::new(), usual: Duration::MAX, process };
         for place in 1..threads {
             let shared = Arc::clone(&own.shared);
             let builder = thread::Builder::new().name("ackademy".to_owned());
             let handle = builder.spawn(move || shared.serve(place))?;
-            own.workers.push((handle.thread().clone(), Some(handle)));
+            own.others.push((handle.thread().clone(), Some(handle)));
         }
         Ok(own)
     }
@@ -84,7 +85,7 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
         }
         if shared_out {
             shared.calls.fetch_add(1, Ordering::Release);
-            self.workers.iter().for_each(|(thread, _)| thread.unpark());
+            self.others.iter().for_each(|(thread, _)| thread.unpark());
         }
         shared.do_jobs(0);
         shared.wait();
@@ -101,10 +102,10 @@ impl<W: Fn(usize) + Send + Sync + 'static> Drop for Workers<W> {
     fn drop(&mut self) {
         if self.process != std::process::id() {
             // To join a thread that is not there panics.
-            return std::mem::forget(std::mem::take(&mut self.workers));
+            return std::mem::forget(std::mem::take(&mut self.others));
         }
         self.shared.stops.store(true, Ordering::Release);
-        for (thread, handle) in &mut self.workers {
+        for (thread, handle) in &mut self.others {
             thread.unpark();
             if let Some(handle) = handle.take() {
                 let _ = handle.join(); // Panics of jobs were caught.

@@ -14,10 +14,10 @@ from pathlib import Path
 from ackademy.errors import KernelError, ScenarioError
 
 VARIABLE = "ACKADEMYD"
-"""names the program where it is not to be searched for"""
+"""environment variable with the path of the program; without it, the program is searched for"""
 BAD_INPUT, INTERRUPTED = 2, 130
 CLEAN_UP_S = 30.0
-"""in which an interrupted program removes what it made"""
+"""time in which an interrupted program cleans up"""
 
 
 def find() -> Path:
@@ -54,10 +54,10 @@ def content_hash() -> str:
 
 
 def check_unchanged() -> None:
-    """Refuse results of a program that was built anew since its hash was first asked for.
+    """Refuse to run if the program was rebuilt since its hash was first taken.
 
     Raises:
-        KernelError: if it was, or is gone.
+        KernelError: if it was rebuilt or is gone.
     """
     path = find()
     if _look(path) != _first_seen(path):
@@ -65,7 +65,7 @@ def check_unchanged() -> None:
 
 
 def call(words: Sequence[str], text: str, origin: str, timeout_s: float) -> str:
-    """What the program prints, given `text` on its standard input.
+    """Standard output of the program for `text` on its standard input.
 
     Args:
         words: its arguments.
@@ -117,7 +117,7 @@ def _last_line(err: str) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Interrupt the program and wait until it has removed what it made."""
+    """Interrupt the program and wait until it has cleaned up."""
     process.send_signal(signal.SIGINT)
     try:
         process.communicate(timeout=CLEAN_UP_S)
@@ -132,7 +132,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 @cache
 def _first_seen(path: Path) -> str:
-    """Once per process: the cells of one command have one program."""
+    """Hash of the program, taken once per process so that all cells of a command agree."""
     return _look(path)
 
 

@@ -1,4 +1,4 @@
-"""Python controllers: one class in a file of the user's, named as `mine.py:Mine`.
+"""Python controllers: a class in a user's file, named as `mine.py:Mine`.
 
 class Mine:
 def __init__(self, flow):
@@ -36,7 +36,7 @@ class Controller(Protocol):
     """What the simulator calls and reads. Optional: `pacing_bps: float`, bits per second."""
 
     cwnd_bytes: float
-    """most bytes in flight; read after every call, lifted to one packet if smaller"""
+    """congestion window, bytes; read after every call and raised to one packet if smaller"""
 
     def on_ack(self, ack: Ack) -> None:
         """Something was delivered."""
@@ -46,7 +46,7 @@ class Controller(Protocol):
 
 
 def canonical(cc: str) -> str:
-    """A name as the table has it: `rl-tcp`, as `ackademyd` also takes it, is `rl_tcp`."""
+    """A controller's name with underscores: `rl-tcp`, which `ackademyd` takes too, is `rl_tcp`."""
     return cc if ":" in cc else cc.replace("-", "_")
 
 
@@ -77,16 +77,16 @@ def is_python(cc: str) -> bool:
 
 
 _CLASSES: dict[str, ControllerClass] = {}
-"""classes that Python callers gave, by the name that scenarios call them by"""
+"""registered classes by the names that scenarios use"""
 _SOURCE_HASHES: dict[str, str] = {}
-"""of their sources, for the names of results"""
+"""hashes of their sources, which name results"""
 
 
 def register(cls: ControllerClass) -> str:
     """The name by which scenarios of this process refer to a class; it needs no file.
 
     Raises:
-        ControllerError: if it is no class, or lacks a method of `Controller`.
+        ControllerError: if it is not a class, or lacks a method of `Controller`.
     """
     if not isinstance(cls, type):
         raise ControllerError(f"cc = {cls!r}: allowed: a name, a class, or one with settings")
@@ -101,7 +101,7 @@ def register(cls: ControllerClass) -> str:
 
 
 def label_of(cls: ControllerClass) -> str:
-    """What tables call a class."""
+    """Name of a class in tables."""
     return cls.__qualname__ if isinstance(cls, type) else repr(cls)
 
 
@@ -138,7 +138,7 @@ def load(cc: str, beside: Path) -> ControllerClass:
 
 
 def fingerprint(cc: str, beside: Path) -> str:
-    """Hash of the file behind `file.py:Class`, for the names of results; empty for the table's.
+    """Hash of the file behind `file.py:Class`, for names of results; empty if built in.
 
     What the file imports is not part of it.
     """
@@ -159,7 +159,7 @@ def _split(cc: str, beside: Path) -> tuple[Path, str]:
 
 
 def _source_hash(cls: type) -> str:
-    """Hash of a class's source; another one each time where there is none, as in `exec`."""
+    """Hash of a class's source; a random one if there is no source, as after `exec`."""
     try:
         text = inspect.getsource(cls)
     except (OSError, TypeError):

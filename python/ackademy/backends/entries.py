@@ -1,4 +1,4 @@
-"""Which `[[flow]]` entries of a scenario patterns name, and which of its flows are theirs."""
+"""Which `[[flow]]` entries of a scenario match patterns, and which flows belong to them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ackademy import _core
 
 
 def fits(patterns: Sequence[str], name: str) -> bool:
-    """Whether any of these patterns is this name, as the core matches them.
+    """Whether a name matches any of these patterns, by the core's rules.
 
-    A pattern may be several, separated by `|`.
+    A pattern may have several alternatives, separated by `|`.
     """
     return any(_core.fits(part, name) for pattern in patterns for part in pattern.split("|"))
 
 
 def named(scenario: _core.Scenario, patterns: Sequence[str]) -> list[str]:
-    """Names of a scenario's entries that any of these patterns names."""
+    """Names of a scenario's entries that match any of these patterns."""
     return [entry for entry in scenario.entries if fits(patterns, entry)]
 
 
 def governed(scenario: _core.Scenario, patterns: Sequence[str], rows: Sequence[str]) -> list[bool]:
-    """Which rows of a table of flows are of the entries that any of these patterns names.
+    """Which rows of a table of flows belong to entries that match any of these patterns.
 
     Names alone do not tell the flow `me_0` of an entry `me` from an entry `me_0`: rows are in the
     order of the entries, and each entry has a known number of them.
@@ -43,14 +43,14 @@ def governed(scenario: _core.Scenario, patterns: Sequence[str], rows: Sequence[s
 
 
 def learning(scenario: _core.Scenario, patterns: Sequence[str]) -> int:
-    """How many subflows the entries have that any of these patterns names."""
+    """Number of subflows of the entries that match any of these patterns."""
     chosen = [fits(patterns, entry) for entry in scenario.entries]
     pairs = zip(scenario.owners, scenario.subflows, strict=True)
     return sum(subflows for owner, subflows in pairs if chosen[owner])
 
 
 def _length(flow: str, subflows: int, rows: Sequence[str], at: int) -> int:
-    """Rows of a flow from a place on: one per subflow, and for Poisson arrivals, those of each."""
+    """Number of rows of a flow: one per subflow, for each arrival of a Poisson source."""
 
     def is_next(name: str, start: int) -> bool:
         names = [name] if subflows == 1 else [f"{name}.{index}" for index in range(subflows)]

@@ -28,9 +28,9 @@ Report = Mapping[str, object]
 T = TypeVar("T")
 
 MARGIN_S = 60.0
-"""above the scenario's duration, for making and removing the namespaces"""
+"""time beyond the scenario's duration, to create and remove the namespaces"""
 REPEATS_MAX = 3
-"""of a run whose emulator was late"""
+"""maximum repetitions of a run whose emulator was late"""
 LATENESS = ("p50", "p99", "p99_9", "max")
 DECISION = ("p50", "p90", "p99")
 TINY = """\
@@ -44,7 +44,7 @@ bottleneck = { rate_mbps = 1 }
 
 @dataclass(frozen=True, slots=True)
 class Governed:
-    """What the daemon did for one flow."""
+    """Counters of the daemon for one flow."""
 
     flow: str
     samples: int
@@ -52,21 +52,21 @@ class Governed:
     decisions: int
     """that the kernel applied"""
     fallbacks: int
-    """times the kernel went on under CUBIC for want of a decision"""
+    """times the kernel fell back to CUBIC because no decision arrived"""
     refused: int
-    """samples that found the ring to the daemon full"""
+    """samples dropped because the ring to the daemon was full"""
     invalid: int
-    """decisions that no sender can obey, such as a window of nothing"""
+    """invalid decisions, such as a window of zero"""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """How a run on the kernel went, apart from its tables."""
+    """Record of a run on the kernel, besides its tables."""
 
     release: str
     """of the kernel"""
     lateness_us: Mapping[str, float]
-    """by quantile: of packets leaving the emulator, against when they should have left"""
+    """by quantile: lateness of packets that leave the emulator"""
     scheduler: str
     """of the emulator's thread: `fifo`, or `other` without the right to it"""
     spin_us: float
@@ -86,7 +86,7 @@ class KernelRun:
     policy_cpu_us: Mapping[str, float]
     """by quantile: processor time of one of them; `nan` without"""
     policy_fallbacks: int
-    """flows that went on under the daemon's CUBIC for want of an answer of their policy"""
+    """flows that fell back to the daemon's CUBIC because their policy gave no valid action"""
     governed: tuple[Governed, ...]
     """the flows under our controllers"""
     assumptions: tuple[str, ...]
@@ -203,9 +203,9 @@ def identity() -> tuple[str, str]:
 
 @contextmanager
 def _machine_to_itself() -> Iterator[None]:
-    """One run of the program at a time, also of several commands: a second makes both late.
+    """Hold a lock so that one run takes place at a time, across commands: two would be late.
 
-    The lock is on the program's own file, so that there is nothing to leave behind.
+    The lock is on the program's file, so no lock file is left behind.
     """
     with ackademyd.find().open("rb") as program:
         fcntl.flock(program, fcntl.LOCK_EX)

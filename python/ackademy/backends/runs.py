@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, float | str]
 Progress: TypeAlias = Callable[[float], object]
-"""told how many simulated seconds of a run are over"""
+"""called with the simulated seconds of a run so far"""
 PLOTTED_ROWS = 2000
-"""of a time series that is drawn and nothing else"""
+"""sampling interval of a time series that is only drawn"""
 NO_PARAMS: Params = {}
 NO_OVERRIDES: Mapping[str, str] = {}
 ScenarioLike: TypeAlias = "Path | str | Mapping[str, object] | _core.Scenario"
@@ -62,7 +62,7 @@ class Run(Tables):
     seed: int
     code_hash: str
     kernel: KernelRun | None = None
-    """how it went, for a run on the kernel"""
+    """record of a run on the kernel; `None` for a simulation"""
 
     def metrics(self) -> Metrics:
         """The numbers of a report."""

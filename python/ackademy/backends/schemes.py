@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 Params: TypeAlias = Mapping[str, float | str]
 Word: TypeAlias = "str | ControllerClass | tuple[str | ControllerClass, Params]"
-"""what Python callers may name a scheme by: text as for `--cc`, a class, or one with settings"""
+"""how Python callers may give a scheme: text as for `--cc`, a class, or a class with settings"""
 
 AS_WRITTEN = "as written"
-"""stands for the controllers that a scenario itself names"""
+"""the label of a scenario's own controllers"""
 
 SETTING = re.compile(r"\s*\w+=")
 WITH_SETTINGS = re.compile(r"(?P<cc>.+?):(?P<first>\w+=.*)")
@@ -39,7 +39,7 @@ FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedScheme:
-    """A controller with its settings, and what it is called in tables."""
+    """A controller with its settings and its name in tables."""
 
     name: str
     controller: str
@@ -47,7 +47,7 @@ class EvaluatedScheme:
 
     @property
     def words(self) -> str:
-        """How `ackademy run` is told of it."""
+        """The scheme as a word for `ackademy run`."""
         settings = "".join(f" --param {name}={value}" for name, value in self.params)
         return f"--cc {self.controller}{settings}"
 
@@ -57,7 +57,7 @@ class Scheme:
     """A controller with settings."""
 
     label: str
-    """what tables call it"""
+    """name in tables"""
     controller: str | None
     """of every flow; `None` leaves the scenario's own"""
     params: tuple[tuple[str, float | str], ...] = ()
@@ -94,7 +94,7 @@ def of_words(words: Iterable[Word] | Mapping[str, Word]) -> list[Scheme]:
 
 
 def differ(schemes: Sequence[Scheme]) -> list[Scheme]:
-    """The schemes, none of which is there twice.
+    """The schemes, unless one is given twice.
 
     Raises:
         ControllerError: if one is.
@@ -107,7 +107,7 @@ def differ(schemes: Sequence[Scheme]) -> list[Scheme]:
 
 
 def values(words: Sequence[str], option: str) -> dict[str, float | str]:
-    """`NAME=VALUE` words; what looks like a number is one.
+    """Settings from `NAME=VALUE` words; a value that looks like a number becomes one.
 
     Raises:
         ControllerError: if a word has no name or no `=`; the message names the option.
@@ -212,7 +212,7 @@ def _label(cc: str, name: str) -> str:
 
 
 def _controller(cc: str, params: Params) -> tuple[str, Params]:
-    """The controller that a word names and its settings: a policy has one, too."""
+    """The controller that a word names and its settings: a policy's own if the word names one."""
     name = controllers.canonical(cc)
     if ":" in cc:
         if not controllers.is_kernel(cc) and not controllers.is_python(cc):

@@ -1,4 +1,4 @@
-"""What one run measured: one data frame per kind of thing, the same columns on every backend."""
+"""Results of one run: a data frame per table, with the same columns on every backend."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Column = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What one run measured, one data frame per kind of thing."""
+    """Results of one run, one data frame per table."""
 
     flows: pl.DataFrame
     """one row per flow: totals over the run"""
     counters: pl.DataFrame
-    """what the controllers counted: flow, name, value"""
+    """counters of the controllers: flow, name, value"""
     links: pl.DataFrame
     """one row per link: totals over the run"""
     flow_series: pl.DataFrame
@@ -29,12 +29,12 @@ class Tables:
 
     @classmethod
     def from_core(cls, tables: Mapping[str, Mapping[str, Column]]) -> Tables:
-        """From the columns the core returns."""
+        """Tables from the columns that the core returns."""
         return cls(**{field.name: _frame(tables[field.name]) for field in fields(Tables)})
 
 
 def _frame(columns: Mapping[str, Column]) -> pl.DataFrame:
-    """Columns of text stay text where there are no rows."""
+    """A data frame whose text columns stay text without rows."""
     return pl.DataFrame(
         {
             name: pl.Series(name, values, dtype=pl.String if isinstance(values, list) else None)

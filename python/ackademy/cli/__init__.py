@@ -87,7 +87,7 @@ app = typer.Typer(
 
 
 def main() -> NoReturn:
-    """Entry point: what the user can mend is one line and exit status 2."""
+    """Entry point: an error that the user can mend is one line, with exit status 2."""
     sys.exit(exits.status_of(app))
 
 

@@ -1,4 +1,4 @@
-"""What options of several commands have in common: their bounds."""
+"""Bounds that options of several commands share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAMPLE_MS_MAX = 1e9
 
 
 def finite(value: float | None) -> float | None:
-    """A callback: refuse what is no number, which every comparison with bounds lets through."""
+    """A callback that refuses NaN, which passes every comparison with bounds."""
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not allowed; allowed: a finite number")
     return value

@@ -173,7 +173,7 @@ def _league(
     out: Path,
     engine: engines.Engine,
 ) -> tuple[CellsRun, list[league.Result]]:
-    """Run what is not there of a league and print it."""
+    """Run the missing cells of a league and print it."""
     from ackademy.cli import running
     from ackademy.render import terminal
     from ackademy.render.terminal import league as terminal_league

@@ -1,4 +1,4 @@
-"""What the shell offers for a word that is not typed to its end."""
+"""Completions that the shell offers for an incomplete word."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from ackademy import lookup
 
 
 def scenarios(incomplete: str) -> list[str]:
-    """Names of scenarios, and files and folders that begin so."""
+    """Names of scenarios, files and folders with this start."""
     return _beginning(lookup.names("scenario"), incomplete) + _files(incomplete, ".toml")
 
 
 def distributions(incomplete: str) -> list[str]:
-    """Names of distributions, and files and folders that begin so."""
+    """Names of distributions, files and folders with this start."""
     return _beginning(lookup.names("distribution"), incomplete) + _files(incomplete, ".toml")
 
 
 def suites(incomplete: str) -> list[str]:
-    """Names of suites, and files and folders that begin so."""
+    """Names of suites, files and folders with this start."""
     return _beginning(lookup.names("suite"), incomplete) + _files(incomplete, ".toml")
 
 
 def controllers(incomplete: str) -> list[str]:
-    """Controllers, policies and Python files; after a comma, what may follow it."""
+    """Controllers, policies and Python files; after a comma, the next scheme."""
     before, comma, last = incomplete.rpartition(",")
     known = [*lookup.controllers(), *lookup.names("policy")]
     return [f"{before}{comma}{own}" for own in _beginning(known, last) + _files(last, ".py")]
@@ -35,7 +35,7 @@ def one_controller(incomplete: str) -> list[str]:
 
 
 def policies(incomplete: str) -> list[str]:
-    """Policies, controllers, and folders that begin so."""
+    """Policies, controllers and folders with this start."""
     known = [*lookup.names("policy"), *lookup.controllers()]
     return _beginning(known, incomplete) + _files(incomplete, "/")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "policy", "suite")
-"""whose names are printed in a line"""
+"""kinds whose names are printed on one line"""
 
 
 def list_command(

@@ -183,7 +183,7 @@ def zoo_command(
 
 
 def _described(model: zoo.Model) -> str:
-    """A policy in a few lines, each of which fits beside its name in 80 columns or wraps there."""
+    """A policy in a few lines that fit beside its name in 80 columns, or wrap there."""
     size = f"{model.parameters:,} numbers, {model.size_bytes / 1024:.0f} KiB"
     parts = {
         model.controller: model.about,
@@ -212,7 +212,7 @@ def _fixed_set(
     distribution: Path | None,
     how: tuple[tuple[int, ...], float],
 ) -> FixedSet:
-    """What a card is to hold: the old card's set if there is one and no other is asked for."""
+    """The fixed set of a new card: the old card's, unless the options name another."""
     old = cards.read(folder)
     if distribution:
         return FixedSet(str(distribution), True, flows, *how)

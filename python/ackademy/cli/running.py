@@ -1,4 +1,4 @@
-"""What commands that run cells share: a bar, a way to go on, failures told, settings read."""
+"""Shared by commands that run cells: progress bar, resuming, failures, settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 def run(
     cells: Sequence[Cell], folder: Path, engine: Engine, console: Console, label: str
 ) -> experiments.CellsRun:
-    """Run the cells that are not there yet, with a bar; warn of flows that send nothing."""
+    """Run the missing cells with a progress bar; warn of flows that send nothing."""
     texts = {(cell.origin, cell.text, cell.overrides): cell for cell in cells}
     warn_of_idle(cell.scenario() for cell in texts.values())
     with resumable(), terminal.progress_bar(console, label) as progress:
@@ -48,7 +48,7 @@ def run(
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """On Ctrl-C, say how to go on."""
+    """On Ctrl-C, say how to resume."""
     try:
         yield
     except experiments.Interrupted as stop:
@@ -90,12 +90,12 @@ def report_failures(ran: experiments.CellsRun) -> None:
 
 
 def settings(param: Sequence[str] | None, cc: str | None) -> dict[str, float | str]:
-    """`NAME=VALUE` words; what looks like a number is one."""
+    """Settings from `NAME=VALUE` words; a value that looks like a number becomes one."""
     if param and not cc:
         raise ControllerError("--param needs --cc: it sets what that controller has")
     return schemes.values(param or (), "--param")
 
 
 def command() -> str:
-    """What the user typed."""
+    """The command line as typed."""
     return shlex.join(["ackademy", *sys.argv[1:]])

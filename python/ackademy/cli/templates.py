@@ -156,7 +156,7 @@ def files(kind: Kind, name: str) -> Files:
 
 
 def write(made: Files) -> None:
-    """Write files that are not there yet, all or none.
+    """Write new files, all or none.
 
     Raises:
         AckademyError: if one is there, or cannot be written; one line.
@@ -204,7 +204,7 @@ def _experiment(name: str) -> Files:
 
 
 def _policy(name: str) -> Files:
-    """A linear policy: it slows down in proportion to how far the round trip is above its least."""
+    """A linear policy: it slows down in proportion to the round trip above its minimum."""
     import numpy as np
 
     from ackademy.policies import policy_files

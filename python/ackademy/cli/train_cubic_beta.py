@@ -1,4 +1,4 @@
-"""`ackademy train cubic-beta`: one learner of Knott 2023, as it goes along."""
+"""`ackademy train cubic-beta`: one learner of Knott 2023, with its progress."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ ppo_command = command(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a command line asks for; `command` says it again."""
+    """The options of a command line; `command` writes them back."""
 
     name: Learnt
     recipe: Path | None
@@ -281,7 +281,7 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
 
 
 def _interrupted(folder: Path) -> str:
-    """What can be done after an interrupt."""
+    """How to continue after an interrupt."""
     from ackademy.learn import checkpoint, training_log
 
     if checkpoint.found(folder):

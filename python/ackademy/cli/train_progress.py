@@ -1,4 +1,4 @@
-"""What is shown while training: a bar per stage in a terminal, elsewhere a line per stage."""
+"""Progress of a training: a bar per stage in a terminal, elsewhere a line per stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One learning flow in a network, once or many times over: `ackademy/Flow-v0`."""
+"""One learning flow in a network, in one simulation or in many: `ackademy/Flow-v0`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ SEED_MAX = 2**63 - 1
 class Flow(gym.Env[Observation, Action]):
     """One learning flow among others; a step lasts from one of its decisions to the next.
 
-    The network and every other flow are a scenario's; the learning flow is one of them, under the
-    caller's actions. The simulator is packet by packet, with loss recovery
-    as in the kernel, and the same code runs in a finished policy: what is observed here is what
-    the policy will see.
+    A scenario describes the network and all flows; the caller's actions control one of them. The
+    simulator is packet by packet, with loss recovery as in the kernel. The same code computes the
+    observations of a finished policy.
 
     ## Observation
 
@@ -48,11 +47,11 @@ class Flow(gym.Env[Observation, Action]):
 
     ## Reward
 
-    A function of what an interval measured and what the one before it did (`rewards`). With
+    A function of the metrics of an interval and of the interval before it (`rewards`). With
     `credit="arrived"` the interval is the step: what was acknowledged and lost since the decision.
-    Most of that was sent under the decision before. With `credit="sent"` it is what became of the
-    packets sent under one decision, in the step in which the last of them is accounted for;
-    `info["credit"]` is that decision's number, -1 and a reward of 0 where none was completed.
+    Most of that was sent under the decision before. With `credit="sent"` the metrics are those of
+    the packets sent under one decision, in the step in which the fate of the last of them is known.
+    `info["credit"]` is the number of that decision; without one it is -1 and the reward is 0.
 
     ## Start and end
 
@@ -116,7 +115,7 @@ class Flow(gym.Env[Observation, Action]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
-        """Begin an episode and go on to the first decision.
+        """Begin an episode and simulate up to the first decision.
 
         Args:
             seed: of the episode; without one, the next of the sequence that the last seed began.
@@ -133,7 +132,7 @@ class Flow(gym.Env[Observation, Action]):
         return self._view.copy(), self._info()
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
-        """Decide, and go on to the next decision or the end of the scenario.
+        """Apply an action and simulate up to the next decision or the end of the scenario.
 
         Raises:
             ResetNeeded: if the episode is over or none has begun.
@@ -151,7 +150,7 @@ class Flow(gym.Env[Observation, Action]):
         return self._view.copy(), self._reward, False, truncated, self._info()
 
     def render(self) -> str | None:  # type: ignore[override]
-        """A line on the interval just ended, in mode `ansi`."""
+        """A line about the interval that has just ended, in mode `ansi`."""
         if self.render_mode is None:
             return None
         of = IntervalMetrics(self._episodes.metrics[0, 0])
@@ -233,7 +232,7 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
-        """Begin all episodes and go on to their first decisions.
+        """Begin all episodes and simulate each up to its first decision.
 
         Args:
             seed: of all episodes; without one, they go on in the sequence of the last seed.
@@ -250,7 +249,7 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def step(
         self, actions: npt.NDArray[Any]
     ) -> tuple[Observation, FloatArray, BoolArray, BoolArray, Info]:
-        """Decide for all, and go on to their next decisions or the ends of their scenarios.
+        """Apply an action per episode and simulate each up to its next decision or its end.
 
         Args:
             actions: shape (num_envs,) of choices, or (num_envs, values).

@@ -1,4 +1,4 @@
-"""What a learning flow measured over an interval: columns by name."""
+"""Metrics of a learning flow over an interval: columns by name."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ COLUMNS = (
 """order of the columns, as the core writes them"""
 
 PACKET_BITS = 1500 * 8
-"""of a packet where only its count is known; *proposed*, the size that scenarios have by default"""
+"""bits of a packet of unknown size; *proposed*, the default packet size of scenarios"""
 
 SHORTEST_S = 1e-3
-"""least length of an interval where it divides; *proposed*"""
+"""minimum length of an interval in a denominator; *proposed*"""
 
 
 class IntervalMetrics:
     """Intervals of learning flows, one per row.
 
-    Every value is finite; 0 stands where an interval had no sample (`rtt_ms` has a remedy).
+    Every value is finite. A value without a sample is 0; `rtt_ms` then takes the smoothed time.
 
     Args:
         array: shape (..., 17), the columns `COLUMNS`; kept, not copied.
@@ -157,14 +157,14 @@ class IntervalMetrics:
 
     @property
     def sent_mbps(self) -> FloatArray:
-        """Acknowledged and lost over the length of the interval: the rate it was sent at."""
+        """Acknowledged and lost over the length of the interval: the sending rate."""
         return self.throughput_mbps + self.lost_mbps
 
     @property
     def lost_mbps(self) -> FloatArray:
         """Lost over the length of the interval, in the size of the packets that were acknowledged.
 
-        Where none was, packets count 1500 bytes.
+        Without acknowledged packets, a packet counts 1500 bytes.
         """
         acked = self.acked_packets
         counted = self.lost_packets * PACKET_BITS / (np.maximum(self.duration_s, SHORTEST_S) * 1e6)

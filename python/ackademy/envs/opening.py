@@ -56,7 +56,7 @@ def read_source(scenario: str | Path | Source) -> Source:
 
 
 def _file_of(word: str | Path) -> Path:
-    """The file of a distribution's or a scenario's name; a path as it is."""
+    """The file of a named distribution or scenario; a path is returned unchanged."""
     kind: lookup.Kind = "distribution" if str(word) in lookup.names("distribution") else "scenario"
     return lookup.find(word, kind, ScenarioError)
 
@@ -79,7 +79,7 @@ def parse_source(text: str, origin: str, files: dict[str, bytes] | None = None) 
 
 
 def pack_source(path: Path) -> tuple[str, str, dict[str, bytes]]:
-    """What `parse_source` wants to know of a file on a machine that does not have it.
+    """What `parse_source` needs on a machine that does not have the file.
 
     Raises:
         ScenarioError: if it cannot be read or is wrong.
@@ -100,7 +100,7 @@ def learners_of(source: Source, learner: str | None) -> list[str]:
     """Patterns of the entries that learn.
 
     Raises:
-        TrainingError: if none was named and there are several.
+        TrainingError: if no pattern is given and there are several entries.
     """
     if learner is not None:
         return [learner]
@@ -122,7 +122,7 @@ def open_episodes(
     agents: int,
     threads: int,
 ) -> _core.Episodes:
-    """Simulations that stop wherever a decision is due.
+    """Simulations that stop when a decision is due.
 
     Raises:
         AckademyError: if scenario, agent settings or learner is wrong.
@@ -139,7 +139,7 @@ def open_episodes(
 
 
 def begin(episodes: _core.Episodes, seed: int | None, options: Mapping[str, object] | None) -> None:
-    """Begin all episodes anew, under a seed or on in the sequence of the last one.
+    """Begin all episodes, with a seed or with the next ones of the last seed's sequence.
 
     Args:
         episodes: simulations.

@@ -1,4 +1,4 @@
-"""Several learning flows in one network, each deciding in its own time."""
+"""Several learning flows in one network, with asynchronous decisions."""
 
 from __future__ import annotations
 
@@ -48,26 +48,25 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
     ## Time
 
-    Every agent decides at its own times: after its own round trip, or its own count of
-    acknowledgements. A step goes on to the next instant at which *any* agent is due; usually it is
-    one alone. `infos[agent]["due"]` says whose turn it is. Then, for every live agent:
+    Every agent has its own decision clock: its round trip, or its count of acknowledgements. A step
+    simulates up to the next instant at which *any* agent is due, usually one alone.
+    `infos[agent]["due"]` says which agents are due. Then, for every live agent:
 
     * its action is used if it was due, and ignored otherwise; it may be left out of `actions`
       where it was not due, and must not be where it was;
     * its observation is that of its last decision, and changes when it is due again;
     * its reward is 0 until it is due again, and then that of the whole interval since its last
       decision (`credit="arrived"`), or comes when all packets of a decision are accounted for
-      (`credit="sent"`). Nothing counts twice and nothing is split: the rewards of an agent at the
-      steps at which it is due, in order, are those that it would see as the one learner of `Flow`
-      among these flows. Its discounted return is therefore to be taken over its own decisions, not
-      over the steps of the environment.
+      (`credit="sent"`). No interval counts twice or is split. The rewards of an agent at the steps
+      at which it is due, in order, are those of `Flow` with this flow as the only learner. So take
+      its discounted return over its own decisions, not over the steps of the environment.
 
     ## Agents come and go
 
     An agent is in `agents` from its first decision on. It leaves, truncated, when its flow has
     ended, by the scenario's `stop_s` or because it has nothing left to send, or with the scenario.
-    It is not revived in the same episode. An agent whose flow never comes to decide never appears.
-    Nothing terminates.
+    It does not come back in the same episode. An agent whose flow makes no decision never appears.
+    No agent is terminated.
 
     Observations, actions, rewards and `infos` are otherwise those of `Flow`.
 
@@ -131,7 +130,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, Info]]:
-        """Begin an episode and go on to the first decision of any agent.
+        """Begin an episode and simulate up to the first decision of any agent.
 
         Args:
             seed: of the episode; without one, the next of the sequence that the last seed began.
@@ -151,7 +150,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
     def step(
         self, actions: Mapping[str, Action]
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
-        """Let those decide who are due, and go on to the next who is, or to the end.
+        """Apply the actions of the due agents, and simulate until an agent is due or to the end.
 
         Raises:
             TrainingError: if an agent that is due has no action.
@@ -202,7 +201,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
 
 def _count(source: Source, learner: str | None) -> int:
-    """The most flows that learn at once."""
+    """Maximum number of flows that learn at once."""
     patterns = opening.learners_of(source, learner)
     if isinstance(source, _core.Distribution):
         return source.agents

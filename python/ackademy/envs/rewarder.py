@@ -21,7 +21,7 @@ TIME, ACKED, LOST, THROUGHPUT = (
 
 
 class Accounts(Protocol):
-    """What a rewarder reads after each step: `_core.Episodes`, or what looks like one."""
+    """What a rewarder reads after each step: `_core.Episodes`, or an object with its arrays."""
 
     @property
     def metrics(self) -> FloatArray:
@@ -41,11 +41,11 @@ class Accounts(Protocol):
 
     @property
     def due(self) -> BoolArray:
-        """Whose decision it is, shape (n, agents)."""
+        """Which agents are due, shape (n, agents)."""
 
     @property
     def left(self) -> BoolArray:
-        """Whose flow has ended, or whose episode has, shape (n, agents)."""
+        """Which flows have ended, alone or with their episode, shape (n, agents)."""
 
     @property
     def over(self) -> BoolArray:
@@ -60,7 +60,7 @@ class Rewarder:
     (`sent`). The last interval of an episode has reward 0 if nothing was acknowledged or lost in
     it: its length would decide its reward. An agent without a rewarded interval has reward 0.
 
-    The interval before a flow's first is what it measured up to its first decision.
+    The interval before a flow's first one ends at its first decision.
 
     Args:
         reward: a name, `file.py:function`, or a function.
@@ -92,7 +92,7 @@ class Rewarder:
         self._made: IntArray = np.full(shape, -1, np.int64)
 
     def reset(self) -> None:
-        """All episodes have begun anew."""
+        """Start over after all episodes have been reset."""
         self.entered[:] = False
         self._left[:] = False
         self.reward_decision[:] = -1
@@ -102,7 +102,7 @@ class Rewarder:
         """The rewards of the step just made, shape (n, agents).
 
         Raises:
-            TrainingError: if the function returns another shape than asked, or what is not finite.
+            TrainingError: if the function returns a wrong shape or a number that is not finite.
         """
         began = self._over
         if began.any():
@@ -159,7 +159,7 @@ class Rewarder:
         return rewards
 
     def _enter(self) -> None:
-        """Take note of flows that are due for the first time, and of episodes that are over."""
+        """Record the first interval of new flows, and forget episodes that have ended."""
         accounts = self._accounts
         self._over = accounts.over.copy()
         self._left = accounts.left.copy()

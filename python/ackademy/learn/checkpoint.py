@@ -1,6 +1,6 @@
-"""What brings a killed training back: every action ever given, and the learner's arrays.
+"""Checkpoints of a training: every action so far, and the learner's arrays.
 
-A simulation cannot be stored half-way, but it can be run again: it is a function of its seed and
+A simulation cannot be stored half-way, but it can be repeated: it is a function of its seed and
 of the actions it was given. So a checkpoint holds the actions, and resuming simulates once more,
 without learning, what was simulated before. It takes the time of the simulations, which is a small
 part of a training's, and every array of the learner's own follows from it: open decisions, the
@@ -32,7 +32,7 @@ ARRAYS, STATE = "arrays.safetensors", "state.toml"
 
 
 class ActionLog:
-    """The actions of the due agents, step by step, and what else was noted of each."""
+    """The actions of the due agents, step by step, with notes for each."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -40,7 +40,7 @@ class ActionLog:
         self._notes: list[F32] = []
 
     def add(self, env: EpisodeSource, actions: Actions, notes: F32 | None = None) -> None:
-        """Note what is about to be given to `step`.
+        """Record the actions of the next `step`.
 
         Args:
             env: as it stands, decisions due.
@@ -65,7 +65,7 @@ class ActionLog:
 
 
 class Replayed:
-    """Gives the recorded actions again, in the order of the steps."""
+    """Replays the recorded actions, in the order of the steps."""
 
     def __init__(self, steps: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         self.steps = steps
@@ -95,7 +95,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A training as it stood behind a row of its curve."""
+    """The state of a training after a row of its curve."""
 
     state: Mapping[str, object]
     """counters, and `recipe`, which names what is learnt from what"""
@@ -112,7 +112,7 @@ class Checkpoint:
 
 
 def save(checkpoint: Checkpoint, folder: Path, step: int) -> None:
-    """Write a checkpoint whole or not at all, then remove the older ones."""
+    """Write a checkpoint atomically, then remove the older ones."""
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f".{PREFIX}{os.getpid()}"
     for left in folder.glob(f".{PREFIX}*"):  # of saves that were killed
@@ -162,7 +162,7 @@ def load(folder: Path, recipe: str) -> Checkpoint | None:
 
 
 def found(folder: Path) -> bool:
-    """Whether there is a checkpoint to go on from."""
+    """Whether there is a checkpoint to resume from."""
     return bool(_all(folder))
 
 

@@ -5,11 +5,11 @@ later, after the next decision. So a decision is kept here with its observation 
 interval of the packets sent under it closes and the next decision of the same agent is due. Then
 (X_t, a_t, reward of the packets of interval t, X_{t+1}) is complete.
 
-Agents decide at times of their own. What follows a decision is always the next one of the *same*
+Agents decide asynchronously. The successor of a decision is always the next one of the *same*
 agent, however many others decide in between, so a discount counts decisions of one agent.
 
-The end of an episode is that of the time we gave it, not of the connection: no transition is
-final. The one or two decisions whose interval did not close before it are dropped.
+An episode ends because its time is up, not because the connection ends: no transition is
+terminal. The one or two decisions whose interval did not close before it are dropped.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class OpenDecisions:
     def open(
         self, env: EpisodeSource, actions: Actions, log_probability: F32 | None = None
     ) -> None:
-        """Note the decisions that are due and what was decided; to be called before `step`.
+        """Record the due decisions and their actions; call it before `step`.
 
         Args:
             env: as it stands, decisions due.
@@ -129,7 +129,7 @@ class OpenDecisions:
         return done
 
     def _note(self, streams: I64, number: I64) -> None:
-        """Note which of these decisions have both their reward and their successor."""
+        """Complete the decisions that have both their reward and their successor."""
         here, there = number % self._depth, (number + 1) % self._depth
         ready = (
             (number >= 0)
@@ -157,7 +157,7 @@ class OpenDecisions:
         )
 
     def _forget(self, ended: Bools) -> None:
-        """Drop what is open of the episodes that have ended."""
+        """Drop the open decisions of episodes that have ended."""
         self._first_place[ended] += self._number[ended].max(axis=1, initial=-1) + 2
         self._number[ended] = -1
         self._settled[ended] = -1

@@ -1,4 +1,4 @@
-"""Trains a deep learner by its recipe and leaves a policy's folder."""
+"""Trains a deep learner by its recipe and writes a policy's folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Opener = Callable[[opening.Source, Recipe, list[str]], EpisodeSource]
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A trained policy and how it came about."""
+    """A trained policy, its curve and its counts."""
 
     recipe: Recipe
     source: opening.Source
@@ -42,9 +42,9 @@ class TrainingResult:
     packets: int
     """data packets simulated"""
     wall_s: float
-    """of this process; in no file, so that equal recipes leave equal bytes"""
+    """wall-clock time of this process; not in any file, so that equal recipes write equal bytes"""
     cpu_s: float
-    """of all its threads; in no file either"""
+    """processor time of all its threads; not in any file"""
 
 
 def here(threads: int) -> Opener:
@@ -160,7 +160,7 @@ def check(recipe: Recipe, env: EpisodeSource) -> None:
 
 
 def _check_policy(recipe: Recipe, env: EpisodeSource) -> None:
-    """Ask the core about a policy of zeros: what it refuses should not be trained first."""
+    """Let the core check a policy of zeros, so that an invalid one is refused before training."""
     settings, tables = recipe.settings_text(), layers.tables_of(recipe.layers)
     shapes = networks.tensor_shapes(recipe.layers, env.observation.shape[2:])
     zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
@@ -185,7 +185,7 @@ def with_changes(
     seed: int | None,
     episodes: int | None,
 ) -> Recipe:
-    """The recipe with what the command line says instead."""
+    """The recipe with the changes of the command line."""
     config = recipe.config if episodes is None else replace(recipe.config, episodes=episodes)
     changed = replace(
         recipe,
@@ -199,13 +199,13 @@ def with_changes(
 
 
 def _content(source: opening.Source) -> str:
-    """Equal where equal episodes follow."""
+    """The content of a source; equal contents give equal episodes."""
     if isinstance(source, _core.Distribution):
         return source.digest
     return source.canonical()
 
 
 def _source_of(reward: rewards.Reward) -> str:
-    """The text of the file that a reward stands in, so that a changed reward is another recipe."""
+    """The text of a reward's file, so that a changed reward is another recipe."""
     file = inspect.getsourcefile(reward)
     return read_text(Path(file)) if file else ""

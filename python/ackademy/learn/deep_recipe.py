@@ -1,4 +1,4 @@
-"""Recipes of deep learners: a file that says what to learn, on what, how and for what."""
+"""Recipes of deep learners: files with scenario, reward, network and settings of a training."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHARES = frozenset(
 )
 """fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
 ABOVE_ZERO = frozenset({"spread"})
-"""fields that must not be 0 either: their logarithm is learnt"""
+"""fields that must be above 0: their logarithm is learned"""
 WHOLE_MAX, SEED_MAX, SIMULATIONS_MAX = 100_000_000, 2**63 - 1, 65_536
 """largest values of the learner's whole numbers, of seeds, of simulations and of agents"""
 MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions"})
@@ -39,7 +39,7 @@ MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What to learn, on what, how and for what."""
+    """A recipe: scenario, reward, agent settings, network and settings of the learner."""
 
     origin: Path
     """the file, which other files' names are relative to"""
@@ -48,15 +48,15 @@ class Recipe:
     reward: str
     """a name or `file.py:function`"""
     credit: Credit
-    """what a reward is of: the packets sent in an interval, or those acknowledged in it"""
+    """what a reward covers: the packets sent in an interval, or those acknowledged in it"""
     source: Path
     """a scenario or a distribution of scenarios"""
     learners: tuple[str, ...] = ()
     """patterns of the entries that learn; none: as the distribution says, or the only entry"""
     simulations: int
-    """side by side"""
+    """number of parallel simulations"""
     agents: int
-    """learning flows of one simulation, at most"""
+    """maximum number of learning flows of one simulation"""
     seed: int
     settings: Mapping[str, object]
     """the five tables"""
@@ -73,7 +73,7 @@ class Recipe:
         return tables_text(self.settings)
 
     def fingerprint(self, source_text: str, reward_text: str, code_hash: str) -> str:
-        """Names what is learnt from what: equal where a checkpoint may be gone on from."""
+        """Identifies a training; a checkpoint can be resumed if its fingerprint is equal."""
         parts = {
             "learner": self.learner,
             "reward": [self.reward.rpartition(":")[2], reward_text],

@@ -1,8 +1,8 @@
 """Deep Q-learning with delayed credit (Mnih et al. 2015; the buffer is TCP-Drinc's).
 
 One network and one memory for all agents of all simulations. Every agent has its own history
-and decides at its own times; `credit` finds out what each decision was worth and what the same
-agent saw next, so the target of a transition is
+and decision clock; `credit` finds the reward of each decision and the next observation of the
+same agent. So the target of a transition is
 
     r + discount * max_a Q_target(X_{t+1}, a)
 
@@ -91,7 +91,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training left."""
+    """The result of a training."""
 
     weights: Weights
     decisions: int
@@ -107,7 +107,7 @@ def train(
     seed: int,
     log: TrainingLog,
 ) -> Trained:
-    """Learn until enough episodes are over.
+    """Learn until enough episodes have ended.
 
     The same seed gives the same weights on one machine, killed and resumed or not.
 
@@ -191,7 +191,7 @@ class Memory:
         self._reward = np.zeros(size, np.float32)
 
     def add(self, new: Transitions) -> None:
-        """Take in transitions; the oldest make room."""
+        """Add transitions, overwriting the oldest."""
         places = (self._added + np.arange(len(new))) % self._size
         self._observation[places] = new.observation
         self._following[places] = new.following
@@ -252,7 +252,7 @@ class _Learner:
         return {**out, **{f"optimiser.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}}
 
     def restore(self, updates: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from a checkpoint."""
+        """Restore a checkpoint."""
         self.updates = updates
         self.weights, self._target = (
             {name: jnp.asarray(arrays[f"{part}.{name}"]) for name in self.weights}

@@ -1,4 +1,4 @@
-"""What a learner asks of the simulations it learns in; `_core.Episodes` is the one there is."""
+"""The simulations that a learner steps, as a protocol; `_core.Episodes` implements it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Actions: TypeAlias = I64 | F32
 
 
 class EpisodeSource(Protocol):
-    """Simulations side by side, each with up to `agents` learning flows.
+    """Parallel simulations, each with up to `agents` learning flows.
 
-    The arrays are the same for ever: `step` and `reset` write into them.
+    The arrays are allocated once: `step` and `reset` write into them.
     """
 
     @property
@@ -38,7 +38,7 @@ class EpisodeSource(Protocol):
 
     @property
     def due(self) -> Bools:
-        """Shape (n, agents): whose decision it is now."""
+        """Shape (n, agents): which agents are due."""
 
     @property
     def decision(self) -> I64:
@@ -46,11 +46,11 @@ class EpisodeSource(Protocol):
 
     @property
     def over(self) -> Bools:
-        """Shape (n,): the episode has reached its end, which is that of its time."""
+        """Shape (n,): the episode has ended, because its time is up."""
 
     @property
     def left(self) -> Bools:
-        """Shape (n, agents): the flow has ended before the episode; it decides no more."""
+        """Shape (n, agents): the flow has ended before the episode."""
 
     @property
     def n_choices(self) -> int:
@@ -66,29 +66,29 @@ class EpisodeSource(Protocol):
 
     @property
     def progress(self) -> float:
-        """How far training is, in [0, 1]: what the scenarios of new episodes are drawn by."""
+        """Training progress in [0, 1], by which the scenarios of new episodes are drawn."""
 
     @progress.setter
     def progress(self, value: float, /) -> None: ...
 
     def reset(self, seed: int | None = None) -> None:
-        """Begin all episodes anew."""
+        """Begin new episodes in all simulations."""
 
     def step(self, actions: Actions) -> None:
-        """Give the due agents their actions and go on until each simulation has one due or is over.
+        """Apply the due agents' actions; simulate until an agent is due or the episode ends.
 
-        What stands at other agents is ignored; an episode that is over begins anew instead.
+        Actions of other agents are ignored. An episode that has ended begins anew instead.
         """
 
 
 class RewardSource(Protocol):
-    """Computes rewards; `ackademy.envs.rewarder.Rewarder` is the one there is."""
+    """Computes rewards; `ackademy.envs.rewarder.Rewarder` implements it."""
 
     reward_decision: I64
     """shape (n, agents): number of the decision that the last reward is for, -1 without one"""
 
     def reset(self) -> None:
-        """All episodes have begun anew."""
+        """Start over after all episodes have been reset."""
 
     def compute(self) -> F64:
         """Rewards of the step just made, shape (n, agents)."""

@@ -1,4 +1,4 @@
-"""The layers of a policy: what `[[layers]]` may say, which tensors each has, what it computes.
+"""The layers of a policy: the fields of `[[layers]]`, the tensors of each and its computation.
 
 `policy.toml`, the Flax module and `weights.safetensors` all follow this file: a layer's fields are
 the keys of its table, and the parts it lists are its tensors `layers.{i}.{part}`. The layouts are
@@ -19,7 +19,7 @@ from jax import Array, lax
 from ackademy.errors import TrainingError
 
 Shape: TypeAlias = tuple[int, ...]
-"""of one observation on its way: (time, features) or (features,), without the batch"""
+"""shape between layers: (time, features) or (features,), without the batch"""
 Initializer: TypeAlias = Callable[[Array, Shape], Array]
 Parts: TypeAlias = Mapping[str, Array]
 Activation: TypeAlias = Literal["linear", "relu", "tanh", "sigmoid"]
@@ -256,7 +256,7 @@ def layers_of(tables: Sequence[Mapping[str, object]], where: str) -> tuple[Layer
 
 
 def tables_of(layers: Sequence[Layer]) -> list[dict[str, object]]:
-    """What `[[layers]]` says of these layers, every key written out."""
+    """The `[[layers]]` tables of these layers, with every key."""
     return [{"kind": layer.kind, **asdict(layer)} for layer in layers]
 
 

@@ -42,7 +42,7 @@ class Network(nn.Module):
 
 
 def tensor_name(index: int, part: str) -> str:
-    """How a tensor is called in `weights.safetensors`."""
+    """The name of a tensor in `weights.safetensors`."""
     return f"layers.{index}.{part}"
 
 

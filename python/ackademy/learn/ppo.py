@@ -1,12 +1,12 @@
-"""Proximal policy optimisation (Schulman et al. 2017) over agents that decide at their own times.
+"""Proximal policy optimisation (Schulman et al. 2017) over agents with asynchronous decisions.
 
 Decisions of one agent in one episode are a stream. `credit` completes them in order; advantages
 (GAE, Schulman et al. 2016) run along each stream, and where a stream is cut, by the end of its
 episode or of the batch, the value of what the agent saw next stands for the rest: an episode ends
 because its time is up.
 
-Continuous actions are Gaussian around the network's outputs, with a spread that is learnt but does
-not depend on the observation; what is sent to the flow is cut to [-1, 1], as the core would.
+Continuous actions are Gaussian around the network's outputs, with a learned spread that does
+not depend on the observation; the flow gets the value clipped to [-1, 1], as the core would.
 A deployed policy answers with the outputs themselves.
 """
 
@@ -74,13 +74,13 @@ class Config:
     trace: float = 0.95
     """GAE's lambda"""
     clip: float = 0.2
-    """how far the ratio of probabilities counts"""
+    """clipping range of the ratio of probabilities"""
     entropy: float = 0.0
     """weight of the bonus for entropy"""
     value_weight: float = 0.5
     """of the value's squared error"""
     gradient_norm: float = 0.5
-    """longer gradients are shortened"""
+    """gradients are clipped to this norm"""
     spread: float = 0.5
     """standard deviation of continuous actions at the beginning"""
     reward_scale: float = 1.0
@@ -92,7 +92,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training left."""
+    """The result of a training."""
 
     weights: Weights
     """of the policy"""
@@ -109,7 +109,7 @@ def train(
     seed: int,
     log: TrainingLog,
 ) -> Trained:
-    """Learn until enough episodes are over.
+    """Learn until enough episodes have ended.
 
     The same seed gives the same weights on one machine, killed and resumed or not.
 
@@ -259,7 +259,7 @@ class _Learner:
         return np.concatenate(parts) if parts else np.zeros((0, units), np.float32)
 
     def learn(self, batch: Transitions, seed: int) -> dict[str, F32 | float]:
-        """Some epochs over a batch; returns what the curve shows of them."""
+        """Some epochs over a batch; returns their means for the curve."""
         config = self._config
         value = self._values(batch.observation)
         reward = batch.reward * np.float32(config.reward_scale)
@@ -292,7 +292,7 @@ class _Learner:
         return {f"learner.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
 
     def restore(self, updates: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from a checkpoint."""
+        """Restore a checkpoint."""
         self.updates = updates
         leaves, structure = jax.tree.flatten((self.parameters, self._optimiser))
         kept = [jnp.asarray(arrays[f"learner.{i}"]) for i in range(len(leaves))]

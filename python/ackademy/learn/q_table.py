@@ -8,8 +8,8 @@ for each state and action:
     Q(s, a) <- (1 - learning_rate) Q(s, a) + learning_rate (r + discount max_a' Q(s', a'))
 
 Actions are random with probability epsilon, which stays at 1 until `decay_start` and then falls by
-equal steps to 0 after the last episode. Episodes are cut, not ended: their last update looks ahead
-like every other.
+equal steps to 0 after the last episode. Episodes are truncated, not terminated: their last
+update has a successor like every other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Everything that happened."""
+    """Observations and rewards of a training."""
 
     observations: Floats
     """shape (episodes, steps, dimensions): after each step"""
@@ -93,7 +93,7 @@ def _best(values: list[float], tie: float) -> int:
 
 
 def _states(space: gym.Space[Any], bins: int) -> Callable[[Floats], int]:
-    """From an observation to the number of its state."""
+    """The state's number of each observation."""
     assert isinstance(space, spaces.Box)
     low, scale = space.low, bins / (space.high - space.low)
     weights = bins ** np.arange(low.size)[::-1]
@@ -121,7 +121,7 @@ def _table(
 
 
 class _Table(dict[int, list[float]]):
-    """Values of the actions by state, made when a state is first seen: most never are."""
+    """Values of the actions by state; created on first visit, since most states have none."""
 
     def __init__(self, first: Callable[[], list[float]]) -> None:
         super().__init__()

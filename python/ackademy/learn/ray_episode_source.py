@@ -1,10 +1,10 @@
 """Episodes simulated on a Ray cluster: same seed, same bytes as in this process.
 
-Each worker holds `Episodes` of its share of the simulations, which know their numbers among all, so
-that where they run changes nothing. What goes over the network are texts, files and arrays. All
-workers step at once and this process, where the learner is, waits for the slowest: Ray's calls cost
-some milliseconds a step (docs/reference/learners.md), which is worth it where a step simulates for
-longer than that.
+Each worker has an `Episodes` with its share of the simulations. A simulation knows its number among
+all, so results do not depend on where it runs. Texts, files and arrays go over the network. All
+workers step in parallel, and this process, where the learner is, waits for the slowest. Ray's calls
+cost some milliseconds a step (docs/reference/learners.md), so a cluster is useful only if a step
+takes longer than that.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class RayEpisodes:
         self._take([worker.step.remote(part, self.progress) for worker, part in pairs])
 
     def close(self) -> None:
-        """End the workers; nothing else can be asked of them."""
+        """End the workers; the source cannot be used after it."""
         import ray
 
         for worker in self.workers:
@@ -201,7 +201,7 @@ class RayEpisodes:
         self.workers = []
 
     def _take(self, answers: Sequence[Any]) -> None:
-        """Put what the workers saw where it belongs."""
+        """Copy the workers' arrays into those of all simulations."""
         packets = 0
         for share, answer in zip(self._shares, answers, strict=True):
             seen: Seen = _answer(share, answer)
@@ -237,7 +237,7 @@ class RayEpisodes:
 
 
 def _answer(share: Share, answer: Any) -> Any:  # noqa: ANN401  # Ray's reference to anything
-    """What a worker answered, or the error that it met.
+    """The answer of a worker, or its error.
 
     Raises:
         EngineError: if it is lost.

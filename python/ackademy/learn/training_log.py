@@ -1,4 +1,4 @@
-"""What a training tells while it runs: the rows of its curve, TensorBoard, and its checkpoints."""
+"""Output of a running training: rows of its curve, TensorBoard files and checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tensorboardX import SummaryWriter
 
 Progress: TypeAlias = Callable[[int, int, RunningReward], None]
-"""told how many of how many episodes are done, and their latest mean reward"""
+"""called with finished episodes, all episodes and the latest mean reward"""
 CHECKPOINT_S = 30.0
 """between checkpoints, at least; *proposed*: a killed training loses about as much"""
 
@@ -39,13 +39,13 @@ class Means:
         self._counts: dict[str, int] = {}
 
     def add(self, name: str, values: npt.NDArray[np.floating] | float) -> None:
-        """Take in values; none is fine."""
+        """Add values; the array may be empty."""
         array = np.asarray(values, np.float64)
         self._sums[name] = self._sums.get(name, 0.0) + float(array.sum())
         self._counts[name] = self._counts.get(name, 0) + array.size
 
     def note(self, env: EpisodeSource, reward: npt.NDArray[np.floating]) -> None:
-        """Take in rewards that became known, and what the flows that are due have measured."""
+        """Add new rewards, and the metrics of the due flows."""
         metrics = IntervalMetrics(env.metrics[env.due])
         self.add("reward", reward)
         self.add("throughput_mbps", metrics.throughput_mbps)
@@ -53,23 +53,23 @@ class Means:
         self.add("loss_ratio", metrics.loss_ratio)
 
     def take(self) -> dict[str, float]:
-        """The means, 0 where there was no value; begins anew."""
+        """Return the means, 0 without a value, and clear them."""
         means = {name: total / max(1, self._counts[name]) for name, total in self._sums.items()}
         self.clear()
         return means
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Drop all values."""
         self._sums, self._counts = {}, {}
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Where a training keeps what it needs to go on after a kill."""
+    """The checkpoints of a training, from which it resumes after a kill."""
 
     folder: Path
     recipe: str
-    """names what is learnt from what: a checkpoint of another one is refused"""
+    """identifies the training: a checkpoint of another one is refused"""
     resume: bool = False
     checkpoint_s: float = CHECKPOINT_S
 
@@ -119,7 +119,7 @@ class TrainingLog:
                 self._board.add_scalar(f"train/{name}", value, int(row[0]))
 
     def progress(self, done: int, total: int) -> None:
-        """Tell how many of how many episodes are done."""
+        """Report finished episodes and all episodes."""
         self._progress(done, total, self.reward)
 
     def keep(
@@ -128,7 +128,7 @@ class TrainingLog:
         state: Mapping[str, int],
         arrays: Callable[[], Mapping[str, npt.NDArray[np.generic]]],
     ) -> None:
-        """Write a checkpoint if it is time; to be called right behind a row."""
+        """Write a checkpoint if one is due; call it right after a row."""
         if self._place is None or time.monotonic() - self._kept_at < self._place.checkpoint_s:
             return
         if self._board is not None:
@@ -144,7 +144,7 @@ class TrainingLog:
         return "\n".join(lines) + "\n"
 
     def _note(self, row: tuple[float, ...]) -> None:
-        """Take a row into the running reward, if the curve has one."""
+        """Add a row to the running reward, if the curve has a reward."""
         named = dict(zip(self.columns, row, strict=True))
         if "episodes" in named and "reward" in named:
             self.reward.add(named["episodes"], named["reward"])
@@ -163,7 +163,7 @@ def _rows(text: str, columns: tuple[str, ...]) -> list[tuple[float, ...]]:
 
 
 def _board_folder(folder: Path, *, is_new: bool) -> Path:
-    """A folder per training, so that TensorBoard does not draw two of them as one run."""
+    """A folder per training, so that TensorBoard draws each as a run."""
     last = max((int(path.name[4:]) for path in folder.glob("run-[0-9]*")), default=0)
     return folder / f"run-{last + 1 if is_new else max(last, 1):04d}"
 

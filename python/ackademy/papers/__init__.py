@@ -1,11 +1,11 @@
-"""Experiments of papers: what `ackademy reproduce` asks of the module that `kind = "..."` names.
+"""Experiments of papers: the interface of the module that `kind = "..."` names.
 
 A kind is a module, listed in `KINDS`, with a function
 
     def load(name: str) -> Study: ...
 
 `name` is as on the command line (`experiment_files.find` gives the file). A file without `kind` is
-a `table`. A study says how much there is to do, does what is not done yet, and returns findings;
+a `table`. A study counts its steps, runs the missing ones, and returns findings;
 `ackademy.render.experiments` shows them. What belongs to one paper alone is in a folder here.
 """
 
@@ -33,7 +33,7 @@ KINDS: Mapping[str, str] = {
 
 
 class Findings(Protocol):
-    """What a study found so far."""
+    """The results of a study so far."""
 
     @property
     def is_empty(self) -> bool:
@@ -64,17 +64,17 @@ class Study(Protocol):
 
     @property
     def paper(self) -> Paper:
-        """Where it was published."""
+        """The publication."""
 
     @property
     def runs(self) -> int:
         """Repetitions, unless the command line asks for another number."""
 
     def steps(self, runs: int) -> int:
-        """How far `run` counts its progress, finished work included."""
+        """Number of steps of `run`, finished ones included."""
 
     def run(self, runs: int, folder: Path, engine: Engine, progress: Progress) -> CellsRun:
-        """Do what is not done yet and keep it below `folder`, which all items of a paper share.
+        """Run the missing steps and store them below `folder`, which all items of a paper share.
 
         Args:
             runs: repetitions.
@@ -88,7 +88,7 @@ class Study(Protocol):
         """
 
     def collect(self, runs: int, folder: Path) -> Findings:
-        """Read what is there, running nothing."""
+        """Read the finished results without running anything."""
 
 
 def load_all(name: str) -> list[Study]:

@@ -1,1 +1,1 @@
-"""Policies as files: folder, card, list of those that are shipped."""
+"""Policies as files: folder, card, list of the shipped policies."""

@@ -32,17 +32,17 @@ CARD, PAGE = "card.toml", "CARD.md"
 FORMAT = 1
 BEGIN, END = "<!-- card.toml -->", "<!-- end of card.toml -->"
 COUNTS = ("sent_packets", "dropped_packets", "delivered_bytes", "fallbacks")
-"""of all flows under the policy together, in each run"""
+"""counts per run, summed over all flows under the policy"""
 SET_KEYS = ("scenario", "distribution", "digest", "flows", "seeds", "duration_s")
 HEADLINE = ("share", "rtt_ratio", "loss_ratio", "utility")
 BASELINES = ("cubic", "new_reno")
 DECIMALS = 6
-"""of a mean in the file"""
+"""decimals of a mean in the file"""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSet:
-    """Runs that stay the same for ever."""
+    """The fixed set of runs of a card."""
 
     source: str
     """path of a distribution or a scenario, from the folder that `policies` lies in"""
@@ -65,7 +65,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What stands in `card.toml`."""
+    """The content of `card.toml`."""
 
     fixed: FixedSet
     policy: str
@@ -78,7 +78,7 @@ class Card:
 
 
 def digest(folder: Path) -> str:
-    """Of the files that a policy is made of; its cards and curves are not."""
+    """Digest of a policy's description and weights; cards and curves do not count."""
     parts = [
         path.name.encode() + b"\0" + files.read_bytes(path, files.TABLE_BYTES_MAX)
         for path in sorted(folder.iterdir())
@@ -114,7 +114,7 @@ def make(folder: Path, fixed: FixedSet, root: Path) -> Card:
 
 
 def text(card: Card) -> str:
-    """The file; equal cards are equal bytes."""
+    """The text of the file; equal cards have equal bytes."""
     fixed = card.fixed
     lines = [
         "# What this policy did on a small fixed set of runs: by `ackademy eval FOLDER --card`,",

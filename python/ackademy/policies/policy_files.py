@@ -33,7 +33,7 @@ WEIGHTS_BYTES_MAX = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A policy that the core has checked, and what it is made of."""
+    """A policy that the core has checked, with its layers and tensors."""
 
     policy: _core.Policy
     layers: Tables
@@ -108,7 +108,7 @@ def settings_of(path: Path) -> str:
 
 
 def settings_in(text: str, where: str) -> str:
-    """The five tables of a text, and nothing else of it.
+    """The five tables of a text, without its other fields.
 
     Raises:
         ExchangeError: as `settings_of`.
@@ -130,9 +130,9 @@ def settings_in(text: str, where: str) -> str:
 
 
 def plain(text: str | bytes) -> str:
-    """A text of others as a part of a line: no breaks, no control characters, not too long.
+    """Untrusted text as part of a line: no line breaks, no control characters, limited length.
 
-    Bytes are what protobuf gives for a text that is no UTF-8.
+    Protobuf returns bytes for a text that is not UTF-8.
     """
     text = text.decode(errors="replace") if isinstance(text, bytes) else text
     return " ".join("".join(c if c.isprintable() else " " for c in text[:400]).split())[:200]
@@ -176,7 +176,7 @@ def read_file(path: Path, bytes_max: int) -> bytes:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool = False) -> None:
-    """Write a policy's folder, whole or not at all.
+    """Write a policy's folder atomically.
 
     Args:
         folder: of the policy.

@@ -1,4 +1,4 @@
-"""The policies that come with the project: what each is, and whether it can be run."""
+"""The shipped policies: what each is, and whether it can be run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Model:
     observes: str
     acts: str
     parameters: int
-    """numbers that were learned"""
+    """number of learned parameters"""
     size_bytes: int
     made: Mapping[str, object]
     """how, as its own file says"""
@@ -58,13 +58,13 @@ class Model:
 
 
 def models(root: Path) -> list[Model]:
-    """Every policy below a folder, by name; those that are broken too."""
+    """Every policy below a folder, by name, broken ones included."""
     found = sorted(path.parent for path in root.rglob(folders.POLICY_FILE))
     return [model(folder, str(folder.relative_to(root))) for folder in found]
 
 
 def model(folder: Path, name: str) -> Model:
-    """What a folder holds. Whatever is wrong with it is told in `fault`."""
+    """What a folder holds. `fault` says what is wrong with it."""
     described: dict[str, object] = {}
     controller, about, observes, acts, card, fault = "", "", "", "", None, ""
     try:
@@ -111,10 +111,10 @@ def _forest(folder: Path, described: Mapping[str, object]) -> tuple[str, str, st
 
 
 def _run(controller: str, params: dict[str, float | str]) -> None:
-    """Two seconds of flight that deliver something.
+    """Simulate two seconds.
 
     Raises:
-        AckademyError: if they do not.
+        AckademyError: if nothing is delivered.
     """
     recovery = "ns2" if controller == "lp_tcp" else "sack"
     text = PROBE.replace("RECOVERY", recovery)
@@ -125,7 +125,7 @@ def _run(controller: str, params: dict[str, float | str]) -> None:
 
 
 def _weights(folder: Path) -> list[Path]:
-    """Its files of tensors that are none too large; what else has such a name is no part of it."""
+    """The policy's tensor files, without those that are too large."""
     found = (path for path in sorted(folder.glob("*.safetensors")) if path.is_file())
     return [path for path in found if path.stat().st_size <= policy_files.WEIGHTS_BYTES_MAX]
 

@@ -1,4 +1,4 @@
-"""Frozen controllers on drawn scenarios: who is tried, on what, and how it did.
+"""Fixed schemes on drawn scenarios: cases, cells and scores.
 
 A case is a scenario with a seed; the flows that the distribution calls learners are put under each
 scheme in turn, everything else stays. Every run is a cell, so that nothing runs twice.
@@ -37,7 +37,7 @@ class Case:
 def drawn(
     distribution: _core.Distribution, seed: int, count: int, progress: float = 1.0
 ) -> list[Case]:
-    """Cases of consecutive seeds; a scenario's seed is that of its runs too."""
+    """Cases of consecutive seeds; each seed draws a scenario and seeds its runs."""
     learners = tuple(distribution.learners)
     return [
         Case(scenario, own, learners)

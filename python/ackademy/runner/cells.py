@@ -1,4 +1,4 @@
-"""A cell: one scenario, controller, settings, seed and backend; what is computed once and kept.
+"""A cell: one scenario, controller, settings, seed and backend; what is computed once and stored.
 
 A cell's folder is named by the hash of everything its result depends on, so an unchanged cell is
 never run twice and a changed one never reused. Its files are Parquet and JSON:
@@ -39,7 +39,7 @@ KEY_LENGTH = 20
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A controller for the flows whose `[[flow]]` a glob names."""
+    """A controller for the flows whose `[[flow]]` entry matches a glob."""
 
     flows: str
     controller: str
@@ -92,7 +92,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a cell: its files, or why there are none."""
+    """The result of a cell: its files, or the error."""
 
     index: int
     files: Files | None
@@ -144,7 +144,7 @@ def compute(cell: Cell) -> Files:
 
 
 def attempt(index: int, cell: Cell) -> Outcome:
-    """Run the cell and report what happened, a panic of the core included."""
+    """Run the cell and return its files or its error, also for a panic of the core."""
     try:
         return Outcome(index, compute(cell))
     except KeyboardInterrupt:
@@ -159,7 +159,7 @@ def attempt(index: int, cell: Cell) -> Outcome:
 
 
 def store(folder: Path, files: Files, scratch: Path) -> None:
-    """Write the files so that the folder is there with all of them or not at all."""
+    """Write the files atomically: the folder has all of them or does not exist."""
     scratch.mkdir(parents=True)
     for name, content in files.items():
         (scratch / name).write_bytes(content)

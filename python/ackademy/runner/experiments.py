@@ -1,4 +1,4 @@
-"""Runs the cells of an experiment that are not there yet, and reads them back.
+"""Runs the missing cells of an experiment, and reads their results.
 
     folder = Path("runs/compare")
     run_cells(cells, folder, local(jobs=8), quiet)
@@ -29,12 +29,12 @@ TABLES = ("summary", "links", "counters")
 """of every cell"""
 
 _readable: set[Path] = set()
-"""folders of cells whose tables this process could all read"""
+"""folders of cells that this process has checked"""
 
 Progress = Callable[[int, int], None]
 """Called with the number of cells done and their total, first before any is run."""
 SCRATCH_S = 3600.0
-"""age from which an unfinished folder is one that a killed command left"""
+"""age from which an unfinished folder counts as left by a killed command"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CellsRun:
-    """What became of the cells of an experiment."""
+    """Outcome of running the cells of an experiment."""
 
     n_cells: int
     n_reused: int
     failures: list[Failure]
     damaged: tuple[str, ...] = ()
-    """what could not be read of cells that were there, a line each; they were run again"""
+    """damage of existing cells, a line each; these cells were run again"""
 
     def with_more(self, other: CellsRun) -> CellsRun:
         """Both together."""
@@ -76,14 +76,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 def quiet(n_done: int, n_cells: int) -> None:
-    """Progress that nobody watches."""
+    """A progress callback that does nothing."""
 
 
 def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> CellsRun:
-    """Run every cell that has no result yet; those on the kernel last and one at a time.
+    """Run every cell without a result; cells on the kernel run last, one at a time.
 
-    A run on the kernel whose emulator was late is tried again by the next call. A cell that is
-    there and cannot be read is run again, too.
+    The next call repeats a run on the kernel whose emulator was late. It also repeats a cell whose
+    files cannot be read.
 
     Args:
         cells: the experiment; equal cells are run once.
@@ -152,7 +152,7 @@ def is_finished(folder: Path, cell: Cell) -> bool:
 
 
 def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[KernelRun, ...]]:
-    """The finished cells that may be averaged, and how every finished one on the kernel went.
+    """The finished cells that count in averages, and the records of the finished kernel runs.
 
     Raises:
         ExperimentError: if a cell's record is damaged.
@@ -165,7 +165,7 @@ def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[Ke
 
 
 def _kernel_run(path: Path) -> KernelRun:
-    """How the run in a cell's folder went.
+    """The record of the kernel run in a cell's folder.
 
     Raises:
         ExperimentError: if the cell does not say.
@@ -184,9 +184,9 @@ def _is_kept(path: Path, cell: Cell) -> bool:
 
 
 def _damage(path: Path, cell: Cell) -> str:
-    """What cannot be read of a cell's folder, a line; empty if it is not there or all can be.
+    """What is damaged in a cell's folder, on one line; empty if nothing is, or without a folder.
 
-    What could be read once is not read again by this process.
+    Each process checks a folder once.
     """
     if path in _readable or not path.is_dir():
         return ""
@@ -216,7 +216,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _remove_old_scratch(folder: Path) -> None:
-    """Remove what killed commands left: a cell is written within moments, not within an hour."""
+    """Remove unfinished folders older than an hour: the commands that wrote them were killed."""
     for path in folder.glob(".unfinished-*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > SCRATCH_S:

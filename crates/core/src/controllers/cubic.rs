@@ -1,5 +1,5 @@
 //! CUBIC (RFC 9438), in packets of the flow's own size. Slow start ends as in Linux unless asked for
-//! otherwise: that is the CUBIC most hosts run.
+//! otherwise, since most hosts run that CUBIC.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Spec};
 use crate::controllers::shared::hystart::{self, CSS_GROWTH_DIVISOR, Pace};
 use crate::params::{Param, ParamKind, Params};
@@ -81,10 +81,10 @@ pub struct Cubic {
     cwnd_prior: f64,
     /// The present congestion-avoidance stage; `None` outside one.
     epoch: Option<Epoch>,
-    /// Marks on packets sent before this are already answered for.
+    /// Marks on packets sent before this caused the last reduction.
     answers_from: Time,
     exit: Exit,
-    /// No loss has shown where the path ends, since the start or the last time-out.
+    /// No loss has occurred since the start or the last time-out.
     climbing: bool,
     /// What a spurious loss gives back besides the window.
     before: Option<Box<Before>>,
@@ -99,7 +99,7 @@ struct Before {
     climbing: bool,
 }
 
-/// Whose arithmetic.
+/// The rules of the arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rules {
     /// Whole packets at a reduction, one slope of the Reno estimate.
@@ -221,8 +221,7 @@ impl Cubic {
         self.window.grow(growth.max(share * self.climb_min()));
     }
 
-    /// What the window grows by in a round trip at least: a twentieth as long as no loss has been
-    /// met, as in Linux, whose early exit from slow start may lie far below what the path holds.
+    /// Minimum growth of the window per round trip: a twentieth until the first loss, as in Linux, whose early exit from slow start may lie far below what the path holds.
     fn climb_min(&self) -> f64 {
         let climbs = self.climbing && matches!(self.exit, Exit::Linux(_));
         if climbs { self.window.cwnd / CLIMB_DIVISOR } else { 0.0 }
@@ -273,7 +272,7 @@ impl Cubic {
         }
     }
 
-    /// The reduction was for nothing: the window and its cubic are as before (RFC 9438 section 4.9), or,
+    /// The reduction was spurious: window and cubic are restored (RFC 9438 section 4.9), or,
     /// as in Linux, the window alone, from which a new cubic starts.
     fn restore(&mut self, loss: &Loss) {
         self.window.reduce(loss);
@@ -355,9 +354,9 @@ impl Controller for Cubic {
 
 /// A silence up to this long is never taken for an idle application: records may come in batches.
 const IDLE_MIN: Span = Span::from_millis(100);
-/// Linux has beta in so many parts of one.
+/// Denominator of beta in Linux.
 const BETA_UNIT: f64 = 1024.0;
-/// Least growth per round trip before the first loss, as a part of the window (Linux).
+/// Minimum growth per round trip before the first loss, as a part of the window (Linux).
 const CLIMB_DIVISOR: f64 = 20.0;
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub const SPEC: Spec = Spec {
     build: |flow, params| Box::new(CubicNs3::new(flow, params)),
 };
 
-/// Most segments that one record is credited with: growth goes in steps of two segments, and a
+/// Maximum number of segments that one record is credited with: growth goes in steps of two segments, and a
 /// record must cost a bounded time.
 const RECORD_SEGMENTS_MAX: f64 = 4096.0;
 

@@ -97,7 +97,7 @@ impl Controller for Hybla {
     }
 }
 
-/// Largest rho in slow start (*proposed*): 2^16 packets for one are more than any path holds.
+/// Largest rho in slow start (*proposed*): 2^16 packets per packet exceed any path.
 const RHO_MAX: f64 = 16.0;
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ enum Cause {
 }
 
 impl LearningCc {
-    /// Starts up.
+    /// Starts in start-up.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         let by_code = params.choice("mode") == "code";
         let window = Window::new(flow, params, PACKETS_MIN);
@@ -229,8 +229,8 @@ impl LearningCc {
         }
     }
 
-    /// Equation 6. The code takes a round trip at the threshold for congestion, and every one where
-    /// the threshold has no room to stand in.
+    /// Equation 6. The code takes a round trip at the threshold for congestion, and any round trip if
+    /// the smallest and the largest are equal.
     fn is_congested(&self, rtt: Span) -> bool {
         let (base, max) = (self.step.rtt_base.0 as f64, self.srtt_max.max() as f64);
         let threshold = base + self.theta * (max - base);
@@ -366,7 +366,7 @@ struct MinRtt {
 }
 
 impl MinRtt {
-    /// Takes in a sample; whether the minimum had expired.
+    /// Adds a sample; returns whether the minimum had expired.
     fn update(&mut self, now: Time, sample: Span) -> bool {
         let known = self.value > Span::ZERO;
         let expired = known && now.since(self.seen) > MIN_RTT_LIFE;

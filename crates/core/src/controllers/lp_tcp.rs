@@ -62,7 +62,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// If it is no forest over LP-TCP's numbers.
+    /// If it is not a forest over LP-TCP's features.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let tensors = Tensors::read(bytes)?;
         let layout = tensors.metadata("features").unwrap_or_default();
@@ -77,7 +77,7 @@ impl Policy {
         Ok(Self { forest: Forest::read(&tensors, FEATURES)?, threshold })
     }
 
-    /// Probability that a packet of these numbers is lost: mean output of the trees.
+    /// Probability that a packet with these features is lost: mean output of the trees.
     ///
     /// # Panics
     ///

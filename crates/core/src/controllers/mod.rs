@@ -23,12 +23,12 @@ pub fn names() -> String {
     ALL.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }
 
-/// What takes over from a learned controller after an invalid action: CUBIC by default settings.
+/// The fallback of a learned controller after an invalid action: CUBIC with default settings.
 pub fn fallback(flow: &FlowInfo) -> Box<dyn Controller> {
     Box::new(cubic::Cubic::new(flow, &Params::defaults(cubic::SPEC.params)))
 }
 
-/// A plain controller as the transports want it: one for each subflow.
+/// A plain controller for transports, which take coupled ones: one instance for each subflow.
 pub fn per_flow(spec: &'static Spec, params: Params) -> PerFlow {
     PerFlow::new(move |flow: &FlowInfo| -> Box<dyn Controller> { (spec.build)(flow, &params) })
 }

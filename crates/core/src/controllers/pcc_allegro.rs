@@ -1,6 +1,6 @@
 //! PCC Allegro: Dong et al., "PCC: Re-architecting Congestion Control for Consistent High
-//! Performance", NSDI 2015. Tries a slightly higher and a slightly lower rate and goes where a
-//! utility of throughput and loss is larger.
+//! Performance", NSDI 2015. Tries a slightly higher and a slightly lower rate and moves towards the
+//! larger utility of throughput and loss.
 use crate::control::Spec;
 use crate::controllers::shared::pcc::{Schedule, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
 use crate::params::{Param, ParamKind, Params};
@@ -59,7 +59,7 @@ enum State {
     Start(Doubling),
     /// Compares rates around the present one; `None` before the order is drawn.
     Decide(Option<Pairs>),
-    /// Goes on the same `way`, with longer and longer steps; `before` is the last good rate, bits
+    /// Moves on in the direction `way`, with growing steps; `before` is the last good rate, bits
     /// per second, and its utility.
     Adjust { planned: bool, way: Way, step: f64, before: (f64, f64) },
 }

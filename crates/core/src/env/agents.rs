@@ -1,7 +1,7 @@
-//! The agent of a flow whose actions come from the learner outside.
+//! The agent of a flow whose actions come from a learner outside of the simulation.
 use crate::policy::{Action, Agent, AgentState, InvalidAction, Report};
 
-/// Publishes observations, and takes the actions that were set meanwhile.
+/// Publishes observations, and returns the actions that were set meanwhile.
 #[derive(Debug)]
 pub(super) struct ExternalAgent(AgentState);
 

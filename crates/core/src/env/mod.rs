@@ -22,7 +22,7 @@ pub use source::{EpisodeSource, Source};
 
 /// Name of a learning flow's controller in records.
 pub const AGENT: &str = "agent";
-/// Most learning flows of a simulation.
+/// Maximum number of learning flows of a simulation.
 pub const AGENTS_MAX: usize = 10_000;
 
 /// Why a scenario cannot be used for training.
@@ -182,12 +182,12 @@ impl Episode {
         self.flows.len()
     }
 
-    /// Whether the end is reached.
+    /// Whether the episode has ended.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The time reached.
+    /// Present simulated time.
     pub fn now(&self) -> Time {
         self.sim.now()
     }
@@ -197,7 +197,7 @@ impl Episode {
         self.sim.packets()
     }
 
-    /// Ends the run at the time reached and returns its results.
+    /// Ends the run at the present time and returns its results.
     pub fn finish(self) -> Outcome {
         self.sim.finish()
     }

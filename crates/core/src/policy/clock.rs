@@ -13,7 +13,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The first interval ends with the first acknowledgement that knows a round trip.
+    /// The first interval ends with the first acknowledgement after a round-trip sample.
     pub fn new(spec: &DecisionSpec) -> Self {
         Self {
             every: spec.every,

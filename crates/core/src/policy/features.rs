@@ -1,5 +1,5 @@
 //! Features of a monitor interval: named numbers, each with a fixed scaling and range. This table is
-//! the reference; the documents are written from it.
+//! the reference; the documentation is tested against it.
 use super::Metrics;
 
 /// What a feature is computed from, at the end of an interval.

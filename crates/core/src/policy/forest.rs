@@ -2,15 +2,15 @@
 //! the trees' outputs, and whether it reaches a threshold. `docs/reference/policies.md` describes the file.
 use crate::policy::safetensors::Tensors;
 
-/// Most trees.
+/// Maximum number of trees.
 const TREES_MAX: usize = 1000;
-/// Most nodes of all trees together: a node's place has three bytes.
+/// Maximum number of nodes of all trees together: the index of a node has three bytes.
 const NODES_MAX: usize = 1 << 24;
-/// Deepest tree: bounds the time of an evaluation.
+/// Maximum depth of a tree: it bounds the time of an evaluation.
 const DEPTH_MAX: u16 = 512;
-/// Stands for the feature of a leaf.
+/// The feature number of a leaf.
 const LEAF: u8 = 255;
-/// Trees walked side by side, so that one waits for memory while others go on.
+/// Trees evaluated in parallel, so that others proceed while one waits for memory.
 const ABREAST: usize = 8;
 /// An output of 1. Outputs are whole numbers of such parts, so that their sum is exact in any order.
 const ONE: f64 = (1_u64 << 31) as f64;
@@ -23,18 +23,18 @@ struct Node {
     link: u32,
 }
 
-/// Trees that go from numbers to a probability.
+/// Trees that map numbers to a probability.
 #[derive(Clone, Debug)]
 pub struct Forest {
     roots: Vec<u32>,
     nodes: Vec<Node>,
     /// Output at each node, in parts of [`ONE`].
     values: Vec<u32>,
-    /// For each group of trees, the least and the most that it and those after it can add.
+    /// For each group of trees, the minimum and maximum that it and the groups after it can add.
     rest: Vec<(u64, u64)>,
 }
 
-/// The sum of outputs that a threshold asks for: [`Forest::bar`].
+/// The sum of outputs that reaches a threshold: [`Forest::bar`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar(u64);
 
@@ -46,7 +46,7 @@ impl Forest {
     ///
     /// # Errors
     ///
-    /// If a tensor is absent, or not as the format wants it.
+    /// If a tensor is absent, or not as the format defines it.
     pub fn read(tensors: &Tensors, features: usize) -> Result<Self, String> {
         Self::read_named(tensors, "", features)
     }
@@ -128,7 +128,7 @@ impl Forest {
         self.mean_of(self.roots.chunks(ABREAST).map(|roots| self.walk(x, roots)).sum())
     }
 
-    /// What the trees must add up to for a mean of `threshold`.
+    /// The sum of the trees' outputs for a mean of `threshold`.
     pub fn bar(&self, threshold: f64) -> Bar {
         let max = self.roots.len() as f64 * ONE;
         let mut sum = (threshold * max).clamp(0.0, max) as u64;
@@ -141,7 +141,7 @@ impl Forest {
         Bar(sum)
     }
 
-    /// Whether the mean output reaches the threshold of `bar`; asks no more trees than that takes.
+    /// Whether the mean output reaches the threshold of `bar`; stops evaluating trees once the answer is certain.
     ///
     /// # Panics
     ///

@@ -5,7 +5,7 @@ use crate::decision::{Credit, Metrics};
 use crate::units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Most intervals that are open at once; beyond, the oldest is closed early (proposed).
+/// Maximum number of open intervals; one more closes the oldest early (proposed).
 const INTERVALS_MAX: usize = 4096;
 
 /// The flow's state when an interval ends.

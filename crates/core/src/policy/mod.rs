@@ -57,7 +57,7 @@ pub trait Agent: Send {
     /// The flow or the run has ended. A decision that is due is the last one.
     fn end(&mut self) {}
 
-    /// What an agent outside of the simulation reads and answers; `None` for one that is not.
+    /// The decision that an agent outside of the simulation reads, and its action; `None` for others.
     fn state(&mut self) -> Option<&mut AgentState> {
         None
     }
@@ -112,7 +112,7 @@ pub struct LearnedController {
     cwnd_before: f64,
     /// When the decision that is still to be made became due.
     due: Option<Time>,
-    /// Nothing further will be sent.
+    /// The flow sends nothing more.
     ended: bool,
     counts: Counts,
 }

@@ -35,7 +35,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     ///
-    /// If it is none.
+    /// If it is not a safetensors header.
     pub fn read(bytes: &'a [u8]) -> Result<Self, String> {
         let fault = |length: u64, allowed: &str| {
             Err(format!("length of the header = {length}: allowed is {allowed}"))
@@ -60,7 +60,7 @@ impl<'a> Tensors<'a> {
         }
     }
 
-    /// What the metadata say of `key`.
+    /// The metadata value of `key`.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         self.header.metadata.get(key).map(String::as_str)
     }
@@ -70,8 +70,8 @@ impl<'a> Tensors<'a> {
         self.header.tensors.keys().map(String::as_str)
     }
 
-    /// That the tensors fill the file without gaps and without overlap, as safetensors says: what is
-    /// copied from them is then no larger than the file.
+    /// Checks that the tensors fill the file without gaps or overlap, as the format requires. A copy of
+    /// all tensors is then no larger than the file.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such tensor.
     pub fn f32s_of(
         &self,
         name: &str,
@@ -120,7 +120,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such tensor.
     pub fn u8s(&self, name: &str) -> Result<&'a [u8], String> {
         Ok(self.chunks::<1>(name, "U8")?.as_flattened())
     }
@@ -130,7 +130,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such tensor.
     pub fn u32s(&self, name: &str) -> Result<impl ExactSizeIterator<Item = u32> + use<'a>, String> {
         let chunks = self.chunks(name, "U32")?;
         Ok(chunks.iter().map(|bytes| u32::from_le_bytes(*bytes)))
@@ -140,7 +140,7 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such tensor.
     pub fn f32s(&self, name: &str) -> Result<impl ExactSizeIterator<Item = f32> + use<'a>, String> {
         let chunks = self.chunks(name, "F32")?;
         Ok(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)))

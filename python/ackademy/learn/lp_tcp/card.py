@@ -1,4 +1,4 @@
-"""What is written beside a forest: `policy.toml` for programs, `CARD.md` for people."""
+"""The files beside a forest: `policy.toml` for programs, `CARD.md` for people."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ Delivered packets count with the share they have on the wire. `f1.csv` has the w
 
 
 def leakage(losses_repeated: int, losses_scored: int) -> str:
-    """What the F1 of a network that repeats itself is worth."""
+    """A caveat on the F1 score of a network that repeats itself."""
     if losses_repeated == 0:
         return f"None of the {losses_scored} lost rows scored on stands among those fitted to."
     return f"""\

@@ -22,7 +22,7 @@ TABLES = ("summary", "links", "counters")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What LP-TCP did with one threshold; means over runs and over the flows that are LP-TCP."""
+    """Results of LP-TCP with one threshold; means over runs and over its LP-TCP flows."""
 
     threshold: float
     throughput_mbps: float
@@ -62,7 +62,7 @@ def cells(setup: Setup, policy: str, threshold: float, runs: int, scenarios: Pat
 
 
 def measure(threshold: float, found: Sequence[Cell], folder: Path) -> Tried:
-    """The numbers of finished cells.
+    """The metrics of finished cells.
 
     Raises:
         ExperimentError: if a cell has not been run.
@@ -80,7 +80,7 @@ def measure(threshold: float, found: Sequence[Cell], folder: Path) -> Tried:
 def run(
     found: Sequence[Sequence[Cell]], folder: Path, engine: Engine, progress: experiments.Progress
 ) -> experiments.CellsRun:
-    """Run the cells of all candidates that are not there yet."""
+    """Run the missing cells of all candidates."""
     flat = [cell for candidate in found for cell in candidate]
     return experiments.run_cells(flat, folder, engine, progress)
 

@@ -1,7 +1,7 @@
 """Fit a random forest, write it as `docs/reference/policies.md` says, the same bytes each time.
 
 Ho, "Random decision forests", ICDAR 1995; the estimate is the mean of the trees' outputs (Kong,
-Zang and Ma 2018, section 3.1.1). scikit-learn does the fitting; using a forest needs none of it.
+Zang and Ma 2018, section 3.1.1). scikit-learn fits the forest; using a forest does not need it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Labels = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How the trees grow; the paper names none of it."""
+    """Settings of the fit; the paper names none of them."""
 
     trees: int = 100
     max_features: int = 7
@@ -77,7 +77,7 @@ class Arrays:
 def fit(
     x: Features, y: Labels, growth: Growth, seed: int, jobs: int, progress: Progress = quiet
 ) -> Arrays:
-    """Grow a forest on rows `x` with labels `y`; `jobs` changes how long it takes and no byte.
+    """Grow a forest on rows `x` with labels `y`; `jobs` changes the time and no byte.
 
     Raises:
         TrainingError: if scikit-learn is not installed, or all labels are equal.
@@ -154,7 +154,7 @@ def to_bytes(arrays: Arrays, metadata: Mapping[str, str]) -> bytes:
 
 
 def from_bytes(content: bytes) -> Arrays:
-    """Read what `to_bytes` wrote."""
+    """Read the bytes of `to_bytes`."""
     start = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:start])
     kinds = {"U8": "u1", "U32": "<u4", "F32": "<f4"}

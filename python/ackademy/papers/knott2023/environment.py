@@ -127,7 +127,7 @@ class CubicBeta(gym.Env[Observation, Action]):
         return self._observe(transfer), self._info(transfer)
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Change the parameters, make a transfer, and say what came of it."""
+        """Change the parameters and make a transfer."""
         if self.tunes_c:
             beta_action, c_action = (int(part) for part in np.asarray(action))
             self._c = min(max(self._c + c_action - 1, 0), len(C_GRID) - 1)
@@ -139,11 +139,11 @@ class CubicBeta(gym.Env[Observation, Action]):
 
     @property
     def setting(self) -> Setting:
-        """Of the next transfer if no action came between."""
+        """Parameters of the next transfer, before an action."""
         return Setting(self.rate_mbps, self.betas[self._beta], C_GRID[self._c])
 
     def reward(self, transfer: Transfer) -> float:
-        """What a transfer is worth."""
+        """Reward of a transfer."""
         gain = THROUGHPUT_REWARD * transfer.throughput_pps
         return gain + self.loss_reward * transfer.refused_ratio
 

@@ -81,12 +81,12 @@ class Outcome:
 
     @property
     def name(self) -> tuple[str, str]:
-        """What claims call the row by."""
+        """Name of the row in claims."""
         return (self.learner.name, group_of(self.rate_mbps))
 
     @property
     def default(self) -> Transfer:
-        """What stock CUBIC does."""
+        """The transfer of CUBIC with default parameters."""
         return self.known[beta_training.default_of(self.rate_mbps)]
 
     @property
@@ -221,7 +221,7 @@ class BetaStudy:
     columns: tuple[str, ...]
     figures: tuple[Figure, ...]
     published: Mapping[str, Mapping[str, float]]
-    """by group, then by measure"""
+    """published values by group, then by metric"""
     claims: tuple[Claim, ...]
     assumptions: tuple[Assumption, ...]
 
@@ -244,7 +244,7 @@ class BetaStudy:
     def run(
         self, runs: int, folder: Path, engine: Engine, progress: experiments.Progress
     ) -> experiments.CellsRun:
-        """Simulate the transfers that are not there, then learn."""
+        """Simulate the missing transfers, then learn."""
         cells, total = self._cells(), self.steps(runs)
         ran = experiments.run_cells(cells, folder, engine, lambda n, _: progress(n, total))
         if ran.failures:
@@ -277,7 +277,7 @@ class BetaStudy:
                 yield path, beta_training.Task(learner, rate, seed, known, path)
 
     def collect(self, runs: int, folder: Path) -> BetaFindings:
-        """Read what is there."""
+        """Read the finished results."""
         outcomes = tuple(_collect(learner, rate, runs, folder) for learner, rate in self.pairs())
         by_name = {outcome.name: outcome for outcome in outcomes}
 
@@ -291,7 +291,7 @@ class BetaStudy:
 
 @dataclass(frozen=True, slots=True)
 class BetaFindings:
-    """What the learners found."""
+    """Results of the learners."""
 
     study: BetaStudy
     outcomes: tuple[Outcome, ...]
@@ -319,7 +319,7 @@ class BetaFindings:
 
 
 def group_of(rate_mbps: float) -> str:
-    """What a rate is called in tables."""
+    """Name of a rate in tables."""
     return f"{rate_mbps:g} Mb/s"
 
 

@@ -1,4 +1,4 @@
-"""Runs Q-learning on CUBIC's beta and keeps what its figures need.
+"""Runs Q-learning on CUBIC's beta and stores the data of its figures.
 
 There is a folder per learner, rate and seed. It is named by the hash of everything it depends on:
 the recipe, the environment, the transfers and the code that learns.
@@ -62,7 +62,7 @@ class Learner:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What one learner did with one rate and one seed."""
+    """The result of one learner with one rate and one seed."""
 
     episodes: pl.DataFrame
     """a row per episode: reward; refused, throughput, beta with `_low`, `_mean`, `_high`"""
@@ -98,7 +98,7 @@ def train(learner: Learner, rate_mbps: float, seed: int, known: Mapping[Setting,
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A training and where it goes, in terms that another process understands."""
+    """A training and where it goes, in a form that another process can read."""
 
     learner: Learner
     rate_mbps: float
@@ -119,7 +119,7 @@ def train_and_save(task: Task) -> None:
 
 
 def digest(log: Log) -> Training:
-    """What figures and tables need of a log."""
+    """The data of figures and tables from a log."""
     refused, throughput = log.observations[..., -2], log.observations[..., -1]
     beta = log.observations[..., 0]
     columns = {"reward": log.rewards.sum(axis=1)}
@@ -210,5 +210,5 @@ def _traces(beta: np.ndarray) -> pl.DataFrame:
 
 
 def default_of(rate_mbps: float) -> Setting:
-    """What stock CUBIC does at a rate."""
+    """The transfer of CUBIC with default parameters at a rate."""
     return Setting(rate_mbps, DEFAULT_BETA, DEFAULT_C)

@@ -1,4 +1,4 @@
-"""What one transfer of Knott 2023 does, for a rate, a beta and a C: simulated or recorded.
+"""Transfers of Knott 2023 for a rate, a beta and a C: simulated or recorded.
 
 Equal settings give equal transfers, so each is computed once. What the paper calls loss is the part
 of the application's writes that a full send buffer refused; the packets that the network dropped
@@ -178,7 +178,7 @@ def from_summary(summary: pl.DataFrame) -> Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Transfers that something else made, such as ns-3, from a file of one line each."""
+    """Transfers recorded by another program, such as ns-3, one per line of a file."""
 
     known: Mapping[Setting, Transfer]
     origin: str

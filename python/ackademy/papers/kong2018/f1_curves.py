@@ -1,4 +1,4 @@
-"""F1 of the shipped loss predictors by threshold: nothing to simulate, all to draw."""
+"""F1 of the shipped loss predictors by threshold, drawn without a simulation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CurveStudy:
-    """A figure of F1 curves, and all there is to find out about it."""
+    """A figure of F1 curves: study and findings in one."""
 
     name: str
     item: str
@@ -51,7 +51,7 @@ class CurveStudy:
         return len(self.curves)
 
     def run(self, runs: int, folder: Path, engine: Engine, progress: Progress) -> CellsRun:
-        """Nothing is left to do."""
+        """Do nothing: the curves were measured in training."""
         progress(len(self.curves), len(self.curves))
         return CellsRun(len(self.curves), len(self.curves), [])
 
@@ -66,7 +66,7 @@ class CurveStudy:
 
     @property
     def claims(self) -> Sequence[Checked]:
-        """The paper says nothing of the curves."""
+        """None: the paper makes no claim about the curves."""
         return ()
 
     def csv(self) -> str:

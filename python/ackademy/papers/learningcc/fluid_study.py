@@ -75,7 +75,7 @@ class FluidFindings:
 
     @property
     def claims(self) -> Sequence[Checked]:
-        """None: the model is ours to hold against the simulations, the letter does not do so."""
+        """None: the paper does not compare the model with simulations; this study does."""
         return ()
 
     def csv(self) -> str:
@@ -91,7 +91,7 @@ class FluidFindings:
 
 @dataclass(frozen=True, slots=True)
 class FluidStudy:
-    """What the model is held against."""
+    """The simulations that the model is compared with."""
 
     name: str
     item: str
@@ -118,7 +118,7 @@ class FluidStudy:
     def run(
         self, runs: int, folder: Path, engine: Engine, progress: experiments.Progress
     ) -> experiments.CellsRun:
-        """Simulate what the measured experiment has not."""
+        """Simulate the missing cells of the measured experiment."""
         every = reproduce.all_cells(self.measured, runs)
         return experiments.run_cells(every, folder, engine, progress)
 

@@ -8,6 +8,10 @@ from ackademy.render.html.markup import Markup, element, join, math_label, stack
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, wrapped
 
 
+COLUMNS_WIDE = 7
+"""columns that fit on a page of 1300 pixels in full size; more are set closer"""
+
+
 def key(colour: int) -> Markup:
     """The mark of a colour."""
     return element("i", class_=f"key s{colour}")
@@ -40,7 +44,8 @@ def sheet(
             body.append(element("tr", element("th", group, colspan=len(heads)), class_="group"))
         body.append(_line(line, mark))
     head = element("thead", above, element("tr", join(heads)))
-    classes = " ".join(word for word in ("sortable" if sorts else "", class_) if word)
+    many = "many" if len(heads) > COLUMNS_WIDE else ""
+    classes = " ".join(word for word in ("sortable" if sorts else "", many, class_) if word)
     table = element("table", head, element("tbody", join(body)), class_=classes or None)
     return element("div", table, class_="scroll")
 

@@ -16,7 +16,7 @@ pub struct Bandit<const N: usize> {
 }
 
 impl<const N: usize> Bandit<N> {
-    /// Knows nothing yet; starts on an arm drawn uniformly.
+    /// Without values; starts on an arm drawn uniformly.
     pub fn new(epsilon: f64, step: f64, mut rng: Rng) -> Self {
         let current = rng.below(N as u64) as usize;
         Self { values: [None; N], current, epsilon, step, rng }

@@ -3,7 +3,7 @@
 use crate::control::Ack;
 use crate::units::{Bytes, Span, Time};
 
-/// Round trips are not looked at in smaller windows, in packets (Linux: `hystart_low_window`).
+/// Smallest window in which round trips are examined, packets (Linux: `hystart_low_window`).
 pub const WINDOW_MIN: u64 = 16;
 /// Samples of a round before its smallest counts (RFC 9406 section 4.3: `N_RTT_SAMPLE`).
 pub const SAMPLES_MIN: u64 = 8;
@@ -131,12 +131,12 @@ struct Css {
     rounds: u32,
 }
 
-/// How fast slow start goes on.
+/// How slow start continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// As ever.
+    /// At full speed.
     Full,
-    /// By a part of [`CSS_GROWTH_DIVISOR`].
+    /// Slower by [`CSS_GROWTH_DIVISOR`].
     Conservative,
     /// It ends.
     Exit,

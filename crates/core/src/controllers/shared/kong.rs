@@ -10,19 +10,19 @@ use crate::controllers::shared::tabular::{
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// What the learner is to want.
+/// Utility and reward of the learner.
 pub trait Objective: Send + 'static {
-    /// How good a step was.
+    /// Utility of a step.
     fn utility(&self, step: &Outcome, min_rtt: Span) -> f64;
-    /// What a change of utility from one step to the next is worth.
+    /// Reward of a change of utility from one step to the next.
     fn reward(&self, change: f64) -> f64;
 }
 
-/// What a member of the family says about itself.
+/// Definition of a member of the family.
 pub struct Member<O> {
     /// Packets that `cwnd` may gain in a step.
     pub actions: &'static [f64],
-    /// How the state is cut. Features in order: ACK gap (s), sending gap (s), round trip over
+    /// How the state is discretised. Features in order: ACK gap (s), sending gap (s), round trip over
     /// smallest round trip, `ssthresh` (packets), `cwnd` (packets).
     pub grid: Grid,
     /// Utility and reward.
@@ -53,7 +53,7 @@ pub struct Kong<O> {
     flow_start: Time,
 }
 
-/// The paper's open choices, as chosen.
+/// Settings for the choices that the paper leaves open.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools)] // each is one open choice of the paper
 struct Rules {
@@ -212,7 +212,7 @@ impl<O: Objective> Kong<O> {
         if self.rules.learn_below_ssthresh { self.starting } else { self.window.in_slow_start() }
     }
 
-    /// Whether the learner is to leave this acknowledgement of a recovery alone.
+    /// Whether the learner ignores this acknowledgement of a recovery.
     fn sits_out(&mut self, ack: &Ack) -> bool {
         if ack.recovering == 0 || self.rules.recovery == InRecovery::Act {
             return false;

@@ -1,4 +1,4 @@
-//! What several controllers share.
+//! Parts that several controllers share.
 
 pub mod bandit;
 pub mod hystart;

@@ -1,8 +1,8 @@
-//! What the PCC family shares (Dong et al., NSDI 2015 and NSDI 2018): a sender that paces at the rate
+//! The common part of the PCC family (Dong et al., NSDI 2015 and NSDI 2018): a sender that paces at the rate
 //! of the present monitor interval, hands each interval's outcome to a [`Rule`], and asks it for the
 //! next. A rule turns outcomes into utilities and utilities into rates.
 //!
-//! What no paper of the family says is decided here (proposed):
+//! Decided here, because no paper of the family says it (proposed):
 //!
 //! - the window does not limit: twice what the rule's rate fills in a round trip and ten packets, so
 //!   that a flow that loses its ACK clock stays bounded;

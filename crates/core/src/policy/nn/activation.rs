@@ -18,7 +18,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Applies it to all of `values`; what is not a number stays none.
+    /// Applies it to all of `values`; NaN stays NaN.
     pub fn apply(self, values: &mut [f32]) {
         match self {
             Self::Linear => {}

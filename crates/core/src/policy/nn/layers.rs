@@ -2,7 +2,7 @@
 use super::activation::Activation;
 use super::matrix::Matrix;
 
-/// So many vectors of so many numbers, one behind the other.
+/// The shape of a series of vectors, stored one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Vectors.
@@ -78,8 +78,8 @@ impl Conv1d {
     }
 }
 
-/// The largest of `size` neighbours in time, number by number; what is left over at the end is left
-/// out.
+/// The largest of `size` neighbours in time, for each number. An incomplete group at the end is
+/// dropped.
 pub(super) fn max_pool(x: &[f32], shape: Shape, size: usize, out: &mut [f32]) {
     let groups = x.chunks_exact(size * shape.width);
     for (group, out) in groups.zip(out.chunks_exact_mut(shape.width)) {
@@ -99,7 +99,7 @@ fn larger(left: f32, right: f32) -> f32 {
     if left >= right || left.is_nan() { left } else { right }
 }
 
-/// `row` as often as `out` holds it.
+/// Fills `out` with copies of `row`.
 pub(super) fn repeat(row: &[f32], out: &mut [f32]) {
     out.chunks_exact_mut(row.len()).for_each(|out| out.copy_from_slice(row));
 }

@@ -1,9 +1,9 @@
 //! Products of vectors and matrices. Weights lie in tiles of [`TILE`] neighbouring outputs, so that the
-//! sums of a tile stay in registers; two rows, or two tiles, go side by side, because one addition
-//! takes as long as several can be under way.
+//! sums of a tile stay in registers; two rows, or two tiles, are computed together, because the processor
+//! can start several additions during the latency of one.
 //!
-//! Every sum begins with what stands in the output and adds the inputs in order, whichever way the
-//! work is cut: the bits of a result depend on nothing but the numbers.
+//! Every sum begins with the value of the output and adds the inputs in order, however the work is
+//! divided. So the bits of a result depend only on the numbers.
 
 /// Outputs of a tile: four registers of four numbers.
 const TILE: usize = 16;
@@ -15,7 +15,7 @@ type Tile = [f32; TILE];
 pub struct Matrix {
     inputs: usize,
     outputs: usize,
-    /// For each tile of outputs one entry per input; outputs that are not there have weight 0.
+    /// For each tile of outputs one entry per input; outputs beyond the last have weight 0.
     tiles: Vec<Tile>,
 }
 

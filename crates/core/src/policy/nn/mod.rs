@@ -17,19 +17,19 @@ pub use read::Fault;
 pub use recurrent::Returns;
 pub use spec::{LAYERS_MAX, LayerSpec, Padding, UNITS_MAX, VALUES_MAX, WEIGHTS_MAX};
 
-/// Layers with their weights, shared by every flow that asks them.
+/// Layers with their weights, shared by all flows of the policy.
 #[derive(Clone, Debug)]
 pub struct Network {
     stages: Vec<Stage>,
     input: Shape,
     outputs: usize,
-    /// Most numbers between two layers.
+    /// Maximum number of values between two layers.
     values: usize,
-    /// Most that a layer needs for itself.
+    /// Maximum number of values that a layer needs for itself.
     work: usize,
 }
 
-/// What an evaluation needs room for: one per flow, whose weights are shared.
+/// Working memory of an evaluation: one per flow; the weights are shared.
 #[derive(Clone, Debug)]
 pub struct Scratch {
     values: [Vec<f32>; 2],
@@ -53,12 +53,12 @@ enum Layer {
 }
 
 impl Network {
-    /// What an observation looks like.
+    /// Shape of an observation.
     pub fn input(&self) -> Shape {
         self.input
     }
 
-    /// Numbers that come out.
+    /// Number of outputs.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
@@ -69,8 +69,8 @@ impl Network {
         Scratch { values: [values(), values()], work: vec![0.0; self.work] }
     }
 
-    /// The outputs for an observation, oldest vector first. What is no number in the observation,
-    /// and what grows out of bounds on the way, is no finite number in the outputs that it reaches.
+    /// The outputs for an observation, oldest vector first. An output that depends on NaN, or on a
+    /// value that overflows, is not finite.
     ///
     /// # Panics
     ///
@@ -97,7 +97,7 @@ impl Network {
     }
 }
 
-/// A comparison would take what is no number for a small one.
+/// A comparison would treat NaN as a small number.
 fn trees(x: &[f32], forests: &[Forest], low: f32, high: f32, out: &mut [f32]) {
     let finite = x.iter().all(|value| value.is_finite());
     for (forest, out) in forests.iter().zip(out) {

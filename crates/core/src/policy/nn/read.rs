@@ -1,6 +1,6 @@
-//! From layers as a file says them and a file of tensors to a network. Untrusted input: whatever is
-//! wrong becomes one line, and what is set aside is bounded by the file: a weight takes the place of
-//! a tile of 16 at most, and all of them that of [`WEIGHTS_MAX`].
+//! Makes a network from the layers of `policy.toml` and a file of tensors. Untrusted input: an error
+//! is one line, and memory is bounded by the file: a weight takes a tile of 16 at most, and all
+//! weights together take [`WEIGHTS_MAX`].
 use super::layers::{Conv1d, Dense};
 use super::matrix::Matrix;
 use super::recurrent::{Cell, Recurrent, Returns};
@@ -92,7 +92,7 @@ struct RecurrentSpec {
 struct Reader<'a, 'b> {
     tensors: &'a Tensors<'b>,
     used: BTreeSet<String>,
-    /// Weights so far, as they lie in memory.
+    /// Weights so far, padded to tiles.
     weights: usize,
 }
 

@@ -4,7 +4,7 @@ use super::layers::{Shape, repeat};
 use super::matrix::Matrix;
 use serde::{Deserialize, Serialize};
 
-/// What a recurrent layer hands on.
+/// The output of a recurrent layer.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Returns {
@@ -62,7 +62,7 @@ impl Recurrent {
         let (gates, rest) = work[..self.work(shape.steps)].split_at_mut(shape.steps * width);
         let (state, own) = rest.split_at_mut(self.units);
         let (cell, own) = own.split_at_mut(self.units);
-        // What the input adds to the gates does not wait for the state: all steps at once.
+        // The input's part of the gates does not depend on the state: all steps at once.
         repeat(&self.bias, gates);
         self.kernel.add_rows(x, shape.width, gates);
         state.fill(0.0);

@@ -1,5 +1,5 @@
-//! What a network is made of, as `policy.toml` says it, and the bounds that hold before anything is
-//! set aside for it.
+//! The layers of a network in `policy.toml`, and the bounds that are checked before memory is
+//! allocated for them.
 use super::activation::Activation;
 use super::layers::Shape;
 use super::recurrent::Returns;
@@ -7,13 +7,13 @@ use crate::policy::SpecError;
 use crate::toml_error::kinds;
 use serde::{Deserialize, Serialize};
 
-/// Most layers.
+/// Maximum number of layers.
 pub const LAYERS_MAX: usize = 64;
-/// Most units, filters or outputs of a layer.
+/// Maximum number of units, filters or outputs of a layer.
 pub const UNITS_MAX: u64 = 4096;
-/// Most numbers between two layers, and most that a layer needs for itself: a mebibyte.
+/// Maximum number of values between two layers, and within a layer: a mebibyte.
 pub const VALUES_MAX: usize = 1 << 18;
-/// Most weights, each layer's outputs taken as a multiple of 16: 64 MiB.
+/// Maximum number of weights, each layer's outputs rounded up to a multiple of 16: 64 MiB.
 pub const WEIGHTS_MAX: usize = 1 << 24;
 
 kinds! {
@@ -33,7 +33,7 @@ kinds! {
             filters: u64,
             /// Vectors in a window.
             kernel: u64,
-            /// What stands beside the series.
+            /// Padding at both ends of the series.
             #[serde(default)]
             padding: Padding,
             /// Applied to each number.
@@ -51,7 +51,7 @@ kinds! {
         Lstm {
             /// Length of the state.
             units: u64,
-            /// What is handed on.
+            /// Which states are the output.
             #[serde(default)]
             returns: Returns,
         },
@@ -59,7 +59,7 @@ kinds! {
         Gru {
             /// Length of the state.
             units: u64,
-            /// What is handed on.
+            /// Which states are the output.
             #[serde(default)]
             returns: Returns,
         },
@@ -67,19 +67,19 @@ kinds! {
         Trees {
             /// Forests.
             outputs: u64,
-            /// What a mean of 0 stands for.
+            /// The output for a mean of 0.
             low: f32,
-            /// What a mean of 1 stands for.
+            /// The output for a mean of 1.
             high: f32,
         },
     }
 }
 
-/// What a convolution finds beside the series.
+/// Padding of a convolution.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Padding {
-    /// Zeros, so that there are as many windows as vectors: of `kernel - 1` the smaller half before.
+    /// Zeros, so that there are as many windows as vectors: the smaller half of `kernel - 1` before.
     #[default]
     Same,
     /// Nothing: windows lie within the series.
@@ -87,7 +87,7 @@ pub enum Padding {
 }
 
 impl LayerSpec {
-    /// What comes out for an input of this shape.
+    /// The output shape for an input of this shape.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl LayerSpec {
     }
 }
 
-/// Numbers that a tree can tell apart.
+/// Maximum number of inputs of a tree.
 const TREE_INPUTS_MAX: usize = 255;
 
 fn within(field: &str, value: u64, max: u64) -> Result<u64, SpecError> {
