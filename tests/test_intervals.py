@@ -207,7 +207,7 @@ def test_the_documented_coverage_of_three_and_ten_runs_is_right(covered: Covered
 @pytest.mark.parametrize("covered", [*MEANS, *OTHERS], ids=lambda own: own.label)
 def test_the_documented_coverage_is_what_simulations_give(covered: Covered) -> None:
     print(f"ACKADEMY_SEED={SEED}")
-    sets = 20_000 if covered in MEANS else 2000
+    sets = 20_000 if covered in MEANS else 4000
     found = [covered.share(n_runs, sets) for n_runs in N_RUNS]
     print(found)
     margin = 1.0 if covered in MEANS else 2.5

@@ -190,7 +190,7 @@ def _interval_end(metric: Metric, sign: int) -> Metric:
         f"{metric.label} {'−' if sign < 0 else '+'} 1.96 σ",
         metric.unit,
         f"mean {'minus' if sign < 0 else 'plus'} 1.96 standard deviations over runs of "
-        f"{metric.about}: where 95 % of the runs end, not where their mean does",
+        f"{metric.about}: an end of the range of 95 % of normal runs, not of their mean's interval",
         end,
         extract=metric.extract,
         over_runs="mean and deviation",
@@ -202,7 +202,8 @@ def _interval_span(metric: Metric) -> Metric:
     return Metric(
         f"2 · 1.96 σ({metric.label})",
         metric.unit,
-        f"width of the interval that holds 95 % of the runs' {metric.about}",
+        "width of the range of 95 % of normal runs: 3.92 standard deviations over runs of "
+        f"{metric.about}",
         lambda samples: 2.0 * NORMAL_95 * math.sqrt(variance(samples)),
         is_positive=True,
         extract=metric.extract,
