@@ -461,7 +461,7 @@ fn workers(
     threads: usize,
 ) -> PyResult<Workers<Work>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = if threads == 0 { cores } else { threads }.min(simulations.len());
+    let threads = if threads == 0 { cores } else { threads.min(cores) }.min(simulations.len());
     let (source, simulations) = (Arc::clone(source), Arc::clone(simulations));
     let work = move |index: usize| lock(&simulations[index]).go_on(&source);
     let workers = Workers::new(threads, Box::new(work) as Work);

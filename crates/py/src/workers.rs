@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 /// How long a thread without jobs stays awake; *proposed*, about what the caller does between two calls.
 const AWAKE: Duration = Duration::from_micros(200);
-/// Work that is done sooner alone than by waking others; *measured*.
-const WORTH: Duration = Duration::from_micros(60);
+/// Calls after which it is tried again which is faster, the calling thread alone or all; *proposed*.
+const PERIOD: u32 = 64;
+/// Calls of each trial; *proposed*.
+const TRIAL: u32 = 4;
 
 type Panic = Box<dyn std::any::Any + Send>;
 
@@ -35,10 +37,44 @@ struct Shared<W> {
 pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
     shared: Arc<Shared<W>>,
     others: Vec<(Thread, Option<JoinHandle<()>>)>,
-    /// Work of a call, as the latest calls had it.
-    usual: Duration,
+    pace: Pace,
     /// The process that the threads are in; a fork of it has none of them.
     process: u32,
+}
+
+/// Whether work is shared: for small steps, or where other programs need the processors, one thread
+/// alone is faster.
+#[derive(Default)]
+struct Pace {
+    /// Calls since the latest trial began; none before the very first call, which only sets things up.
+    calls: Option<u32>,
+    /// Time of the trial's calls: alone, shared.
+    took: [Duration; 2],
+}
+
+impl Pace {
+    fn is_shared(&self) -> bool {
+        match self.calls {
+            Some(calls) if calls < TRIAL => false,
+            Some(calls) if calls >= 2 * TRIAL => self.took[1] < self.took[0],
+            _ => true,
+        }
+    }
+
+    /// A call is over.
+    fn note(&mut self, took: Duration) {
+        let Some(calls) = self.calls else {
+            self.calls = Some(0);
+            return;
+        };
+        if calls < 2 * TRIAL {
+            self.took[usize::from(self.is_shared())] += took;
+        }
+        self.calls = Some(calls + 1);
+        if calls + 1 == PERIOD {
+            *self = Self { calls: Some(0), ..Self::default() };
+        }
+    }
 }
 
 impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
@@ -57,7 +93,7 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
             panic: Mutex::new(None),
         });
         let process = std::process::id();
-        let mut own = Self { shared, others: Vec::new(), usual: Duration::MAX, process };
+        let mut own = Self { shared, others: Vec::new(), pace: Pace::default(), process };
         for place in 1..threads {
             let shared = Arc::clone(&own.shared);
             let builder = thread::Builder::new().name("ackademy".to_owned());
@@ -71,7 +107,7 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
     pub fn run(&mut self, count: usize) {
         let shared = &*self.shared;
         let (parties, begin) = (shared.jobs.len(), Instant::now());
-        let shared_out = parties > 1 && self.usual > WORTH;
+        let shared_out = parties > 1 && self.pace.is_shared();
         // Set before the jobs, since whoever takes one counts it down.
         shared.left.store(count, Ordering::Relaxed);
         for (place, jobs) in shared.jobs.iter().enumerate() {
@@ -89,8 +125,7 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
         }
         shared.do_jobs(0);
         shared.wait();
-        let took = begin.elapsed() * if shared_out { parties as u32 } else { 1 };
-        self.usual = if self.usual == Duration::MAX { took } else { (self.usual * 7 + took) / 8 };
+        self.pace.note(begin.elapsed());
         let panic = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic {
             resume_unwind(panic);

@@ -60,6 +60,11 @@ class Summary:
         """Runs behind the numbers."""
         return len(self.scores)
 
+    def n(self, metric: str) -> int:
+        """Runs behind one number: those that have a finite value of it."""
+        known = metric in FIELDS
+        return int(np.isfinite(self.per_run(metric)).sum()) if known else self.n_runs
+
     def per_run(self, metric: str) -> FloatArray:
         """Shape (n_runs,)."""
         return np.array([getattr(score, FIELDS[metric]) for score in self.scores], np.float64)
@@ -116,4 +121,4 @@ def _estimates(summed: Sequence[Summary]) -> Iterator[Estimate]:
         group = f"{own.axis}: {own.group}" if own.axis else own.group
         for metric, interval in own.estimates.items():
             statistic = metric_of(metric).statistic_name
-            yield Estimate(Name("", own.scheme, group), metric, statistic, interval, own.n_runs)
+            yield Estimate(Name("", own.scheme, group), metric, statistic, interval, own.n(metric))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from ackademy.render.html.markup import Markup, element, join, math_label, stacked
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, wrapped
 
-
 COLUMNS_WIDE = 7
 """columns that fit on a page of 1300 pixels in full size; more are set closer"""
 
