@@ -68,6 +68,25 @@ def test_a_number_that_is_none_is_null() -> None:
         found.pivot("speed")
 
 
+def test_groups_and_backends_that_differ_have_rows_of_their_own() -> None:
+    found = results(
+        "gap",
+        [],
+        [
+            Estimate(Name("path", "cubic", backend=backend), "loss", "mean", t_interval(loss), 2)
+            for backend, loss in (("sim", np.array([0.1, 0.3])), ("kernel", np.array([0.2, 0.2])))
+        ],
+    )
+    rows = found.pivot("loss").rows()
+    assert rows == [("path", "sim", pytest.approx(0.2)), ("path", "kernel", pytest.approx(0.2))]
+
+
+def test_names_with_bars_and_stars_stay_in_their_cells_of_a_markdown_table() -> None:
+    line = Line(names=(Part("a|b*"),), cells=(Cell((Part("1"),)),), group="c|d")
+    text = to_markdown(Sheet("", (Head("scheme"),), (Head("loss"),), (line,), "scenario"))
+    assert text.splitlines()[-1] == "| c\\|d | a\\|b\\* | 1 |"
+
+
 def test_no_two_metrics_have_one_label() -> None:
     for words in ([m.label for m in METRICS.values()], [m.name for m in METRICS.values()]):
         assert len(words) == len(set(words))

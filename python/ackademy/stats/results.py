@@ -87,6 +87,8 @@ class Results:
     def pivot(self, metric: str) -> pl.DataFrame:
         """Estimates of one metric: a row per scenario, a column per scheme.
 
+        Where they differ, groups and backends have rows of their own.
+
         Raises:
             AckademyError: if there is no such metric.
         """
@@ -94,7 +96,8 @@ class Results:
         if chosen.is_empty():
             known = ", ".join(self.estimates["metric"].unique(maintain_order=True))
             raise AckademyError(f"metric {metric!r}: allowed: {known}")
-        return chosen.pivot(on="scheme", index="scenario", values="estimate")
+        several = [name for name in ("group", "backend") if chosen[name].n_unique() > 1]
+        return chosen.pivot(on="scheme", index=["scenario", *several], values="estimate")
 
 
 def results(study: str, values: Iterable[Value], estimates: Iterable[Estimate]) -> Results:

@@ -6,11 +6,9 @@ use super::spec::{FlowSpec, ParamSpec, RecoverySpec, SenderSpec};
 use crate::control::Recovery;
 use crate::controllers;
 use crate::params::{self, ParamError, ParamValue, Params};
-use crate::sim::plan::TrafficSpec;
-use crate::sim::plan::{ConnectionPlan, RatePlan, Route};
+use crate::sim::plan::{ConnectionPlan, RatePlan, Route, TrafficSpec};
 use crate::toml_error::Fault;
-use crate::transport::config::SenderConfig;
-use crate::transport::config::{Ecn, SendHook};
+use crate::transport::config::{Ecn, SendHook, SenderConfig};
 use crate::units::{Bytes, Rate, Span, Time};
 
 const LINKS_MAX: usize = 250_000;

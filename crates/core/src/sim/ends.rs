@@ -128,6 +128,10 @@ impl Sim {
     /// Notes that the agent of a flow is asked, if it is.
     fn ask(&mut self, index: u32) {
         if self.agent_state(index).is_some_and(|state| state.due) {
+            debug_assert!(
+                self.asking.is_none_or(|other| other == index),
+                "two agents are asked at once"
+            );
             self.asking = Some(index);
         }
     }

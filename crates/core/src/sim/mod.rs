@@ -38,7 +38,6 @@ pub mod loss;
 pub mod network;
 mod outcome;
 pub mod plan;
-
 pub mod queues;
 pub mod record;
 pub mod sends;
@@ -181,7 +180,7 @@ pub struct Sim {
     config: Option<Arc<SenderConfig>>,
     sample_interval: Span,
     flow_series: FlowSeries,
-    /// The flow whose agent is asked for an action.
+    /// The flow whose agent is asked for an action: one event makes at most one decision due.
     asking: Option<u32>,
 }
 

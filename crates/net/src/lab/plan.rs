@@ -2,8 +2,9 @@
 use crate::error::Error;
 use ackademy::control::Recovery;
 use ackademy::rng::Seed;
-use ackademy::sim::plan::{ConnectionPlan, NetworkPlan, QueueSpec, TrafficSpec};
-use ackademy::sim::plan::{LinkPlan, RatePlan, Route};
+use ackademy::sim::plan::{
+    ConnectionPlan, LinkPlan, NetworkPlan, QueueSpec, RatePlan, Route, TrafficSpec,
+};
 use ackademy::sim::{self, Arrival};
 use ackademy::transport::config::Ecn;
 use ackademy::units::{Bytes, Rate, Span, Time};

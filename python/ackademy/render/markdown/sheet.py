@@ -14,9 +14,9 @@ def sheet(own: Sheet) -> str:
     heads = [_label(head) for head in own.heads] + (["runs"] if own.has_runs else [])
     rows = []
     for line in own.lines:
-        first = [line.group] if own.group else []
+        first = [_escaped(line.group)] if own.group else []
         cells = [_text(cell) for cell in line.cells] + ([line.runs] if own.has_runs else [])
-        rows.append([*first, *(part.text for part in line.names), *cells])
+        rows.append([*first, *(_escaped(part.text) for part in line.names), *cells])
     return table([*names, *heads], rows, left=len(names))
 
 
