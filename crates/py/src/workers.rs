@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const AWAKE: Duration = Duration::from_micros(200);
 /// Calls after which it is tried again which is faster, the calling thread alone or all; *proposed*.
 const PERIOD: u32 = 64;
-/// Calls of each trial; *proposed*.
-const TRIAL: u32 = 4;
+/// Calls of each kind that are compared; *proposed*.
+const COMPARED: u32 = 4;
 
 type Panic = Box<dyn std::any::Any + Send>;
 
@@ -46,17 +46,17 @@ pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
 /// alone is faster.
 #[derive(Default)]
 struct Pace {
-    /// Calls since the latest trial began; none before the very first call, which only sets things up.
+    /// Calls since the latest comparison began; none before the very first call, which only sets things up.
     calls: Option<u32>,
-    /// Time of the trial's calls: alone, shared.
+    /// Time of the compared calls: alone, shared.
     took: [Duration; 2],
 }
 
 impl Pace {
     fn is_shared(&self) -> bool {
         match self.calls {
-            Some(calls) if calls < TRIAL => false,
-            Some(calls) if calls >= 2 * TRIAL => self.took[1] < self.took[0],
+            Some(calls) if calls < COMPARED => false,
+            Some(calls) if calls >= 2 * COMPARED => self.took[1] < self.took[0],
             _ => true,
         }
     }
@@ -67,7 +67,7 @@ impl Pace {
             self.calls = Some(0);
             return;
         };
-        if calls < 2 * TRIAL {
+        if calls < 2 * COMPARED {
             self.took[usize::from(self.is_shared())] += took;
         }
         self.calls = Some(calls + 1);

@@ -37,9 +37,9 @@ impl Episode {
 }
 
 /// What an acknowledgement changed.
-#[derive(Clone, Copy, Debug)]
-struct Progress {
-    delivered: Delivered,
+#[derive(Debug)]
+struct Progress<'a> {
+    delivered: &'a Delivered,
     /// The sample, and the largest of the batch.
     rtt: (Span, Span),
     una_before: u64,
@@ -330,7 +330,8 @@ impl SackSender {
         let marked = self.open_marked(ack);
         if delivered.bytes > 0 {
             let ce_bytes = u64::from(ack.ce_bytes);
-            let progress = Progress { delivered, rtt, una_before, inflight_before, ce_bytes };
+            let progress =
+                Progress { delivered: &delivered, rtt, una_before, inflight_before, ce_bytes };
             self.tell_ack(now, &progress, governor);
         }
         if lost.bytes > 0 {
