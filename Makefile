@@ -54,7 +54,7 @@ build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
 	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS) --assumptions
 
-test: test-rust test-python ## the tests, in a quarter of an hour on two cores
+test: test-rust test-python ## the tests, in 15 to 20 minutes on two cores
 
 test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] in Rust
 	$(MAKE) test MARK= IGNORED=--include-ignored
