@@ -7,28 +7,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ackademy import _core
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
-COLUMNS = (
-    "time_s",
-    "duration_s",
-    "acked_packets",
-    "lost_packets",
-    "throughput_mbps",
-    "loss_ratio",
-    "rtt_mean_ms",
-    "rtt_min_ms",
-    "rtt_first_ms",
-    "rtt_last_ms",
-    "rtt_slope",
-    "flow_min_rtt_ms",
-    "srtt_ms",
-    "ack_gap_ms",
-    "cwnd_packets",
-    "inflight_packets",
-    "pacing_mbps",
-)
-"""order of the columns, as the core writes them"""
+COLUMNS = tuple(_core.interval_metrics())
+"""names of the columns in the order in which the core writes them"""
 
 PACKET_BITS = 1500 * 8
 """bits of a packet of unknown size; *proposed*, the default packet size of scenarios"""
