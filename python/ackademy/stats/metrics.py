@@ -152,6 +152,28 @@ def _mean_of(label: str, unit: str, about: str, column: int, words: str = "") ->
     return Metric(label, unit, about, lambda s: mean(s[..., column]), is_mean=True, words=words)
 
 
+def _variance_of(label: str, unit: str, about: str, column: int) -> Metric:
+    return Metric(
+        label,
+        unit,
+        about,
+        lambda s: variance(s[..., column]),
+        is_positive=True,
+        over_runs="variance",
+    )
+
+
+def _delay_quantile(name: str, about: str, column: int) -> Metric:
+    return Metric(
+        f"d {name}",
+        "ms",
+        about,
+        lambda s: mean(s[..., column] - s[..., BASE]),
+        is_mean=True,
+        words=f"delay {name}",
+    )
+
+
 def _per_run(label: str, unit: str, about: str, value: Callable[[RunTables], float]) -> Metric:
     """A mean over runs of one number per run."""
     return Metric(
@@ -373,13 +395,8 @@ METRICS: Mapping[str, Metric] = {
         )
     ),
     "throughput_share": _share(),
-    "throughput_variance": Metric(
-        "V(tp)",
-        "(Mb/s)²",
-        "variance of throughput: over flows and runs",
-        lambda s: variance(s[..., TP]),
-        is_positive=True,
-        over_runs="variance",
+    "throughput_variance": _variance_of(
+        "V(tp)", "(Mb/s)²", "variance of throughput: over flows and runs", TP
     ),
     "throughput_sum_mbps": _higher(
         Metric(
@@ -425,33 +442,12 @@ METRICS: Mapping[str, Metric] = {
             words="delay",
         )
     ),
-    "delay_variance": Metric(
-        "V(d)",
-        "ms²",
-        "variance of delay: over flows and runs",
-        lambda s: variance(s[..., D]),
-        is_positive=True,
-        over_runs="variance",
-    ),
+    "delay_variance": _variance_of("V(d)", "ms²", "variance of delay: over flows and runs", D),
     "delay_p50_ms": _lower(
-        Metric(
-            "d p50",
-            "ms",
-            "median RTT of a flow − RTT_min, mean over flows",
-            lambda s: mean(s[..., P50] - s[..., BASE]),
-            is_mean=True,
-            words="delay p50",
-        )
+        _delay_quantile("p50", "median RTT of a flow − RTT_min, mean over flows", P50)
     ),
     "delay_p95_ms": _lower(
-        Metric(
-            "d p95",
-            "ms",
-            "95th percentile of a flow's RTT − RTT_min, mean over flows",
-            lambda s: mean(s[..., P95] - s[..., BASE]),
-            is_mean=True,
-            words="delay p95",
-        )
+        _delay_quantile("p95", "95th percentile of a flow's RTT − RTT_min, mean over flows", P95)
     ),
     "owd_mean_ms": _lower(
         _mean_of("one-way delay", "ms", "mean time from sender to receiver", OWD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +56,11 @@ class Summary:
     """what the groups are ranges of; empty if they are not"""
 
     @property
+    def full_group(self) -> str:
+        """The group by its axis, too."""
+        return f"{self.axis}: {self.group}" if self.axis else self.group
+
+    @property
     def n_runs(self) -> int:
         """Runs behind the numbers."""
         return len(self.scores)
@@ -99,7 +104,7 @@ def summaries(
         estimates = {metric: mean_interval(own.per_run(metric)) for metric in FIELDS}
         estimates[GAIN] = t_interval(gains)
         estimates[WON] = Interval(float((gains > 0.0).mean()), math.nan, math.nan, NO_METHOD, 0.0)
-        found.append(Summary(group, scheme.name, tuple(scores), estimates, axis))
+        found.append(replace(own, estimates=estimates))
     return found
 
 
@@ -118,7 +123,7 @@ def _values(found: Sequence[Scored]) -> Iterator[Value]:
 
 def _estimates(summed: Sequence[Summary]) -> Iterator[Estimate]:
     for own in summed:
-        group = f"{own.axis}: {own.group}" if own.axis else own.group
         for metric, interval in own.estimates.items():
             statistic = metric_of(metric).statistic_name
-            yield Estimate(Name("", own.scheme, group), metric, statistic, interval, own.n(metric))
+            name = Name("", own.scheme, own.full_group)
+            yield Estimate(name, metric, statistic, interval, own.n(metric))

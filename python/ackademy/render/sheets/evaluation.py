@@ -31,7 +31,17 @@ def head(metric: str) -> Head:
 
 def evaluated(title: str, found: Sequence[Summary], colours: Mapping[str, int]) -> Sheet:
     """A line per scheme, every metric with its interval; the policy is the first."""
-    metrics = (*FIELDS, GAIN)
+    return _with_intervals(title, found, (*FIELDS, GAIN), colours)
+
+
+def overall(found: Sequence[Summary], colours: Mapping[str, int]) -> Sheet:
+    """All links: a line per scheme with intervals, and how often the policy wins."""
+    return _with_intervals("all links", found, (*SHOWN, GAIN, WON), colours)
+
+
+def _with_intervals(
+    title: str, found: Sequence[Summary], metrics: Sequence[str], colours: Mapping[str, int]
+) -> Sheet:
     lines = [
         Line(
             (Part(own.scheme),),
@@ -41,20 +51,6 @@ def evaluated(title: str, found: Sequence[Summary], colours: Mapping[str, int]) 
         for index, own in enumerate(found)
     ]
     return Sheet(title, (Head("controller"),), tuple(map(head, metrics)), tuple(lines))
-
-
-def overall(found: Sequence[Summary], colours: Mapping[str, int]) -> Sheet:
-    """All links: a line per scheme with intervals, and how often the policy wins."""
-    metrics = (*SHOWN, GAIN, WON)
-    lines = [
-        Line(
-            (Part(own.scheme),),
-            tuple(_estimated(own, metric, index == 0) for metric in metrics),
-            colour=colours.get(own.scheme),
-        )
-        for index, own in enumerate(found)
-    ]
-    return Sheet("all links", (Head("controller"),), tuple(map(head, metrics)), tuple(lines))
 
 
 def means(title: str, found: Sequence[Summary], policy: str, *, named: bool = False) -> Sheet:
@@ -71,7 +67,7 @@ def means(title: str, found: Sequence[Summary], policy: str, *, named: bool = Fa
         Line(
             (Part(str(own.n_runs)), Part(own.scheme)),
             tuple(_mean(own, metric, own.scheme == policy) for metric in metrics),
-            group=f"{own.axis}: {own.group}" if named and own.axis else own.group,
+            group=own.full_group if named else own.group,
         )
         for own in found
     ]
