@@ -46,3 +46,8 @@ include!(concat!(env!("OUT_DIR"), "/coupled.rs"));
 pub fn find(name: &str) -> Option<&'static Spec> {
     ALL.iter().copied().find(|spec| spec.name == name)
 }
+
+/// All names, for an error message.
+pub fn names() -> String {
+    ALL.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
+}
