@@ -22,6 +22,7 @@ use crate::transport::sender::Sender;
 use crate::units::{Bytes, Rate, Span, Time};
 pub use build::{Arrival, arrivals};
 use link::InPipe;
+use multipath::Multipath;
 use network::{Ends, Network, Next, Path};
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -35,6 +36,7 @@ pub mod exact;
 mod fetch;
 pub mod link;
 pub mod loss;
+mod multipath;
 pub mod network;
 mod outcome;
 pub mod plan;
@@ -54,16 +56,19 @@ enum Event {
     Flow { index: u32, later: Time },
     /// This connection's application acts.
     App(u32),
+    /// This flow, one of several subflows, opens or closes.
+    Subflow(u32),
     /// Time for a row of every flow's series.
     Sample,
 }
 
 struct Connection {
-    governor: Box<dyn Coupled>,
     app: App,
     first_flow: u32,
     flow_count: u32,
     controller: Arc<str>,
+    /// Of a connection with several subflows.
+    data: Option<Box<Multipath>>,
 }
 
 /// Counters at the receiving end, and drops on the way to it.
@@ -137,11 +142,15 @@ struct Flow {
     latest_rtt: Span,
     packet_bytes: u64,
     connection: u32,
+    /// Index of what governs it, among [`Hosts::governors`], and its name there.
+    governor: u32,
     id: SubflowId,
     /// Data packets put on the wire so far, the number of the next.
     transmissions: u32,
     /// Whether its decisions are made outside of the simulation.
     has_agent: bool,
+    /// Whether it is one of several subflows.
+    multipath: bool,
 }
 
 /// The rest of a flow.
@@ -167,6 +176,8 @@ struct Hosts {
     flows: Vec<Flow>,
     plans: Vec<FlowPlan>,
     connections: Vec<Connection>,
+    /// One per connection, or one for several connections of a host ([`Scope::Host`](coupled::Scope)).
+    governors: Vec<Box<dyn Coupled>>,
     /// Flow and transmission of every data packet that a queue drops, if anyone wants to know.
     drop_log: Option<Vec<(u32, u32)>>,
 }
@@ -184,7 +195,8 @@ pub struct Sim {
     asking: Option<u32>,
 }
 
-/// Makes the controller of a connection.
+/// Makes the controller of a connection, or of all connections that share it: then it is called for the
+/// first of them only.
 pub type Builder<'a, E> = dyn FnMut(&ConnectionPlan) -> Result<Box<dyn Coupled>, E> + 'a;
 
 /// The controllers of this crate, by name.
@@ -205,7 +217,7 @@ pub fn builtin(plan: &ConnectionPlan) -> Result<Box<dyn Coupled>, ParamError> {
     Err(ParamError {
         name: "controller".to_owned(),
         value: format!("{:?}", plan.controller),
-        allowed: controllers::names(),
+        allowed: controllers::all_names(),
     })
 }
 
@@ -245,6 +257,7 @@ impl Sim {
                     self.wake(index);
                 }
                 Next::Event(Event::App(connection)) => self.act(connection),
+                Next::Event(Event::Subflow(index)) => self.open_or_close(index),
                 Next::Event(Event::Sample) => self.sample(),
             }
             if self.asking.is_some() {
@@ -256,8 +269,8 @@ impl Sim {
 
     /// What the agent of a flow reads and answers; `None` for a flow without an agent outside.
     pub fn agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
-        let Flow { connection, id, .. } = *self.hosts.flows.get(flow as usize)?;
-        self.hosts.connections[connection as usize].governor.agent_state(id)
+        let Flow { governor, id, has_agent, .. } = *self.hosts.flows.get(flow as usize)?;
+        has_agent.then(|| self.hosts.governors[governor as usize].agent_state(id))?
     }
 
     /// The flows whose agents are outside.
@@ -268,10 +281,8 @@ impl Sim {
 
     /// Tells every controller that the run is over ([`Coupled::on_end`]).
     pub fn tell_end(&mut self) {
-        for flow in &self.hosts.flows {
-            self.hosts.connections[flow.connection as usize]
-                .governor
-                .on_end(flow.id, self.net.now());
+        for index in 0..self.hosts.flows.len() {
+            self.tell_end_of(index);
         }
     }
 
@@ -324,11 +335,10 @@ impl Sim {
         let series = &mut self.flow_series;
         let none = |value: f64| if value > 0.0 { value } else { f64::NAN };
         for (index, (flow, plan)) in self.hosts.flows.iter().zip(&self.hosts.plans).enumerate() {
-            if plan.start > self.net.now() {
+            if plan.start > self.net.now() || !self.hosts.is_governed(flow) {
                 continue;
             }
-            let connection = &self.hosts.connections[flow.connection as usize];
-            let control = connection.governor.control(flow.id);
+            let control = self.hosts.governors[flow.governor as usize].control(flow.id);
             let packets = |bytes: Bytes| bytes.0 as f64 / flow.packet_bytes as f64;
             series.time_s.push(self.net.now().as_secs_f64());
             series.flow.push(index as u32);
