@@ -50,6 +50,14 @@ impl HostEpisodes {
         Ok(Self { environment, seed: Seed(seed), state: Mutex::default() })
     }
 
+    /// The table `host` of a scenario, as TOML.
+    #[staticmethod]
+    fn scales(scenario: &Bound<'_, Scenario>, learners: Vec<String>) -> PyResult<String> {
+        HostEnvironment::scales(&scenario.get().core, &learners)
+            .map(|spec| spec.text())
+            .map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
     /// Begins the episode of this number, and runs it until a decision is due.
     fn begin(&self, py: Python<'_>, number: u64) -> PyResult<bool> {
         let mut state = self.state()?;

@@ -266,7 +266,9 @@ impl DrlCc {
                 }
                 Err(reason) => {
                     connection.fell_back = Some(reason);
-                    subflows.iter().for_each(|&id| self.fall_back(id));
+                    for &id in &subflows {
+                        self.fall_back(id);
+                    }
                 }
             }
         }
@@ -473,13 +475,11 @@ impl Coupled for DrlCc {
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
         let subflow = self.get_mut(id);
         subflow.measured.on_ack(ack);
-        match &mut subflow.plain {
-            Some(plain) => plain.on_ack(ack),
-            None => {
-                subflow.on_ack(ack);
-                self.end_epoch(id, ack.now);
-            }
+        if let Some(plain) = &mut subflow.plain {
+            return plain.on_ack(ack);
         }
+        subflow.on_ack(ack);
+        self.end_epoch(id, ack.now);
     }
 
     fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
@@ -515,7 +515,7 @@ impl Coupled for DrlCc {
 
     fn next_timer(&self, id: SubflowId) -> Option<Time> {
         let asked = self.asked.filter(|(asked, _)| *asked == id).map(|(_, due)| due);
-        asked.or_else(|| self.get(id).plain.as_ref().and_then(|plain| plain.next_timer()))
+        asked.or_else(|| self.get(id).plain.as_deref().and_then(Controller::next_timer))
     }
 
     fn on_end(&mut self, id: SubflowId, now: Time) {

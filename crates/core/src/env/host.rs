@@ -2,13 +2,13 @@
 use super::{EnvError, learning};
 use crate::coupled::drl_cc::{DrlCc, SPEC};
 use crate::decision::{ACTION_MAX, Action, AgentState, InvalidAction};
-use crate::policy::joint::{JointAgent, JointObservation, JointSpec, PATHS_MAX};
+use crate::policy::joint::{JointAgent, JointObservation, JointSpec, PATHS_MAX, WINDOW_MIN};
 use crate::rng::Seed;
 use crate::scenario::Scenario;
-use crate::sim::plan::{ConnectionPlan, NetworkPlan};
+use crate::sim::plan::{ConnectionPlan, NetworkPlan, QueueSpec, RatePlan};
 use crate::sim::record::Outcome;
 use crate::sim::{self, Sim};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// Connections of one subflow under an agent that learns.
 const TCP: &str = "new_reno";
@@ -49,6 +49,51 @@ impl HostEnvironment {
         }
     }
 
+    /// What the numbers of a scenario are divided by: the rates of the links that bound the routes of the
+    /// host's subflows, the smallest round trip, the largest bandwidth-delay product of a route. The largest
+    /// window is 1.5 times that product, or what the route and its queue hold for each connection, if that is
+    /// less.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and if a link's rate is a trace's.
+    pub fn scales(scenario: &Scenario, learners: &[String]) -> Result<JointSpec, EnvError> {
+        let mut network = scenario.network.clone();
+        let subflows = learning(scenario, &mut network, learners, SPEC.name)?;
+        let governed =
+            |plan: &&ConnectionPlan| plan.controller == SPEC.name && plan.subflows.len() > 1;
+        let connections: Vec<_> = network.connections.iter().filter(governed).collect();
+        let mut bounds = Vec::new();
+        let (mut rtt, mut bdp, mut held) = (f64::INFINITY, 0.0_f64, f64::INFINITY);
+        for plan in &connections {
+            let packet = plan.sender.packet.0.max(1) as f64;
+            for route in &plan.subflows {
+                let (link, rate) = bound(&network, &route.forward)?;
+                let hops = route.forward.iter().chain(&route.reverse);
+                let delays = hops.map(|&hop| network.links[hop as usize].delay.minimum());
+                let delay = delays.sum::<Span>().as_secs_f64();
+                let own = (rate * 1e6 * delay / 8.0 / packet).max(1.0);
+                bounds.push((link, rate));
+                (rtt, bdp) = (rtt.min(delay), bdp.max(own));
+                if let Some(queue) = packets_of(&network.links[link as usize].queue, packet) {
+                    held = held.min(own + queue);
+                }
+            }
+        }
+        bounds.sort_by_key(|(link, _)| *link);
+        bounds.dedup_by_key(|(link, _)| *link);
+        let share = held / connections.len().max(1) as f64;
+        let spec = JointSpec {
+            paths: subflows.into_iter().max().unwrap_or_default(),
+            rate_mbps: bounds.iter().map(|(_, rate)| rate).sum(),
+            rtt_ms: rtt * 1e3,
+            bdp_packets: bdp,
+            window_packets: Some((1.5 * bdp).min(share).max(2.0 * WINDOW_MIN)),
+        };
+        spec.check().map_err(|error| EnvError(error.message()))?;
+        Ok(spec)
+    }
+
     /// An episode at time 0.
     ///
     /// # Errors
@@ -63,9 +108,7 @@ impl HostEnvironment {
             Ok(Box::new(DrlCc::new(&self.spec, agent, TCP)) as Box<dyn crate::control::Coupled>)
         };
         let sim = Sim::new(&self.network, seed, &mut build)?;
-        let flow = sim.flows_with_agents().next().expect("a connection of the host");
-        let end = self.network.duration;
-        Ok(HostEpisode { sim, end, flow, asking: false, over: false })
+        Ok(HostEpisode { sim, end: self.network.duration, flow: 0, asking: false, over: false })
     }
 
     /// What the numbers of the observation are.
@@ -74,11 +117,46 @@ impl HostEnvironment {
     }
 }
 
+/// The slowest link of a route, and its largest rate, Mb/s.
+fn bound(network: &NetworkPlan, route: &[u32]) -> Result<(u32, f64), EnvError> {
+    let mut slowest = (0, f64::INFINITY);
+    for &link in route {
+        let plan = &network.links[link as usize];
+        let rate = match &plan.rate {
+            RatePlan::Constant(rate) | RatePlan::Random { high: rate, .. } => rate.as_mbps(),
+            RatePlan::Schedule(rates) => {
+                rates.iter().map(|(_, rate)| rate.as_mbps()).fold(0.0, f64::max)
+            }
+            RatePlan::Trace(_) => {
+                let about = "its rate is a trace, which gives no scale: allowed is a table `host`";
+                return Err(EnvError(format!("link {}: {about}", plan.name)));
+            }
+        };
+        if rate < slowest.1 {
+            slowest = (link, rate);
+        }
+    }
+    Ok(slowest)
+}
+
+/// Packets that a queue holds, if it is bounded.
+fn packets_of(queue: &QueueSpec, packet: f64) -> Option<f64> {
+    match *queue {
+        QueueSpec::DropTail { packets, bytes, .. } => {
+            packets.map(|packets| packets as f64).or(bytes.map(|bytes| bytes as f64 / packet))
+        }
+        QueueSpec::Red { packets, .. }
+        | QueueSpec::Codel { packets, .. }
+        | QueueSpec::FqCodel { packets, .. }
+        | QueueSpec::Pie { packets, .. } => Some(packets as f64),
+    }
+}
+
 /// A simulation that stops when the host's agent is asked.
 pub struct HostEpisode {
     sim: Sim,
     end: Time,
-    /// Any of the host's.
+    /// The one whose acknowledgement made the latest decision due.
     flow: u32,
     asking: bool,
     over: bool,
@@ -89,7 +167,9 @@ impl HostEpisode {
     /// nothing while one is.
     pub fn advance(&mut self) -> bool {
         if !self.asking && !self.over {
-            self.asking = self.sim.run_until_decision(self.end).is_some();
+            let asked = self.sim.run_until_decision(self.end);
+            self.flow = asked.unwrap_or(self.flow);
+            self.asking = asked.is_some();
             self.over = !self.asking;
         }
         !self.over

@@ -84,6 +84,11 @@ impl JointSpec {
         Ok(table.host)
     }
 
+    /// The table as TOML.
+    pub fn text(&self) -> String {
+        format!("[host]\n{}", toml::to_string(self).expect("numbers can be written"))
+    }
+
     /// Largest window that the agent sets, packets.
     pub fn window_max(&self) -> f64 {
         self.window_packets.unwrap_or(4.0 * self.bdp_packets + 64.0)

@@ -56,6 +56,7 @@ fn an_actor_of_another_number_of_outputs_or_weights_is_refused() {
     assert!(fault.contains("`representation.0.kernel`"), "{fault}");
 }
 
+#[allow(clippy::many_single_char_names, reason = "the names of the equations")]
 /// The state of an LSTM and the actor's outputs, step by step in 64 bits.
 fn by_hand(tensors: &Tensors, target: &[f32], rows: &[f32]) -> Vec<f64> {
     let get = |name: &str, shape: &[usize]| -> Vec<f64> {
