@@ -255,7 +255,8 @@ impl Draw {
             let _ = writeln!(text, "stop_s = {}", self.scale(1.0, 3.0));
         }
         let mut traffic = self.traffic();
-        while route.contains("mptcp") && traffic.contains("cbr") {
+        let has_subflows = route.contains("mptcp") || coupled::find(controller).is_some();
+        while has_subflows && traffic.contains("cbr") {
             traffic = self.traffic(); // datagrams have no subflows
         }
         text + &traffic + &self.sender()
