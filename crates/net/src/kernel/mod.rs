@@ -16,6 +16,7 @@ pub mod adapter;
 mod agent;
 pub mod check;
 pub mod cli;
+pub mod governor;
 mod pins;
 mod program;
 pub mod record;
@@ -34,7 +35,7 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/ackademy.skel.rs"));
 }
 
-/// One TCP connection, as its sender names it.
+/// One TCP connection, or one subflow of an MPTCP connection, as its sender names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Sender's address and port.
@@ -43,15 +44,41 @@ pub struct FlowKey {
     pub remote: SocketAddr,
     /// Inode of the sender's network namespace.
     pub namespace: u64,
+    /// Local token of the MPTCP connection that it is a subflow of, unique on the machine; 0 for plain TCP.
+    pub token: u32,
+    /// The kernel's number of the subflow within its connection.
+    pub subflow: u32,
+}
+
+/// Which flows have one governor together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Each has its own.
+    Flow,
+    /// The subflows of one MPTCP connection; a flow of plain TCP has its own.
+    Connection,
+    /// All that have this number.
+    Number(u64),
 }
 
 /// Chooses what governs a flow that has just been opened.
 pub trait Assign: Send {
-    /// The governor of the flow, which is its subflow 0; `None` leaves the flow to CUBIC (counted).
+    /// With which others it has a governor together.
+    fn group(&mut self, _key: &FlowKey) -> Group {
+        Group::Flow
+    }
+    /// What its governor is told of it, if that is not what the kernel says.
+    fn info(&mut self, _key: &FlowKey, info: FlowInfo) -> FlowInfo {
+        info
+    }
+    /// The governor of the first flow of a group; `None` leaves the flow to CUBIC (counted).
     fn governor(&mut self, key: &FlowKey, info: &FlowInfo) -> Option<Box<dyn Coupled>>;
-    /// The flow was closed; `governor` is what it was under, for its counters.
-    fn closed(&mut self, _key: &FlowKey, _governor: Box<dyn Coupled>, _totals: &FlowTotals) {}
+    /// The flow was closed; `counters` are its controller's.
+    fn closed(&mut self, _key: &FlowKey, _counters: Counters, _totals: &FlowTotals) {}
 }
+
+/// Events that a controller counted, by name.
+pub type Counters = Vec<(&'static str, f64)>;
 
 /// How to serve.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use ackademy::controllers;
 use ackademy::params::Params;
 use ackademy::units::Time;
 use ackademy_net::kernel::record::Totals;
-use ackademy_net::kernel::{Agent, Assign, FlowKey, FlowTotals, Options};
+use ackademy_net::kernel::{Agent, Assign, Counters, FlowKey, FlowTotals, Options};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
 };
@@ -206,7 +206,7 @@ impl Assign for With {
         self.opened.fetch_add(1, Ordering::Relaxed);
         Some(governor)
     }
-    fn closed(&mut self, key: &FlowKey, _governor: Box<dyn Coupled>, totals: &FlowTotals) {
+    fn closed(&mut self, key: &FlowKey, _counters: Counters, totals: &FlowTotals) {
         self.closed.lock().expect("no panic").push((*key, *totals));
     }
 }
