@@ -50,6 +50,10 @@ class ControllerInfo(TypedDict):
     name: str
     about: str
     source: str
+    scope: str
+    """what one instance governs: `subflow`, `connection` or `host`"""
+    single: str
+    """the plain controller of a flow that the kernel runs over plain TCP"""
     params: list[ParamInfo]
 
 _Column: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]

@@ -4,24 +4,35 @@ use ackademy::scenario::ScenarioSpec;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+/// Name, purpose, source, settings; of a coupled controller its scope and what takes its place.
+type Entry = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [Param],
+    Option<(&'static str, &'static str)>,
+);
+
 /// Every controller in the table, by name.
 #[pyfunction]
 pub fn controllers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let plain = ackademy::controllers::ALL;
-    let coupled = ackademy::coupled::ALL;
-    let mut entries: Vec<(&str, &str, &str, &[Param])> = plain
-        .iter()
-        .map(|spec| (spec.name, spec.about, spec.source, spec.params))
-        .chain(coupled.iter().map(|spec| (spec.name, spec.about, spec.source, spec.params)))
-        .collect();
+    let plain = ackademy::controllers::ALL.iter();
+    let plain = plain.map(|spec| (spec.name, spec.about, spec.source, spec.params, None));
+    let coupled = ackademy::coupled::ALL.iter();
+    let coupled = coupled.map(|spec| {
+        (spec.name, spec.about, spec.source, spec.params, Some((spec.scope.name(), spec.single)))
+    });
+    let mut entries: Vec<Entry> = plain.chain(coupled).collect();
     entries.sort_by_key(|entry| entry.0);
     entries
         .into_iter()
-        .map(|(name, about, source, params)| {
+        .map(|(name, about, source, params, coupled)| {
             let entry = PyDict::new(py);
             entry.set_item("name", name)?;
             entry.set_item("about", about)?;
             entry.set_item("source", source)?;
+            entry.set_item("scope", coupled.map_or("subflow", |(scope, _)| scope))?;
+            entry.set_item("single", coupled.map_or(name, |(_, single)| single))?;
             let params: PyResult<Vec<_>> = params.iter().map(|param| describe(py, param)).collect();
             entry.set_item("params", params?)?;
             Ok(entry)

@@ -163,7 +163,7 @@ fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, Para
         if cc.contains(':') {
             return Ok(given.to_vec());
         }
-        let known = controllers::names();
+        let known = controllers::all_names();
         return Err(errors::controller(cc, format!("allowed is {known}, or file.py:Class")));
     };
     let refused = |error| errors::controller(cc, error);

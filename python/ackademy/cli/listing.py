@@ -46,10 +46,11 @@ def list_command(
         return
     table = Table(title="controllers", title_justify="left", title_style="bold")
     table.add_column("name", no_wrap=True)
+    table.add_column("governs", no_wrap=True)
     table.add_column("what it does")
     table.add_column("source")
     for entry in _core.controllers():
-        table.add_row(entry["name"], entry["about"], entry["source"])
+        table.add_row(entry["name"], entry["scope"], entry["about"], entry["source"])
     console.print(table)
     scenarios = Table(title="scenarios", title_justify="left", title_style="bold")
     scenarios.add_column("name", no_wrap=True)

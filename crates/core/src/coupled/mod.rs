@@ -13,8 +13,31 @@ pub struct Spec {
     pub source: &'static str,
     /// What a scenario may set.
     pub params: &'static [Param],
-    /// Makes one for a connection.
+    /// Which subflows one instance governs.
+    pub scope: Scope,
+    /// The plain controller that takes its place for a flow that the kernel runs over plain TCP.
+    pub single: &'static str,
+    /// Makes one for a connection or a host, as `scope` says.
     pub build: fn(&Params) -> Box<dyn Coupled>,
+}
+
+/// Which subflows one instance of a coupled controller governs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of one connection.
+    Connection,
+    /// Those of every connection of the host whose flow names the controller.
+    Host,
+}
+
+impl Scope {
+    /// As `ackademy list` prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Host => "host",
+        }
+    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/coupled.rs"));
@@ -22,4 +45,9 @@ include!(concat!(env!("OUT_DIR"), "/coupled.rs"));
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Spec> {
     ALL.iter().copied().find(|spec| spec.name == name)
+}
+
+/// All names, for an error message.
+pub fn names() -> String {
+    ALL.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }

@@ -5,6 +5,7 @@ use super::network::{Files, MBPS_MAX, MILLIS_MAX, SECONDS_MAX, millis};
 use super::spec::{FlowSpec, ParamSpec, RecoverySpec, SenderSpec};
 use crate::control::Recovery;
 use crate::controllers;
+use crate::coupled;
 use crate::params::{self, ParamError, ParamValue, Params};
 use crate::sim::plan::{ConnectionPlan, RatePlan, Route, TrafficSpec};
 use crate::toml_error::Fault;
@@ -134,6 +135,7 @@ impl Builder {
         traffic(&format!("{path}.traffic"), &flow.traffic)?;
         let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
         let params = params(&path, flow, files)?;
+        check_coupled(&path, flow)?;
         self.check_route(&path, flow)?;
         let base = flow.name.clone().unwrap_or_else(|| format!("flow{index}"));
         let mut shared = None;
@@ -205,10 +207,21 @@ pub(super) fn check_controller(
         None if controller.contains(':') => Ok(()),
         None => {
             let field = format!("{path}.controller");
-            let allowed = format!("{}, or file.py:Class", controllers::names());
+            let allowed = format!("{}, or file.py:Class", controllers::all_names());
             Err(Fault::new(&field, format!("{controller:?}"), allowed))
         }
     }
+}
+
+/// That a coupled controller has subflows to govern: datagrams have none.
+fn check_coupled(path: &str, flow: &FlowSpec) -> Result<(), Fault> {
+    let is_datagrams = matches!(flow.traffic, TrafficSpec::Cbr { .. });
+    if is_datagrams && coupled::find(&flow.controller).is_some() {
+        let value = format!("{:?}", flow.controller);
+        let allowed = "a plain controller beside traffic cbr, which has no subflows";
+        return Err(Fault::new(&format!("{path}.controller"), value, allowed));
+    }
+    Ok(())
 }
 
 fn at(path: &str, error: ParamError) -> Fault {

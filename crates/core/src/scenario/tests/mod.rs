@@ -339,7 +339,7 @@ fn numbered_copies_may_not_take_another_flows_name() {
 
 #[test]
 fn an_unknown_controller_lists_the_known_ones() {
-    let names = controllers::names();
+    let names = controllers::all_names();
     assert_eq!(
         refused("cubic", "cubik"),
         format!("s.toml:8: flow[0].controller = \"cubik\": allowed is {names}, or file.py:Class")
