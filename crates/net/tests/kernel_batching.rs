@@ -165,13 +165,16 @@ fn a_controller_that_ever_sets_a_rate_is_known_to_from_the_start() {
             adapter.allowed().is_some_and(|allowed| allowed.pacing != PACING_NONE)
         });
         if sets_a_rate {
-            assert!(may_pace(spec, governor()), "{}", spec.name);
+            assert!(may_pace(spec.params, governor()), "{}", spec.name);
             paced.push(spec.name);
         }
     }
     assert!(paced.contains(&"vivace"), "{paced:?}");
     let new_reno = controllers::find("new_reno").expect("in the table");
-    assert!(!may_pace(new_reno, Box::new(controllers::per_flow(new_reno, settings(new_reno)))));
+    assert!(!may_pace(
+        new_reno.params,
+        Box::new(controllers::per_flow(new_reno, settings(new_reno)))
+    ));
 }
 
 /// Keeps the window and every observation.

@@ -5,8 +5,8 @@
 //!              ▲                                                            │
 //!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
 //! ```
-use ackademy::control::{Coupled, FlowInfo, Spec, SubflowId};
-use ackademy::params::ParamKind;
+use ackademy::control::{Coupled, FlowInfo, SubflowId};
+use ackademy::params::{Param, ParamKind};
 use ackademy::transport::send_hook::has_send_hook;
 use ackademy::units::{Rate, Span};
 use std::net::SocketAddr;
@@ -21,6 +21,7 @@ mod pins;
 mod program;
 pub mod record;
 pub mod release;
+pub mod scheme;
 pub mod status;
 mod table;
 mod timers;
@@ -120,14 +121,14 @@ pub const INTERVAL: Span = Span::from_millis(10);
 /// The same, of policies.
 const POLICY_INTERVAL: Span = Span::from_millis(1);
 
-/// Time between samples of flows of a controller where no other is configured: 10 ms, or
+/// Time between samples of flows of a controller with these settings where no other is configured: 10 ms, or
 ///
 /// - a sample of every acknowledgement if it has a send hook: it is asked for the packets that the
 ///   acknowledgement lets out;
 /// - 1 ms for a policy: its slots end with a sample. A small window is acknowledged in one bunch a
 ///   round trip; of a bunch with one sample every other slot would last two round trips.
-pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
-    match (has_send_hook(governor), is_policy(spec)) {
+pub fn usual_interval(params: &[Param], governor: Box<dyn Coupled>) -> Span {
+    match (has_send_hook(governor), is_policy(params)) {
         (true, _) => Span::ZERO,
         (false, true) => POLICY_INTERVAL,
         (false, false) => INTERVAL,
@@ -135,17 +136,17 @@ pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
 }
 
 /// Whether a controller may set a pacing rate: it begins with one, or it is a policy, whose actions are not known.
-pub fn may_pace(spec: &Spec, mut governor: Box<dyn Coupled>) -> bool {
+pub fn may_pace(params: &[Param], mut governor: Box<dyn Coupled>) -> bool {
     const SUBFLOW: SubflowId = SubflowId(0);
     governor.subflow_added(
         SUBFLOW,
         &adapter::flow_info(&record::Flow { mss: 1448, ..record::Flow::default() }),
     );
-    is_policy(spec) || governor.control(SUBFLOW).pacing_rate != Rate::UNLIMITED
+    is_policy(params) || governor.control(SUBFLOW).pacing_rate != Rate::UNLIMITED
 }
 
-fn is_policy(spec: &Spec) -> bool {
-    spec.params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }))
+fn is_policy(params: &[Param]) -> bool {
+    params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }))
 }
 
 /// What was counted of one flow.

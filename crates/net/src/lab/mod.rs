@@ -11,6 +11,7 @@ pub mod content;
 pub mod governors;
 pub mod hosts;
 pub mod iperf3;
+pub mod mptcp_info;
 pub mod plan;
 pub mod receivers;
 pub mod result;

@@ -178,15 +178,15 @@ fn agent(
 
 /// Whether the controller of a flow may set a rate.
 fn may_pace(flow: &Flow) -> bool {
-    let known = controllers::find(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
-    known.is_none_or(|(spec, governor)| kernel::may_pace(spec, governor))
+    let known = controllers::settings(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
+    known.is_none_or(|(params, governor)| kernel::may_pace(params, governor))
 }
 
 /// Between the samples of a flow: one interval for all, so that of the controller that needs most.
 fn interval(plan: &Plan, options: &Options) -> Span {
     let usual = |flow: &Flow| {
-        let spec = controllers::find(&flow.plan.controller)?;
-        Some(kernel::usual_interval(spec, sim::builtin(&flow.plan).ok()?))
+        let params = controllers::settings(&flow.plan.controller)?;
+        Some(kernel::usual_interval(params, sim::builtin(&flow.plan).ok()?))
     };
     let governed = plan.flows.iter().filter(|flow| is_governed(flow));
     let shortest = || governed.filter_map(usual).min().unwrap_or(kernel::INTERVAL);
