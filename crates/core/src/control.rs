@@ -229,6 +229,13 @@ pub struct SubflowId(pub u32);
 pub trait Coupled: std::marker::Send {
     /// A subflow joined. Called before any other call that names it.
     fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo);
+    /// Which connection a subflow belongs to, by a number that is unique on the host. Called right after
+    /// [`subflow_added`](Self::subflow_added), for controllers that govern several connections.
+    fn subflow_of(&mut self, id: SubflowId, connection: u32) {
+        if let Some(inner) = self.inner_mut() {
+            inner.subflow_of(id, connection);
+        }
+    }
     /// A subflow left.
     fn subflow_removed(&mut self, id: SubflowId);
     /// See [`Controller::on_ack`].

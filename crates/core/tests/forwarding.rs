@@ -92,6 +92,43 @@ fn call_all(wrapper: &mut dyn Coupled) {
     assert!(wrapper.counters(ID).contains(&("probe", 1.0)));
 }
 
+/// Records which connection its subflows belong to, and leaves the rest to the defaults of a wrapper.
+struct Host {
+    inner: PerFlow,
+    connections: Arc<Mutex<Vec<(SubflowId, u32)>>>,
+}
+
+impl Coupled for Host {
+    fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
+        self.inner.subflow_added(id, flow);
+    }
+    fn subflow_of(&mut self, id: SubflowId, connection: u32) {
+        self.connections.lock().expect("no panic").push((id, connection));
+    }
+    fn subflow_removed(&mut self, id: SubflowId) {
+        self.inner.subflow_removed(id);
+    }
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        self.inner.on_ack(id, ack);
+    }
+    fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
+        self.inner.on_loss(id, loss);
+    }
+    fn control(&self, id: SubflowId) -> Control {
+        self.inner.control(id)
+    }
+}
+
+#[test]
+fn a_governor_of_a_host_is_told_the_connection_of_a_subflow_through_a_wrapper() {
+    let connections = Arc::default();
+    let host = Host { inner: per_flow(&Calls::default()), connections: Arc::clone(&connections) };
+    let mut wrapper = AckSendHook::new(Box::new(host));
+    wrapper.subflow_added(SubflowId(3), &flow());
+    wrapper.subflow_of(SubflowId(3), 7);
+    assert_eq!(*connections.lock().expect("no panic"), [(SubflowId(3), 7)]);
+}
+
 #[test]
 fn a_boxed_controller_and_one_per_flow_get_every_call() {
     let calls = Calls::default();

@@ -2,6 +2,7 @@
 use super::network::Network;
 use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Hosts, Sim, fetch};
 use crate::control::{Coupled, SubflowId};
+use crate::coupled::{self, Scope};
 use crate::rng::{Rng, Seed};
 use crate::sim::plan::TrafficSpec;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan, RatePlan, Route};
@@ -31,6 +32,7 @@ impl Sim {
                 flows: Vec::with_capacity(flows),
                 plans: Vec::with_capacity(flows),
                 connections: Vec::with_capacity(network.connections.len()),
+                governors: Vec::with_capacity(network.connections.len()),
                 drop_log: None,
             },
             config: None,
@@ -38,9 +40,10 @@ impl Sim {
             flow_series: FlowSeries::default(),
             asking: None,
         };
+        let mut hosts = HostGovernors::default();
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
-                let governor = build(plan)?;
+                let governor = hosts.governor(plan, &mut sim.hosts.governors, build)?;
                 sim.add_connection(&Start { network, plan, seed, arrival }, governor);
             }
         }
@@ -55,16 +58,13 @@ impl Sim {
         Ok(sim)
     }
 
-    fn add_connection(&mut self, start: &Start, mut governor: Box<dyn Coupled>) {
+    fn add_connection(&mut self, start: &Start, governor: Governing) {
         let Start { plan, seed, arrival, .. } = start;
         let index = self.hosts.connections.len() as u32;
         let first_flow = self.hosts.flows.len() as u32;
-        if plan.sender.send_hook == SendHook::Ack {
-            governor = Box::new(AckSendHook::new(governor));
-        }
         let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));
         for subflow in 0..plan.subflows.len() {
-            self.add_flow(start, subflow, governor.as_mut(), &config);
+            self.add_flow(start, subflow, governor, &config);
         }
         self.config = Some(config);
         let app = self.app(plan, arrival.at, seed.stream("traffic", arrival.stream));
@@ -72,7 +72,6 @@ impl Sim {
         let name = shared(before, &*plan.controller, || plan.controller.as_str().into());
         self.net.schedule(arrival.at, Event::App(index));
         self.hosts.connections.push(Connection {
-            governor,
             app,
             first_flow,
             flow_count: plan.subflows.len() as u32,
@@ -85,14 +84,17 @@ impl Sim {
         &mut self,
         start: &Start,
         index: usize,
-        governor: &mut dyn Coupled,
+        governing: Governing,
         config: &Arc<SenderConfig>,
     ) {
         let Start { network, plan, seed, arrival, .. } = start;
         let route = &plan.subflows[index];
-        let id = SubflowId(index as u32);
+        let id = SubflowId(governing.first_id + index as u32);
         let own_seed = seed.derive("controller", (arrival.stream << 8) | index as u64);
+        let connection = self.hosts.connections.len() as u32;
+        let governor = self.hosts.governors[governing.index as usize].as_mut();
         governor.subflow_added(id, &Sender::flow_info(&plan.sender, arrival.at, own_seed));
+        governor.subflow_of(id, connection);
         let mut sender = Sender::sharing(config, &Governor { coupled: governor, id });
         if plan.sender.handshake {
             sender.wait_for_handshake(arrival.at, handshake(network, route, plan.sender.ack));
@@ -109,7 +111,8 @@ impl Sim {
             wake: Time::NEVER,
             sender_due: Time::NEVER,
             packet_bytes: plan.sender.packet.0,
-            connection: self.hosts.connections.len() as u32,
+            connection,
+            governor: governing.index,
             id,
             transmissions: 0,
             has_agent,
@@ -120,6 +123,52 @@ impl Sim {
         let before = self.hosts.connections.last().map(|before| before.app.traffic());
         let traffic = shared(before, &plan.traffic, || Arc::new(plan.traffic.clone()));
         App::new(traffic, start, plan.stop, rng)
+    }
+}
+
+/// What governs a connection.
+#[derive(Clone, Copy)]
+struct Governing {
+    /// Among [`Hosts::governors`].
+    index: u32,
+    /// What it calls the connection's first subflow; the others follow.
+    first_id: u32,
+}
+
+/// The governors that connections share, and whose they are.
+#[derive(Default)]
+struct HostGovernors<'a>(Vec<(&'a ConnectionPlan, Governing)>);
+
+impl<'a> HostGovernors<'a> {
+    /// What governs a connection: one of its own, or, for a controller of all connections of a host, the
+    /// one of the earlier connections with equal settings.
+    fn governor<E>(
+        &mut self,
+        plan: &'a ConnectionPlan,
+        governors: &mut Vec<Box<dyn Coupled>>,
+        build: &mut Builder<E>,
+    ) -> Result<Governing, E> {
+        let entry = coupled::find(&plan.controller);
+        let of_host = entry.is_some_and(|entry| entry.scope == Scope::Host);
+        let same = |(first, _): &&mut (&ConnectionPlan, _)| {
+            (&first.controller, &first.params, first.sender.send_hook)
+                == (&plan.controller, &plan.params, plan.sender.send_hook)
+        };
+        if of_host && let Some((_, shared)) = self.0.iter_mut().find(same) {
+            let governing = *shared;
+            shared.first_id += plan.subflows.len() as u32;
+            return Ok(governing);
+        }
+        let mut governor = build(plan)?;
+        if plan.sender.send_hook == SendHook::Ack {
+            governor = Box::new(AckSendHook::new(governor));
+        }
+        let index = governors.len() as u32;
+        governors.push(governor);
+        if of_host {
+            self.0.push((plan, Governing { index, first_id: plan.subflows.len() as u32 }));
+        }
+        Ok(Governing { index, first_id: 0 })
     }
 }
 

@@ -1,8 +1,15 @@
 //! What happens at the ends of a path: receivers, senders and applications.
-use super::{Datagrams, Event, Sim};
+use super::{Datagrams, Event, Flow, Sim};
+use crate::control::Coupled;
 use crate::transport::packet::{Kind, Packet};
 use crate::transport::sender::Governor;
 use crate::units::{Span, Time};
+
+/// What governs a flow, as its sender takes it.
+#[inline]
+fn governor_of<'a>(governors: &'a mut [Box<dyn Coupled>], flow: &Flow) -> Governor<'a> {
+    Governor { coupled: governors[flow.governor as usize].as_mut(), id: flow.id }
+}
 
 impl Sim {
     /// A data packet reaches its receiver.
@@ -45,7 +52,7 @@ impl Sim {
     pub(super) fn acknowledge(&mut self, ack: &Packet) {
         let flow = &mut self.hosts.flows[ack.flow as usize];
         let connection = &mut self.hosts.connections[flow.connection as usize];
-        let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
+        let mut governor = governor_of(&mut self.hosts.governors, flow);
         flow.sender.on_ack(self.net.now(), ack, &mut governor, &mut connection.app.supply);
         flow.latest_rtt = flow.sender.latest_rtt();
         if connection.app.may_finish() {
@@ -72,11 +79,11 @@ impl Sim {
 
     /// Tells the controllers of a connection that it has nothing to send any more.
     fn tell_if_over(&mut self, index: u32) {
-        let connection = &mut self.hosts.connections[index as usize];
+        let connection = &self.hosts.connections[index as usize];
         if connection.app.is_over() {
             let first = connection.first_flow as usize;
             for flow in &self.hosts.flows[first..first + connection.flow_count as usize] {
-                connection.governor.on_end(flow.id, self.net.now());
+                self.hosts.governors[flow.governor as usize].on_end(flow.id, self.net.now());
             }
         }
     }
@@ -87,7 +94,7 @@ impl Sim {
         loop {
             let flow = &mut self.hosts.flows[index as usize];
             let connection = &mut self.hosts.connections[flow.connection as usize];
-            let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
+            let mut governor = governor_of(&mut self.hosts.governors, flow);
             let supply = &mut connection.app.supply;
             let Some(out) = flow.sender.transmit(self.net.now(), &mut governor, supply) else {
                 break;
@@ -152,7 +159,7 @@ impl Sim {
         let due = flow.sender.deadline() <= now;
         if due {
             let connection = &mut self.hosts.connections[flow.connection as usize];
-            let mut governor = Governor { coupled: connection.governor.as_mut(), id: flow.id };
+            let mut governor = governor_of(&mut self.hosts.governors, flow);
             flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
         }
         if let Some(mut ack) = ack {

@@ -52,17 +52,17 @@ impl Hosts {
             return;
         }
         flow(FLOW).into_iter().for_each(for_ack);
-        let connection = |flow: &Flow| &self.connections[flow.connection as usize];
+        let governor = |flow: &Flow| &self.governors[flow.governor as usize];
         if let Some(flow) = flow(CONNECTION) {
             flow.sender.fetch_behind();
-            prefetch(&connection(flow).governor);
-            prefetch(&connection(flow).app.supply);
+            prefetch(governor(flow));
+            prefetch(&self.connections[flow.connection as usize].app.supply);
         }
         if let Some(flow) = flow(GOVERNOR) {
-            prefetch(&*connection(flow).governor);
+            prefetch(&**governor(flow));
         }
         if let Some(flow) = flow(CONTROLLER) {
-            connection(flow).governor.fetch(flow.id);
+            governor(flow).fetch(flow.id);
         }
     }
 }

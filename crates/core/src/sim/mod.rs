@@ -59,7 +59,6 @@ enum Event {
 }
 
 struct Connection {
-    governor: Box<dyn Coupled>,
     app: App,
     first_flow: u32,
     flow_count: u32,
@@ -137,6 +136,8 @@ struct Flow {
     latest_rtt: Span,
     packet_bytes: u64,
     connection: u32,
+    /// Index of what governs it, among [`Hosts::governors`], and its name there.
+    governor: u32,
     id: SubflowId,
     /// Data packets put on the wire so far, the number of the next.
     transmissions: u32,
@@ -167,6 +168,8 @@ struct Hosts {
     flows: Vec<Flow>,
     plans: Vec<FlowPlan>,
     connections: Vec<Connection>,
+    /// One per connection, or one for several connections of a host ([`Scope::Host`](coupled::Scope)).
+    governors: Vec<Box<dyn Coupled>>,
     /// Flow and transmission of every data packet that a queue drops, if anyone wants to know.
     drop_log: Option<Vec<(u32, u32)>>,
 }
@@ -184,7 +187,8 @@ pub struct Sim {
     asking: Option<u32>,
 }
 
-/// Makes the controller of a connection.
+/// Makes the controller of a connection, or of all connections that share it: then it is called for the
+/// first of them only.
 pub type Builder<'a, E> = dyn FnMut(&ConnectionPlan) -> Result<Box<dyn Coupled>, E> + 'a;
 
 /// The controllers of this crate, by name.
@@ -256,8 +260,8 @@ impl Sim {
 
     /// What the agent of a flow reads and answers; `None` for a flow without an agent outside.
     pub fn agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
-        let Flow { connection, id, .. } = *self.hosts.flows.get(flow as usize)?;
-        self.hosts.connections[connection as usize].governor.agent_state(id)
+        let Flow { governor, id, .. } = *self.hosts.flows.get(flow as usize)?;
+        self.hosts.governors[governor as usize].agent_state(id)
     }
 
     /// The flows whose agents are outside.
@@ -269,9 +273,7 @@ impl Sim {
     /// Tells every controller that the run is over ([`Coupled::on_end`]).
     pub fn tell_end(&mut self) {
         for flow in &self.hosts.flows {
-            self.hosts.connections[flow.connection as usize]
-                .governor
-                .on_end(flow.id, self.net.now());
+            self.hosts.governors[flow.governor as usize].on_end(flow.id, self.net.now());
         }
     }
 
@@ -327,8 +329,7 @@ impl Sim {
             if plan.start > self.net.now() {
                 continue;
             }
-            let connection = &self.hosts.connections[flow.connection as usize];
-            let control = connection.governor.control(flow.id);
+            let control = self.hosts.governors[flow.governor as usize].control(flow.id);
             let packets = |bytes: Bytes| bytes.0 as f64 / flow.packet_bytes as f64;
             series.time_s.push(self.net.now().as_secs_f64());
             series.flow.push(index as u32);

@@ -88,7 +88,7 @@ impl Sim {
             refused_writes: app.writes.refused,
             transfers: app.transfers,
             fct_mean_ms: mean_ms(u128::from(app.transfer_time.0), app.transfers),
-            counters: connection.governor.counters(flow.id),
+            counters: self.hosts.governors[flow.governor as usize].counters(flow.id),
         }
     }
 }
