@@ -95,7 +95,7 @@ impl Adapter {
     /// what it is told of the flow, usually [`flow_info`].
     pub fn new(flow: &Flow, first: &Record, info: &FlowInfo, governor: &mut Governor) -> Self {
         Self {
-            id: governor.join(first.slot, info),
+            id: governor.join(first.slot, info, flow.token),
             packet: flow_info(flow).mss.0,
             payload: u64::from(flow.mss),
             seen: Counts::of(first),

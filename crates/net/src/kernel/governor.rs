@@ -30,8 +30,9 @@ impl Governor {
         }
     }
 
-    /// Adds the flow in `slot` under the smallest number that is free.
-    pub(super) fn join(&mut self, slot: u32, info: &FlowInfo) -> SubflowId {
+    /// Adds the flow in `slot` under the smallest number that is free. `connection`: its connection's, unique
+    /// among the governor's.
+    pub(super) fn join(&mut self, slot: u32, info: &FlowInfo, connection: u32) -> SubflowId {
         let free = self.members.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
             self.members.push(None);
@@ -39,6 +40,7 @@ impl Governor {
         });
         let id = SubflowId(index as u32);
         self.coupled.subflow_added(id, info);
+        self.coupled.subflow_of(id, connection);
         self.members[index] = Some(slot);
         id
     }

@@ -1,20 +1,21 @@
 //! Which controller governs which connection, told by its address.
 use super::plan::{Flow, KERNEL};
 use super::result::AgentFlow;
-use crate::kernel::{Assign, Counters, FlowKey, FlowTotals};
+use crate::kernel::{Assign, Counters, FlowKey, FlowTotals, Group};
 use ackademy::control::{Coupled, FlowInfo};
+use ackademy::coupled::{self, Scope};
 use ackademy::rng::Seed;
 use ackademy::sim;
-use ackademy::sim::plan::TrafficSpec;
+use ackademy::sim::plan::{ConnectionPlan, TrafficSpec};
 use ackademy::units::Bytes;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-/// What controllers left behind, by index of the flow.
+/// What controllers left behind, by row of the subflow.
 #[derive(Debug, Default)]
 pub struct Closed {
-    /// How the flow was served.
+    /// How the subflow was served.
     pub served: BTreeMap<usize, AgentFlow>,
     /// Counters of its controller.
     pub counters: BTreeMap<usize, Vec<(&'static str, f64)>>,
@@ -23,7 +24,8 @@ pub struct Closed {
 /// Gives each connection of a plan the controller that it has in the simulator, seeds included.
 pub struct Governors {
     flows: Vec<Flow>,
-    by_address: BTreeMap<IpAddr, usize>,
+    /// Index of the flow, and of the subflow within it.
+    by_address: BTreeMap<IpAddr, (usize, usize)>,
     seed: Seed,
     closed: Arc<Mutex<Closed>>,
 }
@@ -31,9 +33,27 @@ pub struct Governors {
 impl Governors {
     /// For the flows of a plan; what is left of them goes to `closed`.
     pub fn new(flows: &[Flow], seed: Seed, closed: Arc<Mutex<Closed>>) -> Self {
-        let numbered = flows.iter().enumerate();
-        let by_address = numbered.map(|(index, flow)| (flow.sender, index)).collect();
-        Self { flows: flows.to_vec(), by_address, seed, closed }
+        let by_address = flows.iter().enumerate().flat_map(|(flow, of)| {
+            let subflows = of.subflows.iter().enumerate();
+            subflows.map(move |(subflow, path)| (path.sender, (flow, subflow)))
+        });
+        Self { by_address: by_address.collect(), flows: flows.to_vec(), seed, closed }
+    }
+
+    /// The flow, and the index of its subflow.
+    fn find(&self, key: &FlowKey) -> Option<(&Flow, usize)> {
+        let &(flow, subflow) = self.by_address.get(&key.local.ip())?;
+        Some((&self.flows[flow], subflow))
+    }
+
+    /// The first flow that is under the same governor of a host, as in the simulator.
+    fn host(&self, flow: &Flow) -> u64 {
+        let settings = |flow: &Flow| {
+            let ConnectionPlan { controller, params, sender, .. } = &flow.plan;
+            (controller.clone(), params.clone(), sender.send_hook)
+        };
+        let wanted = settings(flow);
+        self.flows.iter().position(|known| settings(known) == wanted).unwrap_or(0) as u64
     }
 }
 
@@ -44,16 +64,24 @@ pub fn is_governed(flow: &Flow) -> bool {
 }
 
 impl Assign for Governors {
+    fn group(&mut self, key: &FlowKey) -> Group {
+        let Some((flow, _)) = self.find(key) else { return Group::Flow };
+        match coupled::find(&flow.plan.controller).map(|spec| spec.scope) {
+            None => Group::Flow,
+            Some(Scope::Connection) => Group::Connection,
+            Some(Scope::Host) => Group::Number(self.host(flow)),
+        }
+    }
+
     /// What the simulator would tell: the scenario's seed, initial window and threshold.
     fn info(&mut self, key: &FlowKey, info: FlowInfo) -> FlowInfo {
-        let Some(&index) = self.by_address.get(&key.local.ip()) else { return info };
-        let flow = &self.flows[index];
+        let Some((flow, subflow)) = self.find(key) else { return info };
         let sender = &flow.plan.sender;
         let initial_cwnd = sender.initial_cwnd.0 as f64 / sender.packet.0 as f64;
         let initial_ssthresh = sender.initial_ssthresh.0 / sender.packet.0;
         FlowInfo {
-            // As the simulator derives it; the flow is subflow 0 of its connection.
-            seed: self.seed.derive("controller", flow.stream << 8),
+            // As the simulator derives it.
+            seed: self.seed.derive("controller", flow.stream << 8 | subflow as u64),
             initial_cwnd: Bytes((initial_cwnd * info.mss.0 as f64) as u64),
             initial_ssthresh: Bytes(initial_ssthresh.saturating_mul(info.mss.0)),
             ..info
@@ -61,14 +89,14 @@ impl Assign for Governors {
     }
 
     fn governor(&mut self, key: &FlowKey, _info: &FlowInfo) -> Option<Box<dyn Coupled>> {
-        let flow = &self.flows[*self.by_address.get(&key.local.ip())?];
-        sim::builtin(&flow.plan).ok()
+        sim::builtin(&self.find(key)?.0.plan).ok()
     }
 
     fn closed(&mut self, key: &FlowKey, counters: Counters, totals: &FlowTotals) {
-        let Some(&index) = self.by_address.get(&key.local.ip()) else { return };
+        let Some((flow, subflow)) = self.find(key) else { return };
+        let row = flow.first_row + subflow;
         let served = AgentFlow {
-            flow: self.flows[index].plan.name.clone(),
+            flow: flow.subflows[subflow].name.clone(),
             samples: totals.samples,
             decisions: totals.decisions,
             fallbacks: totals.fallbacks,
@@ -76,7 +104,7 @@ impl Assign for Governors {
             invalid: totals.invalid,
         };
         let mut closed = self.closed.lock().expect("no thread panics while it holds the lock");
-        closed.served.insert(index, served);
-        closed.counters.insert(index, counters);
+        closed.served.insert(row, served);
+        closed.counters.insert(row, counters);
     }
 }

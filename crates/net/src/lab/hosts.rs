@@ -1,11 +1,13 @@
 //! The hosts of a plan: a namespace each, its kernel settings, its device and its routes.
 use super::plan::{Family, Pair, Plan};
+use super::subflows;
 use crate::command::run;
 use crate::error::Error;
 use crate::interrupt;
 use crate::link::tun::{self, Port};
 use crate::namespace::{Namespace, Owner};
 use ackademy::transport::config::Ecn;
+use ackademy::units::Time;
 
 /// Name of every host's device.
 pub const DEVICE: &str = "link0";
@@ -46,10 +48,19 @@ impl Hosts {
             let [near, far] = prefixes(plan.family);
             ports.push(set_up(&sender, pair, plan.family, [near, far])?);
             ports.push(set_up(&receiver, pair, plan.family, [far, near])?);
+            if pair.only.is_some() {
+                subflows::allow(&sender)?;
+                subflows::allow(&receiver)?;
+            }
             if pair.ecn == Ecn::Accurate && !sender.inside(|| Ok(has_accurate_ecn()))? {
                 notes.push(NO_ACCURATE_ECN.to_owned());
             }
             pairs.push((sender, receiver));
+        }
+        for change in plan.flows.iter().flat_map(subflows::changes) {
+            if change.at == Time(0) {
+                change.make(&pairs[change.pair].0)?;
+            }
         }
         notes.dedup();
         Ok(Self { ports, pairs, notes, owner })

@@ -20,6 +20,7 @@ pub mod scenario;
 pub mod sender;
 pub mod senders;
 mod sockets;
+mod subflows;
 pub mod tcp_info;
 pub mod up;
 mod validity;
