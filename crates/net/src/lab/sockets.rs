@@ -18,7 +18,11 @@ pub fn connect_stream(flow: &Flow, pair: &Pair, name: &str) -> io::Result<TcpStr
     setsockopt(&stream, sockopt::TcpCongestion, &name.to_owned().into())?;
     stream.set_nodelay(true)?;
     reset_on_close(&stream)?;
-    set_integer(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, pair.backlog.0)?;
+    if !flow.is_multipath() {
+        // MPTCP asks for more only when data is acknowledged in order: waiting for a path with a longer
+        // round trip, the others would run dry.
+        set_integer(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, pair.backlog.0)?;
+    }
     if flow.plan.sender.pacing {
         // Any bound turns on TCP's own pacing, at the kernel's 2 and 1.2 times cwnd/srtt.
         set_integer(stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX >> 1)?;
