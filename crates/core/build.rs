@@ -1,4 +1,4 @@
-//! Lists `controllers/` and `coupled/`, so that a new file needs no other edit, and
+//! Lists `controllers/`, `coupled/` and `transport/schedulers/`, so that a new file needs no other edit, and
 //! hashes the sources, so that a result can name the code that made it.
 use digest::{EMPTY, fnv1a};
 use std::fmt::Write as _;
@@ -11,10 +11,13 @@ fn main() {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     println!("cargo:rerun-if-changed=src");
-    for (folder, entry) in [("controllers", "SPEC"), ("coupled", "SPEC")] {
+    for (folder, entry) in
+        [("controllers", "SPEC"), ("coupled", "SPEC"), ("transport/schedulers", "SPEC")]
+    {
         let path = Path::new(&root).join("src").join(folder);
         let modules = modules_in(&path);
-        fs::write(Path::new(&out).join(format!("{folder}.rs")), table(&path, &modules, entry))
+        let name = path.file_name().expect("a folder has a name").to_string_lossy();
+        fs::write(Path::new(&out).join(format!("{name}.rs")), table(&path, &modules, entry))
             .expect("OUT_DIR is writable");
     }
     println!(

@@ -1,8 +1,9 @@
 //! From the file's flows to planned connections: routes, traffic, controller, sender.
 use super::check::{integer, number};
 use super::links::{Builder, Topology, plain};
+use super::mptcp::{mptcp_plan, subflows};
 use super::network::{Files, MBPS_MAX, MILLIS_MAX, SECONDS_MAX, millis};
-use super::spec::{FlowSpec, ParamSpec, RecoverySpec, SenderSpec};
+use super::spec::{FlowSpec, ParamSpec, RecoverySpec, SenderSpec, SubflowSpec};
 use crate::control::Recovery;
 use crate::controllers;
 use crate::coupled;
@@ -16,71 +17,98 @@ const LINKS_MAX: usize = 250_000;
 /// Largest initial window, packets: all of them leave at once.
 const AT_ONCE_MAX: f64 = 1e6;
 
+/// What a flow, or one of its subflows, says of where it runs.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place<'a> {
+    pub(super) path: Option<&'a [String]>,
+    pub(super) reverse: Option<&'a [String]>,
+    pub(super) route: Option<&'a [u32]>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn of(flow: &'a FlowSpec) -> Self {
+        Self {
+            path: flow.path.as_deref(),
+            reverse: flow.reverse.as_deref(),
+            route: flow.route.as_deref(),
+        }
+    }
+}
+
 impl Builder {
-    /// What a flow says of its route fits the topology.
-    fn check_route(&self, path: &str, flow: &FlowSpec) -> Result<(), Fault> {
-        let (links, route, multipath, topology) = match self.topology {
-            Topology::Free => (true, false, false, "[[link]]"),
-            Topology::Dumbbell { .. } => (false, false, false, "[dumbbell]"),
-            Topology::ParkingLot { .. } => (false, true, false, "[parking_lot]"),
-            Topology::TwoPath => (false, true, true, "[two_path]"),
+    /// What is said of a place fits the topology.
+    pub(super) fn check_place(&self, path: &str, place: Place) -> Result<(), Fault> {
+        let (links, route, topology) = match self.topology {
+            Topology::Free => (true, false, "[[link]]"),
+            Topology::Dumbbell { .. } => (false, false, "[dumbbell]"),
+            Topology::ParkingLot { .. } => (false, true, "[parking_lot]"),
+            Topology::TwoPath => (false, true, "[two_path]"),
         };
         let given = [
-            ("path", links, flow.path.is_some()),
-            ("reverse", links, flow.reverse.is_some()),
-            ("route", route, flow.route.is_some()),
-            ("multipath", multipath, flow.multipath),
+            ("path", links, place.path.is_some()),
+            ("reverse", links, place.reverse.is_some()),
+            ("route", route, place.route.is_some()),
         ];
         if let Some((field, ..)) = given.iter().find(|(_, may, given)| *given && !may) {
             let allowed = format!("nothing here with {topology}");
             return Err(Fault::new(&format!("{path}.{field}"), "given", allowed));
         }
-        if links && flow.path.as_ref().is_none_or(Vec::is_empty) {
-            let value = if flow.path.is_some() { "[]" } else { "absent" };
+        if links && place.path.is_none_or(<[String]>::is_empty) {
+            let value = if place.path.is_some() { "[]" } else { "absent" };
             return Err(Fault::new(&format!("{path}.path"), value, "names of one link or more"));
-        }
-        if flow.multipath && flow.route.is_some() {
-            return Err(Fault::new(&format!("{path}.route"), "given", "nothing beside multipath"));
         }
         Ok(())
     }
 
     /// The routes of a flow's subflows; makes its access links.
     fn routes(&mut self, path: &str, flow: &FlowSpec, name: &str) -> Result<Vec<Route>, Fault> {
-        let fault = |value: String, allowed: &str| {
-            Err(Fault::new(&format!("{path}.route"), value, allowed))
+        let listed = subflows(flow);
+        if !listed.is_empty() {
+            let one = |(index, subflow): (usize, &SubflowSpec)| {
+                let here = format!("{path}.mptcp.subflow[{index}]");
+                self.route(&here, subflow.place(), &format!("{name}.{index}"))
+            };
+            return listed.iter().enumerate().map(one).collect();
+        }
+        if flow.multipath {
+            let one =
+                |index| self.route(path, Place { route: Some(&[index]), ..Place::default() }, name);
+            return [0, 1].into_iter().map(one).collect();
+        }
+        Ok(vec![self.route(path, Place::of(flow), name)?])
+    }
+
+    /// The route to a place; makes its access links, called after `name`.
+    fn route(&mut self, path: &str, place: Place, name: &str) -> Result<Route, Fault> {
+        let fault = |value: &[u32], allowed: &str| {
+            Err(Fault::new(&format!("{path}.route"), format!("{value:?}"), allowed))
         };
-        let given = flow.route.as_deref();
         match self.topology {
             Topology::Free => {
-                let forward = self.named(&format!("{path}.path"), flow.path.as_deref())?;
-                let reverse = self.named(&format!("{path}.reverse"), flow.reverse.as_deref())?;
-                Ok(vec![Route { forward, reverse }])
+                let forward = self.named(&format!("{path}.path"), place.path)?;
+                let reverse = self.named(&format!("{path}.reverse"), place.reverse)?;
+                Ok(Route { forward, reverse })
             }
-            Topology::Dumbbell { access } => Ok(vec![self.dumbbell_route(name, access)]),
+            Topology::Dumbbell { access } => Ok(self.dumbbell_route(name, access)),
             Topology::ParkingLot { hops } => {
-                let (first, last) = match given {
+                let (first, last) = match place.route {
                     None => (0, hops - 1),
                     Some(&[first, last]) if first <= last && last < hops => (first, last),
                     Some(other) => {
-                        let allowed = format!("[first, last] with last < {hops}");
-                        return fault(format!("{other:?}"), &allowed);
+                        return fault(other, &format!("[first, last] with last < {hops}"));
                     }
                 };
                 let forward = (first..=last).map(|hop| 2 * hop).collect();
                 let reverse = (first..=last).rev().map(|hop| 2 * hop + 1).collect();
-                Ok(vec![Route { forward, reverse }])
+                Ok(Route { forward, reverse })
             }
-            Topology::TwoPath => {
-                let one =
-                    |index: u32| Route { forward: vec![2 * index], reverse: vec![2 * index + 1] };
-                match given {
-                    _ if flow.multipath => Ok(vec![one(0), one(1)]),
-                    None => Ok(vec![one(0)]),
-                    Some(&[index]) if index < 2 => Ok(vec![one(index)]),
-                    Some(other) => fault(format!("{other:?}"), "[0] or [1]"),
+            Topology::TwoPath => match place.route {
+                Some(&[index]) if index < 2 => {
+                    Ok(Route { forward: vec![2 * index], reverse: vec![2 * index + 1] })
                 }
-            }
+                None => Ok(Route { forward: vec![0], reverse: vec![1] }),
+                Some(other) => fault(other, "[0] or [1]"),
+            },
         }
     }
 
@@ -136,7 +164,8 @@ impl Builder {
         let sender = sender_config(&format!("{path}.sender"), &flow.sender, common)?;
         let params = params(&path, flow, files)?;
         check_coupled(&path, flow)?;
-        self.check_route(&path, flow)?;
+        self.check_subflows(&path, flow)?;
+        let mptcp = mptcp_plan(&path, flow, &sender)?;
         let base = flow.name.clone().unwrap_or_else(|| format!("flow{index}"));
         let mut shared = None;
         let mut plans = Vec::new();
@@ -159,6 +188,7 @@ impl Builder {
                 controller: flow.controller.clone(),
                 params: params.clone(),
                 subflows,
+                mptcp: mptcp.clone(),
                 start: Time::from_secs_f64(flow.start_s + copy as f64 * flow.start_step_s),
                 start_spread: Span::from_secs_f64(flow.start_spread_s),
                 stop: flow.stop_s.map_or(Time::NEVER, Time::from_secs_f64),

@@ -14,6 +14,7 @@ mod draws;
 
 mod flows;
 mod links;
+mod mptcp;
 mod network;
 mod pairs;
 mod portable;

@@ -227,6 +227,55 @@ pub struct FlowSpec {
     /// Overrides of the scenario's `[sender]`.
     #[serde(default)]
     pub sender: SenderSpec,
+    /// Several subflows: where they run, and how they share the data.
+    #[serde(default)]
+    pub mptcp: Option<MptcpSpec>,
+}
+
+/// A connection of several subflows: `multipath = true`, or a list of subflows here.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MptcpSpec {
+    /// `min_rtt` (default), `round_robin` or `redundant`.
+    #[serde(default = "default_scheduler")]
+    pub scheduler: String,
+    /// Most bytes that the receiver takes beyond what the application has read. Default 64 MiB.
+    #[serde(default = "default_buffer")]
+    pub receive_buffer_bytes: u64,
+    /// Most bytes that the sender keeps until the receiver has acknowledged them in order. Default
+    /// 64 MiB.
+    #[serde(default = "default_buffer")]
+    pub send_buffer_bytes: u64,
+    /// A subflow that the receive window blocks sends what the window waits for, if another subflow has
+    /// sent that (MPTCP v0.92). Default false, as Linux.
+    #[serde(default)]
+    pub opportunistic: bool,
+    /// The subflows, 2 to 8. Absent: with `multipath = true`, one on each path.
+    #[serde(default)]
+    pub subflow: Vec<SubflowSpec>,
+}
+
+/// One subflow of a connection.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SubflowSpec {
+    /// As a flow's `path`.
+    #[serde(default)]
+    pub path: Option<Vec<String>>,
+    /// As a flow's `reverse`.
+    #[serde(default)]
+    pub reverse: Option<Vec<String>>,
+    /// As a flow's `route`.
+    #[serde(default)]
+    pub route: Option<Vec<u32>>,
+    /// When it opens, but not before its connection begins. Default 0.
+    #[serde(default)]
+    pub start_s: f64,
+    /// When it closes; what it has in flight is sent on the others. Absent: never.
+    #[serde(default)]
+    pub stop_s: Option<f64>,
 }
 
 /// A setting in a scenario file.
@@ -242,6 +291,18 @@ pub enum ParamSpec {
     Switch(bool),
     /// One of a few words, or the name of a file relative to the scenario.
     Word(String),
+}
+
+impl Default for MptcpSpec {
+    fn default() -> Self {
+        Self {
+            scheduler: default_scheduler(),
+            receive_buffer_bytes: default_buffer(),
+            send_buffer_bytes: default_buffer(),
+            opportunistic: false,
+            subflow: Vec::new(),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for ParamSpec {
@@ -408,6 +469,12 @@ fn yes() -> bool {
 }
 fn one_flow() -> u64 {
     1
+}
+fn default_scheduler() -> String {
+    crate::transport::schedulers::DEFAULT.to_owned()
+}
+fn default_buffer() -> u64 {
+    64 << 20
 }
 fn default_controller() -> String {
     "new_reno".to_owned()

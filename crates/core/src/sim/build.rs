@@ -1,4 +1,5 @@
 //! From a network to a simulation at time 0.
+use super::multipath::{Multipath, Opening, unopened};
 use super::network::Network;
 use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Hosts, Sim, fetch};
 use crate::control::{Coupled, SubflowId};
@@ -63,9 +64,19 @@ impl Sim {
         let index = self.hosts.connections.len() as u32;
         let first_flow = self.hosts.flows.len() as u32;
         let config = shared(self.config.as_ref(), &plan.sender, || Arc::new(plan.sender));
-        for subflow in 0..plan.subflows.len() {
-            self.add_flow(start, subflow, governor, &config);
-        }
+        let subflows = 0..plan.subflows.len();
+        let openings: Vec<Opening> =
+            subflows.map(|subflow| self.add_flow(start, subflow, governor, &config)).collect();
+        let data = plan.mptcp.as_ref().map(|mptcp| {
+            let data = Multipath::new(mptcp, &config, arrival.at, openings);
+            for subflow in 0..plan.subflows.len() {
+                let change = data.next_change(subflow);
+                if change < Time::NEVER {
+                    self.net.schedule(change, Event::Subflow(first_flow + subflow as u32));
+                }
+            }
+            Box::new(data)
+        });
         self.config = Some(config);
         let app = self.app(plan, arrival.at, seed.stream("traffic", arrival.stream));
         let before = self.hosts.connections.last().map(|before| &before.controller);
@@ -76,30 +87,37 @@ impl Sim {
             first_flow,
             flow_count: plan.subflows.len() as u32,
             controller: name,
+            data,
         });
     }
 
-    /// The subflow of this index of a connection.
+    /// The subflow of this index of a connection; returns what it opens with.
     fn add_flow(
         &mut self,
         start: &Start,
         index: usize,
         governing: Governing,
         config: &Arc<SenderConfig>,
-    ) {
+    ) -> Opening {
         let Start { network, plan, seed, arrival, .. } = start;
         let route = &plan.subflows[index];
         let id = SubflowId(governing.first_id + index as u32);
         let own_seed = seed.derive("controller", (arrival.stream << 8) | index as u64);
-        let connection = self.hosts.connections.len() as u32;
-        let governor = self.hosts.governors[governing.index as usize].as_mut();
-        governor.subflow_added(id, &Sender::flow_info(&plan.sender, arrival.at, own_seed));
-        governor.subflow_of(id, connection);
-        let mut sender = Sender::sharing(config, &Governor { coupled: governor, id });
-        if plan.sender.handshake {
-            sender.wait_for_handshake(arrival.at, handshake(network, route, plan.sender.ack));
-        }
-        let has_agent = governor.agent_state(id).is_some();
+        let shake = || handshake(network, route, plan.sender.ack);
+        let opens = start.opens(index);
+        let opening = Opening {
+            info: Sender::flow_info(&plan.sender, opens, own_seed),
+            handshake: plan.sender.handshake.then(shake),
+            connection: self.hosts.connections.len() as u32,
+        };
+        let coupled = self.hosts.governors[governing.index as usize].as_mut();
+        let is_open = opens == arrival.at;
+        let sender = if is_open {
+            opening.join(&mut Governor { coupled, id }, config)
+        } else {
+            unopened(config)
+        };
+        let has_agent = is_open && coupled.agent_state(id).is_some();
         self.hosts.plans.push(start.flow_plan(index));
         self.hosts.flows.push(Flow {
             latest_rtt: sender.latest_rtt(),
@@ -111,12 +129,14 @@ impl Sim {
             wake: Time::NEVER,
             sender_due: Time::NEVER,
             packet_bytes: plan.sender.packet.0,
-            connection,
+            connection: opening.connection,
             governor: governing.index,
             id,
             transmissions: 0,
             has_agent,
+            multipath: plan.mptcp.is_some(),
         });
+        opening
     }
 
     fn app(&self, plan: &ConnectionPlan, start: Time, rng: Rng) -> App {
@@ -236,6 +256,12 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
+    /// When the subflow of this index opens; `Time::NEVER` for not at all.
+    fn opens(&self, index: usize) -> Time {
+        let start = self.arrival.at;
+        self.plan.mptcp.as_ref().map_or(start, |mptcp| mptcp.times(index, start).0)
+    }
+
     /// What is known of the subflow of this index beforehand.
     fn flow_plan(&self, index: usize) -> FlowPlan {
         let Self { network, plan, arrival, .. } = self;
@@ -255,7 +281,7 @@ impl Start<'_> {
         };
         FlowPlan {
             name: if many { format!("{own}.{index}") } else { own.clone() }.into(),
-            start: arrival.at,
+            start: if self.opens(index) < Time::NEVER { self.opens(index) } else { arrival.at },
             header_bytes: plan.sender.header.0,
             datagrams,
             base_rtt: hops.map(|&link| network.links[link as usize].delay.minimum()).sum(),

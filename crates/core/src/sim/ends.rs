@@ -2,13 +2,34 @@
 use super::{Datagrams, Event, Flow, Sim};
 use crate::control::Coupled;
 use crate::transport::packet::{Kind, Packet};
-use crate::transport::sender::Governor;
+use crate::transport::sender::{Governor, Outgoing};
 use crate::units::{Span, Time};
 
 /// What governs a flow, as its sender takes it.
 #[inline]
-fn governor_of<'a>(governors: &'a mut [Box<dyn Coupled>], flow: &Flow) -> Governor<'a> {
+pub(super) fn governor_of<'a>(governors: &'a mut [Box<dyn Coupled>], flow: &Flow) -> Governor<'a> {
     Governor { coupled: governors[flow.governor as usize].as_mut(), id: flow.id }
+}
+
+impl Flow {
+    /// What its sender puts on the wire.
+    #[inline]
+    pub(super) fn packet(&mut self, index: u32, out: Outgoing, now: Time, early: u16) -> Packet {
+        let transmission = self.transmissions;
+        self.transmissions = transmission.wrapping_add(1);
+        Packet {
+            flow: index,
+            size: out.size,
+            kind: Kind::Data,
+            ect: self.sender.ecn_capable(),
+            repeat: out.retransmission,
+            early,
+            seq: out.seq,
+            transmission,
+            sent_at: now,
+            ..Packet::default()
+        }
+    }
 }
 
 impl Sim {
@@ -38,6 +59,10 @@ impl Sim {
         } else if !arrival.duplicate {
             counts.buffered_bytes += size;
         }
+        if flow.multipath {
+            let connection = &mut self.hosts.connections[flow.connection as usize];
+            connection.hand_up(packet, &arrival, &mut ack);
+        }
         if arrival.ack_now {
             ack.early = packet.early;
             self.send(&mut ack);
@@ -51,6 +76,9 @@ impl Sim {
     /// An acknowledgement reaches its sender.
     pub(super) fn acknowledge(&mut self, ack: &Packet) {
         let flow = &mut self.hosts.flows[ack.flow as usize];
+        if flow.multipath {
+            return self.acknowledge_subflow(ack);
+        }
         let connection = &mut self.hosts.connections[flow.connection as usize];
         let mut governor = governor_of(&mut self.hosts.governors, flow);
         flow.sender.on_ack(self.net.now(), ack, &mut governor, &mut connection.app.supply);
@@ -61,11 +89,15 @@ impl Sim {
         self.pump(ack.flow, ack.early);
     }
 
-    fn finish_transfer(&mut self, index: u32) {
+    pub(super) fn finish_transfer(&mut self, index: u32) {
         let connection = &mut self.hosts.connections[index as usize];
         let first = connection.first_flow as usize;
         let flows = &self.hosts.flows[first..first + connection.flow_count as usize];
-        if flows.iter().all(|flow| flow.sender.all_acknowledged()) {
+        let done = match &connection.data {
+            Some(data) => data.sender.all_acknowledged(),
+            None => flows.iter().all(|flow| flow.sender.all_acknowledged()),
+        };
+        if done {
             let before = connection.app.next;
             connection.app.on_all_acknowledged(self.net.now());
             if connection.app.next != before
@@ -82,9 +114,17 @@ impl Sim {
         let connection = &self.hosts.connections[index as usize];
         if connection.app.is_over() {
             let first = connection.first_flow as usize;
-            for flow in &self.hosts.flows[first..first + connection.flow_count as usize] {
-                self.hosts.governors[flow.governor as usize].on_end(flow.id, self.net.now());
+            for flow in first..first + connection.flow_count as usize {
+                self.tell_end_of(flow);
             }
+        }
+    }
+
+    /// Tells the controller of a flow that it has nothing to send any more.
+    pub(super) fn tell_end_of(&mut self, index: usize) {
+        let flow = &self.hosts.flows[index];
+        if self.hosts.is_governed(flow) {
+            self.hosts.governors[flow.governor as usize].on_end(flow.id, self.net.now());
         }
     }
 
@@ -99,19 +139,7 @@ impl Sim {
             let Some(out) = flow.sender.transmit(self.net.now(), &mut governor, supply) else {
                 break;
             };
-            let mut packet = Packet {
-                flow: index,
-                size: out.size,
-                kind: Kind::Data,
-                ect: flow.sender.ecn_capable(),
-                repeat: out.retransmission,
-                early,
-                seq: out.seq,
-                transmission: flow.transmissions,
-                sent_at: self.net.now(),
-                ..Packet::default()
-            };
-            flow.transmissions = flow.transmissions.wrapping_add(1);
+            let mut packet = flow.packet(index, out, self.net.now(), early);
             self.send(&mut packet);
         }
         self.set_wake(index);
@@ -121,7 +149,7 @@ impl Sim {
     /// than moving it with every acknowledgement. A wake-up later than the earliest is remembered, so
     /// that a timer that comes and goes before it does not schedule another.
     #[inline]
-    fn set_wake(&mut self, index: u32) {
+    pub(super) fn set_wake(&mut self, index: u32) {
         let flow = &mut self.hosts.flows[index as usize];
         flow.sender_due = flow.sender.deadline();
         let due = flow.sender_due.min(flow.receiver.deadline()).max(self.net.now());
@@ -154,6 +182,9 @@ impl Sim {
                 self.send_datagram(index);
             }
             return;
+        }
+        if flow.multipath {
+            return self.wake_subflow(index);
         }
         let ack = (receiver_due <= now).then(|| flow.receiver.on_deadline(index));
         let due = flow.sender.deadline() <= now;
@@ -204,7 +235,10 @@ impl Sim {
         let (first, count) = (connection.first_flow, connection.flow_count);
         let flows = &self.hosts.flows[first as usize..(first + count) as usize];
         let was_active = connection.app.is_active();
-        let unacknowledged = flows.iter().map(|flow| flow.sender.unacknowledged_payload()).sum();
+        let unacknowledged = match &connection.data {
+            Some(data) => data.sender.next() - data.sender.una(),
+            None => flows.iter().map(|flow| flow.sender.unacknowledged_payload()).sum(),
+        };
         connection.app.on_time(self.net.now(), unacknowledged);
         let next = connection.app.to_schedule();
         if let Some(next) = next {
@@ -220,8 +254,13 @@ impl Sim {
                 }
             } else {
                 self.hosts.flows[flow as usize].sender.on_supply();
-                self.pump(flow, 0);
+                if !self.hosts.flows[flow as usize].multipath {
+                    self.pump(flow, 0);
+                }
             }
+        }
+        if self.hosts.connections[index as usize].data.is_some() {
+            self.pump_subflows(index, None, 0);
         }
         if self.hosts.connections[index as usize].app.may_finish() {
             self.finish_transfer(index);

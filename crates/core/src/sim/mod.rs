@@ -22,6 +22,7 @@ use crate::transport::sender::Sender;
 use crate::units::{Bytes, Rate, Span, Time};
 pub use build::{Arrival, arrivals};
 use link::InPipe;
+use multipath::Multipath;
 use network::{Ends, Network, Next, Path};
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -35,6 +36,7 @@ pub mod exact;
 mod fetch;
 pub mod link;
 pub mod loss;
+mod multipath;
 pub mod network;
 mod outcome;
 pub mod plan;
@@ -54,6 +56,8 @@ enum Event {
     Flow { index: u32, later: Time },
     /// This connection's application acts.
     App(u32),
+    /// This flow, one of several subflows, opens or closes.
+    Subflow(u32),
     /// Time for a row of every flow's series.
     Sample,
 }
@@ -63,6 +67,8 @@ struct Connection {
     first_flow: u32,
     flow_count: u32,
     controller: Arc<str>,
+    /// Of a connection with several subflows.
+    data: Option<Box<Multipath>>,
 }
 
 /// Counters at the receiving end, and drops on the way to it.
@@ -143,6 +149,8 @@ struct Flow {
     transmissions: u32,
     /// Whether its decisions are made outside of the simulation.
     has_agent: bool,
+    /// Whether it is one of several subflows.
+    multipath: bool,
 }
 
 /// The rest of a flow.
@@ -249,6 +257,7 @@ impl Sim {
                     self.wake(index);
                 }
                 Next::Event(Event::App(connection)) => self.act(connection),
+                Next::Event(Event::Subflow(index)) => self.open_or_close(index),
                 Next::Event(Event::Sample) => self.sample(),
             }
             if self.asking.is_some() {
@@ -260,8 +269,8 @@ impl Sim {
 
     /// What the agent of a flow reads and answers; `None` for a flow without an agent outside.
     pub fn agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
-        let Flow { governor, id, .. } = *self.hosts.flows.get(flow as usize)?;
-        self.hosts.governors[governor as usize].agent_state(id)
+        let Flow { governor, id, has_agent, .. } = *self.hosts.flows.get(flow as usize)?;
+        has_agent.then(|| self.hosts.governors[governor as usize].agent_state(id))?
     }
 
     /// The flows whose agents are outside.
@@ -272,8 +281,8 @@ impl Sim {
 
     /// Tells every controller that the run is over ([`Coupled::on_end`]).
     pub fn tell_end(&mut self) {
-        for flow in &self.hosts.flows {
-            self.hosts.governors[flow.governor as usize].on_end(flow.id, self.net.now());
+        for index in 0..self.hosts.flows.len() {
+            self.tell_end_of(index);
         }
     }
 
@@ -326,7 +335,7 @@ impl Sim {
         let series = &mut self.flow_series;
         let none = |value: f64| if value > 0.0 { value } else { f64::NAN };
         for (index, (flow, plan)) in self.hosts.flows.iter().zip(&self.hosts.plans).enumerate() {
-            if plan.start > self.net.now() {
+            if plan.start > self.net.now() || !self.hosts.is_governed(flow) {
                 continue;
             }
             let control = self.hosts.governors[flow.governor as usize].control(flow.id);

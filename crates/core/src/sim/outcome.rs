@@ -2,7 +2,7 @@
 use super::link::Link;
 use super::traffic::App;
 use super::{Arrived, Flow, FlowPlan, Sim};
-use crate::sim::record::{FlowRow, LinkRow, Outcome, mean_ms, quantile_ms};
+use crate::sim::record::{ConnectionRow, FlowRow, LinkRow, Outcome, mean_ms, quantile_ms};
 use crate::transport::packet::Kind;
 use crate::units::{Span, Time};
 
@@ -21,8 +21,10 @@ impl Sim {
                 links[link as usize].goodput_bytes += row.goodput_bytes;
             }
         }
+        debug_assert!(self.conserves_data(), "no connection loses data");
+        let connections = self.connection_rows(&flows, end);
         let events = self.net.events();
-        Outcome { flows, links, flow_series: self.flow_series, link_series, events }
+        Outcome { flows, connections, links, flow_series: self.flow_series, link_series, events }
     }
 
     /// Whether every data packet sent, or copied on the way, was received, dropped, or is still on a
@@ -43,6 +45,41 @@ impl Sim {
         missing.iter().all(|&count| count >= 0) && missing.iter().sum::<i64>() <= held as i64
     }
 
+    /// Whether every connection of several subflows has what it was handed, on one side or the other.
+    fn conserves_data(&self) -> bool {
+        let mut levels = self.hosts.connections.iter().filter_map(|one| one.data.as_ref());
+        levels.all(|data| data.conserves_data())
+    }
+
+    /// One row per connection: that of its flow, or what its data level says of several.
+    fn connection_rows(&self, flows: &[FlowRow], end: Time) -> Vec<ConnectionRow> {
+        let mut rows = Vec::with_capacity(self.hosts.connections.len());
+        for connection in &self.hosts.connections {
+            let first = connection.first_flow as usize;
+            let own = &flows[first..first + connection.flow_count as usize];
+            let Some(data) = &connection.data else {
+                rows.extend(own.iter().map(ConnectionRow::of_flow));
+                continue;
+            };
+            let name = own[0].flow.strip_suffix(".0").unwrap_or_default();
+            rows.push(ConnectionRow {
+                connection: name.to_owned(),
+                controller: connection.controller.to_string(),
+                subflows: own.len() as u64,
+                scheduler: data.scheduler.to_owned(),
+                start_s: data.start.as_secs_f64(),
+                active_s: connection.app.active(end).as_secs_f64(),
+                goodput_bytes: data.receiver.next(),
+                reinjected_bytes: data.sender.reinjected_bytes(),
+                duplicate_bytes: data.receiver.duplicate_bytes(),
+                reorder_peak_bytes: data.receiver.held_max(),
+                transfers: own[0].transfers,
+                fct_mean_ms: own[0].fct_mean_ms,
+            });
+        }
+        rows
+    }
+
     fn flow_row(&self, flow: &Flow, plan: &FlowPlan, end: Time) -> FlowRow {
         let connection = &self.hosts.connections[flow.connection as usize];
         let sent = flow.sender.stats();
@@ -50,6 +87,8 @@ impl Sim {
         let app = &connection.app;
         let is_datagrams = plan.datagrams.is_some();
         let no_rtt = sent.rtt_samples == 0;
+        // A subflow that is not open stalls nothing.
+        let stalls_until = if self.hosts.is_governed(flow) { end } else { arrived.progress };
         let headers = arrived.segments * plan.header_bytes;
         FlowRow {
             flow: plan.name.to_string(),
@@ -70,7 +109,7 @@ impl Sim {
             received_packets: arrived.packets,
             delivered_bytes: arrived.delivered_bytes,
             goodput_bytes: arrived.delivered_bytes.saturating_sub(headers),
-            stall_max_ms: longest_stall_ms(app, arrived, end),
+            stall_max_ms: longest_stall_ms(app, arrived, stalls_until),
             ce_marked_bytes: sent.ce_marked_bytes,
             declared_lost_bytes: sent.declared_lost_bytes,
             rtt_samples: sent.rtt_samples,
@@ -88,7 +127,7 @@ impl Sim {
             refused_writes: app.writes.refused,
             transfers: app.transfers,
             fct_mean_ms: mean_ms(u128::from(app.transfer_time.0), app.transfers),
-            counters: self.hosts.governors[flow.governor as usize].counters(flow.id),
+            counters: self.hosts.counters_of(flow),
         }
     }
 }

@@ -5,7 +5,8 @@ use super::trace::Trace;
 use crate::params::ParamValue;
 use crate::toml_error::kinds;
 use crate::transport::config::SenderConfig;
-use crate::units::{Rate, Span, Time};
+use crate::transport::schedulers;
+use crate::units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -113,6 +114,8 @@ pub struct ConnectionPlan {
     pub params: Vec<(String, ParamValue)>,
     /// The route of each subflow.
     pub subflows: Vec<Route>,
+    /// How several subflows share the connection's data; `None` with one.
+    pub mptcp: Option<MptcpPlan>,
     /// Earliest start.
     pub start: Time,
     /// Later by a uniform draw from [0, this].
@@ -123,6 +126,21 @@ pub struct ConnectionPlan {
     pub traffic: TrafficSpec,
     /// How it sends.
     pub sender: SenderConfig,
+}
+
+/// The data level of a connection with several subflows.
+#[derive(Clone, Debug)]
+pub struct MptcpPlan {
+    /// Who sends what.
+    pub scheduler: &'static schedulers::Spec,
+    /// Most bytes beyond the data acknowledgement that the receiver takes.
+    pub receive_buffer: Bytes,
+    /// Most bytes that the sender keeps until they are acknowledged.
+    pub send_buffer: Bytes,
+    /// Whether a subflow that the receive window blocks sends what the window waits for.
+    pub opportunistic: bool,
+    /// When each subflow opens, but not before its connection begins, and closes.
+    pub times: Vec<(Time, Time)>,
 }
 
 /// Indices of links, in order.

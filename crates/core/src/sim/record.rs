@@ -75,6 +75,53 @@ pub struct FlowRow {
     pub counters: Vec<(&'static str, f64)>,
 }
 
+/// Counters and means of one connection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConnectionRow {
+    /// Name, also that of its flow if it has only one.
+    pub connection: String,
+    /// Controller.
+    pub controller: String,
+    /// How many subflows it has, open or not.
+    pub subflows: u64,
+    /// How it distributes data over them; empty with one.
+    pub scheduler: String,
+    /// First byte offered, in seconds.
+    pub start_s: f64,
+    /// Time with something to send or to be acknowledged.
+    pub active_s: f64,
+    /// Payload that the receiving application read, in order.
+    pub goodput_bytes: u64,
+    /// Payload that one subflow sent in place of another that had stalled or closed, or that blocked the
+    /// window.
+    pub reinjected_bytes: u64,
+    /// Payload that came by more than one subflow.
+    pub duplicate_bytes: u64,
+    /// Most payload that waited at the receiver for earlier payload of another subflow.
+    pub reorder_peak_bytes: u64,
+    /// Transfers that were fully acknowledged.
+    pub transfers: u64,
+    /// Their mean duration; NaN if there is none.
+    pub fct_mean_ms: f64,
+}
+
+impl ConnectionRow {
+    /// Of a connection with one flow.
+    pub fn of_flow(row: &FlowRow) -> Self {
+        Self {
+            connection: row.flow.clone(),
+            controller: row.controller.clone(),
+            subflows: 1,
+            start_s: row.start_s,
+            active_s: row.active_s,
+            goodput_bytes: row.goodput_bytes,
+            transfers: row.transfers,
+            fct_mean_ms: row.fct_mean_ms,
+            ..Self::default()
+        }
+    }
+}
+
 /// Counters and means of one link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkRow {
@@ -176,6 +223,8 @@ impl LinkSeries {
 pub struct Outcome {
     /// One row per flow.
     pub flows: Vec<FlowRow>,
+    /// One row per connection.
+    pub connections: Vec<ConnectionRow>,
     /// One row per link.
     pub links: Vec<LinkRow>,
     /// Samples of flows.
@@ -229,13 +278,14 @@ impl Column {
 }
 
 impl Outcome {
-    /// The run as tables `flows`, `counters`, `links`, `flow_series` and `link_series`: the names and
-    /// the order that every reader of records sees.
-    pub fn into_tables(self) -> [Table; 5] {
+    /// The run as tables `flows`, `connections`, `counters`, `links`, `flow_series` and `link_series`: the
+    /// names and the order that every reader of records sees.
+    pub fn into_tables(self) -> [Table; 6] {
         let flow_names: Vec<String> = self.flows.iter().map(|row| row.flow.clone()).collect();
         let link_names: Vec<String> = self.links.iter().map(|row| row.link.clone()).collect();
         [
             flows(&self.flows, flow_names.clone()),
+            connections(&self.connections),
             counters(&self.flows, flow_names.clone()),
             links(&self.links, link_names.clone()),
             flow_series(self.flow_series, flow_names),
@@ -283,6 +333,28 @@ fn flows(rows: &[FlowRow], names: Vec<String>) -> Table {
         ("fct_mean_ms", numbers(|row| row.fct_mean_ms)),
     ];
     Table { name: "flows", columns }
+}
+
+fn connections(rows: &[ConnectionRow]) -> Table {
+    let texts =
+        |get: fn(&ConnectionRow) -> &String| Column::texts(rows.iter().map(get).cloned().collect());
+    let numbers = |get: fn(&ConnectionRow) -> f64| Column::Numbers(rows.iter().map(get).collect());
+    let counts = |get: fn(&ConnectionRow) -> u64| Column::Counts(rows.iter().map(get).collect());
+    let columns = vec![
+        ("connection", texts(|row| &row.connection)),
+        ("controller", texts(|row| &row.controller)),
+        ("subflows", counts(|row| row.subflows)),
+        ("scheduler", texts(|row| &row.scheduler)),
+        ("start_s", numbers(|row| row.start_s)),
+        ("active_s", numbers(|row| row.active_s)),
+        ("goodput_bytes", counts(|row| row.goodput_bytes)),
+        ("reinjected_bytes", counts(|row| row.reinjected_bytes)),
+        ("duplicate_bytes", counts(|row| row.duplicate_bytes)),
+        ("reorder_peak_bytes", counts(|row| row.reorder_peak_bytes)),
+        ("transfers", counts(|row| row.transfers)),
+        ("fct_mean_ms", numbers(|row| row.fct_mean_ms)),
+    ];
+    Table { name: "connections", columns }
 }
 
 fn counters(rows: &[FlowRow], names: Vec<String>) -> Table {

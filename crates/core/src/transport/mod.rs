@@ -3,8 +3,10 @@
 
 pub mod config;
 pub mod delivery_rate;
+pub mod multipath;
 pub mod packet;
 pub mod receiver;
 pub mod rtt;
+pub mod schedulers;
 pub mod send_hook;
 pub mod sender;

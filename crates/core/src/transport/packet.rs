@@ -1,4 +1,5 @@
 //! What travels over links: a small `Copy` record, moved by value through pipes and queues.
+use crate::transport::multipath::Mapping;
 use crate::units::Time;
 
 /// SACK blocks an acknowledgement carries at most (RFC 2018 with timestamps).
@@ -41,12 +42,14 @@ pub struct Packet {
     pub early: u16,
     /// Segment number (data), or the next segment expected (ACK).
     pub seq: u64,
-    /// Data: which of its flow's transmissions this is, from 0, retransmissions included.
+    /// Data: which of its flow's transmissions this is, from 0, retransmissions included. ACK of a
+    /// subflow: the data acknowledgement, the low 32 bits of the connection's next byte expected.
     pub transmission: u32,
     /// When the data packet left the sender; an ACK echoes it.
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
-    /// blocks have length zero. The first is [`Packet::duplicate`] if `repeat`.
+    /// blocks have length zero. The first is [`Packet::duplicate`] if `repeat`. Data of a subflow: the
+    /// [`Packet::mapping`].
     pub sack: [(u32, u32); SACK_BLOCKS],
     /// ACK: congestion-marked bytes received since the last ACK.
     pub ce_bytes: u32,
@@ -59,5 +62,35 @@ impl Packet {
         let (offset, length) = self.sack[0];
         let seq = self.seq.checked_add_signed(i64::from(offset as i32))?;
         (self.repeat && length > 0).then_some(seq)
+    }
+
+    /// The range of its connection's data that a segment of a subflow carries.
+    pub fn mapping(&self) -> Mapping {
+        let [(high, low), (len, _), _] = self.sack;
+        Mapping { start: (u64::from(high) << 32) | u64::from(low), len }
+    }
+
+    /// Sets [`Self::mapping`].
+    pub fn set_mapping(&mut self, mapping: Mapping) {
+        self.sack[0] = ((mapping.start >> 32) as u32, mapping.start as u32);
+        self.sack[1].0 = mapping.len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_comes_back_as_it_was_set() {
+        for mapping in [
+            Mapping::default(),
+            Mapping { start: u64::MAX - 7, len: u32::MAX },
+            Mapping { start: 1 << 33, len: 1448 },
+        ] {
+            let mut packet = Packet::default();
+            packet.set_mapping(mapping);
+            assert_eq!(packet.mapping(), mapping);
+        }
     }
 }

@@ -26,7 +26,7 @@ use ackademy::controllers;
 use ackademy::rng::Seed;
 use ackademy::sim;
 use ackademy::sim::plan::NetworkPlan;
-use ackademy::sim::record::{FlowRow, LinkRow, Outcome, mean_ms};
+use ackademy::sim::record::{ConnectionRow, FlowRow, LinkRow, Outcome, mean_ms};
 use ackademy::units::{Span, Time};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::IsTerminal;
@@ -367,6 +367,7 @@ fn report(
     ));
     let outcome = Outcome {
         links: with_goodput(emulated.network.links, &plan, &sent.rows),
+        connections: sent.rows.iter().map(ConnectionRow::of_flow).collect(),
         flows: sent.rows,
         flow_series: sent.series,
         link_series: emulated.network.link_series,

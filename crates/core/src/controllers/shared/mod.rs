@@ -8,3 +8,4 @@ pub mod quic;
 pub mod reno_window;
 pub mod sensing;
 pub mod tabular;
+pub mod windowed_max;

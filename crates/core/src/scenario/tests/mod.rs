@@ -7,6 +7,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 mod accepted;
 mod distribution;
+mod mptcp;
 
 const DUMBBELL: &str = "duration_s = 10.0
 [dumbbell]
@@ -257,7 +258,8 @@ fn a_route_that_the_topology_cannot_have_is_refused() {
     );
     assert_eq!(
         refused("controller", "multipath = true\ncontroller"),
-        "s.toml:8: flow[0].multipath = given: allowed is nothing here with [dumbbell]"
+        "s.toml:8: flow[0].multipath = true: allowed is only with [two_path]; elsewhere \
+         mptcp.subflow lists the subflows"
     );
     assert_eq!(
         refused_free("path =", "route = [0]\npath ="),

@@ -266,6 +266,16 @@ impl Sender {
         either!(self, sender => sender.all_acknowledged())
     }
 
+    /// The first segment that is not cumulatively acknowledged.
+    pub fn first_unacknowledged(&self) -> u64 {
+        either!(self, sender => sender.first_unacknowledged())
+    }
+
+    /// The flow ends where it is: nothing is due any more. Its counters remain.
+    pub fn close(&mut self) {
+        either!(self, sender => sender.close());
+    }
+
     /// Whether its packets announce ECN.
     pub fn ecn_capable(&self) -> bool {
         match self {

@@ -116,6 +116,18 @@ impl Ns2Sender {
         (self.highest_sent - self.acked).max(0) as u64 * self.payload
     }
 
+    pub(super) fn first_unacknowledged(&self) -> u64 {
+        (self.acked + 1) as u64
+    }
+
+    pub(super) fn close(&mut self) {
+        self.outbox.clear();
+        self.highest_sent = self.acked;
+        self.deadline = Time::NEVER;
+        self.allowed.timer = Time::NEVER;
+        self.release = Time(0);
+    }
+
     pub(super) fn all_acknowledged(&self) -> bool {
         self.acked == self.highest_sent && self.outbox.is_empty()
     }

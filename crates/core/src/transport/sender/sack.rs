@@ -159,6 +159,19 @@ impl SackSender {
         self.rtt.rto(&limits(&self.config))
     }
 
+    pub(super) fn first_unacknowledged(&self) -> u64 {
+        self.board.una()
+    }
+
+    pub(super) fn close(&mut self) {
+        self.board = Scoreboard::default();
+        self.rto_deadline = Time::NEVER;
+        self.probe_deadline = Time::NEVER;
+        self.reorder_deadline = Time::NEVER;
+        self.allowed.timer = Time::NEVER;
+        self.release = Time(0);
+    }
+
     pub(super) fn all_acknowledged(&self) -> bool {
         self.board.outstanding() == 0
     }

@@ -1,0 +1,387 @@
+//! Connections of several subflows: what happens at both ends of their data level.
+use super::ends::governor_of;
+use super::{Connection, Event, Flow, Hosts, Sim};
+use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
+use crate::sim::plan::MptcpPlan;
+use crate::transport::config::SenderConfig;
+use crate::transport::multipath::{DataConfig, DataSender, Reassembly, SUBFLOWS_MAX};
+use crate::transport::packet::Packet;
+use crate::transport::receiver::Arrival;
+use crate::transport::schedulers::Candidate;
+use crate::transport::sender::{Governor, Sender, Supply};
+use crate::units::{Bytes, Span, Time};
+use std::sync::Arc;
+
+/// The data level of a connection, at both ends, and what its subflows open with.
+pub(super) struct Multipath {
+    pub(super) sender: DataSender,
+    pub(super) receiver: Reassembly,
+    pub(super) scheduler: &'static str,
+    /// When the connection begins.
+    pub(super) start: Time,
+    config: Arc<SenderConfig>,
+    receive_buffer: u64,
+    subflows: Vec<Subflow>,
+}
+
+/// A subflow over the run.
+struct Subflow {
+    opening: Opening,
+    opens: Time,
+    closes: Time,
+    /// The counters of its controller when it closed.
+    counters: Vec<(&'static str, f64)>,
+}
+
+/// What a subflow opens with.
+#[derive(Clone, Copy)]
+pub(super) struct Opening {
+    pub(super) info: FlowInfo,
+    /// How long the handshake takes, if there is one.
+    pub(super) handshake: Option<Span>,
+    /// The number of its connection.
+    pub(super) connection: u32,
+}
+
+impl Opening {
+    /// The subflow joins its governor; returns its sender.
+    pub(super) fn join(&self, governor: &mut Governor, config: &Arc<SenderConfig>) -> Sender {
+        governor.coupled.subflow_added(governor.id, &self.info);
+        governor.coupled.subflow_of(governor.id, self.connection);
+        let mut sender = Sender::sharing(config, governor);
+        if let Some(rtt) = self.handshake {
+            sender.wait_for_handshake(self.info.start, rtt);
+        }
+        sender
+    }
+}
+
+/// Governs subflows before they open.
+struct Nothing;
+
+impl Coupled for Nothing {
+    fn subflow_added(&mut self, _: SubflowId, _: &FlowInfo) {}
+    fn subflow_removed(&mut self, _: SubflowId) {}
+    fn on_ack(&mut self, _: SubflowId, _: &Ack) {}
+    fn on_loss(&mut self, _: SubflowId, _: &Loss) {}
+    fn control(&self, _: SubflowId) -> Control {
+        Control::window(Bytes(0))
+    }
+}
+
+/// The sender of a subflow that is not open.
+pub(super) fn unopened(config: &Arc<SenderConfig>) -> Sender {
+    Sender::sharing(config, &Governor { coupled: &mut Nothing, id: SubflowId(0) })
+}
+
+impl MptcpPlan {
+    /// When a subflow of a connection that begins at `start` opens and closes; `Time::NEVER` for not at all.
+    pub(super) fn times(&self, index: usize, start: Time) -> (Time, Time) {
+        let (opens, closes) = self.times[index];
+        let opens = opens.max(start);
+        if opens < closes { (opens, closes) } else { (Time::NEVER, Time::NEVER) }
+    }
+}
+
+impl Multipath {
+    /// Nothing is sent; subflows that open with the connection, at `start`, are open.
+    pub(super) fn new(
+        plan: &MptcpPlan,
+        config: &Arc<SenderConfig>,
+        start: Time,
+        openings: Vec<Opening>,
+    ) -> Self {
+        let count = openings.len();
+        let data = DataConfig {
+            receive_buffer: plan.receive_buffer.0,
+            send_buffer: plan.send_buffer.0,
+            opportunistic: plan.opportunistic,
+            payload: config.packet.0 - config.header.0,
+        };
+        let mut sender = DataSender::new(data, plan.scheduler, count);
+        let subflow = |(index, opening)| {
+            let (opens, closes) = plan.times(index, start);
+            if opens == start {
+                sender.open(index);
+            }
+            Subflow { opening, opens, closes, counters: Vec::new() }
+        };
+        Self {
+            subflows: openings.into_iter().enumerate().map(subflow).collect(),
+            sender,
+            receiver: Reassembly::new(count),
+            config: Arc::clone(config),
+            scheduler: plan.scheduler.name,
+            start,
+            receive_buffer: plan.receive_buffer.0,
+        }
+    }
+
+    /// When a subflow opens or closes, if it is still to.
+    pub(super) fn next_change(&self, index: usize) -> Time {
+        let Subflow { opens, closes, .. } = self.subflows[index];
+        if self.sender.is_open(index) {
+            closes
+        } else if self.sender.is_closed(index) {
+            Time::NEVER
+        } else {
+            opens
+        }
+    }
+
+    /// Whether everything handed over is received, on its way, or to be sent, and nothing was received
+    /// beyond the window.
+    pub(super) fn conserves_data(&self) -> bool {
+        let Self { sender, receiver, .. } = self;
+        let in_order = sender.una() <= receiver.next() && receiver.next() <= sender.next();
+        in_order && receiver.held_max() <= self.receive_buffer && sender.loses_nothing(receiver)
+    }
+}
+
+impl Connection {
+    /// The number of a flow among this connection's subflows.
+    fn subflow(&self, flow: u32) -> usize {
+        (flow - self.first_flow) as usize
+    }
+
+    /// A segment of a subflow arrived: its data is put in order; an acknowledgement says how far.
+    pub(super) fn hand_up(&mut self, packet: &Packet, arrival: &Arrival, ack: &mut Packet) {
+        let subflow = self.subflow(packet.flow);
+        let Some(data) = &mut self.data else { return };
+        if !arrival.duplicate {
+            let (seq, mapping) = (packet.seq, packet.mapping());
+            data.receiver.on_segment(subflow, seq, mapping, arrival.delivered);
+        }
+        ack.transmission = data.receiver.data_ack();
+    }
+}
+
+impl Hosts {
+    /// Whether a controller governs this flow: not of a subflow that is not open.
+    pub(super) fn is_governed(&self, flow: &Flow) -> bool {
+        let connection = &self.connections[flow.connection as usize];
+        let Some(data) = &connection.data else { return true };
+        let subflow = self.subflow_of(flow, connection);
+        data.sender.is_open(subflow)
+    }
+
+    /// The counters of a flow's controller.
+    pub(super) fn counters_of(&self, flow: &Flow) -> Vec<(&'static str, f64)> {
+        if self.is_governed(flow) {
+            return self.governors[flow.governor as usize].counters(flow.id);
+        }
+        let connection = &self.connections[flow.connection as usize];
+        let data = connection.data.as_ref();
+        let subflow = self.subflow_of(flow, connection);
+        data.map_or_else(Vec::new, |data| data.subflows[subflow].counters.clone())
+    }
+
+    fn subflow_of(&self, flow: &Flow, connection: &Connection) -> usize {
+        let first = self.flows[connection.first_flow as usize].id.0;
+        (flow.id.0 - first) as usize
+    }
+}
+
+impl Sim {
+    /// An acknowledgement of a subflow reaches its sender.
+    pub(super) fn acknowledge_subflow(&mut self, ack: &Packet) {
+        let index = ack.flow;
+        let connection_index = self.hosts.flows[index as usize].connection;
+        let connection = &mut self.hosts.connections[connection_index as usize];
+        let subflow = connection.subflow(index);
+        let Some(data) = &mut connection.data else { return };
+        data.sender.on_data_ack(ack.transmission);
+        let is_open = data.sender.is_open(subflow);
+        if is_open {
+            self.drive(index, |sender, now, governor, supply| {
+                sender.on_ack(now, ack, governor, supply);
+            });
+            let flow = &mut self.hosts.flows[index as usize];
+            flow.latest_rtt = flow.sender.latest_rtt();
+            let first = flow.sender.first_unacknowledged();
+            let connection = &mut self.hosts.connections[connection_index as usize];
+            if let Some(data) = &mut connection.data {
+                data.sender.on_acknowledged(subflow, first);
+            }
+        }
+        if self.hosts.connections[connection_index as usize].app.may_finish() {
+            self.finish_transfer(connection_index);
+        }
+        self.pump_subflows(connection_index, is_open.then_some(subflow), ack.early);
+    }
+
+    /// Lets a subflow's sender act, with what the data level offers it for a segment, and books what it
+    /// takes.
+    fn drive<R>(
+        &mut self,
+        index: u32,
+        act: impl FnOnce(&mut Sender, Time, &mut Governor, &mut Supply) -> R,
+    ) -> R {
+        let now = self.net.now();
+        let flow = &mut self.hosts.flows[index as usize];
+        let connection = &mut self.hosts.connections[flow.connection as usize];
+        let subflow = connection.subflow(index);
+        let mut governor = governor_of(&mut self.hosts.governors, flow);
+        let data = connection.data.as_mut().expect("the flow is one of several subflows");
+        let offer = data.sender.offer(subflow, connection.app.supply.unsent);
+        let offered = offer.map_or(0, |offer| offer.len);
+        let mut supply = Supply { unsent: offered };
+        let result = act(&mut flow.sender, now, &mut governor, &mut supply);
+        if let Some(offer) = offer {
+            let taken = offered - supply.unsent;
+            data.sender.take(subflow, &offer, taken);
+            if offer.is_new {
+                connection.app.supply.take(taken);
+            }
+        }
+        result
+    }
+
+    /// Offers data to the subflows of a connection in the scheduler's order until none sends any more;
+    /// only to `own` if no other was left without, for then its own window stops each of them.
+    pub(super) fn pump_subflows(&mut self, index: u32, own: Option<usize>, early: u16) {
+        let connection = &mut self.hosts.connections[index as usize];
+        let (first, count) = (connection.first_flow, connection.flow_count as usize);
+        let Some(data) = &mut connection.data else { return };
+        let all = own.is_none() || data.sender.is_starved();
+        if all {
+            data.sender.start_round();
+        }
+        let is_asked =
+            |&subflow: &usize| data.sender.is_open(subflow) && (all || own == Some(subflow));
+        let asked = (0..count).filter(is_asked).fold(0_u32, |asked, subflow| asked | 1 << subflow);
+        let mut left = asked;
+        while left != 0 {
+            let subflow = self.choose(index, left);
+            if !self.send_on(first + subflow as u32, subflow, early) {
+                left &= !(1 << subflow);
+            }
+        }
+        for subflow in (0..count).filter(|subflow| asked & 1 << subflow != 0) {
+            self.set_wake(first + subflow as u32);
+        }
+    }
+
+    /// The scheduler's choice among the subflows whose bits are set.
+    fn choose(&self, index: u32, left: u32) -> usize {
+        if left.is_power_of_two() {
+            return left.trailing_zeros() as usize;
+        }
+        let connection = &self.hosts.connections[index as usize];
+        let data = connection.data.as_ref().expect("several subflows");
+        let mut candidates = [Candidate { subflow: 0, srtt: Span::ZERO }; SUBFLOWS_MAX];
+        let mut count = 0;
+        for subflow in
+            (0..connection.flow_count as usize).filter(|subflow| left & 1 << subflow != 0)
+        {
+            let srtt = self.hosts.flows[connection.first_flow as usize + subflow].sender.srtt();
+            candidates[count] = Candidate { subflow, srtt };
+            count += 1;
+        }
+        data.sender.choose(&candidates[..count])
+    }
+
+    /// A subflow sends a packet, if it may: a repair of its own or what it is offered.
+    fn send_on(&mut self, index: u32, subflow: usize, early: u16) -> bool {
+        let out = self
+            .drive(index, |sender, now, governor, supply| sender.transmit(now, governor, supply));
+        let Some(out) = out else { return false };
+        let flow = &mut self.hosts.flows[index as usize];
+        let mut packet = flow.packet(index, out, self.net.now(), early);
+        let connection = &mut self.hosts.connections[flow.connection as usize];
+        if let Some(data) = &mut connection.data {
+            data.sender.on_sent(subflow, out.seq);
+            packet.set_mapping(data.sender.mapping(subflow, out.seq));
+        }
+        self.send(&mut packet);
+        true
+    }
+
+    /// A timer of a subflow, or of its receiver, is due.
+    pub(super) fn wake_subflow(&mut self, index: u32) {
+        let now = self.net.now();
+        let flow = &mut self.hosts.flows[index as usize];
+        let connection_index = flow.connection;
+        let connection = &mut self.hosts.connections[connection_index as usize];
+        let subflow = connection.subflow(index);
+        let data = connection.data.as_mut().expect("the flow is one of several subflows");
+        let ack = (flow.receiver.deadline() <= now).then(|| {
+            let ack = flow.receiver.on_deadline(index);
+            Packet { transmission: data.receiver.data_ack(), ..ack }
+        });
+        let due = flow.sender.deadline() <= now;
+        if due {
+            let timeouts = flow.sender.stats().timeouts;
+            self.drive(index, |sender, now, governor, supply| {
+                sender.on_deadline(now, governor, supply);
+            });
+            let connection = &mut self.hosts.connections[connection_index as usize];
+            if let Some(data) = &mut connection.data
+                && self.hosts.flows[index as usize].sender.stats().timeouts > timeouts
+            {
+                data.sender.on_timeout(subflow);
+            }
+        }
+        if let Some(mut ack) = ack {
+            self.send(&mut ack);
+        }
+        if due {
+            self.pump_subflows(connection_index, Some(subflow), 0);
+        } else {
+            self.set_wake(index);
+        }
+    }
+
+    /// A subflow opens or closes, if it is time.
+    pub(super) fn open_or_close(&mut self, index: u32) {
+        let now = self.net.now();
+        let connection_index = self.hosts.flows[index as usize].connection;
+        let connection = &self.hosts.connections[connection_index as usize];
+        let subflow = connection.subflow(index);
+        let Some(data) = &connection.data else { return };
+        if data.sender.is_open(subflow) {
+            self.close_subflow(index, subflow);
+        } else {
+            self.open_subflow(index, subflow);
+        }
+        let connection = &self.hosts.connections[connection_index as usize];
+        let next = connection.data.as_ref().map_or(Time::NEVER, |data| data.next_change(subflow));
+        if now < next && next < Time::NEVER {
+            self.net.schedule(next, Event::Subflow(index));
+        }
+        self.pump_subflows(connection_index, None, 0);
+    }
+
+    fn open_subflow(&mut self, index: u32, subflow: usize) {
+        let now = self.net.now();
+        let flow = &mut self.hosts.flows[index as usize];
+        let connection = &mut self.hosts.connections[flow.connection as usize];
+        let Some(data) = &mut connection.data else { return };
+        let mut governor = governor_of(&mut self.hosts.governors, flow);
+        flow.sender = data.subflows[subflow].opening.join(&mut governor, &data.config);
+        flow.has_agent = governor.coupled.agent_state(flow.id).is_some();
+        flow.latest_rtt = flow.sender.latest_rtt();
+        flow.arrived.progress = now;
+        data.sender.open(subflow);
+    }
+
+    /// What it has in flight still arrives, but its sender is gone: others send it again.
+    fn close_subflow(&mut self, index: u32, subflow: usize) {
+        let now = self.net.now();
+        self.tell_end_of(index as usize);
+        let flow = &mut self.hosts.flows[index as usize];
+        let connection = &mut self.hosts.connections[flow.connection as usize];
+        let Some(data) = &mut connection.data else { return };
+        let governor = self.hosts.governors[flow.governor as usize].as_mut();
+        data.subflows[subflow].counters = governor.counters(flow.id);
+        governor.subflow_removed(flow.id);
+        if connection.app.is_active() {
+            let stall = now.since(flow.arrived.progress);
+            flow.arrived.stall_max = flow.arrived.stall_max.max(stall);
+        }
+        flow.sender.close();
+        flow.sender_due = Time::NEVER;
+        flow.has_agent = false;
+        data.sender.close(subflow);
+    }
+}
