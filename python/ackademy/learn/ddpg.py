@@ -132,8 +132,8 @@ class Representation(nn.Module):
         entering = flows @ p["kernel"] + p["bias"]
 
         def step(state: tuple[Array, Array], at: Any) -> tuple[tuple[Array, Array], None]:  # noqa: ANN401
-            (h, c), (gates, index) = state, at
-            i, f, g, o = jnp.split(gates + h @ p["recurrent"], 4, axis=-1)
+            (h, c), (parts, index) = state, at
+            i, f, g, o = jnp.split(parts + h @ p["recurrent"], 4, axis=-1)
             new_c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             new_h = jax.nn.sigmoid(o) * jnp.tanh(new_c)
             there = (index < count)[:, None]
