@@ -5,8 +5,9 @@ use ackademy::control::{
 use ackademy::controllers::{self, ALL};
 use ackademy::params::Params;
 use ackademy::policy::{Action, Agent, FEATURES, InvalidAction, LearnedController, PolicySpec};
-use ackademy::units::Bytes;
-use ackademy_net::kernel::adapter::Adapter;
+use ackademy::units::{Bytes, Time};
+use ackademy_net::kernel::adapter::{Adapter, Allowed, flow_info};
+use ackademy_net::kernel::governor::Governor;
 use ackademy_net::kernel::may_pace;
 use ackademy_net::kernel::record::{Flow, PACING_NONE, Record, flag, kind};
 use std::sync::{Arc, Mutex};
@@ -60,8 +61,39 @@ fn settings(spec: &'static Spec) -> Params {
     Params::resolve(spec.params, &files(spec)).expect("defaults are in range")
 }
 
+/// A flow with a governor of its own.
+struct Single {
+    adapter: Adapter,
+    governor: Governor,
+}
+
+impl Single {
+    fn new(flow: &Flow, first: &Record, coupled: Box<dyn Coupled>) -> Self {
+        let mut governor = Governor::new(coupled);
+        Self { adapter: Adapter::new(flow, first, &flow_info(flow), &mut governor), governor }
+    }
+    fn on_record(&mut self, record: &Record) {
+        self.adapter.on_record(&mut self.governor, record);
+    }
+    fn on_timer(&mut self, now: Time) {
+        self.adapter.on_timer(&mut self.governor, now);
+    }
+    fn is_due(&self) -> bool {
+        self.adapter.is_due(&self.governor)
+    }
+    fn settle(&mut self) {
+        self.adapter.settle(&mut self.governor);
+    }
+    fn next_timer(&self) -> Option<Time> {
+        self.adapter.next_timer(&self.governor)
+    }
+    fn allowed(&self) -> Option<Allowed> {
+        self.adapter.allowed(&self.governor)
+    }
+}
+
 /// As the agent: what falls due with a record is decided with it.
-fn deliver(adapter: &mut Adapter, record: &Record) {
+fn deliver(adapter: &mut Single, record: &Record) {
     adapter.on_record(record);
     if adapter.is_due() {
         adapter.settle();
@@ -74,13 +106,13 @@ fn window(spec: &'static Spec, seed: u32, batch: u32, packets: u32) -> f64 {
     let (loss, recovered) = (4000, 4100);
     let params = settings(spec);
     let mut adapter =
-        Adapter::new(&flow(seed), &record(0), Box::new(controllers::per_flow(spec, params)));
+        Single::new(&flow(seed), &record(0), Box::new(controllers::per_flow(spec, params)));
     for delivered in 1..=packets {
         let held = delivered.clamp(loss, recovered) - loss;
         let lost = u32::from(delivered >= loss);
         let counted = Record { held, lost, ..record(delivered) };
         if adapter.next_timer().is_some_and(|timer| timer.0 <= counted.now) {
-            adapter.on_timer(ackademy::units::Time(counted.now));
+            adapter.on_timer(Time(counted.now));
         }
         if delivered == loss {
             deliver(&mut adapter, &Record { kind: kind::GAP, ..counted });
@@ -125,7 +157,7 @@ fn a_controller_that_ever_sets_a_rate_is_known_to_from_the_start() {
     let mut paced = Vec::new();
     for spec in ALL {
         let governor = || Box::new(controllers::per_flow(spec, settings(spec)));
-        let mut adapter = Adapter::new(&flow(1), &record(0), governor());
+        let mut adapter = Single::new(&flow(1), &record(0), governor());
         let sets_a_rate = (1..=6000).any(|delivered| {
             let lost = u32::from(delivered >= 4000);
             let kind = if delivered == 4000 { kind::GAP } else { kind::SAMPLE };
@@ -133,13 +165,16 @@ fn a_controller_that_ever_sets_a_rate_is_known_to_from_the_start() {
             adapter.allowed().is_some_and(|allowed| allowed.pacing != PACING_NONE)
         });
         if sets_a_rate {
-            assert!(may_pace(spec, governor()), "{}", spec.name);
+            assert!(may_pace(spec.params, governor()), "{}", spec.name);
             paced.push(spec.name);
         }
     }
     assert!(paced.contains(&"vivace"), "{paced:?}");
     let new_reno = controllers::find("new_reno").expect("in the table");
-    assert!(!may_pace(new_reno, Box::new(controllers::per_flow(new_reno, settings(new_reno)))));
+    assert!(!may_pace(
+        new_reno.params,
+        Box::new(controllers::per_flow(new_reno, settings(new_reno)))
+    ));
 }
 
 /// Keeps the window and every observation.
@@ -173,7 +208,7 @@ fn features(batch: u32) -> Vec<[f64; 2]> {
             controllers::fallback,
         ))
     });
-    let mut adapter = Adapter::new(&flow(1), &record(0), Box::new(governor));
+    let mut adapter = Single::new(&flow(1), &record(0), Box::new(governor));
     for delivered in (1..=20_000_u32).filter(|delivered| delivered % batch == 0) {
         let swing = (f64::from(delivered) / 1000.0 * std::f64::consts::PI).sin();
         let rtt_us = (100_000.0 + 20_000.0 * swing) as u32;
@@ -220,7 +255,7 @@ fn slow_start_is_seen_until_the_threshold_and_not_after_it() {
     let spec = controllers::find("new_reno").expect("in the table");
     let params = Params::defaults(spec.params);
     let mut adapter =
-        Adapter::new(&flow(1), &record(0), Box::new(controllers::per_flow(spec, params)));
+        Single::new(&flow(1), &record(0), Box::new(controllers::per_flow(spec, params)));
     let mut growing = Vec::new();
     for delivered in (10..=100).step_by(10) {
         adapter.on_record(&record(delivered));
@@ -238,7 +273,7 @@ fn a_refused_record_changes_nothing_but_the_time() {
         let windows = [[10, 20, 30], [10, 10, 30]].map(|told| {
             let params = Params::defaults(spec.params);
             let governor = Box::new(controllers::per_flow(spec, params));
-            let mut adapter = Adapter::new(&flow(1), &record(0), governor);
+            let mut adapter = Single::new(&flow(1), &record(0), governor);
             for delivered in told {
                 adapter.on_record(&record(delivered));
             }
@@ -254,7 +289,7 @@ fn counts_may_wrap() {
     let spec = controllers::find("new_reno").expect("in the table");
     let governor = controllers::per_flow(spec, Params::defaults(spec.params));
     let near = Record { delivered: u32::MAX - 4, lost: u32::MAX, ..record(0) };
-    let mut adapter = Adapter::new(&flow(1), &near, Box::new(governor));
+    let mut adapter = Single::new(&flow(1), &near, Box::new(governor));
     adapter.on_record(&Record { delivered: 5, lost: u32::MAX, ..record(10) });
     assert_eq!(adapter.allowed().expect("a window").cwnd, 20);
 }
@@ -291,7 +326,7 @@ impl Coupled for Holder {
 /// millisecond: the most packets that it had in flight.
 fn longest_flight(batch: u32) -> u32 {
     let governor = Box::new(Holder { cwnd: 100.0 });
-    let mut adapter = Adapter::new(&flow(1), &record(0), governor);
+    let mut adapter = Single::new(&flow(1), &record(0), governor);
     let mut sent = 100;
     let mut longest = 0;
     for delivered in 1..=20_000 {

@@ -301,7 +301,7 @@ impl Draw {
     /// A flow at one of these places, or of several subflows.
     fn placed(&mut self, mut place: impl FnMut(&mut Self) -> Vec<String>) -> String {
         match self.subflows() {
-            1 => place(self).iter().map(|part| format!("{part}\n")).collect(),
+            1 => place(self).join("\n") + "\n",
             count => {
                 let places: Vec<String> = (0..count).map(|_| place(self).join(", ")).collect();
                 self.mptcp(&places)

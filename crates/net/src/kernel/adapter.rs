@@ -10,26 +10,21 @@
 //! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
 //! - `Ack::delivery_rate`: the newest valid sample of the batch, else the last one before it;
 //! - `Loss::sent_at`: the newest delivered packet's, since the kernel keeps no list of what it lost;
-//! - `on_send`: asked with each record, for what the window admits then ([`AckSendHook`]).
+//! - `on_send`: asked with each record, for what the window admits then
+//!   ([`AckSendHook`](ackademy::transport::send_hook::AckSendHook)).
 //!
 //! `docs/reference/kernel.md` goes through every field.
+use super::governor::Governor;
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
-use ackademy::control::{
-    Ack, CWND_MAX, Control, Coupled, FlowInfo, Loss, LossKind, Recovery, SubflowId,
-};
+use ackademy::control::{Ack, CWND_MAX, Control, FlowInfo, Loss, LossKind, Recovery, SubflowId};
 use ackademy::transport::rtt::{RtoLimits, RttEstimator};
-use ackademy::transport::send_hook::AckSendHook;
 use ackademy::units::{Bytes, Rate, Span, Time};
 
-/// Packets that the BPF program lets out for one delivered: it raises the window by two more.
-const BURST: u64 = 3;
 /// For an estimator whose time-out is not used.
 const NO_TIMEOUT: RtoLimits =
     RtoLimits { min: Span::ZERO, max: Span::MAX, initial: Span::MAX, tick: Span::ZERO };
 /// After so many equal samples the smoothed round trip is that sample, to 0.02 %.
 const SAMPLES_MAX: u32 = 64;
-/// A flow is its governor's only subflow.
-const SUBFLOW: SubflowId = SubflowId(0);
 
 /// What a flow may do, in the kernel's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +56,11 @@ impl Counts {
     }
 }
 
-/// One flow and what governs it.
+/// One flow: what has been told of it to its governor. One that governs several flows is told of each by
+/// that flow's adapter.
 pub struct Adapter {
-    governor: Box<dyn Coupled>,
+    /// The flow's name within its governor.
+    id: SubflowId,
     /// A full packet on the wire.
     packet: u64,
     /// Its payload.
@@ -75,8 +72,6 @@ pub struct Adapter {
     sent_at: Time,
     rtt: RttEstimator,
     growing: bool,
-    /// Time does not run back, though a timer may overtake a record.
-    now: Time,
 }
 
 /// What the controller of the flow in `flow` is told first.
@@ -96,14 +91,12 @@ pub fn flow_info(flow: &Flow) -> FlowInfo {
 }
 
 impl Adapter {
-    /// Puts the flow under `governor`, which gets what comes after the record `first`.
-    pub fn new(flow: &Flow, first: &Record, governor: Box<dyn Coupled>) -> Self {
-        let info = flow_info(flow);
-        let mut governor = AckSendHook::new(governor).with_burst(BURST);
-        governor.subflow_added(SUBFLOW, &info);
+    /// Puts the flow in `slot` under `governor`, which gets what comes after the record `first`. `info`:
+    /// what it is told of the flow, usually [`flow_info`].
+    pub fn new(flow: &Flow, first: &Record, info: &FlowInfo, governor: &mut Governor) -> Self {
         Self {
-            governor: Box::new(governor),
-            packet: info.mss.0,
+            id: governor.join(first.slot, info, flow.token),
+            packet: flow_info(flow).mss.0,
             payload: u64::from(flow.mss),
             seen: Counts::of(first),
             delivered: Bytes::ZERO,
@@ -111,19 +104,18 @@ impl Adapter {
             sent_at: info.start,
             rtt: RttEstimator::default(),
             growing: false,
-            now: info.start,
         }
     }
 
-    /// What governs the flow, back.
-    pub fn into_governor(self) -> Box<dyn Coupled> {
-        self.governor
+    /// The flow's name within its governor.
+    pub fn id(&self) -> SubflowId {
+        self.id
     }
 
     /// Tells the controller what a record tells.
-    pub fn on_record(&mut self, record: &Record) {
-        self.now = self.now.max(Time(record.now));
-        self.sent_at = self.sent_at.max(Time(record.sent_at)).min(self.now);
+    pub fn on_record(&mut self, governor: &mut Governor, record: &Record) {
+        governor.now = governor.now.max(Time(record.now));
+        self.sent_at = self.sent_at.max(Time(record.sent_at)).min(governor.now);
         let counts = Counts::of(record);
         let delivered = counts.delivered.wrapping_sub(self.seen.delivered);
         let held = counts.held.wrapping_sub(self.seen.held).min(delivered);
@@ -131,7 +123,7 @@ impl Adapter {
         self.seen = counts;
         self.take_rate(record);
         self.take_rtt(record, delivered);
-        let before = self.governor.control(SUBFLOW).cwnd;
+        let before = governor.coupled.control(self.id).cwnd;
         // Duplicate acknowledgements come before a gap is known, and the end of a recovery after
         // what was delivered in it.
         let parts = [(held, 1), (delivered - held, 0)];
@@ -144,21 +136,21 @@ impl Adapter {
                 inflight: record.inflight.saturating_add(last.0),
                 ..*record
             };
-            self.tell_ack(&earlier, first.0, first.1);
+            self.tell_ack(governor, &earlier, first.0, first.1);
         }
         if last.0 > 0 {
-            self.tell_ack(record, last.0, last.1);
+            self.tell_ack(governor, record, last.0, last.1);
         }
-        let grew = self.governor.control(SUBFLOW).cwnd.saturating_sub(before);
+        let grew = governor.coupled.control(self.id).cwnd.saturating_sub(before);
         let fed = u64::from(delivered - held) * self.packet;
         if fed > 0 {
             self.growing = grew.0.abs_diff(fed) * 10 <= fed;
         }
         match record.kind {
-            kind::GAP => self.tell_loss(record, lost, LossKind::Gap),
-            kind::TIMEOUT => self.tell_loss(record, lost, LossKind::Timeout),
-            kind::IDLE => self.tell_loss(record, lost, LossKind::Idle),
-            _ if lost > 0 => self.tell_loss(record, lost, LossKind::More),
+            kind::GAP => self.tell_loss(governor, record, lost, LossKind::Gap),
+            kind::TIMEOUT => self.tell_loss(governor, record, lost, LossKind::Timeout),
+            kind::IDLE => self.tell_loss(governor, record, lost, LossKind::Idle),
+            _ if lost > 0 => self.tell_loss(governor, record, lost, LossKind::More),
             _ => {}
         }
     }
@@ -188,13 +180,19 @@ impl Adapter {
         }
     }
 
-    fn tell_ack(&mut self, record: &Record, packets: u32, recovering: u64) {
+    fn tell_ack(
+        &mut self,
+        governor: &mut Governor,
+        record: &Record,
+        packets: u32,
+        recovering: u64,
+    ) {
         let micros = |us: u32| Span::from_micros(u64::from(us));
         let acked = Bytes(u64::from(packets) * self.packet);
         let found = record.inflight.saturating_add(record.newest.min(packets));
         self.delivered = Bytes(self.delivered.0 + acked.0);
         let ack = Ack {
-            now: self.now,
+            now: governor.now,
             sent_at: self.sent_at,
             rtt: micros(record.rtt_us),
             srtt: self.srtt(record),
@@ -210,52 +208,52 @@ impl Adapter {
             recovering,
             cwnd_limited: u64::from(record.flags & flag::CWND_LIMITED != 0),
         };
-        self.governor.on_ack(SUBFLOW, &ack);
+        governor.coupled.on_ack(self.id, &ack);
     }
 
-    fn tell_loss(&mut self, record: &Record, lost: u32, kind: LossKind) {
+    fn tell_loss(&mut self, governor: &mut Governor, record: &Record, lost: u32, kind: LossKind) {
         self.growing = false;
         let outstanding = u64::from(record.flight) * self.packet;
         let loss = Loss {
-            now: self.now,
+            now: governor.now,
             sent_at: self.sent_at,
             lost: Bytes(u64::from(lost) * self.packet),
-            inflight: Bytes(outstanding).min(self.governor.control(SUBFLOW).cwnd),
+            inflight: Bytes(outstanding).min(governor.coupled.control(self.id).cwnd),
             kind,
         };
-        self.governor.on_loss(SUBFLOW, &loss);
+        governor.coupled.on_loss(self.id, &loss);
     }
 
     /// The time has come that the controller asked for.
-    pub fn on_timer(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        self.governor.on_timer(SUBFLOW, self.now);
+    pub fn on_timer(&self, governor: &mut Governor, now: Time) {
+        governor.now = governor.now.max(now);
+        governor.coupled.on_timer(self.id, governor.now);
     }
 
     /// Whether a decision fell due with the newest record: a controller that asks for a timer at the
     /// very moment of an acknowledgement wants it before anything else happens.
-    pub fn is_due(&self) -> bool {
-        self.next_timer().is_some_and(|at| at <= self.now)
+    pub fn is_due(&self, governor: &Governor) -> bool {
+        self.next_timer(governor).is_some_and(|at| at <= governor.now)
     }
 
     /// Makes the decision that is due.
-    pub fn settle(&mut self) {
-        self.on_timer(self.now);
+    pub fn settle(&self, governor: &mut Governor) {
+        self.on_timer(governor, governor.now);
     }
 
     /// Whether the controller fell back after an invalid action.
-    pub fn fell_back(&self) -> bool {
-        self.governor.fell_back(SUBFLOW)
+    pub fn fell_back(&self, governor: &Governor) -> bool {
+        governor.coupled.fell_back(self.id)
     }
 
     /// When the controller wants [`Self::on_timer`] next.
-    pub fn next_timer(&self) -> Option<Time> {
-        self.governor.next_timer(SUBFLOW)
+    pub fn next_timer(&self, governor: &Governor) -> Option<Time> {
+        governor.coupled.next_timer(self.id)
     }
 
     /// What the controller allows now; `None` if no sender can obey it.
-    pub fn allowed(&self) -> Option<Allowed> {
-        let Control { cwnd, pacing_rate, ssthresh } = self.governor.control(SUBFLOW);
+    pub fn allowed(&self, governor: &Governor) -> Option<Allowed> {
+        let Control { cwnd, pacing_rate, ssthresh } = governor.coupled.control(self.id);
         if cwnd == Bytes::ZERO || cwnd > CWND_MAX || pacing_rate == Rate(0) {
             return None;
         }
@@ -280,7 +278,7 @@ impl Adapter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ackademy::control::{Send, SendAction};
+    use ackademy::control::{Coupled, Send, SendAction};
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Debug, PartialEq)]
@@ -312,12 +310,31 @@ mod tests {
         }
     }
 
+    /// A flow and its own governor.
+    struct Single(Adapter, Governor);
+
+    impl Single {
+        fn new(flow: &Flow, first: &Record, coupled: Box<dyn Coupled>) -> Self {
+            let mut governor = Governor::new(coupled);
+            Self(Adapter::new(flow, first, &flow_info(flow), &mut governor), governor)
+        }
+        fn on_record(&mut self, record: &Record) {
+            self.0.on_record(&mut self.1, record);
+        }
+        fn on_timer(&mut self, now: Time) {
+            self.0.on_timer(&mut self.1, now);
+        }
+        fn allowed(&self) -> Option<Allowed> {
+            self.0.allowed(&self.1)
+        }
+    }
+
     /// Packets of 1500 bytes with 1448 of payload, and the calls that its controller receives.
-    fn adapter(control: Control) -> (Adapter, Arc<Mutex<Vec<Event>>>) {
+    fn adapter(control: Control) -> (Single, Arc<Mutex<Vec<Event>>>) {
         let received = Arc::new(Mutex::new(Vec::new()));
         let listener = Listener { received: Arc::clone(&received), control };
         let flow = Flow { mss: 1448, header: 52, opened_at: 1000, ..Flow::default() };
-        (Adapter::new(&flow, &Record::default(), Box::new(listener)), received)
+        (Single::new(&flow, &Record::default(), Box::new(listener)), received)
     }
 
     fn window(packets: u64) -> Control {
@@ -392,7 +409,7 @@ mod tests {
     #[test]
     fn the_window_of_a_controller_with_a_send_hook_is_what_it_lets_pass() {
         let flow = Flow { mss: 1448, header: 52, ..Flow::default() };
-        let mut adapter = Adapter::new(&flow, &Record::default(), Box::new(Holder));
+        let mut adapter = Single::new(&flow, &Record::default(), Box::new(Holder));
         assert_eq!(adapter.allowed().expect("possible").cwnd, 8);
         let flags = flag::CWND_LIMITED;
         let one = Record {

@@ -1,7 +1,9 @@
 //! The loop that reads records and writes decisions: one thread, which sleeps while there are none.
-use super::adapter::{Adapter, flow_info};
+use super::adapter::{Adapter, Allowed, flow_info};
+use super::governor::{Governor, Governors};
 use super::program::Program;
-use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, decided, kind, verdict};
+use super::record::decided as flags;
+use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, kind, verdict};
 use super::timers::Timers;
 use super::{Assign, FlowKey, FlowTotals, Options};
 use crate::clock;
@@ -26,11 +28,37 @@ struct Served {
     key: FlowKey,
     generation: u32,
     /// `None`: abandoned to CUBIC, its controller panicked or it never had one.
-    adapter: Option<Adapter>,
+    governed: Option<Governed>,
     totals: FlowTotals,
     /// Newest record, and when it was made.
     number: u64,
     sampled_at: u64,
+}
+
+/// How often it looks for flows that ended unseen.
+const LOOK: Span = Span::from_millis(100);
+
+/// Where a flow's governor is, and what tells it of the flow.
+struct Governed {
+    place: usize,
+    adapter: Adapter,
+    /// As last written.
+    decided: Option<Decided>,
+}
+
+/// What a governor decided for one of its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Decided {
+    /// `None`: what no sender can obey.
+    allowed: Option<Allowed>,
+    fell_back: bool,
+}
+
+/// What a governor wants for one of its flows after a call.
+struct Wanted {
+    slot: u32,
+    decided: Decided,
+    timer: Option<Time>,
 }
 
 /// Serves a congestion control to the kernel's TCP.
@@ -39,7 +67,12 @@ pub struct Agent {
     assign: Box<dyn Assign>,
     /// By slot.
     served: Vec<Option<Served>>,
+    governors: Governors,
+    /// What the latest call changed; kept for its memory.
+    wanted: Vec<Wanted>,
     timers: Timers,
+    /// When it last looked for flows that ended unseen, and how many records the ring had refused by then.
+    looked: (Time, u64),
     /// From the making of a record to the writing of its answer.
     response_times: Delays,
     /// The same, of the records with which a decision fell due.
@@ -61,6 +94,9 @@ impl Agent {
             program,
             assign,
             served,
+            governors: Governors::default(),
+            wanted: Vec::new(),
+            looked: (Time(0), 0),
             timers: Timers::new(options.slots),
             response_times: Delays::default(),
             policy_response_times: Delays::default(),
@@ -107,6 +143,7 @@ impl Agent {
                 self.on_record(&record);
             }
             self.expire(clock::now());
+            self.close_unseen();
         }
         Ok(())
     }
@@ -160,9 +197,9 @@ impl Agent {
         } else {
             let told = record.kind != kind::OPEN;
             let before = self.inference_times.total();
-            self.decide(record.slot, |adapter| {
+            self.decide(record.slot, |adapter, governor| {
                 if told {
-                    adapter.on_record(record);
+                    adapter.on_record(governor, record);
                 }
             });
             let after = clock::now().since(Time(record.now));
@@ -186,15 +223,11 @@ impl Agent {
             flow.initial_ssthresh = flow.ssthresh;
         }
         let key = flow_key(&flow);
-        let assign = &mut self.assign;
-        let adapter = catch_unwind(AssertUnwindSafe(|| {
-            let governor = assign.governor(&key, &flow_info(&flow))?;
-            Some(Adapter::new(&flow, record, governor))
-        }));
+        let governed = self.join(&key, &flow, record);
         self.served[record.slot as usize] = Some(Served {
             key,
             generation: flow.generation,
-            adapter: adapter.unwrap_or(None),
+            governed,
             totals: FlowTotals::default(),
             number: 0,
             sampled_at: 0,
@@ -202,22 +235,141 @@ impl Agent {
         true
     }
 
+    /// Puts a flow under its governor; `None` if it has none, or one that panics.
+    fn join(&mut self, key: &FlowKey, flow: &Flow, record: &Record) -> Option<Governed> {
+        let (assign, governors) = (self.assign.as_mut(), &mut self.governors);
+        let placed = catch_unwind(AssertUnwindSafe(|| {
+            let info = assign.info(key, flow_info(flow));
+            Some((governors.place(assign, key, &info)?, info))
+        }));
+        let (place, info) = placed.unwrap_or(None)?;
+        let governor = self.governors.get_mut(place)?;
+        let joined = catch_unwind(AssertUnwindSafe(|| Adapter::new(flow, record, &info, governor)));
+        if joined.is_err() {
+            self.abandon(place);
+        }
+        Some(Governed { place, adapter: joined.ok()?, decided: None })
+    }
+
     fn close(&mut self, slot: u32) {
         self.timers.disarm(slot);
-        if let Some(served) = self.served[slot as usize].take()
-            && let Some(adapter) = served.adapter
-        {
-            let assign = &mut self.assign;
-            // A controller that panics while it is asked for its counters is gone anyhow.
-            let _ = catch_unwind(AssertUnwindSafe(|| {
-                assign.closed(&served.key, adapter.into_governor(), &served.totals);
-            }));
+        let Some(served) = self.served[slot as usize].take() else { return };
+        let Some(Governed { place, adapter, .. }) = served.governed else { return };
+        let Some(governor) = self.governors.get_mut(place) else { return };
+        let assign = &mut self.assign;
+        let left = catch_unwind(AssertUnwindSafe(|| {
+            let counters = governor.coupled.counters(adapter.id());
+            assign.closed(&served.key, counters, &served.totals);
+            governor.leave(adapter.id());
+            governor.members().next().is_none()
+        }));
+        match left {
+            Ok(true) => drop(self.governors.take(place)),
+            // What the flow's end changes for the others.
+            Ok(false) => self.spread(place),
+            // A controller that panics while a flow leaves is gone for the others, too.
+            Err(_) => self.abandon(place),
         }
     }
 
-    /// Calls the flow's controller and writes its decision.
-    fn decide(&mut self, slot: u32, call: impl FnOnce(&mut Adapter)) {
+    /// Closes flows whose end the full ring refused to tell: a governor of several flows must not count on
+    /// one that is gone.
+    fn close_unseen(&mut self) {
+        let (now, (looked, known)) = (clock::now(), self.looked);
+        if now.since(looked) < LOOK {
+            return;
+        }
+        let refused = self.program.totals.read(0).counts.refused;
+        self.looked = (now, refused);
+        if refused == known {
+            return;
+        }
+        for slot in 0..self.served.len() as u32 {
+            let Some(served) = &self.served[slot as usize] else { continue };
+            let flow = self.program.flows.read(slot);
+            if flow.state == record::state::FREE || flow.generation != served.generation {
+                self.close(slot);
+            }
+        }
+    }
+
+    /// Calls the flow's controller and writes its decision, and those that the call changed for other
+    /// flows of the same governor.
+    fn decide(&mut self, slot: u32, call: impl FnOnce(&mut Adapter, &mut Governor)) {
         let Some(served) = &mut self.served[slot as usize] else { return };
+        let governed = served.governed.as_mut();
+        let Some((governed, governor)) = governed.and_then(|governed| {
+            let governor = self.governors.get_mut(governed.place)?;
+            Some((governed, governor))
+        }) else {
+            return self.write(slot, None);
+        };
+        let place = governed.place;
+        governed.decided = None; // an answer is written even if it changes nothing
+        let called = catch_unwind(AssertUnwindSafe(|| {
+            call(&mut governed.adapter, governor);
+            settle(&governed.adapter, governor)
+        }));
+        match called {
+            Ok(inference) => {
+                if let Some(inference) = inference {
+                    self.inference_times.record(inference);
+                }
+                self.spread(place);
+            }
+            Err(_) => self.abandon(place),
+        }
+    }
+
+    /// Writes what has changed for any flow of a governor.
+    fn spread(&mut self, place: usize) {
+        let Some(governor) = self.governors.get(place) else { return };
+        let (wanted, served) = (&mut self.wanted, &self.served);
+        wanted.clear();
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            for slot in governor.members() {
+                let governed = served[slot as usize].as_ref().and_then(|it| it.governed.as_ref());
+                let Some(Governed { adapter, .. }) = governed else { continue };
+                let decided = Decided {
+                    allowed: adapter.allowed(governor),
+                    fell_back: adapter.fell_back(governor),
+                };
+                wanted.push(Wanted { slot, decided, timer: adapter.next_timer(governor) });
+            }
+        }));
+        if asked.is_err() {
+            return self.abandon(place);
+        }
+        for index in 0..self.wanted.len() {
+            let Wanted { slot, decided, timer } = self.wanted[index];
+            if let Some(at) = timer {
+                self.timers.arm(slot, at);
+            }
+            let served = self.served[slot as usize].as_mut();
+            let Some(governed) = served.and_then(|served| served.governed.as_mut()) else {
+                continue;
+            };
+            if governed.decided.replace(decided) != Some(decided) {
+                self.write(slot, Some(decided));
+            }
+        }
+    }
+
+    /// Leaves all flows of a governor that has panicked to CUBIC.
+    fn abandon(&mut self, place: usize) {
+        let Some(governor) = self.governors.take(place) else { return };
+        for slot in governor.members() {
+            if let Some(served) = &mut self.served[slot as usize] {
+                served.governed = None;
+            }
+            self.write(slot, None);
+        }
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(governor)));
+    }
+
+    /// Writes a decision; `None` leaves the flow to CUBIC for good.
+    fn write(&mut self, slot: u32, decided: Option<Decided>) {
+        let Some(served) = &self.served[slot as usize] else { return };
         let mut decision = Decision {
             generation: served.generation,
             verdict: verdict::ABANDON,
@@ -228,44 +380,33 @@ impl Agent {
             ssthresh: 1,
             ..Decision::default()
         };
-        if let Some(mut adapter) = served.adapter.take() {
-            let called = catch_unwind(AssertUnwindSafe(|| {
-                call(&mut adapter);
-                let inference = settle(&mut adapter);
-                let allowed = adapter.allowed();
-                let timer = adapter.next_timer();
-                (adapter, allowed, timer, inference)
-            }));
-            if let Ok((adapter, allowed, timer, inference)) = called {
-                if let Some(inference) = inference {
-                    self.inference_times.record(inference);
-                }
-                decision.flags = if adapter.fell_back() { decided::FELL_BACK } else { 0 };
-                served.adapter = Some(adapter);
-                decision.verdict = verdict::INVALID;
-                if let Some(allowed) = allowed {
-                    decision.verdict = if allowed.growing { verdict::GROW } else { verdict::OBEY };
-                    decision.base = allowed.base;
-                    decision.cwnd = allowed.cwnd;
-                    decision.ssthresh = allowed.ssthresh;
-                    decision.pacing = allowed.pacing;
-                }
-                if let Some(at) = timer {
-                    self.timers.arm(slot, at);
-                }
+        if let Some(Decided { allowed, fell_back }) = decided {
+            decision.flags = if fell_back { flags::FELL_BACK } else { 0 };
+            decision.verdict = verdict::INVALID;
+            if let Some(allowed) = allowed {
+                decision.verdict = if allowed.growing { verdict::GROW } else { verdict::OBEY };
+                decision.base = allowed.base;
+                decision.cwnd = allowed.cwnd;
+                decision.ssthresh = allowed.ssthresh;
+                decision.pacing = allowed.pacing;
             }
         }
         decision.written_at = clock::now().0;
         self.program.decisions.write(slot, &decision);
     }
 
+    /// When the controller of the flow in `slot` wants to be called.
+    fn wanted_at(served: &[Option<Served>], governors: &Governors, slot: u32) -> Option<Time> {
+        let governed = served[slot as usize].as_ref()?.governed.as_ref()?;
+        governed.adapter.next_timer(governors.get(governed.place)?)
+    }
+
     /// Calls the controllers whose time has come.
     fn expire(&mut self, now: Time) {
-        while let Some(slot) = self
-            .timers
-            .expire(now, |slot| self.served[slot as usize].as_ref()?.adapter.as_ref()?.next_timer())
+        while let Some(slot) =
+            self.timers.expire(now, |slot| Self::wanted_at(&self.served, &self.governors, slot))
         {
-            self.decide(slot, |adapter| adapter.on_timer(now));
+            self.decide(slot, |adapter, governor| adapter.on_timer(governor, now));
         }
     }
 }
@@ -294,12 +435,12 @@ impl Served {
 
 /// Makes the decision that is due, so that it leaves with the answer to the record that it fell due
 /// with; the processor time that it took.
-fn settle(adapter: &mut Adapter) -> Option<Span> {
-    if !adapter.is_due() {
+fn settle(adapter: &Adapter, governor: &mut Governor) -> Option<Span> {
+    if !adapter.is_due(governor) {
         return None;
     }
     let began = clock::spent();
-    adapter.settle();
+    adapter.settle(governor);
     Some(Span(clock::spent().0 - began.0))
 }
 
@@ -326,5 +467,7 @@ pub(super) fn flow_key(flow: &Flow) -> FlowKey {
         local: address(flow.local, flow.local_port),
         remote: address(flow.remote, flow.remote_port),
         namespace: flow.netns,
+        token: flow.token,
+        subflow: flow.subflow,
     }
 }

@@ -18,6 +18,8 @@ pub struct Machine {
     pub capabilities: u64,
     /// State of the folder that pins are asked for in; `None`: none are.
     pub pins: Option<PinFolder>,
+    /// What `net.mptcp.enabled` of this network namespace says; `None`: the kernel has no such setting.
+    pub mptcp: Option<bool>,
 }
 
 /// What the kernel's BTF tells.
@@ -48,6 +50,7 @@ impl Machine {
             types: read_types(),
             capabilities: effective_capabilities(&line_of("/proc/self/status")),
             pins: pins.map(PinFolder::at),
+            mptcp: fs::read_to_string(MPTCP_ENABLED).ok().map(|value| value.trim() != "0"),
         }
     }
 
@@ -62,6 +65,27 @@ impl Machine {
             .flatten()
             .collect();
         if missing.is_empty() { Ok(()) } else { Err(Error::Input(missing.join("\n"))) }
+    }
+
+    /// Whether connections have several subflows that the coupled controller `name` may govern; `single`
+    /// is its plain counterpart.
+    ///
+    /// # Errors
+    ///
+    /// A line that says what is missing and what to do.
+    pub fn require_mptcp(&self, name: &str, single: &str) -> Result<(), Error> {
+        let missing = match self.mptcp {
+            None => {
+                "this kernel has no MPTCP (no net.mptcp.enabled): a kernel with CONFIG_MPTCP=y is needed"
+            }
+            Some(false) => {
+                "MPTCP is off in this network namespace (net.mptcp.enabled = 0): `sysctl -w net.mptcp.enabled=1`"
+            }
+            Some(true) => return Ok(()),
+        };
+        Err(Error::Input(format!(
+            "--cc {name} governs the subflows of MPTCP connections, but {missing}, or --cc {single} for plain TCP"
+        )))
     }
 
     /// Whether it can also make network namespaces and mounts, and have the kernel time BPF programs, for
@@ -180,6 +204,7 @@ fn read_types() -> Result<Types, String> {
 }
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+const MPTCP_ENABLED: &str = "/proc/sys/net/mptcp/enabled";
 const CUBIC_MODULE: &str = "/sys/kernel/btf/tcp_cubic";
 /// The first with `.struct_ops.link`: a congestion control that a link holds.
 const OLDEST_KERNEL: (u32, u32) = (6, 4);
@@ -212,6 +237,7 @@ mod tests {
             types: Ok(Types { struct_ops: true, cubic: true }),
             capabilities: BPF | NET_ADMIN | PERFMON,
             pins: Some(PinFolder { path: "/sys/fs/bpf".to_owned(), bpf: true, writable: true }),
+            mptcp: Some(true),
         }
     }
 
@@ -266,11 +292,30 @@ mod tests {
     }
 
     #[test]
+    fn without_mptcp_a_coupled_controller_is_refused_in_one_line_that_says_what_to_do() {
+        assert!(able().require_mptcp("lia", "new_reno").is_ok());
+        for (mptcp, remedy) in
+            [(None, "CONFIG_MPTCP=y"), (Some(false), "sysctl -w net.mptcp.enabled=1")]
+        {
+            let machine = Machine { mptcp, ..able() };
+            let refused = machine.require_mptcp("lia", "new_reno").expect_err("no MPTCP");
+            let said = refused.to_string();
+            assert_eq!((refused.exit_status(), said.lines().count()), (2, 1), "{said}");
+            assert!(
+                said.contains(remedy) && said.ends_with("--cc new_reno for plain TCP"),
+                "{said}"
+            );
+            assert!(machine.require().is_ok(), "plain controllers need none");
+        }
+    }
+
+    #[test]
     fn everything_that_is_missing_has_a_line() {
         let machine = Machine {
             release: "5.4.0".to_owned(),
             types: Err("/sys/kernel/btf/vmlinux: No such file or directory".to_owned()),
             capabilities: 0,
+            mptcp: None,
             pins: Some(PinFolder { path: "/tmp".to_owned(), bpf: false, writable: true }),
         };
         let complaints = complaints(&machine);

@@ -1,12 +1,13 @@
 //! The command line.
+use super::check::Machine;
 use super::release::{Released, release, remove};
+use super::scheme::{OneForAll, Scheme};
 use super::status::Status;
-use super::{Agent, Assign, FlowKey, NAME_MAX, Options, may_pace, usual_interval};
+use super::{Agent, NAME_MAX, Options, may_pace, usual_interval};
 use crate::error::Error;
 use crate::files;
 use crate::interrupt;
 use crate::link::delays::Delays;
-use ackademy::control::{Coupled, FlowInfo, Spec};
 use ackademy::controllers;
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::units::Span;
@@ -27,7 +28,7 @@ pub struct Arguments {
 
 #[derive(Args, Debug)]
 struct Serve {
-    /// Controller of every flow; `-` and `_` are equal in its name
+    /// Controller of every flow, plain or coupled (for MPTCP); `-` and `_` are equal in its name
     #[arg(long, default_value = "new_reno")]
     cc: String,
     /// Setting of the controller; may be repeated
@@ -110,6 +111,7 @@ const EXAMPLES: &str = "\
 Examples:
   ackademyd kernel --cc rl-tcp                      serve RL-TCP as `ackademy`
   ackademyd kernel --cc new-reno --param half_of=window --name reno2 --ephemeral
+  ackademyd kernel --cc lia                         the subflows of each MPTCP connection together
   ackademyd kernel status --watch                   its flows
   ackademyd kernel remove                           hand them to the kernel's CUBIC and be gone
   iperf3 -c HOST -C ackademy                        a program that asks for it
@@ -119,18 +121,6 @@ It is experimental: select it per socket or per route, as above, not as the syst
 CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/guide/deploy.md has more.";
 
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
-
-/// The same controller for every flow.
-struct OneForAll {
-    spec: &'static Spec,
-    params: Params,
-}
-
-impl Assign for OneForAll {
-    fn governor(&mut self, _key: &FlowKey, _info: &FlowInfo) -> Option<Box<dyn Coupled>> {
-        Some(Box::new(controllers::per_flow(self.spec, self.params.clone())))
-    }
-}
 
 /// Runs the command.
 ///
@@ -192,30 +182,33 @@ fn report(released: &Released, heir: &str) -> Result<(), Error> {
 }
 
 fn serve(arguments: Serve) -> Result<(), Error> {
-    let spec = controllers::find(&arguments.cc.replace('-', "_")).ok_or_else(|| {
-        let (given, known) = (&arguments.cc, controllers::names());
+    let scheme = Scheme::find(&arguments.cc.replace('-', "_")).ok_or_else(|| {
+        let (given, known) = (&arguments.cc, controllers::all_names());
         Error::Input(format!("--cc {given}: no such controller; known: {known}"))
     })?;
     let mut load = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
-    let params = params::open(spec.params, &arguments.param, &mut load)
-        .and_then(|opened| Params::resolve(spec.params, &opened))
-        .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
-    let one = || Box::new(controllers::per_flow(spec, params.clone()));
+    let params = params::open(scheme.params(), &arguments.param, &mut load)
+        .and_then(|opened| Params::resolve(scheme.params(), &opened))
+        .map_err(|error| Error::Input(format!("--param of {}: {error}", scheme.name())))?;
+    let one = || scheme.build(&params);
+    if let Scheme::Coupled(spec) = scheme {
+        Machine::here(None).require_mptcp(spec.name, spec.single)?;
+    }
     let options = Options {
         pins: (!arguments.ephemeral).then(|| arguments.place.folder()),
         name: arguments.place.name,
-        interval: arguments.interval.unwrap_or_else(|| usual_interval(spec, one())),
+        interval: arguments.interval.unwrap_or_else(|| usual_interval(scheme.params(), one())),
         watchdog: arguments.watchdog,
         slots: arguments.slots,
-        paced: arguments.paced || may_pace(spec, one()),
+        paced: arguments.paced || may_pace(scheme.params(), one()),
     };
     let stop = interrupt::watch();
-    let mut agent = Agent::start(&options, Box::new(OneForAll { spec, params }))?;
+    let mut agent = Agent::start(&options, Box::new(OneForAll { scheme, params }))?;
     eprintln!(
         "ackademyd: congestion control `{}` is {}; samples at most every {} ms, CUBIC after {} ms \
          without an answer, {} flows at most",
         options.name,
-        spec.name,
+        scheme.name(),
         options.interval.as_millis_f64(),
         options.watchdog.as_millis_f64(),
         options.slots

@@ -5,8 +5,8 @@
 //!              ▲                                                            │
 //!              └───────── decision (mmapped array) ◄──── Control ◄──────────┘
 //! ```
-use ackademy::control::{Coupled, FlowInfo, Spec, SubflowId};
-use ackademy::params::ParamKind;
+use ackademy::control::{Coupled, FlowInfo, SubflowId};
+use ackademy::params::{Param, ParamKind};
 use ackademy::transport::send_hook::has_send_hook;
 use ackademy::units::{Rate, Span};
 use std::net::SocketAddr;
@@ -16,10 +16,12 @@ pub mod adapter;
 mod agent;
 pub mod check;
 pub mod cli;
+pub mod governor;
 mod pins;
 mod program;
 pub mod record;
 pub mod release;
+pub mod scheme;
 pub mod status;
 mod table;
 mod timers;
@@ -34,7 +36,7 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/ackademy.skel.rs"));
 }
 
-/// One TCP connection, as its sender names it.
+/// One TCP connection, or one subflow of an MPTCP connection, as its sender names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Sender's address and port.
@@ -43,15 +45,41 @@ pub struct FlowKey {
     pub remote: SocketAddr,
     /// Inode of the sender's network namespace.
     pub namespace: u64,
+    /// Local token of the MPTCP connection that it is a subflow of, unique on the machine; 0 for plain TCP.
+    pub token: u32,
+    /// The kernel's number of the subflow within its connection.
+    pub subflow: u32,
+}
+
+/// Which flows have one governor together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Each has its own.
+    Flow,
+    /// The subflows of one MPTCP connection; a flow of plain TCP has its own.
+    Connection,
+    /// All that have this number.
+    Number(u64),
 }
 
 /// Chooses what governs a flow that has just been opened.
 pub trait Assign: Send {
-    /// The governor of the flow, which is its subflow 0; `None` leaves the flow to CUBIC (counted).
+    /// With which others it has a governor together.
+    fn group(&mut self, _key: &FlowKey) -> Group {
+        Group::Flow
+    }
+    /// What its governor is told of it, if that is not what the kernel says.
+    fn info(&mut self, _key: &FlowKey, info: FlowInfo) -> FlowInfo {
+        info
+    }
+    /// The governor of the first flow of a group; `None` leaves the flow to CUBIC (counted).
     fn governor(&mut self, key: &FlowKey, info: &FlowInfo) -> Option<Box<dyn Coupled>>;
-    /// The flow was closed; `governor` is what it was under, for its counters.
-    fn closed(&mut self, _key: &FlowKey, _governor: Box<dyn Coupled>, _totals: &FlowTotals) {}
+    /// The flow was closed; `counters` are its controller's.
+    fn closed(&mut self, _key: &FlowKey, _counters: Counters, _totals: &FlowTotals) {}
 }
+
+/// Events that a controller counted, by name.
+pub type Counters = Vec<(&'static str, f64)>;
 
 /// How to serve.
 #[derive(Clone, Debug)]
@@ -93,14 +121,14 @@ pub const INTERVAL: Span = Span::from_millis(10);
 /// The same, of policies.
 const POLICY_INTERVAL: Span = Span::from_millis(1);
 
-/// Time between samples of flows of a controller where no other is configured: 10 ms, or
+/// Time between samples of flows of a controller with these settings where no other is configured: 10 ms, or
 ///
 /// - a sample of every acknowledgement if it has a send hook: it is asked for the packets that the
 ///   acknowledgement lets out;
 /// - 1 ms for a policy: its slots end with a sample. A small window is acknowledged in one bunch a
 ///   round trip; of a bunch with one sample every other slot would last two round trips.
-pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
-    match (has_send_hook(governor), is_policy(spec)) {
+pub fn usual_interval(params: &[Param], governor: Box<dyn Coupled>) -> Span {
+    match (has_send_hook(governor), is_policy(params)) {
         (true, _) => Span::ZERO,
         (false, true) => POLICY_INTERVAL,
         (false, false) => INTERVAL,
@@ -108,17 +136,17 @@ pub fn usual_interval(spec: &Spec, governor: Box<dyn Coupled>) -> Span {
 }
 
 /// Whether a controller may set a pacing rate: it begins with one, or it is a policy, whose actions are not known.
-pub fn may_pace(spec: &Spec, mut governor: Box<dyn Coupled>) -> bool {
+pub fn may_pace(params: &[Param], mut governor: Box<dyn Coupled>) -> bool {
     const SUBFLOW: SubflowId = SubflowId(0);
     governor.subflow_added(
         SUBFLOW,
         &adapter::flow_info(&record::Flow { mss: 1448, ..record::Flow::default() }),
     );
-    is_policy(spec) || governor.control(SUBFLOW).pacing_rate != Rate::UNLIMITED
+    is_policy(params) || governor.control(SUBFLOW).pacing_rate != Rate::UNLIMITED
 }
 
-fn is_policy(spec: &Spec) -> bool {
-    spec.params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }))
+fn is_policy(params: &[Param]) -> bool {
+    params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }))
 }
 
 /// What was counted of one flow.

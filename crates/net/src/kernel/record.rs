@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -229,6 +229,10 @@ pub struct Flow {
     pub lost: u32,
     /// 1 if [`decided::FELL_BACK`] holds, else 0.
     pub fell_back: u32,
+    /// Local token of the MPTCP connection that it is a subflow of (RFC 8684 section 3.2); 0 for plain TCP.
+    pub token: u32,
+    /// The kernel's number of the subflow within its connection.
+    pub subflow: u32,
     /// 0.
     pub reserved: u32,
 }
@@ -310,7 +314,7 @@ pub struct Totals {
 const _: () = {
     assert!(size_of::<Record>() == 112);
     assert!(size_of::<Decision>() == 64);
-    assert!(size_of::<Flow>() == 176);
+    assert!(size_of::<Flow>() == 184);
     assert!(size_of::<Settings>() == 48);
     assert!(size_of::<Totals>() == 72 + 8 * LATENCY_BUCKETS);
 };

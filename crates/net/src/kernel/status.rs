@@ -7,6 +7,7 @@ use crate::clock;
 use crate::error::Error;
 use ackademy::units::{Rate, Span, Time};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
@@ -23,8 +24,24 @@ pub struct Status {
     pub counts: Counts,
     /// From a sample to the first acknowledgement that obeys the answer.
     pub latency: Latency,
-    /// Those that are open, the oldest first.
+    /// MPTCP connections, the oldest first.
+    pub connections: Vec<ConnectionStatus>,
+    /// Flows that are open: plain TCP and subflows. The oldest first, but subflows of one connection next to
+    /// each other.
     pub flows: Vec<FlowStatus>,
+}
+
+/// One MPTCP connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectionStatus {
+    /// Its local token, as `ss -M` prints it.
+    pub token: String,
+    /// Inode of the sender's network namespace.
+    pub namespace: u64,
+    /// Its subflows: indices of `flows`.
+    pub flows: Vec<usize>,
+    /// Sum of their windows.
+    pub cwnd_pkts: u64,
 }
 
 /// Quantiles, in microseconds, each at most a quarter too large; zero before the first decision.
@@ -47,6 +64,10 @@ pub struct FlowStatus {
     pub remote: String,
     /// Inode of the sender's network namespace.
     pub namespace: u64,
+    /// Token of the MPTCP connection that it is a subflow of; `None` for plain TCP.
+    pub token: Option<String>,
+    /// The kernel's number of the subflow within its connection.
+    pub subflow: u32,
     /// `agent`: obeys the controller; `fallback`: the same, but the controller has given itself up
     /// and the daemon's CUBIC decides; `cubic`: waits for it under CUBIC; `abandoned`: stays there.
     pub state: &'static str,
@@ -88,15 +109,51 @@ impl Status {
             .map(|slot| table.read(slot))
             .filter(|flow| flow.state != state::FREE)
             .collect();
-        flows.sort_by_key(|flow| flow.opened_at);
+        group(&mut flows);
         Ok(Self {
             name,
             daemon: pins::daemon(folder),
             slots: table.len(),
             counts: totals.counts,
             latency: Latency::of(&totals),
+            connections: ConnectionStatus::of(&flows),
             flows: flows.iter().map(|flow| FlowStatus::of(flow, now)).collect(),
         })
+    }
+}
+
+/// Sorts by age; subflows come with the oldest subflow of their connection.
+fn group(flows: &mut [Flow]) {
+    let mut opened = BTreeMap::new();
+    for flow in flows.iter().filter(|flow| flow.token != 0) {
+        let first = opened.entry(flow.token).or_insert(flow.opened_at);
+        *first = flow.opened_at.min(*first);
+    }
+    let begun = |flow: &Flow| opened.get(&flow.token).copied().unwrap_or(flow.opened_at);
+    flows.sort_by_key(|flow| (begun(flow), flow.token, flow.subflow, flow.opened_at));
+}
+
+/// As `ss -M` prints it.
+fn token(flow: &Flow) -> Option<String> {
+    (flow.token != 0).then(|| format!("{:08x}", flow.token))
+}
+
+impl ConnectionStatus {
+    /// The connections of sorted `flows`.
+    fn of(flows: &[Flow]) -> Vec<Self> {
+        let mut connections: Vec<Self> = Vec::new();
+        for (index, flow) in flows.iter().enumerate() {
+            let Some(token) = token(flow) else { continue };
+            if connections.last().is_none_or(|last| last.token != token) {
+                let namespace = flow.netns;
+                connections.push(Self { token, namespace, flows: Vec::new(), cwnd_pkts: 0 });
+            }
+            if let Some(connection) = connections.last_mut() {
+                connection.flows.push(index);
+                connection.cwnd_pkts += u64::from(flow.cwnd);
+            }
+        }
+        connections
     }
 }
 
@@ -137,6 +194,8 @@ impl FlowStatus {
             local: key.local.to_string(),
             remote: key.remote.to_string(),
             namespace: key.namespace,
+            token: token(flow),
+            subflow: flow.subflow,
             state: match flow.state {
                 state::AGENT if flow.fell_back == 1 => "fallback",
                 state::AGENT => "agent",
@@ -180,6 +239,11 @@ impl Display for Status {
             self.flows.len(),
             self.slots
         )?;
+        if !self.connections.is_empty() {
+            let subflows: usize = self.connections.iter().map(|it| it.flows.len()).sum();
+            let connections = self.connections.len();
+            writeln!(f, "mptcp      {connections} connections with {subflows} subflows")?;
+        }
         writeln!(f, "samples    {samples}, and {refused} that the full ring refused")?;
         writeln!(f, "decisions  {decisions}, and {invalid} that no sender can obey")?;
         writeln!(
@@ -204,7 +268,8 @@ impl Status {
         let (local, remote) = (wide(|flow| &flow.local), wide(|flow| &flow.remote));
         writeln!(
             f,
-            "\n{:local$}  {:remote$}  {:>10}  {:9}  {:>8}  {:>9}  {:>10}  {:>6}  {:>11}  {:>8}  {:>9}  {:>9}",
+            "\n{:12}  {:local$}  {:remote$}  {:>10}  {:9}  {:>8}  {:>9}  {:>10}  {:>6}  {:>11}  {:>8}  {:>9}  {:>9}",
+            "connection",
             "local",
             "remote",
             "namespace",
@@ -220,9 +285,11 @@ impl Status {
         )?;
         for flow in &self.flows {
             let pacing = flow.pacing_mbps.map_or("-".to_owned(), |mbps| format!("{mbps:.2}"));
+            let connection = flow.token.as_ref().map(|token| format!("{token}/{}", flow.subflow));
             writeln!(
                 f,
-                "{:local$}  {:remote$}  {:>10}  {:9}  {:>8.1}  {:>9.3}  {:>10.3}  {:>6}  {pacing:>11}  {:>8}  {:>9}  {:>9}",
+                "{:12}  {:local$}  {:remote$}  {:>10}  {:9}  {:>8.1}  {:>9.3}  {:>10.3}  {:>6}  {pacing:>11}  {:>8}  {:>9}  {:>9}",
+                connection.as_deref().unwrap_or("-"),
                 flow.local,
                 flow.remote,
                 flow.namespace,
@@ -253,6 +320,32 @@ mod tests {
         assert_eq!(latency_quantile(&buckets, 0.5), Span(1024));
         assert_eq!(latency_quantile(&buckets, 0.99), Span(1024));
         assert_eq!(latency_quantile(&buckets, 1.0), Span((1 << 20) * 5 / 4));
+    }
+
+    #[test]
+    fn subflows_of_a_connection_are_next_to_each_other_in_the_order_of_the_kernel() {
+        let flow = |opened_at, token, subflow| Flow {
+            opened_at,
+            token,
+            subflow,
+            cwnd: 10,
+            ..Flow::default()
+        };
+        let mut flows = [
+            flow(9, 7, 2),
+            flow(4, 0, 0),
+            flow(5, 8, 0),
+            flow(1, 7, 0),
+            flow(3, 0, 0),
+            flow(6, 7, 1),
+        ];
+        group(&mut flows);
+        let order: Vec<(u32, u32)> = flows.iter().map(|flow| (flow.token, flow.subflow)).collect();
+        assert_eq!(order, [(7, 0), (7, 1), (7, 2), (0, 0), (0, 0), (8, 0)]);
+        let found = ConnectionStatus::of(&flows);
+        let members: Vec<_> = found.iter().map(|it| (it.token.as_str(), &it.flows[..])).collect();
+        assert_eq!(members, [("00000007", &[0, 1, 2][..]), ("00000008", &[5])]);
+        assert_eq!(found[0].cwnd_pkts, 30);
     }
 
     #[test]

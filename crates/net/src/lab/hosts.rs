@@ -1,11 +1,13 @@
 //! The hosts of a plan: a namespace each, its kernel settings, its device and its routes.
 use super::plan::{Family, Pair, Plan};
+use super::subflows;
 use crate::command::run;
 use crate::error::Error;
 use crate::interrupt;
 use crate::link::tun::{self, Port};
 use crate::namespace::{Namespace, Owner};
 use ackademy::transport::config::Ecn;
+use ackademy::units::Time;
 
 /// Name of every host's device.
 pub const DEVICE: &str = "link0";
@@ -46,10 +48,19 @@ impl Hosts {
             let [near, far] = prefixes(plan.family);
             ports.push(set_up(&sender, pair, plan.family, [near, far])?);
             ports.push(set_up(&receiver, pair, plan.family, [far, near])?);
+            if pair.only.is_some() {
+                subflows::allow(&sender)?;
+                subflows::allow(&receiver)?;
+            }
             if pair.ecn == Ecn::Accurate && !sender.inside(|| Ok(has_accurate_ecn()))? {
                 notes.push(NO_ACCURATE_ECN.to_owned());
             }
             pairs.push((sender, receiver));
+        }
+        for change in plan.flows.iter().flat_map(subflows::changes) {
+            if change.at == Time(0) {
+                change.make(&pairs[change.pair].0)?;
+            }
         }
         notes.dedup();
         Ok(Self { ports, pairs, notes, owner })
@@ -113,7 +124,8 @@ fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
         // What a killed program leaves unsent goes nowhere; trying for minutes keeps its congestion
         // control in the kernel.
         ("ipv4/tcp_orphan_retries", "1".to_owned()),
-        // The receiver offers what it has from the start; the sender's buffer grows with its window.
+        // The receiver offers what it has from the start; the sender's buffer grows with its window. Of MPTCP
+        // a larger one would be handed to a subflow at once, and what a subflow has does not move to another.
         ("ipv4/tcp_rmem", format!("4096 {buffer} {buffer}")),
         ("ipv4/tcp_wmem", format!("4096 262144 {buffer}")),
         // IPv6 counts as its own for a sender only what is on a device.

@@ -156,7 +156,7 @@ impl Client<'_> {
             written += stream["bytes"].as_u64().unwrap_or(0);
             lost += stream["retransmits"].as_u64().unwrap_or(0);
             series.time_s.push(self.flow.start.as_secs_f64() + number("end"));
-            series.flow.push(self.index as u32);
+            series.flow.push(self.flow.first_row as u32);
             series.cwnd_packets.push(number("snd_cwnd") / payload as f64);
             series.ssthresh_packets.push(f64::NAN);
             series.inflight_bytes.push(0);
@@ -247,7 +247,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether it can send what the flow sends.
 pub fn is_for(flow: &Flow) -> bool {
-    matches!(flow.plan.traffic, ackademy::sim::plan::TrafficSpec::Bulk {})
+    matches!(flow.plan.traffic, ackademy::sim::plan::TrafficSpec::Bulk {}) && !flow.is_multipath()
 }
 
 #[cfg(test)]

@@ -30,17 +30,51 @@ pub struct Flow {
     pub stream: u64,
     /// Index of its pair of hosts.
     pub pair: usize,
+    /// Where its connection comes from: the address of the subflow that opens it.
+    pub sender: IpAddr,
+    /// Where its data goes.
+    pub receiver: IpAddr,
+    /// Its subflows, at least one; several are MPTCP's.
+    pub subflows: Vec<Subflow>,
+    /// Row of its first subflow in the records; the others follow.
+    pub first_row: usize,
+}
+
+/// One path of a connection.
+#[derive(Clone, Debug)]
+pub struct Subflow {
+    /// As records call it.
+    pub name: String,
+    /// The path.
+    pub route: Route,
     /// Where its data comes from.
     pub sender: IpAddr,
-    /// Where they go.
-    pub receiver: IpAddr,
+    /// When it may open.
+    pub start: Time,
+    /// When it closes.
+    pub stop: Time,
+}
+
+impl Flow {
+    /// Row of the next flow's first subflow.
+    fn next_row(&self) -> usize {
+        self.first_row + self.subflows.len()
+    }
+
+    /// Whether it is of MPTCP.
+    pub fn is_multipath(&self) -> bool {
+        self.subflows.len() > 1
+    }
 }
 
 /// A sending and a receiving host, shared by flows of one path and one set of kernel settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The path.
-    pub route: Route,
+    /// The paths.
+    pub routes: Vec<Route>,
+    /// Number of the connection that is alone there, since it is of MPTCP: a host's path manager serves all
+    /// of its connections alike.
+    pub only: Option<usize>,
     /// Largest packet.
     pub mtu: u32,
     /// Initial window, in packets.
@@ -95,11 +129,7 @@ impl Plan {
         for (index, connection) in network.connections.iter().enumerate() {
             check(connection)?;
             plan.note_differences(connection);
-            let pair = pair(network, connection, family);
-            let pair = plan.pairs.iter().position(|known| *known == pair).unwrap_or_else(|| {
-                plan.pairs.push(pair);
-                plan.pairs.len() - 1
-            });
+            let hosts = pair(network, connection, family);
             let arrivals = sim::arrivals(connection, index as u64, seed, network.duration);
             for Arrival { at: start, stream, name } in arrivals {
                 let number = plan.flows.len();
@@ -109,9 +139,24 @@ impl Plan {
                          allowed on the kernel is {FLOWS_MAX}"
                     )));
                 }
-                let (sender, receiver) = addresses(number as u16, family);
                 let own = ConnectionPlan { name, ..connection.clone() };
-                plan.flows.push(Flow { plan: own, start, stream, pair, sender, receiver });
+                let only = (own.subflows.len() > 1).then_some(number);
+                let pair = plan.pair(Pair { only, ..hosts.clone() });
+                let first_row = plan.flows.last().map_or(0, Flow::next_row);
+                let (_, receiver) = addresses(number as u16, family);
+                let subflows = subflows(&own, start, number, family);
+                let opening = subflows.iter().min_by_key(|subflow| subflow.start);
+                let sender = opening.expect("a connection has a path").sender;
+                plan.flows.push(Flow {
+                    plan: own,
+                    start,
+                    stream,
+                    pair,
+                    sender,
+                    receiver,
+                    subflows,
+                    first_row,
+                });
             }
         }
         if plan.flows.is_empty() {
@@ -123,12 +168,20 @@ impl Plan {
         }
         if plan.pairs.len() > PAIRS_MAX {
             return Err(Error::Input(format!(
-                "{} distinct paths (each flow of a dumbbell with access links has its own): allowed \
-                 on the kernel are {PAIRS_MAX}",
+                "{} distinct paths (each flow of a dumbbell with access links, and each with several \
+                 subflows, has its own): allowed on the kernel are {PAIRS_MAX}",
                 plan.pairs.len()
             )));
         }
         Ok(plan)
+    }
+
+    /// The place of a pair of hosts, made if there is none like it.
+    fn pair(&mut self, pair: Pair) -> usize {
+        self.pairs.iter().position(|known| *known == pair).unwrap_or_else(|| {
+            self.pairs.push(pair);
+            self.pairs.len() - 1
+        })
     }
 
     fn note(&mut self, line: String) {
@@ -175,9 +228,10 @@ impl Plan {
 /// One line for what cannot be run at all.
 fn check(plan: &ConnectionPlan) -> Result<(), Error> {
     let name = &plan.name;
-    if plan.subflows.len() > 1 {
+    if plan.subflows.len() > SUBFLOWS_MAX {
+        let count = plan.subflows.len();
         return Err(Error::Input(format!(
-            "flow {name:?}: MPTCP is not supported by this backend yet"
+            "flow {name:?}: {count} subflows: allowed on the kernel are {SUBFLOWS_MAX}"
         )));
     }
     let controller = &plan.controller;
@@ -197,13 +251,21 @@ fn check(plan: &ConnectionPlan) -> Result<(), Error> {
 }
 
 fn pair(network: &NetworkPlan, plan: &ConnectionPlan, family: Family) -> Pair {
-    let route = plan.subflows[0].clone();
-    let links = || route.forward.iter().map(|&link| &network.links[link as usize]);
-    let back = route.reverse.iter().map(|&link| &network.links[link as usize]);
-    let delay: Span = links().chain(back).map(|link| link.delay.minimum()).sum();
-    let fastest = links().map(fastest).max().unwrap_or(Rate(0));
-    let queues: u64 = links().map(|link| queue_bytes(link, plan.sender.packet)).sum();
-    let path = fastest.bytes_in(delay).0.saturating_add(queues);
+    let links = |route: &Route| -> Vec<&LinkPlan> {
+        route.forward.iter().map(|&link| &network.links[link as usize]).collect()
+    };
+    let mut fastest_of_all = Rate(0);
+    let mut path = 0_u64;
+    for route in &plan.subflows {
+        let back = route.reverse.iter().map(|&link| &network.links[link as usize]);
+        let there = links(route);
+        let delay: Span = there.iter().copied().chain(back).map(|link| link.delay.minimum()).sum();
+        let fastest = there.iter().map(|link| fastest(link)).max().unwrap_or(Rate(0));
+        let queues: u64 = there.iter().map(|link| queue_bytes(link, plan.sender.packet)).sum();
+        fastest_of_all = Rate(fastest_of_all.0.saturating_add(fastest.0));
+        path = path.saturating_add(fastest.bytes_in(delay).0.saturating_add(queues));
+    }
+    let fastest = fastest_of_all;
     let packet = match plan.traffic {
         TrafficSpec::Cbr { packet_bytes, .. } => u64::from(packet_bytes),
         _ => plan.sender.packet.0,
@@ -222,7 +284,8 @@ fn pair(network: &NetworkPlan, plan: &ConnectionPlan, family: Family) -> Pair {
         // A byte in a buffer costs up to three of memory, and half of it may be used as window.
         buffer: Bytes(path.saturating_mul(8).clamp(BUFFER_MIN, BUFFER_MAX)),
         backlog: Bytes(fastest.bytes_in(Span::from_millis(50)).0.clamp(1 << 14, 1 << 22)),
-        route,
+        routes: plan.subflows.clone(),
+        only: None,
     }
 }
 
@@ -247,6 +310,19 @@ fn queue_bytes(link: &LinkPlan, packet: Bytes) -> u64 {
         _ => Some(1000 * packet.0),
     };
     limited.unwrap_or(BUFFER_MAX)
+}
+
+/// The subflows of a connection that opens at `start`, each with an address of its own.
+fn subflows(plan: &ConnectionPlan, start: Time, number: usize, family: Family) -> Vec<Subflow> {
+    let several = plan.subflows.len() > 1;
+    let subflow = |(index, route): (usize, &Route)| Subflow {
+        name: if several { format!("{}.{index}", plan.name) } else { plan.name.clone() },
+        route: route.clone(),
+        sender: addresses((number + index * ADDRESSES_STEP) as u16, family).0,
+        start,
+        stop: Time::NEVER,
+    };
+    plan.subflows.iter().enumerate().map(subflow).collect()
 }
 
 /// The pair of addresses of flow `number`: RFC 2544's range for benchmarks, and a unique local one
@@ -277,8 +353,15 @@ fn smallest_mtu(family: Family) -> u64 {
 /// Controllers `kernel:NAME` are the kernel's own modules.
 pub const KERNEL: &str = "kernel:";
 
+/// Bytes of the data sequence signal in every data packet of MPTCP (RFC 8684 section 3.3), with padding.
+pub const MPTCP_OPTION: u64 = 28;
+
 const FLOWS_MAX: usize = 1000;
 const PAIRS_MAX: usize = 200;
+/// As many as the kernel's path manager serves.
+const SUBFLOWS_MAX: usize = 8;
+/// From a flow's address to that of its next subflow.
+const ADDRESSES_STEP: usize = 1024;
 const BUFFER_MIN: u64 = 4 << 20;
 const BUFFER_MAX: u64 = 64 << 20;
 /// A threshold beyond it ends no slow start.

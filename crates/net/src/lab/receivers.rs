@@ -1,7 +1,7 @@
 //! The receiving ends: one thread reads all connections, checks what they carry and counts it.
 use super::content::Content;
 use super::plan::{Family, Flow, Pair};
-use super::sockets::reset_on_close;
+use super::sockets::{listen, reset_on_close};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use nix::errno::Errno;
@@ -147,7 +147,7 @@ fn open(pair: &Pair, family: Family) -> Result<(TcpListener, UdpSocket), Error> 
     };
     let address = SocketAddr::new(any, PORT);
     let fail = |error: std::io::Error| failed("listen", &error);
-    let listener = TcpListener::bind(address).map_err(fail)?;
+    let listener = listen(address, pair.only.is_some()).map_err(fail)?;
     listener.set_nonblocking(true).map_err(fail)?;
     reset_on_close(&listener).map_err(fail)?;
     if let Some(window) = pair.window {

@@ -10,6 +10,7 @@ use super::result::{
 };
 use super::sender::Setting;
 use super::senders::{Senders, Sent};
+use super::subflows::{self, Change};
 use super::validity::{control_faults, network_faults};
 use crate::clock;
 use crate::error::Error;
@@ -111,6 +112,14 @@ pub fn run(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
         receivers,
         senders: Senders::new(setting)?,
         foreign: iperf3::clients(setting, &hosts.pairs),
+        changes: plan
+            .flows
+            .iter()
+            .flat_map(subflows::changes)
+            .filter(|change| change.at > Time(0))
+            .collect(),
+        hosts: hosts.pairs.iter().map(|pair| &pair.0).collect(),
+        epoch,
     };
     let counted = threads.run(network.duration)?;
     let closed = std::mem::take(&mut *closed.lock().expect("the agent has ended"));
@@ -142,10 +151,12 @@ pub(super) fn fabric(network: &NetworkPlan, plan: &Plan, seed: Seed) -> Result<F
     let mut fabric = Fabric::new(&network.links, seed, network.sample_interval);
     for flow in &plan.flows {
         let near = 2 * flow.pair;
-        fabric.add_flow(&fabric::Flow {
-            hosts: [(near, flow.sender), (near + 1, flow.receiver)],
-            route: plan.pairs[flow.pair].route.clone(),
-        })?;
+        for subflow in &flow.subflows {
+            fabric.add_flow(&fabric::Flow {
+                hosts: [(near, subflow.sender), (near + 1, flow.receiver)],
+                route: subflow.route.clone(),
+            })?;
+        }
     }
     Ok(fabric)
 }
@@ -163,7 +174,8 @@ fn agent(
     }
     // iperf3 asks for the controller at both ends of its connection.
     let foreign = |flow: &&Flow| options.client == Client::Iperf3 && iperf3::is_for(flow);
-    let slots = governed().count() + governed().filter(foreign).count();
+    let subflows = governed().map(|flow| flow.subflows.len()).sum::<usize>();
+    let slots = subflows + governed().filter(foreign).count();
     let served = kernel::Options {
         name: name.to_owned(),
         pins: None,
@@ -178,15 +190,15 @@ fn agent(
 
 /// Whether the controller of a flow may set a rate.
 fn may_pace(flow: &Flow) -> bool {
-    let known = controllers::find(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
-    known.is_none_or(|(spec, governor)| kernel::may_pace(spec, governor))
+    let known = controllers::settings(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
+    known.is_none_or(|(params, governor)| kernel::may_pace(params, governor))
 }
 
 /// Between the samples of a flow: one interval for all, so that of the controller that needs most.
 fn interval(plan: &Plan, options: &Options) -> Span {
     let usual = |flow: &Flow| {
-        let spec = controllers::find(&flow.plan.controller)?;
-        Some(kernel::usual_interval(spec, sim::builtin(&flow.plan).ok()?))
+        let params = controllers::settings(&flow.plan.controller)?;
+        Some(kernel::usual_interval(params, sim::builtin(&flow.plan).ok()?))
     };
     let governed = plan.flows.iter().filter(|flow| is_governed(flow));
     let shortest = || governed.filter_map(usual).min().unwrap_or(kernel::INTERVAL);
@@ -220,6 +232,10 @@ struct Threads<'a> {
     receivers: Receivers<'a>,
     senders: Senders<'a>,
     foreign: Vec<iperf3::Client<'a>>,
+    /// Of subflows, during the run, at the sending hosts.
+    changes: Vec<Change>,
+    hosts: Vec<&'a Namespace>,
+    epoch: Time,
 }
 
 impl Threads<'_> {
@@ -227,7 +243,7 @@ impl Threads<'_> {
     /// so that it gets the end of every flow.
     fn run(self, duration: Time) -> Result<Counted, Error> {
         let (stop, stop_agent) = (&AtomicBool::new(false), &AtomicBool::new(false));
-        let Self { emulator, agent, receivers, senders, foreign } = self;
+        let Self { emulator, agent, receivers, senders, foreign, changes, hosts, epoch } = self;
         thread::scope(|scope| {
             let emulator = guarded(scope, "emulator", stop, || emulator.run(stop));
             let receivers = guarded(scope, "receivers", stop, || {
@@ -235,7 +251,7 @@ impl Threads<'_> {
                 receivers.run(stop)
             });
             let senders = guarded(scope, "senders", stop, move || {
-                let run = |client: iperf3::Client<'_>| (client.index, client.run(stop));
+                let run = |client: iperf3::Client<'_>| (client.flow.first_row, client.run(stop));
                 let others = foreign.into_iter().map(|client| scope.spawn(move || run(client)));
                 let others: Vec<_> = others.collect();
                 priority::realtime(priority::HOSTS); // not before: iperf3 would inherit it
@@ -246,6 +262,8 @@ impl Threads<'_> {
                 }
                 Ok(sent)
             });
+            let changes = (!changes.is_empty())
+                .then(|| scope.spawn(move || subflows::follow(changes, &hosts, epoch, stop)));
             let agent = agent.map(|mut agent| {
                 guarded(scope, "agent", stop, move || {
                     let realtime = priority::realtime(priority::AGENT);
@@ -264,8 +282,12 @@ impl Threads<'_> {
             thread::sleep(CLOSING);
             stop_agent.store(true, Ordering::Relaxed);
             let served = agent.map(joined).transpose();
+            let changed = changes.map_or(Ok(()), |thread| {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+            });
             interrupt::check()?;
             received?;
+            changed?;
             Ok(Counted { sent: sent?, emulated: emulated?, served: served? })
         })
     }
@@ -324,8 +346,9 @@ fn report(
 ) -> Report {
     let Counted { mut sent, emulated, served } = counted;
     let interval = interval(&plan, options);
-    for (index, row) in sent.rows.iter_mut().enumerate() {
-        let route = &plan.pairs[plan.flows[index].pair].route;
+    let subflows = plan.flows.iter().flat_map(|flow| &flow.subflows);
+    for ((index, row), subflow) in sent.rows.iter_mut().enumerate().zip(subflows) {
+        let route = &subflow.route;
         let links = route.forward.iter().chain(&route.reverse);
         let base: Span = links.map(|&link| network.links[link as usize].delay.minimum()).sum();
         row.base_rtt_ms = base.as_millis_f64();
@@ -386,8 +409,8 @@ fn report(
 
 /// What flows delivered, booked with the links on their way.
 fn with_goodput(mut links: Vec<LinkRow>, plan: &Plan, rows: &[FlowRow]) -> Vec<LinkRow> {
-    for (flow, row) in plan.flows.iter().zip(rows) {
-        for &link in &plan.pairs[flow.pair].route.forward {
+    for (subflow, row) in plan.flows.iter().flat_map(|flow| &flow.subflows).zip(rows) {
+        for &link in &subflow.route.forward {
             links[link as usize].goodput_bytes += row.goodput_bytes;
         }
     }

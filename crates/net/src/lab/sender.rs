@@ -1,7 +1,8 @@
 //! One sender: its application, its socket, and what was measured of it.
 use super::content::Content;
 use super::iperf3;
-use super::plan::{Flow, KERNEL, Pair};
+use super::mptcp_info::Connection;
+use super::plan::{Flow, KERNEL, MPTCP_OPTION, Pair, Subflow};
 use super::receivers::Arrived;
 use super::tcp_info::TcpInfo;
 use super::watch::{Packet, Watch};
@@ -55,7 +56,9 @@ impl Setting<'_> {
     pub fn packet(&self, flow: &Flow) -> Packet {
         let cbr = matches!(flow.plan.traffic, TrafficSpec::Cbr { .. });
         let mtu = Bytes(u64::from(self.hosts[flow.pair].0.mtu));
-        Packet { bytes: if cbr { flow.plan.sender.packet } else { mtu }, header: self.header }
+        let data = if flow.is_multipath() { MPTCP_OPTION } else { 0 };
+        let header = Bytes(self.header.0 + data);
+        Packet { bytes: if cbr { flow.plan.sender.packet } else { mtu }, header }
     }
 }
 
@@ -63,7 +66,10 @@ impl Setting<'_> {
 pub(super) struct Sender {
     pub(super) app: App,
     pub(super) socket: Socket,
-    pub(super) watch: Watch,
+    /// One of each subflow.
+    pub(super) watches: Vec<Watch>,
+    /// Payload that MPTCP has sent again.
+    pub(super) reinjected: u64,
     /// First byte offered.
     pub(super) begun: Time,
     /// Payload written.
@@ -93,7 +99,8 @@ impl Sender {
         Self {
             app: App::new(plan.traffic.clone(), flow.start, plan.stop, rng),
             socket: Socket::None,
-            watch: Watch::new(setting.packet(flow), paced),
+            watches: vec![Watch::new(setting.packet(flow), paced); flow.subflows.len()],
+            reinjected: 0,
             begun: flow.start,
             written: 0,
             active: false,
@@ -109,24 +116,53 @@ impl Sender {
     }
 
     /// Reads what the kernel measured; `in_order` has arrived.
-    pub(super) fn read(&mut self, in_order: u64) {
-        if let Socket::Open(stream) = &self.socket
-            && let Some(info) = TcpInfo::read(stream.as_fd())
-        {
-            self.watch.read(info, in_order);
+    pub(super) fn read(&mut self, flow: &Flow, in_order: u64) {
+        let Socket::Open(stream) = &self.socket else { return };
+        if flow.is_multipath() {
+            if let Some(connection) = Connection::read(stream.as_fd()) {
+                self.read_subflows(flow, &connection);
+            }
+        } else if let Some(info) = TcpInfo::read(stream.as_fd()) {
+            self.watches[0].read(info, in_order);
         }
     }
 
-    /// What is known at the sender's end.
-    pub(super) fn row(&self, flow: &Flow, arrived: &Arrived, now: Time) -> FlowRow {
+    /// In order on a subflow is what its TCP has had acknowledged.
+    fn read_subflows(&mut self, flow: &Flow, connection: &Connection) {
+        self.reinjected = connection.reinjected;
+        if connection.fell_back {
+            let why = "fell back to TCP: MPTCP did not reach the receiver";
+            self.failure.get_or_insert_with(|| format!("flow {:?}: {why}", flow.plan.name));
+        }
+        for open in &connection.subflows {
+            let known = flow.subflows.iter().position(|subflow| subflow.sender == open.local);
+            if let Some(index) = known {
+                self.watches[index].read(open.tcp, open.tcp.bytes_acked);
+            }
+        }
+    }
+
+    /// A subflow that should have been there for a while, and was not.
+    pub(super) fn unopened(&self, flow: &Flow, now: Time) -> Option<usize> {
+        let due = |subflow: &Subflow| subflow.start.max(self.begun) + OPENING;
+        let is_open = matches!(self.socket, Socket::Open(_)) && self.active && flow.is_multipath();
+        let mut subflows = flow.subflows.iter().zip(&self.watches);
+        let missing = |(subflow, watch): (&Subflow, &Watch)| {
+            is_open && !watch.was_read() && due(subflow) < subflow.stop.min(now)
+        };
+        subflows.position(missing)
+    }
+
+    /// What is known at the sender's end of a subflow.
+    pub(super) fn row(&self, flow: &Flow, index: usize, arrived: &Arrived, now: Time) -> FlowRow {
         let mut row = FlowRow {
-            flow: flow.plan.name.clone(),
+            flow: flow.subflows[index].name.clone(),
             controller: flow.plan.controller.clone(),
             start_s: self.begun.as_secs_f64(),
             active_s: self.app.active(now).as_secs_f64(),
             transfers: self.app.transfers,
-            offered_writes: self.app.writes.offered,
-            refused_writes: self.app.writes.refused,
+            offered_writes: u64::from(self.app.writes.offered),
+            refused_writes: u64::from(self.app.writes.refused),
             fct_mean_ms: f64::NAN,
             stall_max_ms: f64::NAN,
             owd_mean_ms: f64::NAN,
@@ -135,7 +171,7 @@ impl Sender {
         if self.app.transfers > 0 {
             row.fct_mean_ms = self.app.transfer_time.as_millis_f64() / self.app.transfers as f64;
         }
-        self.watch.complete(&mut row);
+        self.watches[index].complete(&mut row);
         if let TrafficSpec::Cbr { packet_bytes, .. } = flow.plan.traffic {
             let size = u64::from(packet_bytes);
             let datagrams = arrived.datagrams.load(Ordering::Relaxed);
@@ -154,3 +190,6 @@ pub(super) fn datagram_payload(flow: &Flow, packet_bytes: u32) -> usize {
     let headers = if flow.sender.is_ipv4() { 20 + 8 } else { 40 + 8 };
     (packet_bytes as usize).saturating_sub(headers)
 }
+
+/// Longer than it takes the kernel's path manager to open a subflow over any path of a scenario.
+const OPENING: Span = Span::from_millis(3000);

@@ -23,20 +23,31 @@ use std::time::Duration;
 /// What the senders leave behind.
 #[derive(Debug)]
 pub struct Sent {
-    /// One row per flow; what only the network knows is not filled in.
+    /// One row per subflow; what only the network knows is not filled in.
     pub rows: Vec<FlowRow>,
+    /// What was counted of each connection.
+    pub connections: Vec<ConnectionCounts>,
     /// Samples.
     pub series: FlowSeries,
     /// Flows that did not go as planned, one line each.
     pub failures: Vec<String>,
 }
 
+/// What only the level of a connection knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Payload that the receiver's application read, in order.
+    pub goodput_bytes: u64,
+    /// Payload that MPTCP sent again.
+    pub reinjected_bytes: u64,
+}
+
 impl Sent {
-    /// Takes over what somebody else measured of a flow.
-    pub fn adopt(&mut self, index: usize, said: Result<(FlowRow, FlowSeries), Error>) {
+    /// Takes over what somebody else measured of a flow with one row.
+    pub fn adopt(&mut self, row: usize, said: Result<(FlowRow, FlowSeries), Error>) {
         match said {
-            Ok((row, series)) => {
-                self.rows[index] = row;
+            Ok((measured, series)) => {
+                self.rows[row] = measured;
                 self.series.append(series);
             }
             Err(error) => self.failures.push(error.to_string()),
@@ -264,7 +275,8 @@ impl<'a> Senders<'a> {
             // What happens to a flow without data is what has happened; one reading sees the end.
             let active = sender.app.supply.unsent > 0 || sender.app.may_finish();
             if active || sender.active {
-                sender.read(self.setting.arrived[index].bytes.load(Ordering::Relaxed));
+                let arrived = self.setting.arrived[index].bytes.load(Ordering::Relaxed);
+                sender.read(&self.setting.flows[index], arrived);
             }
             sender.active = active;
         }
@@ -277,10 +289,13 @@ impl<'a> Senders<'a> {
     fn sample_until(&mut self, now: Time) {
         while self.next_sample <= now {
             let at = self.next_sample;
-            for (index, (sender, flow)) in self.ends.iter().zip(self.setting.flows).enumerate() {
-                if flow.start <= at && !self.setting.is_foreign(flow) {
-                    sender.watch.sample(at, index as u32, &mut self.series);
-                    self.series.lost_packets.push(self.setting.losses[index].packets());
+            for (sender, flow) in self.ends.iter().zip(self.setting.flows) {
+                if flow.start > at || self.setting.is_foreign(flow) {
+                    continue;
+                }
+                for (row, watch) in (flow.first_row..).zip(&sender.watches) {
+                    watch.sample(at, row as u32, &mut self.series);
+                    self.series.lost_packets.push(self.setting.losses[row].packets());
                 }
             }
             self.next_sample += self.setting.sample_interval;
@@ -316,23 +331,31 @@ impl<'a> Senders<'a> {
 
     fn finish(mut self, now: Time) -> Sent {
         let mut rows = Vec::new();
+        let mut connections = Vec::new();
         let mut failures = Vec::new();
         for (index, sender) in self.ends.iter_mut().enumerate() {
             let flow = &self.setting.flows[index];
             let arrived = &self.setting.arrived[index];
-            sender.read(arrived.bytes.load(Ordering::Relaxed));
-            rows.push(sender.row(flow, arrived, now));
+            let goodput_bytes = arrived.bytes.load(Ordering::Relaxed);
+            sender.read(flow, goodput_bytes);
+            rows.extend((0..flow.subflows.len()).map(|it| sender.row(flow, it, arrived, now)));
+            let reinjected_bytes = sender.reinjected;
+            connections.push(ConnectionCounts { goodput_bytes, reinjected_bytes });
             if let Some(failure) = sender.failure.take() {
                 failures.push(failure);
             } else if matches!(sender.socket, Socket::Connecting(_)) {
                 failures.push(format!("flow {:?}: not connected by the end", flow.plan.name));
+            }
+            if let Some(missing) = sender.unopened(flow, now) {
+                let name = &flow.subflows[missing].name;
+                failures.push(format!("flow {name:?}: the kernel opened no such subflow"));
             }
             if arrived.corrupt.load(Ordering::Relaxed) {
                 failures.push(format!("flow {:?}: other bytes arrived than sent", flow.plan.name));
             }
         }
         self.sample_until(now);
-        Sent { rows, series: self.series, failures }
+        Sent { rows, connections, series: self.series, failures }
     }
 }
 

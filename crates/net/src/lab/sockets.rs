@@ -3,20 +3,26 @@ use super::plan::{Flow, KERNEL, Pair};
 use super::receivers::PORT;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket,
+    sockopt,
 };
 use std::io;
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Begins to connect a flow under congestion control `name`; the calling thread is in its host.
 pub fn connect_stream(flow: &Flow, pair: &Pair, name: &str) -> io::Result<TcpStream> {
-    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let stream = TcpStream::from(socket(family(flow), SockType::Stream, flags, None)?);
+    let stream = TcpStream::from(stream_socket(flow.sender, flow.is_multipath())?);
+    stream.set_nonblocking(true)?;
+    // Before it connects: every later subflow gets the same.
     setsockopt(&stream, sockopt::TcpCongestion, &name.to_owned().into())?;
     stream.set_nodelay(true)?;
     reset_on_close(&stream)?;
-    set_integer(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, pair.backlog.0)?;
+    if !flow.is_multipath() {
+        // MPTCP asks for more only when data is acknowledged in order: waiting for a path with a longer
+        // round trip, the others would run dry.
+        set_integer(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, pair.backlog.0)?;
+    }
     if flow.plan.sender.pacing {
         // Any bound turns on TCP's own pacing, at the kernel's 2 and 1.2 times cwnd/srtt.
         set_integer(stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX >> 1)?;
@@ -27,6 +33,28 @@ pub fn connect_stream(flow: &Flow, pair: &Pair, name: &str) -> io::Result<TcpStr
         Ok(()) | Err(Errno::EINPROGRESS) => Ok(stream),
         Err(error) => Err(error.into()),
     }
+}
+
+/// A listening socket.
+pub fn listen(at: SocketAddr, mptcp: bool) -> io::Result<TcpListener> {
+    let socket = stream_socket(at.ip(), mptcp)?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(at))?;
+    nix::sys::socket::listen(&socket, Backlog::MAXCONN)?;
+    Ok(socket.into())
+}
+
+/// A socket of TCP or MPTCP for addresses like `of`.
+fn stream_socket(of: IpAddr, mptcp: bool) -> io::Result<OwnedFd> {
+    let family = if of.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let protocol = if mptcp { libc::IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
+    // SAFETY: a call without pointers.
+    let socket = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, protocol) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
 /// Closing is then the end, also by the kernel after this process was killed: nothing goes on in a

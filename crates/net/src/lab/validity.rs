@@ -30,16 +30,17 @@ pub fn control_faults(
     served: Option<&Totals>,
 ) -> Vec<String> {
     let mut faults = Vec::new();
-    for (index, (flow, row)) in flows.iter().zip(&sent.rows).enumerate() {
+    let subflows = flows.iter().flat_map(|flow| flow.subflows.iter().map(move |it| (flow, it)));
+    for (index, ((flow, subflow), row)) in subflows.zip(&sent.rows).enumerate() {
         if !is_governed(flow) || row.sent_packets == 0 {
             continue;
         }
         match closed.served.get(&index) {
             // A thread that panicked reports nothing.
-            None => faults.push(format!("flow {:?} lost its controller", flow.plan.name)),
+            None => faults.push(format!("flow {:?} lost its controller", subflow.name)),
             Some(served) if served.invalid > 0 => faults.push(format!(
                 "flow {:?}: {} decisions that no sender can obey",
-                flow.plan.name, served.invalid
+                subflow.name, served.invalid
             )),
             Some(_) => {}
         }
@@ -76,7 +77,13 @@ mod tests {
         let plan = Plan::new(&network, Seed(1), Family::V4).expect("a plan");
         let row = |sent_packets| FlowRow { sent_packets, ..FlowRow::default() };
         let rows = [9, 9, 9, 0].map(row).into();
-        (plan.flows, Sent { rows, series: FlowSeries::default(), failures: Vec::new() })
+        let sent = Sent {
+            rows,
+            connections: Vec::new(),
+            series: FlowSeries::default(),
+            failures: Vec::new(),
+        };
+        (plan.flows, sent)
     }
 
     fn closed(invalid: [Option<u64>; 2]) -> Closed {

@@ -84,6 +84,11 @@ impl Watch {
         self.latest = info;
     }
 
+    /// Whether there was ever a round trip to read.
+    pub fn was_read(&self) -> bool {
+        self.readings > 0
+    }
+
     /// The latest reading as a row of the time series, but for `lost_packets`, which the network knows.
     pub fn sample(&self, time: Time, flow: u32, series: &mut FlowSeries) {
         let info = &self.latest;

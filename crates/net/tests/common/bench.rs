@@ -14,6 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
+/// The sender's addresses on two paths.
+const FIRST: &str = "10.77.0.1";
+const SECOND: &str = "10.77.0.3";
+
 /// The owner of this process's namespaces, for as long as a test has one.
 pub fn owner() -> Arc<Owner> {
     static OWNER: Mutex<Weak<Owner>> = Mutex::new(Weak::new());
@@ -31,6 +35,8 @@ pub struct Bench {
     pub sides: [Namespace; 2],
     /// Their addresses.
     pub addresses: [IpAddr; 2],
+    /// Connections are MPTCP's.
+    pub mptcp: bool,
     /// Ends the emulator.
     pub stop: Arc<AtomicBool>,
     emulator: Option<JoinHandle<Result<Report, Error>>>,
@@ -45,35 +51,69 @@ impl Bench {
     }
 
     /// Between other addresses.
-    pub fn between(label: &str, link: &str, addresses: [&str; 2]) -> Self {
-        let addresses = addresses.map(|address| address.parse().expect("an address"));
-        let scenario = format!(
-            "duration_s = 1000\n[[link]]\nname = \"there\"\n{link}\n\
-             [[link]]\nname = \"back\"\nrate_mbps = 1000\ndelay_ms = 5\n\
-             [[flow]]\npath = [\"there\"]\nreverse = [\"back\"]\n"
-        );
+    pub fn between(label: &str, link: &str, [from, to]: [&str; 2]) -> Self {
+        Self::with_paths(label, &[(link, from)], to)
+    }
+
+    /// Two paths to the receiver, of MPTCP: the address of each at the sender.
+    pub fn two_paths(label: &str, links: [&str; 2]) -> Self {
+        let paths: Vec<(&str, &str)> = links.into_iter().zip([FIRST, SECOND]).collect();
+        let mut bench = Self::with_paths(label, &paths, "10.77.0.2");
+        bench.mptcp = true;
+        for side in [0, 1] {
+            bench.ip(side, &["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"]);
+        }
+        bench.open_second();
+        bench
+    }
+
+    /// The second path may be used from now on.
+    pub fn open_second(&self) {
+        self.ip(0, &["mptcp", "endpoint", "add", SECOND, "id", "2", "subflow"]);
+    }
+
+    /// The second path may not be used any more.
+    pub fn close_second(&self) {
+        self.ip(0, &["mptcp", "endpoint", "delete", "id", "2"]);
+    }
+
+    fn with_paths(label: &str, paths: &[(&str, &str)], to: &str) -> Self {
+        let mut scenario = "duration_s = 1000\n".to_owned();
+        for (path, (link, _)) in paths.iter().enumerate() {
+            scenario += &format!(
+                "[[link]]\nname = \"there{path}\"\n{link}\n\
+                 [[link]]\nname = \"back{path}\"\nrate_mbps = 1000\ndelay_ms = 5\n\
+                 [[flow]]\nname = \"{path}\"\npath = [\"there{path}\"]\nreverse = [\"back{path}\"]\n"
+            );
+        }
         let network = Scenario::parse(&scenario, "test").expect("a scenario").network;
         let mut fabric = Fabric::new(&network.links, Seed(1), Span::ZERO);
-        let hosts = [(0, addresses[0]), (1, addresses[1])];
-        let route = network.connections[0].subflows[0].clone();
-        fabric.add_flow(&Flow { hosts, route }).expect("one flow");
+        let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        for ((_, from), connection) in paths.iter().zip(&network.connections) {
+            let hosts = [(0, address(from)), (1, address(to))];
+            let route = connection.subflows[0].clone();
+            fabric.add_flow(&Flow { hosts, route }).expect("addresses of its own");
+        }
         let owner = owner();
         let sides = ["l", "r"].map(|side| owner.create(&format!("{label}-{side}")).expect("root"));
-        let port = |side: usize| {
-            let bits = if addresses[side].is_ipv4() { 24 } else { 64 };
+        let senders: Vec<IpAddr> = paths.iter().map(|(_, from)| address(from)).collect();
+        let port = |side: usize, addresses: &[IpAddr]| {
+            let with_bits = |own: &IpAddr| (*own, if own.is_ipv4() { 24 } else { 64 });
             let plan = tun::Plan {
                 namespace: sides[side].path(),
                 device: "link0".to_owned(),
-                addresses: vec![(addresses[side], bits)],
+                addresses: addresses.iter().map(with_bits).collect(),
                 mtu: 1500,
             };
             tun::open(&plan).expect("TUN")
         };
-        let emulator = Emulator::new(vec![port(0), port(1)], fabric, emulator::Options::default());
+        let ports = vec![port(0, &senders), port(1, &[address(to)])];
+        let emulator = Emulator::new(ports, fabric, emulator::Options::default());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let emulator = Some(thread::spawn(move || emulator.run(&flag)));
-        Self { sides, addresses, stop, emulator, _owner: owner }
+        let addresses = [senders[0], address(to)];
+        Self { sides, addresses, mptcp: false, stop, emulator, _owner: owner }
     }
 
     /// Does some work in a namespace.

@@ -6,13 +6,12 @@ use ackademy::controllers;
 use ackademy::params::Params;
 use ackademy::units::Time;
 use ackademy_net::kernel::record::Totals;
-use ackademy_net::kernel::{Agent, Assign, FlowKey, FlowTotals, Options};
-use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
-};
+use ackademy_net::kernel::{Agent, Assign, Counters, FlowKey, FlowTotals, Group, Options};
+use ackademy_net::lab::mptcp_info::Connection;
+use nix::sys::socket::{self, Backlog, SockaddrStorage, bind, connect, setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -36,10 +35,31 @@ impl Bench {
         time: Duration,
         mut look: impl FnMut(Duration, &TcpInfo) + Send,
     ) -> Transfer {
-        let listener = self.within(1, || TcpListener::bind(SocketAddr::new(self.addresses[1], 0)));
+        self.transfer_looking(congestion_control, time, |at, stream| look(at, &TcpInfo::of(stream)))
+    }
+
+    /// As [`Self::transfer`], of an MPTCP connection.
+    pub fn transfer_subflows(
+        &self,
+        congestion_control: &str,
+        time: Duration,
+        mut look: impl FnMut(Duration, &Connection) + Send,
+    ) -> Transfer {
+        self.transfer_looking(congestion_control, time, |at, stream| {
+            look(at, &Connection::read(stream.as_fd()).expect("an MPTCP socket"));
+        })
+    }
+
+    fn transfer_looking(
+        &self,
+        congestion_control: &str,
+        time: Duration,
+        mut look: impl FnMut(Duration, &TcpStream) + Send,
+    ) -> Transfer {
+        let listener = self.within(1, || listen(self.addresses[1], self.mptcp));
         let to = listener.local_addr().expect("bound");
         let receiver = thread::spawn(move || receive(&listener));
-        let stream = self.within(0, || open(to, congestion_control));
+        let stream = self.within(0, || open(to, congestion_control, self.mptcp));
         let start = ackademy_net::clock::now();
         let elapsed = || Duration::from_nanos(ackademy_net::clock::now().since(start).0);
         let mut pattern = Pattern::default();
@@ -62,7 +82,7 @@ impl Bench {
             }
             if elapsed() >= looked {
                 looked += Duration::from_millis(20);
-                look(elapsed(), &TcpInfo::of(&stream));
+                look(elapsed(), &stream);
             }
         }
         drop(stream);
@@ -72,10 +92,10 @@ impl Bench {
 
     /// Sends a little, pauses, and sends as much again.
     pub fn pause(&self, congestion_control: &str, pause: Duration) -> Transfer {
-        let listener = self.within(1, || TcpListener::bind(SocketAddr::new(self.addresses[1], 0)));
+        let listener = self.within(1, || listen(self.addresses[1], self.mptcp));
         let to = listener.local_addr().expect("bound");
         let receiver = thread::spawn(move || receive(&listener));
-        let mut stream = self.within(0, || open(to, congestion_control));
+        let mut stream = self.within(0, || open(to, congestion_control, self.mptcp));
         stream.set_nonblocking(false).expect("blocking");
         let mut pattern = Pattern::default();
         let mut send = || (0..4).for_each(|_| stream.write_all(&pattern.block()).expect("sent"));
@@ -132,13 +152,34 @@ impl TcpInfo {
     }
 }
 
-fn open(to: SocketAddr, congestion_control: &str) -> std::io::Result<TcpStream> {
-    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let stream = TcpStream::from(socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?);
+fn open(to: SocketAddr, congestion_control: &str, mptcp: bool) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::from(stream_socket(to.ip(), mptcp)?);
     setsockopt(&stream, sockopt::TcpCongestion, &congestion_control.into())?;
     connect(stream.as_raw_fd(), &SockaddrStorage::from(to))?;
     stream.set_nonblocking(true)?;
     Ok(stream)
+}
+
+fn listen(at: IpAddr, mptcp: bool) -> std::io::Result<TcpListener> {
+    let socket = stream_socket(at, mptcp)?;
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(at, 0)))?;
+    socket::listen(&socket, Backlog::MAXCONN)?;
+    Ok(socket.into())
+}
+
+/// Of TCP or MPTCP.
+pub fn stream_socket(of: IpAddr, mptcp: bool) -> std::io::Result<OwnedFd> {
+    let family = if of.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let protocol = if mptcp { libc::IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
+    // SAFETY: a call without pointers; what it returns is nobody else's.
+    unsafe {
+        let socket = libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, protocol);
+        if socket < 0 {
+            Err(std::io::Error::last_os_error())
+        } else {
+            Ok(OwnedFd::from_raw_fd(socket))
+        }
+    }
 }
 
 fn receive(listener: &TcpListener) -> (u64, bool) {
@@ -196,17 +237,20 @@ type Build = Box<dyn FnMut(&FlowKey, &FlowInfo) -> Option<Box<dyn Coupled>> + Se
 
 struct With {
     build: Build,
+    group: Group,
     opened: Arc<AtomicUsize>,
     closed: Arc<Mutex<Vec<(FlowKey, FlowTotals)>>>,
 }
 
 impl Assign for With {
-    fn governor(&mut self, key: &FlowKey, info: &FlowInfo) -> Option<Box<dyn Coupled>> {
-        let governor = (self.build)(key, info)?;
+    fn group(&mut self, _: &FlowKey) -> Group {
         self.opened.fetch_add(1, Ordering::Relaxed);
-        Some(governor)
+        self.group
     }
-    fn closed(&mut self, key: &FlowKey, _governor: Box<dyn Coupled>, totals: &FlowTotals) {
+    fn governor(&mut self, key: &FlowKey, info: &FlowInfo) -> Option<Box<dyn Coupled>> {
+        (self.build)(key, info)
+    }
+    fn closed(&mut self, key: &FlowKey, _counters: Counters, totals: &FlowTotals) {
         self.closed.lock().expect("no panic").push((*key, *totals));
     }
 }
@@ -217,11 +261,21 @@ impl Served {
         label: &str,
         build: impl FnMut(&FlowKey, &FlowInfo) -> Option<Box<dyn Coupled>> + Send + 'static,
     ) -> Self {
+        Self::grouped(label, Group::Flow, build)
+    }
+
+    /// The same with one governor for each `group` of flows.
+    pub fn grouped(
+        label: &str,
+        group: Group,
+        build: impl FnMut(&FlowKey, &FlowInfo) -> Option<Box<dyn Coupled>> + Send + 'static,
+    ) -> Self {
         let name = format!("ak{label}{}", std::process::id());
         let closed = Arc::new(Mutex::new(Vec::new()));
         let opened = Arc::new(AtomicUsize::new(0));
         let assign = With {
             build: Box::new(build),
+            group,
             opened: Arc::clone(&opened),
             closed: Arc::clone(&closed),
         };

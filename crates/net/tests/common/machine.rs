@@ -24,6 +24,16 @@ pub fn governs_flows() -> bool {
     })
 }
 
+/// Whether subflows of MPTCP connections can be governed over emulated links.
+pub fn governs_mptcp() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let refused = Machine::here(None).require_mptcp("lia", "new_reno").err();
+        let lacking = refused.map(|why| why.to_string());
+        governs_flows() && has("kernel", &lacking.into_iter().collect::<Vec<_>>())
+    })
+}
+
 /// Whether there is `iperf3`.
 pub fn has_iperf3() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();

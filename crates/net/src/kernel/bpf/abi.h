@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 3
+#define ABI_VERSION 4
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -128,6 +128,8 @@ struct flow {
 	__u32 held;
 	__u32 lost;
 	__u32 fell_back; /* 1: DECISION_FELL_BACK holds */
+	__u32 token; /* of the MPTCP connection that it is a subflow of; 0: plain TCP */
+	__u32 subflow; /* the kernel's number of the subflow within its connection */
 	__u32 reserved;
 };
 
@@ -166,6 +168,6 @@ struct totals {
 
 _Static_assert(sizeof(struct record) == 112, "record.rs");
 _Static_assert(sizeof(struct decision) == 64, "record.rs");
-_Static_assert(sizeof(struct flow) == 176, "record.rs");
+_Static_assert(sizeof(struct flow) == 184, "record.rs");
 _Static_assert(sizeof(struct settings) == 48, "record.rs");
 _Static_assert(sizeof(struct totals) == 72 + 8 * LATENCY_BUCKETS, "record.rs");

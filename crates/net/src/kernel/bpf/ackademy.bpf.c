@@ -23,6 +23,28 @@ static __always_inline bool ipv4_mapped(const __u8 *address)
 	return address[10] == 0xff && address[11] == 0xff;
 }
 
+/* Which MPTCP connection the socket is a subflow of, if it is one. A kernel without MPTCP has neither the
+ * member nor the type, and the verifier removes what asks for them. */
+static __always_inline void describe_subflow(struct sock *sk, struct flow *flow)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct mptcp_subflow_context *subflow;
+
+	flow->token = 0;
+	flow->subflow = 0;
+	if (!bpf_core_field_exists(tp->is_mptcp) ||
+	    !bpf_core_type_exists(struct mptcp_subflow_context))
+		return;
+	if (!BPF_CORE_READ_BITFIELD(tp, is_mptcp) || !icsk->icsk_ulp_data)
+		return;
+	subflow = bpf_rdonly_cast(icsk->icsk_ulp_data,
+				  bpf_core_type_id_kernel(struct mptcp_subflow_context));
+	flow->token = subflow->token;
+	if (bpf_core_field_exists(subflow->subflow_id))
+		flow->subflow = subflow->subflow_id;
+}
+
 static __always_inline void describe(struct sock *sk, struct flow *flow, __u64 now)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -51,6 +73,7 @@ static __always_inline void describe(struct sock *sk, struct flow *flow, __u64 n
 	flow->initial_cwnd = tp->snd_cwnd;
 	flow->initial_ssthresh = tp->snd_ssthresh;
 	flow->opened_at = now;
+	describe_subflow(sk, flow);
 }
 
 /* Gives the socket a state and, if there is one, a slot. */

@@ -61,6 +61,7 @@ struct inet_connection_sock {
 	__u8 icsk_ca_state : 5;
 	__u8 icsk_ca_initialized : 1;
 	__u8 icsk_retransmits;
+	void *icsk_ulp_data;
 };
 
 struct tcp_sock {
@@ -86,6 +87,13 @@ struct tcp_sock {
 	__u64 tcp_mstamp;
 	__u8 is_cwnd_limited : 1;
 	__u32 max_packets_out;
+	bool is_mptcp; /* absent without CONFIG_MPTCP */
+};
+
+/* Absent without CONFIG_MPTCP. */
+struct mptcp_subflow_context {
+	__u32 token;
+	__u32 subflow_id; /* since 6.5 */
 };
 
 struct rate_sample {
@@ -164,4 +172,5 @@ extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, __u8 state) __ksym;
 extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;

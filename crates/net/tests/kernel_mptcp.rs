@@ -1,0 +1,221 @@
+//! Subflows of the kernel's MPTCP under one governor, over two emulated paths. Needs root, BTF, TUN and MPTCP.
+mod common;
+
+use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
+use ackademy::units::Bytes;
+use ackademy_net::kernel::{FlowKey, FlowTotals, Group};
+use ackademy_net::lab::mptcp_info::Connection;
+use common::bench::Bench;
+use common::kernel::Served;
+use common::machine::{best_of, governs_mptcp, kept};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const PACKET: u64 = 1500;
+/// What all subflows together may have in flight.
+const BUDGET: u64 = 120;
+
+fn secs(secs: f64) -> Duration {
+    Duration::from_secs_f64(secs)
+}
+
+/// Two paths, 20 ms each.
+fn bench(label: &str) -> Bench {
+    let queue = "queue = { kind = \"drop_tail\", packets = 200 }";
+    let link = format!("rate_mbps = 20\ndelay_ms = 15\n{queue}");
+    Bench::two_paths(label, [&link, &link])
+}
+
+/// Shares [`BUDGET`] among its subflows in equal parts: a subflow that joins or leaves changes the windows of
+/// the others.
+struct Shared {
+    open: BTreeSet<SubflowId>,
+    /// The most that it had at a time.
+    most: Arc<AtomicUsize>,
+}
+
+impl Coupled for Shared {
+    fn subflow_added(&mut self, id: SubflowId, _: &FlowInfo) {
+        assert!(self.open.insert(id), "{id:?} is there already");
+        self.most.fetch_max(self.open.len(), Ordering::Relaxed);
+    }
+    fn subflow_removed(&mut self, id: SubflowId) {
+        assert!(self.open.remove(&id), "{id:?} is not there");
+    }
+    fn on_ack(&mut self, id: SubflowId, _: &Ack) {
+        assert!(self.open.contains(&id), "{id:?} is not there");
+    }
+    fn on_loss(&mut self, id: SubflowId, _: &Loss) {
+        assert!(self.open.contains(&id), "{id:?} is not there");
+    }
+    fn control(&self, _: SubflowId) -> Control {
+        Control::window(Bytes(BUDGET / self.open.len().max(1) as u64 * PACKET))
+    }
+}
+
+/// Serves one `Shared` for each group; counts governors, and the most subflows that one had at a time.
+fn shared(label: &str, group: Group) -> (Served, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    let (governors, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (made, shared) = (Arc::clone(&governors), Arc::clone(&most));
+    let served = Served::grouped(label, group, move |_, _| {
+        made.fetch_add(1, Ordering::Relaxed);
+        Some(Box::new(Shared { open: BTreeSet::new(), most: Arc::clone(&shared) }))
+    });
+    (served, governors, most)
+}
+
+/// Windows of the subflows in packets, by number.
+fn windows(connection: &Connection) -> Vec<u32> {
+    connection.subflows.iter().map(|subflow| subflow.tcp.snd_cwnd).collect()
+}
+
+fn tokens(closed: &[(FlowKey, FlowTotals)]) -> BTreeSet<u32> {
+    closed.iter().map(|(key, _)| key.token).collect()
+}
+
+#[test]
+fn subflows_of_a_connection_have_one_governor_and_know_their_token() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = bench("one");
+    let (served, governors, most) = shared("on", Group::Connection);
+    let mut seen = Vec::new();
+    let look = |at: Duration, connection: &Connection| {
+        if at > secs(0.5) {
+            seen.push((connection.token, windows(connection)));
+        }
+    };
+    bench.transfer_subflows(&served.name, secs(1.5), look).check();
+    let (_, closed) = served.finish();
+    let token = seen[0].0;
+    let half = (BUDGET / 2) as u32;
+    assert!(seen.iter().all(|(_, windows)| *windows == [half, half]), "{seen:?}");
+    assert_eq!(tokens(&closed), BTreeSet::from([token]), "as the socket says");
+    let numbers: BTreeSet<u32> = closed.iter().map(|(key, _)| key.subflow).collect();
+    assert_eq!((closed.len(), numbers.len()), (2, 2), "{closed:?}");
+    assert_eq!(governors.load(Ordering::Relaxed), 1);
+    assert_eq!(most.load(Ordering::Relaxed), 2);
+    assert!(closed.iter().all(|(_, totals)| totals.fallbacks == 0), "{closed:?}");
+}
+
+#[test]
+fn connections_have_governors_of_their_own_unless_one_governs_the_host() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = bench("two");
+    for (group, governed, subflows) in [(Group::Connection, 2, 2), (Group::Number(7), 1, 4)] {
+        let (served, governors, most) = shared("tw", group);
+        std::thread::scope(|scope| {
+            let both = [0, 1].map(|_| {
+                scope.spawn(|| bench.transfer_subflows(&served.name, secs(1.5), |_, _| {}))
+            });
+            both.into_iter().for_each(|one| one.join().expect("no panic").check());
+        });
+        let (_, closed) = served.finish();
+        assert_eq!((closed.len(), tokens(&closed).len()), (4, 2), "{closed:?}");
+        assert_eq!(governors.load(Ordering::Relaxed), governed, "{group:?}");
+        assert_eq!(most.load(Ordering::Relaxed), subflows, "{group:?}");
+    }
+}
+
+#[test]
+fn a_subflow_that_is_removed_leaves_its_share_to_the_other_and_may_come_back() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = bench("rem");
+    let (served, governors, most) = shared("rm", Group::Connection);
+    let (all, half) = (BUDGET as u32, (BUDGET / 2) as u32);
+    let mut steps = Vec::new();
+    let mut since = Duration::ZERO;
+    let look = |at: Duration, connection: &Connection| {
+        let seen = windows(connection);
+        let wanted = [vec![half, half], vec![all], vec![half, half]];
+        if wanted.get(steps.len()) == Some(&seen) && at > since + secs(0.2) {
+            match steps.len() {
+                0 => bench.close_second(),
+                1 => bench.open_second(),
+                _ => {}
+            }
+            steps.push((at, seen));
+            since = at;
+        }
+    };
+    bench.transfer_subflows(&served.name, secs(2.5), look).check();
+    let (_, closed) = served.finish();
+    assert_eq!(steps.len(), 3, "removed and added: {steps:?}");
+    assert_eq!((closed.len(), tokens(&closed).len()), (3, 1), "{closed:?}");
+    assert_eq!(governors.load(Ordering::Relaxed), 1);
+    assert_eq!(most.load(Ordering::Relaxed), 2, "the number is used again");
+}
+
+#[test]
+fn a_path_that_goes_away_leaves_the_connection_alive_and_its_bytes_whole() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = bench("down");
+    let (served, _, _) = shared("dn", Group::Connection);
+    let mut cut = 0;
+    let mut acked = Vec::new();
+    let look = |at: Duration, connection: &Connection| {
+        if at > secs(0.7) && cut == 0 {
+            bench.ip(1, &["route", "add", "blackhole", "10.77.0.3/32"]);
+            cut = 1;
+        }
+        if at > secs(2.5) && cut == 1 {
+            bench.ip(1, &["route", "del", "blackhole", "10.77.0.3/32"]);
+            cut = 2;
+        }
+        acked.push((at, connection.acked));
+    };
+    bench.transfer_subflows(&served.name, secs(4.0), look).check();
+    served.finish();
+    let at = |time: f64| acked.iter().find(|(at, _)| *at > secs(time)).expect("a look").1;
+    assert!(at(2.4) > at(1.7) + 500_000, "the other path goes on: {acked:?}");
+}
+
+#[test]
+fn plain_tcp_under_a_coupled_name_is_alone() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = Bench::new("alone", "rate_mbps = 20\ndelay_ms = 15");
+    let (served, governors, most) = shared("al", Group::Connection);
+    for _ in 0..2 {
+        bench.transfer(&served.name, secs(0.4), |_, _| {}).check();
+    }
+    let (_, closed) = served.finish();
+    assert_eq!(tokens(&closed), BTreeSet::from([0]));
+    assert_eq!(governors.load(Ordering::Relaxed), 2);
+    assert_eq!(most.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn the_kernel_s_own_controllers_run_uncoupled_over_both_paths() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = bench("own");
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let known = known.expect("every Linux has this file");
+    for name in ["cubic", "reno", "bbr"] {
+        if !known.split_whitespace().any(|own| own == name) {
+            continue;
+        }
+        best_of(|| {
+            let mut last = None;
+            let look = |_, connection: &Connection| last = Some(connection.clone());
+            let transfer = bench.transfer_subflows(name, secs(2.0), look);
+            transfer.check();
+            let last = last.expect("a look");
+            let both = last.subflows.iter().filter(|one| one.tcp.bytes_acked > 500_000).count();
+            let mbps = transfer.received as f64 * 8e-6 / 2.0;
+            kept(both == 2 && mbps > 20.0, || format!("{name}: {mbps:.1} Mb/s, {last:?}"))
+        });
+    }
+}
