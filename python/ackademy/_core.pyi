@@ -63,10 +63,13 @@ _Tables: TypeAlias = dict[str, dict[str, _Column]]
 
 @type_check_only
 class ControllerClass(Protocol):
-    """What makes a Python controller for a flow: usually its class."""
+    """What makes a Python controller: usually its class.
 
-    def __call__(self, flow: Flow, /) -> object:
-        """Make one."""
+    It is called with the flow. A class with a method `subflow_added` governs all subflows of a
+    connection, and is called with nothing.
+    """
+
+    __call__: Callable[..., object]
 
 @final
 class Episodes:
