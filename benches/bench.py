@@ -25,6 +25,8 @@ RESULTS = Path("bench/results.json")
 PEER_RUNS = 3
 TARGETS = {"S1": 5e6, "S2": 4e6, "S3": 3e6, "S5/1000": 8e6, "S5/10000": 4e6}
 """data packets per core-second"""
+SUBFLOWS_OVER_FLOWS = 1.3
+"""cost of a packet of a connection with two subflows, over that of one of two plain flows"""
 IDLE_FLOW_BYTES = 1536.0
 """what a flow may take before it starts"""
 
@@ -71,7 +73,8 @@ def main() -> None:
 
 def _ours() -> list[dict[str, float | str]]:
     """Each case in a process of its own, so that its peak memory is its own."""
-    return [json.loads(_program(case)) for case in _program("list").split()]
+    cases = _program("list").split()
+    return [json.loads(line) for case in cases for line in _program(case).splitlines()]
 
 
 def _program(argument: str) -> str:
@@ -121,6 +124,10 @@ def _rows(
                     add(case, speed, "packets/core-s", peer, theirs[case, peer])
         else:
             add(case, speed, "packets/core-s", None, None)
+        if "cost_over_two_flows" in row:
+            ratio = float(row["cost_over_two_flows"])
+            name = f"{case}: cost per packet, subflows over flows"
+            add(name, ratio, "times", "target", SUBFLOWS_OVER_FLOWS)
         add(f"{case}, peak memory", float(row["peak_mib"]), "MiB", None, None)
     for flows, target in (("1000", 2.0), ("10000", None)):
         if {"S5/1", f"S5/{flows}"} <= speeds.keys():

@@ -3,7 +3,8 @@
 //! `cargo bench --bench sim -- [list | CASE ...]` prints one JSON row per case: `case`, `packets` delivered,
 //! `cpu_s` of this process, `packets_per_s`, `events_per_packet`, medians over the runs. CUBIC, SACK,
 //! RACK-TLP, PRR, delayed acknowledgements and delivery-rate samples are on. `LP-TCP` asks a forest of
-//! 100 trees of 2001 nodes about every packet instead; `forest` times one answer of that forest.
+//! 100 trees of 2001 nodes about every packet instead; `forest` times one answer of that forest. `M1` and `M2` are
+//! connections of two subflows, with a second row for two plain flows in place of each connection.
 #![allow(missing_docs, reason = "a program, not an interface")]
 use ackademy::controllers::lp_tcp::Policy;
 use ackademy::controllers::shared::sensing::sends::FEATURES;
@@ -106,6 +107,74 @@ fn scenario(case: &Case) -> Scenario {
         .expect("the cases are valid")
 }
 
+/// Connections of two subflows, and two plain flows for each: what a packet of the former costs beside one of
+/// the latter. Every link carries a flow of each connection.
+struct Paired {
+    name: &'static str,
+    connections: u32,
+    /// Of each of the two links.
+    rate_mbps: f64,
+    loss: f64,
+    packets: u64,
+    duration_s: f64,
+}
+
+const PAIRED: &[Paired] = &[
+    Paired {
+        name: "M1",
+        connections: 5,
+        rate_mbps: 8.0,
+        loss: 0.01,
+        packets: 100,
+        duration_s: 4000.0,
+    },
+    Paired {
+        name: "M2",
+        connections: 100,
+        rate_mbps: 1000.0,
+        loss: 0.0,
+        packets: 4000,
+        duration_s: 20.0,
+    },
+];
+
+/// The network of a pair with these flows.
+fn paired_scenario(pair: &Paired, flows: &str) -> Scenario {
+    let Paired { rate_mbps, loss, packets, duration_s, .. } = pair;
+    let link = format!(
+        "{{ rate_mbps = {rate_mbps}, delay_ms = 50, \
+           queue = {{ kind = \"drop_tail\", packets = {packets} }}, \
+           loss = {{ kind = \"bernoulli\", ratio = {loss} }} }}"
+    );
+    let text =
+        format!("duration_s = {duration_s}\n[two_path]\nfirst = {link}\nsecond = {link}\n{flows}");
+    Scenario::parse(&text, "bench").expect("the cases are valid")
+}
+
+/// Prints a row for the connections, and one for the plain flows beside them; the runs take turns.
+fn measure_pair(pair: &Paired) {
+    let flow = |more: &str| {
+        let count = pair.connections;
+        format!("[[flow]]\n{CUBIC}\ncount = {count}\nstart_spread_s = 1.0\n{more}\n")
+    };
+    let plain = flow("name = \"a\"\nroute = [0]") + &flow("name = \"b\"\nroute = [1]");
+    let scenarios = [flow("multipath = true"), plain].map(|flows| paired_scenario(pair, &flows));
+    let mut runs: [Vec<(f64, u64, u64)>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..RUNS {
+        for (scenario, runs) in scenarios.iter().zip(&mut runs) {
+            runs.push(timed(scenario));
+        }
+    }
+    for own in &mut runs {
+        own.sort_by(|left, right| left.0.total_cmp(&right.0));
+    }
+    let [of_subflows, of_flows] = runs.map(|own| own[RUNS / 2]);
+    let cost = |(cpu, packets, _): (f64, u64, u64)| cpu / packets as f64;
+    let more = format!(", \"cost_over_two_flows\": {:.3}", cost(of_subflows) / cost(of_flows));
+    print_row(pair.name, of_subflows, &more);
+    print_row(&format!("{} as two flows", pair.name), of_flows, "");
+}
+
 /// CPU time of this process in seconds (Linux: /proc/self/schedstat, nanoseconds).
 fn cpu_s() -> f64 {
     let text = fs::read_to_string("/proc/self/schedstat").expect("Linux's schedstat");
@@ -124,22 +193,25 @@ fn delivered(outcome: &Outcome) -> u64 {
     outcome.flows.iter().map(|flow| flow.received_packets).sum()
 }
 
+/// CPU time, packets delivered and events of one run.
+fn timed(scenario: &Scenario) -> (f64, u64, u64) {
+    let before = cpu_s();
+    let outcome =
+        ackademy::sim::run(&scenario.network, Seed(1)).expect("the controllers are built in");
+    (cpu_s() - before, delivered(&outcome), outcome.events)
+}
+
 fn measure(case: &Case) {
     let scenario = scenario(case);
-    let mut runs: Vec<(f64, u64, u64)> = (0..RUNS)
-        .map(|_| {
-            let before = cpu_s();
-            let outcome = ackademy::sim::run(&scenario.network, Seed(1))
-                .expect("the controllers are built in");
-            (cpu_s() - before, delivered(&outcome), outcome.events)
-        })
-        .collect();
+    let mut runs: Vec<(f64, u64, u64)> = (0..RUNS).map(|_| timed(&scenario)).collect();
     runs.sort_by(|left, right| left.0.total_cmp(&right.0));
-    let (cpu, packets, events) = runs[RUNS / 2];
+    print_row(&case.name, runs[RUNS / 2], "");
+}
+
+fn print_row(name: &str, (cpu, packets, events): (f64, u64, u64), more: &str) {
     println!(
-        "{{\"case\": \"{}\", \"packets\": {packets}, \"cpu_s\": {cpu:.4}, \
-         \"packets_per_s\": {:.0}, \"events_per_packet\": {:.2}, \"peak_mib\": {:.1}}}",
-        case.name,
+        "{{\"case\": \"{name}\", \"packets\": {packets}, \"cpu_s\": {cpu:.4}, \
+         \"packets_per_s\": {:.0}, \"events_per_packet\": {:.2}, \"peak_mib\": {:.1}{more}}}",
         packets as f64 / cpu,
         events as f64 / packets as f64,
         status_kib("VmHWM") / 1024.0
@@ -174,6 +246,9 @@ fn main() {
         for case in cases() {
             println!("{}", case.name);
         }
+        for pair in PAIRED {
+            println!("{}", pair.name);
+        }
         println!("idle");
         println!("forest");
         return;
@@ -181,6 +256,11 @@ fn main() {
     for case in cases() {
         if wanted.is_empty() || wanted.contains(&case.name) {
             measure(&case);
+        }
+    }
+    for pair in PAIRED {
+        if wanted.is_empty() || wanted.iter().any(|name| name == pair.name) {
+            measure_pair(pair);
         }
     }
     if wanted.is_empty() || wanted.iter().any(|name| name == "idle") {

@@ -291,6 +291,10 @@ pub trait Coupled: std::marker::Send {
             inner.fetch(id);
         }
     }
+    /// How many subflows a connection must have, if not any number will do; one of plain TCP always does.
+    fn paths(&self) -> Option<usize> {
+        self.inner().and_then(Coupled::paths)
+    }
     /// See [`Controller::counters`].
     fn counters(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
         self.inner().map_or_else(Vec::new, |inner| inner.counters(id))

@@ -109,6 +109,28 @@ fn many_of_todays_scenarios_keep_the_books_twice() {
     for_todays_scenarios(test, 20_000, keeps_the_books_twice);
 }
 
+/// Whatever becomes of links and subflows, a transfer of which a subflow stays open is read whole.
+fn transfers_are_read_whole(first: u64, count: u64) {
+    for seed in first..first + count {
+        let (text, bytes) = Draw(Rng::new(seed)).transfers();
+        let outcome = sim::run(&parse(&text).network, Seed(seed)).expect("built-in controllers");
+        for row in &outcome.connections {
+            let told = (row.transfers, row.goodput_bytes);
+            assert_eq!(told, (1, bytes), "seed {seed}: {row:?}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn no_transfer_over_subflows_loses_data() {
+    transfers_are_read_whole(fixed_seed(), 300);
+}
+
+#[test]
+fn no_transfer_over_subflows_loses_data_today() {
+    transfers_are_read_whole(first_seed(), 100);
+}
+
 #[test]
 fn a_day_has_seeds_of_its_own() {
     assert_eq!(seed_of(0), 0);

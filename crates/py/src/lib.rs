@@ -12,6 +12,7 @@ mod episodes;
 mod errors;
 mod files;
 mod forest;
+mod host;
 mod policy;
 mod records;
 mod scenario;
@@ -47,6 +48,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<episodes::Episodes>()?;
     module.add_class::<records::Flow>()?;
     module.add_class::<forest::Forest>()?;
+    module.add_class::<host::HostEpisodes>()?;
+    module.add_class::<host::JointPolicy>()?;
     module.add_class::<policy::Policy>()?;
     module.add_class::<records::Loss>()?;
     module.add_class::<scenario::Scenario>()?;

@@ -46,12 +46,16 @@ class Metrics:
 
     flows: pl.DataFrame
     """one row per flow: throughput_mbps, goodput_mbps, delay_ms, owd_ms, loss_ratio, m_e, ..."""
+    connections: pl.DataFrame
+    """one row per connection: subflows, goodput_mbps, reinjected_bytes, reorder_peak_bytes, ..."""
     links: pl.DataFrame
     """one row per link: utilisation, goodput_share, loss_ratio, wait_ms, ..."""
     jain_throughput: float
     """fairness of the flows' throughputs"""
     jain_delay: float
     """fairness of the flows' delays; `nan` if a flow has no sample"""
+    jain_goodput: float
+    """fairness of the connections' goodputs"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,6 +71,11 @@ class Run(Tables):
     def metrics(self) -> Metrics:
         """The numbers of a report."""
         return measure(self)
+
+    @property
+    def is_multipath(self) -> bool:
+        """Whether a connection has several subflows."""
+        return bool((self.connections["subflows"] > 1).any())
 
     def plot(self) -> Figure:
         """Window, queue and throughput over time; simulates again if there is no time series.
@@ -268,12 +277,21 @@ def measure(tables: Tables) -> Metrics:
         ),
         wait_ms=_column(links, "wait_mean_ms"),
     )
+    connections = tables.connections
+    goodput = metrics.goodput_mbps(_column(connections, "goodput_bytes"), _active(connections))
+    names = ("connection", "controller", "subflows", "scheduler")
+    counts = ("reinjected_bytes", "duplicate_bytes", "reorder_peak_bytes")
+    per_connection = connections.select(*names).with_columns(
+        connections.select(*counts), goodput_mbps=goodput
+    )
     has_delay = bool(delay.size) and bool(np.all(delay >= 0.0))
     return Metrics(
         flows=per_flow,
+        connections=per_connection,
         links=per_link,
         jain_throughput=metrics.jain_index(throughput) if throughput.size else float("nan"),
         jain_delay=metrics.jain_index(delay) if has_delay else float("nan"),
+        jain_goodput=metrics.jain_index(goodput) if goodput.size else float("nan"),
     )
 
 

@@ -18,6 +18,8 @@ class Tables:
 
     flows: pl.DataFrame
     """one row per flow: totals over the run"""
+    connections: pl.DataFrame
+    """one row per connection: what its application read, over all its subflows"""
     counters: pl.DataFrame
     """counters of the controllers: flow, name, value"""
     links: pl.DataFrame

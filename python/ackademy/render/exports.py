@@ -17,7 +17,7 @@ from ackademy.stats.results import Results
 
 
 def run_json(run: Run) -> str:
-    """One run: what was run, fairness, its flows and its links."""
+    """One run: what was run, fairness, flows, links, and connections of several subflows."""
     measured = run.metrics()
     return _json(
         {
@@ -30,6 +30,7 @@ def run_json(run: Run) -> str:
             "jain_delay": _number(measured.jain_delay),
             "completion": _completion(run),
             "flows": _rows(measured.flows),
+            **({"connections": _rows(measured.connections)} if run.is_multipath else {}),
             "links": _rows(measured.links),
         }
     )

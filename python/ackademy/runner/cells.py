@@ -4,6 +4,7 @@ A cell's folder is named by the hash of everything its result depends on, so an 
 never run twice and a changed one never reused. Its files are Parquet and JSON:
 
     summary.parquet      one row per flow: raw totals and the numbers of a report
+    connections.parquet  one row per connection, if one of them has several subflows
     links.parquet        one row per link
     counters.parquet     what the controllers counted
     flow_series.parquet  cwnd, RTT, throughput over time, if sampling was asked for
@@ -137,6 +138,9 @@ def compute(cell: Cell) -> Files:
         "links": tables.links.with_columns(measured.links["utilisation"]),
         "counters": tables.counters,
     }
+    if (tables.connections["subflows"] > 1).any():
+        goodput = measured.connections["goodput_mbps"]
+        frames["connections"] = tables.connections.with_columns(goodput)
     if not tables.flow_series.is_empty():
         frames |= {"flow_series": tables.flow_series, "link_series": tables.link_series}
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}

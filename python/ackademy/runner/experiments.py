@@ -130,7 +130,12 @@ def missing(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
-    """One table of a finished cell: summary, links, counters, flow_series or link_series.
+    """One table of a finished cell.
+
+    Args:
+        folder: of the cells.
+        cell: a cell that was run.
+        table: summary, links, counters, connections, flow_series or link_series.
 
     Raises:
         ExperimentError: if the cell has not been run, or cannot be read; it is then removed.

@@ -40,6 +40,8 @@ impl Scope {
     }
 }
 
+pub mod shared;
+
 include!(concat!(env!("OUT_DIR"), "/coupled.rs"));
 
 /// The entry called `name`.

@@ -16,8 +16,10 @@ use std::fmt;
 use std::sync::Arc;
 
 mod agents;
+mod host;
 mod source;
 
+pub use host::{HostEnvironment, HostEpisode};
 pub use source::{EpisodeSource, Source};
 
 /// Name of a learning flow's controller in records.
@@ -71,26 +73,8 @@ impl Environment {
         agents: usize,
     ) -> Result<Self, EnvError> {
         let mut network = scenario.network.clone();
-        let entries = scenario.entry_names();
-        let learns = |name: &String| learners.iter().any(|pattern| fits(pattern, name));
-        let learning: Vec<bool> = entries.iter().map(learns).collect();
-        let mut found = 0;
-        for plan in network.connections.iter_mut().filter(|plan| learning[plan.entry]) {
-            if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
-                let about = "its traffic is cbr, which no congestion controller governs";
-                let name = &entries[plan.entry];
-                return Err(EnvError(format!("flow {name} cannot learn: {about}")));
-            }
-            AGENT.clone_into(&mut plan.controller);
-            plan.params.clear();
-            found += plan.subflows.len();
-        }
-        if found == 0 {
-            return Err(EnvError(format!(
-                "learners = {learners:?}: allowed are patterns that match a flow of the scenario: {}",
-                entries.join(", ")
-            )));
-        }
+        let learning = learning(scenario, &mut network, learners, AGENT)?;
+        let found = learning.into_iter().sum();
         if found > agents {
             return Err(too_many(agents, found));
         }
@@ -132,6 +116,37 @@ impl Environment {
     pub fn spec(&self) -> &Arc<PolicySpec> {
         &self.spec
     }
+}
+
+/// Gives the connections of the entries that match one of `learners` another controller; returns how many
+/// subflows each of them has.
+fn learning(
+    scenario: &Scenario,
+    network: &mut NetworkPlan,
+    learners: &[String],
+    controller: &str,
+) -> Result<Vec<usize>, EnvError> {
+    let entries = scenario.entry_names();
+    let learns = |name: &String| learners.iter().any(|pattern| fits(pattern, name));
+    let learning: Vec<bool> = entries.iter().map(learns).collect();
+    let mut found = Vec::new();
+    for plan in network.connections.iter_mut().filter(|plan| learning[plan.entry]) {
+        if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
+            let about = "its traffic is cbr, which no congestion controller governs";
+            let name = &entries[plan.entry];
+            return Err(EnvError(format!("flow {name} cannot learn: {about}")));
+        }
+        controller.clone_into(&mut plan.controller);
+        plan.params.clear();
+        found.push(plan.subflows.len());
+    }
+    if found.is_empty() {
+        return Err(EnvError(format!(
+            "learners = {learners:?}: allowed are patterns that match a flow of the scenario: {}",
+            entries.join(", ")
+        )));
+    }
+    Ok(found)
 }
 
 fn too_many(agents: usize, found: usize) -> EnvError {

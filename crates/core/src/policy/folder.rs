@@ -15,13 +15,13 @@ use std::sync::Arc;
 /// Names of the files, in the order in which [`Policy::read`] takes them.
 pub const FILES: &[&str] = &["policy.toml", "weights.safetensors"];
 /// The only format.
-const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 1;
 /// Largest description, in bytes.
 const DESCRIPTION_MAX: usize = 1 << 16;
 /// Longest `about`, in characters.
 const ABOUT_MAX: usize = 200;
 /// Longest error, in characters: an error quotes values of the file.
-const ERROR_MAX: usize = 400;
+pub(super) const ERROR_MAX: usize = 400;
 
 /// A policy; flows can share it.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ struct Description {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GuardSpec {
+pub(super) struct GuardSpec {
     #[serde(default, rename = "fallback")]
     _fallback: Fallback,
 }
@@ -85,13 +85,13 @@ impl Policy {
             0 => format!("{}: {fault}", FILES[0]),
             line => format!("{}:{line}: {fault}", FILES[0]),
         };
-        let text = text(description).map_err(|fault| at((0, fault)))?;
+        let text = text_of(description).map_err(|fault| at((0, fault)))?;
         let said: Description = toml_error::read(text).map_err(at)?;
         let in_line = |error: SpecError| {
             let error = error.located(text);
             at((error.line, error.message()))
         };
-        said.check().map_err(in_line)?;
+        check_head(said.format, &said.about).map_err(in_line)?;
         let spec = PolicySpec {
             observation: said.observation,
             decision: said.decision,
@@ -144,23 +144,23 @@ impl Policy {
     }
 }
 
-impl Description {
-    fn check(&self) -> Result<(), SpecError> {
-        if self.format != FORMAT {
-            let problem = format!("= {}: allowed is {FORMAT}", self.format);
-            return Err(SpecError::at("format", problem));
-        }
-        let length = self.about.chars().count();
-        if length > ABOUT_MAX || self.about.chars().any(char::is_control) {
-            let allowed = format!("one line of at most {ABOUT_MAX}");
-            let problem = format!("= {length} characters: allowed is {allowed}");
-            return Err(SpecError::at("about", problem));
-        }
-        Ok(())
+/// Checks the first two fields of `policy.toml`.
+pub(super) fn check_head(format: u64, about: &str) -> Result<(), SpecError> {
+    if format != FORMAT {
+        let problem = format!("= {format}: allowed is {FORMAT}");
+        return Err(SpecError::at("format", problem));
     }
+    let length = about.chars().count();
+    if length > ABOUT_MAX || about.chars().any(char::is_control) {
+        let allowed = format!("one line of at most {ABOUT_MAX}");
+        let problem = format!("= {length} characters: allowed is {allowed}");
+        return Err(SpecError::at("about", problem));
+    }
+    Ok(())
 }
 
-fn text(bytes: &[u8]) -> Result<&str, String> {
+/// `policy.toml` as text.
+pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
     if bytes.len() > DESCRIPTION_MAX {
         let length = bytes.len();
         return Err(format!("{length} bytes: allowed is at most {DESCRIPTION_MAX}"));

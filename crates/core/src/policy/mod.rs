@@ -19,6 +19,7 @@ mod clock;
 mod features;
 mod folder;
 pub mod forest;
+pub mod joint;
 mod metrics;
 pub mod nn;
 pub mod safetensors;

@@ -166,6 +166,8 @@ impl Builder {
         check_coupled(&path, flow)?;
         self.check_subflows(&path, flow)?;
         let mptcp = mptcp_plan(&path, flow, &sender)?;
+        let subflows = mptcp.as_ref().map_or(1, |plan| plan.times.len());
+        check_paths(&path, &flow.controller, &params, subflows)?;
         let base = flow.name.clone().unwrap_or_else(|| format!("flow{index}"));
         let mut shared = None;
         let mut plans = Vec::new();
@@ -240,6 +242,26 @@ pub(super) fn check_controller(
             let allowed = format!("{}, or file.py:Class", controllers::all_names());
             Err(Fault::new(&field, format!("{controller:?}"), allowed))
         }
+    }
+}
+
+/// That a controller that takes only some number of subflows, such as a policy, gets a connection with as
+/// many, or one of plain TCP. The settings are checked.
+pub(super) fn check_paths(
+    path: &str,
+    controller: &str,
+    params: &[(String, ParamValue)],
+    subflows: usize,
+) -> Result<(), Fault> {
+    let Some(spec) = coupled::find(controller).filter(|_| subflows > 1) else { return Ok(()) };
+    let params = Params::resolve(spec.params, params).map_err(|error| at(path, error))?;
+    match (spec.build)(&params).paths() {
+        Some(paths) if paths != subflows => {
+            let value = format!("{controller:?} for connections of {paths} subflows");
+            let allowed = format!("a policy for {subflows}, as many as this flow has");
+            Err(Fault::new(&format!("{path}.controller"), value, allowed))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::params::{Content, Loader, ParamValue};
 use crate::sim::plan::NetworkPlan;
 use crate::sim::trace::Trace;
-use crate::toml_error::{self, Document};
+use crate::toml_error::{self, Document, Fault};
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
@@ -141,13 +141,23 @@ impl Scenario {
         params: &[(String, ParamValue)],
         chosen: &dyn Fn(&str) -> bool,
     ) -> Result<Self, ScenarioError> {
-        flows::check_controller("flow[0]", controller, params).map_err(|fault| ScenarioError {
+        let refused = |fault: Fault| ScenarioError {
             origin: self.origin.clone(),
             line: toml_error::line_of_path(&self.text, &fault.path),
             message: fault.to_string(),
-        })?;
+        };
+        flows::check_controller("flow[0]", controller, params).map_err(refused)?;
         let mut other = self.clone();
         let picked: Vec<bool> = self.entry_names().iter().map(|name| chosen(name)).collect();
+        let mut checked = Vec::new();
+        for plan in other.network.connections.iter().filter(|plan| picked[plan.entry]) {
+            if !checked.contains(&plan.subflows.len()) {
+                checked.push(plan.subflows.len());
+                let path = format!("flow[{}]", plan.entry);
+                flows::check_paths(&path, controller, params, plan.subflows.len())
+                    .map_err(refused)?;
+            }
+        }
         let flows = other.spec.flow.iter_mut().zip(&picked).filter(|(_, picked)| **picked);
         for (flow, _) in flows {
             controller.clone_into(&mut flow.controller);

@@ -9,7 +9,7 @@ use ackademy::sim;
 use ackademy::sim::plan::TrafficSpec;
 use ackademy::sim::record::Outcome;
 use ackademy::sim::trace::{Cellular, Trace};
-use ackademy::units::{Rate, Span};
+use ackademy::units::{Rate, Span, Time};
 use ackademy::{controllers, coupled};
 
 /// Draws scenarios. Not proptest's strategies, because a text is easier to build than a strategy, and
@@ -254,7 +254,59 @@ impl Draw {
         if self.chance(0.3) {
             let _ = writeln!(text, "stop_s = {}", self.scale(1.0, 3.0));
         }
-        text + &self.traffic() + &self.sender()
+        let mut traffic = self.traffic();
+        let has_subflows = route.contains("mptcp") || coupled::find(controller).is_some();
+        while has_subflows && traffic.contains("cbr") {
+            traffic = self.traffic(); // datagrams have no subflows
+        }
+        text + &traffic + &self.sender()
+    }
+
+    /// The table of a connection of several subflows, at these places; on both paths if there are none.
+    fn mptcp(&mut self, places: &[String]) -> String {
+        let scheduler = self.one(&["min_rtt", "round_robin", "redundant"]);
+        let mut text = format!("mptcp = {{ scheduler = \"{scheduler}\", ");
+        for name in ["receive_buffer_bytes", "send_buffer_bytes"] {
+            if self.chance(0.5) {
+                let _ = write!(text, "{name} = {}, ", 9000 + self.below(100_000));
+            }
+        }
+        if self.chance(0.3) {
+            text += "opportunistic = true, ";
+        }
+        let mut subflows = Vec::new();
+        for place in places {
+            let mut subflow = vec![place.clone()];
+            let start = self.scale(0.01, 2.0);
+            if self.chance(0.3) {
+                subflow.push(format!("start_s = {start}"));
+            }
+            if self.chance(0.3) {
+                subflow.push(format!("stop_s = {}", start + self.scale(0.01, 2.0)));
+            }
+            subflow.retain(|part| !part.is_empty());
+            subflows.push(format!("{{ {} }}", subflow.join(", ")));
+        }
+        if !subflows.is_empty() {
+            let _ = write!(text, "subflow = [{}]", subflows.join(", "));
+        }
+        text.trim_end_matches([',', ' ']).to_owned() + " }\n"
+    }
+
+    /// How many subflows a flow has: often one.
+    fn subflows(&mut self) -> u64 {
+        if self.chance(0.3) { 2 + self.below(3) } else { 1 }
+    }
+
+    /// A flow at one of these places, or of several subflows.
+    fn placed(&mut self, mut place: impl FnMut(&mut Self) -> Vec<String>) -> String {
+        match self.subflows() {
+            1 => place(self).iter().map(|part| format!("{part}\n")).collect(),
+            count => {
+                let places: Vec<String> = (0..count).map(|_| place(self).join(", ")).collect();
+                self.mptcp(&places)
+            }
+        }
     }
 
     pub fn scenario(&mut self) -> String {
@@ -268,7 +320,9 @@ impl Draw {
                     let _ = writeln!(text, "access_mbps = {}", self.scale(1.0, 100.0));
                 }
                 let _ = write!(text, "[dumbbell.bottleneck]\n{}", self.link(true));
-                routes.resize(flows as usize, String::new());
+                for _ in 0..flows {
+                    routes.push(self.placed(|_| Vec::new()));
+                }
             }
             1 => {
                 let hops = 1 + self.below(4);
@@ -276,17 +330,26 @@ impl Draw {
                 let _ =
                     write!(text, "[parking_lot]\nhops = {hops}\n[parking_lot.bottleneck]\n{link}");
                 for _ in 0..flows {
-                    let first = self.below(hops);
-                    let last = first + self.below(hops - first);
-                    routes.push(format!("route = [{first}, {last}]\n"));
+                    routes.push(self.placed(|draw| {
+                        let first = draw.below(hops);
+                        let last = first + draw.below(hops - first);
+                        vec![format!("route = [{first}, {last}]")]
+                    }));
                 }
             }
             2 => {
                 let (first, second) = (self.link(true), self.link(true));
                 let _ = write!(text, "[two_path.first]\n{first}[two_path.second]\n{second}");
                 for _ in 0..flows {
-                    let route = self.one(&["multipath = true\n", "route = [0]\n", "route = [1]\n"]);
-                    routes.push(route.to_owned());
+                    let mut route =
+                        self.placed(|draw| vec![format!("route = [{}]", draw.below(2))]);
+                    if self.chance(0.4) {
+                        "multipath = true\n".clone_into(&mut route);
+                        if self.chance(0.6) {
+                            route += &self.mptcp(&[]);
+                        }
+                    }
+                    routes.push(route);
                 }
             }
             _ => {
@@ -301,8 +364,10 @@ impl Draw {
                             (0..hops).map(|_| format!("\"l{}\"", draw.below(links))).collect();
                         names.join(", ")
                     };
-                    let (forward, back) = (path(self, 1), path(self, 0));
-                    routes.push(format!("path = [{forward}]\nreverse = [{back}]\n"));
+                    routes.push(self.placed(|draw| {
+                        let (forward, back) = (path(draw, 1), path(draw, 0));
+                        vec![format!("path = [{forward}]"), format!("reverse = [{back}]")]
+                    }));
                 }
             }
         }
@@ -310,6 +375,49 @@ impl Draw {
             text += &self.flow(&route);
         }
         text
+    }
+
+    /// Transfers over two damaged paths, by subflows of which the first is always open, and their size.
+    pub fn transfers(&mut self) -> (String, u64) {
+        let mut text = String::from("duration_s = 900\n");
+        for path in ["first", "second"] {
+            let (rate, delay) = (self.scale(1.0, 30.0), self.scale(0.1, 60.0));
+            let (packets, loss) = (5 + self.below(200), self.scale(1e-4, 0.05));
+            let (from, copies) = (self.scale(0.1, 2.0), self.scale(1e-3, 0.1));
+            let _ = writeln!(
+                text,
+                "[two_path.{path}]\nrate_mbps = {rate}\ndelay_ms = {delay}\n\
+                 queue = {{ kind = \"drop_tail\", packets = {packets} }}\n\
+                 loss = {{ kind = \"bernoulli\", ratio = {loss} }}\n\
+                 duplicate_ratio = {copies}\noutages = [[{from}, {}]]",
+                from + self.scale(0.1, 5.0)
+            );
+        }
+        let mut names = vec!["new_reno", "cubic", "vegas", "hybla"];
+        let whole =
+            |spec: &&&coupled::Spec| spec.params.iter().all(|own| own.kind.default().is_some());
+        names.extend(coupled::ALL.iter().filter(whole).map(|spec| spec.name));
+        let (controller, count) = (self.one(&names), 1 + self.below(3));
+        let bytes = self.scale(1.0, 2e6) as u64 + 1;
+        let mut places = Vec::new();
+        for _ in 0..2 + self.below(3) {
+            places.push(format!("route = [{}]", self.below(2)));
+        }
+        let mptcp = self.mptcp(&places);
+        let first = mptcp.find('}').expect("a subflow");
+        let start = mptcp.find("[{").expect("subflows") + 2;
+        let (before, after) = (&mptcp[..start], &mptcp[first..]);
+        let _ = write!(
+            text,
+            "[[flow]]\ncontroller = \"{controller}\"\ncount = {count}\n\
+             traffic = {{ kind = \"fixed\", bytes = {bytes} }}\n\
+             {before} {} {after}",
+            places[0]
+        );
+        let ns2 = if self.chance(0.3) { "recovery = \"ns2\", " } else { "" };
+        let (handshake, every) = (self.chance(0.5), 1 + self.below(3));
+        let _ = writeln!(text, "sender = {{ {ns2}handshake = {handshake}, ack_every = {every} }}");
+        (text, bytes)
     }
 }
 
@@ -392,6 +500,9 @@ pub fn check(scenario: &Scenario, outcome: &Outcome) {
         assert!(flow.rtt_samples == 0 || flow.rtt_min_ms <= flow.rtt_max_ms, "{flow:?}");
         assert!(flow.active_s <= network.duration.as_secs_f64(), "{flow:?}");
     }
+    if !poisson {
+        check_connections(scenario, outcome);
+    }
     let series = &outcome.flow_series;
     assert!(series.time_s.is_sorted());
     assert!(series.cwnd_packets.iter().all(|cwnd| *cwnd >= 1.0 - 1e-9 && cwnd.is_finite()));
@@ -403,4 +514,30 @@ pub fn check(scenario: &Scenario, outcome: &Outcome) {
             .collect();
         assert!(own.is_sorted() && own.last().is_none_or(|last| *last <= row.delivered_bytes));
     }
+}
+
+/// What an application read came in order over its subflows, within the receive buffer.
+fn check_connections(scenario: &Scenario, outcome: &Outcome) {
+    let (mut flows, mut rows) = (outcome.flows.iter(), outcome.connections.iter());
+    for plan in &scenario.network.connections {
+        let own: Vec<_> = flows.by_ref().take(plan.subflows.len()).collect();
+        let Some(mptcp) = &plan.mptcp else {
+            for flow in own {
+                let row = rows.next().expect("a row per flow");
+                assert_eq!((&row.connection, row.goodput_bytes), (&flow.flow, flow.goodput_bytes));
+            }
+            continue;
+        };
+        let row = rows.next().expect("a row per connection");
+        assert_eq!((&row.connection, row.subflows), (&plan.name, own.len() as u64));
+        assert!(row.reorder_peak_bytes <= mptcp.receive_buffer.0, "{row:?}");
+        let delivered: u64 = own.iter().map(|flow| flow.delivered_bytes).sum();
+        assert!(row.goodput_bytes + row.duplicate_bytes <= delivered, "{row:?}");
+        if let TrafficSpec::Fixed { bytes } = plan.traffic {
+            assert!(row.goodput_bytes <= bytes, "{row:?}");
+            let is_whole = row.transfers > 0 && plan.stop == Time::NEVER;
+            assert!(!is_whole || row.goodput_bytes == bytes, "{row:?}");
+        }
+    }
+    assert!(rows.next().is_none() && flows.next().is_none());
 }

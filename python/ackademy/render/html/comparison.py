@@ -91,11 +91,24 @@ def run_page(run: Run, command: str) -> str:
             more if hidden > 0 else "",
             sheet(of_run.flows("", run, ROWS_MAX)),
         ),
+        *_connections(run),
         Section("links", "Links", "", sheet(of_run.links(run))),
         *kernel_section([run.kernel] if run.kernel else []),
         Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]
     return document(head, sections)
+
+
+def _connections(run: Run) -> list[Section]:
+    """The connections, if one of them has several subflows."""
+    if not run.is_multipath:
+        return []
+    lead = (
+        "What the application of each connection read, in order. Reinjected bytes were sent by one "
+        "subflow in place of another; the reorder peak is the most that waited at the receiver for "
+        "an earlier byte of another subflow."
+    )
+    return [Section("connections", "Connections", lead, sheet(of_run.connections(run, ROWS_MAX)))]
 
 
 def _completion(times: CompletionTimes) -> Section:

@@ -22,6 +22,13 @@ FLOW_HEADS: Mapping[str, Head] = {
     "m_e": Head("M_e"),
     "timeouts": Head("time-outs"),
 }
+CONNECTION_HEADS: Mapping[str, Head] = {
+    "subflows": Head("subflows"),
+    "goodput_mbps": Head("goodput", "Mb/s"),
+    "reinjected_bytes": Head("reinjected", "bytes"),
+    "duplicate_bytes": Head("duplicates", "bytes"),
+    "reorder_peak_bytes": Head("reorder peak", "bytes"),
+}
 LINK_HEADS: Mapping[str, Head] = {
     "utilisation": Head("utilisation"),
     "goodput_share": Head("goodput share"),
@@ -36,6 +43,12 @@ def flows(title: str, run: Run, count: int) -> Sheet:
     """The first flows of a run."""
     found = run.metrics().flows.head(count)
     return _sheet(title, found, ("flow", "controller"), FLOW_HEADS)
+
+
+def connections(run: Run, count: int) -> Sheet:
+    """The first connections of a run, what their applications read."""
+    found = run.metrics().connections.head(count)
+    return _sheet("connections", found, ("connection", "controller", "scheduler"), CONNECTION_HEADS)
 
 
 def links(run: Run) -> Sheet:

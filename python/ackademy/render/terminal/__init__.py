@@ -185,9 +185,21 @@ def run_tables(result: Run, console: Console) -> Group:
         *sheet(shown, console),
         Text(f"CDF {cumulative(times.fct_ms)}") if times is not None else Text(),
         Text(more + jain, style="dim"),
+        *_connections(result, console),
         *sheet(of_run.links(result), console),
         kernel_notes([result.kernel] if result.kernel else []),
     )
+
+
+def _connections(result: Run, console: Console) -> list[RenderableType]:
+    """The connections of a run, if one of them has several subflows."""
+    if not result.is_multipath:
+        return []
+    jain = significant(result.metrics().jain_goodput)
+    hidden = result.connections.height - FLOWS_MAX
+    more = f"{hidden} more connections are in the tables (--parquet). " if hidden > 0 else ""
+    note = Text(f"{more}Jain's index of the connections' goodput {jain}", style="dim")
+    return [*sheet(of_run.connections(result, FLOWS_MAX), console), note]
 
 
 def cumulative(values: FloatArray, width: int = 40) -> str:

@@ -78,10 +78,39 @@ impl Network {
     /// network's.
     pub fn evaluate<'a>(&self, observation: &[f32], scratch: &'a mut Scratch) -> &'a [f32] {
         assert_eq!(observation.len(), self.input.size(), "an observation of the network's shape");
+        self.run(observation, self.input, scratch)
+    }
+
+    /// As [`evaluate`](Self::evaluate), for a network whose first layer is a recurrent one that returns its
+    /// last state: such a layer takes any number of vectors. A longer series than any before allocates.
+    ///
+    /// # Panics
+    ///
+    /// If the first layer is another, or the observation is not a series of whole vectors.
+    pub fn evaluate_series<'a>(&self, observation: &[f32], scratch: &'a mut Scratch) -> &'a [f32] {
+        let Some(Stage { layer: Layer::Recurrent(first), .. }) = self.stages.first() else {
+            panic!("the first layer is not recurrent");
+        };
+        assert_eq!(first.returns, Returns::Last, "a layer that returns its last state");
+        let width = self.input.width;
+        let steps = observation.len() / width;
+        assert!(steps > 0 && steps * width == observation.len(), "a series of whole vectors");
+        if observation.len() > scratch.values[0].len() {
+            scratch.values[0].resize(observation.len(), 0.0);
+        }
+        let work = first.work(steps).max(self.work);
+        if work > scratch.work.len() {
+            scratch.work.resize(work, 0.0);
+        }
+        self.run(observation, Shape { steps, width }, scratch)
+    }
+
+    fn run<'a>(&self, observation: &[f32], shape: Shape, scratch: &'a mut Scratch) -> &'a [f32] {
         let [front, back] = &mut scratch.values;
         let (mut from, mut to) = (front, back);
         from[..observation.len()].copy_from_slice(observation);
-        for Stage { layer, from: shape, to: result } in &self.stages {
+        for (index, Stage { layer, from: planned, to: result }) in self.stages.iter().enumerate() {
+            let shape = if index == 0 { &shape } else { planned };
             let x = &from[..shape.size()];
             let out = &mut to[..result.size()];
             match layer {

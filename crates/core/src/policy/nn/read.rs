@@ -27,22 +27,47 @@ impl Network {
     ///
     /// If a layer is out of bounds, a tensor absent, of another shape, not finite, or left over.
     pub fn read(specs: &[LayerSpec], input: Shape, tensors: &Tensors) -> Result<Self, Fault> {
+        let [network] = Self::read_all([("layers", specs, input)], tensors)?;
+        Ok(network)
+    }
+
+    /// Reads networks that share a file: the tensors of layer `i` of the network called `name` are
+    /// `name.i.…`.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_all<const N: usize>(
+        networks: [(&str, &[LayerSpec], Shape); N],
+        tensors: &Tensors,
+    ) -> Result<[Self; N], Fault> {
+        tensors.check_tiled().map_err(Fault::Tensors)?;
+        let mut reader = Reader { tensors, name: "", used: BTreeSet::new(), weights: 0 };
+        let mut read = Vec::with_capacity(N);
+        for (name, specs, input) in networks {
+            reader.name = name;
+            read.push(Self::read_named(specs, input, &mut reader)?);
+        }
+        reader.nothing_left()?;
+        Ok(read.try_into().expect("one network for each"))
+    }
+
+    fn read_named(specs: &[LayerSpec], input: Shape, reader: &mut Reader) -> Result<Self, Fault> {
+        let name = reader.name;
         if !(1..=LAYERS_MAX).contains(&specs.len()) {
             let count = specs.len();
             let problem = format!("= {count} of them: allowed is 1 to {LAYERS_MAX}");
-            return Err(Fault::Layers(SpecError::at("layers", problem)));
+            return Err(Fault::Layers(SpecError::at(name, problem)));
         }
         if input.size() == 0 || input.size() > VALUES_MAX {
             let problem = format!("= {} numbers: allowed is 1 to {VALUES_MAX}", input.size());
             return Err(Fault::Layers(SpecError::at("inputs", problem)));
         }
-        tensors.check_tiled().map_err(Fault::Tensors)?;
-        let mut reader = Reader { tensors, used: BTreeSet::new(), weights: 0 };
         let mut network =
             Self { stages: Vec::new(), input, outputs: 0, values: input.size(), work: 0 };
         let mut from = input;
         for (index, spec) in specs.iter().enumerate() {
-            let path = format!("layers[{index}]");
+            let path = format!("{name}[{index}]");
             let to = spec.output(from).map_err(|error| Fault::Layers(error.below(&path)))?;
             if let Some(layer) = reader.layer(index, spec, from)? {
                 let work = layer.work(from);
@@ -63,10 +88,9 @@ impl Network {
                  returns `last` gives",
                 from.steps
             );
-            return Err(Fault::Layers(SpecError::at("layers", problem)));
+            return Err(Fault::Layers(SpecError::at(name, problem)));
         }
         network.outputs = from.width;
-        reader.nothing_left()?;
         Ok(network)
     }
 }
@@ -91,6 +115,8 @@ struct RecurrentSpec {
 
 struct Reader<'a, 'b> {
     tensors: &'a Tensors<'b>,
+    /// Of the network.
+    name: &'a str,
     used: BTreeSet<String>,
     /// Weights so far, padded to tiles.
     weights: usize,
@@ -105,7 +131,8 @@ impl Reader<'_, '_> {
         spec: &LayerSpec,
         from: Shape,
     ) -> Result<Option<Layer>, Fault> {
-        let name = |part: &str| format!("layers.{index}.{part}");
+        let network = self.name;
+        let name = |part: &str| format!("{network}.{index}.{part}");
         Ok(Some(match *spec {
             LayerSpec::Dense { units, activation } => {
                 let kernel = self.matrix(name("kernel"), &[from.width], units as usize)?;
@@ -144,7 +171,8 @@ impl Reader<'_, '_> {
         from: Shape,
     ) -> Result<Recurrent, Fault> {
         let RecurrentSpec { cell, units, returns } = layer;
-        let name = |part: &str| format!("layers.{index}.{part}");
+        let network = self.name;
+        let name = |part: &str| format!("{network}.{index}.{part}");
         let gates = cell.gates() * units;
         let kernel = self.matrix(name("kernel"), &[from.width], gates)?;
         let own_kernel = self.matrix(name("recurrent"), &[units], gates)?;
@@ -168,7 +196,7 @@ impl Reader<'_, '_> {
                 "have {} weights in memory: allowed is at most {WEIGHTS_MAX}",
                 self.weights
             );
-            return Err(Fault::Layers(SpecError::at("layers", problem)));
+            return Err(Fault::Layers(SpecError::at(self.name, problem)));
         }
         Ok(Matrix::new(inputs, outputs, &weights))
     }
