@@ -109,8 +109,6 @@ fn set_up(
 fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
     let ecn = if pair.ecn == Ecn::Off { "0" } else { "1" };
     let buffer = pair.buffer.0;
-    // MPTCP keeps what it has sent until it is acknowledged in order, over the slowest of its paths.
-    let send_buffer = if pair.only.is_some() { buffer } else { SEND_BUFFER };
     let rto_max_ms = (pair.rto_max.as_millis_f64() as u64).clamp(1000, 120_000);
     let rto_min_us = (pair.rto_min.0 / 1000).clamp(1000, 1000 * rto_max_ms);
     vec![
@@ -126,9 +124,10 @@ fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
         // What a killed program leaves unsent goes nowhere; trying for minutes keeps its congestion
         // control in the kernel.
         ("ipv4/tcp_orphan_retries", "1".to_owned()),
-        // The receiver offers what it has from the start; the sender's buffer grows with its window.
+        // The receiver offers what it has from the start; the sender's buffer grows with its window. Of MPTCP
+        // a larger one would be handed to a subflow at once, and what a subflow has does not move to another.
         ("ipv4/tcp_rmem", format!("4096 {buffer} {buffer}")),
-        ("ipv4/tcp_wmem", format!("4096 {send_buffer} {buffer}")),
+        ("ipv4/tcp_wmem", format!("4096 262144 {buffer}")),
         // IPv6 counts as its own for a sender only what is on a device.
         ("ipv6/ip_nonlocal_bind", "1".to_owned()),
         ("ipv4/conf/all/rp_filter", "0".to_owned()),
@@ -152,8 +151,6 @@ fn has_accurate_ecn() -> bool {
     std::fs::read_to_string(TCP_ECN).is_ok_and(|value| value.trim() == ACCURATE_ECN)
 }
 
-/// Of a sender at first; it grows with the window.
-const SEND_BUFFER: u64 = 262_144;
 const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
 /// Ask for accurate ECN (RFC 9768), which not every kernel that knows the setting allows.
 const ACCURATE_ECN: &str = "3";
