@@ -115,7 +115,9 @@ fn connections_have_governors_of_their_own_unless_one_governs_the_host() {
             let both = [0, 1].map(|_| {
                 scope.spawn(|| bench.transfer_subflows(&served.name, secs(1.5), |_, _| {}))
             });
-            both.into_iter().for_each(|one| one.join().expect("no panic").check());
+            for one in both {
+                one.join().expect("no panic").check();
+            }
         });
         let (_, closed) = served.finish();
         assert_eq!((closed.len(), tokens(&closed).len()), (4, 2), "{closed:?}");

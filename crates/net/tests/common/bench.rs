@@ -9,6 +9,7 @@ use ackademy_net::link::emulator::{self, Emulator, Report};
 use ackademy_net::link::fabric::{Fabric, Flow};
 use ackademy_net::link::tun;
 use ackademy_net::namespace::{Namespace, Owner};
+use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -80,7 +81,8 @@ impl Bench {
     fn with_paths(label: &str, paths: &[(&str, &str)], to: &str) -> Self {
         let mut scenario = "duration_s = 1000\n".to_owned();
         for (path, (link, _)) in paths.iter().enumerate() {
-            scenario += &format!(
+            let _ = write!(
+                scenario,
                 "[[link]]\nname = \"there{path}\"\n{link}\n\
                  [[link]]\nname = \"back{path}\"\nrate_mbps = 1000\ndelay_ms = 5\n\
                  [[flow]]\nname = \"{path}\"\npath = [\"there{path}\"]\nreverse = [\"back{path}\"]\n"

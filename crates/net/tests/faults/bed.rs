@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// Where flows come from.
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
-/// Where second subflows come from.
-const SECOND_SENDER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 3);
 /// Where they go.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 
@@ -80,36 +78,6 @@ impl Bed {
             must("ip", &["-n", end, "address", "add", &format!("{address}/24"), "dev", end]);
             must("ip", &["-n", end, "link", "set", end, "up"]);
         }
-    }
-
-    /// Gives the sender a second address, for a second subflow of each MPTCP connection. False, and a line
-    /// that says why, where the machine has no MPTCP.
-    pub fn second_address(&self) -> bool {
-        let refused = Machine::here(None).require_mptcp("lia", "new_reno").err();
-        let lacking: Vec<String> = refused.into_iter().map(|why| why.to_string()).collect();
-        if !has("kernel", &lacking) {
-            return false;
-        }
-        let (a, b) = (self.namespace('a'), self.namespace('b'));
-        must("ip", &["-n", &a, "address", "add", &format!("{SECOND_SENDER}/24"), "dev", &a]);
-        for end in [&a, &b] {
-            must("ip", &["-n", end, "mptcp", "limits", "set", "subflow", "2"]);
-        }
-        must(
-            "ip",
-            &[
-                "-n",
-                &a,
-                "mptcp",
-                "endpoint",
-                "add",
-                &SECOND_SENDER.to_string(),
-                "id",
-                "2",
-                "subflow",
-            ],
-        );
-        true
     }
 
     /// Makes the way to the receiver narrow.

@@ -3,10 +3,11 @@ use crate::bed::{Bed, RECEIVER, inside};
 use ackademy::digest::{EMPTY, fnv1a};
 use ackademy::units::Span;
 use ackademy_net::clock;
-use nix::sys::socket::{Backlog, SockaddrIn, bind, connect, listen, setsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt,
+};
 use std::io::{Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -41,23 +42,15 @@ struct Received {
 impl Traffic {
     /// Opens `flows` flows under the bed's congestion control.
     pub fn start(bed: &Bed, flows: usize, pattern: Pattern) -> Self {
-        Self::over(bed, flows, pattern, libc::IPPROTO_TCP)
-    }
-
-    /// The same with connections of MPTCP.
-    pub fn start_mptcp(bed: &Bed, connections: usize, pattern: Pattern) -> Self {
-        Self::over(bed, connections, pattern, libc::IPPROTO_MPTCP)
-    }
-
-    fn over(bed: &Bed, flows: usize, pattern: Pattern, protocol: i32) -> Self {
-        let listener = inside(&bed.namespace('b'), move || listener(protocol)).join().unwrap();
+        let listener = inside(&bed.namespace('b'), || TcpListener::bind((RECEIVER, 0)).unwrap());
+        let listener = listener.join().unwrap();
         let port = listener.local_addr().unwrap().port();
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(AtomicU64::new(0));
         let mut traffic = Self { stop, received, senders: Vec::new(), receivers: Vec::new() };
         for flow in 0..flows {
             let name = bed.name.clone();
-            let open = inside(&bed.namespace('a'), move || open(port, &name, protocol));
+            let open = inside(&bed.namespace('a'), move || open(port, &name));
             let to = open.join().unwrap();
             let (from, _) = listener.accept().unwrap();
             let stop = Arc::clone(&traffic.stop);
@@ -88,28 +81,12 @@ impl Traffic {
     }
 }
 
-fn stream_socket(protocol: i32) -> OwnedFd {
-    // SAFETY: a call without pointers; what it returns is nobody else's.
-    unsafe {
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-        let socket = libc::socket(libc::AF_INET, kind, protocol);
-        assert!(socket >= 0, "{}", std::io::Error::last_os_error());
-        OwnedFd::from_raw_fd(socket)
-    }
-}
-
-fn listener(protocol: i32) -> TcpListener {
-    let socket = stream_socket(protocol);
-    bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(RECEIVER, 0))).unwrap();
-    listen(&socket, Backlog::MAXCONN).unwrap();
-    TcpListener::from(socket)
-}
-
-fn open(port: u16, congestion: &str, protocol: i32) -> TcpStream {
-    let socket = stream_socket(protocol);
+fn open(port: u16, congestion: &str) -> TcpStream {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap();
     setsockopt(&socket, sockopt::TcpCongestion, &congestion.into()).unwrap();
     let to = SockaddrIn::from(SocketAddrV4::new(RECEIVER, port));
-    connect(socket.as_raw_fd(), &to).unwrap();
+    connect(std::os::fd::AsRawFd::as_raw_fd(&socket), &to).unwrap();
     TcpStream::from(socket)
 }
 
