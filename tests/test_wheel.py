@@ -45,6 +45,7 @@ ITEMS = {
     "ackademy reproduce learningcc": "learningcc/fig2",
     "ackademy reproduce knott2023": "knott2023/schedules",
     "ackademy reproduce xiao2019": "xiao2019/ns3",
+    "ackademy reproduce xu2019": "xu2019/s8",
 }
 """of a whole paper, which takes an hour, one item stands for all"""
 NEEDS_EXTRA = (

@@ -15,6 +15,8 @@ __all__ = [
     "Episodes",
     "Flow",
     "Forest",
+    "HostEpisodes",
+    "JointPolicy",
     "Loss",
     "Policy",
     "Scenario",
@@ -61,10 +63,13 @@ _Tables: TypeAlias = dict[str, dict[str, _Column]]
 
 @type_check_only
 class ControllerClass(Protocol):
-    """What makes a Python controller for a flow: usually its class."""
+    """What makes a Python controller: usually its class.
 
-    def __call__(self, flow: Flow, /) -> object:
-        """Make one."""
+    It is called with the flow. A class with a method `subflow_added` governs all subflows of a
+    connection, and is called with nothing.
+    """
+
+    __call__: Callable[..., object]
 
 @final
 class Episodes:
@@ -297,6 +302,84 @@ class Forest:
         """
     def mean(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Mean output of the trees, shape (rows,), for rows of 55 numbers: probability of loss."""
+
+@final
+class HostEpisodes:
+    """Simulations of a scenario, one after the other, that stop when a host's agent is asked.
+
+    While another thread is in a call, every call is refused with a RuntimeError.
+    """
+
+    def __new__(
+        cls, scenario: Scenario, settings: str, *, learners: Sequence[str], seed: int
+    ) -> HostEpisodes:
+        """Nothing runs until `begin`.
+
+        Args:
+            scenario: what every episode simulates.
+            settings: TOML of the table `host` of a policy.
+            learners: patterns of the entries whose connections start at the host.
+            seed: of all episodes.
+
+        Raises:
+            ValueError: if the settings are wrong, or no connection has several subflows.
+        """
+    @staticmethod
+    def scales(scenario: Scenario, learners: Sequence[str]) -> str:
+        """The table `host` for a scenario, as TOML, from the rates and delays of its links.
+
+        Raises:
+            ValueError: if a link has no rate to divide by, or no connection has several subflows.
+        """
+    def begin(self, number: int) -> bool:
+        """Begin the episode of this number and run it until a decision is due; false at its end."""
+    def step(self, changes: npt.NDArray[np.float32]) -> bool:
+        """Change the target's windows and run until the next decision is due; false at the end.
+
+        Args:
+            changes: shape (paths,), in [-1, 1].
+        """
+    @property
+    def observation(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """The target's numbers, shape (5 paths,), and every active flow's, (flows, 5 paths + 1)."""
+    @property
+    def duration_s(self) -> float:
+        """Length of the epoch that the observation is of."""
+    @property
+    def time_s(self) -> float:
+        """Simulated time of the episode."""
+    @property
+    def packets(self) -> int:
+        """Data packets sent so far, by every flow of every episode."""
+    def tables(self) -> _Tables:
+        """Tables of the episode up to the present time, as `simulate` returns them; ends it."""
+
+@final
+class JointPolicy:
+    """A policy of a host, to ask and to compare with the one that trained it."""
+
+    @staticmethod
+    def open(folder: PathLike[str]) -> JointPolicy:
+        """Read a policy's folder.
+
+        Raises:
+            ValueError: if a file cannot be read or is wrong; one line.
+        """
+    @property
+    def about(self) -> str:
+        """A description in one line."""
+    @property
+    def paths(self) -> int:
+        """Subflows of a connection."""
+    def outputs(
+        self, target: npt.NDArray[np.float32], flows: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float32]:
+        """The actor's outputs, shape (paths,).
+
+        Args:
+            target: shape (5 paths,).
+            flows: shape (flows, 5 paths + 1).
+        """
 
 @final
 class Policy:

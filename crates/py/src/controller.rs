@@ -18,7 +18,8 @@ impl Failure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn keep(&self, error: PyErr) {
+    /// Keeps an exception, unless there is one before it.
+    pub fn keep(&self, error: PyErr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
@@ -106,7 +107,8 @@ impl Controller for PyController {
     }
 }
 
-fn positive(object: &Bound<'_, PyAny>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+/// A number above zero that the object's member of this name gave.
+pub fn positive(object: &Bound<'_, PyAny>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     match value.extract() {
         Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
         _ => {
@@ -120,13 +122,14 @@ fn positive(object: &Bound<'_, PyAny>, name: &str, value: &Bound<'_, PyAny>) -> 
     }
 }
 
-fn class_of(object: &Bound<'_, PyAny>) -> String {
+/// Name of the object's class.
+pub fn class_of(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map(|name| name.to_string()).unwrap_or_default()
 }
 
 /// An error of a call that never reached a line of the user's file, such as a wrong number of
 /// arguments, as one line that names class and method; any other as it is.
-fn told(py: Python<'_>, class: &str, method: &str, error: PyErr) -> PyErr {
+pub fn told(py: Python<'_>, class: &str, method: &str, error: PyErr) -> PyErr {
     if error.traceback(py).is_some() || error.is_instance_of::<PyKeyboardInterrupt>(py) {
         return error;
     }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod catalogue;
 mod controller;
+mod coupled_controller;
 mod distribution;
 mod episodes;
 mod errors;

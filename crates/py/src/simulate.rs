@@ -1,5 +1,6 @@
 //! Function `simulate`.
 use crate::controller::{Failure, PyController};
+use crate::coupled_controller::{PyCoupled, is_coupled};
 use crate::errors;
 use crate::scenario::Scenario;
 use crate::tables;
@@ -98,6 +99,9 @@ fn controller(
     };
     let class = Python::attach(|py| class.clone_ref(py));
     let failure = failure.clone();
+    if is_coupled(&class) {
+        return Ok(Box::new(PyCoupled::new(&class, &plan.params, failure)));
+    }
     let params = plan.params.clone();
     Ok(Box::new(PerFlow::new(move |flow| {
         Box::new(PyController::new(&class, flow, &params, failure.clone()))

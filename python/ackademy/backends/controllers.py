@@ -24,7 +24,7 @@ from ackademy import files, user_code
 from ackademy.errors import ControllerError
 
 if TYPE_CHECKING:
-    from ackademy._core import Ack, ControllerClass, Loss
+    from ackademy._core import Ack, ControllerClass, Flow, Loss
     from ackademy.backends import Backend
 
 KERNEL = "kernel:"
@@ -43,6 +43,37 @@ class Controller(Protocol):
 
     def on_loss(self, loss: Loss) -> None:
         """Something was lost."""
+
+
+@runtime_checkable
+class CoupledController(Protocol):
+    """Governs all subflows of a connection. Optional: `pacing_bps(subflow)`, bit/s or None.
+
+    One is made per connection, without arguments. Every method takes the number of a subflow.
+    """
+
+    def subflow_added(self, subflow: int, flow: Flow) -> None:
+        """A subflow joined; called before any other method that names it."""
+
+    def subflow_removed(self, subflow: int) -> None:
+        """A subflow left."""
+
+    def on_ack(self, subflow: int, ack: Ack) -> None:
+        """Something was delivered."""
+
+    def on_loss(self, subflow: int, loss: Loss) -> None:
+        """Something was lost."""
+
+    def cwnd_bytes(self, subflow: int) -> float:
+        """Congestion window, bytes; asked of every subflow after every call."""
+
+
+def _missing(cls: type) -> list[str]:
+    """The methods that a controller's class lacks; several subflows need more of them."""
+    needed = ["on_ack", "on_loss"]
+    if hasattr(cls, "subflow_added"):
+        needed += ["subflow_removed", "cwnd_bytes"]
+    return [method for method in needed if not callable(getattr(cls, method, None))]
 
 
 def canonical(cc: str) -> str:
@@ -90,7 +121,7 @@ def register(cls: ControllerClass) -> str:
     """
     if not isinstance(cls, type):
         raise ControllerError(f"cc = {cls!r}: allowed: a name, a class, or one with settings")
-    missing = [method for method in ("on_ack", "on_loss") if not hasattr(cls, method)]
+    missing = _missing(cls)
     if missing:
         raise ControllerError(f"controller {cls.__qualname__}: it lacks {' and '.join(missing)}")
     name = f"{cls.__module__}.py:{cls.__qualname__}"
@@ -131,7 +162,7 @@ def load(cc: str, beside: Path) -> ControllerClass:
         raise ControllerError(
             f"controller {cc}: no class {name} in {path}; it has: {', '.join(classes) or 'none'}"
         )
-    missing = [method for method in ("on_ack", "on_loss") if not hasattr(found, method)]
+    missing = _missing(found)
     if missing:
         raise ControllerError(f"controller {cc}: {name} lacks {' and '.join(missing)}")
     return cast("ControllerClass", found)

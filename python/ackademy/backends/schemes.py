@@ -164,7 +164,8 @@ def of_folder(
             **params,
         }
         return described.string("controller"), tuple(settings.items())
-    return "policy", tuple({**params, "policy": str(folder)}.items())
+    controller = "drl_cc" if "host" in described.values else "policy"
+    return controller, tuple({**params, "policy": str(folder)}.items())
 
 
 def names_differ(compared: Sequence[EvaluatedScheme]) -> None:

@@ -20,6 +20,8 @@ def new_command(
     Examples:
         ackademy new controller mine        # mine.py with a class Mine
 
+        ackademy new coupled mine           # mine.py with a class Mine for several subflows
+
         ackademy new reward my_reward       # my_reward.py with a function reward
 
         ackademy new scenario my_link       # my_link.toml

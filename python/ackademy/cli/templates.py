@@ -9,7 +9,7 @@ from typing import Literal
 
 from ackademy.errors import AckademyError
 
-Kind = Literal["controller", "reward", "scenario", "experiment", "policy"]
+Kind = Literal["controller", "coupled", "reward", "scenario", "experiment", "policy"]
 Files = Mapping[str, bytes]
 """content by path, relative to the current folder"""
 
@@ -32,6 +32,36 @@ class {cls}:
     def on_loss(self, loss):
         if loss.kind in ("gap", "timeout"):  # the first loss of a round trip
             self.cwnd_bytes = max(self.cwnd_bytes / 2, 2 * self.mss)
+'''
+
+COUPLED = '''"""A coupled controller: run it with `ackademy run two_paths --cc {stem}.py:{cls}`."""
+
+
+class {cls}:
+    """All subflows together add one packet per round trip; a loss halves its own window."""
+
+    def __init__(self):
+        self.cwnd = {{}}  # bytes, by the number of the subflow
+        self.mss = {{}}
+
+    def subflow_added(self, subflow, flow):
+        self.gain = float(flow.params.get("gain", 1.0))  # --cc {stem}.py:{cls}:gain=2
+        self.mss[subflow] = flow.mss_bytes
+        self.cwnd[subflow] = float(flow.initial_cwnd_bytes)
+
+    def subflow_removed(self, subflow):
+        del self.cwnd[subflow], self.mss[subflow]
+
+    def on_ack(self, subflow, ack):
+        share = ack.acked_bytes / sum(self.cwnd.values())
+        self.cwnd[subflow] += self.gain * self.mss[subflow] * share
+
+    def on_loss(self, subflow, loss):
+        if loss.kind in ("gap", "timeout"):  # the first loss of a round trip
+            self.cwnd[subflow] = max(self.cwnd[subflow] / 2, 2 * self.mss[subflow])
+
+    def cwnd_bytes(self, subflow):
+        return self.cwnd[subflow]
 '''
 
 REWARD = '''"""A reward: `ackademy train ppo --reward {stem}.py:reward --out mine` uses it."""
@@ -176,6 +206,7 @@ def commands(kind: Kind, name: str) -> list[str]:
     """What to do with the files, as command lines."""
     return {
         "controller": [f"ackademy compare deep_buffer --cc cubic,{name}.py:{_class(name)}"],
+        "coupled": [f"ackademy compare two_paths --cc lia,{name}.py:{_class(name)}"],
         "reward": [f"ackademy train ppo --quick --reward {name}.py:reward --out my_policy"],
         "scenario": [f"ackademy run {name}.toml"],
         "experiment": [f"ackademy reproduce {name}/table1 --runs 2"],
@@ -189,6 +220,11 @@ def _class(name: str) -> str:
 
 def _controller(name: str) -> Files:
     text = CONTROLLER.format(stem=name, cls=_class(name))
+    return {f"{name}.py": text.encode()}
+
+
+def _coupled(name: str) -> Files:
+    text = COUPLED.format(stem=name, cls=_class(name))
     return {f"{name}.py": text.encode()}
 
 
@@ -228,6 +264,7 @@ def _policy(name: str) -> Files:
 
 _TEMPLATES: Mapping[Kind, Callable[[str], Files]] = {
     "controller": _controller,
+    "coupled": _coupled,
     "reward": lambda name: {f"{name}.py": REWARD.format(stem=name).encode()},
     "scenario": lambda name: {f"{name}.toml": SCENARIO.encode()},
     "experiment": _experiment,

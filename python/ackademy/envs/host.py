@@ -139,7 +139,8 @@ def goodputs(flows: F32, settings: HostSettings) -> F64:
         flows: shape (flows, 5 paths + 1), as observed.
         settings: what they were divided by.
     """
-    return flows[:, 1:-1:SUBFLOW_NUMBERS].astype(np.float64).sum(axis=1) * settings.rate_mbps
+    shares: F64 = flows[:, 1:-1:SUBFLOW_NUMBERS].astype(np.float64).sum(axis=1)
+    return shares * settings.rate_mbps
 
 
 def mean_rtt_ms(flows: F32, settings: HostSettings) -> float:

@@ -123,7 +123,7 @@ class Representation(nn.Module):
 
     @nn.compact
     def __call__(self, flows: Array, count: Array) -> Array:
-        """States, shape (batch, units), of flows (batch, most, width) of which `count` are there."""
+        """States, shape (batch, units), of flows (batch, most, width), `count` of them there."""
         cell = Lstm(self.units)
         p = {
             part: self.param(part, begin, shape)
@@ -132,8 +132,8 @@ class Representation(nn.Module):
         entering = flows @ p["kernel"] + p["bias"]
 
         def step(state: tuple[Array, Array], at: Any) -> tuple[tuple[Array, Array], None]:  # noqa: ANN401
-            (h, c), (gates, index) = state, at
-            i, f, g, o = jnp.split(gates + h @ p["recurrent"], 4, axis=-1)
+            (h, c), (parts, index) = state, at
+            i, f, g, o = jnp.split(parts + h @ p["recurrent"], 4, axis=-1)
             new_c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             new_h = jax.nn.sigmoid(o) * jnp.tanh(new_c)
             there = (index < count)[:, None]
@@ -190,12 +190,13 @@ class Batch(NamedTuple):
     """Transitions: (s, e, a, r, s', e'), s padded."""
 
     flows: Array
-    count: Array
+    there: Array
+    """shape (batch,): how many flows there are"""
     target: Array
     action: Array
     reward: Array
     next_flows: Array
-    next_count: Array
+    next_there: Array
     next_target: Array
 
 
@@ -229,19 +230,19 @@ def begin(config: Config, row: int, target: int, paths: int, seed: int) -> Learn
 
 
 def represent(config: Config, params: Params, flows: Array, count: Array) -> Array:
-    """h = R(s)."""
+    """States R(s)."""
     return jnp.asarray(Representation(config.state).apply({"params": params}, flows, count))
 
 
 def act(config: Config, params: Params, target: Array, h: Array) -> Array:
-    """a = pi(e, h), in [-1, 1]."""
+    """Actions pi(e, h), in [-1, 1]."""
     paths = params["2"]["bias"].shape[0]
     seen = jnp.concatenate([target, h], axis=-1)
-    return jnp.tanh(Mlp(config.hidden, paths).apply({"params": params}, seen))
+    return jnp.tanh(jnp.asarray(Mlp(config.hidden, paths).apply({"params": params}, seen)))
 
 
 def judge(config: Config, params: Params, target: Array, h: Array, action: Array) -> Array:
-    """Q(e, h, a), shape (batch,)."""
+    """Values Q(e, h, a), shape (batch,)."""
     judged = jnp.concatenate([target, h, action], axis=-1)
     return jnp.asarray(Mlp(config.hidden, 1).apply({"params": params}, judged))[:, 0]
 
@@ -249,14 +250,14 @@ def judge(config: Config, params: Params, target: Array, h: Array, action: Array
 def update(config: Config, learner: Learner, batch: Batch) -> tuple[Learner, Array, Array]:
     """One update of all six networks; returns the critic's loss and the mean value, too."""
     networks, targets = learner.networks, learner.targets
-    h_next = represent(config, targets.representation, batch.next_flows, batch.next_count)
+    h_next = represent(config, targets.representation, batch.next_flows, batch.next_there)
     a_next = act(config, targets.actor, batch.next_target, h_next)
     following = judge(config, targets.critic, batch.next_target, h_next, a_next)
     wanted = lax.stop_gradient(batch.reward + config.discount * following)
 
     def actor_loss(changed: tuple[Params, Params]) -> tuple[Array, Array]:
         representation, actor = changed
-        h = represent(config, representation, batch.flows, batch.count)
+        h = represent(config, representation, batch.flows, batch.there)
         action = act(config, actor, batch.target, h)
         # Through the action only: R is changed as what the actor acts upon, not as what is judged.
         value = judge(config, networks.critic, batch.target, lax.stop_gradient(h), action)
@@ -421,7 +422,7 @@ def train(host: Host, config: Config, seed: int, log: TrainingLog) -> Trained:
                 "noise": config.noise(epoch),
             }
             log.row({**counters, **means.take()})
-            log.keep(done, {}, lambda at=done: {**_arrays(learner), "actions": actions[:at]})  # type: ignore[misc]
+            log.keep(done, {}, partial(_arrays, learner, actions[:done]))
             log.progress(done, config.epochs)
     updates = max(0, config.epochs - config.warmup)
     return Trained(learner.networks, config.epochs, episodes, updates)
@@ -448,9 +449,10 @@ def tensors(networks: Networks) -> dict[str, F32]:
     return {name: np.asarray(own, np.float32) for name, own in named.items()}
 
 
-def _arrays(learner: Learner) -> dict[str, npt.NDArray[np.generic]]:
-    """For a checkpoint."""
-    return {f"learner.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(learner))}
+def _arrays(learner: Learner, actions: F32) -> dict[str, npt.NDArray[np.generic]]:
+    """For a checkpoint: the simulations are repeated from their actions."""
+    leaves = enumerate(jax.tree.leaves(learner))
+    return {"actions": actions, **{f"learner.{i}": np.asarray(leaf) for i, leaf in leaves}}
 
 
 def _restored(like: Learner, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Learner:

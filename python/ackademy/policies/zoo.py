@@ -70,7 +70,9 @@ def model(folder: Path, name: str) -> Model:
     try:
         described = dict(TomlTable.read(folder / folders.POLICY_FILE).values)
         controller, params = schemes.of_folder(folder)
-        if controller == "policy":
+        if controller == "drl_cc":
+            about, observes, acts = _host(folder)
+        elif controller == "policy":
             about, observes, acts = _network(folder)
         else:
             about, observes, acts = _forest(folder, described)
@@ -99,6 +101,12 @@ def _network(folder: Path) -> tuple[str, str, str]:
     observes = f"{policy.history} × {', '.join(policy.features)}"
     acts = f"{policy.n_choices} steps" if policy.n_choices else f"{policy.action_size} values"
     return policy.about, observes, acts
+
+
+def _host(folder: Path) -> tuple[str, str, str]:
+    policy = _core.JointPolicy.open(folder)
+    observes = "every flow of a host: rate, goodput, round trip, its deviation, window"
+    return policy.about, observes, f"{policy.paths} values, one per subflow"
 
 
 def _forest(folder: Path, described: Mapping[str, object]) -> tuple[str, str, str]:

@@ -150,6 +150,17 @@ def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
     return found
 
 
+def connections(folder: Path, cell: Cell) -> pl.DataFrame | None:
+    """The connections of a finished cell; `None` if none of them has several subflows.
+
+    Raises:
+        ExperimentError: if the table cannot be read.
+    """
+    if not (folder / key(cell) / "connections.parquet").is_file():
+        return None
+    return read(folder, cell, "connections")
+
+
 def is_finished(folder: Path, cell: Cell) -> bool:
     """Whether the cell's results are on disk and can be read."""
     path = folder / key(cell)

@@ -56,6 +56,8 @@ class RunTables:
     """pattern of the flows that the row is about, or a switch per flow"""
     duration_s: float = math.nan
     """of the run"""
+    connections: pl.DataFrame | None = None
+    """all connections, if one of them has several subflows"""
 
     def of(self, glob: str | tuple[bool, ...]) -> pl.DataFrame:
         """The flows that a pattern names, or those of the switches that are on.
@@ -70,6 +72,23 @@ class RunTables:
         found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
         if found.is_empty():
             raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
+        return found
+
+    def connected(self, glob: str) -> pl.DataFrame:
+        """The connections that a pattern names.
+
+        Raises:
+            ExperimentError: if there is none, or no connection of the run has several subflows.
+        """
+        if self.connections is None:
+            raise ExperimentError(
+                f"connections {glob!r}: allowed: only where one has several subflows"
+            )
+        names = self.connections["connection"].to_list()
+        own = [entries.fits([glob], name) for name in names]
+        found = self.connections.filter(pl.Series(own, dtype=pl.Boolean))
+        if found.is_empty():
+            raise ExperimentError(f"connections {glob!r}: allowed: {', '.join(names[:20])}")
         return found
 
 
@@ -306,6 +325,34 @@ def _link_loss(link: str) -> Metric:
         return dropped / arrived if arrived else 0.0
 
     return _per_run(f"loss on {link}", "", "packets lost over packets offered to the link", lost)
+
+
+def _connection_goodput(glob: str) -> Metric:
+    def goodput(run: RunTables) -> float:
+        return float(run.connected(glob)["goodput_mbps"].cast(pl.Float64).to_numpy().mean())
+
+    about = "what a connection's application read over the time it is active; mean over connections"
+    metric = _higher(_per_run(f"goodput({glob})", "Mb/s", about, goodput))
+    return replace(metric, words=f"goodput of {glob}")
+
+
+def _connections_total(glob: str) -> Metric:
+    def total(run: RunTables) -> float:
+        read = float(run.connected(glob)["goodput_bytes"].sum())
+        return 8e-6 * read / run.duration_s
+
+    about = "what the applications of the connections read together over the whole run"
+    metric = _higher(_per_run(f"Σ goodput({glob})", "Mb/s", about, total))
+    return replace(metric, words=f"total of {glob}")
+
+
+def _jain_connections(glob: str) -> Metric:
+    def index(run: RunTables) -> float:
+        return jain_index(run.connected(glob)["goodput_mbps"].cast(pl.Float64).to_numpy())
+
+    about = "Jain's index of the connections' goodputs"
+    metric = _higher(_per_run(f"Jain({glob})", "", about, index))
+    return replace(metric, words=f"Jain of {glob}")
 
 
 def _counter(name: str) -> Metric:
@@ -546,6 +593,9 @@ METRICS_OF: Mapping[str, Callable[[str], Metric]] = {
     "utilisation": _utilisation,
     "goodput_share": _goodput_share,
     "link_loss_ratio": _link_loss,
+    "connection_goodput_mbps": _connection_goodput,
+    "connections_total_mbps": _connections_total,
+    "jain_connections": _jain_connections,
     "counter": _counter,
 }
 """Metrics that are of something named after a colon, whatever flows the row is about."""

@@ -10,9 +10,10 @@ from ackademy.stats.claims import RowName
 from ackademy.stats.metrics import metric_of
 from ackademy.toml_table import TomlTable
 
-FigureKind = Literal["bars", "lines", "windows", "plane"]
-"""bars: a metric by group and scheme; lines: over the groups' x; windows: cwnd over time; plane: a
-metric over another, a dot per run and an ellipse per scheme"""
+FigureKind = Literal["bars", "lines", "windows", "rates", "plane"]
+"""bars: a metric by group and scheme; lines: over the groups' x; windows: cwnd over time; rates:
+what all flows together deliver over time; plane: a metric over another, a dot per run and an
+ellipse per scheme"""
 
 
 KEYS = (
@@ -37,7 +38,7 @@ class Figure:
     title: str
     about: str
     metric: str
-    """empty for windows"""
+    """empty for windows and rates"""
     rows: tuple[RowName, ...]
     """in the order of the file"""
     published: tuple[tuple[RowName, float], ...]
@@ -46,7 +47,8 @@ class Figure:
     across: str
     """plane: the metric to the right; `metric` goes upwards"""
     flows: tuple[str, ...]
-    """windows: globs; `mean:reno*` is one line, the mean over the flows that the glob names"""
+    """windows, rates: globs; of windows, `mean:reno*` is one line, the mean over the flows that the
+    glob names"""
 
 
 def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
@@ -63,7 +65,7 @@ def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
     kind = entry.only(*KEYS).string("kind")
     if kind not in get_args(FigureKind):
         raise entry.error("kind", kind, ", ".join(get_args(FigureKind)))
-    if kind != "windows":
+    if kind not in ("windows", "rates"):
         metric_of(entry.string("metric"), entry.where)
     if kind == "plane":
         metric_of(entry.string("across"), entry.where)

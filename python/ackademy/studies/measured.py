@@ -79,7 +79,8 @@ def run_tables(folder: Path, cell: Cell, scenario: _core.Scenario, flows: str) -
         experiments.read(folder, cell, name) for name in ("summary", "links", "counters")
     )
     chosen = tuple(entries.governed(scenario, [flows], summary["flow"].to_list()))
-    return RunTables(summary, links, counters, chosen, scenario.duration_s)
+    joined = experiments.connections(folder, cell)
+    return RunTables(summary, links, counters, chosen, scenario.duration_s, joined)
 
 
 def _measure(row: Row, folder: Path) -> Measured:

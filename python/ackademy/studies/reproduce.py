@@ -225,4 +225,6 @@ def _tables(folder: Path, cell: Cell, flows: str, *, whole: bool) -> RunTables:
     if not whole:
         return RunTables(summary, summary.clear(), summary.clear(), flows)
     links, counters = (experiments.read(folder, cell, name) for name in ("links", "counters"))
-    return RunTables(summary, links, counters, flows)
+    joined = experiments.connections(folder, cell)
+    duration_s = math.nan if joined is None else cell.scenario().duration_s
+    return RunTables(summary, links, counters, flows, duration_s, joined)

@@ -342,7 +342,7 @@ impl Window {
 
 impl Measured {
     fn on_ack(&mut self, ack: &Ack) {
-        self.acked += ack.acked.0;
+        self.acked = self.acked.saturating_add(ack.acked.0);
         self.inflight = ack.inflight.0;
         self.srtt = ack.srtt;
         if ack.rtt > Span::ZERO {
@@ -371,7 +371,7 @@ impl Measured {
 
     /// What left and what arrived, bytes. What left arrived, was lost, or is in flight.
     fn sent_and_acked(&self) -> (u64, u64) {
-        let gone = self.acked + self.lost + self.inflight;
+        let gone = self.acked.saturating_add(self.lost).saturating_add(self.inflight);
         (gone.saturating_sub(self.inflight_before), self.acked)
     }
 }
@@ -484,7 +484,8 @@ impl Coupled for DrlCc {
 
     fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
         let subflow = self.get_mut(id);
-        subflow.measured.lost += loss.lost.0;
+        let lost = &mut subflow.measured.lost;
+        *lost = lost.saturating_add(loss.lost.0);
         let initial = subflow.initial_window().cwnd;
         match &mut subflow.plain {
             Some(plain) => plain.on_loss(loss),

@@ -4,7 +4,7 @@ use super::{Connection, Event, Flow, Hosts, Sim};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
 use crate::sim::plan::MptcpPlan;
 use crate::transport::config::SenderConfig;
-use crate::transport::multipath::{DataConfig, DataSender, Reassembly, SUBFLOWS_MAX};
+use crate::transport::multipath::{DataConfig, DataSender, Mapping, Reassembly, SUBFLOWS_MAX};
 use crate::transport::packet::Packet;
 use crate::transport::receiver::Arrival;
 use crate::transport::schedulers::Candidate;
@@ -193,16 +193,7 @@ impl Sim {
         data.sender.on_data_ack(ack.transmission);
         let is_open = data.sender.is_open(subflow);
         if is_open {
-            self.drive(index, |sender, now, governor, supply| {
-                sender.on_ack(now, ack, governor, supply);
-            });
-            let flow = &mut self.hosts.flows[index as usize];
-            flow.latest_rtt = flow.sender.latest_rtt();
-            let first = flow.sender.first_unacknowledged();
-            let connection = &mut self.hosts.connections[connection_index as usize];
-            if let Some(data) = &mut connection.data {
-                data.sender.on_acknowledged(subflow, first);
-            }
+            self.take_ack(ack, subflow);
         }
         if self.hosts.connections[connection_index as usize].app.may_finish() {
             self.finish_transfer(connection_index);
@@ -210,31 +201,45 @@ impl Sim {
         self.pump_subflows(connection_index, is_open.then_some(subflow), ack.early);
     }
 
-    /// Lets a subflow's sender act, with what the data level offers it for a segment, and books what it
-    /// takes.
+    /// The sender of a subflow takes its acknowledgement.
+    fn take_ack(&mut self, ack: &Packet, subflow: usize) {
+        let now = self.net.now();
+        // It may make ns-2's sender send new data at once.
+        let sends = matches!(self.hosts.flows[ack.flow as usize].sender, Sender::Ns2(_));
+        self.drive((ack.flow, subflow, sends), |sender, governor, supply| {
+            sender.on_ack(now, ack, governor, supply);
+        });
+        let flow = &mut self.hosts.flows[ack.flow as usize];
+        flow.latest_rtt = flow.sender.latest_rtt();
+        let first = flow.sender.first_unacknowledged();
+        if let Some(data) = &mut self.hosts.connections[flow.connection as usize].data {
+            data.sender.on_acknowledged(subflow, first);
+        }
+    }
+
+    /// Lets the sender of a subflow (flow, number) act, with what the data level offers it for a segment if
+    /// it may send one, and books what it takes; returns that, too.
+    #[inline]
     fn drive<R>(
         &mut self,
-        index: u32,
-        act: impl FnOnce(&mut Sender, Time, &mut Governor, &mut Supply) -> R,
-    ) -> R {
-        let now = self.net.now();
+        (index, subflow, sends): (u32, usize, bool),
+        act: impl FnOnce(&mut Sender, &mut Governor, &mut Supply) -> R,
+    ) -> (R, Mapping) {
         let flow = &mut self.hosts.flows[index as usize];
         let connection = &mut self.hosts.connections[flow.connection as usize];
-        let subflow = connection.subflow(index);
         let mut governor = governor_of(&mut self.hosts.governors, flow);
         let data = connection.data.as_mut().expect("the flow is one of several subflows");
-        let offer = data.sender.offer(subflow, connection.app.supply.unsent);
-        let offered = offer.map_or(0, |offer| offer.len);
-        let mut supply = Supply { unsent: offered };
-        let result = act(&mut flow.sender, now, &mut governor, &mut supply);
-        if let Some(offer) = offer {
-            let taken = offered - supply.unsent;
-            data.sender.take(subflow, &offer, taken);
-            if offer.is_new {
-                connection.app.supply.take(taken);
-            }
+        let unsent = connection.app.supply.unsent;
+        let offer = if sends { data.sender.offer(subflow, unsent) } else { None };
+        let mut supply = Supply { unsent: offer.map_or(0, |offer| offer.len) };
+        let result = act(&mut flow.sender, &mut governor, &mut supply);
+        let Some(offer) = offer else { return (result, Mapping::default()) };
+        let taken = offer.len - supply.unsent;
+        data.sender.take(subflow, &offer, taken);
+        if offer.is_new {
+            connection.app.supply.take(taken);
         }
-        result
+        (result, Mapping { start: offer.start, len: taken as u32 })
     }
 
     /// Offers data to the subflows of a connection in the scheduler's order until none sends any more;
@@ -243,13 +248,15 @@ impl Sim {
         let connection = &mut self.hosts.connections[index as usize];
         let (first, count) = (connection.first_flow, connection.flow_count as usize);
         let Some(data) = &mut connection.data else { return };
-        let all = own.is_none() || data.sender.is_starved();
-        if all {
-            data.sender.start_round();
+        if let Some(own) = own
+            && !data.sender.is_starved()
+        {
+            while self.send_on(first + own as u32, own, early) {}
+            return self.set_wake(first + own as u32);
         }
-        let is_asked =
-            |&subflow: &usize| data.sender.is_open(subflow) && (all || own == Some(subflow));
-        let asked = (0..count).filter(is_asked).fold(0_u32, |asked, subflow| asked | 1 << subflow);
+        data.sender.start_round();
+        let is_open = |&subflow: &usize| data.sender.is_open(subflow);
+        let asked = (0..count).filter(is_open).fold(0_u32, |asked, subflow| asked | 1 << subflow);
         let mut left = asked;
         while left != 0 {
             let subflow = self.choose(index, left);
@@ -283,16 +290,20 @@ impl Sim {
 
     /// A subflow sends a packet, if it may: a repair of its own or what it is offered.
     fn send_on(&mut self, index: u32, subflow: usize, early: u16) -> bool {
-        let out = self
-            .drive(index, |sender, now, governor, supply| sender.transmit(now, governor, supply));
+        let now = self.net.now();
+        let (out, mut mapping) = self.drive((index, subflow, true), |sender, governor, supply| {
+            sender.transmit(now, governor, supply)
+        });
         let Some(out) = out else { return false };
         let flow = &mut self.hosts.flows[index as usize];
-        let mut packet = flow.packet(index, out, self.net.now(), early);
-        let connection = &mut self.hosts.connections[flow.connection as usize];
-        if let Some(data) = &mut connection.data {
+        let mut packet = flow.packet(index, out, now, early);
+        if mapping.len == 0
+            && let Some(data) = &mut self.hosts.connections[flow.connection as usize].data
+        {
             data.sender.on_sent(subflow, out.seq);
-            packet.set_mapping(data.sender.mapping(subflow, out.seq));
+            mapping = data.sender.mapping(subflow, out.seq);
         }
+        packet.set_mapping(mapping);
         self.send(&mut packet);
         true
     }
@@ -312,7 +323,7 @@ impl Sim {
         let due = flow.sender.deadline() <= now;
         if due {
             let timeouts = flow.sender.stats().timeouts;
-            self.drive(index, |sender, now, governor, supply| {
+            self.drive((index, subflow, true), |sender, governor, supply| {
                 sender.on_deadline(now, governor, supply);
             });
             let connection = &mut self.hosts.connections[connection_index as usize];

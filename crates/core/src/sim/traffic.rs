@@ -32,10 +32,10 @@ pub struct App {
 /// What became of the writes to a bounded send buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
-    /// Made.
-    pub offered: u64,
+    /// Made; a scenario's count fits.
+    pub offered: u32,
     /// Refused whole for want of room.
-    pub refused: u64,
+    pub refused: u32,
 }
 
 impl App {
@@ -97,8 +97,8 @@ impl App {
         let write = u64::from(write_bytes);
         let fits = self.supply.unsent + unacknowledged + write <= send_buffer_bytes;
         self.writes.offered += 1;
-        self.writes.refused += u64::from(!fits);
-        if self.writes.offered < count {
+        self.writes.refused += u32::from(!fits);
+        if u64::from(self.writes.offered) < count {
             self.next = now + Span::from_secs_f64(interval_ms / 1e3);
         }
         if fits { write } else { 0 }
@@ -147,7 +147,9 @@ impl App {
             TrafficSpec::OnOff { mean_off_s, .. } => Some(mean_off_s),
             TrafficSpec::RequestResponse { mean_think_s, .. } => Some(mean_think_s),
             TrafficSpec::AppLimited { .. } | TrafficSpec::Cbr { .. } if now < self.stop => return,
-            TrafficSpec::Writes { count, .. } if now < self.stop && self.writes.offered < count => {
+            TrafficSpec::Writes { count, .. }
+                if now < self.stop && u64::from(self.writes.offered) < count =>
+            {
                 return;
             }
             _ => None,

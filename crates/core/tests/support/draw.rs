@@ -224,11 +224,8 @@ impl Draw {
     }
 
     fn controller(&mut self) -> &'static str {
-        let names: Vec<&'static str> = controllers::ALL
-            .iter()
-            .map(|spec| spec.name)
-            .chain(coupled::ALL.iter().map(|spec| spec.name))
-            .collect();
+        let names: Vec<&'static str> =
+            controllers::ALL.iter().map(|spec| spec.name).chain(coupled_names()).collect();
         self.one(&names)
     }
 
@@ -301,7 +298,7 @@ impl Draw {
     /// A flow at one of these places, or of several subflows.
     fn placed(&mut self, mut place: impl FnMut(&mut Self) -> Vec<String>) -> String {
         match self.subflows() {
-            1 => place(self).iter().map(|part| format!("{part}\n")).collect(),
+            1 => place(self).join("\n") + "\n",
             count => {
                 let places: Vec<String> = (0..count).map(|_| place(self).join(", ")).collect();
                 self.mptcp(&places)
@@ -394,9 +391,7 @@ impl Draw {
             );
         }
         let mut names = vec!["new_reno", "cubic", "vegas", "hybla"];
-        let whole =
-            |spec: &&&coupled::Spec| spec.params.iter().all(|own| own.kind.default().is_some());
-        names.extend(coupled::ALL.iter().filter(whole).map(|spec| spec.name));
+        names.extend(coupled_names());
         let (controller, count) = (self.one(&names), 1 + self.below(3));
         let bytes = self.scale(1.0, 2e6) as u64 + 1;
         let mut places = Vec::new();
@@ -419,6 +414,12 @@ impl Draw {
         let _ = writeln!(text, "sender = {{ {ns2}handshake = {handshake}, ack_every = {every} }}");
         (text, bytes)
     }
+}
+
+/// The coupled controllers that need no policy: one is for a number of paths.
+fn coupled_names() -> impl Iterator<Item = &'static str> {
+    let whole = |spec: &&&coupled::Spec| spec.params.iter().all(|own| own.kind.default().is_some());
+    coupled::ALL.iter().filter(whole).map(|spec| spec.name)
 }
 
 pub fn parse(text: &str) -> Scenario {

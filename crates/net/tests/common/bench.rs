@@ -9,7 +9,6 @@ use ackademy_net::link::emulator::{self, Emulator, Report};
 use ackademy_net::link::fabric::{Fabric, Flow};
 use ackademy_net::link::tun;
 use ackademy_net::namespace::{Namespace, Owner};
-use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -79,15 +78,15 @@ impl Bench {
     }
 
     fn with_paths(label: &str, paths: &[(&str, &str)], to: &str) -> Self {
-        let mut scenario = "duration_s = 1000\n".to_owned();
-        for (path, (link, _)) in paths.iter().enumerate() {
-            let _ = write!(
-                scenario,
+        let path = |(path, (link, _)): (usize, &(&str, &str))| {
+            format!(
                 "[[link]]\nname = \"there{path}\"\n{link}\n\
                  [[link]]\nname = \"back{path}\"\nrate_mbps = 1000\ndelay_ms = 5\n\
                  [[flow]]\nname = \"{path}\"\npath = [\"there{path}\"]\nreverse = [\"back{path}\"]\n"
-            );
-        }
+            )
+        };
+        let each: Vec<String> = paths.iter().enumerate().map(path).collect();
+        let scenario = format!("duration_s = 1000\n{}", each.concat());
         let network = Scenario::parse(&scenario, "test").expect("a scenario").network;
         let mut fabric = Fabric::new(&network.links, Seed(1), Span::ZERO);
         let address = |text: &str| -> IpAddr { text.parse().expect("an address") };

@@ -1,4 +1,4 @@
-"""The figures of an experiment: bars by group, lines over the groups' x, windows over time."""
+"""The figures of an experiment: bars, lines over the groups' x, windows and rates over time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,21 @@ from ackademy.studies.reproduce import Measured, Reproduction
 
 N_BUCKETS = 350
 """pairs of points per line of a window over time"""
+RATE_BUCKET_S = 5.0
+"""over which a rate over time is taken"""
 MEAN = "mean:"
 """before a glob: one line, the mean over the flows that it names"""
 
 
 def figures(reproduction: Reproduction, colour: Mapping[str, int]) -> Markup:
     """Every figure that has something to show, one below the other."""
-    drawers = {"bars": _bars, "lines": _lines, "windows": _windows, "plane": _plane}
+    drawers = {
+        "bars": _bars,
+        "lines": _lines,
+        "windows": _windows,
+        "rates": _rates,
+        "plane": _plane,
+    }
     parts = []
     for figure in reproduction.experiment.figures:
         drawing = drawers[figure.kind](reproduction, figure, colour)
@@ -157,6 +165,66 @@ def _windows(
         )
         cards.append(element("article", head, _keys(keys), drawing, class_="strip"))
     return element("div", join(cards), class_="strips")
+
+
+def _rates(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]) -> Markup | None:
+    """What all flows together deliver over time, seed 1: a chart per group, a line per scheme."""
+    rows = [reproduction.by_name[name] for name in figure.rows]
+    cards = []
+    for group in dict.fromkeys(measured.row.group for measured in rows):
+        lines = [
+            (measured.row.scheme, *_delivered(reproduction, measured, figure))
+            for measured in rows
+            if measured.row.group == group and measured.drawn is not None
+        ]
+        if not lines:
+            continue
+        end = max(float(time[-1]) for _, time, _ in lines)
+        top = max(float(rate.max()) for _, _, rate in lines)
+        frame = Frame(Axis(0.0, end, "time, s", n_ticks=4), Axis(0.0, 1.08 * top, n_ticks=3))
+        paths = [
+            element(
+                "path",
+                class_=f"line s{colour[scheme]}",
+                d=frame.line(time, rate),
+                data_name=scheme,
+                data_unit="Mb/s",
+            )
+            for scheme, time, rate in lines
+        ]
+        drawing = frame.draw(
+            paths,
+            label=f"total over time, {group}",
+            class_="wide",
+            data_x=f"{frame.x.low:g},{frame.x.high:g}",
+            data_y=f"{frame.y.low:g},{frame.y.high:g}",
+        )
+        hint = element("span", "delivered by all flows together, Mb/s", class_="hint")
+        head = element("header", element("b", group), hint)
+        keys = _keys([(scheme, colour[scheme]) for scheme, _, _ in lines])
+        cards.append(element("article", head, keys, drawing, class_="strip"))
+    return element("div", join(cards), class_="strips") if cards else None
+
+
+def _delivered(
+    reproduction: Reproduction, measured: Measured, figure: Figure
+) -> tuple[FloatArray, FloatArray]:
+    """The middles of `RATE_BUCKET_S`, s, and the rates of the figure's flows in them, Mb/s."""
+    if measured.drawn is None:
+        raise ValueError("a row without series has no rates")
+    series = experiments.read(reproduction.folder, measured.drawn, "flow_series")
+    names = series["flow"].unique().to_list()
+    chosen = [name for name in names if entries.fits(figure.flows, name)]
+    growth = pl.col("delivered_bytes").cast(pl.Int64).diff().over("flow").fill_null(0)
+    buckets = (
+        series.filter(pl.col("flow").is_in(chosen))
+        .with_columns(growth.alias("bytes"), (pl.col("time_s") // RATE_BUCKET_S).alias("bucket"))
+        .group_by("bucket")
+        .agg(pl.col("bytes").sum())
+        .sort("bucket")
+    )
+    time = (buckets["bucket"].to_numpy() + 0.5) * RATE_BUCKET_S
+    return time, 8e-6 * buckets["bytes"].to_numpy() / RATE_BUCKET_S
 
 
 def _plane(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]) -> Markup | None:

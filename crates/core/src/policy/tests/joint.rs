@@ -69,7 +69,7 @@ fn by_hand(tensors: &Tensors, target: &[f32], rows: &[f32]) -> Vec<f64> {
     let (mut h, mut c) = (vec![0.0; units], vec![0.0; units]);
     let sigmoid = |x: f64| 1.0 / (1.0 + libm::exp(-x));
     for row in rows.chunks(width) {
-        let gate = |at: usize| {
+        let part_of = |at: usize| {
             let entering: f64 = row
                 .iter()
                 .zip(kernel[at..].iter().step_by(4 * units))
@@ -79,9 +79,9 @@ fn by_hand(tensors: &Tensors, target: &[f32], rows: &[f32]) -> Vec<f64> {
                 h.iter().zip(own[at..].iter().step_by(4 * units)).map(|(x, w)| x * w).sum();
             bias[at] + entering + state
         };
-        let gates: Vec<f64> = (0..4 * units).map(gate).collect();
+        let parts: Vec<f64> = (0..4 * units).map(part_of).collect();
         for unit in 0..units {
-            let [i, f, g, o] = [0, 1, 2, 3].map(|part| gates[part * units + unit]);
+            let [i, f, g, o] = [0, 1, 2, 3].map(|nth| parts[nth * units + unit]);
             c[unit] = sigmoid(f) * c[unit] + sigmoid(i) * libm::tanh(g);
             h[unit] = sigmoid(o) * libm::tanh(c[unit]);
         }

@@ -83,9 +83,16 @@ enum State {
 /// A segment that its subflow has not acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    mapping: Mapping,
+    start: u64,
+    len: u32,
     /// Offered to other subflows already.
     reinjected: bool,
+}
+
+impl Sent {
+    fn mapping(&self) -> Mapping {
+        Mapping { start: self.start, len: self.len }
+    }
 }
 
 /// What the data level knows of a subflow.
@@ -114,6 +121,8 @@ pub struct DataSender {
     /// The first byte that was never sent.
     next: u64,
     subflows: Vec<Subflow>,
+    /// Any subflow may have stalled data.
+    any_stalled: bool,
     /// A subflow with room was left without data.
     starved: bool,
     reinjected_bytes: u64,
@@ -130,6 +139,7 @@ impl DataSender {
             una: 0,
             next: 0,
             subflows: (0..subflows).map(|_| Subflow::default()).collect(),
+            any_stalled: false,
             starved: true,
             reinjected_bytes: 0,
         }
@@ -216,6 +226,10 @@ impl DataSender {
 
     /// Stalled data of other subflows, lowest first.
     fn stalled_for(&mut self, subflow: usize) -> Option<Offer> {
+        if !self.any_stalled {
+            return None;
+        }
+        self.any_stalled = false;
         let una = self.una;
         let mut found: Option<(usize, Mapping)> = None;
         for (from, own) in self.subflows.iter_mut().enumerate() {
@@ -223,6 +237,7 @@ impl DataSender {
                 own.stalled.pop_front();
             }
             let Some(&mapping) = own.stalled.front() else { continue };
+            self.any_stalled = true;
             if from != subflow && found.is_none_or(|(_, lowest)| mapping.start < lowest.start) {
                 found = Some((from, mapping));
             }
@@ -256,7 +271,7 @@ impl DataSender {
     /// What the full window waits for, unless this subflow has sent it.
     fn head_for(&self, subflow: usize, unsent: u64) -> Option<Offer> {
         let own = &self.subflows[subflow];
-        let sent_it = |sent: &Sent| sent.mapping.start <= self.una && self.una < sent.mapping.end();
+        let sent_it = |sent: &Sent| sent.start <= self.una && self.una < sent.mapping().end();
         let is_due = self.config.opportunistic
             && !self.is_redundant
             && unsent > 0
@@ -299,7 +314,7 @@ impl DataSender {
         }
         let own = &mut self.subflows[subflow];
         own.position = own.position.max(end);
-        own.sent.push_back(Sent { mapping, reinjected: false });
+        own.sent.push_back(Sent { start: offer.start, len: mapping.len, reinjected: false });
         self.scheduler.on_sent(subflow);
     }
 
@@ -307,8 +322,7 @@ impl DataSender {
     pub fn on_sent(&mut self, subflow: usize, seq: u64) {
         let own = &mut self.subflows[subflow];
         while own.first + own.sent.len() as u64 <= seq {
-            let mapping = Mapping { start: self.next, len: 0 };
-            own.sent.push_back(Sent { mapping, reinjected: true });
+            own.sent.push_back(Sent { start: self.next, len: 0, reinjected: true });
         }
     }
 
@@ -316,15 +330,13 @@ impl DataSender {
     pub fn mapping(&self, subflow: usize, seq: u64) -> Mapping {
         let own = &self.subflows[subflow];
         let index = seq.checked_sub(own.first).map(|index| index as usize);
-        index
-            .and_then(|index| own.sent.get(index))
-            .map_or_else(Mapping::default, |sent| sent.mapping)
+        index.and_then(|index| own.sent.get(index)).map_or_else(Mapping::default, Sent::mapping)
     }
 
     /// A data acknowledgement arrived, given by its low 32 bits.
     pub fn on_data_ack(&mut self, low: u32) {
         let ahead = low.wrapping_sub(self.una as u32);
-        if ahead <= i32::MAX as u32 {
+        if i32::try_from(ahead).is_ok() {
             self.una = (self.una + u64::from(ahead)).min(self.next);
         }
     }
@@ -344,11 +356,12 @@ impl DataSender {
         }
         let una = self.una;
         let Subflow { sent, stalled, .. } = &mut self.subflows[subflow];
-        let lost = sent.iter_mut().filter(|sent| !sent.reinjected && sent.mapping.end() > una);
+        let lost = sent.iter_mut().filter(|sent| !sent.reinjected && sent.mapping().end() > una);
         stalled.extend(lost.map(|sent| {
             sent.reinjected = true;
-            sent.mapping
+            sent.mapping()
         }));
+        self.any_stalled |= !stalled.is_empty();
     }
 
     /// Whether every byte between the data acknowledgement and `next` is with the receiver, in flight on
@@ -356,7 +369,7 @@ impl DataSender {
     pub fn loses_nothing(&self, receiver: &Reassembly) -> bool {
         let mut ranges: Vec<(u64, u64)> = receiver.ranges().collect();
         for own in &self.subflows {
-            ranges.extend(own.sent.iter().map(|sent| (sent.mapping.start, sent.mapping.end())));
+            ranges.extend(own.sent.iter().map(|sent| (sent.start, sent.mapping().end())));
             ranges.extend(own.stalled.iter().map(|mapping| (mapping.start, mapping.end())));
             if self.is_redundant && own.state == State::Open {
                 ranges.push((own.position, self.next));

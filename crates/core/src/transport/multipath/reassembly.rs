@@ -1,6 +1,6 @@
 //! The receiving end of a connection's data level.
 use super::Mapping;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Puts the data of all subflows in order. A subflow hands data up in the order of its own segments, as
 /// Linux does: one behind a gap of its subflow waits there.
@@ -14,8 +14,8 @@ pub struct Reassembly {
     held: u64,
     held_max: u64,
     duplicate_bytes: u64,
-    /// Of each subflow, the data of segments that wait for an earlier segment.
-    waiting: Vec<BTreeMap<u64, Mapping>>,
+    /// Of each subflow, segments that wait for an earlier one, and their data, in order.
+    waiting: Vec<VecDeque<(u64, Mapping)>>,
 }
 
 impl Reassembly {
@@ -27,7 +27,7 @@ impl Reassembly {
             held: 0,
             held_max: 0,
             duplicate_bytes: 0,
-            waiting: (0..subflows).map(|_| BTreeMap::new()).collect(),
+            waiting: (0..subflows).map(|_| VecDeque::new()).collect(),
         }
     }
 
@@ -65,14 +65,22 @@ impl Reassembly {
     /// included; 0 if it waits for an earlier one.
     pub fn on_segment(&mut self, subflow: usize, seq: u64, mapping: Mapping, delivered: u64) {
         if delivered == 0 {
-            self.waiting[subflow].insert(seq, mapping);
+            let waiting = &mut self.waiting[subflow];
+            let after = |&(other, _): &(u64, Mapping)| other < seq;
+            if waiting.back().is_none_or(after) {
+                waiting.push_back((seq, mapping));
+            } else {
+                waiting.insert(waiting.partition_point(after), (seq, mapping));
+            }
             return;
         }
         self.insert(mapping.start, mapping.end());
-        for later in seq + 1..seq + delivered {
-            if let Some(mapping) = self.waiting[subflow].remove(&later) {
-                self.insert(mapping.start, mapping.end());
-            }
+        while delivered > 1
+            && let Some(&(later, mapping)) = self.waiting[subflow].front()
+            && later < seq + delivered
+        {
+            self.insert(mapping.start, mapping.end());
+            self.waiting[subflow].pop_front();
         }
     }
 

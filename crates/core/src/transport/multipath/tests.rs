@@ -47,19 +47,17 @@ fn nothing_is_sent_beyond_the_data_acknowledgement_and_the_receive_window() {
 fn data_acknowledgements_of_32_bits_count_on_past_four_gigabytes() {
     let mut sender = sender("min_rtt", CONFIG, 2);
     let mut receiver = Reassembly::new(2);
-    let mut seq = 0;
     let before = u32::MAX - 1499;
     sender.next = u64::from(before);
     sender.una = sender.next;
     receiver.on_segment(1, 0, Mapping { start: 0, len: before }, 1);
-    for _ in 0..4 {
+    for seq in 0..4 {
         send(&mut sender, 0, u64::MAX).expect("within the window");
         let mapping = sender.mapping(0, seq);
         receiver.on_segment(0, seq, mapping, 1);
         sender.on_data_ack(receiver.data_ack());
         sender.on_data_ack(receiver.data_ack().wrapping_sub(1000)); // an old one comes late
         assert_eq!(sender.una(), receiver.next());
-        seq += 1;
     }
     assert_eq!(receiver.next(), (1 << 32) + 2500);
 }
@@ -139,7 +137,7 @@ fn any_order_of_overlapping_segments_is_read_once_and_in_order() {
     let mut rng = Rng::new(7);
     for _ in 0..300 {
         let mut receiver = Reassembly::new(1);
-        let mut came = vec![false; 60];
+        let mut came = [false; 60];
         let mut total = 0;
         for seq in 0..80 {
             let (start, len) = (rng.below(50), 1 + rng.below(10));

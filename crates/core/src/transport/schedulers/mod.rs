@@ -79,8 +79,8 @@ mod tests {
         for spec in ALL {
             let mut scheduler = (spec.build)();
             for _ in 0..500 {
-                let mut numbers: Vec<usize> = (0..8).filter(|_| rng.chance(0.5)).collect();
-                numbers.push(8);
+                let some = (0..8).filter(|_| rng.chance(0.5));
+                let numbers: Vec<usize> = some.chain([8]).collect();
                 let drawn: Vec<_> = numbers.iter().map(|&one| (one, rng.below(90))).collect();
                 let candidates = candidates(&drawn);
                 let chosen = scheduler.choose(&candidates);

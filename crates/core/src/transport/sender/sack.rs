@@ -185,6 +185,11 @@ impl SackSender {
     }
 
     /// The next packet that pacing, the window and the data at hand allow.
+    #[expect(
+        clippy::inline_always,
+        reason = "called for flows and for subflows: see `Sender::on_ack`"
+    )]
+    #[inline(always)]
     pub(super) fn transmit(
         &mut self,
         now: Time,
@@ -309,6 +314,11 @@ impl SackSender {
     }
 
     /// An acknowledgement arrived.
+    #[expect(
+        clippy::inline_always,
+        reason = "called for flows and for subflows: see `Sender::on_ack`"
+    )]
+    #[inline(always)]
     pub(super) fn on_ack(
         &mut self,
         now: Time,

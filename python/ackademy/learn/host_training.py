@@ -1,0 +1,239 @@
+"""Trains the agent of a host by its recipe: one agent per network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from ackademy import _core, files
+from ackademy.backends.runs import read_text
+from ackademy.envs.host import HostSettings, SimulatedHost
+from ackademy.errors import TrainingError
+from ackademy.learn import ddpg
+from ackademy.learn.ddpg import Config, Networks
+from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
+from ackademy.toml_table import toml_value
+
+KEYS = ("about", "learner", "scenario", "seed", "training", "network")
+NETWORK_KEYS = ("name", "scenario", "set")
+SHARES = frozenset({"discount", "tau", "noise_theta", "noise_end"})
+"""settings in [0, 1]; the other numbers are above 0"""
+MAY_BE_ZERO = frozenset({"warmup", "noise_sigma", "noise_end", "noise_theta", "discount"})
+WHOLE_MAX = 100_000_000
+"""largest whole number of the learner"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One network of a recipe, and how its agent learns."""
+
+    origin: Path
+    """the file"""
+    about: str
+    name: str
+    """of the network"""
+    scenario: Path
+    changes: Mapping[str, object]
+    """fields of the scenario that have another value"""
+    learners: tuple[str, ...] = ("*",)
+    """patterns of the flows that start at the host"""
+    seed: int
+    config: Config
+
+    @property
+    def policy_about(self) -> str:
+        """What the policy is, in a line."""
+        return f"{self.about}, trained on {self.scenario.stem}{self.changed}"
+
+    @property
+    def changed(self) -> str:
+        """The changes of the scenario, in words."""
+        shown = ", ".join(f"{name} {value}" for name, value in self.changes.items())
+        return f" ({shown})" if shown else ""
+
+    def parsed(self) -> _core.Scenario:
+        """The scenario with its changes.
+
+        Raises:
+            TrainingError: if it cannot be read.
+        """
+        text = read_text(self.scenario)
+        changes = {name: toml_value(value) for name, value in self.changes.items()}
+        try:
+            return _core.Scenario.parse(text, str(self.scenario), changes)
+        except ValueError as error:
+            raise TrainingError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class HostTrained:
+    """A trained agent, its curve and its counts."""
+
+    recipe: Recipe
+    settings: HostSettings
+    networks: Networks
+    curve: str
+    """CSV"""
+    episodes: int
+    updates: int
+    packets: int
+    """data packets simulated"""
+    wall_s: float
+    """wall-clock time of this process; not in any file, so that equal recipes write equal bytes"""
+    cpu_s: float
+    """processor time of all its threads; not in any file"""
+
+
+def read(path: Path) -> list[Recipe]:
+    """The networks of a recipe, in the order of the file.
+
+    Raises:
+        TrainingError: if it cannot be read, or a field is missing, unknown or not allowed.
+    """
+    try:
+        values = tomllib.loads(files.read_text(path, error=TrainingError))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TrainingError(f"{path}: {error}") from None
+    _only(values, KEYS, str(path))
+    if values.get("learner") != "ddpg":
+        raise TrainingError(f"{path}: learner = {values.get('learner')!r}: allowed: 'ddpg'")
+    seed = values.get("seed")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise TrainingError(f"{path}: seed = {seed!r}: allowed: a whole number from 0")
+    config = config_of(_table(values, "training", str(path)), str(path))
+    networks = values.get("network", [{"name": path.stem}])
+    if not isinstance(networks, list) or not networks:
+        raise TrainingError(f"{path}: network = {networks!r}: allowed: a list of tables")
+    recipes = []
+    for index, network in enumerate(networks):
+        where = f"{path}: network[{index}]"
+        if not isinstance(network, dict):
+            raise TrainingError(f"{where} = {network!r}: allowed: a table")
+        _only(network, NETWORK_KEYS, where)
+        scenario = network.get("scenario", values.get("scenario"))
+        recipe = Recipe(
+            origin=path,
+            about=_text(values, "about", str(path)),
+            name=_text(network, "name", where),
+            scenario=path.parent / _text({"scenario": scenario}, "scenario", where),
+            changes=_table(network, "set", where),
+            seed=seed,
+            config=config,
+        )
+        recipes.append(recipe)
+    names = [recipe.name for recipe in recipes]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise TrainingError(f"{path}: network {double!r}: allowed: every name once")
+    return recipes
+
+
+def config_of(table: Mapping[str, object], where: str) -> Config:
+    """Settings of the learner; what the table does not name is as `Config` has it.
+
+    Raises:
+        TrainingError: if a key is unknown or a value not allowed.
+    """
+    known = {field.name: field for field in fields(Config)}
+    values: dict[str, int | float] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise TrainingError(f"{where}: training.{key}: allowed: {', '.join(known)}")
+        whole = isinstance(known[key].default, int)
+        least = 0 if key in MAY_BE_ZERO else 1 if whole else sys.float_info.min
+        most = 1.0 if key in SHARES else WHOLE_MAX if whole else sys.float_info.max
+        kind = int if whole else int | float
+        if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
+            allowed = "a whole number" if whole else "a number"
+            ends = "" if most == sys.float_info.max else f" to {most:g}"
+            low = "from 0" if not least else "from 1" if whole else "above 0"
+            problem = f"training.{key} = {value!r}: allowed: {allowed} {low}{ends}"
+            raise TrainingError(f"{where}: {problem}")
+        values[key] = value if whole else float(value)
+    return replace(Config(), **values)  # type: ignore[arg-type]  # checked against the defaults
+
+
+def train(
+    recipe: Recipe, folder: Path, *, resume: bool = False, progress: Progress = quiet
+) -> HostTrained:
+    """Train an agent.
+
+    Args:
+        recipe: what to learn, and how.
+        folder: where checkpoints and TensorBoard's files go.
+        resume: go on from the last checkpoint there, if there is one.
+        progress: told about epochs.
+
+    Raises:
+        TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
+    """
+    scenario = recipe.parsed()
+    learners = list(recipe.learners)
+    try:
+        described = tomllib.loads(_core.HostEpisodes.scales(scenario, learners))["host"]
+        settings = HostSettings(**described)
+        host = SimulatedHost([scenario], settings, learners=learners, seed=recipe.seed)
+        log = TrainingLog(
+            ddpg.COLUMNS, Checkpoints(folder, fingerprint(recipe, scenario), resume), progress
+        )
+        wall, cpu = time.monotonic(), time.process_time()
+        try:
+            trained = ddpg.train(host, recipe.config, recipe.seed, log)
+        finally:
+            log.close()
+    except ValueError as error:
+        raise TrainingError(f"{recipe.scenario}: {error}") from None
+    if trained.updates == 0:
+        raise TrainingError(
+            f"{recipe.config.epochs} epochs, {recipe.config.warmup} of them without an update: "
+            "nothing was learnt; allowed: more --epochs"
+        )
+    return HostTrained(
+        recipe=recipe,
+        settings=settings,
+        networks=trained.networks,
+        curve=log.csv(),
+        episodes=trained.episodes,
+        updates=trained.updates,
+        packets=host.packets,
+        wall_s=time.monotonic() - wall,
+        cpu_s=time.process_time() - cpu,
+    )
+
+
+def fingerprint(recipe: Recipe, scenario: _core.Scenario) -> str:
+    """Identifies a training; a checkpoint can be resumed if its fingerprint is equal."""
+    parts = {
+        "source": scenario.canonical(),
+        "learners": recipe.learners,
+        "seed": recipe.seed,
+        "config": asdict(recipe.config),
+        "code": _core.CODE_HASH,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _only(table: Mapping[str, object], allowed: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in allowed:
+            raise TrainingError(f"{where}: {key}: no such key; allowed: {', '.join(allowed)}")
+
+
+def _text(table: Mapping[str, object], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a text")
+    return value
+
+
+def _table(table: Mapping[str, object], key: str, where: str) -> dict[str, object]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a table")
+    return value

@@ -1,0 +1,98 @@
+"""The experiments of Xu 2019: what the files say, and the metrics of connections they use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ackademy import _core
+from ackademy.errors import ExperimentError
+from ackademy.stats.metrics import RunTables, metric_of
+from ackademy.studies import experiment_files
+from commands import ackademy_command
+
+ROOT = Path(__file__).resolve().parents[1]
+GOODPUT = "connection_goodput_mbps:multipath*"
+BASELINES = ("LIA", "BALIA", "OLIA", "wVegas")
+SCENARIOS = [f"s{number}" for number in range(1, 9)]
+
+
+def tables(connections: pl.DataFrame | None) -> RunTables:
+    empty = pl.DataFrame()
+    return RunTables(empty, empty, empty, "*", 10.0, connections)
+
+
+def test_metrics_of_connections_are_of_what_their_applications_read() -> None:
+    run = tables(
+        pl.DataFrame(
+            {
+                "connection": ["multipath_0", "multipath_1", "tcp"],
+                "goodput_mbps": [1.0, 3.0, 9.0],
+                "goodput_bytes": [1_000_000, 3_000_000, 5],
+            }
+        )
+    )
+
+    def value(name: str) -> float:
+        return metric_of(f"{name}:multipath*").of_run(metric_of(f"{name}:multipath*").extract(run))
+
+    assert value("connection_goodput_mbps") == pytest.approx(2.0)
+    assert value("connections_total_mbps") == pytest.approx(3.2)
+    assert value("jain_connections") == pytest.approx(16 / 20)
+
+
+def test_metrics_of_connections_without_any_are_one_line() -> None:
+    with pytest.raises(ExperimentError, match="only where one has several subflows"):
+        metric_of(GOODPUT).extract(tables(None))
+    named = pl.DataFrame({"connection": ["other"], "goodput_mbps": [1.0], "goodput_bytes": [1]})
+    with pytest.raises(ExperimentError, match=r"allowed: other"):
+        metric_of(GOODPUT).extract(tables(named))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_has_every_baseline_twice_and_room_for_the_agent(name: str) -> None:
+    experiment = experiment_files.load(f"xu2019/{name}")
+    for group in {row.group for row in experiment.rows}:
+        schemes = [row.scheme for row in experiment.rows if row.group == group]
+        linux = [f"{scheme} of Linux" for scheme in BASELINES]
+        assert schemes == ["DRL-CC", *BASELINES, *linux]
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "gains"),
+    [("s1", "8 MB", (313, 279, 272, 198)), ("s2", "8 Mb/s", (325, 280, 269, 181))],
+)
+def test_published_goodputs_follow_from_the_printed_gains(
+    name: str, group: str, gains: tuple[int, ...]
+) -> None:
+    rows = {row.name: row for row in experiment_files.load(f"xu2019/{name}").rows}
+    assert rows["DRL-CC", group].published[GOODPUT] == 3.2
+    for scheme, gain in zip(BASELINES, gains, strict=True):
+        implied = rows[scheme, group].published[GOODPUT]
+        assert implied == pytest.approx(3.2 / (1 + gain / 100), abs=5e-4)
+
+
+@pytest.mark.parametrize("draw", ["1", "2", "3", "few"])
+def test_connections_that_come_and_go_live_for_half_a_minute(draw: str) -> None:
+    import tomllib
+
+    path = ROOT / f"scenarios/xu2019_arrivals_{draw}.toml"
+    flows = tomllib.loads(path.read_text())["flow"]
+    starts = [flow["start_s"] for flow in flows]
+    assert starts == sorted(starts)
+    assert starts[-1] < 150
+    for flow in flows:
+        assert flow["stop_s"] == pytest.approx(min(flow["start_s"] + 30, 150))
+    assert len(_core.Scenario.parse(path.read_text(), str(path)).flows) == len(flows)
+
+
+def test_a_scenario_is_reproduced_with_totals_over_time(tmp_path: Path) -> None:
+    item = str(ROOT / "papers/xu2019/s6.toml")
+    code, out, err = ackademy_command("reproduce", item, "--runs", "2", cwd=tmp_path)
+    assert code in (0, 1), err
+    assert "LIA of Linux" in out
+    report = next(tmp_path.glob("reports/*s6.html")).read_text()
+    assert "total over time" in report
+    assert 'data-unit="Mb/s"' in report
