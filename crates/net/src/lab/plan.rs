@@ -218,7 +218,8 @@ impl Plan {
         if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
             return;
         }
-        let (sender, header) = (&plan.sender, self.header.0);
+        let option = if plan.subflows.len() > 1 { MPTCP_OPTION } else { 0 };
+        let (sender, header) = (&plan.sender, self.header.0 + option);
         if sender.recovery == Recovery::Ns2 {
             self.note(
                 "recovery = \"ns2\" runs with the kernel's SACK, RACK-TLP and PRR".to_owned(),
