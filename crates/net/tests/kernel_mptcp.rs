@@ -2,6 +2,8 @@
 mod common;
 
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
+use ackademy::coupled::{self, Scope};
+use ackademy::params::Params;
 use ackademy::units::Bytes;
 use ackademy_net::kernel::{FlowKey, FlowTotals, Group};
 use ackademy_net::lab::mptcp_info::Connection;
@@ -218,6 +220,47 @@ fn the_kernel_s_own_controllers_run_uncoupled_over_both_paths() {
             let both = last.subflows.iter().filter(|one| one.tcp.bytes_acked > 500_000).count();
             let mbps = transfer.received as f64 * 8e-6 / 2.0;
             kept(both == 2 && mbps > 20.0, || format!("{name}: {mbps:.1} Mb/s, {last:?}"))
+        });
+    }
+}
+
+#[test]
+fn every_coupled_controller_of_a_connection_governs_live_subflows_on_both_paths() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = bench("cc");
+    let ours = coupled::ALL.iter().filter(|spec| matches!(spec.scope, Scope::Connection));
+    for (index, &spec) in ours.enumerate() {
+        best_of(|| {
+            let made = Arc::new(AtomicUsize::new(0));
+            let governors = Arc::clone(&made);
+            let served = Served::grouped(&format!("c{index}"), Group::Connection, move |_, _| {
+                governors.fetch_add(1, Ordering::Relaxed);
+                Some((spec.build)(&Params::defaults(spec.params)))
+            });
+            let mut seen: [BTreeSet<u32>; 2] = Default::default();
+            let mut acked = vec![0; 2];
+            let look = |_, connection: &Connection| {
+                for (at, one) in connection.subflows.iter().enumerate().take(2) {
+                    seen[at].insert(one.tcp.snd_cwnd);
+                    acked[at] = one.tcp.bytes_acked;
+                }
+            };
+            let transfer = bench.transfer_subflows(&served.name, secs(2.0), look);
+            transfer.check();
+            let (_, closed) = served.finish();
+            assert_eq!((closed.len(), tokens(&closed).len()), (2, 1), "{}: {closed:?}", spec.name);
+            assert_eq!(made.load(Ordering::Relaxed), 1, "{}: one governor", spec.name);
+            let mbps = transfer.received as f64 * 8e-6 / 2.0;
+            let followed = seen.iter().all(|windows| windows.len() >= 3);
+            let obeyed = closed.iter().all(|(_, totals)| {
+                totals.decisions > 10 && totals.fallbacks == 0 && totals.invalid == 0
+            });
+            let both = acked.iter().all(|&bytes| bytes > 300_000);
+            kept(followed && obeyed && both, || {
+                format!("{}: {mbps:.1} Mb/s, {acked:?}, {seen:?}, {closed:?}", spec.name)
+            })
         });
     }
 }

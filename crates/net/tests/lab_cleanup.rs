@@ -166,10 +166,10 @@ fn up_stays_until_down() {
 fn what_cannot_be_run_is_one_line_and_touches_nothing() {
     let Some(_machine) = machine() else { return };
     let two_paths = "duration_s = 1\n[two_path]\nfirst = { rate_mbps = 1 }\n\
-                     second = { rate_mbps = 1 }\n[[flow]]\nmultipath = true\n";
+                     second = { rate_mbps = 1 }\n[[flow]]\nmultipath = true\ncount = 201\n";
     let cases: [(&str, &[&str], &str); 7] = [
         ("duration_s = -1\n", &[], "-:1: duration_s"),
-        (two_paths, &[], "MPTCP is not supported"),
+        (two_paths, &[], "allowed on the kernel are 200"),
         (LONG, &["--cc", "kernel:westwood9"], "kernel:cubic"),
         (LONG, &["--cc", "mine.py:Mine"], "allowed on the kernel"),
         (LONG, &["--cc", "cubic", "--param", "beta=7"], "--cc cubic"),

@@ -3,7 +3,7 @@ use crate::error::Error;
 use ackademy::control::Recovery;
 use ackademy::rng::Seed;
 use ackademy::sim::plan::{
-    ConnectionPlan, LinkPlan, NetworkPlan, QueueSpec, RatePlan, Route, TrafficSpec,
+    ConnectionPlan, LinkPlan, MptcpPlan, NetworkPlan, QueueSpec, RatePlan, Route, TrafficSpec,
 };
 use ackademy::sim::{self, Arrival};
 use ackademy::transport::config::Ecn;
@@ -146,7 +146,8 @@ impl Plan {
                 let (_, receiver) = addresses(number as u16, family);
                 let subflows = subflows(&own, start, number, family);
                 let opening = subflows.iter().min_by_key(|subflow| subflow.start);
-                let sender = opening.expect("a connection has a path").sender;
+                let opening = opening.expect("a connection has a path");
+                let (sender, start) = (opening.sender, opening.start);
                 plan.flows.push(Flow {
                     plan: own,
                     start,
@@ -190,12 +191,35 @@ impl Plan {
         }
     }
 
+    /// What the kernel's MPTCP does otherwise than the scenario says.
+    fn note_data_level(&mut self, plan: &MptcpPlan) {
+        let scheduler = plan.scheduler.name;
+        if scheduler != "min_rtt" {
+            self.note(format!("the kernel's own scheduler runs (mptcp.scheduler = {scheduler:?})"));
+        }
+        if plan.opportunistic {
+            self.note("the kernel never sends so (mptcp.opportunistic = true)".to_owned());
+        }
+        let default = BUFFER_DEFAULT;
+        for (name, bytes) in
+            [("receive_buffer_bytes", plan.receive_buffer), ("send_buffer_bytes", plan.send_buffer)]
+        {
+            if bytes != default {
+                self.note(format!(
+                    "the lab sizes the kernel's buffers (mptcp.{name} = {})",
+                    bytes.0
+                ));
+            }
+        }
+    }
+
     /// What the kernel's TCP does otherwise than the scenario says.
     fn note_differences(&mut self, plan: &ConnectionPlan) {
         if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
             return;
         }
-        let (sender, header) = (&plan.sender, self.header.0);
+        let option = if plan.subflows.len() > 1 { MPTCP_OPTION } else { 0 };
+        let (sender, header) = (&plan.sender, self.header.0 + option);
         if sender.recovery == Recovery::Ns2 {
             self.note(
                 "recovery = \"ns2\" runs with the kernel's SACK, RACK-TLP and PRR".to_owned(),
@@ -213,6 +237,9 @@ impl Plan {
             self.note(format!(
                 "packets have {min} bytes, the smallest here (packet_bytes = {given})"
             ));
+        }
+        if let Some(mptcp) = &plan.mptcp {
+            self.note_data_level(mptcp);
         }
         if sender.ack_every > 2 {
             let given = sender.ack_every;
@@ -315,12 +342,16 @@ fn queue_bytes(link: &LinkPlan, packet: Bytes) -> u64 {
 /// The subflows of a connection that opens at `start`, each with an address of its own.
 fn subflows(plan: &ConnectionPlan, start: Time, number: usize, family: Family) -> Vec<Subflow> {
     let several = plan.subflows.len() > 1;
-    let subflow = |(index, route): (usize, &Route)| Subflow {
-        name: if several { format!("{}.{index}", plan.name) } else { plan.name.clone() },
-        route: route.clone(),
-        sender: addresses((number + index * ADDRESSES_STEP) as u16, family).0,
-        start,
-        stop: Time::NEVER,
+    let times = plan.mptcp.as_ref().map_or(&[][..], |mptcp| &mptcp.times);
+    let subflow = |(index, route): (usize, &Route)| {
+        let (opens, stop) = times.get(index).copied().unwrap_or((Time(0), Time::NEVER));
+        Subflow {
+            name: if several { format!("{}.{index}", plan.name) } else { plan.name.clone() },
+            route: route.clone(),
+            sender: addresses((number + index * ADDRESSES_STEP) as u16, family).0,
+            start: start.max(opens),
+            stop,
+        }
     };
     plan.subflows.iter().enumerate().map(subflow).collect()
 }
@@ -362,6 +393,8 @@ const PAIRS_MAX: usize = 200;
 const SUBFLOWS_MAX: usize = 8;
 /// From a flow's address to that of its next subflow.
 const ADDRESSES_STEP: usize = 1024;
+/// Of a scenario that says nothing of the data level's buffers.
+const BUFFER_DEFAULT: Bytes = Bytes(64 << 20);
 const BUFFER_MIN: u64 = 4 << 20;
 const BUFFER_MAX: u64 = 64 << 20;
 /// A threshold beyond it ends no slow start.

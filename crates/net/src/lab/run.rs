@@ -9,7 +9,7 @@ use super::result::{
     AgentReport, Decision, EmulatorReport, KernelReport, Lateness, Report, Tables,
 };
 use super::sender::Setting;
-use super::senders::{Senders, Sent};
+use super::senders::{ConnectionCounts, Senders, Sent};
 use super::subflows::{self, Change};
 use super::validity::{control_faults, network_faults};
 use crate::clock;
@@ -367,7 +367,7 @@ fn report(
     ));
     let outcome = Outcome {
         links: with_goodput(emulated.network.links, &plan, &sent.rows),
-        connections: sent.rows.iter().map(ConnectionRow::of_flow).collect(),
+        connections: connections(&plan, &sent),
         flows: sent.rows,
         flow_series: sent.series,
         link_series: emulated.network.link_series,
@@ -405,6 +405,26 @@ fn report(
         valid: faults.is_empty(),
         why_invalid: faults.join("; "),
     }
+}
+
+/// One row per connection: that of its flow, or what MPTCP says of several.
+fn connections(plan: &Plan, sent: &Sent) -> Vec<ConnectionRow> {
+    let counted = plan.flows.iter().zip(&sent.connections);
+    let row = |(flow, counts): (&Flow, &ConnectionCounts)| {
+        let first = ConnectionRow::of_flow(&sent.rows[flow.first_row]);
+        if !flow.is_multipath() {
+            return first;
+        }
+        ConnectionRow {
+            connection: flow.plan.name.clone(),
+            subflows: flow.subflows.len() as u64,
+            scheduler: "kernel".to_owned(),
+            goodput_bytes: counts.goodput_bytes,
+            reinjected_bytes: counts.reinjected_bytes,
+            ..first
+        }
+    };
+    counted.map(row).collect()
 }
 
 /// What flows delivered, booked with the links on their way.

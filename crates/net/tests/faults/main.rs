@@ -16,4 +16,5 @@ mod policies;
 #[path = "../common/require.rs"]
 mod require;
 mod start;
+mod subflows;
 mod traffic;
