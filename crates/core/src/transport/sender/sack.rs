@@ -541,7 +541,11 @@ impl SackSender {
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "called for flows and for subflows: see `Sender::on_ack`"
+    )]
+    #[inline(always)]
     fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
         let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =
             *progress;
