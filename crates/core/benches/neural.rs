@@ -2,6 +2,7 @@
 //!
 //! `cargo bench --bench neural` prints one JSON row per network: `network`, `weights`, `us` (median over the runs).
 #![allow(missing_docs, reason = "a program, not an interface")]
+use ackademy::policy::joint::JointPolicy;
 use ackademy::policy::nn::{Activation, LayerSpec, Network, Padding, Returns, Shape};
 use ackademy::policy::safetensors::Tensors;
 use ackademy::rng::Rng;
@@ -43,12 +44,32 @@ fn measure(name: &str, layers: &[LayerSpec], input: Shape, file: &[u8]) {
     let tensors = Tensors::read(file).expect("a valid file");
     let network = Network::read(layers, input, &tensors).expect("a valid network");
     let mut scratch = network.scratch();
+    report(name, input.size(), file, &mut |observation| {
+        black_box(network.evaluate(black_box(observation), &mut scratch));
+    });
+}
+
+/// The networks of DRL-CC's agent for so many flows.
+fn host(flows: usize) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/drl_cc/s1");
+    let files = ["policy.toml", "weights.safetensors"]
+        .map(|name| fs::read(format!("{folder}/{name}")).expect("a shipped policy"));
+    let policy = JointPolicy::read(&files).expect("a valid policy");
+    let (spec, mut agent) = (policy.spec(), policy.agent());
+    let numbers = spec.target_width() + flows * spec.row_width();
+    report(&format!("drl_cc_flows_{flows}"), numbers, &files[1], &mut |observation| {
+        black_box(agent.outputs(black_box(observation)));
+    });
+}
+
+/// Times evaluations of an observation of so many numbers.
+fn report(name: &str, numbers: usize, file: &[u8], evaluate: &mut dyn FnMut(&[f32])) {
     let mut rng = Rng::new(2);
-    let observation: Vec<f32> = (0..input.size()).map(|_| rng.uniform() as f32).collect();
+    let observation: Vec<f32> = (0..numbers).map(|_| rng.uniform() as f32).collect();
     let mut time = |times: usize| {
         let before = cpu_s();
         for _ in 0..times {
-            black_box(network.evaluate(black_box(&observation), &mut scratch));
+            evaluate(&observation);
         }
         cpu_s() - before
     };
@@ -123,4 +144,6 @@ fn main() {
     measure("gru_64_steps_16", &gru, series(16, 5), &file(&tensors));
     let forest = [LayerSpec::Trees { outputs: 1, low: 0.0, high: 1.0 }];
     measure("trees_100x2001", &forest, series(10, 5), &trees());
+    host(5);
+    host(10);
 }

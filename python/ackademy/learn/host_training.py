@@ -49,7 +49,8 @@ class Recipe:
     @property
     def policy_about(self) -> str:
         """What the policy is, in a line."""
-        return f"{self.about}, trained on {self.scenario.stem}{self.changed}"
+        network = f" ({self.name})" if self.changes else ""
+        return f"{self.about}, trained on {self.scenario.stem}{network}"
 
     @property
     def changed(self) -> str:
