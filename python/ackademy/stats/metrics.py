@@ -97,6 +97,32 @@ def per_flow(run: RunTables) -> FloatArray:
     return run.of(run.chosen).select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy()
 
 
+def per_connection(run: RunTables) -> FloatArray:
+    """Shape (4,): means over the row's connections, and the goodput of all connections.
+
+    The order is goodput (Mb/s), delay (ms), round trip of the empty path (ms), goodput of all
+    (Mb/s). Delay and empty round trip of a connection are those of its delivered packets, on
+    whatever subflow; a connection that delivered none is left out of both.
+
+    Raises:
+        ExperimentError: if no connection of the run has several subflows.
+    """
+    table = run.connected("*")
+    owner = np.repeat(np.arange(table.height), table["subflows"].to_numpy())
+    chosen = run.flows["flow"].is_in(run.of(run.chosen)["flow"].implode()).to_numpy()
+    delivered = run.flows["received_packets"].cast(pl.Float64).to_numpy()
+    totals = np.bincount(owner, delivered, table.height)
+    own = np.bincount(owner, chosen, table.height) > 0.0
+    goodput = table["goodput_mbps"].cast(pl.Float64).to_numpy()
+    means = [mean(goodput[own])]
+    for column in (D, BASE):
+        of_flow = run.flows[COLUMNS[column]].cast(pl.Float64).to_numpy()
+        weighted = np.where(delivered > 0.0, of_flow, 0.0) * delivered
+        sums, known = np.bincount(owner, weighted, table.height), own & (totals > 0.0)
+        means.append(mean(sums[known] / totals[known]) if known.any() else math.nan)
+    return np.array([*means, mean(goodput)], np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number of a table: how to call it and how to get it from the runs of a row."""
@@ -427,6 +453,27 @@ def _power(samples: FloatArray) -> float:
     return mean(samples[..., TP]) / rtt_s if rtt_s > 0.0 else math.nan
 
 
+def _connection_mean(name: str, unit: str, about: str, column: int) -> Metric:
+    return Metric(
+        name, unit, about, lambda s: mean(s[..., column]), is_mean=True, extract=per_connection
+    )
+
+
+def _connection_merit(samples: FloatArray) -> float:
+    means = np.array(mean(samples[..., 0])), np.array(mean(samples[..., 1]))
+    return float(figure_of_merit(*means))
+
+
+def _connection_power(samples: FloatArray) -> float:
+    rtt_s = 1e-3 * mean(samples[..., 1] + samples[..., 2])
+    return mean(samples[..., 0]) / rtt_s if rtt_s > 0.0 else math.nan
+
+
+def _connection_share(samples: FloatArray) -> float:
+    everyone = mean(samples[..., 3])
+    return mean(samples[..., 0]) / everyone if everyone else math.nan
+
+
 JAIN_TP = _jain(TP, "Jain(tp)", "throughputs")
 JAIN_D = _jain(D, "Jain(d)", "delays")
 
@@ -574,6 +621,50 @@ METRICS: Mapping[str, Metric] = {
     "jain_delay": JAIN_D,
     "jain_delay_variance": _spread(JAIN_D),
     "utilisation": _utilisation(),
+    "connection_mean_mbps": _higher(
+        _connection_mean(
+            "goodput of a connection",
+            "Mb/s",
+            "mean goodput of the row's connections: what the application read over the time the "
+            "connection is active",
+            0,
+        )
+    ),
+    "connection_delay_ms": _lower(
+        _connection_mean(
+            "delay of a connection",
+            "ms",
+            "mean of RTT − RTT_min over the delivered packets of all subflows of a connection: "
+            "RTT_min is that of the packet's empty path; mean over connections",
+            1,
+        )
+    ),
+    "connection_m_e": _higher(
+        Metric(
+            "M_e of connections",
+            "",
+            "ln goodput − 0.1 ln delay: of connections, each a mean over connections and runs",
+            _connection_merit,
+            extract=per_connection,
+        )
+    ),
+    "connection_power": _higher(
+        Metric(
+            "power of connections",
+            "Mb/s per s",
+            "mean goodput over mean RTT of connections",
+            _connection_power,
+            is_positive=True,
+            extract=per_connection,
+        )
+    ),
+    "connection_share": Metric(
+        "share of connections",
+        "",
+        "mean goodput of the row's connections over that of all connections",
+        _connection_share,
+        extract=per_connection,
+    ),
     "stall_max_ms": _lower(
         _per_run(
             "longest stall",

@@ -94,12 +94,8 @@ def leaders(rows: Sequence[Result]) -> list[Result]:
     best = max(rows, key=lambda result: result.merit)
     if best.merit == -math.inf:
         return []
-    floor = best.measured.estimates[MERIT].low
-    return [
-        result
-        for result in rows
-        if result is best or result.measured.estimates[MERIT].high >= floor
-    ]
+    floor = best.interval(MERIT).low
+    return [result for result in rows if result is best or result.interval(MERIT).high >= floor]
 
 
 def _ranking(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Ranking:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -29,7 +29,20 @@ from ackademy.toml_table import TomlTable, toml_value
 Kind = Literal["classic", "online", "learned"]
 """classic: a fixed law; online: searches for a rate, keeping nothing; learned: by experience"""
 
-KEYS = ("title", "about", "runs", "kernel_duration_s", "scheme", "network", "sender", "assumption")
+By = Literal["flow", "connection"]
+"""what the numbers are of: a flow, or an MPTCP connection with all its subflows"""
+
+KEYS = (
+    "title",
+    "about",
+    "runs",
+    "kernel_duration_s",
+    "by",
+    "scheme",
+    "network",
+    "sender",
+    "assumption",
+)
 SCHEME_KEYS = ("name", "controller", "family", "kind", "params", "learns")
 NETWORK_KEYS = (
     "name",
@@ -50,6 +63,16 @@ MERIT = "m_e"
 
 UTILISATION, JAIN, SHARE = "utilisation", "jain_throughput:*", "throughput_share"
 """of the network's named link; among all flows; of the scheme's flows beside others"""
+
+OF_CONNECTIONS: Mapping[str, str] = {
+    "throughput_mean_mbps": "connection_mean_mbps",
+    "delay_mean_ms": "connection_delay_ms",
+    "power": "connection_power",
+    MERIT: "connection_m_e",
+    JAIN: "jain_connections:*",
+    SHARE: "connection_share",
+}
+"""by column: its metric where the numbers are of connections; other columns are the same"""
 
 SHOWN = (
     "throughput_mean_mbps",
@@ -100,6 +123,8 @@ class Network:
     """by scheme"""
     flows: str
     """pattern of the `[[flow]]` entries under the scheme; others stay as the scenario has them"""
+    by: By = "flow"
+    """what its numbers are of"""
 
     @property
     def source(self) -> str:
@@ -118,7 +143,11 @@ class Network:
 
     def metric(self, column: str) -> str:
         """What a column is as a metric of its runs."""
-        return f"{UTILISATION}:{self.link}" if column == UTILISATION else column
+        return f"{UTILISATION}:{self.link}" if column == UTILISATION else self.headed(column)
+
+    def headed(self, column: str) -> str:
+        """The metric that a column of several networks is headed by, whose links differ."""
+        return OF_CONNECTIONS.get(column, column) if self.by == "connection" else column
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +204,10 @@ class Result:
         """Of a column, with its interval; none without runs."""
         return self.measured.estimates.get(self.scheme_case.network.metric(column))
 
+    def interval(self, column: str) -> Interval:
+        """Of a column of a result that has runs."""
+        return self.measured.estimates[self.scheme_case.network.metric(column)]
+
     def value(self, column: str) -> float:
         """The estimate; `nan` without runs."""
         return self.measured.value(self.scheme_case.network.metric(column))
@@ -197,8 +230,12 @@ def load(name: str) -> Suite:
     schemes = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
     sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
     names = [scheme.name for scheme in schemes]
+    by = table.string("by", "flow")
+    if by not in get_args(By):
+        raise table.error("by", by, ", ".join(get_args(By)))
     networks = tuple(
-        _network(entry, path.parent, sender, names) for entry in table.tables("network")
+        replace(_network(entry, path.parent, sender, names), by=cast("By", by))
+        for entry in table.tables("network")
     )
     for key, found in (("scheme", names), ("network", [network.name for network in networks])):
         double = next((name for name in found if found.count(name) > 1), None)

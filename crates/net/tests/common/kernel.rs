@@ -35,7 +35,8 @@ impl Bench {
         time: Duration,
         mut look: impl FnMut(Duration, &TcpInfo) + Send,
     ) -> Transfer {
-        self.transfer_looking(congestion_control, time, |at, stream| look(at, &TcpInfo::of(stream)))
+        let more = |at| at < time;
+        self.transfer_while(congestion_control, more, |at, stream| look(at, &TcpInfo::of(stream)))
     }
 
     /// As [`Self::transfer`], of an MPTCP connection.
@@ -43,17 +44,27 @@ impl Bench {
         &self,
         congestion_control: &str,
         time: Duration,
+        look: impl FnMut(Duration, &Connection) + Send,
+    ) -> Transfer {
+        self.transfer_subflows_while(congestion_control, |at| at < time, look)
+    }
+
+    /// The same for as long as `more` says so.
+    pub fn transfer_subflows_while(
+        &self,
+        congestion_control: &str,
+        more: impl Fn(Duration) -> bool,
         mut look: impl FnMut(Duration, &Connection) + Send,
     ) -> Transfer {
-        self.transfer_looking(congestion_control, time, |at, stream| {
+        self.transfer_while(congestion_control, more, |at, stream| {
             look(at, &Connection::read(stream.as_fd()).expect("an MPTCP socket"));
         })
     }
 
-    fn transfer_looking(
+    fn transfer_while(
         &self,
         congestion_control: &str,
-        time: Duration,
+        more: impl Fn(Duration) -> bool,
         mut look: impl FnMut(Duration, &TcpStream) + Send,
     ) -> Transfer {
         let listener = self.within(1, || listen(self.addresses[1], self.mptcp));
@@ -66,7 +77,7 @@ impl Bench {
         let mut block = pattern.block();
         let mut looked = Duration::ZERO;
         let mut sent = 0;
-        while elapsed() < time {
+        while more(elapsed()) {
             match (&stream).write(&block) {
                 Ok(length) => {
                     sent += length as u64;

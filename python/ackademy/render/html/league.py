@@ -190,7 +190,12 @@ def _matrices(
     order = [MERIT, *(metric for metric in SHOWN if metric != MERIT)]
     return tabs(
         "metric",
-        {head_of(metric).label: _matrix(metric, table, networks, marked) for metric in order},
+        {
+            sheets.column_heads(networks, (metric,))[0].label: _matrix(
+                metric, table, networks, marked
+            )
+            for metric in order
+        },
     )
 
 
@@ -215,7 +220,7 @@ def _matrix(
         for name in (ranking.scheme.name for ranking in table)
         if any((name, on) in cells for on in networks)
     )
-    above = element("tr", element("th", head_of(metric).unit), *spans)
+    above = element("tr", element("th", sheets.column_heads(networks, (metric,))[0].unit), *spans)
     own = Sheet(metric, (Head("scheme"),), heads, lines)
     return sheet(own, class_="heat", above=above, mark=marked)
 
@@ -229,7 +234,8 @@ def _shaded(metric: str, result: Result, rows: Sequence[Result]) -> Cell:
         is_log=metric in LOGARITHMIC,
     )
     first = " first" if metric == MERIT and result in leaders(rows) else ""
-    estimate, head = result.estimate(metric), head_of(metric)
+    estimate = result.estimate(metric)
+    head = head_of(result.scheme_case.network.headed(metric))
     tip = f"{result.scheme}\n{result.scheme_case.network.title}\n{head.label} "
     tip += f"{with_interval(estimate)} {head.unit}".rstrip() if estimate else NONE
     shade = f"{shaded(part)}{first}"

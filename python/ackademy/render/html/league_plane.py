@@ -16,6 +16,10 @@ N_COLOURS = 8
 SHAPES = ("", "square", "hollow", "square hollow")
 """of markers, one for every eight schemes"""
 DELAY, THROUGHPUT = "delay_mean_ms", "throughput_mean_mbps"
+_RATE = {
+    "flow": "throughput per flow, Mb/s",
+    "connection": "goodput per connection, Mb/s",
+}
 
 
 def marks(names: Sequence[str]) -> Mapping[str, str]:
@@ -51,7 +55,7 @@ def plane(results: Sequence[Result], mark: Mapping[str, str]) -> Markup:
         Axis(
             min(delays) / 1.3, max(delays) * 1.3, "mean delay above the empty path, ms", is_log=True
         ),
-        Axis(max(bottom, 0.0), top, "throughput per flow, Mb/s"),
+        Axis(max(bottom, 0.0), top, _RATE[network.by]),
     )
     content = [_mark(frame, result, mark[result.scheme]) for result in shown]
     names = ", ".join(result.scheme for result in shown)
@@ -68,7 +72,7 @@ def _place(result: Result) -> bool:
 
 
 def _ends(result: Result, metric: str) -> tuple[float, float, float]:
-    interval = result.measured.estimates[metric]
+    interval = result.interval(metric)
     return max(interval.low, 0.2 * interval.value), interval.value, interval.high
 
 
@@ -79,8 +83,8 @@ def _mark(frame: Frame, result: Result, mark: str) -> Markup:
     across = frame.line(np.array([low_d, high_d]), np.array([rate, rate]))
     up = frame.line(np.array([delay, delay]), np.array([low_t, high_t]))
     tip = (
-        f"{result.scheme}\n{with_interval(result.measured.estimates[THROUGHPUT])} Mb/s\n"
-        f"{with_interval(result.measured.estimates[DELAY])} ms\n"
+        f"{result.scheme}\n{with_interval(result.interval(THROUGHPUT))} Mb/s\n"
+        f"{with_interval(result.interval(DELAY))} ms\n"
         f"M_e {significant(result.value('m_e'))}"
     )
     shapes = [element("path", class_="whisker", d=across + up)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ackademy.render.numbers import counted
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of, number, shaded
@@ -70,6 +70,14 @@ def network(rows: Sequence[Result]) -> Sheet:
     return Sheet(f"{own.paper} · {own.title}", (Head("scheme"),), heads, lines)
 
 
+def column_heads(
+    networks: Mapping[str, Sequence[Result]], columns: Sequence[str]
+) -> tuple[Head, ...]:
+    """Heads of columns that hold for all networks of a suite."""
+    first = next((rows[0].scheme_case.network for rows in networks.values()), None)
+    return tuple(head_of(first.headed(column) if first else column) for column in columns)
+
+
 def winners(networks: dict[str, list[Result]]) -> Sheet:
     """The best schemes of each network beside its best classic one."""
     lines = []
@@ -80,7 +88,8 @@ def winners(networks: dict[str, list[Result]]) -> Sheet:
         ][:1]
         for row in (*best, *classic):
             shown = row.scheme if row in best else f"best classic: {row.scheme}"
-            cells = tuple(measured_cell(row.measured, metric) for metric in SHORT)
+            on = row.scheme_case.network
+            cells = tuple(measured_cell(row.measured, on.metric(column)) for column in SHORT)
             lines.append(Line((Part(shown),), cells, name))
-    heads = tuple(head_of(metric) for metric in SHORT)
+    heads = column_heads(networks, SHORT)
     return Sheet("the best of each network", (Head("scheme"),), heads, tuple(lines), "network")

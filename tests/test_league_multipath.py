@@ -1,0 +1,192 @@
+"""The league by connection: subflows are summed, and a league by flow is not touched."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ackademy import ExperimentError
+from ackademy.render.html import league as league_report
+from ackademy.render.markdown import league as league_markdown
+from ackademy.runner import experiments
+from ackademy.runner.engines import local
+from ackademy.runner.experiments import quiet, run_cells
+from ackademy.stats.metrics import RunTables, metric_of, per_connection
+from ackademy.studies import leaderboard, league
+
+ROOT = Path(__file__).parents[1]
+
+NETWORK = """\
+duration_s = 60
+[dumbbell]
+rtt_ms = 40
+access_mbps = 100
+[dumbbell.bottleneck]
+rate_mbps = 20
+queue = { kind = "drop_tail", packets = 100 }
+[[flow]]
+name = "multipath"
+controller = "new_reno"
+mptcp = { subflow = [{}, {}] }
+[[flow]]
+name = "tcp"
+controller = "new_reno"
+"""
+
+SUITE = """\
+title = "A small league"
+about = "One network."
+runs = 2
+kernel_duration_s = 1
+by = "connection"
+
+[sender]
+recovery = "sack"
+
+[[scheme]]
+name = "NewReno"
+controller = "new_reno"
+family = "baseline"
+kind = "classic"
+
+[[scheme]]
+name = "LIA"
+controller = "lia"
+family = "RFC 6356"
+kind = "classic"
+
+[[network]]
+name = "shared"
+title = "One bottleneck"
+paper = "Nobody 2019"
+scenario = "../net.toml"
+link = "bottleneck"
+full_delay_ms = 60
+flows = "multipath"
+"""
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path) -> Path:
+    """A small league by connection."""
+    (tmp_path / "net.toml").write_text(NETWORK)
+    path = tmp_path / "suites" / "small.toml"
+    path.parent.mkdir()
+    path.write_text(SUITE)
+    return path
+
+
+def played(suite_file: Path, folder: Path) -> list[league.Result]:
+    """The small league's results."""
+    found = league.scheme_cases(league.load(str(suite_file)), 2)
+    run_cells(
+        [cell for scheme_case in found for cell in scheme_case.cells], folder, local(1), quiet
+    )
+    return league.results(found, folder)
+
+
+def tables_of(delivered: tuple[int, int, int], chosen: tuple[bool, bool, bool]) -> RunTables:
+    """A connection of two subflows before a plain flow, with made-up numbers."""
+    flows = pl.DataFrame(
+        {
+            "flow": ["a.0", "a.1", "tcp"],
+            "received_packets": delivered,
+            "delay_ms": [10.0, 50.0 if delivered[1] else math.nan, 30.0],
+            "base_rtt_ms": [20.0, 100.0, 40.0],
+        }
+    )
+    connections = pl.DataFrame(
+        {"connection": ["a", "tcp"], "subflows": [2, 1], "goodput_mbps": [4.0, 1.0]}
+    )
+    return RunTables(flows, flows.clear(), flows.clear(), chosen, 10.0, connections)
+
+
+def test_delay_of_a_connection_is_that_of_its_packets_on_whatever_subflow() -> None:
+    both = per_connection(tables_of((300, 100, 50), (True, True, False)))
+    assert both == pytest.approx([4.0, 20.0, 40.0, 2.5])
+    idle = per_connection(tables_of((300, 0, 50), (True, True, False)))
+    assert idle == pytest.approx([4.0, 10.0, 20.0, 2.5])
+
+
+def test_merit_power_and_share_of_connections_follow_their_definitions() -> None:
+    sample = per_connection(tables_of((300, 100, 50), (True, True, False)))
+    assert metric_of("connection_m_e").of_run(sample) == pytest.approx(
+        math.log(4.0) - 0.1 * math.log(20.0)
+    )
+    assert metric_of("connection_power").of_run(sample) == pytest.approx(4.0 / 0.060)
+    assert metric_of("connection_share").of_run(sample) == pytest.approx(1.6)
+    nothing = per_connection(tables_of((0, 0, 50), (True, True, False)))
+    assert math.isnan(metric_of("connection_m_e").of_run(nothing))
+
+
+def test_a_run_without_subflows_has_no_numbers_of_connections() -> None:
+    flows = tables_of((1, 1, 1), (True, True, True)).flows
+    plain = RunTables(flows, flows.clear(), flows.clear(), "*")
+    with pytest.raises(ExperimentError, match="allowed: only where one has several subflows"):
+        per_connection(plain)
+
+
+def test_a_league_by_connection_reads_the_table_of_connections(
+    suite_file: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs"
+    for own in played(suite_file, folder):
+        rows = [experiments.connections(folder, cell) for cell in own.scheme_case.cells]
+        goodput = [
+            row.filter(pl.col("connection") == "multipath")["goodput_mbps"].item()
+            for row in rows
+            if row is not None
+        ]
+        everyone = [row["goodput_mbps"].mean() for row in rows if row is not None]
+        assert len(goodput) == 2
+        assert own.value("throughput_mean_mbps") == pytest.approx(sum(goodput) / 2)
+        share = sum(goodput) / sum(float(str(value)) for value in everyone)
+        assert own.value(league.SHARE) == pytest.approx(share)
+        assert own.merit == own.value("m_e") != -math.inf
+
+
+def test_two_uncoupled_subflows_are_judged_as_one_connection_with_two_shares(
+    suite_file: Path, tmp_path: Path
+) -> None:
+    reno, lia = played(suite_file, tmp_path / "runs")
+    assert reno.value(league.SHARE) > 1.2 > lia.value(league.SHARE)
+    assert reno.value(league.JAIN) < lia.value(league.JAIN)
+    table = leaderboard.rankings([reno, lia])
+    assert {ranking.scheme.name for ranking in table} == {"NewReno", "LIA"}
+
+
+def test_reports_of_a_league_by_connection_say_so(suite_file: Path, tmp_path: Path) -> None:
+    found = played(suite_file, tmp_path / "runs")
+    page = league_report.page(league.load(str(suite_file)), found, "ackademy compare")
+    assert "goodput per connection, Mb/s" in page
+    assert "throughput per flow, Mb/s" not in page
+    assert "goodput of a connection, Mb/s" in league_markdown.tables(found, "ackademy compare")
+
+
+def test_what_a_league_may_be_by_is_flow_or_connection(suite_file: Path) -> None:
+    suite_file.write_text(SUITE.replace('"connection"', '"subflow"'))
+    with pytest.raises(ExperimentError, match=r"by = 'subflow': allowed: flow, connection$"):
+        league.load(str(suite_file))
+
+
+def test_the_papers_league_keeps_its_metrics_of_flows() -> None:
+    for network in league.load(str(ROOT / "suites" / "papers.toml")).networks:
+        for column in (*network.shown, "delay_mean_ms"):
+            expected = f"utilisation:{network.link}" if column == "utilisation" else column
+            assert network.metric(column) == expected
+
+
+def test_every_network_of_the_multipath_league_has_several_subflows() -> None:
+    suite = league.load(str(ROOT / "suites" / "multipath.toml"))
+    assert {network.by for network in suite.networks} == {"connection"}
+    for own in league.scheme_cases(suite, 1):
+        scenario = own.cells[0].scenario()
+        resolved = scenario.canonical()
+        assert 'recovery = "sack"' in resolved
+        assert "multipath = true" in resolved or "subflow" in resolved
+        policy = dict(own.cells[0].assignments[0].params).get("policy")
+        assert (policy is not None) == (own.scheme.name == "DRL-CC")
+        assert policy is None or (Path(str(policy)) / "policy.toml").is_file()
