@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -96,3 +97,7 @@ def test_a_scenario_is_reproduced_with_totals_over_time(tmp_path: Path) -> None:
     report = next(tmp_path.glob("reports/*s6.html")).read_text()
     assert "total over time" in report
     assert 'data-unit="Mb/s"' in report
+    css = (ROOT / "python/ackademy/render/html/style.css").read_text()
+    keys = re.findall(r'class="key s(\d+)"', report)
+    assert {str(index) for index in range(9)} <= set(keys), "nine schemes, nine colours"
+    assert all(f".s{key} {{" in css for key in keys)

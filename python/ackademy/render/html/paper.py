@@ -26,6 +26,9 @@ from ackademy.stats.metrics import metric_of
 from ackademy.studies.experiment_files import Assumption
 from ackademy.studies.reproduce import Measured, Reproduction
 
+N_COLOURS = 10
+"""of the style sheet, `.s0` to `.s9`; further schemes begin again"""
+
 
 def page(reproduction: Reproduction) -> str:
     """The HTML file of a reproduction."""
@@ -127,7 +130,7 @@ def _facts(reproduction: Reproduction) -> Mapping[str, str]:
 def colours(reproduction: Reproduction) -> dict[str, int]:
     """A colour per scheme, in the order of the table."""
     schemes = dict.fromkeys(measured.row.scheme for measured in reproduction.rows)
-    return {scheme: index % 8 for index, scheme in enumerate(schemes)}
+    return {scheme: index % N_COLOURS for index, scheme in enumerate(schemes)}
 
 
 def _groups(reproduction: Reproduction) -> dict[str, list[Measured]]:
