@@ -1,7 +1,7 @@
 //! Policies that govern all connections of a host jointly: a recurrent network represents the flows of
 //! the host, and an actor changes the windows of one connection's subflows. `policy.toml` holds the
 //! scales and the layers of both networks, `weights.safetensors` their weights. Untrusted input, as in
-//! [`folder`](super::folder). `docs/reference/policies.md` describes both files.
+//! `folder`. `docs/reference/policies.md` describes both files.
 use super::folder::{GuardSpec, check_head, text_of};
 use super::nn::{Fault, LayerSpec, Network, Returns, Scratch, Shape};
 use super::safetensors::Tensors;
