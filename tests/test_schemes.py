@@ -200,7 +200,7 @@ def test_python_takes_labels_and_words() -> None:
 
 def test_python_refuses_what_is_no_controller() -> None:
     with pytest.raises(ControllerError, match="lacks on_ack and on_loss"):
-        ackademy.run(FIELDS, cc=int)  # type: ignore[arg-type]
+        ackademy.run(FIELDS, cc=int)
     with pytest.raises(AckademyError, match="metric 'speed': allowed: throughput_mean_mbps"):
         ackademy.compare(FIELDS, "cubic", runs=1).table("speed")
 
