@@ -3,7 +3,7 @@ use crate::{errors, files};
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::scenario::{self, Scenario as CoreScenario};
 use ackademy::transport::send_hook;
-use ackademy::{controllers, sim};
+use ackademy::{coupled, sim};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -159,11 +159,11 @@ impl From<Setting> for ParamValue {
 /// The settings with their files read, relative to the current folder. Says what is wrong with a
 /// controller without blaming a line of the scenario file for it.
 fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, ParamValue)>> {
-    let Some(list) = controllers::settings(cc) else {
+    let Some(list) = coupled::settings(cc) else {
         if cc.contains(':') {
             return Ok(given.to_vec());
         }
-        let known = controllers::all_names();
+        let known = coupled::all_names();
         return Err(errors::controller(cc, format!("allowed is {known}, or file.py:Class")));
     };
     let refused = |error| errors::controller(cc, error);

@@ -4,7 +4,7 @@ use super::distribution::{Distribution, Entry, Source, weight_at};
 use super::draws::{Draw, DrawSpec, Drawn, plain};
 use super::network::{Files, count_flows, duplicate};
 use super::{ScenarioError, ScenarioSpec};
-use crate::controllers;
+use crate::coupled;
 use crate::digest::{EMPTY, fnv1a};
 use crate::params::Loader;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
@@ -406,7 +406,7 @@ fn move_files(table: &mut Table, folder: &str) {
     }
     for flow in list_of(table, "flow") {
         let controller = flow.get("controller").and_then(Value::as_str).unwrap_or_default();
-        let settings = controllers::settings(controller).unwrap_or_default();
+        let settings = coupled::settings(controller).unwrap_or_default();
         for setting in settings.iter().filter(|setting| setting.kind.is_file()) {
             flow.get_mut("params").and_then(|params| params.get_mut(setting.name)).map(moved);
         }

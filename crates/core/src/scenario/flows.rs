@@ -5,7 +5,6 @@ use super::mptcp::{mptcp_plan, subflows};
 use super::network::{Files, MBPS_MAX, MILLIS_MAX, SECONDS_MAX, millis};
 use super::spec::{FlowSpec, ParamSpec, RecoverySpec, SenderSpec, SubflowSpec};
 use crate::control::Recovery;
-use crate::controllers;
 use crate::coupled;
 use crate::params::{self, ParamError, ParamValue, Params};
 use crate::sim::plan::{ConnectionPlan, RatePlan, Route, TrafficSpec};
@@ -220,7 +219,7 @@ fn params(
 ) -> Result<Vec<(String, ParamValue)>, Fault> {
     let value = |(name, value): (&String, &ParamSpec)| (name.clone(), value.into());
     let given: Vec<_> = flow.params.iter().map(value).collect();
-    let list = controllers::settings(&flow.controller).unwrap_or_default();
+    let list = coupled::settings(&flow.controller).unwrap_or_default();
     let opened = params::open_with(list, &given, |name, reader| files.content(name, reader));
     let opened = opened.map_err(|error| at(path, error))?;
     check_controller(path, &flow.controller, &opened)?;
@@ -234,12 +233,12 @@ pub(super) fn check_controller(
     controller: &str,
     given: &[(String, ParamValue)],
 ) -> Result<(), Fault> {
-    match controllers::settings(controller) {
+    match coupled::settings(controller) {
         Some(list) => Params::resolve(list, given).map(drop).map_err(|error| at(path, error)),
         None if controller.contains(':') => Ok(()),
         None => {
             let field = format!("{path}.controller");
-            let allowed = format!("{}, or file.py:Class", controllers::all_names());
+            let allowed = format!("{}, or file.py:Class", coupled::all_names());
             Err(Fault::new(&field, format!("{controller:?}"), allowed))
         }
     }

@@ -1,7 +1,7 @@
 //! A scenario as a text that runs in any folder.
 use super::spec::LinkSpec;
 use super::{ParamSpec, Scenario, ScenarioSpec};
-use crate::controllers;
+use crate::coupled;
 use crate::sim::trace::Trace;
 
 impl Scenario {
@@ -22,7 +22,7 @@ impl Scenario {
             }
         }
         for flow in &mut spec.flow {
-            let settings = controllers::settings(&flow.controller).unwrap_or_default();
+            let settings = coupled::settings(&flow.controller).unwrap_or_default();
             for setting in settings.iter().filter(|setting| setting.kind.is_file()) {
                 if let Some(ParamSpec::Word(name)) = flow.params.get_mut(setting.name) {
                     *name = place(name);

@@ -217,7 +217,7 @@ pub fn builtin(plan: &ConnectionPlan) -> Result<Box<dyn Coupled>, ParamError> {
     Err(ParamError {
         name: "controller".to_owned(),
         value: format!("{:?}", plan.controller),
-        allowed: controllers::all_names(),
+        allowed: coupled::all_names(),
     })
 }
 

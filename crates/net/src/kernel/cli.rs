@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::files;
 use crate::interrupt;
 use crate::link::delays::Delays;
-use ackademy::controllers;
+use ackademy::coupled;
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::units::Span;
 use clap::{Args, Subcommand};
@@ -183,7 +183,7 @@ fn report(released: &Released, heir: &str) -> Result<(), Error> {
 
 fn serve(arguments: Serve) -> Result<(), Error> {
     let scheme = Scheme::find(&arguments.cc.replace('-', "_")).ok_or_else(|| {
-        let (given, known) = (&arguments.cc, controllers::all_names());
+        let (given, known) = (&arguments.cc, coupled::all_names());
         Error::Input(format!("--cc {given}: no such controller; known: {known}"))
     })?;
     let mut load = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);

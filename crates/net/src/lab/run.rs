@@ -22,7 +22,7 @@ use crate::link::emulator::{self, Emulator};
 use crate::link::fabric::{self, Fabric, FlowCounts};
 use crate::namespace::Namespace;
 use crate::priority;
-use ackademy::controllers;
+use ackademy::coupled;
 use ackademy::rng::Seed;
 use ackademy::sim;
 use ackademy::sim::plan::NetworkPlan;
@@ -190,14 +190,14 @@ fn agent(
 
 /// Whether the controller of a flow may set a rate.
 fn may_pace(flow: &Flow) -> bool {
-    let known = controllers::settings(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
+    let known = coupled::settings(&flow.plan.controller).zip(sim::builtin(&flow.plan).ok());
     known.is_none_or(|(params, governor)| kernel::may_pace(params, governor))
 }
 
 /// Between the samples of a flow: one interval for all, so that of the controller that needs most.
 fn interval(plan: &Plan, options: &Options) -> Span {
     let usual = |flow: &Flow| {
-        let params = controllers::settings(&flow.plan.controller)?;
+        let params = coupled::settings(&flow.plan.controller)?;
         Some(kernel::usual_interval(params, sim::builtin(&flow.plan).ok()?))
     };
     let governed = plan.flows.iter().filter(|flow| is_governed(flow));

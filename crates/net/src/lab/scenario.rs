@@ -1,7 +1,7 @@
 //! Which scenario a command means: a file, what replaces parts of it, and the files it names.
 use crate::error::Error;
 use crate::files;
-use ackademy::controllers;
+use ackademy::coupled;
 use ackademy::params::{self, ParamValue};
 use ackademy::scenario::Scenario;
 use ackademy::sim::plan::NetworkPlan;
@@ -49,7 +49,7 @@ impl Arguments {
         if let Some(controller) = &self.cc {
             let given: Vec<(String, ParamValue)> = self.param.iter().map(setting).collect();
             let refused = |fault: String| Error::Input(format!("--cc {controller}: {fault}"));
-            let list = controllers::settings(controller).unwrap_or_default();
+            let list = coupled::settings(controller).unwrap_or_default();
             let mut load = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
             let opened = params::open(list, &given, &mut load)
                 .map_err(|error| refused(error.to_string()))?;

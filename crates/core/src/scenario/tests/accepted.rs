@@ -1,6 +1,7 @@
 //! What a scenario promises once it is accepted.
 use super::*;
 use crate::controllers::lp_tcp::Policy;
+use crate::coupled;
 use crate::params::{FILE_BYTES_MAX, Params};
 use crate::policy::grown::Arrays;
 
@@ -232,7 +233,7 @@ fn entries_that_name_one_file_share_what_it_holds() {
     };
     let network = Scenario::parse_with(&text, "s.toml", &[], &mut load).unwrap().network;
     assert_eq!(names, [("a".to_owned(), FILE_BYTES_MAX), ("b".to_owned(), FILE_BYTES_MAX)]);
-    let list = controllers::settings("lp_tcp").unwrap();
+    let list = coupled::settings("lp_tcp").unwrap();
     let policy = |index: usize| {
         let params = Params::resolve(list, &network.connections[index].params).unwrap();
         params.file::<Policy>("policy")

@@ -2,6 +2,7 @@
 //! what is allowed.
 use super::*;
 use crate::controllers;
+use crate::coupled;
 use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -341,7 +342,7 @@ fn numbered_copies_may_not_take_another_flows_name() {
 
 #[test]
 fn an_unknown_controller_lists_the_known_ones() {
-    let names = controllers::all_names();
+    let names = coupled::all_names();
     assert_eq!(
         refused("cubic", "cubik"),
         format!("s.toml:8: flow[0].controller = \"cubik\": allowed is {names}, or file.py:Class")
