@@ -234,10 +234,7 @@ impl Sender {
     }
 
     /// The next packet that may leave now.
-    #[expect(
-        clippy::inline_always,
-        reason = "called for flows and for subflows: see `Sender::on_ack`"
-    )]
+    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
     #[inline(always)]
     pub fn transmit(
         &mut self,

@@ -185,10 +185,7 @@ impl SackSender {
     }
 
     /// The next packet that pacing, the window and the data at hand allow.
-    #[expect(
-        clippy::inline_always,
-        reason = "called for flows and for subflows: see `Sender::on_ack`"
-    )]
+    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
     #[inline(always)]
     pub(super) fn transmit(
         &mut self,
@@ -314,10 +311,7 @@ impl SackSender {
     }
 
     /// An acknowledgement arrived.
-    #[expect(
-        clippy::inline_always,
-        reason = "called for flows and for subflows: see `Sender::on_ack`"
-    )]
+    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
     #[inline(always)]
     pub(super) fn on_ack(
         &mut self,
@@ -541,10 +535,7 @@ impl SackSender {
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
-    #[expect(
-        clippy::inline_always,
-        reason = "called for flows and for subflows: see `Sender::on_ack`"
-    )]
+    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
     #[inline(always)]
     fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
         let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =

@@ -289,10 +289,7 @@ impl Scoreboard {
     /// Takes an acknowledgement; one that is not of this flow's making changes nothing. A
     /// retransmission counts as delivered only if it left at `credible` or before; otherwise what
     /// arrived was an earlier copy.
-    #[expect(
-        clippy::inline_always,
-        reason = "called for flows and for subflows: see `Sender::on_ack`"
-    )]
+    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
     #[inline(always)]
     pub fn on_ack(&mut self, ack: &Packet, credible: Time) -> Delivered {
         let mut delivered = Delivered {
