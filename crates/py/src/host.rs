@@ -1,9 +1,8 @@
 //! Classes `HostEpisodes` and `JointPolicy`: the agent of a host, trained and asked.
-use crate::scenario::{Scenario, read_file};
+use crate::policy::open_folder;
+use crate::scenario::Scenario;
 use crate::tables;
 use ackademy::env::{HostEnvironment, HostEpisode};
-use ackademy::params::FILE_BYTES_MAX;
-use ackademy::policy::FILES;
 use ackademy::policy::joint::{JointPolicy as CorePolicy, JointSpec, PATHS_MAX};
 use ackademy::rng::Seed;
 use numpy::ndarray::Array2;
@@ -165,16 +164,7 @@ pub struct JointPolicy(CorePolicy);
 impl JointPolicy {
     #[staticmethod]
     fn open(folder: PathBuf) -> PyResult<Self> {
-        let read = |name: &&str| {
-            let path = folder.join(name);
-            read_file(&path, FILE_BYTES_MAX)
-                .map_err(|allowed| format!("{}: allowed is {allowed}", path.display()))
-        };
-        let files: Result<Vec<_>, _> = FILES.iter().map(read).collect();
-        let policy = files.and_then(|files| {
-            CorePolicy::read(&files).map_err(|fault| format!("{}/{fault}", folder.display()))
-        });
-        policy.map(Self).map_err(PyValueError::new_err)
+        open_folder(&folder, CorePolicy::read).map(Self)
     }
 
     #[getter]

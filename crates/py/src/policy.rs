@@ -7,7 +7,27 @@ use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The policy in a folder, by `read` from the bytes of its files.
+///
+/// # Errors
+///
+/// `ValueError`: one line that names the file and what is wrong with it.
+pub fn open_folder<T>(
+    folder: &Path,
+    read: impl FnOnce(&[Vec<u8>]) -> Result<T, String>,
+) -> PyResult<T> {
+    let content = |name: &&str| {
+        let path = folder.join(name);
+        read_file(&path, FILE_BYTES_MAX)
+            .map_err(|allowed| format!("{}: allowed is {allowed}", path.display()))
+    };
+    let files: Result<Vec<_>, _> = FILES.iter().map(content).collect();
+    let policy = files
+        .and_then(|files| read(&files).map_err(|fault| format!("{}/{fault}", folder.display())));
+    policy.map_err(PyValueError::new_err)
+}
 
 /// A policy's folder, read.
 #[pyclass(frozen, module = "ackademy._core")]
@@ -28,16 +48,7 @@ impl Policy {
 
     #[staticmethod]
     fn open(folder: PathBuf) -> PyResult<Self> {
-        let read = |name: &&str| {
-            let path = folder.join(name);
-            read_file(&path, FILE_BYTES_MAX)
-                .map_err(|allowed| format!("{}: allowed is {allowed}", path.display()))
-        };
-        let files: Result<Vec<_>, _> = FILES.iter().map(read).collect();
-        let policy = files.and_then(|files| {
-            CorePolicy::read(&files).map_err(|fault| format!("{}/{fault}", folder.display()))
-        });
-        policy.map(Self).map_err(PyValueError::new_err)
+        open_folder(&folder, CorePolicy::read).map(Self)
     }
 
     #[getter]
