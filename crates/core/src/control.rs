@@ -377,8 +377,8 @@ impl Coupled for PerFlow {
         self.has_send_hook
     }
     fn judges_rounds(&self) -> bool {
-        let mut all = self.first.iter().chain(self.others.iter().flatten());
-        all.any(|controller| controller.judges_rounds())
+        let all = self.first.iter().chain(self.others.iter().flatten());
+        all.map(AsRef::as_ref).any(Controller::judges_rounds)
     }
     fn on_timer(&mut self, id: SubflowId, now: Time) {
         self.get_mut(id).on_timer(now);
