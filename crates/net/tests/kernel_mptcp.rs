@@ -355,7 +355,7 @@ fn one_drl_cc_agent_governs_the_live_subflows_of_all_connections_of_a_host() {
             (seen, acked)
         };
         let both = std::thread::scope(|scope| {
-            [0, 1].map(|_| scope.spawn(&transfer)).map(|one| one.join().expect("no panic"))
+            [0, 1].map(|_| scope.spawn(transfer)).map(|one| one.join().expect("no panic"))
         });
         let (_, closed) = served.finish();
         assert_eq!((closed.len(), tokens(&closed).len()), (4, 2), "{closed:?}");
