@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from ackademy import Scenario
+from ackademy import Scenario, run
 from ackademy.backends import schemes
 from ackademy.render.markdown import gap as gap_markdown
 from ackademy.runner import engines
@@ -297,3 +298,56 @@ def test_scenarios_of_the_report_span_what_they_should() -> None:
     assert max(found("ratio")) == 0.02
     assert any("trace" in text for text in texts)
     assert any("count = 4" in text for text in texts)
+
+
+MIXED = """\
+duration_s = 1
+[two_path.first]
+rate_mbps = 8
+delay_ms = 10
+[two_path.second]
+rate_mbps = 8
+delay_ms = 10
+[[flow]]
+name = "multipath"
+controller = "lia"
+multipath = true
+count = 2
+[[flow]]
+name = "tcp"
+controller = "new_reno"
+route = [1]
+"""
+
+
+@pytest.mark.parametrize("scheme", ["olia", "cubic:beta=0.8"])
+def test_a_scheme_governs_the_flows_with_several_subflows_and_leaves_plain_tcp_its_controller(
+    scheme: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mixed.toml"
+    path.write_text(MIXED)
+    (parsed,) = schemes.parse(scheme)
+    found = gap.pairs([path], [parsed], ["kernel:reno"], 2, None)
+    assert [(one.scenario, one.controller, one.flows) for one in found] == [
+        ("mixed", scheme, "multipath"),
+        ("mixed, tcp", scheme, "tcp"),
+        ("mixed", "kernel:reno", "multipath"),
+        ("mixed, tcp", "kernel:reno", "tcp"),
+    ]
+    for pair in found:
+        cc = parsed.controller if pair.sim else "kernel:reno"
+        for cell in (*pair.sim, *pair.kernel):
+            assert cell.scenario().controllers == [cc, cc, "new_reno"]
+    assert (found[0].sim, found[0].kernel) == (found[1].sim, found[1].kernel)
+
+
+def test_numbers_of_flows_with_several_subflows_leave_plain_tcp_out(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.toml"
+    path.write_text(MIXED)
+    found = gap.pairs([path], schemes.parse("lia"), [], 1, None)
+    run_cells(found[0].sim, tmp_path, engines.local(1), quiet)
+    multipath, tcp = gap.measure([replace(one, kernel=()) for one in found], tmp_path)
+    assert (multipath.n_flows, tcp.n_flows) == (2, 1)
+    flows = run(found[0].sim[0].scenario(), seed=1).metrics().flows["throughput_mbps"]
+    assert multipath.sim.value(TP) == pytest.approx(flows[:4].mean())
+    assert tcp.sim.value(TP) == pytest.approx(flows[4])

@@ -12,12 +12,14 @@ use common::kernel::Served;
 use common::machine::{best_of, governs_mptcp, kept};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const PACKET: u64 = 1500;
 /// What all subflows together may have in flight.
 const BUDGET: u64 = 120;
+/// Bytes that only a living path brings: several times what both paths have in flight.
+const BEYOND: u64 = 5 * BUDGET * PACKET;
 
 fn secs(secs: f64) -> Duration {
     Duration::from_secs_f64(secs)
@@ -136,6 +138,7 @@ fn a_subflow_that_is_removed_leaves_its_share_to_the_other_and_may_come_back() {
     let (all, half) = (BUDGET as u32, (BUDGET / 2) as u32);
     let mut steps = Vec::new();
     let mut since = Duration::ZERO;
+    let ended = AtomicBool::new(false);
     let look = |at: Duration, connection: &Connection| {
         let seen = windows(connection);
         let wanted = [vec![half, half], vec![all], vec![half, half]];
@@ -148,8 +151,10 @@ fn a_subflow_that_is_removed_leaves_its_share_to_the_other_and_may_come_back() {
             steps.push((at, seen));
             since = at;
         }
+        ended.store(steps.len() == 3 && at > since + secs(0.3), Ordering::Relaxed);
     };
-    bench.transfer_subflows(&served.name, secs(2.5), look).check();
+    let more = |at| at < secs(10.0) && !ended.load(Ordering::Relaxed);
+    bench.transfer_subflows_while(&served.name, more, look).check();
     let (_, closed) = served.finish();
     assert_eq!(steps.len(), 3, "removed and added: {steps:?}");
     assert_eq!((closed.len(), tokens(&closed).len()), (3, 1), "{closed:?}");
@@ -164,23 +169,31 @@ fn a_path_that_goes_away_leaves_the_connection_alive_and_its_bytes_whole() {
     }
     let bench = bench("down");
     let (served, _, _) = shared("dn", Group::Connection);
-    let mut cut = 0;
-    let mut acked = Vec::new();
-    let look = |at: Duration, connection: &Connection| {
-        if at > secs(0.7) && cut == 0 {
+    // What was acknowledged at the cut, and when and with how much the cut ended.
+    let mut cut: Option<u64> = None;
+    let mut mended: Option<(Duration, u64)> = None;
+    let ended = AtomicBool::new(false);
+    let look = |at: Duration, connection: &Connection| match (cut, mended) {
+        (None, _) if at > secs(0.7) => {
             bench.ip(1, &["route", "add", "blackhole", "10.77.0.3/32"]);
-            cut = 1;
+            cut = Some(connection.acked);
         }
-        if at > secs(2.5) && cut == 1 {
+        // The kernel calls a path stale after some time-outs of the connection, each of at least 200 ms.
+        (Some(acked), None) if connection.acked > acked + BEYOND || at > secs(10.0) => {
             bench.ip(1, &["route", "del", "blackhole", "10.77.0.3/32"]);
-            cut = 2;
+            mended = Some((at, connection.acked));
         }
-        acked.push((at, connection.acked));
+        (_, Some((since, _))) => ended.store(at > since + secs(0.5), Ordering::Relaxed),
+        _ => {}
     };
-    bench.transfer_subflows(&served.name, secs(4.0), look).check();
+    let more = |at| at < secs(11.0) && !ended.load(Ordering::Relaxed);
+    bench.transfer_subflows_while(&served.name, more, look).check();
     served.finish();
-    let at = |time: f64| acked.iter().find(|(at, _)| *at > secs(time)).expect("a look").1;
-    assert!(at(2.4) > at(1.7) + 500_000, "the other path goes on: {acked:?}");
+    let (cut, (at, acked)) = (cut.expect("cut"), mended.expect("mended"));
+    assert!(
+        acked > cut + BEYOND,
+        "the other path goes on: {cut} bytes at the cut, {acked} at {at:?}"
+    );
 }
 
 #[test]

@@ -10,12 +10,13 @@ from typing import Literal
 
 import polars as pl
 
-from ackademy.backends import controllers
+from ackademy import _core
+from ackademy.backends import controllers, entries
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
-from ackademy.runner.cells import Cell
+from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.intervals import ONE_RUN, Interval, t_interval
 from ackademy.stats.results import Estimate, Name, Results, results
 from ackademy.studies.measured import Measured, Row
@@ -41,6 +42,8 @@ KERNEL_START = (
 """what Linux does at the start of a connection, for the simulator's side: else a trace would not be
 aligned on both, and slow start would meet delayed acknowledgements that Linux does not send; the
 window opens from 50 to 62.5 % of the lab's receive buffer, 4 MiB, by two segments per segment"""
+EVERY = "*"
+"""pattern of all `[[flow]]` entries"""
 PER_ACK = ", send hook per ACK"
 """after the name of a controller whose simulation asks it once per acknowledgement"""
 
@@ -59,6 +62,8 @@ class Pair:
     sim: tuple[Cell, ...]
     """none for the kernel's own controllers"""
     kernel: tuple[Cell, ...]
+    flows: str = EVERY
+    """pattern of the `[[flow]]` entries that the numbers are of"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,9 @@ def pairs(
 ) -> list[Pair]:
     """Every scenario under every scheme on both sides, then the kernel's own on theirs.
 
+    Where some flows of a scenario have several subflows and others one, the scheme governs those
+    with several, the others keep their controller, and each group has a pair of its own.
+
     Args:
         scenarios: files; where all flows of one name the controller of a scheme without settings,
             their settings there stay.
@@ -178,16 +186,41 @@ def pairs(
     for path in scenarios:
         text = read_text(path)
         own = Cell(text=text, origin=str(path), controller=None, seed=1, overrides=overrides)
-        named = set(own.scenario().controllers)
+        parsed = own.scenario()
+        groups = _groups(parsed)
+        flows = zip(parsed.owners, parsed.controllers, strict=True)
+        named = {cc for owner, cc in flows if entries.fits(groups[:1], parsed.entries[owner])}
         for scheme in (*schemes, *(Scheme(name, name) for name in baselines)):
             as_written = named == {scheme.controller} and not scheme.params
-            given = replace(own, controller=scheme.controller, params=scheme.params)
-            found += _sides(path.stem, scheme, own if as_written else given, runs)
+            given = own if as_written else _governed(own, scheme, groups[0])
+            for group in groups:
+                label = path.stem if group == groups[0] else f"{path.stem}, {group}"
+                found += _sides(label, scheme, given, runs, group)
     return found
 
 
-def _sides(scenario: str, scheme: Scheme, cell: Cell, runs: int) -> list[Pair]:
-    """Both sides; of a controller that holds packets back, twice.
+def _groups(scenario: _core.Scenario) -> tuple[str, ...]:
+    """Patterns of the entries with several subflows and of those with one, if there are both."""
+    flows = list(zip(scenario.owners, scenario.subflows, strict=True))
+    multipath = {owner for owner, subflows in flows if subflows > 1}
+    plain = {owner for owner, subflows in flows if subflows == 1}
+    if not multipath or not plain:
+        return (EVERY,)
+    names = scenario.entries
+    multiple, single = ("|".join(names[own] for own in sorted(one)) for one in (multipath, plain))
+    return multiple, single
+
+
+def _governed(cell: Cell, scheme: Scheme, group: str) -> Cell:
+    """The cell with the entries of a group under a scheme."""
+    if group == EVERY:
+        return replace(cell, controller=scheme.controller, params=scheme.params)
+    assignment = Assignment(group, str(scheme.controller), scheme.params)
+    return replace(cell, assignments=(assignment,))
+
+
+def _sides(scenario: str, scheme: Scheme, cell: Cell, runs: int, flows: str) -> list[Pair]:
+    """Both sides of a group of flows; of a controller that holds packets back, twice.
 
     The second time the simulator asks it when the kernel's adapter does: what is left of the
     difference is not the adapter's.
@@ -198,14 +231,14 @@ def _sides(scenario: str, scheme: Scheme, cell: Cell, runs: int) -> list[Pair]:
     )
     emulated = tuple(replace(one, backend="kernel") for one in seeded)
     if controllers.is_kernel(str(scheme.controller)):
-        return [Pair(scenario, scheme.label, (), emulated)]
+        return [Pair(scenario, scheme.label, (), emulated, flows)]
     started = (*cell.overrides, *KERNEL_START)
     sim = tuple(replace(one, overrides=started) for one in seeded)
-    found = [Pair(scenario, scheme.label, sim, emulated)]
+    found = [Pair(scenario, scheme.label, sim, emulated, flows)]
     if cell.scenario().has_send_hook:
         asked = (*started, ("sender.send_hook", '"ack"'))
         per_ack = tuple(replace(one, overrides=asked) for one in sim)
-        found.append(Pair(scenario, f"{scheme.label}{PER_ACK}", per_ack, emulated))
+        found.append(Pair(scenario, f"{scheme.label}{PER_ACK}", per_ack, emulated, flows))
     return found
 
 
@@ -290,13 +323,14 @@ def _shared_seeds(side: Measured, other: Measured) -> list[int]:
 
 def _gap(pair: Pair, folder: Path) -> Gap:
     rows = [
-        Row(Name(pair.scenario, pair.controller, backend=backend), cells, METRICS)
+        Row(Name(pair.scenario, pair.controller, backend=backend), cells, METRICS, pair.flows)
         for backend, cells in (("sim", pair.sim), ("kernel", pair.kernel))
     ]
     sim, kernel = measure_rows(rows, folder)
     apart = {metric: difference(kernel, sim, metric) for metric in METRICS}
     differences = {key: value for key, value in apart.items() if value is not None}
-    n_flows = len((pair.kernel or pair.sim)[0].scenario().flows)
+    scenario = (pair.kernel or pair.sim)[0].scenario()
+    n_flows = sum(entries.fits([pair.flows], scenario.entries[own]) for own in scenario.owners)
     return Gap(pair, n_flows, sim, kernel, differences)
 
 
