@@ -11,6 +11,7 @@ from ackademy.backends import controllers
 from ackademy.errors import ControllerError
 from commands import ackademy_command
 
+ROOT = Path(__file__).parent.parent
 TWO_PATHS = """\
 duration_s = 5
 [two_path.first]
@@ -143,6 +144,51 @@ def test_a_coupled_controller_of_datagrams_is_one_line(two_paths: Path) -> None:
     assert code == 2
     assert len(err.strip().splitlines()) == 1
     assert "a plain controller beside traffic cbr, which has no subflows" in err
+
+
+LISTED = "mptcp = { subflow = [{ route = [0] }, { route = [1] }, { route = [1] }] }\n"
+HOST_POLICY = ROOT / "policies" / "drl_cc" / "s1"
+FLOW_POLICY = ROOT / "policies" / "aurora_mixed"
+
+
+@pytest.mark.parametrize(
+    ("flow", "scheme", "told"),
+    [
+        pytest.param(
+            LISTED,
+            f"drl_cc:policy={FLOW_POLICY}",
+            "a folder with a policy of a host",
+            id="a plain policy named as coupled",
+        ),
+        pytest.param(
+            LISTED,
+            f"policy:policy={HOST_POLICY}",
+            "a folder with policy.toml and weights.safetensors",
+            id="a coupled policy named as plain",
+        ),
+        pytest.param(
+            LISTED.replace("[1] }]", "[2] }]"),
+            "lia",
+            "flow[0].mptcp.subflow[2].route = [2]: allowed is [0] or [1]",
+            id="a subflow over a missing link",
+        ),
+        pytest.param(
+            LISTED,
+            f"drl_cc:policy={HOST_POLICY}",
+            "allowed is a policy for 3, as many as this flow has",
+            id="a policy for another number of paths",
+        ),
+    ],
+)
+def test_bad_input_of_several_subflows_is_exit_2_and_one_line(
+    tmp_path: Path, flow: str, scheme: str, told: str
+) -> None:
+    text = TWO_PATHS.replace("multipath = true\n", flow)
+    (tmp_path / "bad.toml").write_text(text)
+    code, _, err = ackademy_command("run", "bad.toml", "--cc", scheme, cwd=tmp_path)
+    assert code == 2
+    assert len(err.strip().splitlines()) == 1
+    assert told in err
 
 
 def test_an_unknown_controller_lists_both_tables(two_paths: Path) -> None:

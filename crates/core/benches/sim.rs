@@ -4,7 +4,8 @@
 //! `cpu_s` of this process, `packets_per_s`, `events_per_packet`, medians over the runs. CUBIC, SACK,
 //! RACK-TLP, PRR, delayed acknowledgements and delivery-rate samples are on. `LP-TCP` asks a forest of
 //! 100 trees of 2001 nodes about every packet instead; `forest` times one answer of that forest. `M1` and `M2` are
-//! connections of two subflows, with a second row for two plain flows in place of each connection.
+//! connections of two subflows, with a second row for two plain flows in place of each connection; `M1/subflows` and
+//! `M1/flows` run one of the two once, for a counter of instructions.
 #![allow(missing_docs, reason = "a program, not an interface")]
 use ackademy::controllers::lp_tcp::Policy;
 use ackademy::controllers::shared::sensing::sends::FEATURES;
@@ -151,14 +152,25 @@ fn paired_scenario(pair: &Paired, flows: &str) -> Scenario {
     Scenario::parse(&text, "bench").expect("the cases are valid")
 }
 
-/// Prints a row for the connections, and one for the plain flows beside them; the runs take turns.
-fn measure_pair(pair: &Paired) {
+/// The connections of a pair, and its plain flows.
+fn paired_scenarios(pair: &Paired) -> [Scenario; 2] {
     let flow = |more: &str| {
         let count = pair.connections;
         format!("[[flow]]\n{CUBIC}\ncount = {count}\nstart_spread_s = 1.0\n{more}\n")
     };
     let plain = flow("name = \"a\"\nroute = [0]") + &flow("name = \"b\"\nroute = [1]");
-    let scenarios = [flow("multipath = true"), plain].map(|flows| paired_scenario(pair, &flows));
+    [flow("multipath = true"), plain].map(|flows| paired_scenario(pair, &flows))
+}
+
+/// Runs one scenario of a pair once and prints its row, for a counter of instructions.
+fn run_once(pair: &Paired, index: usize, name: &str) {
+    let row = timed(&paired_scenarios(pair)[index]);
+    print_row(name, row, "");
+}
+
+/// Prints a row for the connections, and one for the plain flows beside them; the runs take turns.
+fn measure_pair(pair: &Paired) {
+    let scenarios = paired_scenarios(pair);
     let mut runs: [Vec<(f64, u64, u64)>; 2] = [Vec::new(), Vec::new()];
     for _ in 0..RUNS {
         for (scenario, runs) in scenarios.iter().zip(&mut runs) {
@@ -261,6 +273,14 @@ fn main() {
     for pair in PAIRED {
         if wanted.is_empty() || wanted.iter().any(|name| name == pair.name) {
             measure_pair(pair);
+        }
+    }
+    for pair in PAIRED {
+        for (index, part) in ["subflows", "flows"].into_iter().enumerate() {
+            let name = format!("{}/{part}", pair.name);
+            if wanted.contains(&name) {
+                run_once(pair, index, &name);
+            }
         }
     }
     if wanted.is_empty() || wanted.iter().any(|name| name == "idle") {

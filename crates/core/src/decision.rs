@@ -154,6 +154,11 @@ impl AgentState {
         due
     }
 
+    /// The state of an agent whose flow has closed: no action is awaited any more.
+    pub fn last(&self) -> Self {
+        Self { due: false, action: None, ..self.clone() }
+    }
+
     /// The action, once.
     pub fn take_action(&mut self) -> Option<Action> {
         self.due = false;

@@ -148,6 +148,42 @@ fn wvegas_alone_keeps_its_whole_target_in_the_queue() {
     assert!((waiting[0] - 10.0).abs() < 2.0 && used > 0.97, "{waiting:?} {used}");
 }
 
+/// Of one flow on a path of this rate, Mb/s, and round trip, ms, the bytes that it delivers after the first
+/// 200 s, when slow start is over, and its mean queue then, packets.
+fn alone_on([rate, rtt]: [u64; 2], name: &str, params: &[(&str, ParamValue)]) -> (f64, f64) {
+    let mut scenario = parse(&format!(
+        "duration_s = 300\nsample_interval_ms = 7\n[dumbbell]\nrtt_ms = {rtt}\n\
+         [dumbbell.bottleneck]\nrate_mbps = {rate}\n[[flow]]\nsender = {{ ack_every = 1 }}\n"
+    ));
+    let plan = &mut scenario.network.connections[0];
+    name.clone_into(&mut plan.controller);
+    plan.params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let outcome = run(&scenario, 1);
+    let flow = &outcome.flow_series;
+    let late = flow.time_s.partition_point(|&time| time < 200.0);
+    let delivered = flow.delivered_bytes[flow.time_s.len() - 1] - flow.delivered_bytes[late];
+    let link = &outcome.link_series;
+    let samples = link.time_s.iter().zip(&link.link).zip(&link.queue_packets);
+    let waiting: Vec<u64> = samples
+        .filter(|&((&time, &link), _)| link == 0 && time >= 200.0)
+        .map(|(_, &packets)| packets)
+        .collect();
+    (delivered as f64, waiting.iter().sum::<u64>() as f64 / waiting.len() as f64)
+}
+
+#[test]
+fn wvegas_alone_without_its_drains_is_vegas_with_its_target() {
+    let target = ["alpha_packets", "beta_packets"].map(|name| (name, ParamValue::Number(10.0)));
+    let off = [("drain", ParamValue::Word("off".to_owned()))];
+    for path in [[12, 100], [40, 40], [5, 200], [100, 20]] {
+        let (vegas, queue) = alone_on(path, "vegas", &target);
+        let (wvegas, own) = alone_on(path, "wvegas", &off);
+        println!("{path:?}: {:.4}, {own:.2} and {queue:.2} packets", wvegas / vegas);
+        assert!((wvegas / vegas - 1.0).abs() < 0.001, "{path:?}: {wvegas} and {vegas} bytes");
+        assert!((own - queue).abs() < 1.0, "{path:?}: {own} and {queue} packets");
+    }
+}
+
 #[test]
 fn the_subflows_of_wvegas_share_its_target_by_their_rates() {
     let (waiting, used) = wvegas_on(2, "off");
@@ -182,11 +218,12 @@ fn integers_over_reals(name: &str, loss: f64) -> f64 {
 
 #[test]
 fn the_integers_of_linux_earn_up_to_a_quarter_more_in_small_windows_and_a_tenth_in_large_ones() {
-    // They grow exponentially at the threshold too: a packet more after each loss, much of a small window.
+    // They grow exponentially at the threshold too: a packet more after each loss. A window of half of
+    // NewReno's sqrt(1.5 / loss) has 6 packets at 1 % of losses and 27 at 0.05 %.
     for name in ["lia", "olia", "balia", "wvegas"] {
         let ratios = [0.01, 0.0005].map(|loss| integers_over_reals(name, loss));
         println!("{name}: {ratios:.3?}");
-        assert!((0.9..1.3).contains(&ratios[0]), "{name}: {ratios:?}");
-        assert!((0.9..1.1).contains(&ratios[1]), "{name}: {ratios:?}");
+        assert!((0.95..1.25).contains(&ratios[0]), "{name}: {ratios:?}");
+        assert!((0.95..1.1).contains(&ratios[1]), "{name}: {ratios:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! One file per controller that governs several subflows together.
 use crate::control::Coupled;
 use crate::controllers;
-use crate::params::{Param, ParamError, Params};
+use crate::params::{Param, Params};
 
 /// Entry of the table of coupled controllers.
 #[derive(Debug)]
@@ -60,22 +60,6 @@ pub fn settings(name: &str) -> Option<&'static [Param]> {
     controllers::find(name).map(|spec| spec.params).or_else(|| find(name).map(|spec| spec.params))
 }
 
-/// The entry called `name` of the table of coupled controllers, where no plain one will do.
-///
-/// # Errors
-///
-/// If there is none of that name; a plain controller of the name is told apart from an unknown one.
-pub fn require_coupled(name: &str) -> Result<&'static Spec, ParamError> {
-    find(name).ok_or_else(|| ParamError {
-        name: "controller".to_owned(),
-        value: match controllers::find(name) {
-            Some(_) => format!("{name:?}, which governs one subflow"),
-            None => format!("{name:?}"),
-        },
-        allowed: format!("a coupled controller: {}", names()),
-    })
-}
-
 /// All names, plain and coupled, for an error message.
 pub fn all_names() -> String {
     match ALL {
@@ -87,15 +71,6 @@ pub fn all_names() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_plain_controller_named_as_coupled_is_told_apart_from_an_unknown_one() {
-        let refused = |name| require_coupled(name).unwrap_err().to_string();
-        let allowed = format!("allowed is a coupled controller: {}", names());
-        let plain = "`controller` = \"cubic\", which governs one subflow";
-        assert_eq!(refused("cubic"), format!("{plain}: {allowed}"));
-        assert_eq!(refused("cubik"), format!("`controller` = \"cubik\": {allowed}"));
-    }
 
     #[test]
     fn the_plain_controller_of_every_coupled_one_is_in_the_table() {

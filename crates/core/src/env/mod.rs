@@ -103,7 +103,7 @@ impl Environment {
             Ok(Box::new(PerFlow::new(controller)) as Box<dyn crate::control::Coupled>)
         };
         let sim = Sim::new(&self.network, seed, &mut build)?;
-        let flows = sim.flows_with_agents().collect();
+        let flows = sim.flows_of(AGENT).collect();
         Ok(Episode { sim, end: self.network.duration, flows, asking: None, over: false })
     }
 
@@ -187,7 +187,8 @@ impl Episode {
         acted
     }
 
-    /// The state of an agent; `None` if it has no flow. Agents have the order of the scenario's flows.
+    /// The state of an agent; `None` if it has no flow, or its subflow is not open yet. Agents have the order
+    /// of the scenario's flows and of their subflows.
     pub fn agent(&mut self, agent: usize) -> Option<&mut AgentState> {
         self.sim.agent_state(*self.flows.get(agent)?)
     }

@@ -95,7 +95,7 @@ fn outside(environment: &Environment, seed: Seed, agents: usize) -> (Outcome, u6
     while episode.advance() {
         stops += 1;
         for agent in 0..agents {
-            let Some(state) = episode.agent(agent).cloned() else { break };
+            let Some(state) = episode.agent(agent).cloned() else { continue };
             if state.due {
                 assert!(episode.act(agent, policy.answer(&state.observation)));
                 answers += 1;
@@ -365,4 +365,81 @@ fn arrivals_of_a_poisson_source_are_agents_each_up_to_the_number_of_agents() {
     let refused = environment(&scenario, &drinc(), 2).begin(Seed(1)).err();
     let expected = "agents = 2: allowed is at least 3, so many flows learn";
     assert_eq!(refused.map(|error| error.to_string()).as_deref(), Some(expected));
+}
+
+const LOSSY: &str = ", loss = { kind = \"bernoulli\", ratio = 0.001 }";
+
+/// One connection over two equal paths, each of whose subflows learns; of path, data level and subflows these
+/// settings.
+fn subflows([path, mptcp, first, second]: [&str; 4]) -> Scenario {
+    let path = format!(
+        "rate_mbps = 4, delay_ms = 20, queue = {{ kind = \"drop_tail\", packets = 30 }}{path}"
+    );
+    let text = format!(
+        "duration_s = 12\n[two_path]\nfirst = {{ {path} }}\nsecond = {{ {path} }}\n\
+         [[flow]]\nname = \"learner\"\ncontroller = \"cubic\"\n\
+         mptcp = {{ {mptcp}subflow = [{{ route = [0]{first} }}, {{ route = [1]{second} }}] }}\n"
+    );
+    Scenario::parse(&text, "training").unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn every_subflow_of_a_connection_has_an_agent_also_one_that_opens_late_or_closes() {
+    for (first, second) in [("", ""), ("", ", start_s = 3"), (", stop_s = 6", ", start_s = 3")] {
+        for clock in ["every = \"srtt\"", "every = \"ack\"\nmin_ms = 0.0"] {
+            let spec = spec(clock, "map = \"cwnd_factor\"\nscale = 0.3");
+            let environment = environment(&subflows([LOSSY, "", first, second]), &spec, 2);
+            let own = inside(&environment, Seed(1));
+            let (foreign, answers, _) = outside(&environment, Seed(1), 2);
+            assert_eq!(text(&own), text(&foreign), "{first}, {second}, {clock}");
+            assert_eq!(decisions(&foreign), answers as f64);
+            let by_flow = own.flows.iter().map(|flow| flow.counters[0]);
+            assert!(by_flow.clone().all(|(_, count)| count > 20.0), "{by_flow:?}");
+        }
+    }
+}
+
+#[test]
+fn the_agent_of_a_subflow_begins_when_it_opens_and_has_ended_when_it_closes() {
+    let scenario = subflows([LOSSY, "", ", stop_s = 6", ", start_s = 3"]);
+    let mut episode = environment(&scenario, &drinc(), 2).begin(Seed(1)).unwrap();
+    assert_eq!(episode.flows(), 2);
+    let (mut seen, mut last) = ([0; 2], 0);
+    while episode.advance() {
+        let second = episode.now().as_secs_f64();
+        assert_eq!(episode.agent(1).is_some(), second >= 3.0, "at {second} s");
+        let ended = episode.agent(0).unwrap().ended;
+        assert_eq!(ended, second > 6.0, "at {second} s");
+        for (agent, seen) in seen.iter_mut().enumerate() {
+            *seen += u32::from(episode.act(agent, Action::Choice(2)));
+        }
+        if !ended {
+            last = episode.agent(0).unwrap().decision;
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 20), "{seen:?}");
+    let state = episode.agent(0).unwrap();
+    assert!(state.decision == last + 1 && state.credit.is_some(), "the last interval is reported");
+    assert!(!state.act(Action::Choice(0)), "of a closed subflow nothing is awaited");
+}
+
+#[test]
+fn decisions_of_several_subflows_that_are_due_at_once_are_asked_for_in_the_order_of_the_subflows() {
+    // The paths are equal, so acknowledgements come at the same instants. While the receive window blocks
+    // the connection, each of them looks at both subflows.
+    let scenario =
+        subflows(["", "scheduler = \"round_robin\", receive_buffer_bytes = 30000, ", "", ""]);
+    let environment = environment(&scenario, &drinc(), 2);
+    let mut episode = environment.begin(Seed(1)).unwrap();
+    let mut asked = Vec::new();
+    while let Some(flow) = episode.sim.run_until_decision(episode.end) {
+        let is_due = |flow: &u32| episode.sim.agent_state(*flow).is_some_and(|own| own.due);
+        let due: Vec<u32> = [0, 1].into_iter().filter(is_due).collect();
+        asked.push((flow, due));
+    }
+    // One that is not answered is asked again, until it falls back.
+    let both = || vec![0, 1];
+    assert_eq!(asked, [(0, vec![0]), (0, both()), (1, both()), (1, vec![1])]);
+    let outcome = episode.finish();
+    assert!(outcome.flows.iter().all(|flow| flow.counters[1] == ("fallbacks", 1.0)), "no answer");
 }

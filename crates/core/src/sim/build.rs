@@ -14,6 +14,7 @@ use crate::transport::receiver::Receiver;
 use crate::transport::send_hook::AckSendHook;
 use crate::transport::sender::{Governor, Sender};
 use crate::units::{Bytes, Rate, Span, Time};
+use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl Sim {
             config: None,
             sample_interval: every,
             flow_series: FlowSeries::default(),
-            asking: None,
+            asking: VecDeque::new(),
         };
         let mut hosts = HostGovernors::default();
         for (index, plan) in network.connections.iter().enumerate() {

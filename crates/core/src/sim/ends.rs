@@ -160,14 +160,13 @@ impl Sim {
         self.wake_by(due, index);
     }
 
-    /// Notes that the agent of a flow is asked, if it is.
+    /// Notes that the agent of a flow is to be asked, once and in the order of the flows, if it is.
     fn ask(&mut self, index: u32) {
         if self.agent_state(index).is_some_and(|state| state.due) {
-            debug_assert!(
-                self.asking.is_none_or(|other| other == index),
-                "two agents are asked at once"
-            );
-            self.asking = Some(index);
+            let place = self.asking.partition_point(|&other| other < index);
+            if self.asking.get(place) != Some(&index) {
+                self.asking.insert(place, index);
+            }
         }
     }
 

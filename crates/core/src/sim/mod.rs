@@ -191,8 +191,8 @@ pub struct Sim {
     config: Option<Arc<SenderConfig>>,
     sample_interval: Span,
     flow_series: FlowSeries,
-    /// The flow whose agent is asked for an action: one event makes at most one decision due.
-    asking: Option<u32>,
+    /// The flows whose agents are to be asked for an action, in this order.
+    asking: VecDeque<u32>,
 }
 
 /// Makes the controller of a connection, or of all connections that share it: then it is called for the
@@ -245,10 +245,14 @@ impl Sim {
     }
 
     /// As [`run_until`](Self::run_until), but stops after the event that makes a decision due, which is
-    /// to be made outside ([`agent_state`](Self::agent_state)): returns its flow, `None` at `until`.
+    /// to be made outside ([`agent_state`](Self::agent_state)): returns its flow, `None` at `until`. Of
+    /// several decisions due after one event each call returns one, in the order of the flows.
     pub fn run_until_decision(&mut self, until: Time) -> Option<u32> {
         let until = until.min(self.end);
         let mut packet = Packet::default();
+        if let Some(flow) = self.next_asked() {
+            return Some(flow);
+        }
         while let Some(next) = self.net.next(until, &mut packet, &mut self.hosts) {
             match next {
                 Next::Packet => self.arrive(&packet),
@@ -260,23 +264,39 @@ impl Sim {
                 Next::Event(Event::Subflow(index)) => self.open_or_close(index),
                 Next::Event(Event::Sample) => self.sample(),
             }
-            if self.asking.is_some() {
-                return self.asking.take();
+            if let Some(flow) = self.next_asked() {
+                return Some(flow);
             }
         }
         None
     }
 
-    /// What the agent of a flow reads and answers; `None` for a flow without an agent outside.
-    pub fn agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
-        let Flow { governor, id, has_agent, .. } = *self.hosts.flows.get(flow as usize)?;
-        has_agent.then(|| self.hosts.governors[governor as usize].agent_state(id))?
+    /// The next flow whose agent is to be asked; not one that has its action already.
+    #[inline]
+    fn next_asked(&mut self) -> Option<u32> {
+        while let Some(flow) = self.asking.pop_front() {
+            if self.agent_state(flow).is_some_and(|state| state.due) {
+                return Some(flow);
+            }
+        }
+        None
     }
 
-    /// The flows whose agents are outside.
-    pub fn flows_with_agents(&self) -> impl Iterator<Item = u32> {
-        let flows = (0..).zip(&self.hosts.flows);
-        flows.filter(|(_, flow)| flow.has_agent).map(|(index, _)| index)
+    /// What the agent of a flow reads and answers; `None` for a flow without an agent outside, and for a
+    /// subflow that is not open yet. Of one that has closed it is the last state.
+    pub fn agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
+        let Flow { governor, id, has_agent, .. } = *self.hosts.flows.get(flow as usize)?;
+        if has_agent {
+            return self.hosts.governors[governor as usize].agent_state(id);
+        }
+        self.hosts.last_agent_state(flow)
+    }
+
+    /// The flows that the controller of this name governs, subflows that open late included.
+    pub fn flows_of(&self, controller: &str) -> impl Iterator<Item = u32> {
+        let governed = |one: &&Connection| *one.controller == *controller;
+        let connections = self.hosts.connections.iter().filter(governed);
+        connections.flat_map(|one| one.first_flow..one.first_flow + one.flow_count)
     }
 
     /// Tells every controller that the run is over ([`Coupled::on_end`]).

@@ -2,6 +2,7 @@
 use super::ends::governor_of;
 use super::{Connection, Event, Flow, Hosts, Sim};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
+use crate::decision::AgentState;
 use crate::sim::plan::MptcpPlan;
 use crate::transport::config::SenderConfig;
 use crate::transport::multipath::{DataConfig, DataSender, Mapping, Reassembly, SUBFLOWS_MAX};
@@ -31,6 +32,8 @@ struct Subflow {
     closes: Time,
     /// The counters of its controller when it closed.
     counters: Vec<(&'static str, f64)>,
+    /// What its agent outside last read, when it closed.
+    agent: Option<AgentState>,
 }
 
 /// What a subflow opens with.
@@ -107,7 +110,7 @@ impl Multipath {
             if opens == start {
                 sender.open(index);
             }
-            Subflow { opening, opens, closes, counters: Vec::new() }
+            Subflow { opening, opens, closes, counters: Vec::new(), agent: None }
         };
         Self {
             subflows: openings.into_iter().enumerate().map(subflow).collect(),
@@ -177,6 +180,13 @@ impl Hosts {
         let data = connection.data.as_ref();
         let subflow = self.subflow_of(flow, connection);
         data.map_or_else(Vec::new, |data| data.subflows[subflow].counters.clone())
+    }
+
+    /// What the agent of a subflow last read before it closed.
+    pub(super) fn last_agent_state(&mut self, flow: u32) -> Option<&mut AgentState> {
+        let connection = &mut self.connections[self.flows[flow as usize].connection as usize];
+        let subflow = connection.subflow(flow);
+        connection.data.as_mut()?.subflows[subflow].agent.as_mut()
     }
 
     fn subflow_of(&self, flow: &Flow, connection: &Connection) -> usize {
@@ -387,7 +397,11 @@ impl Sim {
         let connection = &mut self.hosts.connections[flow.connection as usize];
         let Some(data) = &mut connection.data else { return };
         let governor = self.hosts.governors[flow.governor as usize].as_mut();
-        data.subflows[subflow].counters = governor.counters(flow.id);
+        let own = &mut data.subflows[subflow];
+        own.counters = governor.counters(flow.id);
+        if flow.has_agent {
+            own.agent = governor.agent_state(flow.id).map(|state| state.last());
+        }
         governor.subflow_removed(flow.id);
         if connection.app.is_active() {
             let stall = now.since(flow.arrived.progress);
