@@ -9,3 +9,4 @@ pub mod reno_window;
 pub mod sensing;
 pub mod tabular;
 pub mod windowed_max;
+pub mod windowed_min;

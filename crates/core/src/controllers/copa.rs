@@ -1,0 +1,237 @@
+//! Copa (Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI
+//! 2018): steers towards the rate 1/(δ·d), where d is the queueing delay, so that the queue empties every
+//! few round trips. Where it does not empty, a flow that fills buffers is present, and δ follows losses.
+use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::controllers::shared::windowed_min::WindowedMin;
+use crate::params::{Param, ParamKind, Params};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Entry of the controller table.
+pub const SPEC: Spec = Spec {
+    name: "copa",
+    about: "steers towards the rate 1/(δ·queueing delay); competes where the queue never empties",
+    source: "Arun and Balakrishnan, NSDI 2018, sections 2 and 3; github.com/venkatarun95/genericCC",
+    params: &[
+        Param {
+            name: "delta",
+            about: "delay against throughput: a flow alone keeps about 1/δ packets queued (paper: 0.5)",
+            kind: ParamKind::Number { default: 0.5, min: 0.001, max: 10.0 },
+        },
+        Param {
+            name: "mode_switching",
+            about: "`on`: where the queue has not been nearly empty for five round trips, 1/δ grows by \
+                    one per round trip and halves on a loss (paper, section 2.2)",
+            kind: ParamKind::Choice(&["on", "off"]),
+        },
+    ],
+    build: |flow, params| Box::new(Copa::new(flow, params)),
+};
+
+/// Smallest window, packets (source).
+const CWND_MIN: f64 = 2.0;
+/// Time for which the smallest round trip counts (paper).
+const MIN_RTT_WINDOW: Span = Span::from_millis(10_000);
+/// The direction must have stayed for so many round trips before the velocity doubles (paper).
+const STEADY_ROUNDS: u32 = 3;
+/// The queue is nearly empty below this part of its recent range (paper).
+const NEARLY_EMPTY: f64 = 0.1;
+/// A receiver that delays acknowledgements answers the second packet of two, which has waited for the
+/// first: less than the time between two acknowledgements counts as nearly empty, too (proposed).
+const PACKETS_PER_ACK: f64 = 2.0;
+/// The recent range is that of so many round trips (paper).
+const RANGE_ROUNDS: usize = 4;
+/// So many round trips without a nearly empty queue mean competition (paper).
+const COMPETE_ROUNDS: u64 = 5;
+/// The pacing rate is so many windows per round trip (paper).
+const PACING_GAIN: f64 = 2.0;
+
+/// Where the window went over a round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Copa {
+    /// Bytes of a packet.
+    packet: f64,
+    /// Of the default mode.
+    delta: f64,
+    switching: bool,
+    cwnd: f64,
+    slow_start: bool,
+    /// 1/δ of the competitive mode; `None` in the default mode.
+    competitive: Option<f64>,
+    velocity: f64,
+    direction: Direction,
+    /// Round trips for which the direction has stayed.
+    steady: u32,
+    /// Of a packet's sending that ends the round trip.
+    round_from: Time,
+    rounds: u64,
+    /// Round trips in the competitive mode.
+    competitive_rounds: u64,
+    /// Window at the start of the round trip.
+    cwnd_before: f64,
+    lost_in_round: bool,
+    /// Smallest round trip of 10 s.
+    min_rtt: WindowedMin,
+    /// Smallest round trip of half a smoothed one: the `RTTstanding` of the paper.
+    recent: WindowedMin,
+    /// Largest round trip of each of the last rounds.
+    largest: [Span; RANGE_ROUNDS],
+    /// The last round in which the queue was nearly empty.
+    empty_at: u64,
+    srtt: Span,
+}
+
+impl Copa {
+    /// Starts in slow start.
+    pub fn new(flow: &FlowInfo, params: &Params) -> Self {
+        let packet = flow.mss.0.max(1) as f64;
+        let cwnd = (flow.initial_cwnd.0.min(CWND_MAX.0) as f64 / packet).max(CWND_MIN);
+        Self {
+            packet,
+            delta: params.number("delta"),
+            switching: params.choice("mode_switching") == "on",
+            cwnd,
+            slow_start: true,
+            competitive: None,
+            velocity: 1.0,
+            direction: Direction::Up,
+            steady: 0,
+            round_from: flow.start,
+            rounds: 0,
+            competitive_rounds: 0,
+            cwnd_before: cwnd,
+            lost_in_round: false,
+            min_rtt: WindowedMin::default(),
+            recent: WindowedMin::default(),
+            largest: [Span::ZERO; RANGE_ROUNDS],
+            empty_at: 0,
+            srtt: Span::ZERO,
+        }
+    }
+
+    fn inverse_delta(&self) -> f64 {
+        self.competitive.unwrap_or(1.0 / self.delta)
+    }
+
+    fn sample(&mut self, ack: &Ack) {
+        self.srtt = ack.srtt;
+        if ack.rtt == Span::ZERO {
+            return;
+        }
+        self.min_rtt.sample(ack.now, ack.rtt, MIN_RTT_WINDOW);
+        self.recent.sample(ack.now, ack.rtt, Span(ack.srtt.0 / 2));
+        let now = &mut self.largest[self.rounds as usize % RANGE_ROUNDS];
+        *now = (*now).max(ack.rtt_max).max(ack.rtt);
+        let range = self.largest.iter().max().map_or(0, |max| max.0.saturating_sub(self.floor().0));
+        let queueing = ack.rtt.0.saturating_sub(self.floor().0) as f64;
+        let between_acks = PACKETS_PER_ACK * ack.rtt.0 as f64 / self.cwnd;
+        if queueing <= between_acks.max(NEARLY_EMPTY * range as f64) {
+            self.empty_at = self.rounds;
+        }
+    }
+
+    fn floor(&self) -> Span {
+        self.min_rtt.value().unwrap_or(Span::ZERO)
+    }
+
+    /// Whether the present rate is at most 1/(δ·d).
+    fn below_target(&self) -> bool {
+        let recent = self.recent.value().unwrap_or(self.srtt);
+        let queueing = recent.0.saturating_sub(self.floor().0) as f64;
+        self.cwnd * queueing <= self.inverse_delta() * recent.0 as f64
+    }
+
+    fn end_round(&mut self, ack: &Ack) {
+        self.round_from = ack.now;
+        self.rounds += 1;
+        self.largest[self.rounds as usize % RANGE_ROUNDS] = Span::ZERO;
+        let direction = if self.cwnd > self.cwnd_before { Direction::Up } else { Direction::Down };
+        self.cwnd_before = self.cwnd;
+        if direction == self.direction {
+            self.steady += 1;
+            if self.steady >= STEADY_ROUNDS {
+                self.velocity = (self.velocity * 2.0).min(self.cwnd);
+            }
+        } else {
+            self.direction = direction;
+            self.steady = 0;
+            self.velocity = 1.0;
+        }
+        self.choose_mode();
+        self.lost_in_round = false;
+    }
+
+    fn choose_mode(&mut self) {
+        let competes = self.switching && self.rounds >= self.empty_at + COMPETE_ROUNDS;
+        self.competitive = match self.competitive {
+            _ if !competes => None,
+            None => Some(1.0 / self.delta),
+            Some(inverse) if self.lost_in_round => Some((inverse / 2.0).max(1.0 / self.delta)),
+            Some(inverse) => Some(inverse + 1.0),
+        };
+        self.competitive_rounds += u64::from(self.competitive.is_some());
+    }
+
+    fn step(&mut self, acked: f64, cwnd_limited: bool) {
+        let below = self.below_target();
+        if self.slow_start {
+            self.slow_start = below;
+            self.cwnd += if below && cwnd_limited { acked } else { 0.0 };
+            return;
+        }
+        let step = self.velocity * self.inverse_delta() * acked / self.cwnd;
+        if !below {
+            self.cwnd -= step.min(self.cwnd - CWND_MIN);
+        } else if cwnd_limited {
+            self.cwnd += step;
+        }
+    }
+}
+
+impl Controller for Copa {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.sample(ack);
+        if ack.sent_at >= self.round_from {
+            self.end_round(ack);
+        }
+        self.step(ack.acked.0 as f64 / self.packet, ack.cwnd_limited == 1);
+        self.cwnd = self.cwnd.clamp(CWND_MIN, CWND_MAX.0 as f64 / self.packet);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        match loss.kind {
+            LossKind::Gap | LossKind::More => self.lost_in_round = true,
+            LossKind::Timeout => {
+                self.lost_in_round = true;
+                self.cwnd = CWND_MIN;
+                self.slow_start = true;
+                self.velocity = 1.0;
+            }
+            LossKind::Deflate | LossKind::Idle | LossKind::Spurious => {}
+        }
+    }
+
+    fn control(&self) -> Control {
+        let recent = self.recent.value().unwrap_or(self.srtt).as_secs_f64();
+        let rate = PACING_GAIN * self.cwnd * self.packet * 8.0 / recent;
+        let paced = recent > 0.0 && rate < Rate::UNLIMITED.0 as f64;
+        Control {
+            pacing_rate: if paced { Rate((rate as u64).max(1)) } else { Rate::UNLIMITED },
+            ..Control::window(Bytes((self.cwnd * self.packet) as u64))
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        vec![("competitive_rounds", self.competitive_rounds as f64)]
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/copa.rs"]
+mod tests;
