@@ -17,8 +17,8 @@ pub fn defaults(name: &str, params: &'static [Param]) -> Params {
 pub fn check_names(folder: &str, names: impl Iterator<Item = &'static str>) {
     let folder = format!("{}/src/{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .expect("a folder of sources")
+        .filter_map(|entry| entry.expect("a file of it").file_name().into_string().ok())
         .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
         .filter(|name| name != "mod")
         .collect();
@@ -54,7 +54,7 @@ pub fn at_every_end(name: &str, params: &'static [Param]) -> Vec<Params> {
     let with = |param: &Param, value| {
         let mut given = files_of(name, params);
         given.push((param.name.to_owned(), value));
-        Params::resolve(params, &given).unwrap()
+        Params::resolve(params, &given).expect("the ends are in range")
     };
     let at_ends = |param| ends(param).into_iter().map(move |value| with(param, value));
     params.iter().flat_map(at_ends).collect()

@@ -233,11 +233,7 @@ impl Ends {
             }
             22..27 => self.acknowledge(subflow),
             27 | 28 if self.sender.is_open(subflow) => self.sender.on_timeout(subflow),
-            29 if self.sender.is_open(subflow) => {
-                if subflow + 1 < self.paths.len() && rng.chance(0.1) {
-                    self.sender.close(subflow);
-                }
-            }
+            29 if subflow + 1 < self.paths.len() && rng.chance(0.1) => self.sender.close(subflow),
             _ if rng.chance(0.1) => self.sender.open(subflow),
             _ => {}
         }
@@ -287,7 +283,7 @@ fn every_byte_is_read_in_order_within_the_window_whatever_happens_to_the_subflow
             ends.check(3000, seed);
         }
         closed += (0..2).filter(|&subflow| ends.sender.is_closed(subflow)).count();
-        blocked += usize::from(ends.receiver.held_max() > 1000);
+        blocked += usize::from(ends.receiver.held_max() >= 1000);
         let mut rounds = 0;
         while ends.unsent > 0 || !ends.sender.all_acknowledged() {
             ends.settle();
@@ -297,5 +293,5 @@ fn every_byte_is_read_in_order_within_the_window_whatever_happens_to_the_subflow
         }
         assert_eq!((ends.receiver.next(), ends.receiver.held()), (40_300, 0), "seed {seed}");
     }
-    assert!(closed > 100 && blocked > 50, "{closed} closed, {blocked} blocked");
+    assert!(closed > 100 && blocked > 100, "{closed} closed, {blocked} blocked");
 }
