@@ -196,3 +196,17 @@ def test_an_unknown_controller_lists_both_tables(two_paths: Path) -> None:
     assert code == 2
     assert "lia" in err
     assert "cubic" in err
+
+
+@pytest.mark.parametrize("backend", ["sim", "kernel"])
+def test_a_policy_for_another_number_of_paths_is_refused_in_one_line(
+    tmp_path: Path, backend: str
+) -> None:
+    path = tmp_path / "three.toml"
+    three = "mptcp = { subflow = [{ route = [0] }, { route = [1] }, { route = [0] }] }"
+    path.write_text(TWO_PATHS.replace("multipath = true", three))
+    policy = str(Path(__file__).parents[1] / "policies" / "drl_cc" / "s1")
+    words = ("run", str(path), "--cc", policy, "--backend", backend)
+    status, out, err = ackademy_command(*words, cwd=tmp_path)
+    assert (status, out, len(err.splitlines())) == (2, "", 1), err
+    assert "connections of 2 subflows: allowed is a policy for 3" in err

@@ -167,6 +167,11 @@ pub trait Controller: std::marker::Send {
     fn has_send_hook(&self) -> bool {
         self.inner().is_some_and(Controller::has_send_hook)
     }
+    /// Whether the controller decides once per round trip, at the first acknowledgement that ends one: told
+    /// of acknowledgements late, it decides late.
+    fn judges_rounds(&self) -> bool {
+        self.inner().is_some_and(Controller::judges_rounds)
+    }
     /// The time asked for by `next_timer` has come.
     fn on_timer(&mut self, now: Time) {
         if let Some(inner) = self.inner_mut() {
@@ -259,6 +264,10 @@ pub trait Coupled: std::marker::Send {
     /// See [`Controller::has_send_hook`].
     fn has_send_hook(&self) -> bool {
         self.inner().is_some_and(Coupled::has_send_hook)
+    }
+    /// See [`Controller::judges_rounds`].
+    fn judges_rounds(&self) -> bool {
+        self.inner().is_some_and(Coupled::judges_rounds)
     }
     /// See [`Controller::on_timer`].
     fn on_timer(&mut self, id: SubflowId, now: Time) {
@@ -371,6 +380,10 @@ impl Coupled for PerFlow {
     }
     fn has_send_hook(&self) -> bool {
         self.has_send_hook
+    }
+    fn judges_rounds(&self) -> bool {
+        let all = self.first.iter().chain(self.others.iter().flatten());
+        all.map(AsRef::as_ref).any(Controller::judges_rounds)
     }
     fn on_timer(&mut self, id: SubflowId, now: Time) {
         self.get_mut(id).on_timer(now);

@@ -37,6 +37,9 @@ impl Controller for Probe {
     fn has_send_hook(&self) -> bool {
         true
     }
+    fn judges_rounds(&self) -> bool {
+        true
+    }
     fn on_timer(&mut self, _: Time) {
         self.called("on_timer");
     }
@@ -89,6 +92,7 @@ fn call_all(wrapper: &mut dyn Coupled) {
     assert_eq!(wrapper.next_timer(ID), Some(Time(5)));
     assert_eq!(wrapper.agent_state(ID).map(|state| state.observation.len()), Some(3));
     assert!(wrapper.fell_back(ID));
+    assert!(wrapper.judges_rounds());
     assert!(wrapper.counters(ID).contains(&("probe", 1.0)));
 }
 

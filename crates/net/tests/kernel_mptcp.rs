@@ -3,10 +3,10 @@ mod common;
 
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
 use ackademy::coupled::{self, Scope};
-use ackademy::params::Params;
+use ackademy::params::{self, ParamValue, Params};
 use ackademy::units::Bytes;
 use ackademy_net::kernel::{FlowKey, FlowTotals, Group};
-use ackademy_net::lab::mptcp_info::Connection;
+use ackademy_net::lab::mptcp_info::{Connection, Subflow};
 use common::bench::Bench;
 use common::kernel::Served;
 use common::machine::{best_of, governs_mptcp, kept};
@@ -197,6 +197,44 @@ fn a_path_that_goes_away_leaves_the_connection_alive_and_its_bytes_whole() {
 }
 
 #[test]
+fn an_interface_that_goes_down_leaves_the_connection_alive_and_its_bytes_whole() {
+    if !governs_mptcp() {
+        return;
+    }
+    let queue = "queue = { kind = \"drop_tail\", packets = 200 }";
+    let link = format!("rate_mbps = 20\ndelay_ms = 15\n{queue}");
+    let bench = Bench::two_interfaces("ifdown", [&link, &link]);
+    let (served, _, most) = shared("if", Group::Connection);
+    // What was acknowledged when the interface went down, and when and with how much it came up.
+    let mut down: Option<u64> = None;
+    let mut up: Option<(Duration, u64)> = None;
+    let ended = AtomicBool::new(false);
+    let look = |at: Duration, connection: &Connection| match (down, up) {
+        (None, _) => {
+            let carried = |one: &Subflow| one.tcp.bytes_acked > 300_000;
+            if connection.subflows.iter().filter(|one| carried(one)).count() == 2 {
+                bench.ip(0, &["link", "set", "link1", "down"]);
+                down = Some(connection.acked);
+            }
+        }
+        (Some(acked), None) if connection.acked > acked + BEYOND || at > secs(20.0) => {
+            bench.ip(0, &["link", "set", "link1", "up"]);
+            bench.route_second();
+            up = Some((at, connection.acked));
+        }
+        (_, Some((since, _))) => ended.store(at > since + secs(0.5), Ordering::Relaxed),
+        _ => {}
+    };
+    let more = |at| at < secs(21.0) && !ended.load(Ordering::Relaxed);
+    bench.transfer_subflows_while(&served.name, more, look).check();
+    served.finish();
+    let down = down.expect("both subflows carry data, and the interface goes down");
+    let (at, acked) = up.expect("the interface comes up");
+    assert_eq!(most.load(Ordering::Relaxed), 2);
+    assert!(acked > down + BEYOND, "the other path goes on: {down} bytes, then {acked} at {at:?}");
+}
+
+#[test]
 fn plain_tcp_under_a_coupled_name_is_alone() {
     if !governs_mptcp() {
         return;
@@ -276,4 +314,57 @@ fn every_coupled_controller_of_a_connection_governs_live_subflows_on_both_paths(
             })
         });
     }
+}
+
+/// The settings of a DRL-CC agent of this repository.
+fn agent_of(name: &str) -> Params {
+    let spec = coupled::find("drl_cc").expect("a coupled controller");
+    let folder = format!("{}/../../policies/drl_cc/{name}", env!("CARGO_MANIFEST_DIR"));
+    let given = [("policy".to_owned(), ParamValue::Word(folder))];
+    let mut load = |path: &str, _| std::fs::read(path).map_err(|error| format!("{path}: {error}"));
+    let opened = params::open(spec.params, &given, &mut load).expect("a shipped policy");
+    Params::resolve(spec.params, &opened).expect("its settings")
+}
+
+#[test]
+fn one_drl_cc_agent_governs_the_live_subflows_of_all_connections_of_a_host() {
+    if !governs_mptcp() {
+        return;
+    }
+    let bench = bench("drl");
+    let spec = coupled::find("drl_cc").expect("a coupled controller");
+    assert_eq!(spec.scope, Scope::Host);
+    let params = agent_of("rtt20");
+    best_of(|| {
+        let made = Arc::new(AtomicUsize::new(0));
+        let (governors, params) = (Arc::clone(&made), params.clone());
+        let served = Served::grouped("dr", Group::Number(0), move |_, _| {
+            governors.fetch_add(1, Ordering::Relaxed);
+            Some((spec.build)(&params))
+        });
+        let transfer = || {
+            let mut seen: [BTreeSet<u32>; 2] = Default::default();
+            let mut acked = [0; 2];
+            let look = |_, connection: &Connection| {
+                for (at, one) in connection.subflows.iter().enumerate().take(2) {
+                    seen[at].insert(one.tcp.snd_cwnd);
+                    acked[at] = one.tcp.bytes_acked;
+                }
+            };
+            bench.transfer_subflows(&served.name, secs(3.0), look).check();
+            (seen, acked)
+        };
+        let both = std::thread::scope(|scope| {
+            [0, 1].map(|_| scope.spawn(transfer)).map(|one| one.join().expect("no panic"))
+        });
+        let (_, closed) = served.finish();
+        assert_eq!((closed.len(), tokens(&closed).len()), (4, 2), "{closed:?}");
+        assert_eq!(made.load(Ordering::Relaxed), 1, "one agent for the host");
+        let followed = both.iter().flat_map(|(seen, _)| seen).all(|windows| windows.len() >= 3);
+        let carried = both.iter().flat_map(|(_, acked)| acked).all(|&bytes| bytes > 100_000);
+        let obeyed = closed.iter().all(|(_, totals)| {
+            totals.decisions > 10 && totals.fallbacks == 0 && totals.invalid == 0
+        });
+        kept(followed && carried && obeyed, || format!("{both:?}, {closed:?}"))
+    });
 }

@@ -160,6 +160,10 @@ impl Vegas {
 }
 
 impl Controller for Vegas {
+    fn judges_rounds(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, ack: &Ack) {
         if ack.recovering == 1 {
             self.open = false;

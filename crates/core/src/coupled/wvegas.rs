@@ -198,6 +198,7 @@ fn drain(path: &mut Path, rtt: f64) {
 
 impl Rule for Wvegas {
     type Memory = Delays;
+    const JUDGES_ROUNDS: bool = true;
 
     fn on_ack(&mut self, set: &mut [Path], at: usize, ack: &Ack) {
         let path = &mut set[at];

@@ -147,7 +147,8 @@ fn packets_of(queue: &QueueSpec, packet: f64) -> Option<f64> {
         QueueSpec::Red { packets, .. }
         | QueueSpec::Codel { packets, .. }
         | QueueSpec::FqCodel { packets, .. }
-        | QueueSpec::Pie { packets, .. } => Some(packets as f64),
+        | QueueSpec::Pie { packets, .. }
+        | QueueSpec::Step { packets, .. } => Some(packets as f64),
     }
 }
 

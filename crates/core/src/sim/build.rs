@@ -109,6 +109,7 @@ impl Sim {
         let opening = Opening {
             info: Sender::flow_info(&plan.sender, opens, own_seed),
             handshake: plan.sender.handshake.then(shake),
+            joining: start.joining(index, &shake),
             connection: self.hosts.connections.len() as u32,
         };
         let coupled = self.hosts.governors[governing.index as usize].as_mut();
@@ -257,6 +258,18 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
+    /// How long after its handshake a subflow may send, which takes a round trip `shake`. The first of a
+    /// connection at once. Another waits for a confirmation; it begins its handshake, if it is there
+    /// from the start, when the first has had data acknowledged.
+    fn joining(&self, index: usize, shake: &dyn Fn() -> Span) -> Span {
+        let opening = (0..self.plan.subflows.len()).min_by_key(|&other| self.opens(other));
+        let Some(first) = opening.filter(|&first| first != index) else { return Span::ZERO };
+        let from_the_start = self.opens(index) == self.opens(first);
+        let route = &self.plan.subflows[first];
+        let established = || handshake(self.network, route, self.plan.sender.ack) * 2;
+        shake() + if from_the_start { established() } else { Span::ZERO }
+    }
+
     /// When the subflow of this index opens; `Time::NEVER` for not at all.
     fn opens(&self, index: usize) -> Time {
         let start = self.arrival.at;

@@ -47,6 +47,9 @@ pub(super) struct Opening {
     pub(super) info: FlowInfo,
     /// How long the handshake takes, if there is one.
     pub(super) handshake: Option<Span>,
+    /// What else data wait for, if there is a handshake: of a subflow that joins a connection (RFC 8684
+    /// section 3.2), until the peer has confirmed it, and before that until there is a connection to join.
+    pub(super) joining: Span,
     /// The number of its connection.
     pub(super) connection: u32,
 }
@@ -58,7 +61,7 @@ impl Opening {
         governor.coupled.subflow_of(governor.id, self.connection);
         let mut sender = Sender::sharing(config, governor);
         if let Some(rtt) = self.handshake {
-            sender.wait_for_handshake(self.info.start, rtt);
+            sender.wait_for_handshake(self.info.start + self.joining, rtt);
         }
         sender
     }

@@ -35,12 +35,12 @@ struct Serve {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     param: Vec<(String, ParamValue)>,
     /// Longest time between samples of a flow; half its round trip if that is shorter [default:
-    /// 10ms; 1ms for a policy; 0ms, every acknowledgement, for a controller that holds packets back]
+    /// 10ms; 1ms for a policy, and for a controller that decides once per round trip; 0ms, every acknowledgement, for a controller that holds packets back]
     #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Span>,
     /// A flow whose sample waits longer for its answer, and longer than four intervals, falls back
     /// to CUBIC
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "200ms")]
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "150ms")]
     watchdog: Span,
     #[command(flatten)]
     place: Place,

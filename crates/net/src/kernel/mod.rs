@@ -7,7 +7,6 @@
 //! ```
 use ackademy::control::{Coupled, FlowInfo, SubflowId};
 use ackademy::params::{Param, ParamKind};
-use ackademy::transport::send_hook::has_send_hook;
 use ackademy::units::{Rate, Span};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -109,7 +108,7 @@ impl Default for Options {
             name: "ackademy".to_owned(),
             pins: Some(PathBuf::from("/sys/fs/bpf/ackademy")),
             interval: INTERVAL,
-            watchdog: Span::from_millis(200),
+            watchdog: WATCHDOG,
             slots: 4096,
             paced: true,
         }
@@ -118,32 +117,44 @@ impl Default for Options {
 
 /// Time between samples where no other is configured.
 pub const INTERVAL: Span = Span::from_millis(10);
-/// The same, of policies.
-const POLICY_INTERVAL: Span = Span::from_millis(1);
+/// Longest that a sample waits for its answer where nothing else is configured. A fallback follows the death of a daemon
+/// by the time to the next sample, this, and the time to the next acknowledgement: within 200 ms where the
+/// first and the last take less than 50 together.
+pub const WATCHDOG: Span = Span::from_millis(150);
+/// As [`INTERVAL`], of policies, and of controllers that decide once per round trip.
+const ROUND_INTERVAL: Span = Span::from_millis(1);
 
 /// Time between samples of flows of a controller with these settings where no other is configured: 10 ms, or
 ///
 /// - a sample of every acknowledgement if it has a send hook: it is asked for the packets that the
 ///   acknowledgement lets out;
 /// - 1 ms for a policy: its slots end with a sample. A small window is acknowledged in one bunch a
-///   round trip; of a bunch with one sample every other slot would last two round trips.
-pub fn usual_interval(params: &[Param], governor: Box<dyn Coupled>) -> Span {
-    match (has_send_hook(governor), is_policy(params)) {
-        (true, _) => Span::ZERO,
-        (false, true) => POLICY_INTERVAL,
-        (false, false) => INTERVAL,
+///   round trip; of a bunch with one sample every other slot would last two round trips;
+/// - 1 ms for a controller that decides once per round trip, for the same reason.
+pub fn usual_interval(params: &[Param], mut governor: Box<dyn Coupled>) -> Span {
+    join_one(governor.as_mut());
+    if governor.has_send_hook() {
+        Span::ZERO
+    } else if is_policy(params) || governor.judges_rounds() {
+        ROUND_INTERVAL
+    } else {
+        INTERVAL
     }
 }
 
 /// Whether a controller may set a pacing rate: it begins with one, or it is a policy, whose actions are not known.
 pub fn may_pace(params: &[Param], mut governor: Box<dyn Coupled>) -> bool {
-    const SUBFLOW: SubflowId = SubflowId(0);
-    governor.subflow_added(
-        SUBFLOW,
-        &adapter::flow_info(&record::Flow { mss: 1448, ..record::Flow::default() }),
-    );
+    join_one(governor.as_mut());
     is_policy(params) || governor.control(SUBFLOW).pacing_rate != Rate::UNLIMITED
 }
+
+/// Gives a governor that is asked about itself a subflow: one of plain controllers has none before.
+fn join_one(governor: &mut dyn Coupled) {
+    let flow = record::Flow { mss: 1448, ..record::Flow::default() };
+    governor.subflow_added(SUBFLOW, &adapter::flow_info(&flow));
+}
+
+const SUBFLOW: SubflowId = SubflowId(0);
 
 fn is_policy(params: &[Param]) -> bool {
     params.iter().any(|param| matches!(param.kind, ParamKind::Files { .. }))
@@ -162,4 +173,27 @@ pub struct FlowTotals {
     pub refused: u64,
     /// Decisions that no sender can obey: a window of nothing or beyond any path.
     pub invalid: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ackademy::params::Params;
+
+    #[test]
+    fn a_controller_that_decides_once_per_round_trip_is_told_of_every_millisecond() {
+        let interval = |name: &str| {
+            let scheme = scheme::Scheme::find(name).expect("a controller");
+            let governor = scheme.build(&Params::defaults(scheme.params()));
+            usual_interval(scheme.params(), governor)
+        };
+        for (name, wanted) in [
+            ("wvegas", ROUND_INTERVAL),
+            ("vegas", ROUND_INTERVAL),
+            ("lia", INTERVAL),
+            ("cubic", INTERVAL),
+        ] {
+            assert_eq!(interval(name), wanted, "{name}");
+        }
+    }
 }

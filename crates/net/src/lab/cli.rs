@@ -63,7 +63,7 @@ impl UpArguments {
 struct RunArguments {
     #[command(flatten)]
     up: UpArguments,
-    /// Longest time between samples of a flow for this project's controllers [default: 10ms; 1ms for policies; every
+    /// Longest time between samples of a flow for this project's controllers [default: 10ms; 1ms for policies, and for controllers that decide once per round trip; every
     /// acknowledgement if one of them holds packets back]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     backend_interval: Option<Span>,

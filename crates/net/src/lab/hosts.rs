@@ -124,10 +124,11 @@ fn settings(pair: &Pair) -> Vec<(&'static str, String)> {
         // What a killed program leaves unsent goes nowhere; trying for minutes keeps its congestion
         // control in the kernel.
         ("ipv4/tcp_orphan_retries", "1".to_owned()),
-        // The receiver offers what it has from the start; the sender's buffer grows with its window. Of MPTCP
-        // a larger one would be handed to a subflow at once, and what a subflow has does not move to another.
+        // The receiver offers what it has from the start; the sender's buffer grows with its window. MPTCP
+        // hands all that its buffer takes to subflows at once, and what a subflow has does not move to
+        // another: it begins with Linux's default.
         ("ipv4/tcp_rmem", format!("4096 {buffer} {buffer}")),
-        ("ipv4/tcp_wmem", format!("4096 262144 {buffer}")),
+        ("ipv4/tcp_wmem", format!("4096 {} {buffer}", pair.only.map_or(262_144, |_| 16_384))),
         // IPv6 counts as its own for a sender only what is on a device.
         ("ipv6/ip_nonlocal_bind", "1".to_owned()),
         ("ipv4/conf/all/rp_filter", "0".to_owned()),

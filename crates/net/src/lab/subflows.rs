@@ -46,7 +46,7 @@ impl Change {
 pub fn allow(host: &Namespace) -> Result<(), Error> {
     host.inside(|| {
         std::fs::write(ENABLED, "1").map_err(|_| Error::Input(NO_MPTCP.to_owned()))?;
-        // What is handed to a subflow does not move to another: no more than leaves soon.
+        // Of the connection, not of its subflows, which have no such limit.
         std::fs::write(NOTSENT, NOTSENT_BYTES)
             .map_err(|error| Error::System(format!("{NOTSENT}: {error}")))?;
         run("ip", &["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"])
@@ -111,7 +111,7 @@ const ENABLED: &str = "/proc/sys/net/mptcp/enabled";
 const NO_MPTCP: &str = "this kernel has no MPTCP (no net.mptcp.enabled), which flows with several subflows \
      need: a kernel with CONFIG_MPTCP=y, or the simulator (--backend sim)";
 const NOTSENT: &str = "/proc/sys/net/ipv4/tcp_notsent_lowat";
-/// A few packets of a subflow wait for its window at most.
+/// A few packets at most that no subflow has.
 const NOTSENT_BYTES: &str = "8192";
 /// How often `stop` is looked at.
 const LOOK: Duration = Duration::from_millis(50);

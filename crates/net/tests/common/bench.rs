@@ -52,13 +52,32 @@ impl Bench {
 
     /// Between other addresses.
     pub fn between(label: &str, link: &str, [from, to]: [&str; 2]) -> Self {
-        Self::with_paths(label, &[(link, from)], to)
+        Self::with_paths(label, &[(link, from)], to, false)
     }
 
     /// Two paths to the receiver, of MPTCP: the address of each at the sender.
     pub fn two_paths(label: &str, links: [&str; 2]) -> Self {
+        Self::multipath(label, links, false)
+    }
+
+    /// The same, each path from an interface of its own at the sender, `link0` and `link1`: the second path
+    /// is reached by no other.
+    pub fn two_interfaces(label: &str, links: [&str; 2]) -> Self {
+        let bench = Self::multipath(label, links, true);
+        bench.ip(0, &["rule", "add", "from", SECOND, "table", "3"]);
+        bench.ip(0, &["route", "add", "unreachable", "default", "table", "3", "metric", "1000"]);
+        bench.route_second();
+        bench
+    }
+
+    /// The second interface is up: packets from its address leave by it.
+    pub fn route_second(&self) {
+        self.ip(0, &["route", "add", "default", "dev", "link1", "table", "3"]);
+    }
+
+    fn multipath(label: &str, links: [&str; 2], apart: bool) -> Self {
         let paths: Vec<(&str, &str)> = links.into_iter().zip([FIRST, SECOND]).collect();
-        let mut bench = Self::with_paths(label, &paths, "10.77.0.2");
+        let mut bench = Self::with_paths(label, &paths, "10.77.0.2", apart);
         bench.mptcp = true;
         for side in [0, 1] {
             bench.ip(side, &["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"]);
@@ -77,7 +96,8 @@ impl Bench {
         self.ip(0, &["mptcp", "endpoint", "delete", "id", "2"]);
     }
 
-    fn with_paths(label: &str, paths: &[(&str, &str)], to: &str) -> Self {
+    /// `apart`: with an interface of the sender for each path.
+    fn with_paths(label: &str, paths: &[(&str, &str)], to: &str, apart: bool) -> Self {
         let path = |(path, (link, _)): (usize, &(&str, &str))| {
             format!(
                 "[[link]]\nname = \"there{path}\"\n{link}\n\
@@ -90,25 +110,28 @@ impl Bench {
         let network = Scenario::parse(&scenario, "test").expect("a scenario").network;
         let mut fabric = Fabric::new(&network.links, Seed(1), Span::ZERO);
         let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
-        for ((_, from), connection) in paths.iter().zip(&network.connections) {
-            let hosts = [(0, address(from)), (1, address(to))];
+        let receiver = if apart { paths.len() } else { 1 };
+        for (path, ((_, from), connection)) in paths.iter().zip(&network.connections).enumerate() {
+            let hosts = [(path.min(receiver - 1), address(from)), (receiver, address(to))];
             let route = connection.subflows[0].clone();
             fabric.add_flow(&Flow { hosts, route }).expect("addresses of its own");
         }
         let owner = owner();
         let sides = ["l", "r"].map(|side| owner.create(&format!("{label}-{side}")).expect("root"));
         let senders: Vec<IpAddr> = paths.iter().map(|(_, from)| address(from)).collect();
-        let port = |side: usize, addresses: &[IpAddr]| {
+        let port = |side: usize, device: usize, addresses: &[IpAddr]| {
             let with_bits = |own: &IpAddr| (*own, if own.is_ipv4() { 24 } else { 64 });
             let plan = tun::Plan {
                 namespace: sides[side].path(),
-                device: "link0".to_owned(),
+                device: format!("link{device}"),
                 addresses: addresses.iter().map(with_bits).collect(),
                 mtu: 1500,
             };
             tun::open(&plan).expect("TUN")
         };
-        let ports = vec![port(0, &senders), port(1, &[address(to)])];
+        let each = senders.chunks(if apart { 1 } else { senders.len() }).enumerate();
+        let mut ports: Vec<_> = each.map(|(device, own)| port(0, device, own)).collect();
+        ports.push(port(1, 0, &[address(to)]));
         let emulator = Emulator::new(ports, fabric, emulator::Options::default());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);

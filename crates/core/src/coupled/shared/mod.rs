@@ -219,6 +219,8 @@ pub fn grow<M>(
 pub trait Rule: std::marker::Send {
     /// What it remembers of a subflow.
     type Memory: Default + std::marker::Send;
+    /// See [`Coupled::judges_rounds`].
+    const JUDGES_ROUNDS: bool = false;
     /// Answers an acknowledgement of the subflow at this index.
     fn on_ack(&mut self, set: &mut [Subflow<Self::Memory>], at: usize, ack: &Ack);
     /// Answers a loss of the subflow at this index.
@@ -274,6 +276,10 @@ impl<R: Rule> Coupled for Group<R> {
             LossKind::Timeout | LossKind::Spurious => *in_recovery = false,
             LossKind::More | LossKind::Deflate | LossKind::Idle => {}
         }
+    }
+
+    fn judges_rounds(&self) -> bool {
+        R::JUDGES_ROUNDS
     }
 
     fn control(&self, id: SubflowId) -> Control {

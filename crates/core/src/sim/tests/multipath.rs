@@ -175,6 +175,30 @@ fn a_subflow_that_opens_late_sends_from_then_on() {
 }
 
 #[test]
+fn behind_a_handshake_a_subflow_joins_a_connection_that_has_data_acknowledged() {
+    let first_delivery_ms = |handshake: bool, more: &str| {
+        let flow = format!(
+            "sender = {{ handshake = {handshake} }}\nmptcp = {{ subflow = [{{ route = [0] }}, \
+             {{ route = [1]{more} }}] }}"
+        );
+        let text = two_paths(&flow).replace("delay_ms = 40", "delay_ms = 10");
+        let text = text.replace("duration_s = 20", "duration_s = 6\nsample_interval_ms = 1");
+        let series = outcome(&text).flow_series;
+        let rows = || series.time_s.iter().zip(&series.flow).zip(&series.delivered_bytes);
+        let first = |of| rows().find(|((_, flow), bytes)| **flow == of && **bytes > 0);
+        [0, 1].map(|of| *first(of).expect("it delivers").0.0 * 1e3)
+    };
+    let way = first_delivery_ms(false, "")[0];
+    let close =
+        |found: f64, wanted: f64| assert!((found - wanted).abs() < 1.5, "{found}: {wanted}");
+    let [first, second] = first_delivery_ms(true, "");
+    close(first, 20.0 + way);
+    // Data of the first are acknowledged, then SYN, ACK, and the acknowledgement of that.
+    close(second, 40.0 + 40.0 + way);
+    close(first_delivery_ms(true, ", start_s = 5")[1], 5000.0 + 40.0 + way);
+}
+
+#[test]
 fn data_waits_from_the_close_of_the_last_subflow_to_the_opening_of_the_next() {
     for scheduler in SCHEDULERS {
         let with = |second: &str| {
