@@ -358,6 +358,10 @@ fn queue_plan(
             number(&field("update_ms"), *update_ms, min..=MILLIS_MAX)?;
             at_least_one("packets", *packets)?;
         }
+        QueueSpec::Step { mark_packets, packets } => {
+            integer(&field("mark_packets"), *mark_packets, 0..=1_000_000_000)?;
+            at_least_one("packets", *packets)?;
+        }
     }
     if let QueueSpec::FqCodel { queues, quantum_bytes, device_packets, .. } = queue {
         integer(&field("device_packets"), *device_packets, 0..=1_000_000)?;

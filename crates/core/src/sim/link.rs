@@ -12,6 +12,7 @@ use super::queues::drop_tail::DropTail;
 use super::queues::fq_codel::{self, FqCodel};
 use super::queues::pie::{self, Pie};
 use super::queues::red::{self, Red};
+use super::queues::step::Step;
 use super::queues::{Admission, Backlog, Fate, Scheduler};
 use super::service::{Outages, Service};
 use super::steps::Steps;
@@ -516,6 +517,9 @@ fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
                 limit: limit(packets),
                 ..pie::Config::default()
             })))
+        }
+        QueueSpec::Step { mark_packets, packets } => {
+            Discipline::Admission(Box::new(Step { mark_packets, limit: limit(packets) }))
         }
         QueueSpec::Codel { target_ms, interval_ms, packets, ecn } => {
             let config = codel(target_ms, interval_ms, packets, ecn);

@@ -246,6 +246,13 @@ kinds! {
             #[serde(default)]
             ecn: bool,
         },
+        /// Drop-tail that marks beyond a threshold (RFC 8257 section 4.1).
+        Step {
+            /// Packets in the system, the one in transmission included, that an arrival may find unmarked.
+            mark_packets: u64,
+            /// Hard limit.
+            packets: u64,
+        },
     }
 }
 

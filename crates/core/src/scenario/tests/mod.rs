@@ -133,7 +133,7 @@ fn a_value_with_quotes_and_dots_in_it_is_quoted_whole() {
     assert_eq!(
         refused("drop_tail", "drop`, expected `tail"),
         "s.toml:6: dumbbell.bottleneck.queue.kind = \"drop`, expected `tail\": allowed is drop_tail, \
-         red, codel, fq_codel, pie"
+         red, codel, fq_codel, pie, step"
     );
     assert_eq!(
         refused("controller", "name = \"x\"\nparams.\"a.b\" = [1]\ncontroller"),
@@ -179,7 +179,7 @@ fn an_unknown_kind_lists_the_known_ones() {
     assert_eq!(
         refused("drop_tail", "droptail"),
         "s.toml:6: dumbbell.bottleneck.queue.kind = \"droptail\": allowed is drop_tail, red, \
-         codel, fq_codel, pie"
+         codel, fq_codel, pie, step"
     );
     assert_eq!(
         refused("controller", "sender = { recovery = \"ns3\" }\ncontroller"),

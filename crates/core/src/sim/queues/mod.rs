@@ -13,6 +13,7 @@ pub mod drop_tail;
 pub mod fq_codel;
 pub mod pie;
 pub mod red;
+pub mod step;
 
 /// What an [`Admission`] sees of the queue that a packet is about to join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
