@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -126,29 +128,80 @@ def train(
     return ddpg.train(host, config, seed, TrainingLog(ddpg.COLUMNS, place))
 
 
-@pytest.mark.slow  # thousands of updates
-def test_a_bandit_s_best_changes_are_found_from_the_target_and_the_last_flow() -> None:
-    config = replace(QUICK, epochs=3000, noise_end=0.3)
-    trained = train(Bandit(), config)
-    host, errors, spread = Bandit(seed=9), [], []
-    for _ in range(300):
-        best = host.best()
-        errors.append(np.square(actions(config, trained.networks, host.observation) - best))
-        spread.append(np.square(best))
-        host.step(best)
-    error, without = np.mean(errors, axis=0), np.mean(spread, axis=0)
+SHORT = replace(QUICK, epochs=1000, batch=64, actor_rate=3e-3, critic_rate=1e-2, tau=0.02)
+"""larger steps, for a thousand updates in one call"""
+
+
+def learnt(host: ddpg.Host, config: ddpg.Config, seed: int = 1) -> ddpg.Networks:
+    """As many updates as random transitions: the learner without acting in between."""
+    host.begin()
+    seen, rng = host.observation, np.random.default_rng(seed)
+    sizes = (seen.flows.shape[1], len(seen.target), host.paths)
+    memory = ddpg.Memory(config, *sizes)
+    while len(memory) < config.epochs:
+        action = rng.uniform(-1.0, 1.0, host.paths).astype(np.float32)
+        measured = host.step(action)
+        if measured is None:
+            host.begin()
+        else:
+            memory.add(seen, action, measured.reward, host.observation)
+        seen = host.observation
+    batches = [memory.sample(config.batch, rng) for _ in range(config.epochs)]
+
+    def step(learner: ddpg.Learner, batch: ddpg.Batch) -> tuple[ddpg.Learner, None]:
+        return ddpg.update(config, learner, batch)[0], None
+
+    stacked = jax.tree.map(lambda *own: np.stack(own), *batches)
+    learner, _ = jax.jit(partial(jax.lax.scan, step))(ddpg.begin(config, *sizes, seed), stacked)
+    networks: ddpg.Networks = learner.networks
+    return networks
+
+
+def check_bandit(config: ddpg.Config, networks: ddpg.Networks) -> None:
+    host, many = Bandit(seed=9), 300
+    flows, there = np.zeros((many, 3, 3), np.float32), np.zeros(many, np.int32)
+    targets, best = np.zeros((many, 2), np.float32), np.zeros((many, 2))
+    for row in range(many):
+        seen, best[row] = host.observation, host.best()
+        flows[row, : len(seen.flows)], there[row], targets[row] = (
+            seen.flows,
+            len(seen.flows),
+            seen.target,
+        )
+        host.step(best[row])
+    h = ddpg.represent(config, networks.representation, jnp.asarray(flows), jnp.asarray(there))
+    found = np.asarray(ddpg.act(config, networks.actor, jnp.asarray(targets), h))
+    error, without = np.square(found - best).mean(axis=0), np.square(best).mean(axis=0)
     assert (error < 0.25 * without).all(), f"{error} of {without}"
 
 
-@pytest.mark.slow  # thousands of updates
-def test_a_linear_system_gets_nearly_its_best_gain() -> None:
-    config = replace(QUICK, epochs=4000, discount=0.9, noise_end=0.1)
-    networks = train(Plant(), config).networks
+def check_plant(config: ddpg.Config, networks: ddpg.Networks) -> None:
     best = best_gain(config.discount)
     for x in (-0.6, -0.3, 0.3, 0.6):
         seen = Observation(np.array([x], np.float32), np.array([[x]], np.float32))
         action = float(actions(config, networks, seen)[0])
         assert action / x == pytest.approx(-best, abs=0.35), f"at {x}; best {-best:.3f}"
+
+
+def test_the_updates_alone_find_a_bandit_s_best_changes() -> None:
+    check_bandit(SHORT, learnt(Bandit(), SHORT))
+
+
+def test_the_updates_alone_find_nearly_the_best_gain_of_a_linear_system() -> None:
+    config = replace(SHORT, discount=0.9)
+    check_plant(config, learnt(Plant(), config))
+
+
+@pytest.mark.slow  # thousands of updates
+def test_a_bandit_s_best_changes_are_found_from_the_target_and_the_last_flow() -> None:
+    config = replace(QUICK, epochs=3000, noise_end=0.3)
+    check_bandit(config, train(Bandit(), config).networks)
+
+
+@pytest.mark.slow  # thousands of updates
+def test_a_linear_system_gets_nearly_its_best_gain() -> None:
+    config = replace(QUICK, epochs=4000, discount=0.9, noise_end=0.1)
+    check_plant(config, train(Plant(), config).networks)
 
 
 def test_flows_beyond_those_that_are_there_do_not_count() -> None:
@@ -203,8 +256,9 @@ def test_a_training_that_was_killed_goes_on_to_the_same_weights(tmp_path: Path) 
 
 
 def recipe(config: ddpg.Config, scenario: Path) -> host_training.Recipe:
+    network = host_training.Network(name="test", scenario=scenario, changes={})
     return host_training.Recipe(
-        origin=Path("drl_cc.toml"), about="a test", name="test", scenario=scenario, changes={},
+        origin=Path("drl_cc.toml"), about="a test", name="test", networks=(network,),
         seed=1, config=config,
     )  # fmt: skip
 
@@ -287,6 +341,142 @@ def test_a_quick_training_leaves_a_policy_that_runs_and_resume_leaves_it_alone(
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+NETWORK = """
+duration_s = 3
+[two_path]
+first = { rate_mbps = RATE, delay_ms = 20, queue = { kind = "drop_tail", packets = 100 } }
+second = { rate_mbps = RATE, delay_ms = 20, queue = { kind = "drop_tail", packets = 100 } }
+[[flow]]
+controller = "cubic"
+multipath = true
+"""
+
+
+def test_each_of_several_networks_comes_once_before_any_comes_again() -> None:
+    rates = (4, 8, 16)
+    scenarios = [_core.Scenario.parse(NETWORK.replace("RATE", str(own)), "s") for own in rates]
+
+    def drawn(seed: int) -> list[int]:
+        host, found = SimulatedHost(scenarios, SETTINGS, seed=seed), []
+        for _ in range(12):
+            host.begin()
+            most = 0.0
+            while (measured := host.step(np.ones(2, np.float32))) is not None:
+                most = max(most, float(measured.goodput_mbps.sum()))
+            found.append(min(rates, key=lambda rate: abs(2 * rate - most)))
+        return found
+
+    order = drawn(1)
+    rounds = [tuple(order[begin : begin + 3]) for begin in range(0, 12, 3)]
+    assert all(sorted(own) == list(rates) for own in rounds), order
+    assert len(set(rounds)) > 1, "the order is drawn anew"
+    assert drawn(1) == order
+    assert drawn(2) != order
+
+
+def test_an_agent_for_several_networks_has_the_largest_scales() -> None:
+    by_name = {own.name: own for own in host_training.read(ROOT / "recipes" / "drl_cc.toml")}
+    everything = by_name.pop("all")
+    assert [own.name for own in everything.networks] == list(by_name)
+    settings = everything.settings([own.parsed() for own in everything.networks])
+    each = [own.settings([own.networks[0].parsed()]) for own in by_name.values()]
+    for name in ("rate_mbps", "rtt_ms", "bdp_packets", "window_packets"):
+        assert getattr(settings, name) == max(getattr(own, name) for own in each), name
+
+
+def test_without_the_lstm_the_actor_sees_its_target_only(tmp_path: Path) -> None:
+    config = replace(QUICK, epochs=60, warmup=30, row_every=20, represent=0)
+    networks = train(Bandit(), config).networks
+    assert not any(float(np.abs(own).max()) for own in jax.tree.leaves(networks.representation))
+    target, rng = np.array([0.3, -0.4], np.float32), np.random.default_rng(1)
+    one, other = (
+        actions(config, networks, Observation(target, rng.normal(size=(3, 3)).astype(np.float32)))
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one, other)
+    # The same networks as the core has them, with an LSTM of zeros.
+    np.testing.assert_array_equal(
+        actions(
+            replace(config, represent=1), networks, Observation(target, np.ones((2, 3), np.float32))
+        ),
+        one,
+    )
+
+
+def test_a_training_by_members_and_other_choices_leaves_them_in_the_policy(tmp_path: Path) -> None:
+    for name, rate in (("slow", 4), ("fast", 8)):
+        (tmp_path / f"{name}.toml").write_text(NETWORK.replace("RATE", str(rate)))
+    (tmp_path / "own.toml").write_text("""\
+about = "a test"
+learner = "ddpg"
+seed = 1
+[training]
+warmup = 20
+row_every = 20
+[[network]]
+name = "slow"
+scenario = "slow.toml"
+[[network]]
+name = "fast"
+scenario = "fast.toml"
+[[network]]
+name = "both"
+seed = 7
+members = ["slow", "fast"]
+host = { epoch_ms = 50.0, between = "halve", window_packets = 30.0 }
+training = { batch = 16 }
+""")
+    words = ["drl-cc", "--recipe", str(tmp_path / "own.toml"), "--network", "both", "--epochs",
+             "60", "--out", str(tmp_path / "out"), "--work", str(tmp_path / "runs")]  # fmt: skip
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    described = tomllib.loads((tmp_path / "out" / "both" / "policy.toml").read_text())
+    assert (
+        described["host"] | {"rate_mbps": 16.0, "epoch_ms": 50.0, "between": "halve"}
+        == described["host"]
+    )
+    assert described["host"]["window_packets"] == 30.0
+    assert described["made"]["networks"] == ["slow", "fast"]
+    assert described["made"]["seed"] == 7
+    assert described["made"]["training"]["batch"] == 16
+    assert _core.JointPolicy.open(tmp_path / "out" / "both").paths == 2
+    card = (tmp_path / "out" / "both" / "CARD.md").read_text()
+    assert "the 2 networks" in card
+    assert "| epoch ms | 50.0 |" in card
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ('members = ["s9"]', "members: 's9': allowed: s1, "),
+        ("members = []", "members = []: allowed: a list of names"),
+        ('members = ["s1"]\nset = { duration_s = 1 }', "without `scenario` and `set`"),
+        ("host = { rate_mbps = 1 }", "host: rate_mbps: no such key; allowed: window_packets, "),
+        ("seed = -1", "seed = -1: allowed: a whole number from 0"),
+        ("training = { epochs = 0 }", "training.epochs = 0: allowed: a whole number from 1"),
+    ],
+)
+def test_a_wrong_entry_of_a_recipe_is_refused_in_a_line(
+    tmp_path: Path, entry: str, fault: str
+) -> None:
+    text = (ROOT / "recipes" / "drl_cc.toml").read_text()
+    file = tmp_path / "drl_cc.toml"
+    file.write_text(f'{text}\n[[network]]\nname = "mine"\n{entry}\n')
+    with pytest.raises(TrainingError) as raised:
+        host_training.read(file)
+    assert str(raised.value).startswith(f"{file}: network[22]")
+    assert fault in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_choice_out_of_its_range_is_refused_in_a_line(tmp_path: Path) -> None:
+    (own,) = host_training.read(ROOT / "recipes" / "drl_cc.toml")[:1]
+    for host, fault in (({"epoch_ms": 1.0}, "epoch_ms = 1"), ({"between": "x"}, 'between = "x"')):
+        with pytest.raises(TrainingError, match=fault) as raised:
+            host_training.train(replace(own, host=host), tmp_path)
+        assert "\n" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -307,9 +497,15 @@ def test_a_wrong_recipe_is_refused_in_a_line(tmp_path: Path, change: str, fault:
     assert "\n" not in str(raised.value)
 
 
-def test_every_network_of_the_recipe_can_be_trained_on() -> None:
-    recipes = host_training.read(ROOT / "recipes" / "drl_cc.toml")
-    assert len(recipes) == 19
+@pytest.mark.parametrize(("name", "count"), [("drl_cc", 22), ("drl_cc_choices", 17)])
+def test_every_agent_of_the_recipes_can_be_trained_and_is_shipped(name: str, count: int) -> None:
+    recipes = host_training.read(ROOT / "recipes" / f"{name}.toml")
+    assert len(recipes) == count
+    folder = ROOT / "policies" / "drl_cc" / ("choices" if name == "drl_cc_choices" else "")
     for own in recipes:
-        host = own.parsed()
-        assert "paths = 2" in _core.HostEpisodes.scales(host, list(own.learners)), own.name
+        settings = own.settings([network.parsed() for network in own.networks])
+        assert settings.paths == 2
+        shipped = tomllib.loads((folder / own.name / "policy.toml").read_text())
+        assert HostSettings(**shipped["host"]) == settings, own.name
+        assert shipped["made"]["seed"] == own.seed
+        assert shipped["made"]["decisions"] == own.config.epochs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -75,18 +76,75 @@ def test_published_goodputs_follow_from_the_printed_gains(
         assert implied == pytest.approx(3.2 / (1 + gain / 100), abs=5e-4)
 
 
-@pytest.mark.parametrize("draw", ["1", "2", "3", "few"])
-def test_connections_that_come_and_go_live_for_half_a_minute(draw: str) -> None:
-    import tomllib
-
+@pytest.mark.parametrize(
+    ("draw", "end"), [("1", 150), ("2", 150), ("3", 150), ("few", 150), ("training", 300)]
+)
+def test_connections_that_come_and_go_live_for_half_a_minute(draw: str, end: int) -> None:
     path = ROOT / f"scenarios/xu2019_arrivals_{draw}.toml"
     flows = tomllib.loads(path.read_text())["flow"]
     starts = [flow["start_s"] for flow in flows]
     assert starts == sorted(starts)
-    assert starts[-1] < 150
+    assert starts[-1] < end
     for flow in flows:
-        assert flow["stop_s"] == pytest.approx(min(flow["start_s"] + 30, 150))
+        assert flow["stop_s"] == pytest.approx(min(flow["start_s"] + 30, end))
     assert len(_core.Scenario.parse(path.read_text(), str(path)).flows) == len(flows)
+
+
+def test_the_agent_for_arrivals_was_not_trained_on_those_of_its_test() -> None:
+    def starts(draw: str) -> set[float]:
+        text = (ROOT / f"scenarios/xu2019_arrivals_{draw}.toml").read_text()
+        return {flow["start_s"] for flow in tomllib.loads(text)["flow"]}
+
+    trained = starts("training")
+    assert all(len(trained & starts(draw)) <= 1 for draw in ("1", "2", "3", "few"))
+    made = tomllib.loads((ROOT / "policies/drl_cc/s5/policy.toml").read_text())["made"]
+    assert made["trained_on"] == "xu2019_arrivals_training.toml"
+
+
+def test_ten_arrivals_a_second_are_300_connections_at_a_time() -> None:
+    path = ROOT / "scenarios/xu2019_arrivals_many.toml"
+    flows = tomllib.loads(path.read_text())["flow"]
+    assert len(flows) == 150
+    assert sum(flow["count"] for flow in flows) == pytest.approx(1500, abs=3 * 1500**0.5)
+    for flow in flows:
+        assert flow["stop_s"] == min(flow["start_s"] + 30.5, 150), (
+            "30 s, half a second more or less"
+        )
+    there = [
+        sum(own["count"] for own in flows if own["start_s"] <= now < own["stop_s"] - 0.5)
+        for now in range(30, 150)
+    ]
+    assert 300 - 60 < min(there) <= max(there) < 300 + 90
+
+
+def test_each_network_has_both_its_own_agent_and_the_one_for_all() -> None:
+    rows = experiment_files.load("xu2019/agents").rows
+    groups = list(dict.fromkeys(row.group for row in rows))
+    assert {group[0] for group in groups} == set("12345678")
+    for group in groups:
+        policies = {
+            row.scheme: str(row.params["policy"]).split("policies/drl_cc/")[1]
+            for row in rows
+            if row.group == group
+        }
+        assert policies.pop("DRL-CC for all") == "all"
+        own = policies.pop("DRL-CC")
+        changes = tomllib.loads((ROOT / f"policies/drl_cc/{own}/policy.toml").read_text())["made"]
+        assert "networks" not in changes, "of one network"
+        if group[0] in "56":
+            assert own == f"s{group[0]}"
+            assert policies == {
+                "DRL-CC of scenario 1": "s1",
+                "DRL-CC, seed 2": f"choices/{own}_seed2",
+                "DRL-CC, seed 3": f"choices/{own}_seed3",
+            }
+
+
+def test_what_was_found_by_looking_at_the_published_numbers_is_marked() -> None:
+    rows = experiment_files.load("xu2019/baselines").rows
+    for row in rows:
+        found = "loss twice" in row.group or "40 ms more" in row.group
+        assert bool(row.fitted) == found, row.group
 
 
 def test_a_scenario_is_reproduced_with_totals_over_time(tmp_path: Path) -> None:

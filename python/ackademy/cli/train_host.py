@@ -33,7 +33,7 @@ def drl_cc_command(
         typer.Option(help="Name of a network of the recipe.", metavar="NAME", show_default=False),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every network of the recipe, one after the other.")
+        bool, typer.Option("--all", help="Every agent of the recipe, one after the other.")
     ] = False,
     scenario: Annotated[
         Path | None, typer.Option(help="Train on this scenario instead.", metavar="FILE")
@@ -56,13 +56,17 @@ def drl_cc_command(
     force: Force = False,
     work: Work = Path("runs"),
 ) -> None:
-    """Train DRL-CC's agent: one for all connections of a host, one agent per network.
+    """Train DRL-CC's agent: one for all connections of a host.
+
+    The recipe has one agent per network, and `all`, an agent for all of them.
 
     With --resume, a network whose policy is there is left out, and the others go on from their
     checkpoints: several such commands with other --network options share a list.
 
     Examples:
         ackademy train drl-cc --network s1
+
+        ackademy train drl-cc --network all
 
         ackademy train drl-cc --scenario scenarios/two_wifi.toml --seed 2 --out mine
 
@@ -108,9 +112,12 @@ def _recipe_file() -> Path:
 
 
 def _chosen(listed: Sequence[Recipe], names: Sequence[str], scenario: Path | None) -> list[Recipe]:
+    from ackademy.learn.host_training import Network
+
     if scenario is not None:
         found = lookup.find(scenario, "scenario", TrainingError)
-        return [replace(listed[0], name=found.stem, scenario=found, changes={})]
+        network = Network(name=found.stem, scenario=found, changes={})
+        return [replace(listed[0], name=found.stem, networks=(network,), host={})]
     known = {own.name: own for own in listed}
     for name in names:
         if name not in known:

@@ -8,7 +8,7 @@ began (Xu et al. 2019), each at least `FLOOR_MBPS`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,6 +22,8 @@ F64: TypeAlias = npt.NDArray[np.float64]
 
 SUBFLOW_NUMBERS = 5
 """of a subflow: sending rate, goodput, round trip, its mean deviation, window"""
+ORDER = 3
+"""purpose of random numbers: which scenario an episode is of"""
 FLOOR_MBPS = 0.01
 """least goodput that is rewarded, *proposed*: the logarithm of nothing is not finite"""
 
@@ -59,18 +61,36 @@ class HostSettings:
     """bandwidth-delay product of a path: windows are divided by 1.5 times that"""
     window_packets: float | None = None
     """largest window that the agent sets; `None`: 4 times `bdp_packets` and 64"""
+    epoch_rtts: float | None = None
+    """length of an epoch in round trips of the target's slowest subflow; `None`: 1"""
+    epoch_ms: float | None = None
+    """the same in ms, in place of `epoch_rtts`"""
+    between: str | None = None
+    """what happens to a window between decisions: `constant` (`None`), `halve`, `new_reno`"""
 
     def text(self) -> str:
         """The table as TOML."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
         return "\n".join(["[host]", *(f"{k} = {toml_value(v)}" for k, v in given.items())]) + "\n"
 
+    @classmethod
+    def over(cls, networks: Sequence[HostSettings]) -> HostSettings:
+        """Those of an agent for several networks: the largest scales, the largest window."""
+        windows = [own.window_packets for own in networks if own.window_packets is not None]
+        return replace(
+            networks[0],
+            rate_mbps=max(own.rate_mbps for own in networks),
+            rtt_ms=max(own.rtt_ms for own in networks),
+            bdp_packets=max(own.bdp_packets for own in networks),
+            window_packets=max(windows) if windows else None,
+        )
+
 
 class SimulatedHost:
-    """A host in simulations, one episode after the other, its scenarios in turn.
+    """A host in simulations, one episode after the other.
 
     Args:
-        scenarios: of the episodes.
+        scenarios: of the episodes; each comes once, in an order drawn anew, before any comes again.
         settings: what the numbers are divided by.
         learners: patterns of the flows that start at the host.
         seed: of all episodes.
@@ -87,11 +107,12 @@ class SimulatedHost:
         learners: Sequence[str] = ("*",),
         seed: int,
     ) -> None:
-        self._settings, self._number = settings, -1
+        self._settings, self._seed, self._number = settings, seed, -1
         self._sources = [
             _core.HostEpisodes(scenario, settings.text(), learners=list(learners), seed=seed)
             for scenario in scenarios
         ]
+        self._source: _core.HostEpisodes = self._sources[0]
 
     @property
     def paths(self) -> int:
@@ -115,6 +136,7 @@ class SimulatedHost:
             ValueError: if it ends before, for lack of traffic.
         """
         self._number += 1
+        self._source = self._drawn()
         if not self._source.begin(self._number):
             raise ValueError("an episode ends before its first decision: allowed are longer ones")
 
@@ -127,9 +149,11 @@ class SimulatedHost:
         reward = float(np.log(np.maximum(goodput, FLOOR_MBPS)).sum())
         return Measured(reward, goodput, mean_rtt_ms(flows, self._settings))
 
-    @property
-    def _source(self) -> _core.HostEpisodes:
-        return self._sources[self._number % len(self._sources)]
+    def _drawn(self) -> _core.HostEpisodes:
+        """Where the episode of the present number runs."""
+        past, index = divmod(self._number, len(self._sources))
+        order = np.random.default_rng((self._seed, ORDER, past)).permutation(len(self._sources))
+        return self._sources[int(order[index])]
 
 
 def goodputs(flows: F32, settings: HostSettings) -> F64:

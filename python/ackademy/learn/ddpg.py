@@ -92,6 +92,8 @@ class Config:
     """units of both hidden layers of actor and critic, the paper's"""
     row_every: int = 1_000
     """epochs between rows of the curve"""
+    represent: int = 1
+    """0: an ablation, in which the state R(s) is 0 and the agent sees its target only"""
 
     def noise(self, epoch: int) -> float:
         """Share of the noise in an epoch."""
@@ -231,6 +233,8 @@ def begin(config: Config, row: int, target: int, paths: int, seed: int) -> Learn
 
 def represent(config: Config, params: Params, flows: Array, count: Array) -> Array:
     """States R(s)."""
+    if not config.represent:
+        return jnp.zeros((flows.shape[0], config.state), flows.dtype)
     return jnp.asarray(Representation(config.state).apply({"params": params}, flows, count))
 
 
@@ -425,7 +429,11 @@ def train(host: Host, config: Config, seed: int, log: TrainingLog) -> Trained:
             log.keep(done, {}, partial(_arrays, learner, actions[:done]))
             log.progress(done, config.epochs)
     updates = max(0, config.epochs - config.warmup)
-    return Trained(learner.networks, config.epochs, episodes, updates)
+    networks = learner.networks
+    if not config.represent:  # an LSTM of zeros stays at 0
+        zeros = jax.tree.map(jnp.zeros_like, networks.representation)
+        networks = networks._replace(representation=zeros)
+    return Trained(networks, config.epochs, episodes, updates)
 
 
 def _note(means: Means, measured: Measured, action: F32) -> None:

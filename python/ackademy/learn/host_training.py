@@ -1,4 +1,4 @@
-"""Trains the agent of a host by its recipe: one agent per network."""
+"""Trains the agent of a host by its recipe: one agent per network, or one for several."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import sys
 import time
 import tomllib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from ackademy import _core, files
@@ -21,36 +21,26 @@ from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quie
 from ackademy.toml_table import toml_value
 
 KEYS = ("about", "learner", "scenario", "seed", "training", "network")
-NETWORK_KEYS = ("name", "scenario", "set")
-SHARES = frozenset({"discount", "tau", "noise_theta", "noise_end"})
+NETWORK_KEYS = ("name", "scenario", "set", "members", "host", "training", "seed")
+HOST_KEYS = ("window_packets", "epoch_rtts", "epoch_ms", "between")
+"""of the table `host` of a policy, what a recipe may choose; the rest follows from the network"""
+SHARES = frozenset({"discount", "tau", "noise_theta", "noise_end", "represent"})
 """settings in [0, 1]; the other numbers are above 0"""
-MAY_BE_ZERO = frozenset({"warmup", "noise_sigma", "noise_end", "noise_theta", "discount"})
+MAY_BE_ZERO = frozenset(
+    {"warmup", "noise_sigma", "noise_end", "noise_theta", "discount", "represent"}
+)
 WHOLE_MAX = 100_000_000
 """largest whole number of the learner"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """One network of a recipe, and how its agent learns."""
+class Network:
+    """A scenario with changes."""
 
-    origin: Path
-    """the file"""
-    about: str
     name: str
-    """of the network"""
     scenario: Path
     changes: Mapping[str, object]
     """fields of the scenario that have another value"""
-    learners: tuple[str, ...] = ("*",)
-    """patterns of the flows that start at the host"""
-    seed: int
-    config: Config
-
-    @property
-    def policy_about(self) -> str:
-        """What the policy is, in a line."""
-        network = f" ({self.name})" if self.changes else ""
-        return f"{self.about}, trained on {self.scenario.stem}{network}"
 
     @property
     def changed(self) -> str:
@@ -70,6 +60,48 @@ class Recipe:
             return _core.Scenario.parse(text, str(self.scenario), changes)
         except ValueError as error:
             raise TrainingError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One agent of a recipe: the networks that it learns on, and how."""
+
+    origin: Path
+    """the file"""
+    about: str
+    name: str
+    """of the agent: that of its network, if it has one"""
+    networks: tuple[Network, ...]
+    """one of them is drawn for each episode"""
+    host: Mapping[str, object] = field(default_factory=dict)
+    """choices of the table `host` that differ from those that follow from the networks"""
+    learners: tuple[str, ...] = ("*",)
+    """patterns of the flows that start at the host"""
+    seed: int
+    config: Config
+
+    @property
+    def policy_about(self) -> str:
+        """What the policy is, in a line."""
+        first, chosen = self.networks[0], ", ".join(f"{k} = {v}" for k, v in self.host.items())
+        if len(self.networks) > 1:
+            network = f"{len(self.networks)} networks"
+        else:
+            network = first.scenario.stem + (f" ({self.name})" if first.changes else "")
+        return f"{self.about}, trained on {network}" + (f"; {chosen}" if chosen else "")
+
+    def settings(self, scenarios: Sequence[_core.Scenario]) -> HostSettings:
+        """The table `host`.
+
+        Raises:
+            ValueError: if a scenario gives no scales.
+        """
+        described = [
+            tomllib.loads(_core.HostEpisodes.scales(own, list(self.learners)))["host"]
+            for own in scenarios
+        ]
+        over = HostSettings.over([HostSettings(**own) for own in described])
+        return replace(over, **self.host)  # type: ignore[arg-type]  # the core checks the values
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,28 +136,28 @@ def read(path: Path) -> list[Recipe]:
     _only(values, KEYS, str(path))
     if values.get("learner") != "ddpg":
         raise TrainingError(f"{path}: learner = {values.get('learner')!r}: allowed: 'ddpg'")
-    seed = values.get("seed")
-    if type(seed) is not int or not 0 <= seed < 2**63:
-        raise TrainingError(f"{path}: seed = {seed!r}: allowed: a whole number from 0")
+    seed = _seed(values.get("seed"), str(path))
     config = config_of(_table(values, "training", str(path)), str(path))
     networks = values.get("network", [{"name": path.stem}])
     if not isinstance(networks, list) or not networks:
         raise TrainingError(f"{path}: network = {networks!r}: allowed: a list of tables")
-    recipes = []
+    recipes: list[Recipe] = []
     for index, network in enumerate(networks):
         where = f"{path}: network[{index}]"
         if not isinstance(network, dict):
             raise TrainingError(f"{where} = {network!r}: allowed: a table")
         _only(network, NETWORK_KEYS, where)
-        scenario = network.get("scenario", values.get("scenario"))
+        host = _table(network, "host", where)
+        _only(host, HOST_KEYS, f"{where}.host")
+        own = _table(values, "training", str(path)) | _table(network, "training", where)
         recipe = Recipe(
             origin=path,
             about=_text(values, "about", str(path)),
             name=_text(network, "name", where),
-            scenario=path.parent / _text({"scenario": scenario}, "scenario", where),
-            changes=_table(network, "set", where),
-            seed=seed,
-            config=config,
+            networks=_networks(path, network, values.get("scenario"), recipes, where),
+            host=host,
+            seed=_seed(network.get("seed", seed), where),
+            config=config_of(own, where) if "training" in network else config,
         )
         recipes.append(recipe)
     names = [recipe.name for recipe in recipes]
@@ -135,13 +167,36 @@ def read(path: Path) -> list[Recipe]:
     return recipes
 
 
+def _networks(
+    path: Path,
+    network: Mapping[str, object],
+    usual: object,
+    before: Sequence[Recipe],
+    where: str,
+) -> tuple[Network, ...]:
+    """The scenario of an entry, or those of the entries before it that it names as members."""
+    if "members" not in network:
+        scenario = _text({"scenario": network.get("scenario", usual)}, "scenario", where)
+        changes = _table(network, "set", where)
+        name = str(network["name"])
+        return (Network(name=name, scenario=path.parent / scenario, changes=changes),)
+    members, known = network["members"], {own.name: own.networks for own in before}
+    if not isinstance(members, list) or not members or "scenario" in network or "set" in network:
+        allowed = "a list of names, without `scenario` and `set`"
+        raise TrainingError(f"{where}: members = {members!r}: allowed: {allowed}")
+    for name in members:
+        if name not in known:
+            raise TrainingError(f"{where}: members: {name!r}: allowed: {', '.join(known)}")
+    return tuple(own for name in members for own in known[name])
+
+
 def config_of(table: Mapping[str, object], where: str) -> Config:
     """Settings of the learner; what the table does not name is as `Config` has it.
 
     Raises:
         TrainingError: if a key is unknown or a value not allowed.
     """
-    known = {field.name: field for field in fields(Config)}
+    known = {own.name: own for own in fields(Config)}
     values: dict[str, int | float] = {}
     for key, value in table.items():
         if key not in known:
@@ -174,22 +229,20 @@ def train(
     Raises:
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
     """
-    scenario = recipe.parsed()
-    learners = list(recipe.learners)
+    scenarios = [network.parsed() for network in recipe.networks]
     try:
-        described = tomllib.loads(_core.HostEpisodes.scales(scenario, learners))["host"]
-        settings = HostSettings(**described)
-        host = SimulatedHost([scenario], settings, learners=learners, seed=recipe.seed)
-        log = TrainingLog(
-            ddpg.COLUMNS, Checkpoints(folder, fingerprint(recipe, scenario), resume), progress
-        )
+        settings = recipe.settings(scenarios)
+        host = SimulatedHost(scenarios, settings, learners=recipe.learners, seed=recipe.seed)
+        place = Checkpoints(folder, fingerprint(recipe, scenarios), resume)
+        log = TrainingLog(ddpg.COLUMNS, place, progress)
         wall, cpu = time.monotonic(), time.process_time()
         try:
             trained = ddpg.train(host, recipe.config, recipe.seed, log)
         finally:
             log.close()
     except ValueError as error:
-        raise TrainingError(f"{recipe.scenario}: {error}") from None
+        named = ", ".join(sorted({str(network.scenario) for network in recipe.networks}))
+        raise TrainingError(f"{named}: {error}") from None
     if trained.updates == 0:
         raise TrainingError(
             f"{recipe.config.epochs} epochs, {recipe.config.warmup} of them without an update: "
@@ -208,10 +261,11 @@ def train(
     )
 
 
-def fingerprint(recipe: Recipe, scenario: _core.Scenario) -> str:
+def fingerprint(recipe: Recipe, scenarios: Sequence[_core.Scenario]) -> str:
     """Identifies a training; a checkpoint can be resumed if its fingerprint is equal."""
     parts = {
-        "source": scenario.canonical(),
+        "sources": [scenario.canonical() for scenario in scenarios],
+        "host": dict(recipe.host),
         "learners": recipe.learners,
         "seed": recipe.seed,
         "config": asdict(recipe.config),
@@ -224,6 +278,12 @@ def _only(table: Mapping[str, object], allowed: tuple[str, ...], where: str) -> 
     for key in table:
         if key not in allowed:
             raise TrainingError(f"{where}: {key}: no such key; allowed: {', '.join(allowed)}")
+
+
+def _seed(value: object, where: str) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise TrainingError(f"{where}: seed = {value!r}: allowed: a whole number from 0")
+    return value
 
 
 def _text(table: Mapping[str, object], key: str, where: str) -> str:

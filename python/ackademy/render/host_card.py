@@ -60,8 +60,8 @@ def layers(config: ddpg.Config, paths: int) -> Mapping[str, policy_files.Tables]
 
 def policy_text(trained: HostTrained, command: str) -> str:
     """`policy.toml`."""
-    recipe = trained.recipe
-    about = toml_value(recipe.policy_about)
+    recipe, about = trained.recipe, toml_value(trained.recipe.policy_about)
+    first, one = recipe.networks[0], len(recipe.networks) == 1
     blocks = [f"format = 1\nabout = {about}\n", trained.settings.text()]
     for name, listed in layers(recipe.config, trained.settings.paths).items():
         for layer in listed:
@@ -73,8 +73,9 @@ def policy_text(trained: HostTrained, command: str) -> str:
         "recipe": recipe.origin.name,
         "learner": "ddpg",
         "seed": recipe.seed,
-        "trained_on": recipe.scenario.name,
-        **({"changes": dict(recipe.changes)} if recipe.changes else {}),
+        "trained_on": first.scenario.name,
+        **({"changes": dict(first.changes)} if one and first.changes else {}),
+        **({} if one else {"networks": [network.name for network in recipe.networks]}),
         "reward": "sum of ln(goodput)",
         "decisions": recipe.config.epochs,
         "episodes": trained.episodes,
@@ -91,6 +92,8 @@ def policy_text(trained: HostTrained, command: str) -> str:
 def card_text(trained: HostTrained, command: str, curve: pl.DataFrame, folder: Path) -> str:
     """`CARD.md`."""
     recipe, about = trained.recipe, trained.recipe.policy_about
+    first, networks = recipe.networks[0], recipe.networks
+    known = "the one network" if len(networks) == 1 else f"the {len(networks)} networks"
     last = curve.tail(LAST)
     mean = {name: float(last[name].to_numpy().mean()) for name in curve.columns}
     learned = table(
@@ -107,7 +110,8 @@ def card_text(trained: HostTrained, command: str, curve: pl.DataFrame, folder: P
     made = table(
         ["", ""],
         [
-            ["trained on", f"`{recipe.scenario.name}`{recipe.changed}"],
+            *(["trained on", f"`{own.scenario.name}`{own.changed}"] for own in networks),
+            *([key.replace("_", " "), f"{value}"] for key, value in recipe.host.items()),
             ["epochs", f"{recipe.config.epochs}"],
             ["updates", f"{trained.updates}"],
             ["episodes", f"{trained.episodes}"],
@@ -123,7 +127,7 @@ def card_text(trained: HostTrained, command: str, curve: pl.DataFrame, folder: P
 
 {about[:1].upper()}{about[1:]}.
 
-    ackademy run scenarios/{recipe.scenario.name} --cc drl_cc -p policy={folder.as_posix()}
+    ackademy run scenarios/{first.scenario.name} --cc drl_cc -p policy={folder.as_posix()}
 
 ## How it was made
 
@@ -147,8 +151,15 @@ Means over the epochs between two rows of `curve.csv`, exploration included.
 
 ## Limits
 
-It knows the one network that it was trained on. Its reward counts goodput only, so it has no reason
-to keep a queue short: the empty path's round trip is {trained.settings.rtt_ms:g} ms.
+It knows {known} that it was trained on. Its reward counts goodput only, so it has no reason
+to keep a queue short: {_empty(trained)}.
 An answer that is not finite or out of range hands the connection over to CUBIC for good, which the
 flows' counters show.
 """
+
+
+def _empty(trained: HostTrained) -> str:
+    most = f"{trained.settings.rtt_ms:g} ms"
+    if len(trained.recipe.networks) == 1:
+        return f"the empty path's round trip is {most}"
+    return f"an empty path's round trip is at most {most}"

@@ -10,7 +10,7 @@ use crate::decision::{AgentState, InvalidAction};
 use crate::params::{Param, ParamKind, Params};
 use crate::policy::FILES;
 use crate::policy::joint::{
-    JointAgent, JointObservation, JointPolicy, JointSpec, SUBFLOW_NUMBERS, WINDOW_MIN,
+    Between, JointAgent, JointObservation, JointPolicy, JointSpec, SUBFLOW_NUMBERS, WINDOW_MIN,
 };
 use crate::units::{Bytes, Span, Time};
 use ackademy_prefetch::prefetch;
@@ -48,8 +48,6 @@ pub const SPEC: Spec = Spec {
 
 /// Controllers of connections of one subflow, by name.
 const TCP: &[&str] = &["new_reno", "cubic"];
-/// Shortest epoch (proposed).
-const EPOCH_MIN: Span = Span::from_millis(10);
 /// An action of 1 changes the window by this share of it (proposed) ...
 const CHANGE: f64 = 0.25;
 /// ... and by at least so many packets (proposed).
@@ -202,14 +200,14 @@ impl DrlCc {
         self.restart(now);
     }
 
-    /// One round trip of the slowest subflow of a connection.
+    /// By default one round trip of the slowest subflow of a connection.
     fn begin_epoch(&mut self, now: Time, connection: u32) {
         let subflows = self.connection(connection).map_or(&[][..], |own| &own.subflows);
         let active = subflows.iter().filter(|&&id| self.is_active(id, now));
         let slowest = active.map(|&id| self.get(id).measured.srtt).max().unwrap_or_default();
         let usual = Span::from_secs_f64(self.spec.rtt_ms / 1e3);
         let length = if slowest == Span::ZERO { usual } else { slowest };
-        self.epoch = Some(Epoch { start: now, end: now + length.max(EPOCH_MIN) });
+        self.epoch = Some(Epoch { start: now, end: now + self.spec.epoch(length) });
     }
 
     fn restart(&mut self, now: Time) {
@@ -317,18 +315,26 @@ impl Window {
         self.cwnd = if self.cwnd < before { self.cwnd.min(set) } else { set };
     }
 
-    /// Slow start, the first one or the one back to the agent's window.
-    fn grow(&mut self, acked: f64) {
+    /// Slow start, the first one or the one back to the agent's window; then what `spec` says.
+    fn grow(&mut self, acked: f64, spec: &JointSpec) {
         match self.set {
             None => self.cwnd += acked,
             Some(set) if self.cwnd < set => self.cwnd = (self.cwnd + acked).min(set),
+            Some(set) if spec.between() == Between::NewReno => {
+                let grown = (set + acked / set).min(spec.window_max().max(set));
+                (self.set, self.cwnd) = (Some(grown), grown);
+            }
             Some(_) => {}
         }
     }
 
-    fn on_loss(&mut self, kind: LossKind, initial: f64) {
+    fn on_loss(&mut self, kind: LossKind, initial: f64, between: Between) {
         match kind {
-            LossKind::Gap => _ = self.set.get_or_insert(self.cwnd),
+            LossKind::Gap if between == Between::Constant => _ = self.set.get_or_insert(self.cwnd),
+            LossKind::Gap => {
+                let halved = (self.cwnd / 2.0).max(WINDOW_MIN);
+                (self.set, self.cwnd) = (Some(halved), halved);
+            }
             LossKind::Timeout => {
                 self.set.get_or_insert(self.cwnd.max(WINDOW_MIN));
                 self.cwnd = 1.0;
@@ -390,9 +396,9 @@ impl Subflow {
         Window { cwnd: self.flow.initial_cwnd.0 as f64 / self.mss(), set: None }
     }
 
-    fn on_ack(&mut self, ack: &Ack) {
+    fn on_ack(&mut self, ack: &Ack, spec: &JointSpec) {
         if ack.recovering == 0 && ack.cwnd_limited == 1 {
-            self.window.grow(ack.acked.0 as f64 / self.mss());
+            self.window.grow(ack.acked.0 as f64 / self.mss(), spec);
             if self.window.set.is_none() && self.cwnd() >= self.flow.initial_ssthresh {
                 self.window.set = Some(self.window.cwnd);
             }
@@ -473,23 +479,25 @@ impl Coupled for DrlCc {
     }
 
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        let spec = self.spec;
         let subflow = self.get_mut(id);
         subflow.measured.on_ack(ack);
         if let Some(plain) = &mut subflow.plain {
             return plain.on_ack(ack);
         }
-        subflow.on_ack(ack);
+        subflow.on_ack(ack, &spec);
         self.end_epoch(id, ack.now);
     }
 
     fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
+        let between = self.spec.between();
         let subflow = self.get_mut(id);
         let lost = &mut subflow.measured.lost;
         *lost = lost.saturating_add(loss.lost.0);
         let initial = subflow.initial_window().cwnd;
         match &mut subflow.plain {
             Some(plain) => plain.on_loss(loss),
-            None => subflow.window.on_loss(loss.kind, initial),
+            None => subflow.window.on_loss(loss.kind, initial, between),
         }
     }
 

@@ -50,8 +50,8 @@ impl HostEnvironment {
 
     /// What the numbers of a scenario are divided by: the rates of the links that bound the routes of the
     /// host's subflows, the smallest round trip, the largest bandwidth-delay product of a route. The largest
-    /// window is 1.5 times that product, or what the route and its queue hold for each connection, if that is
-    /// less.
+    /// window is 1.5 times that product, or what the route and its queue hold for each of the connections that
+    /// are there at once, if that is less.
     ///
     /// # Errors
     ///
@@ -81,13 +81,14 @@ impl HostEnvironment {
         }
         bounds.sort_by_key(|(link, _)| *link);
         bounds.dedup_by_key(|(link, _)| *link);
-        let share = held / connections.len().max(1) as f64;
+        let share = held / at_once(&connections).max(1) as f64;
         let spec = JointSpec {
             paths: subflows.into_iter().max().unwrap_or_default(),
             rate_mbps: bounds.iter().map(|(_, rate)| rate).sum(),
             rtt_ms: rtt * 1e3,
             bdp_packets: bdp,
             window_packets: Some((1.5 * bdp).min(share).max(2.0 * WINDOW_MIN)),
+            ..JointSpec::default()
         };
         spec.check().map_err(|error| EnvError(error.message()))?;
         Ok(spec)
@@ -114,6 +115,14 @@ impl HostEnvironment {
     pub fn spec(&self) -> &JointSpec {
         &self.spec
     }
+}
+
+/// The largest number of connections that are there at the same time.
+fn at_once(connections: &[&ConnectionPlan]) -> usize {
+    let there = |now: Time, own: &ConnectionPlan| own.start <= now && now < own.stop;
+    let beside =
+        |own: &ConnectionPlan| connections.iter().filter(|other| there(own.start, other)).count();
+    connections.iter().map(|own| beside(own)).max().unwrap_or_default()
 }
 
 /// The slowest link of a route, and its largest rate, Mb/s.

@@ -112,4 +112,11 @@ fn the_scales_of_a_scenario_are_those_of_its_links() {
     let many = FLOWS.replace("count = 3", "count = 10");
     let spec = HostEnvironment::scales(&scenario(&many), &["*".to_owned()]).unwrap();
     assert!((spec.window_max() - 36.666_666).abs() < 1e-4, "{}: a share", spec.window_max());
+    let own = "[[flow]]\ncontroller = \"cubic\"\nmultipath = true\nstart_s = FROM\nstop_s = TO\n";
+    let one_after_the_other = (0..10_u32)
+        .map(|k| own.replace("FROM", &k.to_string()).replace("TO", &(k + 2).to_string()))
+        .collect::<Vec<_>>()
+        .concat();
+    let spec = HostEnvironment::scales(&scenario(&one_after_the_other), &["*".to_owned()]).unwrap();
+    assert!((spec.window_max() - 100.0).abs() < 1e-9, "{}: two at once", spec.window_max());
 }

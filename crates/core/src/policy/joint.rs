@@ -8,6 +8,7 @@ use super::safetensors::Tensors;
 use super::{ACTION_MAX, InvalidAction, SpecError};
 use crate::decision::AgentState;
 use crate::toml_error;
+use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub const SUBFLOW_NUMBERS: usize = 5;
 /// Smallest window that the agent sets, packets (proposed).
 pub const WINDOW_MIN: f64 = 2.0;
+/// Shortest epoch (proposed).
+const EPOCH_MIN: Span = Span::from_millis(10);
 /// Smallest number of subflows of a connection: one is TCP.
 pub const PATHS_MIN: usize = 2;
 /// Largest number.
@@ -22,8 +25,21 @@ pub const PATHS_MAX: usize = ACTION_MAX;
 /// Most numbers of the state between the two networks.
 const OUTPUTS_MAX: usize = 4096;
 
+/// What happens to a window between two decisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Between {
+    /// It is the agent's: a loss does not change it.
+    #[default]
+    Constant,
+    /// The first loss of an episode halves it.
+    Halve,
+    /// The same, and it grows by one packet per round trip.
+    NewReno,
+}
+
 /// Table `host`: the connections, and what their numbers are divided by.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JointSpec {
     /// Subflows of a connection; 2.
@@ -37,6 +53,15 @@ pub struct JointSpec {
     /// Largest window that the agent sets, packets, in [2, 1e7]; by default 4 times `bdp_packets` and 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_packets: Option<f64>,
+    /// Length of an epoch in round trips of the target's slowest subflow, in [0.01, 100]; by default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_rtts: Option<f64>,
+    /// Length of an epoch, ms, in [10, 1e5], in place of round trips.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_ms: Option<f64>,
+    /// What happens to a window between decisions; by default nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<Between>,
 }
 
 impl JointSpec {
@@ -56,6 +81,8 @@ impl JointSpec {
             ("rtt_ms", self.rtt_ms, 1e-3..=1e5),
             ("bdp_packets", self.bdp_packets, 1.0..=1e6),
             ("window_packets", self.window_max(), WINDOW_MIN..=1e7),
+            ("epoch_rtts", self.epoch_rtts.unwrap_or(1.0), 0.01..=100.0),
+            ("epoch_ms", self.epoch_ms.unwrap_or(10.0), 10.0..=1e5),
         ];
         for (name, value, range) in ranges {
             if !range.contains(&value) {
@@ -63,6 +90,10 @@ impl JointSpec {
                 let problem = format!("= {value}: allowed is a number in [{low}, {high}]");
                 return Err(SpecError::at(format!("host.{name}"), problem));
             }
+        }
+        if self.epoch_rtts.is_some() && self.epoch_ms.is_some() {
+            let problem = "beside `epoch_rtts`: allowed is one of them";
+            return Err(SpecError::at("host.epoch_ms", problem.to_owned()));
         }
         Ok(())
     }
@@ -92,6 +123,22 @@ impl JointSpec {
     /// Largest window that the agent sets, packets.
     pub fn window_max(&self) -> f64 {
         self.window_packets.unwrap_or(4.0 * self.bdp_packets + 64.0)
+    }
+
+    /// What happens to a window between decisions.
+    pub fn between(&self) -> Between {
+        self.between.unwrap_or_default()
+    }
+
+    /// Length of an epoch whose target's slowest subflow has this smoothed round trip.
+    pub fn epoch(&self, slowest: Span) -> Span {
+        let round_trips = || slowest.as_secs_f64() * self.epoch_rtts.unwrap_or(1.0);
+        let length = match self.epoch_ms {
+            Some(millis) => Span::from_secs_f64(millis / 1e3),
+            None if self.epoch_rtts.is_none() => slowest,
+            None => Span::from_secs_f64(round_trips()),
+        };
+        length.max(EPOCH_MIN)
     }
 
     /// Numbers of the connection whose windows are to change.

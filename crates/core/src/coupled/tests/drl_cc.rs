@@ -11,7 +11,7 @@ const MSS: u64 = 1000;
 const ROW: usize = 2 * SUBFLOW_NUMBERS + 1;
 
 fn spec() -> JointSpec {
-    JointSpec { paths: 2, rate_mbps: 16.0, rtt_ms: 100.0, bdp_packets: 50.0, window_packets: None }
+    JointSpec { paths: 2, rate_mbps: 16.0, rtt_ms: 100.0, bdp_packets: 50.0, ..JointSpec::default() }
 }
 
 type Seen = Arc<Mutex<Vec<Vec<f32>>>>;
@@ -44,9 +44,13 @@ fn flow() -> FlowInfo {
 
 /// A host with so many subflows per connection, numbered one after the other.
 fn host(answer: [f32; PATHS_MAX], connections: &[u32]) -> (DrlCc, Seen) {
+    host_of(&spec(), answer, connections)
+}
+
+fn host_of(spec: &JointSpec, answer: [f32; PATHS_MAX], connections: &[u32]) -> (DrlCc, Seen) {
     let seen = Seen::default();
     let agent = Box::new(Script { answer, seen: Arc::clone(&seen) });
-    let mut host = DrlCc::new(&spec(), agent, "new_reno");
+    let mut host = DrlCc::new(spec, agent, "new_reno");
     let mut id = 0;
     for (number, count) in (0..).zip(connections) {
         for _ in 0..*count {
@@ -151,6 +155,49 @@ fn an_epoch_lasts_at_least_ten_milliseconds() {
     assert_eq!(host.next_timer(SubflowId(0)), None);
     host.on_ack(SubflowId(0), &fast(10));
     assert_eq!(host.next_timer(SubflowId(0)), Some(at(10)));
+}
+
+#[test]
+fn an_epoch_may_be_a_number_of_round_trips_or_of_milliseconds() {
+    for (own, length) in [
+        (JointSpec { epoch_rtts: Some(2.5), ..spec() }, 250),
+        (JointSpec { epoch_rtts: Some(0.01), ..spec() }, 10),
+        (JointSpec { epoch_ms: Some(180.0), ..spec() }, 180),
+    ] {
+        let (mut host, seen) = host_of(&own, [0.0; 2], &[2]);
+        begin(&mut host, 2);
+        for epoch in 1..=3 {
+            assert!(!tick(&mut host, epoch * length - 1), "{own:?}");
+            assert!(tick(&mut host, epoch * length), "{own:?}");
+        }
+        assert_eq!(seen.lock().unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn a_window_may_be_halved_by_a_loss_and_grow_between_decisions() {
+    let windows = |between| {
+        let (mut host, _) = host_of(&JointSpec { between: Some(between), ..spec() }, [1.0; 2], &[2]);
+        (0..30).for_each(|_| host.on_ack(SubflowId(1), &ack(0)));
+        lose(&mut host, 1, LossKind::Gap);
+        lose(&mut host, 1, LossKind::More);
+        let lost = cwnd(&host, 1);
+        (0..42).for_each(|_| host.on_ack(SubflowId(1), &ack(1)));
+        (lost, cwnd(&host, 1))
+    };
+    assert_eq!(windows(Between::Constant), (40, 40));
+    assert_eq!(windows(Between::Halve), (20, 20), "once per episode of losses");
+    assert_eq!(windows(Between::NewReno), (20, 22), "one packet per window of acknowledgements");
+}
+
+#[test]
+fn a_window_that_grows_between_decisions_stays_below_the_largest() {
+    let own = JointSpec { between: Some(Between::NewReno), window_packets: Some(11.0), ..spec() };
+    let (mut host, _) = host_of(&own, [0.0; 2], &[2]);
+    begin(&mut host, 2);
+    assert_eq!(cwnd(&host, 1), 5, "halved");
+    (0..400).for_each(|_| host.on_ack(SubflowId(1), &ack(1)));
+    assert_eq!(cwnd(&host, 1), 11);
 }
 
 #[test]

@@ -38,6 +38,24 @@ fn a_number_out_of_its_range_is_refused_by_line_name_and_value() {
         "rtt_ms = 100.0\nwindow_packets = 1.0",
         "policy.toml:8: host.window_packets = 1: allowed is a number in [2, 10000000]",
     );
+    refused(
+        "rtt_ms = 100.0",
+        "rtt_ms = 100.0\nepoch_rtts = 0.0",
+        "policy.toml:8: host.epoch_rtts = 0: allowed is a number in [0.01, 100]",
+    );
+    refused(
+        "rtt_ms = 100.0",
+        "rtt_ms = 100.0\nepoch_rtts = 1.0\nepoch_ms = 9.0",
+        "policy.toml:9: host.epoch_ms = 9: allowed is a number in [10, 100000]",
+    );
+    refused(
+        "rtt_ms = 100.0",
+        "rtt_ms = 100.0\nepoch_rtts = 1.0\nepoch_ms = 90.0",
+        "policy.toml:9: host.epoch_ms beside `epoch_rtts`: allowed is one of them",
+    );
+    let fault =
+        read(&GOOD.replace("rtt_ms = 100.0", "rtt_ms = 100.0\nbetween = \"grow\"")).unwrap_err();
+    assert!(fault.starts_with("policy.toml:8: ") && fault.contains("new_reno"), "{fault}");
     refused("format = 1", "format = 2", "policy.toml:1: format = 2: allowed is 1");
 }
 
