@@ -7,7 +7,7 @@ use crate::rng::Seed;
 use crate::scenario::Scenario;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan, QueueSpec, RatePlan};
 use crate::sim::{self, Sim};
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// Connections of one subflow under an agent that learns.
 const TCP: &str = "new_reno";

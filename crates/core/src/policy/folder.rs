@@ -41,7 +41,7 @@ struct Description {
 }
 
 impl Policy {
-    /// Reads the two files, in the order of [`FILES`].
+    /// Reads the two files, in the order of [`FILES`](super::FILES).
     ///
     /// # Errors
     ///

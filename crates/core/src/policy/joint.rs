@@ -178,7 +178,7 @@ struct Description {
 }
 
 impl JointPolicy {
-    /// Reads the two files, in the order of [`FILES`].
+    /// Reads the two files, in the order of [`FILES`](super::FILES).
     ///
     /// # Errors
     ///
