@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import leagues
 from ackademy import ExperimentError
 from ackademy.render.html import league as league_report
 from ackademy.render.markdown import league as league_markdown
-from ackademy.runner.engines import local
-from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.formulas import pooled_loss
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import Metric, RunTables, metric_of
@@ -39,81 +38,47 @@ count = 2
 start_spread_s = 0.1
 """
 
-SUITE = """\
-title = "A small league"
-about = "Two networks."
-runs = 2
-kernel_duration_s = 1
-
-[sender]
-recovery = "sack"
-packet_bytes = 1000
-
-[[scheme]]
-name = "CUBIC"
-controller = "cubic"
-family = "baseline"
-kind = "classic"
-
-[[scheme]]
-name = "Kernel CUBIC"
-controller = "kernel:cubic"
-family = "Linux"
-kind = "classic"
-
-[[scheme]]
-name = "RL-TCP"
-controller = "rl_tcp"
-family = "Kong 2018"
-learns = true
-kind = "learned"
-params = { delta1 = 0.2 }
-
-[[network]]
-name = "short"
-title = "Ten packets of buffer"
-paper = "Nobody 2018"
-scenario = "../net.toml"
-link = "bottleneck"
-full_delay_ms = 20
-learner_params = { buffer_packets = 10 }
-params = { RL-TCP = { delta1 = 0.4 } }
-
-[[network]]
-name = "mix"
-title = "One among NewReno"
-paper = "Nobody 2018"
-scenario = "../net.toml"
-set = { "dumbbell.bottleneck.queue.packets" = 40, "sender.packet_bytes" = 1200 }
-link = "bottleneck"
-full_delay_ms = 80
-flows = "learner"
-
-[[assumption]]
-origin = "proposed"
-text = "All of it."
-"""
+SUITE = "".join(
+    [
+        leagues.head("Two networks."),
+        "packet_bytes = 1000\n",
+        leagues.scheme("CUBIC", "cubic", "baseline"),
+        leagues.scheme("Kernel CUBIC", "kernel:cubic", "Linux"),
+        leagues.scheme(
+            "RL-TCP", "rl_tcp", "Kong 2018", learns=True, more="params = { delta1 = 0.2 }\n"
+        ),
+        leagues.network(
+            "short",
+            "Ten packets of buffer",
+            "Nobody 2018",
+            20,
+            more="learner_params = { buffer_packets = 10 }\n"
+            "params = { RL-TCP = { delta1 = 0.4 } }\n",
+        ),
+        leagues.network(
+            "mix",
+            "One among NewReno",
+            "Nobody 2018",
+            80,
+            settings='set = { "dumbbell.bottleneck.queue.packets" = 40, '
+            '"sender.packet_bytes" = 1200 }\n',
+            more='flows = "learner"\n',
+        ),
+        '\n[[assumption]]\norigin = "proposed"\ntext = "All of it."\n',
+    ]
+)
 
 
 @pytest.fixture
 def suite_file(tmp_path: Path) -> Path:
     """A small league."""
-    (tmp_path / "net.toml").write_text(NETWORK)
-    path = tmp_path / "suites" / "small.toml"
-    path.parent.mkdir()
-    path.write_text(SUITE)
-    return path
+    return leagues.write_suite(tmp_path, NETWORK, SUITE)
 
 
 @pytest.fixture
 def results(suite_file: Path, tmp_path: Path) -> list[league.Result]:
     """The small league, played."""
-    found = league.scheme_cases(league.load(str(suite_file)), 2)
-    folder = tmp_path / "runs"
-    run_cells(
-        [cell for scheme_case in found for cell in scheme_case.cells], folder, local(1), quiet
-    )
-    return league.results(found, folder)
+    return leagues.played(suite_file, tmp_path / "runs")
 
 
 def test_one_sender_is_under_every_scheme_and_a_network_may_size_its_packets(
@@ -261,18 +226,8 @@ def test_a_paper_of_many_networks_weighs_no_more_in_the_rank_than_one_of_few(
     suite_file: Path,
 ) -> None:
     extra = SUITE.replace('paper = "Nobody 2018"', 'paper = "Nobody 2018: short"', 1)
-    third = """\
-[[network]]
-name = "third"
-title = "Another's"
-paper = "Somebody 2019"
-scenario = "../net.toml"
-link = "bottleneck"
-full_delay_ms = 20
-learner_params = {}
-
-"""
-    suite_file.write_text(extra.replace("[[assumption]]", f"{third}[[assumption]]"))
+    third = leagues.network("third", "Another's", "Somebody 2019", 20, more="learner_params = {}\n")
+    suite_file.write_text(extra.replace("[[assumption]]", f"{third}\n[[assumption]]"))
     found = league.scheme_cases(league.load(str(suite_file)), 1)
     merit = {"CUBIC": {"short": 2.0, "mix": 2.0, "third": 1.0}, "RL-TCP": {}}
     rows = [

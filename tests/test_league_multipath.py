@@ -8,12 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import leagues
 from ackademy import ExperimentError
 from ackademy.render.html import league as league_report
 from ackademy.render.markdown import league as league_markdown
 from ackademy.runner import experiments
-from ackademy.runner.engines import local
-from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.metrics import RunTables, metric_of, per_connection
 from ackademy.studies import leaderboard, league
 
@@ -36,56 +35,22 @@ name = "tcp"
 controller = "new_reno"
 """
 
-SUITE = """\
-title = "A small league"
-about = "One network."
-runs = 2
-kernel_duration_s = 1
-by = "connection"
-
-[sender]
-recovery = "sack"
-
-[[scheme]]
-name = "NewReno"
-controller = "new_reno"
-family = "baseline"
-kind = "classic"
-
-[[scheme]]
-name = "LIA"
-controller = "lia"
-family = "RFC 6356"
-kind = "classic"
-
-[[network]]
-name = "shared"
-title = "One bottleneck"
-paper = "Nobody 2019"
-scenario = "../net.toml"
-link = "bottleneck"
-full_delay_ms = 60
-flows = "multipath"
-"""
+SUITE = "".join(
+    [
+        leagues.head("One network.", 'by = "connection"'),
+        leagues.scheme("NewReno", "new_reno", "baseline"),
+        leagues.scheme("LIA", "lia", "RFC 6356"),
+        leagues.network(
+            "shared", "One bottleneck", "Nobody 2019", 60, more='flows = "multipath"\n'
+        ),
+    ]
+)
 
 
 @pytest.fixture
 def suite_file(tmp_path: Path) -> Path:
     """A small league by connection."""
-    (tmp_path / "net.toml").write_text(NETWORK)
-    path = tmp_path / "suites" / "small.toml"
-    path.parent.mkdir()
-    path.write_text(SUITE)
-    return path
-
-
-def played(suite_file: Path, folder: Path) -> list[league.Result]:
-    """The small league's results."""
-    found = league.scheme_cases(league.load(str(suite_file)), 2)
-    run_cells(
-        [cell for scheme_case in found for cell in scheme_case.cells], folder, local(1), quiet
-    )
-    return league.results(found, folder)
+    return leagues.write_suite(tmp_path, NETWORK, SUITE)
 
 
 def tables_of(delivered: tuple[int, int, int], chosen: tuple[bool, bool, bool]) -> RunTables:
@@ -133,7 +98,7 @@ def test_a_league_by_connection_reads_the_table_of_connections(
     suite_file: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "runs"
-    for own in played(suite_file, folder):
+    for own in leagues.played(suite_file, folder):
         rows = [experiments.connections(folder, cell) for cell in own.scheme_case.cells]
         goodput = [
             row.filter(pl.col("connection") == "multipath")["goodput_mbps"].item()
@@ -151,7 +116,7 @@ def test_a_league_by_connection_reads_the_table_of_connections(
 def test_two_uncoupled_subflows_are_judged_as_one_connection_with_two_shares(
     suite_file: Path, tmp_path: Path
 ) -> None:
-    reno, lia = played(suite_file, tmp_path / "runs")
+    reno, lia = leagues.played(suite_file, tmp_path / "runs")
     assert reno.value(league.SHARE) > 1.2 > lia.value(league.SHARE)
     assert reno.value(league.JAIN) < lia.value(league.JAIN)
     table = leaderboard.rankings([reno, lia])
@@ -159,7 +124,7 @@ def test_two_uncoupled_subflows_are_judged_as_one_connection_with_two_shares(
 
 
 def test_reports_of_a_league_by_connection_say_so(suite_file: Path, tmp_path: Path) -> None:
-    found = played(suite_file, tmp_path / "runs")
+    found = leagues.played(suite_file, tmp_path / "runs")
     page = league_report.page(league.load(str(suite_file)), found, "ackademy compare")
     assert "goodput per connection, Mb/s" in page
     assert "throughput per flow, Mb/s" not in page

@@ -330,12 +330,17 @@ impl PerFlow {
     }
 
     #[inline]
-    fn get(&self, id: SubflowId) -> &dyn Controller {
+    fn entry(&self, id: SubflowId) -> Option<&dyn Controller> {
         let entry = match id.0 {
             0 => &self.first,
             index => &self.others[index as usize - 1],
         };
-        entry.as_deref().expect("the subflow was added and not removed")
+        entry.as_deref()
+    }
+
+    #[inline]
+    fn get(&self, id: SubflowId) -> &dyn Controller {
+        self.entry(id).expect("the subflow was added and not removed")
     }
 
     fn entry_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
@@ -393,7 +398,10 @@ impl Coupled for PerFlow {
         self.get_mut(id).on_end(now);
     }
     fn fetch(&self, id: SubflowId) {
-        prefetch(self.get(id));
+        // An acknowledgement may be on its way to a subflow that has left.
+        if let Some(controller) = self.entry(id) {
+            prefetch(controller);
+        }
     }
     fn agent_state(&mut self, id: SubflowId) -> Option<&mut AgentState> {
         self.get_mut(id).agent_state()

@@ -8,23 +8,25 @@ use ackademy::control::{
     Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Send, SendAction, Spec,
 };
 use ackademy::controllers::ALL;
-use ackademy::params::{Param, ParamKind, ParamValue, Params};
+use ackademy::params::Params;
 use ackademy::rng::Rng;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
+#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "support/files.rs"]
 mod files;
-use files::files;
+#[path = "support/table.rs"]
+mod table;
+use table::{MSS, ack, loss, number};
 
-const MSS: u64 = 1250;
 /// Most packets that the test's sender keeps in flight, so that a large window costs no memory.
 const INFLIGHT_MAX: usize = 2000;
 
 /// Every setting at its default, beside the files.
 fn defaults(spec: &'static Spec) -> Params {
-    Params::resolve(spec.params, &files(spec)).expect("defaults are in range")
+    table::defaults(spec.name, spec.params)
 }
 
 /// A controller whose answers are checked after every call.
@@ -297,31 +299,13 @@ fn run(path: &Path, controller: &mut Checked) -> Bytes {
 
 #[test]
 fn names_are_file_names() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/controllers");
-    let mut files: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
-        .filter(|name| name != "mod")
-        .collect();
-    files.sort();
-    assert_eq!(files, ALL.iter().map(|spec| spec.name).collect::<Vec<_>>());
+    table::check_names("controllers", ALL.iter().map(|spec| spec.name));
 }
 
 #[test]
 fn every_controller_and_every_setting_says_what_it_is() {
     for spec in ALL {
-        let name = spec.name;
-        assert!(!spec.about.is_empty() && !spec.source.is_empty(), "{name}");
-        for (index, param) in spec.params.iter().enumerate() {
-            assert!(!param.about.is_empty(), "{name}: {}", param.name);
-            let repeated = spec.params[..index].iter().any(|other| other.name == param.name);
-            assert!(!repeated, "{name}: {} is listed twice", param.name);
-        }
-        let default = |param: &Param| Some((param.name.to_owned(), param.kind.default()?));
-        let mut defaults: Vec<_> = spec.params.iter().filter_map(default).collect();
-        defaults.extend(files(spec));
-        Params::resolve(spec.params, &defaults).expect("defaults are in range");
+        table::check_texts(spec.name, [spec.about, spec.source], spec.params);
     }
 }
 
@@ -349,22 +333,8 @@ fn a_clean_path_is_used() {
 fn every_setting_at_every_end_survives() {
     let path = Path { loss_ratio: 0.02, duration: Span::from_millis(2000), buffer: 20, ..PATH };
     for spec in ALL {
-        for param in spec.params {
-            let values = match param.kind {
-                ParamKind::Number { min, max, .. } => {
-                    vec![ParamValue::Number(min), ParamValue::Number(max)]
-                }
-                ParamKind::Choice(words) => {
-                    words.iter().map(|word| ParamValue::Word((*word).to_owned())).collect()
-                }
-                ParamKind::File { .. } | ParamKind::Files { .. } => Vec::new(),
-            };
-            for value in values {
-                let mut given = files(spec);
-                given.push((param.name.to_owned(), value));
-                let params = Params::resolve(spec.params, &given).unwrap();
-                run(&path, &mut Checked::new(spec, &params, 2));
-            }
+        for params in table::at_every_end(spec.name, spec.params) {
+            run(&path, &mut Checked::new(spec, &params, 2));
         }
     }
 }
@@ -554,60 +524,12 @@ enum Event {
     Timer(Time),
 }
 
-/// Ordinary numbers and the borders of the type.
-fn number() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        4 => 0_u64..2_000_000_000,
-        1 => prop_oneof![Just(0), Just(1), Just(MSS), Just(u64::MAX), Just(u64::MAX / 2)],
-        1 => any::<u64>(),
-    ]
-}
-
-fn ack() -> impl Strategy<Value = Event> {
-    let times = (number(), number(), number(), number(), number(), number());
-    let amounts = (number(), number(), number(), number(), number());
-    (times, amounts, any::<[bool; 3]>()).prop_map(|(times, amounts, flags)| {
-        let flags = flags.map(u64::from);
-        Event::Ack(Ack {
-            now: Time(times.0),
-            sent_at: Time(times.1),
-            rtt: Span(times.2),
-            srtt: Span(times.3),
-            min_rtt: Span(times.4),
-            rtt_max: Span(times.5),
-            acked: Bytes(amounts.0),
-            ce_marked: Bytes(amounts.1),
-            inflight: Bytes(amounts.2),
-            prior_inflight: Bytes(amounts.2.saturating_add(amounts.0)),
-            delivered: Bytes(amounts.3),
-            delivery_rate: Rate(amounts.4),
-            app_limited: flags[0],
-            recovering: flags[1],
-            cwnd_limited: flags[2],
-        })
-    })
-}
-
-fn loss() -> impl Strategy<Value = Event> {
-    let kind = prop_oneof![
-        Just(LossKind::Gap),
-        Just(LossKind::More),
-        Just(LossKind::Timeout),
-        Just(LossKind::Spurious)
-    ];
-    (number(), number(), number(), number(), kind).prop_map(|(now, sent_at, lost, flight, kind)| {
-        Event::Loss(Loss {
-            now: Time(now),
-            sent_at: Time(sent_at),
-            lost: Bytes(lost),
-            inflight: Bytes(flight),
-            kind,
-        })
-    })
-}
-
 fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![8 => ack(), 2 => loss(), 1 => number().prop_map(|now| Event::Timer(Time(now)))]
+    prop_oneof![
+        8 => ack().prop_map(Event::Ack),
+        2 => loss().prop_map(Event::Loss),
+        1 => number().prop_map(|now| Event::Timer(Time(now))),
+    ]
 }
 
 proptest! {
@@ -633,7 +555,7 @@ proptest! {
     #[test]
     fn no_flow_breaks_a_controller(
         [cwnd, ssthresh, start, seed] in [number(), number(), number(), number()],
-        events in prop::collection::vec(ack(), 1..50),
+        acks in prop::collection::vec(ack(), 1..50),
     ) {
         for spec in ALL {
             let flow = FlowInfo {
@@ -646,10 +568,8 @@ proptest! {
             };
             let mut controller =
                 Checked::with_flow(spec, &defaults(spec), &flow);
-            for event in &events {
-                if let Event::Ack(ack) = event {
-                    controller.on_ack(ack);
-                }
+            for ack in &acks {
+                controller.on_ack(ack);
             }
         }
     }

@@ -5,7 +5,7 @@ use ackademy::control::{
 };
 use ackademy::controllers;
 use ackademy::coupled::{ALL, Scope, Spec};
-use ackademy::params::{Param, ParamKind, ParamValue, Params};
+use ackademy::params::{ParamValue, Params};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim::Sim;
@@ -19,11 +19,12 @@ use std::sync::{Arc, Mutex};
 #[path = "support/files.rs"]
 mod files;
 use files::files_of;
-
-const MSS: u64 = 1250;
+#[path = "support/table.rs"]
+mod table;
+use table::{MSS, ack, loss, number};
 
 fn defaults(spec: &'static Spec) -> Params {
-    Params::resolve(spec.params, &files_of(spec.name, spec.params)).expect("defaults are in range")
+    table::defaults(spec.name, spec.params)
 }
 
 /// Windows after each call, in bytes.
@@ -155,32 +156,14 @@ fn delivered(outcome: &Outcome) -> u64 {
 
 #[test]
 fn names_are_file_names() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/coupled");
-    let mut files: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
-        .filter(|name| name != "mod")
-        .collect();
-    files.sort();
-    assert_eq!(files, ALL.iter().map(|spec| spec.name).collect::<Vec<_>>());
+    table::check_names("coupled", ALL.iter().map(|spec| spec.name));
 }
 
 #[test]
 fn every_coupled_controller_and_every_setting_says_what_it_is() {
     for spec in ALL {
-        let name = spec.name;
-        assert!(!spec.about.is_empty() && !spec.source.is_empty(), "{name}");
-        assert!(controllers::find(spec.single).is_some(), "{name}: {}", spec.single);
-        for (index, param) in spec.params.iter().enumerate() {
-            assert!(!param.about.is_empty(), "{name}: {}", param.name);
-            let repeated = spec.params[..index].iter().any(|other| other.name == param.name);
-            assert!(!repeated, "{name}: {} is listed twice", param.name);
-        }
-        let default = |param: &Param| Some((param.name.to_owned(), param.kind.default()?));
-        let mut defaults: Vec<_> = spec.params.iter().filter_map(default).collect();
-        defaults.extend(files_of(spec.name, spec.params));
-        Params::resolve(spec.params, &defaults).expect("defaults are in range");
+        table::check_texts(spec.name, [spec.about, spec.source], spec.params);
+        assert!(controllers::find(spec.single).is_some(), "{}: {}", spec.name, spec.single);
     }
 }
 
@@ -210,21 +193,8 @@ fn every_setting_at_every_end_survives() {
     let scenario =
         two_paths(&format!("{LINK}\nloss = {{ kind = \"bernoulli\", ratio = 0.02 }}"), 2.0);
     for spec in ALL {
-        for param in spec.params {
-            let values = match param.kind {
-                ParamKind::Number { min, max, .. } => {
-                    vec![ParamValue::Number(min), ParamValue::Number(max)]
-                }
-                ParamKind::Choice(words) => {
-                    words.iter().map(|word| ParamValue::Word((*word).to_owned())).collect()
-                }
-                ParamKind::File { .. } | ParamKind::Files { .. } => Vec::new(),
-            };
-            for value in values {
-                let mut given = files_of(spec.name, spec.params);
-                given.push((param.name.to_owned(), value));
-                run(spec, &Params::resolve(spec.params, &given).unwrap(), &scenario);
-            }
+        for params in table::at_every_end(spec.name, spec.params) {
+            run(spec, &params, &scenario);
         }
     }
 }
@@ -385,60 +355,12 @@ enum Event {
     Timer(Time),
 }
 
-/// Ordinary numbers and the borders of the type.
-fn number() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        4 => 0_u64..2_000_000_000,
-        1 => prop_oneof![Just(0), Just(1), Just(MSS), Just(u64::MAX), Just(u64::MAX / 2)],
-        1 => any::<u64>(),
-    ]
-}
-
-fn ack() -> impl Strategy<Value = Event> {
-    let times = (number(), number(), number(), number(), number());
-    (times, (number(), number(), number()), any::<[bool; 3]>()).prop_map(|(times, bytes, flags)| {
-        let flags = flags.map(u64::from);
-        Event::Ack(Ack {
-            now: Time(times.0),
-            sent_at: Time(times.1),
-            rtt: Span(times.2),
-            srtt: Span(times.3),
-            min_rtt: Span(times.4),
-            rtt_max: Span(times.2),
-            acked: Bytes(bytes.0),
-            inflight: Bytes(bytes.1),
-            prior_inflight: Bytes(bytes.1.saturating_add(bytes.0)),
-            delivered: Bytes(bytes.2),
-            delivery_rate: Rate(bytes.2),
-            app_limited: flags[0],
-            recovering: flags[1],
-            cwnd_limited: flags[2],
-            ..Ack::default()
-        })
-    })
-}
-
-fn loss() -> impl Strategy<Value = Event> {
-    let kind = prop_oneof![
-        Just(LossKind::Gap),
-        Just(LossKind::More),
-        Just(LossKind::Timeout),
-        Just(LossKind::Deflate),
-        Just(LossKind::Idle),
-        Just(LossKind::Spurious)
-    ];
-    (number(), number(), number(), number(), kind).prop_map(|(now, sent_at, lost, flight, kind)| {
-        let (now, sent_at) = (Time(now), Time(sent_at));
-        Event::Loss(Loss { now, sent_at, lost: Bytes(lost), inflight: Bytes(flight), kind })
-    })
-}
-
 fn event() -> impl Strategy<Value = (u32, Event)> {
     let event = prop_oneof![
         1 => Just(Event::Added),
         1 => Just(Event::Removed),
-        8 => ack(),
-        2 => loss(),
+        8 => ack().prop_map(Event::Ack),
+        2 => loss().prop_map(Event::Loss),
         1 => number().prop_map(|now| Event::Timer(Time(now))),
     ];
     // A few numbers that are reused, and one that no subflow has.

@@ -1,12 +1,11 @@
 //! Environments for the agent of a host: one decision at a time, each about one of its connections.
-use super::{EnvError, learning};
+use super::{EnvError, Run, learning};
 use crate::coupled::drl_cc::{DrlCc, SPEC};
 use crate::decision::{ACTION_MAX, Action, AgentState, InvalidAction};
 use crate::policy::joint::{JointAgent, JointObservation, JointSpec, PATHS_MAX, WINDOW_MIN};
 use crate::rng::Seed;
 use crate::scenario::Scenario;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan, QueueSpec, RatePlan};
-use crate::sim::record::Outcome;
 use crate::sim::{self, Sim};
 use crate::units::{Span, Time};
 
@@ -109,7 +108,7 @@ impl HostEnvironment {
             Ok(Box::new(DrlCc::new(&self.spec, agent, TCP)) as Box<dyn crate::control::Coupled>)
         };
         let sim = Sim::new(&self.network, seed, &mut build)?;
-        Ok(HostEpisode { sim, end: self.network.duration, flow: 0, asking: false, over: false })
+        Ok(Run::new(sim, self.network.duration, LastAsked(0)))
     }
 
     /// What the numbers of the observation are.
@@ -162,60 +161,34 @@ fn packets_of(queue: &QueueSpec, packet: f64) -> Option<f64> {
     }
 }
 
-/// A simulation that stops when the host's agent is asked.
-pub struct HostEpisode {
-    sim: Sim,
-    end: Time,
-    /// The one whose acknowledgement made the latest decision due.
-    flow: u32,
-    asking: bool,
-    over: bool,
-}
+/// The flow whose acknowledgement made the latest decision due: a host's agent is asked for any of them.
+pub struct LastAsked(u32);
+
+/// An episode of a host's agent.
+pub type HostEpisode = Run<LastAsked>;
 
 impl HostEpisode {
     /// Runs until an action is awaited, or to the end. Returns true if an action is awaited. Does
     /// nothing while one is.
     pub fn advance(&mut self) -> bool {
-        if !self.asking && !self.over {
-            let asked = self.sim.run_until_decision(self.end);
-            self.flow = asked.unwrap_or(self.flow);
-            self.asking = asked.is_some();
-            self.over = !self.asking;
-        }
+        self.ends();
+        self.agents.0 = self.asking.unwrap_or(self.agents.0);
         !self.over
     }
 
     /// Sets the changes of the target's windows. Returns false, and does nothing, if none are awaited.
     pub fn act(&mut self, changes: [f32; ACTION_MAX]) -> bool {
         let acted = self.state().is_some_and(|state| state.act(Action::Values(changes)));
-        self.asking &= !acted;
+        if acted {
+            self.asking = None;
+        }
         acted
     }
 
     /// What the agent observes: `observation` as in [`JointObservation::numbers`]; of the metrics, the time
     /// and the length of the epoch.
     pub fn state(&mut self) -> Option<&mut AgentState> {
-        self.sim.agent_state(self.flow)
-    }
-
-    /// Whether the episode has ended.
-    pub fn is_over(&self) -> bool {
-        self.over
-    }
-
-    /// Present simulated time.
-    pub fn now(&self) -> Time {
-        self.sim.now()
-    }
-
-    /// Data packets sent so far, by every flow.
-    pub fn packets(&self) -> u64 {
-        self.sim.packets()
-    }
-
-    /// Ends the run at the present time and returns its results.
-    pub fn finish(self) -> Outcome {
-        self.sim.finish()
+        self.sim.agent_state(self.agents.0)
     }
 }
 

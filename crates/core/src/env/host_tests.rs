@@ -1,6 +1,7 @@
 use super::*;
 use crate::policy::joint::{JointNetworkAgent, JointPolicy};
 use crate::rng::Seed;
+use crate::sim::record::Outcome;
 
 const FLOWS: &str = "[[flow]]\nname = \"many\"\ncontroller = \"cubic\"\nmultipath = true\ncount = 3\n\
                      start_spread_s = 0.1\n[[flow]]\nname = \"one\"\ncontroller = \"cubic\"\n";

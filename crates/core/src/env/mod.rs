@@ -19,7 +19,7 @@ mod agents;
 mod host;
 mod source;
 
-pub use host::{HostEnvironment, HostEpisode};
+pub use host::{HostEnvironment, HostEpisode, LastAsked};
 pub use source::{EpisodeSource, Source};
 
 /// Name of a learning flow's controller in records.
@@ -104,7 +104,7 @@ impl Environment {
         };
         let sim = Sim::new(&self.network, seed, &mut build)?;
         let flows = sim.flows_of(AGENT).collect();
-        Ok(Episode { sim, end: self.network.duration, flows, asking: None, over: false })
+        Ok(Run::new(sim, self.network.duration, AgentFlows(flows)))
     }
 
     /// The network as it is simulated, with [`AGENT`] as the controller of the learning flows.
@@ -153,49 +153,36 @@ fn too_many(agents: usize, found: usize) -> EnvError {
     EnvError(format!("agents = {agents}: allowed is at least {found}, so many flows learn"))
 }
 
-/// A simulation that stops when a decision is due.
-pub struct Episode {
+/// A simulation that stops when a decision is due; `A` says which flows have an agent.
+pub struct Run<A> {
     sim: Sim,
     end: Time,
-    /// The flow of each agent.
-    flows: Vec<u32>,
     /// The flow whose agent is awaited.
     asking: Option<u32>,
     over: bool,
+    agents: A,
 }
 
-impl Episode {
-    /// Runs until an action is awaited, or to the end. Returns true if an action is awaited. Does
-    /// nothing while one is.
-    pub fn advance(&mut self) -> bool {
-        if self.asking.is_none() && !self.over {
-            self.asking = self.sim.run_until_decision(self.end);
-            if self.asking.is_none() {
-                self.over = true;
-                self.sim.tell_end();
-            }
+/// The flow of each agent.
+pub struct AgentFlows(Vec<u32>);
+
+/// An episode of agents that have a flow each.
+pub type Episode = Run<AgentFlows>;
+
+impl<A> Run<A> {
+    fn new(sim: Sim, end: Time, agents: A) -> Self {
+        Self { sim, end, asking: None, over: false, agents }
+    }
+
+    /// Goes on to the next flow whose agent is asked, unless an action is awaited; whether the episode has
+    /// ended by that.
+    fn ends(&mut self) -> bool {
+        if self.asking.is_some() || self.over {
+            return false;
         }
-        !self.over
-    }
-
-    /// Sets an agent's action. Returns false, and does nothing, if no action of it is awaited.
-    pub fn act(&mut self, agent: usize, action: Action) -> bool {
-        let acted = self.agent(agent).is_some_and(|state| state.act(action));
-        if acted && self.asking == self.flows.get(agent).copied() {
-            self.asking = None;
-        }
-        acted
-    }
-
-    /// The state of an agent; `None` if it has no flow, or its subflow is not open yet. Agents have the order
-    /// of the scenario's flows and of their subflows.
-    pub fn agent(&mut self, agent: usize) -> Option<&mut AgentState> {
-        self.sim.agent_state(*self.flows.get(agent)?)
-    }
-
-    /// How many agents have a flow.
-    pub fn flows(&self) -> usize {
-        self.flows.len()
+        self.asking = self.sim.run_until_decision(self.end);
+        self.over = self.asking.is_none();
+        self.over
     }
 
     /// Whether the episode has ended.
@@ -216,6 +203,37 @@ impl Episode {
     /// Ends the run at the present time and returns its results.
     pub fn finish(self) -> Outcome {
         self.sim.finish()
+    }
+}
+
+impl Episode {
+    /// Runs until an action is awaited, or to the end. Returns true if an action is awaited. Does
+    /// nothing while one is.
+    pub fn advance(&mut self) -> bool {
+        if self.ends() {
+            self.sim.tell_end();
+        }
+        !self.over
+    }
+
+    /// Sets an agent's action. Returns false, and does nothing, if no action of it is awaited.
+    pub fn act(&mut self, agent: usize, action: Action) -> bool {
+        let acted = self.agent(agent).is_some_and(|state| state.act(action));
+        if acted && self.asking == self.agents.0.get(agent).copied() {
+            self.asking = None;
+        }
+        acted
+    }
+
+    /// The state of an agent; `None` if it has no flow, or its subflow is not open yet. Agents have the order
+    /// of the scenario's flows and of their subflows.
+    pub fn agent(&mut self, agent: usize) -> Option<&mut AgentState> {
+        self.sim.agent_state(*self.agents.0.get(agent)?)
+    }
+
+    /// How many agents have a flow.
+    pub fn flows(&self) -> usize {
+        self.agents.0.len()
     }
 }
 

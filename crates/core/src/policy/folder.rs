@@ -2,26 +2,14 @@
 //! `weights.safetensors` holds the weights. Untrusted input: every error is one line that names file,
 //! line, field, value and what is allowed.
 //! `docs/reference/policies.md` describes both files.
-use super::nn::{Fault, LayerSpec, Network, Scratch, Shape};
-use crate::policy::safetensors::Tensors;
+use super::files::{Files, GuardSpec};
+use super::nn::{LayerSpec, Network, Scratch, Shape};
 use crate::policy::{
     ACTION_MAX, Action, ActionSpec, Agent, BoundsSpec, DecisionSpec, InvalidAction,
     ObservationSpec, PolicySpec, SpecError, StartSpec,
 };
-use crate::toml_error;
 use serde::Deserialize;
 use std::sync::Arc;
-
-/// Names of the files, in the order in which [`Policy::read`] takes them.
-pub const FILES: &[&str] = &["policy.toml", "weights.safetensors"];
-/// The only format.
-pub(super) const FORMAT: u64 = 1;
-/// Largest description, in bytes.
-const DESCRIPTION_MAX: usize = 1 << 16;
-/// Longest `about`, in characters.
-const ABOUT_MAX: usize = 200;
-/// Longest error, in characters: an error quotes values of the file.
-pub(super) const ERROR_MAX: usize = 400;
 
 /// A policy; flows can share it.
 #[derive(Clone, Debug)]
@@ -52,46 +40,20 @@ struct Description {
     _made: toml::Table,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GuardSpec {
-    #[serde(default, rename = "fallback")]
-    _fallback: Fallback,
-}
-
-/// The controller that takes over after an invalid action.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Fallback {
-    #[default]
-    Cubic,
-}
-
 impl Policy {
-    /// Reads the two files, in the order of [`FILES`].
+    /// Reads the two files, in the order of [`FILES`](super::FILES).
     ///
     /// # Errors
     ///
     /// One line: the file, its line where it has any, and what is wrong.
     pub fn read(files: &[Vec<u8>]) -> Result<Self, String> {
-        Self::parse(files).map_err(|fault| fault.chars().take(ERROR_MAX).collect())
+        Files::read(files, Self::parse)
     }
 
-    fn parse(files: &[Vec<u8>]) -> Result<Self, String> {
-        let [description, weights] = files else {
-            return Err(format!("{} files: allowed are {}", files.len(), FILES.join(" and ")));
-        };
-        let at = |(line, fault): (usize, String)| match line {
-            0 => format!("{}: {fault}", FILES[0]),
-            line => format!("{}:{line}: {fault}", FILES[0]),
-        };
-        let text = text_of(description).map_err(|fault| at((0, fault)))?;
-        let said: Description = toml_error::read(text).map_err(at)?;
-        let in_line = |error: SpecError| {
-            let error = error.located(text);
-            at((error.line, error.message()))
-        };
-        check_head(said.format, &said.about).map_err(in_line)?;
+    fn parse(files: &Files) -> Result<Self, String> {
+        let said: Description = files.described()?;
+        files.check_head(said.format, &said.about)?;
+        let in_line = |error| files.in_line(error);
         let spec = PolicySpec {
             observation: said.observation,
             decision: said.decision,
@@ -101,15 +63,8 @@ impl Policy {
         };
         spec.check().map_err(in_line)?;
         let (steps, width) = spec.shape();
-        let of_weights = |fault| format!("{}: {fault}", FILES[1]);
-        let tensors = Tensors::read(weights).map_err(of_weights)?;
-        let network =
-            Network::read(&said.layers, Shape { steps, width }, &tensors).map_err(|fault| {
-                match fault {
-                    Fault::Layers(error) => in_line(error),
-                    Fault::Tensors(fault) => of_weights(fault),
-                }
-            })?;
+        let network = Network::read(&said.layers, Shape { steps, width }, &files.tensors()?)
+            .map_err(|fault| files.of_network(fault))?;
         check_outputs(&spec, network.outputs()).map_err(in_line)?;
         Ok(Self { about: said.about, spec: Arc::new(spec), network: Arc::new(network) })
     }
@@ -142,31 +97,6 @@ impl Policy {
             discrete: self.spec.choices() > 0,
         }
     }
-}
-
-/// Checks the first two fields of `policy.toml`.
-pub(super) fn check_head(format: u64, about: &str) -> Result<(), SpecError> {
-    if format != FORMAT {
-        let problem = format!("= {format}: allowed is {FORMAT}");
-        return Err(SpecError::at("format", problem));
-    }
-    let length = about.chars().count();
-    if length > ABOUT_MAX || about.chars().any(char::is_control) {
-        let allowed = format!("one line of at most {ABOUT_MAX}");
-        let problem = format!("= {length} characters: allowed is {allowed}");
-        return Err(SpecError::at("about", problem));
-    }
-    Ok(())
-}
-
-/// `policy.toml` as text.
-pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
-    if bytes.len() > DESCRIPTION_MAX {
-        let length = bytes.len();
-        return Err(format!("{length} bytes: allowed is at most {DESCRIPTION_MAX}"));
-    }
-    std::str::from_utf8(bytes)
-        .map_err(|error| format!("byte {}: allowed is UTF-8", error.valid_up_to()))
 }
 
 /// The network must have one output per step, or at least as many outputs as the action map uses

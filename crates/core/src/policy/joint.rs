@@ -2,10 +2,10 @@
 //! the host, and an actor changes the windows of one connection's subflows. `policy.toml` holds the
 //! scales and the layers of both networks, `weights.safetensors` their weights. Untrusted input, as in
 //! `folder`. `docs/reference/policies.md` describes both files.
-use super::folder::{GuardSpec, check_head, text_of};
+use super::files::{Files, GuardSpec};
 use super::nn::{Fault, LayerSpec, Network, Returns, Scratch, Shape};
 use super::safetensors::Tensors;
-use super::{ACTION_MAX, FILES, InvalidAction, SpecError};
+use super::{ACTION_MAX, InvalidAction, SpecError};
 use crate::decision::AgentState;
 use crate::toml_error;
 use crate::units::Span;
@@ -178,38 +178,23 @@ struct Description {
 }
 
 impl JointPolicy {
-    /// Reads the two files, in the order of [`FILES`].
+    /// Reads the two files, in the order of [`FILES`](super::FILES).
     ///
     /// # Errors
     ///
     /// One line: the file, its line where it has any, and what is wrong.
     pub fn read(files: &[Vec<u8>]) -> Result<Self, String> {
-        Self::parse(files).map_err(|fault| fault.chars().take(super::folder::ERROR_MAX).collect())
+        Files::read(files, Self::parse)
     }
 
-    fn parse(files: &[Vec<u8>]) -> Result<Self, String> {
-        let [description, weights] = files else {
-            return Err(format!("{} files: allowed are {}", files.len(), FILES.join(" and ")));
-        };
-        let at = |(line, fault): (usize, String)| match line {
-            0 => format!("{}: {fault}", FILES[0]),
-            line => format!("{}:{line}: {fault}", FILES[0]),
-        };
-        let text = text_of(description).map_err(|fault| at((0, fault)))?;
-        let said: Description = toml_error::read(text).map_err(at)?;
-        let in_line = |error: SpecError| {
-            let error = error.located(text);
-            at((error.line, error.message()))
-        };
-        check_head(said.format, &said.about).map_err(in_line)?;
+    fn parse(files: &Files) -> Result<Self, String> {
+        let said: Description = files.described()?;
+        files.check_head(said.format, &said.about)?;
+        let in_line = |error| files.in_line(error);
         said.host.check().map_err(in_line)?;
         said.check_representation().map_err(in_line)?;
-        let of_weights = |fault| format!("{}: {fault}", FILES[1]);
-        let tensors = Tensors::read(weights).map_err(of_weights)?;
-        let [representation, actor] = said.networks(&tensors).map_err(|fault| match fault {
-            Fault::Layers(error) => in_line(error),
-            Fault::Tensors(fault) => of_weights(fault),
-        })?;
+        let networks = said.networks(&files.tensors()?);
+        let [representation, actor] = networks.map_err(|fault| files.of_network(fault))?;
         if actor.outputs() != said.host.paths {
             let problem = format!(
                 "gives {} outputs: allowed is one for each of {} `paths`",

@@ -17,6 +17,7 @@ use std::sync::Arc;
 mod action;
 mod clock;
 mod features;
+mod files;
 mod folder;
 pub mod forest;
 pub mod joint;
@@ -29,7 +30,8 @@ pub use crate::decision::{
     ACTION_MAX, Action, AgentState, Credit, InvalidAction, METRIC_NAMES, METRICS, Metrics,
 };
 pub use features::{FEATURES, Feature};
-pub use folder::{FILES, NetworkAgent, Policy};
+pub use files::FILES;
+pub use folder::{NetworkAgent, Policy};
 pub use spec::{
     ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, HISTORY_MAX, MapSpec, ObservationSpec,
     PolicySpec, RttMinSpec, SpecError, StartSpec, Step,

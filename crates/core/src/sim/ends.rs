@@ -1,6 +1,7 @@
 //! What happens at the ends of a path: receivers, senders and applications.
 use super::{Datagrams, Event, Flow, Sim};
 use crate::control::Coupled;
+use crate::transport::multipath::Mapping;
 use crate::transport::packet::{Kind, Packet};
 use crate::transport::sender::{Governor, Outgoing};
 use crate::units::{Span, Time};
@@ -73,16 +74,21 @@ impl Sim {
         }
     }
 
-    /// An acknowledgement reaches its sender.
+    /// An acknowledgement reaches its sender. Flows and subflows share one call of the sender, since the
+    /// compiler does not inline what has two.
     pub(super) fn acknowledge(&mut self, ack: &Packet) {
+        let now = self.net.now();
         let flow = &mut self.hosts.flows[ack.flow as usize];
+        let connection = &mut self.hosts.connections[flow.connection as usize];
+        if flow.multipath && !connection.is_acknowledged(ack, &flow.sender) {
+            return self.acknowledge_closed(ack);
+        }
+        let mut governor = governor_of(&mut self.hosts.governors, flow);
+        flow.sender.on_ack(now, ack, &mut governor, &mut connection.app.supply);
+        flow.latest_rtt = flow.sender.latest_rtt();
         if flow.multipath {
             return self.acknowledge_subflow(ack);
         }
-        let connection = &mut self.hosts.connections[flow.connection as usize];
-        let mut governor = governor_of(&mut self.hosts.governors, flow);
-        flow.sender.on_ack(self.net.now(), ack, &mut governor, &mut connection.app.supply);
-        flow.latest_rtt = flow.sender.latest_rtt();
         if connection.app.may_finish() {
             self.finish_transfer(self.hosts.flows[ack.flow as usize].connection);
         }
@@ -131,18 +137,33 @@ impl Sim {
     /// Sends what may be sent, and sets the flow's next wake-up. What an ACK lets out leaves as much
     /// before this nanosecond as the ACK came.
     fn pump(&mut self, index: u32, early: u16) {
-        loop {
-            let flow = &mut self.hosts.flows[index as usize];
-            let connection = &mut self.hosts.connections[flow.connection as usize];
-            let mut governor = governor_of(&mut self.hosts.governors, flow);
-            let supply = &mut connection.app.supply;
-            let Some(out) = flow.sender.transmit(self.net.now(), &mut governor, supply) else {
-                break;
-            };
-            let mut packet = flow.packet(index, out, self.net.now(), early);
-            self.send(&mut packet);
-        }
+        while self.send_packet::<false>(index, early) {}
         self.set_wake(index);
+    }
+
+    /// Sends a packet of a flow, or of a subflow, if it may: a repair or what its connection has for it.
+    #[expect(
+        clippy::inline_always,
+        reason = "the state of both loops over it must stay in registers"
+    )]
+    #[inline(always)]
+    pub(super) fn send_packet<const MULTIPATH: bool>(&mut self, index: u32, early: u16) -> bool {
+        let now = self.net.now();
+        let flow = &mut self.hosts.flows[index as usize];
+        let connection = &mut self.hosts.connections[flow.connection as usize];
+        if MULTIPATH {
+            connection.lend(index);
+        }
+        let mut governor = governor_of(&mut self.hosts.governors, flow);
+        let out = flow.sender.transmit(now, &mut governor, &mut connection.app.supply);
+        let taken = if MULTIPATH { connection.settle(index) } else { Mapping::default() };
+        let Some(out) = out else { return false };
+        let mut packet = flow.packet(index, out, now, early);
+        if MULTIPATH {
+            packet.set_mapping(connection.mapping_of(index, out.seq, taken));
+        }
+        self.send(&mut packet);
+        true
     }
 
     /// A timer that moves later keeps its old wake-up, which then finds nothing due: this is cheaper
@@ -259,7 +280,7 @@ impl Sim {
             }
         }
         if self.hosts.connections[index as usize].data.is_some() {
-            self.pump_subflows(index, None, 0);
+            self.pump_subflows(index, 0);
         }
         if self.hosts.connections[index as usize].app.may_finish() {
             self.finish_transfer(index);

@@ -271,9 +271,15 @@ impl Sim {
         None
     }
 
-    /// The next flow whose agent is to be asked; not one that has its action already.
+    /// The next flow whose agent is to be asked.
     #[inline]
     fn next_asked(&mut self) -> Option<u32> {
+        if self.asking.is_empty() { None } else { self.next_due() }
+    }
+
+    /// Of the flows whose agents are to be asked the first that has no action yet.
+    #[cold]
+    fn next_due(&mut self) -> Option<u32> {
         while let Some(flow) = self.asking.pop_front() {
             if self.agent_state(flow).is_some_and(|state| state.due) {
                 return Some(flow);

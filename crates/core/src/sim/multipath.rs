@@ -5,11 +5,13 @@ use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
 use crate::decision::AgentState;
 use crate::sim::plan::MptcpPlan;
 use crate::transport::config::SenderConfig;
-use crate::transport::multipath::{DataConfig, DataSender, Mapping, Reassembly, SUBFLOWS_MAX};
+use crate::transport::multipath::{
+    DataConfig, DataSender, Mapping, Offer, Reassembly, SUBFLOWS_MAX,
+};
 use crate::transport::packet::Packet;
 use crate::transport::receiver::Arrival;
 use crate::transport::schedulers::Candidate;
-use crate::transport::sender::{Governor, Sender, Supply};
+use crate::transport::sender::{Governor, Sender};
 use crate::units::{Bytes, Span, Time};
 use std::sync::Arc;
 
@@ -23,6 +25,9 @@ pub(super) struct Multipath {
     config: Arc<SenderConfig>,
     receive_buffer: u64,
     subflows: Vec<Subflow>,
+    /// What a subflow is offered while it acts, and what the application has handed over meanwhile.
+    offer: Option<Offer>,
+    unsent: u64,
 }
 
 /// A subflow over the run.
@@ -120,6 +125,8 @@ impl Multipath {
             scheduler: plan.scheduler.name,
             start,
             receive_buffer: plan.receive_buffer.0,
+            offer: None,
+            unsent: 0,
         }
     }
 
@@ -160,6 +167,75 @@ impl Connection {
         }
         ack.transmission = data.receiver.data_ack();
     }
+
+    /// The data level learns what an acknowledgement of a subflow says; whether the subflow is open, so that
+    /// `sender` takes it, too.
+    #[inline(never)]
+    pub(super) fn is_acknowledged(&mut self, ack: &Packet, sender: &Sender) -> bool {
+        let subflow = self.subflow(ack.flow);
+        let Some(data) = &mut self.data else { return false };
+        data.sender.on_data_ack(ack.transmission);
+        let is_open = data.sender.is_open(subflow);
+        // It may make ns-2's sender send new data at once.
+        if is_open && matches!(sender, Sender::Ns2(_)) {
+            self.lend(ack.flow);
+        }
+        is_open
+    }
+
+    /// Whether a subflow with room may have been left without data. If none was, its own window stops each,
+    /// and only one whose window has grown can send more.
+    fn is_starved(&self) -> bool {
+        self.data.as_ref().is_some_and(|data| data.sender.is_starved())
+    }
+
+    /// Lets a subflow see, in place of what the application has handed over, the data of its next segment.
+    #[inline]
+    pub(super) fn lend(&mut self, flow: u32) {
+        let subflow = self.subflow(flow);
+        let Some(data) = &mut self.data else { return };
+        let unsent = &mut self.app.supply.unsent;
+        data.unsent = *unsent;
+        data.offer = data.sender.offer(subflow, *unsent);
+        *unsent = data.offer.map_or(0, |offer| offer.len);
+    }
+
+    /// Books what a subflow took of its offer, and returns it.
+    #[inline]
+    pub(super) fn settle(&mut self, flow: u32) -> Mapping {
+        let left = self.app.supply.unsent;
+        let Some(data) = &mut self.data else { return Mapping::default() };
+        self.app.supply.unsent = data.unsent;
+        match data.offer {
+            Some(offer) if offer.len > left => self.book(flow, &offer, offer.len - left),
+            _ => Mapping::default(),
+        }
+    }
+
+    fn book(&mut self, flow: u32, offer: &Offer, taken: u64) -> Mapping {
+        let subflow = self.subflow(flow);
+        if let Some(data) = &mut self.data {
+            data.sender.take(subflow, offer, taken);
+        }
+        if offer.is_new {
+            self.app.supply.take(taken);
+        }
+        Mapping { start: offer.start, len: taken as u32 }
+    }
+
+    /// What the segment of a subflow carries that has just left: what was taken for it, or what it carried
+    /// before.
+    #[inline]
+    pub(super) fn mapping_of(&mut self, flow: u32, seq: u64, taken: Mapping) -> Mapping {
+        let subflow = self.subflow(flow);
+        match &mut self.data {
+            Some(data) if taken.len == 0 => {
+                data.sender.on_sent(subflow, seq);
+                data.sender.mapping(subflow, seq)
+            }
+            _ => taken,
+        }
+    }
 }
 
 impl Hosts {
@@ -196,90 +272,69 @@ impl Hosts {
 }
 
 impl Sim {
-    /// An acknowledgement of a subflow reaches its sender.
+    /// An acknowledgement comes back to a subflow that is not open any more.
+    #[inline(never)]
+    pub(super) fn acknowledge_closed(&mut self, ack: &Packet) {
+        let index = self.hosts.flows[ack.flow as usize].connection;
+        if self.hosts.connections[index as usize].app.may_finish() {
+            self.finish_transfer(index);
+        }
+        self.pump_subflows(index, ack.early);
+    }
+
+    /// The sender of a subflow has taken its acknowledgement.
+    #[inline(never)]
     pub(super) fn acknowledge_subflow(&mut self, ack: &Packet) {
-        let index = ack.flow;
-        let connection_index = self.hosts.flows[index as usize].connection;
-        let connection = &mut self.hosts.connections[connection_index as usize];
-        let subflow = connection.subflow(index);
-        let Some(data) = &mut connection.data else { return };
-        data.sender.on_data_ack(ack.transmission);
-        let is_open = data.sender.is_open(subflow);
-        if is_open {
-            self.take_ack(ack, subflow);
+        let flow = &self.hosts.flows[ack.flow as usize];
+        let index = flow.connection;
+        let connection = &mut self.hosts.connections[index as usize];
+        if matches!(flow.sender, Sender::Ns2(_)) {
+            connection.settle(ack.flow);
         }
-        if self.hosts.connections[connection_index as usize].app.may_finish() {
-            self.finish_transfer(connection_index);
+        let subflow = connection.subflow(ack.flow);
+        if let Some(data) = &mut connection.data {
+            data.sender.on_acknowledged(subflow, flow.sender.first_unacknowledged());
         }
-        self.pump_subflows(connection_index, is_open.then_some(subflow), ack.early);
+        if connection.app.may_finish() {
+            self.finish_transfer(index);
+        }
+        self.pump_subflow(ack.flow, ack.early);
     }
 
-    /// The sender of a subflow takes its acknowledgement.
-    fn take_ack(&mut self, ack: &Packet, subflow: usize) {
-        let now = self.net.now();
-        // It may make ns-2's sender send new data at once.
-        let sends = matches!(self.hosts.flows[ack.flow as usize].sender, Sender::Ns2(_));
-        self.drive((ack.flow, subflow, sends), |sender, governor, supply| {
-            sender.on_ack(now, ack, governor, supply);
-        });
-        let flow = &mut self.hosts.flows[ack.flow as usize];
-        flow.latest_rtt = flow.sender.latest_rtt();
-        let first = flow.sender.first_unacknowledged();
-        if let Some(data) = &mut self.hosts.connections[flow.connection as usize].data {
-            data.sender.on_acknowledged(subflow, first);
-        }
-    }
-
-    /// Lets the sender of a subflow (flow, number) act, with what the data level offers it for a segment if
-    /// it may send one, and books what it takes; returns that, too.
-    #[inline]
-    fn drive<R>(
-        &mut self,
-        (index, subflow, sends): (u32, usize, bool),
-        act: impl FnOnce(&mut Sender, &mut Governor, &mut Supply) -> R,
-    ) -> (R, Mapping) {
-        let flow = &mut self.hosts.flows[index as usize];
-        let connection = &mut self.hosts.connections[flow.connection as usize];
-        let mut governor = governor_of(&mut self.hosts.governors, flow);
-        let data = connection.data.as_mut().expect("the flow is one of several subflows");
-        let unsent = connection.app.supply.unsent;
-        let offer = if sends { data.sender.offer(subflow, unsent) } else { None };
-        let mut supply = Supply { unsent: offer.map_or(0, |offer| offer.len) };
-        let result = act(&mut flow.sender, &mut governor, &mut supply);
-        let Some(offer) = offer else { return (result, Mapping::default()) };
-        let taken = offer.len - supply.unsent;
-        data.sender.take(subflow, &offer, taken);
-        if offer.is_new {
-            connection.app.supply.take(taken);
-        }
-        (result, Mapping { start: offer.start, len: taken as u32 })
-    }
-
-    /// Offers data to the subflows of a connection in the scheduler's order until none sends any more;
-    /// only to `own` if no other was left without, for then its own window stops each of them.
-    pub(super) fn pump_subflows(&mut self, index: u32, own: Option<usize>, early: u16) {
+    /// Offers data to the subflows of a connection in the scheduler's order until none sends any more.
+    pub(super) fn pump_subflows(&mut self, index: u32, early: u16) {
         let connection = &mut self.hosts.connections[index as usize];
         let (first, count) = (connection.first_flow, connection.flow_count as usize);
         let Some(data) = &mut connection.data else { return };
-        if let Some(own) = own
-            && !data.sender.is_starved()
-        {
-            while self.send_on(first + own as u32, own, early) {}
-            return self.set_wake(first + own as u32);
-        }
         data.sender.start_round();
         let is_open = |&subflow: &usize| data.sender.is_open(subflow);
         let asked = (0..count).filter(is_open).fold(0_u32, |asked, subflow| asked | 1 << subflow);
         let mut left = asked;
         while left != 0 {
             let subflow = self.choose(index, left);
-            if !self.send_on(first + subflow as u32, subflow, early) {
+            if !self.send_of_subflow(first + subflow as u32, early) {
                 left &= !(1 << subflow);
             }
         }
         for subflow in (0..count).filter(|subflow| asked & 1 << subflow != 0) {
             self.set_wake(first + subflow as u32);
         }
+    }
+
+    /// A subflow, or all of its connection, send what they may: only it, if no other was left without data,
+    /// for then its own window stops each of them.
+    pub(super) fn pump_subflow(&mut self, index: u32, early: u16) {
+        let connection = self.hosts.flows[index as usize].connection;
+        if self.hosts.connections[connection as usize].is_starved() {
+            return self.pump_subflows(connection, early);
+        }
+        while self.send_of_subflow(index, early) {}
+        self.set_wake(index);
+    }
+
+    /// As [`send_packet`](Self::send_packet), of a subflow.
+    fn send_of_subflow(&mut self, index: u32, early: u16) -> bool {
+        self.send_packet::<true>(index, early)
     }
 
     /// The scheduler's choice among the subflows whose bits are set.
@@ -301,26 +356,6 @@ impl Sim {
         data.sender.choose(&candidates[..count])
     }
 
-    /// A subflow sends a packet, if it may: a repair of its own or what it is offered.
-    fn send_on(&mut self, index: u32, subflow: usize, early: u16) -> bool {
-        let now = self.net.now();
-        let (out, mut mapping) = self.drive((index, subflow, true), |sender, governor, supply| {
-            sender.transmit(now, governor, supply)
-        });
-        let Some(out) = out else { return false };
-        let flow = &mut self.hosts.flows[index as usize];
-        let mut packet = flow.packet(index, out, now, early);
-        if mapping.len == 0
-            && let Some(data) = &mut self.hosts.connections[flow.connection as usize].data
-        {
-            data.sender.on_sent(subflow, out.seq);
-            mapping = data.sender.mapping(subflow, out.seq);
-        }
-        packet.set_mapping(mapping);
-        self.send(&mut packet);
-        true
-    }
-
     /// A timer of a subflow, or of its receiver, is due.
     pub(super) fn wake_subflow(&mut self, index: u32) {
         let now = self.net.now();
@@ -336,13 +371,12 @@ impl Sim {
         let due = flow.sender.deadline() <= now;
         if due {
             let timeouts = flow.sender.stats().timeouts;
-            self.drive((index, subflow, true), |sender, governor, supply| {
-                sender.on_deadline(now, governor, supply);
-            });
-            let connection = &mut self.hosts.connections[connection_index as usize];
-            if let Some(data) = &mut connection.data
-                && self.hosts.flows[index as usize].sender.stats().timeouts > timeouts
-            {
+            connection.lend(index);
+            let mut governor = governor_of(&mut self.hosts.governors, flow);
+            flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
+            let expired = flow.sender.stats().timeouts > timeouts;
+            connection.settle(index);
+            if expired && let Some(data) = &mut connection.data {
                 data.sender.on_timeout(subflow);
             }
         }
@@ -350,7 +384,7 @@ impl Sim {
             self.send(&mut ack);
         }
         if due {
-            self.pump_subflows(connection_index, Some(subflow), 0);
+            self.pump_subflow(index, 0);
         } else {
             self.set_wake(index);
         }
@@ -373,7 +407,7 @@ impl Sim {
         if now < next && next < Time::NEVER {
             self.net.schedule(next, Event::Subflow(index));
         }
-        self.pump_subflows(connection_index, None, 0);
+        self.pump_subflows(connection_index, 0);
     }
 
     fn open_subflow(&mut self, index: u32, subflow: usize) {

@@ -150,6 +150,15 @@ fn a_subflow_that_closes_loses_nothing_and_sends_nothing_more() {
 }
 
 #[test]
+fn acknowledgements_on_their_way_to_subflows_that_have_closed_are_no_fault_among_many_flows() {
+    // From 200 flows on, what acknowledgements will touch is asked for before they arrive.
+    let flow = "count = 101\nmptcp = { subflow = [{ route = [0] }, { route = [1], stop_s = 1 }] }";
+    let outcome = outcome(&two_paths(flow).replace("duration_s = 20", "duration_s = 2"));
+    assert_eq!(outcome.flows.len(), 202);
+    assert!(outcome.connections.iter().map(|row| row.goodput_bytes).sum::<u64>() > 2_000_000);
+}
+
+#[test]
 fn a_subflow_that_opens_late_sends_from_then_on() {
     let flow = "sender = { handshake = true }\nmptcp = { subflow = [{ route = [0] }, \
                 { route = [1], start_s = 5 }] }";

@@ -214,7 +214,19 @@ impl DataSender {
 
     /// The data that a subflow's next segment would carry, if there is any for it; `unsent` bytes wait
     /// at the application.
+    #[inline]
     pub fn offer(&mut self, subflow: usize, unsent: u64) -> Option<Offer> {
+        if !self.any_stalled && !self.is_redundant {
+            let fresh = self.fresh(unsent);
+            if fresh.is_some() {
+                return fresh;
+            }
+        }
+        self.old_or_fresh(subflow, unsent)
+    }
+
+    /// As [`offer`](Self::offer), where data of other subflows comes first or there may be nothing new.
+    fn old_or_fresh(&mut self, subflow: usize, unsent: u64) -> Option<Offer> {
         let offer = self
             .stalled_for(subflow)
             .or_else(|| self.copy_for(subflow))
@@ -261,6 +273,7 @@ impl DataSender {
     }
 
     /// New data within the window, in full segments but the last.
+    #[inline]
     fn fresh(&self, unsent: u64) -> Option<Offer> {
         let len = self.config.payload.min(unsent);
         let fits = self.next + len <= self.una + self.window();
@@ -283,19 +296,32 @@ impl DataSender {
     }
 
     /// How far beyond the data acknowledgement the sender may send.
+    #[inline]
     fn window(&self) -> u64 {
         self.config.receive_buffer.min(self.config.send_buffer)
     }
 
     /// The subflow's next segment carries the first `taken` bytes of what it was offered.
+    #[inline]
     pub fn take(&mut self, subflow: usize, offer: &Offer, taken: u64) {
         if taken == 0 {
             return;
         }
-        let mapping = Mapping { start: offer.start, len: taken as u32 };
-        let end = mapping.end();
+        let end = offer.start + taken;
         match offer.source {
             Source::Application => self.next = end,
+            _ => self.take_again(subflow, offer.source, taken, end),
+        }
+        let own = &mut self.subflows[subflow];
+        own.position = own.position.max(end);
+        own.sent.push_back(Sent { start: offer.start, len: taken as u32, reinjected: false });
+        self.scheduler.on_sent(subflow);
+    }
+
+    /// A subflow takes `taken` bytes up to `end` that another one has sent.
+    fn take_again(&mut self, subflow: usize, source: Source, taken: u64, end: u64) {
+        match source {
+            Source::Application | Source::Copy => {}
             Source::Stalled(from) => {
                 self.reinjected_bytes += taken;
                 let stalled = &mut self.subflows[from].stalled;
@@ -306,16 +332,11 @@ impl DataSender {
                     }
                 }
             }
-            Source::Copy => {}
             Source::Head => {
                 self.reinjected_bytes += taken;
                 self.subflows[subflow].head = end;
             }
         }
-        let own = &mut self.subflows[subflow];
-        own.position = own.position.max(end);
-        own.sent.push_back(Sent { start: offer.start, len: mapping.len, reinjected: false });
-        self.scheduler.on_sent(subflow);
     }
 
     /// A subflow sent this segment for the first time: one that took no data carries none.

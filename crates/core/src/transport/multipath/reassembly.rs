@@ -113,12 +113,18 @@ impl Reassembly {
 
     /// Keeps data beyond a gap.
     fn hold(&mut self, start: u64, end: u64) {
-        if let Some(last) = self.beyond.back_mut()
-            && last.1 == start
-        {
-            last.1 = end;
-            self.held += end - start;
-            return;
+        match self.beyond.back_mut() {
+            Some(last) if last.1 > start => {}
+            Some(last) if last.1 == start => {
+                last.1 = end;
+                self.held += end - start;
+                return;
+            }
+            _ => {
+                self.beyond.push_back((start, end));
+                self.held += end - start;
+                return;
+            }
         }
         let first = self.beyond.partition_point(|range| range.1 < start);
         let mut merged = (start, end);

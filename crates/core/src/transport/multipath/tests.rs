@@ -166,3 +166,132 @@ fn what_is_neither_received_nor_sent_nor_queued_shows_as_lost() {
     receiver.on_segment(1, 0, Mapping { start: 1000, len: 1000 }, 1);
     assert!(sender.loses_nothing(&receiver));
 }
+
+/// A subflow between the two ends: what it sent, and what of it arrived.
+#[derive(Default)]
+struct Path {
+    sent: Vec<(Mapping, bool)>,
+    /// The next segment that its receiver expects.
+    expected: usize,
+}
+
+/// Both ends of a connection, and paths that lose, delay and reorder.
+struct Ends {
+    sender: DataSender,
+    receiver: Reassembly,
+    unsent: u64,
+    paths: Vec<Path>,
+}
+
+impl Ends {
+    /// The subflow sends a segment, if it is open and offered one.
+    fn send(&mut self, subflow: usize) -> bool {
+        let Some(offer) =
+            self.sender.is_open(subflow).then(|| self.sender.offer(subflow, self.unsent))
+        else {
+            return false;
+        };
+        let Some(offer) = offer else { return false };
+        self.sender.take(subflow, &offer, offer.len);
+        if offer.is_new {
+            self.unsent -= offer.len;
+        }
+        let mapping = Mapping { start: offer.start, len: offer.len as u32 };
+        self.paths[subflow].sent.push((mapping, false));
+        true
+    }
+
+    /// A segment arrives, if it has not before.
+    fn deliver(&mut self, subflow: usize, seq: usize) {
+        let path = &mut self.paths[subflow];
+        let Some((mapping, arrived @ false)) = path.sent.get_mut(seq) else { return };
+        *arrived = true;
+        let mapping = *mapping;
+        let before = path.expected;
+        while path.sent.get(path.expected).is_some_and(|(_, arrived)| *arrived) {
+            path.expected += 1;
+        }
+        let delivered = if seq == before { path.expected - before } else { 0 };
+        self.receiver.on_segment(subflow, seq as u64, mapping, delivered as u64);
+    }
+
+    fn acknowledge(&mut self, subflow: usize) {
+        self.sender.on_data_ack(self.receiver.data_ack());
+        if self.sender.is_open(subflow) {
+            self.sender.on_acknowledged(subflow, self.paths[subflow].expected as u64);
+        }
+    }
+
+    /// Something happens to a subflow. The last one never closes.
+    fn step(&mut self, rng: &mut Rng) {
+        let subflow = rng.below(self.paths.len() as u64) as usize;
+        match rng.below(30) {
+            0..12 => drop(self.send(subflow)),
+            12..22 => {
+                let count = self.paths[subflow].sent.len() as u64;
+                self.deliver(subflow, count.saturating_sub(1 + rng.below(6)) as usize);
+            }
+            22..27 => self.acknowledge(subflow),
+            27 | 28 if self.sender.is_open(subflow) => self.sender.on_timeout(subflow),
+            29 if subflow + 1 < self.paths.len() && rng.chance(0.1) => self.sender.close(subflow),
+            _ if rng.chance(0.1) => self.sender.open(subflow),
+            _ => {}
+        }
+    }
+
+    fn check(&self, window: u64, seed: u64) {
+        let Self { sender, receiver, .. } = self;
+        assert!(sender.loses_nothing(receiver), "seed {seed}");
+        assert!(sender.next() - sender.una() <= window, "seed {seed}: beyond the window");
+        assert!(receiver.held() <= window, "seed {seed}: beyond the buffer");
+        assert!(sender.una() <= receiver.next() && receiver.next() <= sender.next(), "seed {seed}");
+    }
+
+    /// From here on nothing is lost on the subflows that are open.
+    fn settle(&mut self) {
+        for subflow in 0..self.paths.len() {
+            self.sender.open(subflow);
+            while self.send(subflow) {}
+            if self.sender.is_open(subflow) {
+                (0..self.paths[subflow].sent.len()).for_each(|seq| self.deliver(subflow, seq));
+            }
+            self.acknowledge(subflow);
+        }
+    }
+}
+
+/// RFC 8684 section 3.3: losses, late and reordered segments, time-outs, subflows that open late and that
+/// close with data in flight, behind a window of three segments.
+#[test]
+fn every_byte_is_read_in_order_within_the_window_whatever_happens_to_the_subflows() {
+    let (mut closed, mut blocked) = (0, 0);
+    for seed in 0..600 {
+        let mut rng = Rng::new(seed);
+        let scheduler = ["min_rtt", "round_robin", "redundant"][seed as usize % 3];
+        let opportunistic = rng.chance(0.5);
+        let config = DataConfig { receive_buffer: 3000, opportunistic, ..CONFIG };
+        let spec = schedulers::find(scheduler).expect("a scheduler");
+        let mut ends = Ends {
+            sender: DataSender::new(config, spec, 3),
+            receiver: Reassembly::new(3),
+            unsent: 40_300,
+            paths: (0..3).map(|_| Path::default()).collect(),
+        };
+        ends.sender.open(0);
+        for _ in 0..400 {
+            ends.step(&mut rng);
+            ends.check(3000, seed);
+        }
+        closed += (0..2).filter(|&subflow| ends.sender.is_closed(subflow)).count();
+        blocked += usize::from(ends.receiver.held_max() >= 1000);
+        let mut rounds = 0;
+        while ends.unsent > 0 || !ends.sender.all_acknowledged() {
+            ends.settle();
+            ends.check(3000, seed);
+            rounds += 1;
+            assert!(rounds < 100, "seed {seed}: stuck at {}", ends.receiver.next());
+        }
+        assert_eq!((ends.receiver.next(), ends.receiver.held()), (40_300, 0), "seed {seed}");
+    }
+    assert!(closed > 100 && blocked > 100, "{closed} closed, {blocked} blocked");
+}

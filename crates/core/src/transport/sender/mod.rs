@@ -211,11 +211,6 @@ impl Sender {
     }
 
     /// An acknowledgement arrived.
-    ///
-    /// The simulator calls it in two places, for flows and for subflows. Left to itself, the compiler
-    /// inlines neither call, and a packet of a flow costs a sixth more.
-    #[expect(clippy::inline_always, reason = "as said above")]
-    #[inline(always)]
     pub fn on_ack(
         &mut self,
         now: Time,
@@ -234,7 +229,7 @@ impl Sender {
     }
 
     /// The next packet that may leave now.
-    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
+    #[expect(clippy::inline_always, reason = "in two loops: see `Sim::send_packet`")]
     #[inline(always)]
     pub fn transmit(
         &mut self,

@@ -185,7 +185,7 @@ impl SackSender {
     }
 
     /// The next packet that pacing, the window and the data at hand allow.
-    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
+    #[expect(clippy::inline_always, reason = "in two loops: see `Sim::send_packet`")]
     #[inline(always)]
     pub(super) fn transmit(
         &mut self,
@@ -276,6 +276,8 @@ impl SackSender {
         }
     }
 
+    #[expect(clippy::inline_always, reason = "in two loops: see `Sim::send_packet`")]
+    #[inline(always)]
     fn on_sent(&mut self, now: Time, outgoing: Outgoing) {
         let size = u64::from(outgoing.size);
         self.stats.sent(outgoing);
@@ -311,8 +313,6 @@ impl SackSender {
     }
 
     /// An acknowledgement arrived.
-    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
-    #[inline(always)]
     pub(super) fn on_ack(
         &mut self,
         now: Time,
@@ -535,8 +535,7 @@ impl SackSender {
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
-    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
-    #[inline(always)]
+    #[inline]
     fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
         let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =
             *progress;

@@ -218,6 +218,8 @@ impl Scoreboard {
     }
 
     /// The segment that `peek_lost` announced leaves again.
+    #[expect(clippy::inline_always, reason = "in two loops: see `Sim::send_packet`")]
+    #[inline(always)]
     pub fn send_lost(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
         let seq = self.gaps.as_mut()?.lost.pop_front()?;
         Some((seq, self.resend(seq, now, sent)?))
@@ -289,8 +291,6 @@ impl Scoreboard {
     /// Takes an acknowledgement; one that is not of this flow's making changes nothing. A
     /// retransmission counts as delivered only if it left at `credible` or before; otherwise what
     /// arrived was an earlier copy.
-    #[expect(clippy::inline_always, reason = "two callers: see `Sender::on_ack`")]
-    #[inline(always)]
     pub fn on_ack(&mut self, ack: &Packet, credible: Time) -> Delivered {
         let mut delivered = Delivered {
             timed: Time::NEVER,
