@@ -44,6 +44,9 @@ const RANGE_ROUNDS: usize = 4;
 const COMPETE_ROUNDS: u64 = 5;
 /// The pacing rate is so many windows per round trip (paper).
 const PACING_GAIN: f64 = 2.0;
+/// Round trip that is assumed before the first sample (proposed): the kernel paces only flows that begin
+/// with a rate.
+const NOMINAL_RTT: Span = Span::from_millis(1);
 
 /// Where the window went over a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,11 +221,10 @@ impl Controller for Copa {
     }
 
     fn control(&self) -> Control {
-        let recent = self.recent.value().unwrap_or(self.srtt).as_secs_f64();
+        let recent = self.recent.value().unwrap_or(NOMINAL_RTT).max(Span(1)).as_secs_f64();
         let rate = PACING_GAIN * self.cwnd * self.packet * 8.0 / recent;
-        let paced = recent > 0.0 && rate < Rate::UNLIMITED.0 as f64;
         Control {
-            pacing_rate: if paced { Rate((rate as u64).max(1)) } else { Rate::UNLIMITED },
+            pacing_rate: Rate((rate as u64).clamp(1, Rate::UNLIMITED.0 - 1)),
             ..Control::window(Bytes((self.cwnd * self.packet) as u64))
         }
     }
