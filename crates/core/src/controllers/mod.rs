@@ -4,6 +4,9 @@ use crate::control::{Controller, FlowInfo, PerFlow, Spec};
 use crate::params::Params;
 
 pub mod shared;
+#[cfg(test)]
+#[path = "tests/support.rs"]
+mod test_support;
 
 include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
 

@@ -1,21 +1,9 @@
 use super::*;
-use crate::control::Recovery;
+use crate::controllers::test_support::{MSS, close, flow, simulated};
 use crate::params::ParamValue;
-use crate::rng::Seed;
-use crate::scenario::Scenario;
-
-const MSS: u64 = 1000;
 
 fn bbr() -> Bbr1 {
-    let flow = FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        start: Time(0),
-        seed: 3,
-    };
-    Bbr1::new(&flow, &Params::resolve(SPEC.params, &[]).unwrap())
+    Bbr1::new(&flow(), &Params::resolve(SPEC.params, &[]).unwrap())
 }
 
 /// A path of 1000 packets per second (8 Mb/s) and 100 ms that delivers `packets` at a time, with as much
@@ -66,10 +54,6 @@ fn steady() -> (Bbr1, Feed) {
     feed.run(&mut bbr, 2000);
     assert!(matches!(bbr.mode, Mode::ProbeBandwidth { .. }), "{:?}", bbr.mode);
     (bbr, feed)
-}
-
-fn close(value: f64, expected: f64) {
-    assert!((value - expected).abs() < 1e-6 * expected.abs().max(1.0), "{value} not {expected}");
 }
 
 #[test]
@@ -380,10 +364,7 @@ fn alone(loss: f64) -> (f64, f64) {
          loss = {{ kind = \"bernoulli\", ratio = {loss} }}\n\
          [[flow]]\ncontroller = \"bbr1\"\n"
     );
-    let scenario = Scenario::parse(&text, "bbr1.toml").expect("a valid scenario");
-    let outcome = crate::sim::run(&scenario.network, Seed(1)).expect("it runs");
-    let flow = &outcome.flows[0];
-    (flow.goodput_bytes as f64 * 8.0 / 30e6, flow.rtt_mean_ms)
+    simulated(&text)[0]
 }
 
 #[test]

@@ -1,23 +1,12 @@
 use super::*;
-use crate::control::Recovery;
+use crate::controllers::test_support::{MSS, close, flow, simulated};
 use crate::params::ParamValue;
-use crate::rng::Seed;
-use crate::scenario::Scenario;
 
-const MSS: u64 = 1000;
 const BASE_MS: f64 = 100.0;
 
 fn copa(switching: &str) -> Copa {
-    let flow = FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        start: Time(0),
-        seed: 1,
-    };
     let given = [("mode_switching".to_owned(), ParamValue::Word(switching.to_owned()))];
-    Copa::new(&flow, &Params::resolve(SPEC.params, &given).unwrap())
+    Copa::new(&flow(), &Params::resolve(SPEC.params, &given).unwrap())
 }
 
 /// A path whose queueing delay is set by hand.
@@ -65,10 +54,6 @@ fn steady(switching: &str) -> (Copa, Path) {
     path.round(&mut copa);
     (copa.slow_start, copa.cwnd, copa.cwnd_before) = (false, 50.0, 50.0);
     (copa, path)
-}
-
-fn close(value: f64, expected: f64) {
-    assert!((value - expected).abs() < 1e-6 * expected.abs().max(1.0), "{value} not {expected}");
 }
 
 #[test]
@@ -241,10 +226,7 @@ fn shared(flows: &str) -> Vec<(f64, f64)> {
         "duration_s = 60\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 20\n\
          queue = {{ kind = \"drop_tail\", packets = 300 }}\n{flows}"
     );
-    let scenario = Scenario::parse(&text, "copa.toml").expect("a valid scenario");
-    let outcome = crate::sim::run(&scenario.network, Seed(1)).expect("it runs");
-    let results = outcome.flows.iter();
-    results.map(|flow| (flow.goodput_bytes as f64 * 8.0 / 60e6, flow.rtt_mean_ms)).collect()
+    simulated(&text)
 }
 
 #[test]

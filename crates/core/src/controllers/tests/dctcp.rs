@@ -1,22 +1,10 @@
 use super::*;
-use crate::control::Recovery;
-use crate::rng::Seed;
-use crate::scenario::Scenario;
+use crate::controllers::test_support::{MSS, close, flow, simulated};
 use crate::units::{Bytes, Span};
-
-const MSS: u64 = 1000;
 
 /// A window of 100 packets in congestion avoidance.
 fn dctcp(alpha: f64) -> Dctcp {
-    let flow = FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        start: Time(0),
-        seed: 1,
-    };
-    let mut dctcp = Dctcp::new(&flow, &Params::defaults(SPEC.params));
+    let mut dctcp = Dctcp::new(&flow(), &Params::defaults(SPEC.params));
     (dctcp.window.cwnd, dctcp.window.ssthresh, dctcp.alpha) = (100.0, 50.0, alpha);
     dctcp.round_from = at(100);
     dctcp
@@ -38,10 +26,6 @@ fn ack(now_ms: u64, packets: u64, marked: u64) -> Ack {
         cwnd_limited: 1,
         ..Ack::default()
     }
-}
-
-fn close(value: f64, expected: f64) {
-    assert!((value - expected).abs() < 1e-9, "{value} instead of {expected}");
 }
 
 #[test]
@@ -107,12 +91,13 @@ fn two_packets_remain() {
 #[test]
 fn a_loss_halves_whatever_alpha_is() {
     let mut dctcp = dctcp(0.0);
-    let loss = Loss { now: at(150), inflight: Bytes(100 * MSS), kind: LossKind::Gap, ..Loss::default() };
+    let loss =
+        Loss { now: at(150), inflight: Bytes(100 * MSS), kind: LossKind::Gap, ..Loss::default() };
     dctcp.on_loss(&loss);
     close(dctcp.window.cwnd, 50.0);
 }
 
-/// Goodput in Mb/s of each flow and drops, on 100 Mb/s and 10 ms with a threshold of `mark` packets.
+/// Goodput in Mb/s and mean round trip in ms of each flow, on 100 Mb/s and 10 ms with a threshold of `mark` packets.
 fn marked(controller: &str, mark: u64) -> (Vec<f64>, Vec<f64>) {
     let text = format!(
         "duration_s = 20\n[sender]\necn = \"accurate\"\n[dumbbell]\nrtt_ms = 10\n\
@@ -120,10 +105,7 @@ fn marked(controller: &str, mark: u64) -> (Vec<f64>, Vec<f64>) {
          queue = {{ kind = \"step\", mark_packets = {mark}, packets = 1000 }}\n\
          [[flow]]\ncontroller = \"{controller}\"\ncount = 2\nstart_spread_s = 0.1\n"
     );
-    let scenario = Scenario::parse(&text, "dctcp.toml").expect("a valid scenario");
-    let outcome = crate::sim::run(&scenario.network, Seed(1)).expect("it runs");
-    let mbps = outcome.flows.iter().map(|flow| flow.goodput_bytes as f64 * 8.0 / 20e6).collect();
-    (mbps, outcome.flows.iter().map(|flow| flow.rtt_mean_ms).collect())
+    simulated(&text).into_iter().unzip()
 }
 
 #[test]

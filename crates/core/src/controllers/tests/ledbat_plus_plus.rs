@@ -1,21 +1,9 @@
 use super::*;
-use crate::control::Recovery;
-use crate::rng::Seed;
-use crate::scenario::Scenario;
+use crate::controllers::test_support::{MSS, close, flow, simulated};
 use crate::units::Bytes;
 
-const MSS: u64 = 1000;
-
-fn flow() -> LedbatPlusPlus {
-    let flow = FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        start: Time(0),
-        seed: 1,
-    };
-    LedbatPlusPlus::new(&flow, &Params::defaults(SPEC.params))
+fn fresh() -> LedbatPlusPlus {
+    LedbatPlusPlus::new(&flow(), &Params::defaults(SPEC.params))
 }
 
 fn at(ms: u64) -> Time {
@@ -39,7 +27,7 @@ fn ack(now_ms: u64, rtt_ms: u64) -> Ack {
 /// In its steady state at 1 s, on a path of `base_ms`, with a window of 40 packets and the next slowdown
 /// far away.
 fn steady(base_ms: u64) -> LedbatPlusPlus {
-    let mut ledbat = flow();
+    let mut ledbat = fresh();
     ledbat.sample(&ack(500, base_ms));
     (ledbat.window.cwnd, ledbat.window.ssthresh) = (40.0, 20.0);
     ledbat.phase = Phase::Steady { next: at(1_000_000) };
@@ -50,10 +38,6 @@ fn steady(base_ms: u64) -> LedbatPlusPlus {
 /// The last four samples are of so much queueing delay.
 fn queued(ledbat: &mut LedbatPlusPlus, base_ms: u64, delay_ms: u64) {
     (0..4).for_each(|_| ledbat.sample(&ack(1000, base_ms + delay_ms)));
-}
-
-fn close(value: f64, expected: f64) {
-    assert!((value - expected).abs() < 1e-9, "{value} instead of {expected}");
 }
 
 #[test]
@@ -106,7 +90,7 @@ fn the_base_is_the_smallest_round_trip_of_ten_minutes() {
 
 #[test]
 fn slow_start_begins_with_two_packets_and_grows_by_the_gain_per_packet() {
-    let mut ledbat = flow();
+    let mut ledbat = fresh();
     close(ledbat.window.cwnd, 2.0);
     ledbat.on_ack(&ack(60, 60));
     close(ledbat.window.cwnd, 2.5);
@@ -115,7 +99,7 @@ fn slow_start_begins_with_two_packets_and_grows_by_the_gain_per_packet() {
 #[test]
 fn three_quarters_of_the_target_end_slow_start() {
     for (delay_ms, ends) in [(45, false), (46, true)] {
-        let mut ledbat = flow();
+        let mut ledbat = fresh();
         ledbat.sample(&ack(60, 60));
         queued(&mut ledbat, 60, delay_ms);
         ledbat.on_ack(&ack(1000, 60 + delay_ms));
@@ -171,10 +155,7 @@ fn shared(flows: &str) -> Vec<(f64, f64)> {
         "duration_s = 120\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 10\n\
          queue = {{ kind = \"drop_tail\", packets = 208 }}\n{flows}"
     );
-    let scenario = Scenario::parse(&text, "ledbat.toml").expect("a valid scenario");
-    let outcome = crate::sim::run(&scenario.network, Seed(1)).expect("it runs");
-    let results = outcome.flows.iter();
-    results.map(|flow| (flow.goodput_bytes as f64 * 8.0 / 120e6, flow.rtt_mean_ms)).collect()
+    simulated(&text)
 }
 
 #[test]

@@ -1,0 +1,35 @@
+//! What the tests of several controllers share.
+use crate::control::{FlowInfo, Recovery};
+use crate::rng::Seed;
+use crate::scenario::Scenario;
+use crate::units::{Bytes, Time};
+
+/// Packet of [`flow`].
+pub const MSS: u64 = 1000;
+
+/// A flow with an initial window of ten packets of [`MSS`] and no threshold.
+pub fn flow() -> FlowInfo {
+    FlowInfo {
+        mss: Bytes(MSS),
+        initial_cwnd: Bytes(10 * MSS),
+        initial_ssthresh: Bytes(u64::MAX),
+        recovery: Recovery::Sack,
+        start: Time(0),
+        seed: 1,
+    }
+}
+
+/// Goodput in Mb/s and mean round trip in ms of each flow of a scenario, with seed 1.
+pub fn simulated(text: &str) -> Vec<(f64, f64)> {
+    let scenario = Scenario::parse(text, "test.toml").expect("a valid scenario");
+    let outcome = crate::sim::run(&scenario.network, Seed(1)).expect("it runs");
+    let seconds = scenario.network.duration.as_secs_f64();
+    let mbps = |bytes: u64| bytes as f64 * 8e-6 / seconds;
+    let flows = outcome.flows.iter();
+    flows.map(|flow| (mbps(flow.goodput_bytes), flow.rtt_mean_ms)).collect()
+}
+
+/// Fails unless both are the same up to a millionth.
+pub fn close(value: f64, expected: f64) {
+    assert!((value - expected).abs() < 1e-6 * expected.abs().max(1.0), "{value} not {expected}");
+}
