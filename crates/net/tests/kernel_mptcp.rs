@@ -25,10 +25,15 @@ fn secs(secs: f64) -> Duration {
     Duration::from_secs_f64(secs)
 }
 
+/// One path of two.
+fn link() -> String {
+    let queue = "queue = { kind = \"drop_tail\", packets = 200 }";
+    format!("rate_mbps = 20\ndelay_ms = 15\n{queue}")
+}
+
 /// Two paths, 20 ms each.
 fn bench(label: &str) -> Bench {
-    let queue = "queue = { kind = \"drop_tail\", packets = 200 }";
-    let link = format!("rate_mbps = 20\ndelay_ms = 15\n{queue}");
+    let link = link();
     Bench::two_paths(label, [&link, &link])
 }
 
@@ -68,6 +73,50 @@ fn shared(label: &str, group: Group) -> (Served, Arc<AtomicUsize>, Arc<AtomicUsi
         Some(Box::new(Shared { open: BTreeSet::new(), most: Arc::clone(&shared) }))
     });
     (served, governors, most)
+}
+
+/// A path that carries nothing for a while.
+struct Outage<F> {
+    /// Whether it begins.
+    from: F,
+    /// It ends when the other path has brought [`BEYOND`], or at this time.
+    patience: Duration,
+}
+
+impl<F: FnMut(Duration, &Connection) -> bool + Send> Outage<F> {
+    /// Transfers across it, and half a second longer; every byte arrives.
+    fn other_path_goes_on(
+        mut self,
+        bench: &Bench,
+        served: &Served,
+        mut begin: impl FnMut() + Send,
+        mut end: impl FnMut() + Send,
+    ) {
+        // What was acknowledged when it began, and when and with how much it ended.
+        let mut began: Option<u64> = None;
+        let mut ended: Option<(Duration, u64)> = None;
+        let over = AtomicBool::new(false);
+        let look = |at: Duration, connection: &Connection| match (began, ended) {
+            (None, _) if (self.from)(at, connection) => {
+                begin();
+                began = Some(connection.acked);
+            }
+            (Some(acked), None) if connection.acked > acked + BEYOND || at > self.patience => {
+                end();
+                ended = Some((at, connection.acked));
+            }
+            (_, Some((since, _))) => over.store(at > since + secs(0.5), Ordering::Relaxed),
+            _ => {}
+        };
+        let last = self.patience + secs(1.0);
+        let more = |at| at < last && !over.load(Ordering::Relaxed);
+        bench.transfer_subflows_while(&served.name, more, look).check();
+        let (began, (at, acked)) = (began.expect("it begins"), ended.expect("it ends"));
+        assert!(
+            acked > began + BEYOND,
+            "the other path goes on: {began} bytes, then {acked} at {at:?}"
+        );
+    }
 }
 
 /// Windows of the subflows in packets, by number.
@@ -172,31 +221,12 @@ fn a_path_that_goes_away_leaves_the_connection_alive_and_its_bytes_whole() {
     }
     let bench = bench("down");
     let (served, _, _) = shared("dn", Group::Connection);
-    // What was acknowledged at the cut, and when and with how much the cut ended.
-    let mut cut: Option<u64> = None;
-    let mut mended: Option<(Duration, u64)> = None;
-    let ended = AtomicBool::new(false);
-    let look = |at: Duration, connection: &Connection| match (cut, mended) {
-        (None, _) if at > secs(0.7) => {
-            bench.ip(1, &["route", "add", "blackhole", "10.77.0.3/32"]);
-            cut = Some(connection.acked);
-        }
-        // The kernel calls a path stale after some time-outs of the connection, each of at least 200 ms.
-        (Some(acked), None) if connection.acked > acked + BEYOND || at > secs(10.0) => {
-            bench.ip(1, &["route", "del", "blackhole", "10.77.0.3/32"]);
-            mended = Some((at, connection.acked));
-        }
-        (_, Some((since, _))) => ended.store(at > since + secs(0.5), Ordering::Relaxed),
-        _ => {}
-    };
-    let more = |at| at < secs(11.0) && !ended.load(Ordering::Relaxed);
-    bench.transfer_subflows_while(&served.name, more, look).check();
+    let late = |at: Duration, _: &Connection| at > secs(0.7);
+    // The kernel calls a path stale after some time-outs of the connection, each of at least 200 ms.
+    let outage = Outage { from: late, patience: secs(10.0) };
+    let route = |verb| bench.ip(1, &["route", verb, "blackhole", "10.77.0.3/32"]);
+    outage.other_path_goes_on(&bench, &served, || route("add"), || route("del"));
     served.finish();
-    let (cut, (at, acked)) = (cut.expect("cut"), mended.expect("mended"));
-    assert!(
-        acked > cut + BEYOND,
-        "the other path goes on: {cut} bytes at the cut, {acked} at {at:?}"
-    );
 }
 
 #[test]
@@ -204,37 +234,22 @@ fn an_interface_that_goes_down_leaves_the_connection_alive_and_its_bytes_whole()
     if !governs_mptcp() {
         return;
     }
-    let queue = "queue = { kind = \"drop_tail\", packets = 200 }";
-    let link = format!("rate_mbps = 20\ndelay_ms = 15\n{queue}");
+    let link = link();
     let bench = Bench::two_interfaces("ifdown", [&link, &link]);
     let (served, _, most) = shared("if", Group::Connection);
-    // What was acknowledged when the interface went down, and when and with how much it came up.
-    let mut down: Option<u64> = None;
-    let mut up: Option<(Duration, u64)> = None;
-    let ended = AtomicBool::new(false);
-    let look = |at: Duration, connection: &Connection| match (down, up) {
-        (None, _) => {
-            let carried = |one: &Subflow| one.tcp.bytes_acked > 300_000;
-            if connection.subflows.iter().filter(|one| carried(one)).count() == 2 {
-                bench.ip(0, &["link", "set", "link1", "down"]);
-                down = Some(connection.acked);
-            }
-        }
-        (Some(acked), None) if connection.acked > acked + BEYOND || at > secs(20.0) => {
-            bench.ip(0, &["link", "set", "link1", "up"]);
-            bench.route_second();
-            up = Some((at, connection.acked));
-        }
-        (_, Some((since, _))) => ended.store(at > since + secs(0.5), Ordering::Relaxed),
-        _ => {}
+    let carry = |_: Duration, connection: &Connection| {
+        let carried = |one: &&Subflow| one.tcp.bytes_acked > 300_000;
+        connection.subflows.iter().filter(carried).count() == 2
     };
-    let more = |at| at < secs(21.0) && !ended.load(Ordering::Relaxed);
-    bench.transfer_subflows_while(&served.name, more, look).check();
+    let outage = Outage { from: carry, patience: secs(20.0) };
+    let set = |state| bench.ip(0, &["link", "set", "link1", state]);
+    let up = || {
+        set("up");
+        bench.route_second();
+    };
+    outage.other_path_goes_on(&bench, &served, || set("down"), up);
     served.finish();
-    let down = down.expect("both subflows carry data, and the interface goes down");
-    let (at, acked) = up.expect("the interface comes up");
     assert_eq!(most.load(Ordering::Relaxed), 2);
-    assert!(acked > down + BEYOND, "the other path goes on: {down} bytes, then {acked} at {at:?}");
 }
 
 #[test]
