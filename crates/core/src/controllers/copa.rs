@@ -87,7 +87,6 @@ pub struct Copa {
     largest: [Span; RANGE_ROUNDS],
     /// The last round in which the queue was nearly empty.
     empty_at: u64,
-    srtt: Span,
 }
 
 impl Copa {
@@ -114,7 +113,6 @@ impl Copa {
             recent: WindowedMin::default(),
             largest: [Span::ZERO; RANGE_ROUNDS],
             empty_at: 0,
-            srtt: Span::ZERO,
         }
     }
 
@@ -123,7 +121,6 @@ impl Copa {
     }
 
     fn sample(&mut self, ack: &Ack) {
-        self.srtt = ack.srtt;
         if ack.rtt == Span::ZERO {
             return;
         }
@@ -143,9 +140,9 @@ impl Copa {
         self.min_rtt.value().unwrap_or(Span::ZERO)
     }
 
-    /// Whether the present rate is at most 1/(δ·d).
+    /// Whether the present rate is at most 1/(δ·d); it is before the first round trip.
     fn below_target(&self) -> bool {
-        let recent = self.recent.value().unwrap_or(self.srtt);
+        let Some(recent) = self.recent.value() else { return true };
         let queueing = recent.0.saturating_sub(self.floor().0) as f64;
         self.cwnd * queueing <= self.inverse_delta() * recent.0 as f64
     }

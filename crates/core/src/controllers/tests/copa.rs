@@ -72,6 +72,14 @@ fn slow_start_doubles_until_the_rate_exceeds_the_target() {
 }
 
 #[test]
+fn an_acknowledgement_without_a_round_trip_does_not_end_slow_start() {
+    let (mut copa, path) = (copa("on"), Path { now_ms: 0.0, queue_ms: 0.0 });
+    copa.on_ack(&Ack { rtt: Span::ZERO, ..path.ack(1) });
+    assert!(copa.slow_start);
+    close(copa.cwnd, 11.0);
+}
+
+#[test]
 fn below_the_target_the_window_grows_by_one_over_delta_per_round_trip() {
     let (mut copa, path) = steady("on");
     copa.on_ack(&path.ack(1));
