@@ -2,8 +2,8 @@
 //! segments, has no Reno-friendly region, and its classic `HyStart` watches the *smoothed* round trip:
 //! ns-3.37 hands the estimate, not the sample, to its controllers.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::reno_window::Window;
+use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.
@@ -300,26 +300,16 @@ const DELAY_MAX: Span = Span::from_millis(1000);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Recovery;
+    use crate::controllers::test_support::{MSS, flow};
     use crate::params::ParamValue;
     use crate::units::Bytes;
 
-    const MSS: u64 = 1000;
-
     fn cubic(settings: &[(&str, &str)]) -> CubicNs3 {
-        let flow = FlowInfo {
-            mss: Bytes(MSS),
-            initial_cwnd: Bytes(10 * MSS),
-            initial_ssthresh: Bytes(u64::MAX),
-            recovery: Recovery::Sack,
-            start: Time(0),
-            seed: 1,
-        };
         let given: Vec<_> = settings
             .iter()
             .map(|(name, word)| ((*name).to_owned(), ParamValue::Word((*word).to_owned())))
             .collect();
-        CubicNs3::new(&flow, &Params::resolve(SPEC.params, &given).unwrap())
+        CubicNs3::new(&flow(), &Params::resolve(SPEC.params, &given).unwrap())
     }
 
     fn ack(millis: f64, srtt_ms: u64, segments: u64) -> Ack {

@@ -6,7 +6,7 @@ use crate::params::Params;
 pub mod shared;
 #[cfg(test)]
 #[path = "tests/support.rs"]
-mod test_support;
+pub(crate) mod test_support;
 
 include!(concat!(env!("OUT_DIR"), "/controllers.rs"));
 

@@ -1,4 +1,4 @@
-//! What the tests of several controllers share.
+//! What the tests of several controllers, and of what they are part of, share.
 use crate::control::{FlowInfo, Recovery};
 use crate::rng::Seed;
 use crate::scenario::Scenario;
@@ -7,11 +7,16 @@ use crate::units::{Bytes, Time};
 /// Packet of [`flow`].
 pub const MSS: u64 = 1000;
 
-/// A flow with an initial window of ten packets of [`MSS`] and no threshold.
+/// A flow with packets of [`MSS`].
 pub fn flow() -> FlowInfo {
+    flow_of(MSS)
+}
+
+/// A flow with an initial window of ten packets of `mss` bytes and no threshold.
+pub fn flow_of(mss: u64) -> FlowInfo {
     FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
+        mss: Bytes(mss),
+        initial_cwnd: Bytes(10 * mss),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
         start: Time(0),

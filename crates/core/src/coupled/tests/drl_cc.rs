@@ -1,5 +1,5 @@
 use super::*;
-use crate::control::Recovery;
+use crate::controllers::test_support::{MSS, flow};
 use crate::policy::joint::PATHS_MAX;
 use crate::rng::Seed;
 use crate::scenario::Scenario;
@@ -7,11 +7,16 @@ use crate::sim::plan::ConnectionPlan;
 use crate::sim::{self, Sim};
 use std::sync::Mutex;
 
-const MSS: u64 = 1000;
 const ROW: usize = 2 * SUBFLOW_NUMBERS + 1;
 
 fn spec() -> JointSpec {
-    JointSpec { paths: 2, rate_mbps: 16.0, rtt_ms: 100.0, bdp_packets: 50.0, ..JointSpec::default() }
+    JointSpec {
+        paths: 2,
+        rate_mbps: 16.0,
+        rtt_ms: 100.0,
+        bdp_packets: 50.0,
+        ..JointSpec::default()
+    }
 }
 
 type Seen = Arc<Mutex<Vec<Vec<f32>>>>;
@@ -28,17 +33,6 @@ impl JointAgent for Script {
     }
     fn observe(&mut self, observation: &JointObservation) {
         self.seen.lock().unwrap().push(observation.numbers.to_vec());
-    }
-}
-
-fn flow() -> FlowInfo {
-    FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        start: Time(0),
-        seed: 1,
     }
 }
 
@@ -81,7 +75,10 @@ fn ack(millis: u64) -> Ack {
 }
 
 fn lose(host: &mut DrlCc, id: u32, kind: LossKind) {
-    host.on_loss(SubflowId(id), &Loss { kind, lost: Bytes(MSS), inflight: Bytes(10 * MSS), ..Loss::default() });
+    host.on_loss(
+        SubflowId(id),
+        &Loss { kind, lost: Bytes(MSS), inflight: Bytes(10 * MSS), ..Loss::default() },
+    );
 }
 
 fn cwnd(host: &DrlCc, id: u32) -> u64 {
@@ -177,7 +174,8 @@ fn an_epoch_may_be_a_number_of_round_trips_or_of_milliseconds() {
 #[test]
 fn a_window_may_be_halved_by_a_loss_and_grow_between_decisions() {
     let windows = |between| {
-        let (mut host, _) = host_of(&JointSpec { between: Some(between), ..spec() }, [1.0; 2], &[2]);
+        let (mut host, _) =
+            host_of(&JointSpec { between: Some(between), ..spec() }, [1.0; 2], &[2]);
         (0..30).for_each(|_| host.on_ack(SubflowId(1), &ack(0)));
         lose(&mut host, 1, LossKind::Gap);
         lose(&mut host, 1, LossKind::More);
@@ -283,7 +281,11 @@ fn only_active_flows_are_fed() {
     host.subflow_removed(SubflowId(5));
     assert!(tick(&mut host, 200));
     let rows: Vec<usize> = seen.lock().unwrap().iter().map(|own| (own.len() - 10) / ROW).collect();
-    assert_eq!(rows, [3, 2], "without the one that has not begun; then it, without those that left");
+    assert_eq!(
+        rows,
+        [3, 2],
+        "without the one that has not begun; then it, without those that left"
+    );
 }
 
 #[test]
@@ -338,9 +340,8 @@ fn scenario(flows: &str) -> Scenario {
         "duration_s = 20\n[two_path]\nfirst = {{ {path} }}\nsecond = {{ {path} }}\n{flows}"
     );
     let files = format!("{}/tests/files/drl_cc", env!("CARGO_MANIFEST_DIR"));
-    let mut load = |name: &str, _| {
-        std::fs::read(format!("{files}/{name}")).map_err(|error| error.to_string())
-    };
+    let mut load =
+        |name: &str, _| std::fs::read(format!("{files}/{name}")).map_err(|error| error.to_string());
     Scenario::parse_with(&text, "drl_cc", &[], &mut load).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -367,7 +368,10 @@ fn connections_with_equal_settings_share_one_governor_and_others_have_their_own(
     assert_eq!(built, ["n3_0", "n4_0", "flow3_0", "flow3_1"]);
     let decisions = |name: &str| -> f64 {
         let own = outcome.flows.iter().filter(|row| row.flow.starts_with(name));
-        own.flat_map(|row| &row.counters).filter(|(key, _)| *key == "decisions").map(|own| own.1).sum()
+        own.flat_map(|row| &row.counters)
+            .filter(|(key, _)| *key == "decisions")
+            .map(|own| own.1)
+            .sum()
     };
     // One decision per epoch of the host, whatever the number of its connections.
     let (shared, own) = (decisions("n3_") + decisions("n2_"), decisions("n4_"));

@@ -1,6 +1,6 @@
 #![allow(clippy::float_cmp)] // exact: whole numbers, bounds and untouched values
 use super::*;
-use crate::control::Recovery;
+use crate::controllers::test_support::flow_of;
 use crate::units::Bytes;
 use proptest::prelude::*;
 use std::sync::Mutex;
@@ -58,14 +58,7 @@ fn spec(rest: &str) -> Arc<PolicySpec> {
 
 /// A flow that starts with ten packets.
 fn controller(spec: &Arc<PolicySpec>, notes: &Notes) -> LearnedController {
-    let flow = FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        start: Time(0),
-        seed: 1,
-    };
+    let flow = flow_of(MSS);
     LearnedController::new(&flow, spec, Box::new(notes.clone()), crate::controllers::fallback)
 }
 

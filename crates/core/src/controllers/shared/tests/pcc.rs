@@ -1,18 +1,11 @@
 //! The common sender under a rule that does what a test says, and the parts that rules share.
 use super::*;
-use crate::control::Recovery;
+use crate::controllers::test_support::flow_of;
 
 const MSS: u64 = 1250;
 
 fn flow() -> FlowInfo {
-    FlowInfo {
-        mss: Bytes(MSS),
-        initial_cwnd: Bytes(10 * MSS),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        start: Time(0),
-        seed: 1,
-    }
+    flow_of(MSS)
 }
 
 /// Plans intervals of 50 ms at 1, 2, 3, ... Mb/s, and changes the schedule after each report.
