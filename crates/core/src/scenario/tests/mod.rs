@@ -8,6 +8,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 mod accepted;
 mod distribution;
+mod dumbbell;
 mod mptcp;
 
 const DUMBBELL: &str = "duration_s = 10.0
@@ -71,7 +72,7 @@ fn an_unknown_field_is_named_with_its_path_and_the_known_ones() {
     assert_eq!(
         refused("rtt_ms", "rt_ms"),
         "s.toml:3: dumbbell.rt_ms = 100: allowed is a field named rtt_ms, bottleneck, \
-         reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
+         reverse, reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
     );
     assert_eq!(
         refused("[dumbbell]", "[dumbell]"),
@@ -638,7 +639,7 @@ fn an_override_with_a_bad_path_or_value_names_it() {
     assert_eq!(
         overridden("dumbbell.rt_ms", "1").unwrap_err(),
         "s.toml: with overrides: dumbbell.rt_ms = 1: allowed is a field named rtt_ms, bottleneck, \
-         reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
+         reverse, reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
     );
     let deep = vec!["a"; 100_000].join(".");
     assert!(overridden(&deep, "1").is_err());
