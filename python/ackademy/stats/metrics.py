@@ -464,6 +464,10 @@ def _of_two_runs(run: RunTables) -> float:
     raise ExperimentError("metric = 'gain', 'won': allowed: in `eval` and `generalise` alone")
 
 
+def _of_stress(run: RunTables) -> float:
+    raise ExperimentError("metric = 'regret', ...: allowed: in `stress` alone")
+
+
 def _pooled(run: RunTables) -> float:
     return pooled_loss(run.of(run.chosen))
 
@@ -653,6 +657,39 @@ METRICS: Mapping[str, Metric] = {
     ),
     "gain": _per_run(
         "gain", "", "the policy's utility minus the other's, run by run", _of_two_runs
+    ),
+    "fair_share": _higher(
+        _per_run(
+            "fair share",
+            "",
+            "throughput over what an omniscient flow would get there, at most 1; mean over flows",
+            _of_stress,
+        )
+    ),
+    "rtt_over_ideal": _lower(
+        _per_run(
+            "RTT over ideal",
+            "",
+            "mean round trip over that of an omniscient flow, from 1; mean over flows",
+            _of_stress,
+        )
+    ),
+    "regret": _lower(
+        _per_run(
+            "regret",
+            "",
+            "−ln fair share + ln RTT over ideal: 0 for an omniscient flow, at most −ln 0.001; mean "
+            "over flows",
+            _of_stress,
+        )
+    ),
+    "regret_gap": _lower(
+        _per_run(
+            "regret gap",
+            "",
+            "regret minus that of the other scheme on the same network",
+            _of_stress,
+        )
     ),
     "jain_throughput": JAIN_TP,
     "jain_throughput_variance": _spread(JAIN_TP),
