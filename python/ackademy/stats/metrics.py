@@ -425,6 +425,31 @@ def _queue_wait(run: RunTables) -> float:
     return float(links["wait_mean_ms"][0]) if links.height else math.nan
 
 
+def _fair_share(glob: str) -> Metric:
+    """Throughput of the row's flows over their part of a link that all flows share."""
+
+    def share(run: RunTables) -> float:
+        own, everyone = run.of(run.chosen), run.flows
+        capacity = float(_links(run, glob)["capacity_bytes"].cast(pl.Float64).sum())
+        fair = capacity * own.height / everyone.height
+        return float(own["delivered_bytes"].cast(pl.Float64).sum()) / fair if fair else math.nan
+
+    about = f"bytes delivered over the flows' equal part of what {glob} could carry"
+    return _higher(_per_run(f"fair share of {glob}", "", about, share))
+
+
+def _wait_ratio(run: RunTables) -> float:
+    flows = run.of(run.chosen).select("rtt_p95_ms", "base_rtt_ms").drop_nans()
+    ratios = (flows["rtt_p95_ms"] / flows["base_rtt_ms"]).to_numpy() - 1.0
+    return float(ratios.mean()) if ratios.size else math.nan
+
+
+def _queue_loss(run: RunTables) -> float:
+    flows = run.of(run.chosen)
+    sent = float(flows["sent_packets"].sum())
+    return float(flows["queue_drops"].sum()) / sent if sent else 0.0
+
+
 def _of_score(label: str, unit: str, about: str, field: str) -> Metric:
     """A field of `Score`; a mean over the runs that have it."""
 
@@ -558,6 +583,22 @@ METRICS: Mapping[str, Metric] = {
     ),
     "loss": _lower(
         _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled)
+    ),
+    "queue_loss": _lower(
+        _per_run(
+            "loss in queues",
+            "",
+            "packets that queues dropped over packets sent, all flows together: no random loss",
+            _queue_loss,
+        )
+    ),
+    "wait_p95_ratio": _lower(
+        _per_run(
+            "p95 wait ratio",
+            "",
+            "95th percentile of RTT over that of the empty path, minus 1: mean over flows",
+            _wait_ratio,
+        )
     ),
     "m_e": _higher(
         Metric(
@@ -715,6 +756,7 @@ METRICS: Mapping[str, Metric] = {
 """Metrics of a row's flows, by the name that experiment files use."""
 
 METRICS_OF: Mapping[str, Callable[[str], Metric]] = {
+    "fair_share": _fair_share,
     "throughput_ratio": _ratio,
     "jain_throughput": lambda glob: _jain(TP, "Jain(tp)", "throughputs", glob),
     "jain_delay": lambda glob: _jain(D, "Jain(d)", "delays", glob),
