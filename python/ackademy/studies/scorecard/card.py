@@ -21,7 +21,17 @@ Over = Literal["worst", "mean", "median", "p95"]
 
 CARD_KEYS = ("title", "about", "document", "runs", "quick", "kernel", "rivals", "row")
 LIMIT_KEYS = ("runs", "networks", "duration_s")
-ROW_KEYS = ("id", "name", "section", "word", "about", "note", "not_applicable", "part")
+ROW_KEYS = (
+    "id",
+    "name",
+    "section",
+    "word",
+    "about",
+    "note",
+    "not_applicable",
+    "not_measured",
+    "part",
+)
 PART_KEYS = (
     "name",
     "duration_s",
@@ -170,7 +180,9 @@ class Row:
     """the demand in one sentence"""
     note: str
     not_applicable: str
-    """why the row has no runs; empty if it has"""
+    """why the demand is not for this controller; empty if it is"""
+    not_measured: str
+    """why there are no runs; empty if there are"""
     parts: tuple[Part, ...]
 
 
@@ -262,9 +274,10 @@ def _limits(table: TomlTable) -> Limits:
 def _row(table: TomlTable) -> Row:
     table.only(*ROW_KEYS)
     parts = tuple(_part(entry) for entry in table.tables("part"))
-    reason = table.string("not_applicable", "")
-    if bool(parts) == bool(reason):
-        raise table.error("part", len(parts), "parts, or not_applicable = 'why', and not both")
+    reasons = [table.string(key, "") for key in ("not_applicable", "not_measured")]
+    if sum(map(bool, [parts, *reasons])) != 1:
+        allowed = "parts, not_applicable = 'why' or not_measured = 'why', one of them"
+        raise table.error("part", len(parts), allowed)
     return Row(
         id=table.string("id"),
         name=table.string("name"),
@@ -272,7 +285,8 @@ def _row(table: TomlTable) -> Row:
         word=table.string("word"),
         about=table.string("about"),
         note=table.string("note", ""),
-        not_applicable=reason,
+        not_applicable=reasons[0],
+        not_measured=reasons[1],
         parts=parts,
     )
 

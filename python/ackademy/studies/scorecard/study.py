@@ -174,6 +174,8 @@ def _cell(plan: Plan, part: Part, scheme: Scheme, run: tuple[str, int]) -> Cell:
 def _result(plan: Plan, own: PlannedRow, folder: Path, failed: Mapping[Cell, str]) -> RowResult:
     if own.row.not_applicable:
         return RowResult(own.row, (), Mark("not applicable", own.row.not_applicable))
+    if own.row.not_measured:
+        return RowResult(own.row, (), Mark("not measured", own.row.not_measured))
     checks: list[CheckResult] = []
     notes: list[str] = []
     for part in own.parts:
