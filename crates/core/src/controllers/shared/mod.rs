@@ -3,6 +3,7 @@
 pub mod bandit;
 pub mod hystart;
 pub mod kong;
+pub mod own_limit;
 pub mod pcc;
 pub mod quic;
 pub mod reno_window;
