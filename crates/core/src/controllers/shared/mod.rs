@@ -1,6 +1,7 @@
 //! Parts that several controllers share.
 
 pub mod bandit;
+pub mod bbr;
 pub mod hystart;
 pub mod kong;
 pub mod own_limit;
