@@ -50,6 +50,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.generalise:generalise_command",
         "Evaluate a policy on links it was not trained on.",
     ),
+    "scorecard": (
+        "ackademy.cli.scorecard:scorecard_command",
+        "Judge a controller by the evaluations of RFC 9743.",
+    ),
     "stress": (
         "ackademy.cli.stress:stress_command",
         "Search for the networks on which a controller does worst.",
