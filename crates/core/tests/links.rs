@@ -14,7 +14,7 @@ use ackademy::sim::queues::{Admission, Backlog, Fate, Scheduler};
 use ackademy::sim::service::{Outages, Service};
 use ackademy::sim::steps::Steps;
 use ackademy::sim::trace::{Cellular, PACKET, Trace};
-use ackademy::transport::packet::Packet;
+use ackademy::transport::packet::{Ect, Packet};
 use ackademy::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
@@ -185,7 +185,7 @@ fn a_generated_trace_carries_its_mean_rate() {
 #[test]
 fn pie_holds_a_standing_queue_near_its_target() {
     let config = pie::Config::default();
-    let waits = closed_loop(Queue::Admits(Box::new(Pie::new(config))), 10, false);
+    let waits = closed_loop(Queue::Admits(Box::new(Pie::new(config))), 10, Ect::Not);
     let mean = mean(&waits);
     assert!((MS(8)..MS(22)).contains(&mean), "{mean} where the target is {}", config.target);
 }
@@ -193,7 +193,7 @@ fn pie_holds_a_standing_queue_near_its_target() {
 #[test]
 fn pie_holds_it_with_marks_as_well() {
     let config = pie::Config { ecn: true, ..pie::Config::default() };
-    let mean = mean(&closed_loop(Queue::Admits(Box::new(Pie::new(config))), 10, true));
+    let mean = mean(&closed_loop(Queue::Admits(Box::new(Pie::new(config))), 10, Ect::Zero));
     assert!((MS(8)..MS(22)).contains(&mean), "{mean} where the target is {}", config.target);
 }
 
@@ -201,7 +201,8 @@ fn pie_holds_it_with_marks_as_well() {
 fn codel_holds_a_standing_queue_near_its_target() {
     for ecn in [false, true] {
         let config = codel::Config { ecn, ..codel::Config::default() };
-        let waits = closed_loop(Queue::Schedules(Box::new(Codel::new(config))), 10, ecn);
+        let ect = if ecn { Ect::Zero } else { Ect::Not };
+        let waits = closed_loop(Queue::Schedules(Box::new(Codel::new(config))), 10, ect);
         let mean = mean(&waits);
         assert!((MS(3)..MS(15)).contains(&mean), "{mean} where the target is {}", config.target);
     }
@@ -215,7 +216,7 @@ fn red_holds_the_queue_between_its_thresholds() {
         packet_time: Span::from_micros(600),
         ..red::Config::default()
     };
-    let mean = mean(&closed_loop(Queue::Admits(Box::new(Red::new(config))), 10, false));
+    let mean = mean(&closed_loop(Queue::Admits(Box::new(Red::new(config))), 10, Ect::Not));
     let (low, high) = (config.packet_time * 8, config.packet_time * 42);
     assert!((low..high).contains(&mean), "{mean}, not within {low} and {high}");
 }
@@ -283,7 +284,7 @@ struct Window {
 }
 
 /// Queueing delays of the packets sent in the last 50 of 60 seconds.
-fn closed_loop(queue: Queue, flows: usize, ect: bool) -> Vec<Span> {
+fn closed_loop(queue: Queue, flows: usize, ect: Ect) -> Vec<Span> {
     let window = Window { packets: 10.0, ..Window::default() };
     let mut path = Path {
         queue,
@@ -308,7 +309,7 @@ fn closed_loop(queue: Queue, flows: usize, ect: bool) -> Vec<Span> {
 
 impl Path {
     /// The next event: a transmission's end or a packet's return.
-    fn step(&mut self, ect: bool) {
+    fn step(&mut self, ect: Ect) {
         let back = self.feedback.first_key_value().map_or(Time::NEVER, |(key, _)| key.0);
         if let Some(packet) = self.sending.take_if(|_| self.busy <= back) {
             self.now = self.busy;
@@ -334,7 +335,7 @@ impl Path {
         }
     }
 
-    fn send(&mut self, flow: usize, ect: bool) {
+    fn send(&mut self, flow: usize, ect: Ect) {
         while (self.windows[flow].inflight as f64) < self.windows[flow].packets {
             self.windows[flow].inflight += 1;
             let packet = Packet {

@@ -392,7 +392,7 @@ fn move_files(table: &mut Table, folder: &str) {
         }
     };
     for (topology, links) in [
-        ("dumbbell", ["bottleneck"].as_slice()),
+        ("dumbbell", ["bottleneck", "reverse"].as_slice()),
         ("parking_lot", &["bottleneck"]),
         ("two_path", &["first", "second"]),
     ] {

@@ -22,6 +22,8 @@ pub(super) struct Place<'a> {
     pub(super) path: Option<&'a [String]>,
     pub(super) reverse: Option<&'a [String]>,
     pub(super) route: Option<&'a [u32]>,
+    /// Data takes the reverse direction of a preset.
+    pub(super) backward: bool,
 }
 
 impl<'a> Place<'a> {
@@ -30,6 +32,7 @@ impl<'a> Place<'a> {
             path: flow.path.as_deref(),
             reverse: flow.reverse.as_deref(),
             route: flow.route.as_deref(),
+            backward: flow.backward,
         }
     }
 }
@@ -65,13 +68,17 @@ impl Builder {
         if !listed.is_empty() {
             let one = |(index, subflow): (usize, &SubflowSpec)| {
                 let here = format!("{path}.mptcp.subflow[{index}]");
-                self.route(&here, subflow.place(), &format!("{name}.{index}"))
+                let place = Place { backward: flow.backward, ..subflow.place() };
+                self.route(&here, place, &format!("{name}.{index}"))
             };
             return listed.iter().enumerate().map(one).collect();
         }
         if flow.multipath {
-            let one =
-                |index| self.route(path, Place { route: Some(&[index]), ..Place::default() }, name);
+            let one = |index| {
+                let (route, backward) = ([index], flow.backward);
+                let place = Place { route: Some(&route), backward, ..Place::default() };
+                self.route(path, place, name)
+            };
             return [0, 1].into_iter().map(one).collect();
         }
         Ok(vec![self.route(path, Place::of(flow), name)?])
@@ -79,6 +86,15 @@ impl Builder {
 
     /// The route to a place; makes its access links, called after `name`.
     fn route(&mut self, path: &str, place: Place, name: &str) -> Result<Route, Fault> {
+        let route = self.there_and_back(path, place, name)?;
+        if !place.backward {
+            return Ok(route);
+        }
+        Ok(Route { forward: route.reverse, reverse: route.forward })
+    }
+
+    /// The route of data from left to right.
+    fn there_and_back(&mut self, path: &str, place: Place, name: &str) -> Result<Route, Fault> {
         let fault = |value: &[u32], allowed: &str| {
             Err(Fault::new(&format!("{path}.route"), format!("{value:?}"), allowed))
         };

@@ -1,7 +1,7 @@
 //! From the file's links to planned ones: every direction of every link of a topology.
 use super::check::{integer, number};
 use super::network::{MBPS_MAX, MILLIS_MAX, Reader, SECONDS_MAX, duplicate, millis, one_of};
-use super::spec::{DelayRandomSpec, DumbbellSpec, LinkSpec, RateRandomSpec, ScenarioSpec};
+use super::spec::{DelayRandomSpec, LinkSpec, RateRandomSpec, ScenarioSpec};
 use crate::sim::plan::{DelayPlan, LinkPlan, RatePlan};
 use crate::sim::plan::{LossSpec, QueueSpec};
 use crate::toml_error::Fault;
@@ -87,52 +87,9 @@ impl Builder {
         }
         Ok(())
     }
-
-    fn dumbbell(&mut self, spec: &DumbbellSpec, reader: &mut Reader) -> Result<(), Fault> {
-        let path = "dumbbell.bottleneck";
-        if let Some(rtt_ms) = spec.rtt_ms {
-            number("dumbbell.rtt_ms", rtt_ms, 0.0..=MILLIS_MAX)?;
-        }
-        let mut link = link_plan(path, &spec.bottleneck, "bottleneck", spec.rtt_ms, reader)?;
-        number("dumbbell.reverse_delay_ms", spec.reverse_delay_ms, 0.0..=MILLIS_MAX)?;
-        let mut back = millis(spec.reverse_delay_ms);
-        if let Some(rtt_ms) = spec.rtt_ms {
-            if spec.bottleneck.delay_ms != 0.0 || spec.reverse_delay_ms != 0.0 {
-                let allowed = "no delay_ms and reverse_delay_ms beside it";
-                return Err(Fault::new("dumbbell.rtt_ms", rtt_ms, allowed));
-            }
-            back = Span(millis(rtt_ms).0 / 2);
-            if matches!(link.delay, DelayPlan::Constant(_)) {
-                link.delay = DelayPlan::Constant(millis(rtt_ms) - back);
-            }
-        }
-        let mut reverse = reverse_of(&link, "reverse", back);
-        if spec.reverse_varies {
-            let given = spec.rtt_ms.is_some() || spec.reverse_delay_ms != 0.0;
-            if given || spec.bottleneck.delay_random.is_none() {
-                let allowed = "false unless the bottleneck has delay_random, and neither rtt_ms nor \
-                               reverse_delay_ms is given";
-                return Err(Fault::new("dumbbell.reverse_varies", true, allowed));
-            }
-            reverse.delay = link.delay.clone();
-            reverse.delay_of = Some(self.links.len() as u64);
-            reverse.keep_order = link.keep_order;
-        }
-        self.links.extend([link, reverse]);
-        let access = match spec.access_mbps {
-            None => None,
-            Some(mbps) => {
-                number("dumbbell.access_mbps", mbps, 1e-6..=MBPS_MAX)?;
-                number("dumbbell.access_delay_ms", spec.access_delay_ms, 0.0..=MILLIS_MAX)?;
-                Some((Rate::from_mbps(mbps), millis(spec.access_delay_ms)))
-            }
-        };
-        self.topology = Topology::Dumbbell { access };
-        Ok(())
-    }
 }
 
-fn link_plan(
+pub(super) fn link_plan(
     path: &str,
     spec: &LinkSpec,
     default_name: &str,
@@ -282,20 +239,30 @@ fn schedule(path: &str, steps: &[(f64, f64)], high: f64) -> Result<Vec<(Time, f6
 
 fn check_loss(path: &str, loss: &LossSpec) -> Result<(), Fault> {
     let check = |name: &str, value: f64| number(&format!("{path}.{name}"), value, 0.0..=1.0);
-    let from_s = match *loss {
-        LossSpec::Bernoulli { ratio, from_s } => {
+    let (from_s, until_s) = match *loss {
+        LossSpec::Bernoulli { ratio, from_s, until_s } => {
             check("ratio", ratio)?;
-            from_s
+            (from_s, until_s)
         }
-        LossSpec::GilbertElliott { good_to_bad, bad_to_good, good_loss, bad_loss, from_s } => {
+        LossSpec::GilbertElliott {
+            good_to_bad,
+            bad_to_good,
+            good_loss,
+            bad_loss,
+            from_s,
+            until_s,
+        } => {
             check("good_to_bad", good_to_bad)?;
             check("bad_to_good", bad_to_good)?;
             check("good_loss", good_loss)?;
             check("bad_loss", bad_loss)?;
-            from_s
+            (from_s, until_s)
         }
     };
     number(&format!("{path}.from_s"), from_s, 0.0..=SECONDS_MAX)?;
+    if let Some(until_s) = until_s {
+        number(&format!("{path}.until_s"), until_s, from_s..=SECONDS_MAX)?;
+    }
     Ok(())
 }
 
@@ -392,7 +359,7 @@ pub(super) fn plain(name: String, rate: RatePlan, delay: Span) -> LinkPlan {
 
 /// The reverse direction of a preset's link: as fast, unlimited queue; where the rate varies, as
 /// fast as the format allows, so that ACKs never queue.
-fn reverse_of(link: &LinkPlan, name: &str, delay: Span) -> LinkPlan {
+pub(super) fn reverse_of(link: &LinkPlan, name: &str, delay: Span) -> LinkPlan {
     let rate = match link.rate {
         RatePlan::Constant(rate) => rate,
         _ => Rate::from_mbps(MBPS_MAX),

@@ -11,6 +11,7 @@ mod check;
 pub mod distribution;
 mod distribution_file;
 mod draws;
+mod dumbbell;
 
 mod flows;
 mod links;

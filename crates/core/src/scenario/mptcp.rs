@@ -17,6 +17,7 @@ impl SubflowSpec {
             path: self.path.as_deref(),
             reverse: self.reverse.as_deref(),
             route: self.route.as_deref(),
+            backward: false,
         }
     }
 }
@@ -34,6 +35,10 @@ impl Builder {
         if flow.multipath && !matches!(self.topology, Topology::TwoPath) {
             let allowed = "only with [two_path]; elsewhere mptcp.subflow lists the subflows";
             return Err(Fault::new(&field("multipath"), true, allowed));
+        }
+        if flow.backward && matches!(self.topology, Topology::Free) {
+            let allowed = "only with a preset; with [[link]], path and reverse name the links";
+            return Err(Fault::new(&field("backward"), true, allowed));
         }
         if flow.mptcp.is_some() && listed.is_empty() && !flow.multipath {
             let allowed =

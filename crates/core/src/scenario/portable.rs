@@ -43,8 +43,9 @@ impl Scenario {
 
 /// Every link of the file.
 fn links(spec: &mut ScenarioSpec) -> impl Iterator<Item = &mut LinkSpec> {
-    let dumbbell = spec.dumbbell.as_mut().map(|dumbbell| &mut dumbbell.bottleneck);
+    let dumbbell = spec.dumbbell.as_mut();
+    let dumbbell = dumbbell.map(|one| std::iter::once(&mut one.bottleneck).chain(&mut one.reverse));
     let lot = spec.parking_lot.as_mut().map(|lot| &mut lot.bottleneck);
     let two = spec.two_path.as_mut().map(|two| [&mut two.first, &mut two.second]);
-    dumbbell.into_iter().chain(lot).chain(two.into_iter().flatten()).chain(&mut spec.link)
+    dumbbell.into_iter().flatten().chain(lot).chain(two.into_iter().flatten()).chain(&mut spec.link)
 }

@@ -60,8 +60,12 @@ pub struct DumbbellSpec {
     /// bottleneck's own `delay` counts for the data direction and `reverse_delay_ms` back.
     #[serde(default)]
     pub rtt_ms: Option<f64>,
-    /// The data direction; the reverse direction has the same rate and no other property.
+    /// The data direction.
     pub bottleneck: LinkSpec,
+    /// The reverse direction. What it says nothing of is as without it: the bottleneck's rate (ACKs never
+    /// queue if that varies), no limit of the queue, no loss.
+    #[serde(default)]
+    pub reverse: Option<LinkSpec>,
     /// Propagation of the reverse direction when `rtt_ms` is absent.
     #[serde(default)]
     pub reverse_delay_ms: f64,
@@ -209,6 +213,9 @@ pub struct FlowSpec {
     /// Two-path preset: one subflow on each path instead of one route.
     #[serde(default)]
     pub multipath: bool,
+    /// Preset topologies: data takes the reverse direction, and ACKs the direction of the others' data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub backward: bool,
     /// Start of the first flow.
     #[serde(default)]
     pub start_s: f64,

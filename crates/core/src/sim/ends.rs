@@ -22,7 +22,7 @@ impl Flow {
             flow: index,
             size: out.size,
             kind: Kind::Data,
-            ect: self.sender.ecn_capable(),
+            ect: self.sender.ect(),
             repeat: out.retransmission,
             early,
             seq: out.seq,

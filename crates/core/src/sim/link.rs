@@ -459,11 +459,18 @@ fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
 }
 
 fn loss(spec: &LossSpec, rng: Rng) -> Loss {
-    match *spec {
-        LossSpec::Bernoulli { ratio, from_s } => {
-            Loss { process: Process::Bernoulli { ratio }, from: Time::from_secs_f64(from_s), rng }
+    let (process, from_s, until_s) = match *spec {
+        LossSpec::Bernoulli { ratio, from_s, until_s } => {
+            (Process::Bernoulli { ratio }, from_s, until_s)
         }
-        LossSpec::GilbertElliott { good_to_bad, bad_to_good, good_loss, bad_loss, from_s } => {
+        LossSpec::GilbertElliott {
+            good_to_bad,
+            bad_to_good,
+            good_loss,
+            bad_loss,
+            from_s,
+            until_s,
+        } => {
             let model = GilbertElliott {
                 p_good_to_bad: good_to_bad,
                 p_bad_to_good: bad_to_good,
@@ -471,10 +478,11 @@ fn loss(spec: &LossSpec, rng: Rng) -> Loss {
                 loss_bad: bad_loss,
                 bad: false,
             };
-            let process = Process::GilbertElliott(model);
-            Loss { process, from: Time::from_secs_f64(from_s), rng }
+            (Process::GilbertElliott(model), from_s, until_s)
         }
-    }
+    };
+    let until = until_s.map_or(Time::NEVER, Time::from_secs_f64);
+    Loss { process, from: Time::from_secs_f64(from_s), until, rng }
 }
 
 fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {

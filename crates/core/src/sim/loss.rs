@@ -2,13 +2,15 @@
 use crate::rng::Rng;
 use crate::units::{Span, Time};
 
-/// Random loss from a time on.
+/// Random loss in a period.
 #[derive(Clone, Debug)]
 pub struct Loss {
     /// Which packets.
     pub process: Process,
     /// Nothing is lost before this.
     pub from: Time,
+    /// Nothing is lost from here on.
+    pub until: Time,
     /// Its own stream.
     pub rng: Rng,
 }
@@ -66,7 +68,7 @@ pub struct Reorder {
 impl Loss {
     /// Whether the next packet, which crosses the link at `now`, is lost.
     pub fn lost(&mut self, now: Time) -> bool {
-        if now < self.from {
+        if now < self.from || now >= self.until {
             return false;
         }
         match &mut self.process {
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     fn loss(process: Process) -> Loss {
-        Loss { process, from: Time(0), rng: Rng::new(11) }
+        Loss { process, from: Time(0), until: Time::NEVER, rng: Rng::new(11) }
     }
 
     #[test]
@@ -138,6 +140,13 @@ mod tests {
         let mut loss = Loss { from: Time(10), ..loss(Process::Bernoulli { ratio: 1.0 }) };
         assert!(!loss.lost(Time(9)));
         assert!(loss.lost(Time(10)));
+    }
+
+    #[test]
+    fn nothing_is_lost_from_the_end_on() {
+        let mut loss = Loss { until: Time(10), ..loss(Process::Bernoulli { ratio: 1.0 }) };
+        assert!(loss.lost(Time(9)));
+        assert!(!loss.lost(Time(10)));
     }
 
     #[test]

@@ -273,6 +273,9 @@ kinds! {
             /// Nothing is lost before.
             #[serde(default)]
             from_s: f64,
+            /// Nothing is lost from here on. Absent: no end.
+            #[serde(default)]
+            until_s: Option<f64>,
         },
         /// Two states, good and bad, changing per packet (Gilbert 1960, Elliott 1963).
         GilbertElliott {
@@ -289,6 +292,9 @@ kinds! {
             /// Nothing is lost before.
             #[serde(default)]
             from_s: f64,
+            /// Nothing is lost from here on. Absent: no end.
+            #[serde(default)]
+            until_s: Option<f64>,
         },
     }
 }

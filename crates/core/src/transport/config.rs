@@ -74,6 +74,15 @@ pub enum Ecn {
     Classic,
     /// Marks are passed to the controller in `Ack::ce_marked` and mean nothing else.
     Accurate,
+    /// The same, and packets carry ECT(1), which `dualpi2` serves apart (RFC 9331).
+    L4s,
+}
+
+impl Ecn {
+    /// Whether the controller gets every mark.
+    pub fn is_accurate(self) -> bool {
+        matches!(self, Self::Accurate | Self::L4s)
+    }
 }
 
 /// When a controller's send hook is called.

@@ -17,6 +17,26 @@ pub enum Kind {
     Datagram,
 }
 
+/// What a packet announces of explicit congestion notification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ect {
+    /// Not ECN-capable: it is dropped where others are marked.
+    #[default]
+    Not,
+    /// ECT(0): a mark means as much as a loss (RFC 3168).
+    Zero,
+    /// ECT(1): a mark is one of many, for low latency (L4S, RFC 9331).
+    One,
+}
+
+impl Ect {
+    /// Whether the packet may be marked.
+    #[inline]
+    pub fn is_capable(self) -> bool {
+        self != Self::Not
+    }
+}
+
 /// One packet.
 #[allow(clippy::struct_excessive_bools)] // each is a flag of a header
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,8 +49,8 @@ pub struct Packet {
     pub kind: Kind,
     /// Index of the next link on its path.
     pub hop: u8,
-    /// ECN-capable transport (RFC 3168).
-    pub ect: bool,
+    /// ECN-capable transport.
+    pub ect: Ect,
     /// Congestion experienced (data), or echoed (ACK).
     pub ce: bool,
     /// Data: a retransmission. ACK: a report of a duplicate (RFC 2883).

@@ -220,7 +220,7 @@ impl Draw {
         if self.chance(0.3) {
             text += "send_hook = \"ack\", ";
         }
-        let _ = write!(text, "ecn = \"{}\" }}", self.one(&["off", "classic", "accurate"]));
+        let _ = write!(text, "ecn = \"{}\" }}", self.one(&["off", "classic", "accurate", "l4s"]));
         text + "\n"
     }
 

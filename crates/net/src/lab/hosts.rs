@@ -52,8 +52,11 @@ impl Hosts {
                 subflows::allow(&sender)?;
                 subflows::allow(&receiver)?;
             }
-            if pair.ecn == Ecn::Accurate && !sender.inside(|| Ok(has_accurate_ecn()))? {
+            if pair.ecn.is_accurate() && !sender.inside(|| Ok(has_accurate_ecn()))? {
                 notes.push(NO_ACCURATE_ECN.to_owned());
+            }
+            if pair.ecn == Ecn::L4s {
+                notes.push(NO_ECT_1.to_owned());
             }
             pairs.push((sender, receiver));
         }
@@ -62,6 +65,7 @@ impl Hosts {
                 change.make(&pairs[change.pair].0)?;
             }
         }
+        notes.sort_unstable();
         notes.dedup();
         Ok(Self { ports, pairs, notes, owner })
     }
@@ -89,7 +93,7 @@ fn set_up(
     })?;
     host.inside(|| {
         settings(pair).iter().try_for_each(|(name, value)| set(name, value))?;
-        if pair.ecn == Ecn::Accurate {
+        if pair.ecn.is_accurate() {
             // Refused, it stays what it was; `has_accurate_ecn` then says so.
             let _ = std::fs::write(TCP_ECN, ACCURATE_ECN);
         }
@@ -157,3 +161,5 @@ const TCP_ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
 const ACCURATE_ECN: &str = "3";
 const NO_ACCURATE_ECN: &str =
     "this kernel has no accurate ECN: marks are echoed as in RFC 3168 (ecn = \"accurate\")";
+const NO_ECT_1: &str =
+    "the kernel's senders announce ECT(0): dualpi2 serves them as classic traffic (ecn = \"l4s\")";

@@ -3,7 +3,7 @@
 //!
 //! Everything happens at the time it is due, however late [`Fabric::advance`] is called: packets
 //! that enter at the same times meet the same fate as in the simulator.
-use super::packet::{self, CE, NOT_ECT};
+use super::packet::{self, CE};
 use crate::error::Error;
 use ackademy::rng::Seed;
 use ackademy::sim::link::{InPipe, LinkStats};
@@ -220,7 +220,7 @@ impl Fabric {
         let mut packet = Packet {
             flow: queue,
             size: bytes.len() as u32,
-            ect: header.ecn != NOT_ECT,
+            ect: packet::ect(header.ecn),
             ce: header.ecn == CE,
             sent_at: self.net.now(),
             ..Packet::default()

@@ -1,4 +1,5 @@
 //! The few fields of an IP packet that a link looks at: RFC 791, RFC 8200, RFC 3168, RFC 9293.
+use ackademy::transport::packet::Ect;
 use std::net::IpAddr;
 
 /// What a link needs to know of a packet.
@@ -18,6 +19,8 @@ pub struct Header {
 
 /// Not ECN-capable (RFC 3168 section 5).
 pub const NOT_ECT: u8 = 0b00;
+/// ECN-capable, for low latency (RFC 9331).
+pub const ECT_1: u8 = 0b01;
 /// Congestion experienced.
 pub const CE: u8 = 0b11;
 
@@ -86,6 +89,15 @@ fn flow_hash(source: IpAddr, destination: IpAddr, protocol: u8, transport: &[u8]
         add(transport.get(..4).unwrap_or_default());
     }
     hash
+}
+
+/// What the two ECN bits announce; of a packet that has a mark already, no more than that it may have.
+pub fn ect(ecn: u8) -> Ect {
+    match ecn {
+        NOT_ECT => Ect::Not,
+        ECT_1 => Ect::One,
+        _ => Ect::Zero,
+    }
 }
 
 /// Marks an ECN-capable packet: congestion experienced.
@@ -169,6 +181,13 @@ mod tests {
         assert_eq!(parse(&bytes).map(|header| header.ecn), Some(0b10));
         mark(&mut bytes);
         assert_eq!(bytes, v6(0b1010_0111, UDP, &[0; 8]));
+    }
+
+    #[test]
+    fn the_two_ecn_bits_tell_low_latency_traffic_from_classic() {
+        let of = |bits| parse(&v4(bits, 0, UDP, &[0; 8])).map(|header| ect(header.ecn));
+        assert_eq!([of(0b00), of(0b10), of(0b01)], [Ect::Not, Ect::Zero, Ect::One].map(Some));
+        assert_eq!(of(CE), Some(Ect::Zero));
     }
 
     #[test]

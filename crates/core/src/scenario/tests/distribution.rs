@@ -272,7 +272,7 @@ fn an_end_that_no_scenario_may_have_is_refused_where_the_draw_stands() {
             "\"dumbbell.rt_ms\" = { constant = 77 }"
         ),
         "d.toml:28: scenario[1].draw.\"dumbbell.rt_ms\" = 77: allowed is a field named \
-         rtt_ms, bottleneck, reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
+         rtt_ms, bottleneck, reverse, reverse_delay_ms, reverse_varies, access_mbps, access_delay_ms"
     );
 }
 

@@ -174,7 +174,7 @@ impl State {
 
 /// Marks the packet if it may be marked.
 fn mark(packet: &mut Packet, config: &Config) -> bool {
-    let mark = config.ecn && packet.ect;
+    let mark = config.ecn && packet.ect.is_capable();
     packet.ce |= mark;
     mark
 }
@@ -218,13 +218,14 @@ impl Scheduler for Codel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::packet::Ect;
 
     fn at(millis: u64) -> Time {
         Time(millis * 1_000_000)
     }
 
     fn packet(seq: u64) -> Packet {
-        Packet { size: 1500, seq, ect: true, ..Packet::default() }
+        Packet { size: 1500, seq, ect: Ect::Zero, ..Packet::default() }
     }
 
     /// Keeps `backlog` packets queued and sends one per millisecond until `end` ms; returns what was

@@ -46,7 +46,7 @@ pub enum Fate {
 
 /// Decides on arrival.
 pub trait Admission: std::marker::Send {
-    /// The fate of `packet`, which finds `backlog` at time `now`. `Mark` only if `packet.ect`.
+    /// The fate of `packet`, which finds `backlog` at time `now`. `Mark` only if `packet.ect` is capable.
     fn admit(&mut self, now: Time, packet: &Packet, backlog: &Backlog, rng: &mut Rng) -> Fate;
 }
 

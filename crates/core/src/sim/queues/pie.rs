@@ -171,7 +171,7 @@ impl Admission for Pie {
         if self.burst > Span::ZERO || !self.strikes(backlog, rng) {
             return Fate::Keep;
         }
-        let mark = self.config.ecn && packet.ect && self.probability < MARK_BELOW;
+        let mark = self.config.ecn && packet.ect.is_capable() && self.probability < MARK_BELOW;
         if mark { Fate::Mark } else { Fate::Drop }
     }
 }
@@ -188,6 +188,7 @@ const MARK_BELOW: f64 = 0.1;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::packet::Ect;
 
     const MS: fn(u64) -> Span = Span::from_millis;
 
@@ -200,7 +201,7 @@ mod tests {
     }
 
     fn admit(pie: &mut Pie, now: Time, wait: Span) -> Fate {
-        let packet = Packet { size: 1500, ect: true, ..Packet::default() };
+        let packet = Packet { size: 1500, ect: Ect::Zero, ..Packet::default() };
         pie.admit(now, &packet, &backlog(wait), &mut Rng::new(now.0))
     }
 

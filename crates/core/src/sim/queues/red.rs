@@ -125,7 +125,7 @@ impl Admission for Red {
         }
         let below_max = self.average < self.config.max_packets as f64;
         let fate = match self.strikes(backlog, rng) {
-            true if self.config.ecn && packet.ect && below_max => Fate::Mark,
+            true if self.config.ecn && packet.ect.is_capable() && below_max => Fate::Mark,
             true => return Fate::Drop,
             false => Fate::Keep,
         };
@@ -140,6 +140,7 @@ const NEGLIGIBLE: f64 = 1e-3;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::packet::Ect;
 
     fn backlog(packets: u64) -> Backlog {
         Backlog { packets, bytes: packets * 1500, wait: Span::from_micros(1200 * packets) }
@@ -147,7 +148,7 @@ mod tests {
 
     /// Fates of `count` ECN-capable arrivals that all find `packets` packets waiting.
     fn fates(red: &mut Red, packets: u64, count: usize) -> Vec<Fate> {
-        let packet = Packet { size: 1500, ect: true, ..Packet::default() };
+        let packet = Packet { size: 1500, ect: Ect::Zero, ..Packet::default() };
         let mut rng = Rng::new(5);
         let found = backlog(packets + 1);
         (0..count).map(|_| red.admit(Time(0), &packet, &found, &mut rng)).collect()

@@ -20,7 +20,9 @@ pub struct Step {
 impl Admission for Step {
     fn admit(&mut self, now: Time, packet: &Packet, backlog: &Backlog, rng: &mut Rng) -> Fate {
         match self.limit.admit(now, packet, backlog, rng) {
-            Fate::Keep if packet.ect && backlog.packets > self.mark_packets => Fate::Mark,
+            Fate::Keep if packet.ect.is_capable() && backlog.packets > self.mark_packets => {
+                Fate::Mark
+            }
             fate => fate,
         }
     }
@@ -29,8 +31,9 @@ impl Admission for Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::packet::Ect;
 
-    fn fate(packets: u64, ect: bool) -> Fate {
+    fn fate(packets: u64, ect: Ect) -> Fate {
         let limit = DropTail { packets: 5, bytes: u64::MAX };
         let packet = Packet { size: 1500, ect, ..Packet::default() };
         let backlog = Backlog { packets, bytes: packets * 1500, ..Backlog::default() };
@@ -39,16 +42,16 @@ mod tests {
 
     #[test]
     fn only_what_finds_more_than_the_threshold_is_marked() {
-        assert_eq!([fate(2, true), fate(3, true)], [Fate::Keep, Fate::Mark]);
+        assert_eq!([fate(2, Ect::Zero), fate(3, Ect::Zero)], [Fate::Keep, Fate::Mark]);
     }
 
     #[test]
     fn packets_that_are_not_ecn_capable_pass_the_threshold_unmarked() {
-        assert_eq!(fate(4, false), Fate::Keep);
+        assert_eq!(fate(4, Ect::Not), Fate::Keep);
     }
 
     #[test]
     fn a_full_queue_drops_both_kinds() {
-        assert_eq!([fate(5, true), fate(5, false)], [Fate::Drop, Fate::Drop]);
+        assert_eq!([fate(5, Ect::Zero), fate(5, Ect::Not)], [Fate::Drop, Fate::Drop]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::control::{CWND_MAX, Control, Coupled, FlowInfo, Recovery, Send, SendAction, SubflowId};
 use crate::histogram::SpanHistogram;
 use crate::transport::config::SenderConfig;
-use crate::transport::packet::Packet;
+use crate::transport::packet::{Ect, Packet};
 use crate::transport::rtt::RtoLimits;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
@@ -278,11 +278,11 @@ impl Sender {
         either!(self, sender => sender.close());
     }
 
-    /// Whether its packets announce ECN.
-    pub fn ecn_capable(&self) -> bool {
+    /// What its packets announce of ECN.
+    pub fn ect(&self) -> Ect {
         match self {
-            Self::Sack(sender) => sender.ecn_capable(),
-            Self::Ns2(_) => false,
+            Self::Sack(sender) => sender.ect(),
+            Self::Ns2(_) => Ect::Not,
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
 use crate::control::{Ack, Loss, LossKind};
 use crate::transport::config::{Ecn, SenderConfig};
 use crate::transport::delivery_rate::DeliveryRate;
-use crate::transport::packet::Packet;
+use crate::transport::packet::{Ect, Packet};
 use crate::transport::rtt::RttEstimator;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
@@ -180,8 +180,12 @@ impl SackSender {
         Bytes(self.board.inflight())
     }
 
-    pub(super) fn ecn_capable(&self) -> bool {
-        self.config.ecn != Ecn::Off
+    pub(super) fn ect(&self) -> Ect {
+        match self.config.ecn {
+            Ecn::Off => Ect::Not,
+            Ecn::Classic | Ecn::Accurate => Ect::Zero,
+            Ecn::L4s => Ect::One,
+        }
     }
 
     /// The next packet that pacing, the window and the data at hand allow.
@@ -556,7 +560,7 @@ impl SackSender {
             min_rtt: self.rtt.min_rtt(),
             rtt_max,
             acked: Bytes(delivered.bytes),
-            ce_marked: if self.config.ecn == Ecn::Accurate { ce_marked } else { Bytes::ZERO },
+            ce_marked: if self.config.ecn.is_accurate() { ce_marked } else { Bytes::ZERO },
             inflight: self.inflight(),
             prior_inflight: self.inflight() + Bytes(delivered.bytes),
             delivered: self.rate.delivered(),

@@ -178,8 +178,18 @@ fn a_loss_in_the_round_trip_of_a_mark_is_repaired_and_not_answered_again() {
 
 #[test]
 fn accurate_marks_go_to_the_controller_and_mean_nothing_else() {
-    let mut bench = Bench::warm("ecn = \"accurate\"");
-    bench.receive(200, &Packet { ce_bytes: 1000, ..ack(3, &[]) });
-    assert!(bench.script.losses.is_empty());
-    assert_eq!(bench.script.acks[0].ce_marked, Bytes(1000));
+    for ecn in ["accurate", "l4s"] {
+        let mut bench = Bench::warm(&format!("ecn = \"{ecn}\""));
+        bench.receive(200, &Packet { ce_bytes: 1000, ..ack(3, &[]) });
+        assert!(bench.script.losses.is_empty());
+        assert_eq!(bench.script.acks[0].ce_marked, Bytes(1000));
+    }
+}
+
+/// RFC 9331 section 4.1: ECT(1) tells low-latency traffic from classic traffic.
+#[test]
+fn packets_announce_what_the_reaction_to_marks_is() {
+    let ect = |ecn: &str| Bench::warm(&format!("ecn = \"{ecn}\"")).sender.ect();
+    let found = ["off", "classic", "accurate", "l4s"].map(ect);
+    assert_eq!(found, [Ect::Not, Ect::Zero, Ect::Zero, Ect::One]);
 }
