@@ -211,6 +211,8 @@ USAGE = [
     f"eval tcp_drinc --seed {2**64}",
     "eval tcp_drinc --card --card-s nan",
     "generalise tcp_drinc --links 1000000000",
+    "stress cubic --budget 1000000000",
+    "stress cubic --minutes inf",
     "train cubic-beta --rate-mbps nan",
     "train cubic-beta --beta-step inf",
     f"train cubic-beta --seed {2**64}",

@@ -71,15 +71,15 @@ def bimodal(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
 
 
 COVERAGE: tuple[tuple[str, Draw, int, float], ...] = (
-    ("normal", lambda rng, shape: rng.normal(0.0, 1.0, shape), 10, 93.7),
-    ("normal", lambda rng, shape: rng.normal(0.0, 1.0, shape), 30, 94.6),
-    ("normal", lambda rng, shape: rng.normal(0.0, 1.0, shape), 100, 94.9),
-    ("lognormal", lognormal, 10, 91.5),
-    ("lognormal", lognormal, 30, 93.6),
-    ("lognormal", lognormal, 100, 94.6),
-    ("bimodal", bimodal, 10, 95.8),
-    ("bimodal", bimodal, 30, 95.6),
-    ("bimodal", bimodal, 100, 95.3),
+    ("normal", lambda rng, shape: rng.normal(0.0, 1.0, shape), 10, 94.2),
+    ("normal", lambda rng, shape: rng.normal(0.0, 1.0, shape), 30, 95.2),
+    ("normal", lambda rng, shape: rng.normal(0.0, 1.0, shape), 100, 95.0),
+    ("lognormal", lognormal, 10, 91.9),
+    ("lognormal", lognormal, 30, 93.8),
+    ("lognormal", lognormal, 100, 94.5),
+    ("bimodal", bimodal, 10, 95.6),
+    ("bimodal", bimodal, 30, 95.2),
+    ("bimodal", bimodal, 100, 95.2),
 )
 
 
@@ -94,4 +94,4 @@ def test_coverage_over_networks_is_what_the_docs_print(
         for index, values in enumerate(sets)
     )
     assert n >= BOOTSTRAP_MIN
-    assert 100.0 * hits / len(sets) == pytest.approx(printed, abs=0.5), name
+    assert 100.0 * hits / len(sets) == pytest.approx(printed, abs=0.1), name

@@ -18,12 +18,13 @@ from ackademy import _core
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
 from ackademy.folders import POLICY_FILE, here_or_above
 
-Kind = Literal["scenario", "distribution", "recipe", "suite", "policy", "paper"]
+Kind = Literal["scenario", "distribution", "recipe", "suite", "scorecard", "policy", "paper"]
 FOLDERS: dict[Kind, str] = {
     "scenario": "scenarios",
     "distribution": "distributions",
     "recipe": "recipes",
     "suite": "suites",
+    "scorecard": "scorecards",
     "policy": "policies",
     "paper": "papers",
 }

@@ -50,6 +50,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.generalise:generalise_command",
         "Evaluate a policy on links it was not trained on.",
     ),
+    "scorecard": (
+        "ackademy.cli.scorecard:scorecard_command",
+        "Judge a controller by the evaluations of RFC 9743.",
+    ),
+    "stress": (
+        "ackademy.cli.stress:stress_command",
+        "Search for the networks on which a controller does worst.",
+    ),
     "zoo": ("ackademy.cli.policies:zoo_command", "List the policies and run each."),
     "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
     "export": ("ackademy.cli.onnx:export_command", "Write a policy as an ONNX model."),

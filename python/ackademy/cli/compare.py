@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ackademy.runner import engines
     from ackademy.runner.experiments import CellsRun
     from ackademy.stats.results import Results
-    from ackademy.studies import league
+    from ackademy.studies import harm_matrix, league, league_scores
 
 SAMPLE_MS = 200.0
 """between rows of the time series that the report draws"""
@@ -115,7 +115,7 @@ def compare_command(
     from ackademy.render import terminal
     from ackademy.render.html import comparison as report
     from ackademy.render.sheets import compare as sheets
-    from ackademy.studies import comparison, league, measured
+    from ackademy.studies import comparison, harm_matrix, league, measured
 
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
@@ -133,9 +133,10 @@ def compare_command(
         page = html or REPORTS / f"league-{loaded.name}-{backend}.html"
         check_exports(page, markdown, json, csv)
         runner = engine_of(engine, address, jobs)
-        ran, results = _league(console, loaded, on_networks, out, runner)
-        _league_reports(console, loaded, results, page, markdown)
-        _export(league.tables(results), json, csv)
+        met = harm_matrix.meetings(loaded) if only is None and backend == "sim" else []
+        ran, judged = _league(console, loaded, _Found(on_networks, met), out, runner)
+        _league_reports(console, loaded, judged, page, markdown)
+        _export(league.tables(judged.results), json, csv)
         running.report_failures(ran)
         return
     html = html or REPORTS / "compare.html"
@@ -166,37 +167,47 @@ def _export(results: Results, json: Path | None, csv: Path | None) -> None:
         export(csv, results.csv())
 
 
+class _Found(NamedTuple):
+    """What a league runs."""
+
+    cases: Sequence[league.SchemeCase]
+    meetings: Sequence[harm_matrix.Meeting]
+
+
+class _Judged(NamedTuple):
+    """What a league measured."""
+
+    results: Sequence[league.Result]
+    scores: Sequence[league_scores.Scores]
+    harms: Sequence[harm_matrix.Harm]
+
+
 def _league(
-    console: Console,
-    suite: league.Suite,
-    found: Sequence[league.SchemeCase],
-    out: Path,
-    engine: engines.Engine,
-) -> tuple[CellsRun, list[league.Result]]:
+    console: Console, suite: league.Suite, found: _Found, out: Path, engine: engines.Engine
+) -> tuple[CellsRun, _Judged]:
     """Run the missing cells of a league and print it."""
     from ackademy.cli import running
     from ackademy.render import terminal
     from ackademy.render.terminal import league as terminal_league
-    from ackademy.studies import league
+    from ackademy.studies import harm_matrix, league, league_scores
 
     began = time.monotonic()
     folder = out / f"league-{suite.name}"
-    cells = [cell for own in found for cell in own.cells]
+    cells = [cell for own in found.cases for cell in own.cells]
+    cells += [cell for own in found.meetings for cell in own.cells]
     ran = running.run(cells, folder, engine, console, f"league {suite.name}")
-    results = league.results(found, folder)
-    console.print(terminal_league.tables(results, console))
+    results = league.results(found.cases, folder)
+    scores = league_scores.scores(results, folder)
+    judged = _Judged(results, scores, harm_matrix.measure(found.meetings, folder))
+    console.print(terminal_league.tables(results, console, scores, judged.harms))
     kernel_runs = [run for result in results for run in result.measured.kernel_runs]
     console.print(terminal.kernel_notes(kernel_runs))
     console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
-    return ran, results
+    return ran, judged
 
 
 def _league_reports(
-    console: Console,
-    suite: league.Suite,
-    results: Sequence[league.Result],
-    page: Path,
-    markdown: Path | None,
+    console: Console, suite: league.Suite, judged: _Judged, page: Path, markdown: Path | None
 ) -> None:
     """Write the page and the tables of a league."""
     from ackademy.cli import running
@@ -204,8 +215,9 @@ def _league_reports(
     from ackademy.render.html import league as report
     from ackademy.render.markdown import league as league_markdown
 
-    write(page, report.page(suite, results, running.command()))
+    results, scores, harms = judged
+    write(page, report.page(suite, results, running.command(), scores, harms))
     console.print(f"report: {page}", highlight=False)
     if markdown:
-        write(markdown, league_markdown.tables(results, running.command()))
+        write(markdown, league_markdown.tables(results, running.command(), scores, harms))
         console.print(f"tables: {markdown}", highlight=False)

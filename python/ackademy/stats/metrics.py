@@ -425,6 +425,31 @@ def _queue_wait(run: RunTables) -> float:
     return float(links["wait_mean_ms"][0]) if links.height else math.nan
 
 
+def _equal_share(glob: str) -> Metric:
+    """Throughput of the row's flows over their part of a link that all flows share."""
+
+    def share(run: RunTables) -> float:
+        own, everyone = run.of(run.chosen), run.flows
+        capacity = float(_links(run, glob)["capacity_bytes"].cast(pl.Float64).sum())
+        fair = capacity * own.height / everyone.height
+        return float(own["delivered_bytes"].cast(pl.Float64).sum()) / fair if fair else math.nan
+
+    about = f"bytes delivered over the flows' equal part of what {glob} could carry"
+    return _higher(_per_run(f"equal share of {glob}", "", about, share))
+
+
+def _wait_ratio(run: RunTables) -> float:
+    flows = run.of(run.chosen).select("rtt_p95_ms", "base_rtt_ms").drop_nans()
+    ratios = (flows["rtt_p95_ms"] / flows["base_rtt_ms"]).to_numpy() - 1.0
+    return float(ratios.mean()) if ratios.size else math.nan
+
+
+def _queue_loss(run: RunTables) -> float:
+    flows = run.of(run.chosen)
+    sent = float(flows["sent_packets"].sum())
+    return float(flows["queue_drops"].sum()) / sent if sent else 0.0
+
+
 def _of_score(label: str, unit: str, about: str, field: str) -> Metric:
     """A field of `Score`; a mean over the runs that have it."""
 
@@ -437,6 +462,10 @@ def _of_score(label: str, unit: str, about: str, field: str) -> Metric:
 
 def _of_two_runs(run: RunTables) -> float:
     raise ExperimentError("metric = 'gain', 'won': allowed: in `eval` and `generalise` alone")
+
+
+def _of_stress(run: RunTables) -> float:
+    raise ExperimentError("metric = 'regret', ...: allowed: in `stress` alone")
 
 
 def _pooled(run: RunTables) -> float:
@@ -555,6 +584,22 @@ METRICS: Mapping[str, Metric] = {
     "loss": _lower(
         _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled)
     ),
+    "queue_loss": _lower(
+        _per_run(
+            "loss in queues",
+            "",
+            "packets that queues dropped over packets sent, all flows together: no random loss",
+            _queue_loss,
+        )
+    ),
+    "wait_p95_ratio": _lower(
+        _per_run(
+            "p95 wait ratio",
+            "",
+            "95th percentile of RTT over that of the empty path, minus 1: mean over flows",
+            _wait_ratio,
+        )
+    ),
     "m_e": _higher(
         Metric(
             "M_e",
@@ -612,6 +657,39 @@ METRICS: Mapping[str, Metric] = {
     ),
     "gain": _per_run(
         "gain", "", "the policy's utility minus the other's, run by run", _of_two_runs
+    ),
+    "fair_share": _higher(
+        _per_run(
+            "fair share",
+            "",
+            "throughput over what an omniscient flow would get there, at most 1; mean over flows",
+            _of_stress,
+        )
+    ),
+    "rtt_over_ideal": _lower(
+        _per_run(
+            "RTT over ideal",
+            "",
+            "mean round trip over that of an omniscient flow, from 1; mean over flows",
+            _of_stress,
+        )
+    ),
+    "regret": _lower(
+        _per_run(
+            "regret",
+            "",
+            "−ln fair share + ln RTT over ideal: 0 for an omniscient flow, at most −ln 0.001; mean "
+            "over flows",
+            _of_stress,
+        )
+    ),
+    "regret_gap": _lower(
+        _per_run(
+            "regret gap",
+            "",
+            "regret minus that of the other scheme on the same network",
+            _of_stress,
+        )
     ),
     "jain_throughput": JAIN_TP,
     "jain_throughput_variance": _spread(JAIN_TP),
@@ -678,6 +756,7 @@ METRICS: Mapping[str, Metric] = {
 """Metrics of a row's flows, by the name that experiment files use."""
 
 METRICS_OF: Mapping[str, Callable[[str], Metric]] = {
+    "equal_share": _equal_share,
     "throughput_ratio": _ratio,
     "jain_throughput": lambda glob: _jain(TP, "Jain(tp)", "throughputs", glob),
     "jain_delay": lambda glob: _jain(D, "Jain(d)", "delays", glob),

@@ -22,6 +22,7 @@ from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name, Results
 from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions
+from ackademy.studies.league_grid import SAMPLE_MS, Drawn, Role, drawn, pair_networks
 from ackademy.studies.measured import Measured, Row, measure
 from ackademy.studies.measured import tables as measured_tables
 from ackademy.toml_table import TomlTable, toml_value
@@ -42,8 +43,12 @@ KEYS = (
     "network",
     "sender",
     "assumption",
+    "extends",
+    "grid",
+    "pairs",
 )
-SCHEME_KEYS = ("name", "controller", "family", "kind", "params", "learns")
+SCHEME_KEYS = ("name", "controller", "family", "kind", "params", "learns", "networks", "ecn")
+PAIR_KEYS = ("networks", "seed", "runs")
 NETWORK_KEYS = (
     "name",
     "title",
@@ -56,7 +61,11 @@ NETWORK_KEYS = (
     "learner_params",
     "params",
     "flows",
+    "offered_ratio",
 )
+
+GRID_SCENARIOS = Path("../scenarios/league")
+"""the scenarios of drawn networks, from a suite's folder"""
 
 MERIT = "m_e"
 """the metric that decides a network: it weighs throughput against delay"""
@@ -73,6 +82,9 @@ OF_CONNECTIONS: Mapping[str, str] = {
     SHARE: "connection_share",
 }
 """by column: its metric where the numbers are of connections; other columns are the same"""
+
+JUDGED = ("throughput_sum_mbps", "owd_mean_ms", "rtt_ratio", "wait_p95_ratio", "queue_loss")
+"""metrics beside the share of the link; `ackademy.studies.league_scores` judges them"""
 
 SHOWN = (
     "throughput_mean_mbps",
@@ -99,6 +111,10 @@ class Scheme:
     kind: Kind
     family: str
     """who it comes from"""
+    networks: str = "*"
+    """pattern of the networks that it runs on"""
+    ecn: str = ""
+    """in place of the networks' `sender.ecn` where they have one"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +141,14 @@ class Network:
     """pattern of the `[[flow]]` entries under the scheme; others stay as the scenario has them"""
     by: By = "flow"
     """what its numbers are of"""
+    offered_ratio: float = 1.0
+    """what the scheme's applications offer at most, over what the link could carry"""
+    role: Role = ""
+    """what a network of a grid tests; empty for one that the suite lists"""
+    rates_mbps: tuple[tuple[float, float], ...] = ()
+    """of a grid's network: from second, Mb/s"""
+    rtts_ms: tuple[tuple[float, float], ...] = ()
+    """of a grid's network: from second, round trip of the empty path"""
 
     @property
     def source(self) -> str:
@@ -141,6 +165,11 @@ class Network:
         """Columns of its table."""
         return (*SHOWN, SHARE) if self.is_mixed else SHOWN
 
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Metrics that regret, power and dominance are computed of; none of connections."""
+        return (f"equal_share:{self.link}", *JUDGED) if self.by == "flow" else ()
+
     def metric(self, column: str) -> str:
         """What a column is as a metric of its runs."""
         return f"{UTILISATION}:{self.link}" if column == UTILISATION else self.headed(column)
@@ -148,6 +177,14 @@ class Network:
     def headed(self, column: str) -> str:
         """The metric that a column of several networks is headed by, whose links differ."""
         return OF_CONNECTIONS.get(column, column) if self.by == "connection" else column
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Networks on which every scheme meets every other, two flows at a time."""
+
+    networks: tuple[Network, ...]
+    runs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +199,7 @@ class Suite:
     schemes: tuple[Scheme, ...]
     networks: tuple[Network, ...]
     assumptions: tuple[Assumption, ...]
+    pairs: Pairs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +265,21 @@ def load(name: str) -> Suite:
     """
     path = lookup.find(name, "suite", ExperimentError)
     table = TomlTable.read(path).only(*KEYS)
-    schemes = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
+    base = _extended(table, path)
+    own = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
+    schemes = (*(base.schemes if base else ()), *own)
     sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
     names = [scheme.name for scheme in schemes]
     by = table.string("by", "flow")
     if by not in get_args(By):
         raise table.error("by", by, ", ".join(get_args(By)))
-    networks = tuple(
-        replace(_network(entry, path.parent, sender, names), by=cast("By", by))
-        for entry in table.tables("network")
+    networks = (
+        *(base.networks if base else ()),
+        *(
+            replace(_network(entry, path.parent, sender, names), by=cast("By", by))
+            for entry in table.tables("network")
+        ),
+        *(own for entry in table.tables("grid") for own in _grid(entry, path.parent, sender)),
     )
     for key, found in (("scheme", names), ("network", [network.name for network in networks])):
         double = next((name for name in found if found.count(name) > 1), None)
@@ -249,7 +293,8 @@ def load(name: str) -> Suite:
         kernel_duration_s=table.number("kernel_duration_s"),
         schemes=schemes,
         networks=networks,
-        assumptions=tuple(parse_assumptions(table)),
+        assumptions=(*(base.assumptions if base else ()), *parse_assumptions(table)),
+        pairs=_pairs(table, path.parent, sender),
     )
 
 
@@ -273,6 +318,7 @@ def scheme_cases(
         for network in networks
         for scheme in suite.schemes
         if backend == "kernel" or not scheme.controller.startswith("kernel:")
+        if _core.fits(scheme.networks, network.name)
     ]
 
 
@@ -288,7 +334,7 @@ def tables(found: Sequence[Result]) -> Results:
 
 
 def _row(suite: Suite, network: Network, scheme: Scheme, runs: int, backend: Backend) -> Row:
-    columns = (*network.shown, "delay_mean_ms")
+    columns = (*network.shown, "delay_mean_ms", *network.judged)
     return Row(
         Name(network.name, scheme.name, network.source, backend),
         _cells(suite, network, scheme, runs, backend),
@@ -306,6 +352,8 @@ def _cells(
         **network.scheme_params.get(scheme.name, {}),
     }
     overrides = dict(network.overrides)
+    if scheme.ecn and "sender.ecn" in overrides:
+        overrides["sender.ecn"] = toml_value(scheme.ecn)
     if backend == "kernel":
         overrides["duration_s"] = toml_value(suite.kernel_duration_s)
     assignment = Assignment(network.flows, scheme.controller, tuple(params.items()))
@@ -318,6 +366,7 @@ def _cells(
             seed=seed,
             overrides=tuple(overrides.items()),
             assignments=(assignment,),
+            sample_interval_ms=SAMPLE_MS[network.role],
             backend=backend,
         )
         for seed in range(1, runs + 1)
@@ -335,6 +384,56 @@ def _scheme(entry: TomlTable, folder: Path) -> Scheme:
         learns=entry.switch("learns", default=False),
         kind=cast("Kind", kind),
         family=entry.string("family"),
+        networks=entry.string("networks", "*"),
+        ecn=entry.string("ecn", ""),
+    )
+
+
+def _extended(table: TomlTable, path: Path) -> Suite | None:
+    """The suite beside this one whose schemes, networks and assumptions this one has, too.
+
+    Raises:
+        ExperimentError: if it cannot be read, or extends another one.
+    """
+    name = table.string("extends", "")
+    if not name:
+        return None
+    found = path.parent / name
+    if not found.is_file() or TomlTable.read(found).values.get("extends"):
+        raise table.error("extends", name, "a suite in the same folder that extends none")
+    return load(str(found))
+
+
+def _grid(entry: TomlTable, folder: Path, sender: Mapping[str, str]) -> list[Network]:
+    paper = entry.string("paper")
+    return [_drawn(own, paper, folder, sender) for own in drawn(entry)]
+
+
+def _pairs(table: TomlTable, folder: Path, sender: Mapping[str, str]) -> Pairs | None:
+    if "pairs" not in table.values:
+        return None
+    entry = table.table("pairs").only(*PAIR_KEYS)
+    found = pair_networks(entry.whole("seed", 0), entry.whole("networks", 1, 90))
+    networks = tuple(_drawn(own, "Two flows", folder, sender) for own in found)
+    return Pairs(networks, entry.whole("runs", 1, RUNS_MAX))
+
+
+def _drawn(own: Drawn, paper: str, folder: Path, sender: Mapping[str, str]) -> Network:
+    return Network(
+        name=own.name,
+        title=own.title,
+        paper=paper,
+        scenario=Path(os.path.normpath(folder / GRID_SCENARIOS / own.scenario)),
+        overrides={**sender, **{key: toml_value(v) for key, v in own.overrides.items()}},
+        link="data",
+        full_delay_ms=own.full_delay_ms,
+        random_loss=0.0,
+        learner_params=own.learner_params,
+        scheme_params={},
+        flows=own.flows,
+        role=own.role,
+        rates_mbps=own.rates_mbps,
+        rtts_ms=own.rtts_ms,
     )
 
 
@@ -360,7 +459,15 @@ def _network(
             name: _params(entry.table("params", name), folder) for name in of_schemes.values
         },
         flows=entry.string("flows", "*"),
+        offered_ratio=_offered(entry),
     )
+
+
+def _offered(entry: TomlTable) -> float:
+    ratio = entry.number("offered_ratio") if "offered_ratio" in entry.values else 1.0
+    if not 0.0 < ratio <= 1.0:
+        raise entry.error("offered_ratio", ratio, "a number above 0, at most 1")
+    return ratio
 
 
 def _params(table: TomlTable, folder: Path) -> dict[str, float | str]:

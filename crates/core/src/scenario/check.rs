@@ -50,27 +50,41 @@ pub fn steps(path: &str) -> Result<Vec<String>, String> {
 /// # Errors
 ///
 /// What is allowed instead, if the steps lead through what is no table, or to no member of a list.
-pub fn put(mut here: &mut toml::Table, steps: &[String], value: toml::Value) -> Result<(), String> {
-    let (last, parents) = steps.split_last().expect("a path has a step");
-    let mut parents = parents.iter();
-    while let Some(step) = parents.next() {
-        let next = here.entry(step.as_str()).or_insert_with(|| toml::Table::new().into());
-        here = match next {
-            toml::Value::Table(table) => table,
-            toml::Value::Array(items) => {
-                let count = items.len();
-                let item =
-                    parents.next().and_then(|index| items.get_mut(index.parse::<usize>().ok()?));
-                match item {
-                    Some(toml::Value::Table(table)) => table,
-                    _ => return Err(format!("{step}.N.FIELD with N below {count}")),
-                }
-            }
-            _ => return Err(format!("no more steps: `{step}` is not a table")),
-        };
+pub fn put(here: &mut toml::Table, steps: &[String], value: toml::Value) -> Result<(), String> {
+    let (step, rest) = steps.split_first().expect("a path has a step");
+    if rest.is_empty() {
+        here.insert(step.clone(), value);
+        return Ok(());
     }
-    here.insert(last.clone(), value);
-    Ok(())
+    let next = here.entry(step.as_str()).or_insert_with(|| toml::Table::new().into());
+    put_below(next, step, rest, value)
+}
+
+/// Sets the value at these steps below a table or a list, which the name leads to.
+fn put_below(
+    here: &mut toml::Value,
+    name: &str,
+    steps: &[String],
+    value: toml::Value,
+) -> Result<(), String> {
+    let items = match here {
+        toml::Value::Table(table) => return put(table, steps, value),
+        toml::Value::Array(items) => items,
+        _ => return Err(format!("no more steps: `{name}` is not a table")),
+    };
+    let (index, rest) = steps.split_first().expect("there is a step below");
+    let of_tables = items.iter().any(toml::Value::is_table);
+    let allowed =
+        format!("{name}.N{} with N below {}", if of_tables { ".FIELD" } else { "" }, items.len());
+    let item = index.parse::<usize>().ok().and_then(|index| items.get_mut(index));
+    match (item, rest) {
+        (Some(item), []) if !item.is_table() => {
+            *item = value;
+            Ok(())
+        }
+        (Some(item), [_, ..]) => put_below(item, &format!("{name}.{index}"), rest, value),
+        _ => Err(allowed),
+    }
 }
 
 /// Deepest path of an override.

@@ -17,24 +17,44 @@ from ackademy.render.html.sheet import sheet
 from ackademy.render.numbers import NONE, percent, significant, with_interval
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, goodness, head_of, shaded
 from ackademy.render.sheets import league as sheets
+from ackademy.render.sheets import league_scores
 from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
+from ackademy.studies.harm_matrix import Harm
 from ackademy.studies.leaderboard import Ranking, leaders, ranked, rankings
 from ackademy.studies.league import MERIT, SHOWN, Result, Suite
+from ackademy.studies.league_scores import Scores
 
 LOGARITHMIC = frozenset({"delay_p50_ms", "delay_p95_ms", "power"})
 """metrics whose shades follow their logarithms"""
 KINDS = ("learned", "online", "classic")
+SCORES_LEAD = (
+    "A network counts once; seeds are averaged within it. Intervals are over networks. "
+    "docs/reference/evaluation.md defines each number."
+)
+HARM_LEAD = (
+    "What a flow of the line's scheme takes from a flow of the column's, against that flow alone "
+    "on the link: 0 nothing, 1 everything. The excess is beyond what two flows of the victim's "
+    "own kind take from each other."
+)
 THROUGHPUT, DELAY = "throughput_mean_mbps", "delay_p50_ms"
 
 
-def page(suite: Suite, found: Sequence[Result], command: str) -> str:
+def page(
+    suite: Suite,
+    found: Sequence[Result],
+    command: str,
+    scores: Sequence[Scores] = (),
+    harms: Sequence[Harm] = (),
+) -> str:
     """The HTML file of a league.
 
     Args:
         suite: what was to be run.
         found: what was measured.
         command: what the user typed.
+        scores: of the schemes, beside their mean rank.
+        harms: of pairs of schemes.
     """
     table = rankings(found)
     mark = marks([scheme.name for scheme in suite.schemes])
@@ -69,6 +89,7 @@ def page(suite: Suite, found: Sequence[Result], command: str) -> str:
     )
     sections = [
         Section("rankings", "Rankings", merit_lead, sheet(sheets.rankings(table), mark=marked)),
+        *_scored(scores, harms),
         Section("verdicts", "Where each wins, and where it breaks", "", _verdicts(table, found)),
         Section("matrix", "Scheme by network", matrix_lead, _matrices(table, networks, marked)),
         Section(
@@ -88,6 +109,24 @@ def page(suite: Suite, found: Sequence[Result], command: str) -> str:
         Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]
     return document(head, sections)
+
+
+def _scored(scores: Sequence[Scores], harms: Sequence[Harm]) -> list[Section]:
+    """A section of scores and one of harm, as far as there are some."""
+    found = []
+    if scores:
+        words = [element("li", line) for line in league_scores.summary(scores, harms)]
+        own = [element("ul", *words)]
+        own += [_titled(one) for one in league_scores.sheets(scores, ())]
+        found.append(Section("scores", "Scores over networks", SCORES_LEAD, join(own)))
+    if harms:
+        own = [_titled(one) for one in league_scores.sheets((), harms)]
+        found.append(Section("harm", "Harm, pair by pair", HARM_LEAD, join(own)))
+    return found
+
+
+def _titled(own: Sheet) -> Markup:
+    return join((element("h3", own.title[0].upper() + own.title[1:]), sheet(own)))
 
 
 def _playing(

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import TypeVar
@@ -117,33 +118,74 @@ class _Worker:
         self.process.join()
 
 
-def _run_in_workers(cells: Sequence[Cell], jobs: int) -> Iterator[Outcome]:
-    todo = iter(enumerate(cells))
-    workers: list[_Worker] = []
+class Workers:
+    """Processes that live for several batches of cells; close them with `end`."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._idle: list[_Worker] = []
+
+    def __call__(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
+        """Run the cells; a worker that dies takes one with it, and another takes its place."""
+        todo = iter(enumerate(cells))
+        busy: list[_Worker] = []
+        try:
+            for following in islice(todo, self._jobs):
+                busy.append(self._idle.pop() if self._idle else _Worker())
+                busy[-1].give(*following)
+            while busy:
+                ready = wait([worker.connection for worker in busy])
+                for worker in [worker for worker in busy if worker.connection in ready]:
+                    busy.remove(worker)
+                    outcome, alive = self._taken(worker)
+                    next_cell = next(todo, None)
+                    if next_cell:
+                        busy.append(alive or _Worker())
+                        busy[-1].give(*next_cell)
+                    elif alive:
+                        self._idle.append(alive)
+                    yield outcome
+        finally:
+            for worker in busy:
+                worker.end()
+
+    def end(self) -> None:
+        """End the processes."""
+        while self._idle:
+            self._idle.pop().end()
+
+    def _taken(self, worker: _Worker) -> tuple[Outcome, _Worker | None]:
+        """What a worker has computed, and the worker, unless it is dead."""
+        outcome = worker.take()
+        if outcome is not None:
+            return outcome, worker
+        worker.end()
+        code = worker.process.exitcode
+        return Outcome(worker.index, None, f"the worker process died ({code})"), None
+
+
+@contextmanager
+def kept(engine: Engine) -> Iterator[Engine]:
+    """The same engine with processes that live until the end of the block.
+
+    A process takes a second to start, which counts where there are many small batches.
+    """
+    if not isinstance(engine, Local) or engine.jobs == 1:
+        yield engine
+        return
+    workers = Workers(engine.jobs)
     try:
-        for _ in range(jobs):
-            workers.append(_Worker())
-            workers[-1].give(*next(todo))
-        while workers:
-            ready = wait([worker.connection for worker in workers])
-            for worker in [worker for worker in workers if worker.connection in ready]:
-                outcome = worker.take()
-                workers.remove(worker)
-                following = next(todo, None)
-                if outcome is None:
-                    worker.end()
-                    code = worker.process.exitcode
-                    outcome = Outcome(worker.index, None, f"the worker process died ({code})")
-                    worker = _Worker() if following else worker
-                if following:
-                    worker.give(*following)
-                    workers.append(worker)
-                else:
-                    worker.end()
-                yield outcome
+        yield workers
     finally:
-        for worker in workers:
-            worker.end()
+        workers.end()
+
+
+def _run_in_workers(cells: Sequence[Cell], jobs: int) -> Iterator[Outcome]:
+    workers = Workers(jobs)
+    try:
+        yield from workers(cells)
+    finally:
+        workers.end()
 
 
 def _serve(connection: Connection) -> None:

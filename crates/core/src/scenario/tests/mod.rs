@@ -595,6 +595,37 @@ fn a_number_beyond_toml_is_refused() {
 }
 
 #[test]
+fn an_override_reaches_into_lists_of_lists() {
+    let schedule = "[[0, 10], [5, 20]]";
+    let changed = |path: &str, value: &str| {
+        let path = format!("dumbbell.bottleneck.{path}");
+        let overrides = [
+            (
+                "dumbbell.bottleneck".to_owned(),
+                format!(
+                    "{{ rate_schedule = {schedule}, queue = {{ kind = \"drop_tail\", packets = 9 }} }}"
+                ),
+            ),
+            (path, value.to_owned()),
+        ];
+        Scenario::parse_with(DUMBBELL, "s.toml", &overrides, &mut |_, _| Err(String::new()))
+    };
+    let second = changed("rate_schedule.1.1", "40").unwrap();
+    let whole = changed("rate_schedule", "[[0, 10], [5, 40]]").unwrap();
+    assert_eq!(second.canonical(), whole.canonical());
+    for (path, allowed) in [
+        ("rate_schedule.2.1", "rate_schedule.N with N below 2"),
+        ("rate_schedule.1.2", "rate_schedule.1.N with N below 2"),
+        ("rate_schedule.1.x", "rate_schedule.1.N with N below 2"),
+        ("rate_schedule.1.1.0", "no more steps: `rate_schedule.1.1` is not a table"),
+    ] {
+        let message =
+            format!("s.toml: override dumbbell.bottleneck.{path} = 40: allowed is {allowed}");
+        assert_eq!(changed(path, "40").unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
 fn an_override_with_a_bad_path_or_value_names_it() {
     let allowed_path = "allowed is a path like dumbbell.bottleneck.rate_mbps or flow.0.controller";
     for (path, value, message) in [

@@ -1,0 +1,356 @@
+"""The file of a scorecard: `scorecards/<name>.toml`, docs/reference/scorecard.md.
+
+A row is one demand of the document that is tested. It has parts, each with a scenario, the networks
+that this scenario is run on, and checks: a measure of the runs with the rule that marks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast, get_args
+
+from ackademy import lookup
+from ackademy.errors import ExperimentError
+from ackademy.studies.experiment_files import RUNS_MAX
+from ackademy.studies.scorecard.measures import MEASURES
+from ackademy.toml_table import TomlTable
+
+Over = Literal["worst", "mean", "median", "p95"]
+"""how the values of the networks become the one that a bound is for"""
+
+CARD_KEYS = ("title", "about", "document", "runs", "quick", "kernel", "rivals", "row")
+LIMIT_KEYS = ("runs", "networks", "duration_s")
+ROW_KEYS = ("id", "name", "section", "word", "about", "note", "not_applicable", "part")
+PART_KEYS = (
+    "name",
+    "duration_s",
+    "packets",
+    "rtts",
+    "sample_ms",
+    "networks",
+    "networks_min",
+    "axes",
+    "values",
+    "scenario",
+    "variants",
+    "check",
+)
+VARIANT_KEYS = ("name", "without", "only", "values")
+CHECK_KEYS = (
+    "measure",
+    "where",
+    "over",
+    "at_most",
+    "at_least",
+    "within",
+    "or",
+    "against",
+    "margin",
+    "slack",
+    "excess_over",
+    "falls_along",
+)
+NETWORKS_MAX = 1000
+MARGIN = 0.05
+"""part of a rival's value by which a controller may be worse and still counts as no worse"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a check passes; the fields that are absent ask for nothing."""
+
+    at_most: float | None = None
+    """upper bound of the value"""
+    at_least: float | None = None
+    """lower bound of the value"""
+    alternative: str = ""
+    """a rival whose value on the same network fulfils the bound in its place"""
+    over: Over = "worst"
+    """the value that is compared with the bounds"""
+    against: str = ""
+    """a rival that must not be beaten: the interval of the paired difference decides"""
+    margin: float = MARGIN
+    """part of the rival's value that counts as no difference"""
+    slack: float = 0.0
+    """the same, in the measure's unit"""
+    excess_over: str = ""
+    """a rival whose value is subtracted, network by network, before the bounds"""
+    falls_along: str = ""
+    """an axis along which the value must not grow"""
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the value is reported without a mark."""
+        return not (
+            self.at_most is not None
+            or self.at_least is not None
+            or self.against
+            or self.falls_along
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A measure and its rule."""
+
+    measure: str
+    rule: Rule
+    where: Mapping[str, object]
+    """values of axes, one or a list: other networks do not count"""
+
+    @property
+    def words(self) -> str:
+        """The measure and the networks it is of."""
+        found = MEASURES[self.measure].label
+        if not self.where:
+            return found
+        kept = [f"{axis} {_listed(value)}" for axis, value in self.where.items()]
+        return f"{found} ({', '.join(kept)})"
+
+    def is_of(self, axes: Mapping[str, object]) -> bool:
+        """Whether a network with these values counts."""
+        return all(
+            axes.get(axis) in value if isinstance(value, list) else axes.get(axis) == value
+            for axis, value in self.where.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One run of several on a network."""
+
+    name: str
+    without: str = ""
+    """pattern of flows that are left out"""
+    only: str = ""
+    """pattern of flows that stay"""
+    values: Mapping[str, object] | None = None
+    """placeholders with another value"""
+
+
+ONE_RUN = (Variant("run"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A scenario on its networks."""
+
+    name: str
+    duration_s: float
+    """maximum"""
+    packets: float
+    """of full size at the link's rate, after which a run may end; 0 for no such end"""
+    rtts: float
+    """round trips that a run lasts at least, within the maximum"""
+    sample_ms: float
+    n_networks: int
+    n_networks_min: int
+    """that a quick card runs, too"""
+    axes: Mapping[str, Sequence[object]]
+    values: Mapping[str, object]
+    """placeholders that are the same on all networks"""
+    scenario: Mapping[str, object]
+    variants: tuple[Variant, ...]
+    checks: tuple[Check, ...]
+    where: str
+    """for errors"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One demand."""
+
+    id: str
+    name: str
+    section: str
+    word: str
+    """the document's requirement word"""
+    about: str
+    """the demand in one sentence"""
+    note: str
+    not_applicable: str
+    """why the row has no runs; empty if it has"""
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is run."""
+
+    runs: int
+    """seeds per network"""
+    networks: int
+    """per part"""
+    duration_s: float
+    """of a run"""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """All rows."""
+
+    name: str
+    title: str
+    about: str
+    document: str
+    """what demands the rows"""
+    rivals: tuple[str, ...]
+    full: Limits
+    quick: Limits
+    kernel: Limits
+    rows: tuple[Row, ...]
+    path: str
+    """of the file: traces are relative to it"""
+
+
+def load(name: str) -> Card:
+    """Read `scorecards/<name>.toml` here or above, or the file that `name` is the path of.
+
+    Raises:
+        ExperimentError: if there is none, or it is wrong.
+    """
+    path = lookup.find(name, "scorecard", ExperimentError)
+    table = TomlTable.read(path).only(*CARD_KEYS)
+    rows = tuple(_row(entry) for entry in table.tables("row"))
+    ids = [row.id for row in rows]
+    double = next((own for own in ids if ids.count(own) > 1), None)
+    if double is not None:
+        raise table.error("row.id", double, "an id that is used once")
+    return Card(
+        name=path.stem,
+        title=table.string("title"),
+        about=table.string("about"),
+        document=table.string("document"),
+        rivals=tuple(table.strings("rivals")),
+        full=Limits(table.whole("runs", 1, RUNS_MAX), NETWORKS_MAX, 1e8),
+        quick=_limits(table.table("quick")),
+        kernel=_limits(table.table("kernel")),
+        rows=rows,
+        path=str(path),
+    )
+
+
+def chosen(card: Card, ids: Sequence[str]) -> Card:
+    """The card with these rows alone; all of them if none is named.
+
+    Raises:
+        ExperimentError: if there is no such row.
+    """
+    known = {row.id.upper(): row for row in card.rows}
+    for own in ids:
+        if own.upper() not in known:
+            raise ExperimentError(f"--row {own}: allowed: {', '.join(r.id for r in card.rows)}")
+    wanted = {own.upper() for own in ids}
+    rows = tuple(row for row in card.rows if not wanted or row.id.upper() in wanted)
+    return replace(card, rows=rows)
+
+
+def _listed(value: object) -> str:
+    return "/".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _limits(table: TomlTable) -> Limits:
+    table.only(*LIMIT_KEYS)
+    return Limits(
+        table.whole("runs", 1, RUNS_MAX),
+        table.whole("networks", 1, NETWORKS_MAX),
+        table.number("duration_s"),
+    )
+
+
+def _row(table: TomlTable) -> Row:
+    table.only(*ROW_KEYS)
+    parts = tuple(_part(entry) for entry in table.tables("part"))
+    reason = table.string("not_applicable", "")
+    if bool(parts) == bool(reason):
+        raise table.error("part", len(parts), "parts, or not_applicable = 'why', and not both")
+    return Row(
+        id=table.string("id"),
+        name=table.string("name"),
+        section=table.string("section"),
+        word=table.string("word"),
+        about=table.string("about"),
+        note=table.string("note", ""),
+        not_applicable=reason,
+        parts=parts,
+    )
+
+
+def _part(table: TomlTable) -> Part:
+    table.only(*PART_KEYS)
+    axes = table.table("axes").values
+    for name, values in axes.items():
+        if not isinstance(values, list) or not values:
+            raise table.error(f"axes.{name}", values, "a list of values")
+    n_networks = table.whole("networks", 1, NETWORKS_MAX) if "networks" in table.values else 1000
+    variants = tuple(_variant(entry) for entry in table.tables("variants"))
+    return Part(
+        name=table.string("name"),
+        duration_s=table.number("duration_s"),
+        packets=table.optional_number("packets"),
+        rtts=table.optional_number("rtts"),
+        sample_ms=table.number("sample_ms") if "sample_ms" in table.values else 100.0,
+        n_networks=n_networks,
+        n_networks_min=table.whole("networks_min", 1, NETWORKS_MAX)
+        if "networks_min" in table.values
+        else 1,
+        axes={name: cast("Sequence[object]", values) for name, values in axes.items()},
+        values=table.table("values").values,
+        scenario=table.table("scenario").values,
+        variants=variants or ONE_RUN,
+        checks=tuple(_check(entry, list(axes)) for entry in table.tables("check")),
+        where=table.where,
+    )
+
+
+def _variant(table: TomlTable) -> Variant:
+    table.only(*VARIANT_KEYS)
+    return Variant(
+        table.string("name"),
+        table.string("without", ""),
+        table.string("only", ""),
+        table.table("values").values,
+    )
+
+
+def _check(table: TomlTable, axes: Sequence[str]) -> Check:
+    table.only(*CHECK_KEYS)
+    measure = table.string("measure")
+    if measure not in MEASURES:
+        raise table.error("measure", measure, ", ".join(MEASURES))
+    over = table.string("over", "worst")
+    if over not in get_args(Over):
+        raise table.error("over", over, ", ".join(get_args(Over)))
+    falls = table.string("falls_along", "")
+    if falls and falls not in axes:
+        raise table.error("falls_along", falls, ", ".join(axes))
+    low, high = _bounds(table)
+    rule = Rule(
+        at_most=high,
+        at_least=low,
+        alternative=table.string("or", ""),
+        over=cast("Over", over),
+        against=table.string("against", ""),
+        margin=table.number("margin") if "margin" in table.values else MARGIN,
+        slack=table.optional_number("slack"),
+        excess_over=table.string("excess_over", ""),
+        falls_along=falls,
+    )
+    return Check(measure, rule, table.table("where").values)
+
+
+def _bounds(table: TomlTable) -> tuple[float | None, float | None]:
+    """Lower and upper bound of a value."""
+    if "within" in table.values:
+        ends = table.values["within"]
+        if (
+            not isinstance(ends, list)
+            or len(ends) != 2
+            or not all(isinstance(end, int | float) for end in ends)
+        ):
+            raise table.error("within", ends, "[lower, upper]")
+        return float(ends[0]), float(ends[1])
+    low = table.any_number("at_least") if "at_least" in table.values else None
+    high = table.any_number("at_most") if "at_most" in table.values else None
+    return low, high
