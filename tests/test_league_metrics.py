@@ -56,36 +56,6 @@ def test_the_closest_scheme_is_always_friendly() -> None:
         metrics.friendly_winners({"a": 1.0}, 0.0)
 
 
-def test_omniscient_flow_has_no_regret() -> None:
-    assert metrics.power_regret(1.0, 1.0) == 0.0
-    assert metrics.utility_regret(1.0, 1.0) == 0.0
-
-
-def test_power_regret_is_what_the_score_lacks() -> None:
-    assert metrics.power_regret(0.5, 1.0) == pytest.approx(0.75)
-    assert metrics.power_regret(1.0, 2.0) == pytest.approx(0.5)
-    fair, propagation_ms = 10.0, 20.0
-    s = metrics.power_score(8.0, 30.0) / metrics.power_score(fair, propagation_ms)
-    assert metrics.power_regret(8.0 / fair, 30.0 / propagation_ms) == pytest.approx(1.0 - s)
-
-
-def test_utility_regret_is_in_nats() -> None:
-    assert metrics.utility_regret(0.5, 1.0) == pytest.approx(math.log(2.0))
-    assert metrics.utility_regret(1.0, 2.0) == pytest.approx(math.log(2.0))
-
-
-def test_more_than_the_fair_share_makes_up_for_no_delay() -> None:
-    assert metrics.power_regret(3.0, 2.0) == metrics.power_regret(1.0, 2.0)
-    assert metrics.utility_regret(3.0, 2.0) == metrics.utility_regret(1.0, 2.0)
-
-
-def test_flow_that_delivers_nothing_has_all_the_regret_there_is() -> None:
-    assert metrics.power_regret(0.0, NAN) == 1.0
-    assert metrics.utility_regret(0.0, NAN) == pytest.approx(math.log(1000.0))
-    assert metrics.utility_regret(0.0, 50.0) == pytest.approx(math.log(1000.0))
-    assert math.isnan(metrics.power_regret(NAN, 1.0))
-
-
 BASE = ParetoPoint(0.9, 0.5, 0.01)
 
 

@@ -1,7 +1,8 @@
-"""Metrics that compare schemes over networks: power, friendliness, regret, dominance, response.
+"""Metrics that compare schemes over networks: power, friendliness, dominance, response.
 
 Every function takes numbers of runs that are finished and states its unit and its degenerate
-case. `ackademy.studies.league_scores` applies them to a league.
+case. `ackademy.studies.league_scores` applies them to a league, beside those of
+`ackademy.stats.regret`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ackademy.stats.formulas import FloatArray
-from ackademy.stats.scores import SHARE_FLOOR
 
 MARGINS = (0.05, 0.1, 0.2)
 """of the best score: who is within it wins, too"""
@@ -111,59 +111,6 @@ def friendly_winners(
     gap = min(abs(fair_mbps - rate) for rate in known.values())
     low, high = (1.0 - margin) * (fair_mbps - gap), (1.0 + margin) * (fair_mbps + gap)
     return {name for name, rate in known.items() if low <= rate <= high}
-
-
-def power_regret(share: float, delay_ratio: float) -> float:
-    """1 - S/S*: what the power score lacks to that of an omniscient flow (M3).
-
-    The omniscient flow has exactly its max-min fair share F, and no queue: S* = F^2 / D with D the
-    propagation delay. With share = x / F and delay_ratio = d / D, S/S* = share^2 / delay_ratio.
-
-    Args:
-        share: throughput over the fair share, >= 0. More than 1 counts as 1: what is taken from
-            others is no merit.
-        delay_ratio: mean delay over that of the empty path, >= 1; `nan` where nothing arrived.
-            Less than 1 counts as 1.
-
-    Returns:
-        In [0, 1], no unit; 0 at best; 1 where nothing arrived; `nan` where the share is unknown.
-
-    Raises:
-        ValueError: if the share is below 0.
-    """
-    if share < 0.0:
-        raise ValueError(f"power_regret needs a share >= 0, not {share}")
-    if math.isnan(share):
-        return math.nan
-    if math.isnan(delay_ratio):
-        return 1.0
-    return 1.0 - min(share, 1.0) ** 2 / max(delay_ratio, 1.0)
-
-
-def utility_regret(share: float, rtt_ratio: float) -> float:
-    """U* - u with u = ln share - ln(RTT / empty RTT) and u* = 0 of the omniscient flow (M3).
-
-    Args:
-        share: throughput over the fair share, >= 0; more than 1 counts as 1, less than
-            `SHARE_FLOOR` as that.
-        rtt_ratio: mean round trip over that of the empty path, >= 1; less counts as 1.
-
-    Returns:
-        >= 0, in nats: 0.69 is half the share, or twice the round trip. -ln `SHARE_FLOOR` where
-        nothing arrived; `nan` where the share is unknown.
-
-    Raises:
-        ValueError: if the share is below 0.
-    """
-    if share < 0.0:
-        raise ValueError(f"utility_regret needs a share >= 0, not {share}")
-    if math.isnan(share):
-        return math.nan
-    worst = -math.log(SHARE_FLOOR)
-    if math.isnan(rtt_ratio):
-        return worst
-    value = math.log(max(rtt_ratio, 1.0)) - math.log(min(max(share, SHARE_FLOOR), 1.0))
-    return min(value, worst)
 
 
 @dataclass(frozen=True, slots=True)

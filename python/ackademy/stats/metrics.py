@@ -425,7 +425,7 @@ def _queue_wait(run: RunTables) -> float:
     return float(links["wait_mean_ms"][0]) if links.height else math.nan
 
 
-def _fair_share(glob: str) -> Metric:
+def _equal_share(glob: str) -> Metric:
     """Throughput of the row's flows over their part of a link that all flows share."""
 
     def share(run: RunTables) -> float:
@@ -435,7 +435,7 @@ def _fair_share(glob: str) -> Metric:
         return float(own["delivered_bytes"].cast(pl.Float64).sum()) / fair if fair else math.nan
 
     about = f"bytes delivered over the flows' equal part of what {glob} could carry"
-    return _higher(_per_run(f"fair share of {glob}", "", about, share))
+    return _higher(_per_run(f"equal share of {glob}", "", about, share))
 
 
 def _wait_ratio(run: RunTables) -> float:
@@ -756,7 +756,7 @@ METRICS: Mapping[str, Metric] = {
 """Metrics of a row's flows, by the name that experiment files use."""
 
 METRICS_OF: Mapping[str, Callable[[str], Metric]] = {
-    "fair_share": _fair_share,
+    "equal_share": _equal_share,
     "throughput_ratio": _ratio,
     "jain_throughput": lambda glob: _jain(TP, "Jain(tp)", "throughputs", glob),
     "jain_delay": lambda glob: _jain(D, "Jain(d)", "delays", glob),

@@ -168,7 +168,7 @@ class Network:
     @property
     def judged(self) -> tuple[str, ...]:
         """Metrics that regret, power and dominance are computed of; none of connections."""
-        return (f"fair_share:{self.link}", *JUDGED) if self.by == "flow" else ()
+        return (f"equal_share:{self.link}", *JUDGED) if self.by == "flow" else ()
 
     def metric(self, column: str) -> str:
         """What a column is as a metric of its runs."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from ackademy.backends import entries
 from ackademy.runner import experiments
-from ackademy.stats import league_metrics
+from ackademy.stats import league_metrics, regret
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, holm, network_interval
 from ackademy.stats.league_metrics import MARGINS, ParetoPoint
@@ -157,7 +157,7 @@ def fair_share(result: Result) -> float:
     network = result.scheme_case.network
     if network.by != "flow":
         return math.nan
-    return result.value(f"fair_share:{network.link}") / network.offered_ratio
+    return result.value(f"equal_share:{network.link}") / network.offered_ratio
 
 
 def _power_rounds(
@@ -226,8 +226,8 @@ def _friendly(name: str, windows: Sequence[tuple[Mapping[str, float], float]]) -
 
 def _regrets(networks: Mapping[str, Sequence[Result]], names: Sequence[str]) -> dict[str, Regret]:
     """By scheme; those without a network of known fair share are left out."""
-    power = _per_network(networks, league_metrics.power_regret)
-    utility = _per_network(networks, league_metrics.utility_regret)
+    power = _per_network(networks, _power_regret)
+    utility = _per_network(networks, regret.regret)
     reference = REFERENCE if REFERENCE in names else next(iter(names), "")
     paired = {
         name: network_interval(_differences(power[name], power[reference]))
@@ -256,7 +256,7 @@ def _regrets(networks: Mapping[str, Sequence[Result]], names: Sequence[str]) -> 
 
 def _away(networks: Mapping[str, Sequence[Result]]) -> dict[str, Away]:
     """By learned scheme."""
-    regrets = _per_network(networks, league_metrics.power_regret)
+    regrets = _per_network(networks, _power_regret)
     reference = regrets.get(REFERENCE, {})
     source = {name: rows[0].scheme_case.network.source for name, rows in networks.items()}
     learned = {
@@ -279,7 +279,7 @@ def _away(networks: Mapping[str, Sequence[Result]]) -> dict[str, Away]:
 
 
 def _per_network(
-    networks: Mapping[str, Sequence[Result]], regret: Callable[[float, float], float]
+    networks: Mapping[str, Sequence[Result]], of: Callable[[float, float], float]
 ) -> dict[str, dict[str, float]]:
     """By scheme and network; unknown ones are left out."""
     found: dict[str, dict[str, float]] = {}
@@ -288,8 +288,14 @@ def _per_network(
             own = found.setdefault(row.scheme, {})
             share = fair_share(row)
             if not math.isnan(share):
-                own[name] = regret(share, row.value("rtt_ratio"))
+                own[name] = of(share, row.value("rtt_ratio"))
     return found
+
+
+def _power_regret(share: float, rtt_ratio: float) -> float:
+    """Of a flow with a part of its fair share: more than all of it counts as all."""
+    ratio = rtt_ratio if math.isnan(rtt_ratio) else max(rtt_ratio, 1.0)
+    return regret.power_regret(min(share, 1.0), ratio, 1.0, 1.0)
 
 
 def _differences(ours: Mapping[str, float], other: Mapping[str, float]) -> FloatArray:
