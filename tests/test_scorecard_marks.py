@@ -131,6 +131,12 @@ def test_a_value_must_not_grow_along_an_axis() -> None:
     assert mark == Mark("fail", "grows from 0.5 to 1 as loss goes from 0.5 to 0.9")
 
 
+@pytest.mark.parametrize("rule", [Rule(against="bbr1"), Rule(at_most=1.0, excess_over="bbr1")])
+def test_a_rule_about_a_rival_that_was_not_run_marks_nothing(rule: Rule) -> None:
+    mark = marked(rule, values([1.0]), "own", lower_is_better=True)
+    assert mark == Mark("not measured", "bbr1 was not run")
+
+
 def test_a_check_without_a_rule_is_reported() -> None:
     assert verdict(Rule(), values([1.0])) == "reported"
 
