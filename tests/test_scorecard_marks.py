@@ -147,6 +147,25 @@ def test_a_row_fails_if_one_check_fails() -> None:
     assert worst_of([Mark("reported"), Mark("pass"), Mark("not measured")]).verdict == "pass"
 
 
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (Rule(at_most=0.5), "at most 0.5"),
+        (Rule(at_most=0.02, alternative="cubic"), "at most 0.02, or cubic's"),
+        (Rule(at_least=-0.3, at_most=0.3), "at most 0.3, at least -0.3"),
+        (
+            Rule(at_most=0.1, excess_over="cubic", over="p95"),
+            "beyond cubic's: p95 over networks at most 0.1",
+        ),
+        (Rule(against="cubic"), "as good as cubic"),
+        (Rule(falls_along="loss"), "does not grow with loss"),
+        (Rule(), "no mark"),
+    ],
+)
+def test_a_rule_says_what_passes(rule: Rule, expected: str) -> None:
+    assert rule.words == expected
+
+
 def test_one_network_is_paired_by_seeds() -> None:
     runs = {"own": np.array([[1.0, 2.0, 3.0]]), "cubic": np.array([[0.0, 1.0, 2.0]])}
     found = Values(("a",), ({},), {name: own.mean(axis=1) for name, own in runs.items()}, runs)

@@ -90,6 +90,22 @@ class Rule:
     """an axis along which the value must not grow"""
 
     @property
+    def words(self) -> str:
+        """What passes."""
+        found = [f"at most {self.at_most:g}"] if self.at_most is not None else []
+        found += [f"at least {self.at_least:g}"] if self.at_least is not None else []
+        found = [
+            f"{self.over} over networks {own}" if self.over != "worst" else own for own in found
+        ]
+        found = [
+            f"beyond {self.excess_over}'s: {own}" if self.excess_over else own for own in found
+        ]
+        found += [f"or {self.alternative}'s"] if self.alternative else []
+        found += [f"as good as {self.against}"] if self.against else []
+        found += [f"does not grow with {self.falls_along}"] if self.falls_along else []
+        return ", ".join(found) or "no mark"
+
+    @property
     def is_absent(self) -> bool:
         """Whether the value is reported without a mark."""
         return not (
