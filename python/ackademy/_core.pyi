@@ -257,6 +257,15 @@ class Ack:
     def delivery_rate_bps(self) -> int:
         """Delivery-rate sample; 0 when there is none."""
     @property
+    def tx_inflight_bytes(self) -> int:
+        """In flight just after the newest packet delivered was sent; 0 when not known."""
+    @property
+    def delivered_since_bytes(self) -> int:
+        """Delivered since that packet was sent; 0 when not known."""
+    @property
+    def lost_since_bytes(self) -> int:
+        """Declared lost since that packet was sent."""
+    @property
     def app_limited(self) -> bool:
         """Whether the application limited what the sample measures."""
     @property
@@ -282,6 +291,15 @@ class Loss:
     @property
     def inflight_bytes(self) -> int:
         """Sent and not cumulatively acknowledged, before the loss was declared."""
+    @property
+    def tx_inflight_bytes(self) -> int:
+        """In flight just after the newest of the lost packets was sent; 0 when not known."""
+    @property
+    def lost_since_bytes(self) -> int:
+        """Declared lost since that packet was sent, `lost_bytes` included; 0 when not known."""
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application limited what was in flight with that packet."""
     @property
     def kind(self) -> str:
         """`gap` (reduce once), `more` (of the same), `timeout`, `deflate`, `idle` or `spurious`.

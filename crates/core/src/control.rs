@@ -44,6 +44,13 @@ pub struct Ack {
     pub delivered: Bytes,
     /// Delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation); zero when there is none.
     pub delivery_rate: Rate,
+    /// In flight just after the newest packet it delivers was sent, with that packet; zero when the
+    /// sender does not know.
+    pub tx_inflight: Bytes,
+    /// Delivered since that packet was sent, with this acknowledgement; zero when the sender does not know.
+    pub delivered_since: Bytes,
+    /// Declared lost since that packet was sent, with what this acknowledgement shows to be lost.
+    pub lost_since: Bytes,
     /// 1 when the application, not the controller, limited what the sample measures; else 0.
     pub app_limited: u64,
     /// 1 while the sender repairs a loss or suspects one; window-based controllers do not grow then.
@@ -67,6 +74,13 @@ pub struct Loss {
     /// FlightSize (RFC 5681) when the loss was declared: sent and not cumulatively acknowledged, at
     /// most the window.
     pub inflight: Bytes,
+    /// In flight just after the newest of the lost packets was sent, with that packet; zero when the
+    /// sender does not know.
+    pub tx_inflight: Bytes,
+    /// Declared lost since that packet was sent, `lost` included; zero when the sender does not know.
+    pub lost_since: Bytes,
+    /// 1 when the application limited what was in flight with that packet; else 0.
+    pub app_limited: u64,
     /// What kind of event the sender takes it for.
     pub kind: LossKind,
 }

@@ -252,6 +252,7 @@ impl<'a> Run<'a> {
             lost: Bytes(packets * MSS),
             inflight: flight_size,
             kind: if told { LossKind::More } else { LossKind::Gap },
+            ..Loss::default()
         });
         if !told {
             self.recovery_start = Some(self.now);
@@ -275,9 +276,9 @@ impl<'a> Run<'a> {
             prior_inflight: inflight + Bytes(packets * MSS),
             delivered: self.delivered,
             delivery_rate: Rate::of(inflight + Bytes(packets * MSS), rtt.max(Span(1))),
-            app_limited: 0,
             recovering: u64::from(self.recovery_start.is_some_and(|start| sent_at <= start)),
             cwnd_limited: 1,
+            ..Ack::default()
         });
     }
 
@@ -289,7 +290,8 @@ impl<'a> Run<'a> {
         self.flight.clear();
         self.recovery_start = None;
         let (now, kind) = (self.now, LossKind::Timeout);
-        self.controller.on_loss(&Loss { now, sent_at, lost: inflight, inflight, kind });
+        let lost = inflight;
+        self.controller.on_loss(&Loss { now, sent_at, lost, inflight, kind, ..Loss::default() });
     }
 }
 
@@ -404,6 +406,9 @@ const STREAM: Ack = Ack {
     prior_inflight: Bytes(101 * MSS),
     delivered: Bytes(0),
     delivery_rate: Rate(10_000_000),
+    tx_inflight: Bytes(0),
+    delivered_since: Bytes(0),
+    lost_since: Bytes(0),
     app_limited: 0,
     recovering: 0,
     cwnd_limited: 1,
@@ -428,7 +433,7 @@ fn window_after_stream(spec: &'static Spec, seed: u64, batch: u64) -> f64 {
         controller.on_timer(now);
         if now_ms == loss_ms {
             let (lost, inflight) = (Bytes(MSS), Bytes(100 * MSS));
-            controller.on_loss(&Loss { now, sent_at, lost, inflight, kind: LossKind::Gap });
+            controller.on_loss(&Loss { now, sent_at, lost, inflight, ..Loss::default() });
         }
         controller.on_ack(&Ack {
             now,
@@ -471,6 +476,7 @@ fn lost_after_run(kind: LossKind, window: Bytes) -> Loss {
         lost: Bytes(MSS),
         inflight: window,
         kind,
+        ..Loss::default()
     }
 }
 

@@ -236,7 +236,9 @@ fn windows_after_stream(spec: &'static Spec, batch: u64) -> [f64; 2] {
             let inflight = Bytes(100 * MSS);
             if now_ms == loss_ms {
                 let kind = LossKind::Gap;
-                checked.on_loss(id, &Loss { now, sent_at, lost: Bytes(MSS), inflight, kind });
+                let lost = Bytes(MSS);
+                let loss = Loss { now, sent_at, lost, inflight, kind, ..Loss::default() };
+                checked.on_loss(id, &loss);
             }
             let rtt = Span::from_millis(100);
             checked.on_ack(

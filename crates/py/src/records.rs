@@ -59,6 +59,18 @@ impl Ack {
         self.0.delivery_rate.0
     }
     #[getter]
+    fn tx_inflight_bytes(&self) -> u64 {
+        self.0.tx_inflight.0
+    }
+    #[getter]
+    fn delivered_since_bytes(&self) -> u64 {
+        self.0.delivered_since.0
+    }
+    #[getter]
+    fn lost_since_bytes(&self) -> u64 {
+        self.0.lost_since.0
+    }
+    #[getter]
     fn app_limited(&self) -> bool {
         self.0.app_limited == 1
     }
@@ -96,6 +108,18 @@ impl Loss {
     #[getter]
     fn inflight_bytes(&self) -> u64 {
         self.0.inflight.0
+    }
+    #[getter]
+    fn tx_inflight_bytes(&self) -> u64 {
+        self.0.tx_inflight.0
+    }
+    #[getter]
+    fn lost_since_bytes(&self) -> u64 {
+        self.0.lost_since.0
+    }
+    #[getter]
+    fn app_limited(&self) -> bool {
+        self.0.app_limited == 1
     }
     #[getter]
     fn kind(&self) -> &'static str {

@@ -6,6 +6,7 @@
 //! packets at that time stands for. Linux knows of packets that wait in the host for their departure
 //! time; here none do.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::controllers::shared::own_limit::OwnLimit;
 use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
@@ -228,10 +229,8 @@ pub struct Bbr1 {
     delivered: f64,
     /// After idling, until something is delivered.
     restarting: bool,
-    /// Packets sent from the first time to the second do not measure the path: a round-trip probe.
-    limited: (Time, Time),
-    /// The second time comes when so many packets are delivered.
-    limited_until: f64,
+    /// Packets sent in a round-trip probe do not measure the path.
+    limit: OwnLimit,
     extra: Extra,
     policer: Option<Policer>,
 }
@@ -263,8 +262,7 @@ impl Bbr1 {
             lost: 0.0,
             delivered: 0.0,
             restarting: false,
-            limited: (Time::NEVER, Time::NEVER),
-            limited_until: f64::INFINITY,
+            limit: OwnLimit::default(),
             extra: Extra { epoch: flow.start, ..Extra::default() },
             policer: on.then(Policer::default),
         }
@@ -321,15 +319,11 @@ impl Bbr1 {
             inflight: packets(ack.inflight),
             prior_inflight: packets(ack.prior_inflight),
             rate: (rate > 0.0).then_some(rate),
-            app_limited: ack.app_limited == 1
-                || (self.limited.0..=self.limited.1).contains(&ack.sent_at),
+            app_limited: ack.app_limited == 1 || self.limit.covers(ack.sent_at),
         };
         self.lost = 0.0;
         self.delivered += sample.acked;
-        if self.delivered > self.limited_until {
-            self.limited_until = f64::INFINITY;
-            self.limited.1 = ack.now;
-        }
+        self.limit.on_delivered(ack.now, self.delivered);
         sample
     }
 
@@ -461,11 +455,10 @@ impl Bbr1 {
         if expired && !self.restarting && !matches!(self.mode, Mode::ProbeRtt { .. }) {
             self.remember_cwnd();
             self.mode = Mode::ProbeRtt { done: None, round_passed: false };
-            self.limited.0 = sample.now;
+            self.limit.begin(sample.now);
         }
         if let Mode::ProbeRtt { done, round_passed } = self.mode {
-            self.limited.1 = Time::NEVER;
-            self.limited_until = self.delivered + sample.inflight;
+            self.limit.extend(self.delivered + sample.inflight);
             self.probe_rtt(sample, done, round_passed);
         }
         if sample.acked > 0.0 {

@@ -1,7 +1,10 @@
 //! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation-02, section 3).
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// What a packet remembers of the moment it was sent.
+/// Most bytes in flight that [`SentState`] tells apart.
+const FLIGHT_MAX: u64 = (1 << 31) - 1;
+
+/// What a packet remembers of the moment it was sent. There is one per packet in flight, so it is small.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SentState {
     /// `P.delivered`.
@@ -10,14 +13,29 @@ pub struct SentState {
     pub delivered_time: Time,
     /// `P.first_sent_time`.
     pub first_sent_time: Time,
-    /// `P.is_app_limited`.
-    pub app_limited: bool,
+    /// `P.lost`, of which the lower half is enough to tell what was lost since.
+    lost: u32,
+    /// `P.tx_in_flight`, up to [`FLIGHT_MAX`], times two, and `P.is_app_limited`.
+    flight: u32,
+}
+
+impl SentState {
+    /// `P.is_app_limited`: the application limited what was in flight.
+    pub fn app_limited(&self) -> bool {
+        self.flight & 1 == 1
+    }
+
+    /// `P.tx_in_flight`: in flight just after the packet was sent, with it.
+    pub fn inflight(&self) -> Bytes {
+        Bytes(u64::from(self.flight >> 1))
+    }
 }
 
 /// The connection's side of the estimator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeliveryRate {
     delivered: u64,
+    lost: u64,
     delivered_time: Time,
     first_sent_time: Time,
     /// `C.app_limited`: samples are app-limited until this much is delivered; 0 for not limited.
@@ -30,9 +48,19 @@ impl DeliveryRate {
         Bytes(self.delivered)
     }
 
-    /// A packet leaves at `now`; `idle` if nothing is in flight.
-    pub fn on_sent(&mut self, now: Time, idle: bool) -> SentState {
-        if idle {
+    /// Delivered since a packet was sent.
+    pub fn delivered_since(&self, sent: &SentState) -> Bytes {
+        Bytes(self.delivered - sent.delivered)
+    }
+
+    /// Declared lost since a packet was sent.
+    pub fn lost_since(&self, sent: &SentState) -> Bytes {
+        Bytes(u64::from((self.lost as u32).wrapping_sub(sent.lost)))
+    }
+
+    /// A packet of `size` leaves at `now` and finds `inflight` on the way.
+    pub fn on_sent(&mut self, now: Time, inflight: u64, size: u64) -> SentState {
+        if inflight == 0 {
             self.first_sent_time = now;
             self.delivered_time = now;
         }
@@ -40,13 +68,20 @@ impl DeliveryRate {
             delivered: self.delivered,
             delivered_time: self.delivered_time,
             first_sent_time: self.first_sent_time,
-            app_limited: self.app_limited_until != 0,
+            lost: self.lost as u32,
+            flight: ((inflight + size).min(FLIGHT_MAX) as u32) << 1
+                | u32::from(self.app_limited_until != 0),
         }
     }
 
     /// The application ran out of data with `inflight` bytes on the way.
     pub fn on_app_limited(&mut self, inflight: u64) {
         self.app_limited_until = (self.delivered + inflight).max(1);
+    }
+
+    /// Bytes were declared lost.
+    pub fn on_lost(&mut self, bytes: u64) {
+        self.lost += bytes;
     }
 
     /// Bytes were delivered at `now`.
@@ -83,10 +118,10 @@ mod tests {
     #[test]
     fn a_window_delivered_in_one_round_trip_samples_window_over_round_trip() {
         let mut rate = DeliveryRate::default();
-        let first = rate.on_sent(at(0), true);
+        let first = rate.on_sent(at(0), 0, 1000);
         rate.on_delivered(at(100), 1000);
         rate.sample(at(0), &first, Span::ZERO);
-        let second = rate.on_sent(at(100), false);
+        let second = rate.on_sent(at(100), 4000, 1000);
         rate.on_delivered(at(150), 4000);
         rate.on_delivered(at(200), 1000);
         let sample = rate.sample(at(100), &second, Span::from_millis(100));
@@ -96,7 +131,7 @@ mod tests {
     #[test]
     fn an_interval_below_min_rtt_gives_no_sample() {
         let mut rate = DeliveryRate::default();
-        let sent = rate.on_sent(at(0), true);
+        let sent = rate.on_sent(at(0), 0, 1000);
         rate.on_delivered(at(10), 1000);
         assert_eq!(rate.sample(at(0), &sent, Span::from_millis(50)), Rate(0));
     }
@@ -105,10 +140,24 @@ mod tests {
     fn app_limited_ends_when_the_limited_flight_is_delivered() {
         let mut rate = DeliveryRate::default();
         rate.on_app_limited(1000);
-        assert!(rate.on_sent(at(0), true).app_limited);
+        assert!(rate.on_sent(at(0), 0, 1000).app_limited());
         rate.on_delivered(at(1), 1000);
-        assert!(rate.on_sent(at(1), false).app_limited);
+        assert!(rate.on_sent(at(1), 1000, 1000).app_limited());
         rate.on_delivered(at(2), 1);
-        assert!(!rate.on_sent(at(2), false).app_limited);
+        assert!(!rate.on_sent(at(2), 1000, 1000).app_limited());
+    }
+
+    #[test]
+    fn a_packet_knows_what_was_in_flight_with_it_and_what_was_delivered_and_lost_since() {
+        let mut rate = DeliveryRate::default();
+        rate.on_lost(u64::from(u32::MAX) - 100);
+        let sent = rate.on_sent(at(0), 3000, 1000);
+        rate.on_delivered(at(10), 2000);
+        rate.on_lost(1000);
+        assert_eq!(sent.inflight(), Bytes(4000));
+        assert_eq!(rate.delivered_since(&sent), Bytes(2000));
+        assert_eq!(rate.lost_since(&sent), Bytes(1000));
+        let full = rate.on_sent(at(20), u64::from(u32::MAX), 1000);
+        assert!(full.inflight() == Bytes(FLIGHT_MAX) && !full.app_limited());
     }
 }

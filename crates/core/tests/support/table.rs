@@ -73,7 +73,8 @@ pub fn number() -> impl Strategy<Value = u64> {
 pub fn ack() -> impl Strategy<Value = Ack> {
     let times = (number(), number(), number(), number(), number(), number());
     let amounts = (number(), number(), number(), number(), number());
-    (times, amounts, any::<[bool; 3]>()).prop_map(|(times, amounts, flags)| {
+    let since = (number(), number(), number());
+    (times, amounts, since, any::<[bool; 3]>()).prop_map(|(times, amounts, since, flags)| {
         let flags = flags.map(u64::from);
         Ack {
             now: Time(times.0),
@@ -88,6 +89,9 @@ pub fn ack() -> impl Strategy<Value = Ack> {
             prior_inflight: Bytes(amounts.2.saturating_add(amounts.0)),
             delivered: Bytes(amounts.3),
             delivery_rate: Rate(amounts.4),
+            tx_inflight: Bytes(since.0),
+            delivered_since: Bytes(since.1),
+            lost_since: Bytes(since.2),
             app_limited: flags[0],
             recovering: flags[1],
             cwnd_limited: flags[2],
@@ -105,8 +109,16 @@ pub fn loss() -> impl Strategy<Value = Loss> {
         Just(LossKind::Idle),
         Just(LossKind::Spurious)
     ];
-    (number(), number(), number(), number(), kind).prop_map(|(now, sent_at, lost, flight, kind)| {
-        let (now, sent_at) = (Time(now), Time(sent_at));
-        Loss { now, sent_at, lost: Bytes(lost), inflight: Bytes(flight), kind }
+    let times = (number(), number());
+    let amounts = (number(), number(), number(), number());
+    (times, amounts, any::<bool>(), kind).prop_map(|(times, amounts, limited, kind)| Loss {
+        now: Time(times.0),
+        sent_at: Time(times.1),
+        lost: Bytes(amounts.0),
+        inflight: Bytes(amounts.1),
+        tx_inflight: Bytes(amounts.2),
+        lost_since: Bytes(amounts.3),
+        app_limited: u64::from(limited),
+        kind,
     })
 }

@@ -9,7 +9,11 @@
 //!   each acknowledgement covers, and so longer by what a delayed one waits for the second;
 //! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
 //! - `Ack::delivery_rate`: the newest valid sample of the batch, else the last one before it;
-//! - `Loss::sent_at`: the newest delivered packet's, since the kernel keeps no list of what it lost;
+//! - `Ack::tx_inflight`: what was delivered and lost since then, as on a path that keeps the order; the
+//!   kernel does not keep what was in flight when a packet left;
+//! - `Ack::lost_since`: of the losses that records told since that packet left;
+//! - `Loss::sent_at`, `tx_inflight`, `app_limited`: the newest delivered packet's, since the kernel keeps
+//!   no list of what it lost;
 //! - `on_send`: asked with each record, for what the window admits then
 //!   ([`AckSendHook`](ackademy::transport::send_hook::AckSendHook)).
 //!
@@ -19,7 +23,10 @@ use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
 use ackademy::control::{Ack, CWND_MAX, Control, FlowInfo, Loss, LossKind, Recovery, SubflowId};
 use ackademy::transport::rtt::{RtoLimits, RttEstimator};
 use ackademy::units::{Bytes, Rate, Span, Time};
+use std::collections::VecDeque;
 
+/// Records with losses that are remembered at most.
+const LOSSES_MAX: usize = 256;
 /// For an estimator whose time-out is not used.
 const NO_TIMEOUT: RtoLimits =
     RtoLimits { min: Span::ZERO, max: Span::MAX, initial: Span::MAX, tick: Span::ZERO };
@@ -56,6 +63,48 @@ impl Counts {
     }
 }
 
+/// When packets were declared lost, for what was lost since a packet left.
+#[derive(Debug, Default)]
+struct Losses {
+    /// Time, and packets in all before.
+    seen: VecDeque<(Time, u32)>,
+}
+
+impl Losses {
+    /// A record of `now` tells of a loss, `before` which so many were lost.
+    fn add(&mut self, now: Time, before: u32) {
+        if self.seen.len() == LOSSES_MAX {
+            self.seen.pop_front();
+        }
+        self.seen.push_back((now, before));
+    }
+
+    /// Lost since `sent_at`, of `lost` in all. Packets are told in the order of sending, nearly: what
+    /// was lost before is forgotten.
+    fn since(&mut self, sent_at: Time, lost: u32) -> u32 {
+        while self.seen.front().is_some_and(|&(at, _)| at < sent_at) {
+            self.seen.pop_front();
+        }
+        self.seen.front().map_or(0, |&(_, before)| lost.wrapping_sub(before))
+    }
+}
+
+/// What was sent with the newest delivered packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    /// Delivered since it was sent; zero before the first sample.
+    delivered: Bytes,
+    /// Lost since it was sent.
+    lost: Bytes,
+    app_limited: u64,
+}
+
+impl Newest {
+    fn tx_inflight(&self) -> Bytes {
+        if self.delivered == Bytes::ZERO { Bytes::ZERO } else { self.delivered + self.lost }
+    }
+}
+
 /// One flow: what has been told of it to its governor. One that governs several flows is told of each by
 /// that flow's adapter.
 pub struct Adapter {
@@ -71,6 +120,8 @@ pub struct Adapter {
     delivery_rate: Rate,
     sent_at: Time,
     rtt: RttEstimator,
+    losses: Losses,
+    newest: Newest,
     growing: bool,
 }
 
@@ -103,6 +154,8 @@ impl Adapter {
             delivery_rate: Rate(0),
             sent_at: info.start,
             rtt: RttEstimator::default(),
+            losses: Losses::default(),
+            newest: Newest::default(),
             growing: false,
         }
     }
@@ -120,6 +173,9 @@ impl Adapter {
         let delivered = counts.delivered.wrapping_sub(self.seen.delivered);
         let held = counts.held.wrapping_sub(self.seen.held).min(delivered);
         let lost = counts.lost.wrapping_sub(self.seen.lost);
+        if lost > 0 {
+            self.losses.add(governor.now, self.seen.lost);
+        }
         self.seen = counts;
         self.take_rate(record);
         self.take_rtt(record, delivered);
@@ -160,7 +216,11 @@ impl Adapter {
             let bytes = Bytes(u64::from(record.rate_delivered) * self.packet);
             let interval = Span::from_micros(u64::from(record.rate_interval_us));
             self.delivery_rate = Rate::of(bytes, interval);
+            self.newest.delivered = bytes;
         }
+        let lost = self.losses.since(self.sent_at, self.seen.lost);
+        self.newest.lost = Bytes(u64::from(lost) * self.packet);
+        self.newest.app_limited = u64::from(record.flags & flag::APP_LIMITED != 0);
     }
 
     /// A record stands for an acknowledgement of each two packets: the newest sample counts for all.
@@ -204,7 +264,10 @@ impl Adapter {
             prior_inflight: Bytes(u64::from(found) * self.packet),
             delivered: self.delivered,
             delivery_rate: self.delivery_rate,
-            app_limited: u64::from(record.flags & flag::APP_LIMITED != 0),
+            tx_inflight: self.newest.tx_inflight(),
+            delivered_since: self.newest.delivered,
+            lost_since: self.newest.lost,
+            app_limited: self.newest.app_limited,
             recovering,
             cwnd_limited: u64::from(record.flags & flag::CWND_LIMITED != 0),
         };
@@ -219,6 +282,9 @@ impl Adapter {
             sent_at: self.sent_at,
             lost: Bytes(u64::from(lost) * self.packet),
             inflight: Bytes(outstanding).min(governor.coupled.control(self.id).cwnd),
+            tx_inflight: self.newest.tx_inflight(),
+            lost_since: self.newest.lost,
+            app_limited: self.newest.app_limited,
             kind,
         };
         governor.coupled.on_loss(self.id, &loss);
@@ -368,6 +434,31 @@ mod tests {
         assert_eq!((grew.delivered, held.delivered), (Bytes(7 * 1500), Bytes(10 * 1500)));
         assert_eq!((loss.kind, loss.lost), (LossKind::Gap, Bytes(2 * 1500)));
         assert_eq!(loss.inflight, Bytes(20 * 1500), "FlightSize is at most the window");
+    }
+
+    #[test]
+    fn what_was_lost_and_in_flight_since_the_newest_packet_left_is_told_from_the_records() {
+        let (mut adapter, received) = adapter(window(20));
+        let base = Record { rate_delivered: 8, rate_interval_us: 1000, ..Record::default() };
+        let lossy =
+            Record { kind: kind::GAP, now: 5000, sent_at: 4000, delivered: 4, lost: 2, ..base };
+        adapter.on_record(&lossy);
+        let sent_before = Record { now: 6000, sent_at: 5000, delivered: 6, lost: 5, ..base };
+        adapter.on_record(&sent_before);
+        let sent_between = Record { now: 7000, sent_at: 5500, delivered: 8, lost: 5, ..base };
+        adapter.on_record(&sent_between);
+        let sent_after = Record { now: 8000, sent_at: 6001, delivered: 9, lost: 5, ..base };
+        adapter.on_record(&sent_after);
+        let received = received.lock().unwrap();
+        let of = |event: &Event| match event {
+            Event::Ack(ack) => (ack.lost_since, ack.delivered_since, ack.tx_inflight),
+            Event::Loss(loss) => (loss.lost_since, Bytes(8 * 1500), loss.tx_inflight),
+            Event::Timer(_) => panic!("{received:?}"),
+        };
+        let told: Vec<_> = received.iter().map(of).collect();
+        let expected = [2, 2, 5, 5, 3, 0]
+            .map(|lost| (Bytes(lost * 1500), Bytes(8 * 1500), Bytes((8 + lost) * 1500)));
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Parts that several controllers share.
 
 pub mod bandit;
+pub mod bbr;
 pub mod hystart;
 pub mod kong;
+pub mod own_limit;
 pub mod pcc;
 pub mod quic;
 pub mod reno_window;

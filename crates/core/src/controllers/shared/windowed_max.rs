@@ -25,6 +25,11 @@ impl WindowedMax {
         Self { window, candidates: [Candidate::default(); 3] }
     }
 
+    /// From the next sample on, the window is so long.
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window;
+    }
+
     /// The largest value of the window.
     pub fn value(&self) -> f64 {
         self.candidates[0].value

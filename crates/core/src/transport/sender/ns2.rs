@@ -421,6 +421,7 @@ impl Ns2Sender {
             lost: Bytes(lost),
             inflight: self.inflight(),
             kind,
+            ..Loss::default()
         };
         governor.coupled.on_loss(governor.id, &loss);
         self.allowed = Allowed::read(governor, self.packet);

@@ -231,7 +231,7 @@ impl SackSender {
                 return None;
             }
         }
-        let sent = self.rate.on_sent(now, self.board.inflight() == 0);
+        let sent = self.rate.on_sent(now, self.board.inflight(), size);
         let outgoing = if retransmitted.is_some() {
             let retransmitted = self.board.send_lost(now, sent);
             let (seq, size) = retransmitted.or_else(|| self.board.send_rescue(now, sent))?;
@@ -347,6 +347,7 @@ impl SackSender {
             self.close_episode();
         }
         let lost = self.detect(now);
+        self.rate.on_lost(lost.bytes);
         let opened = lost.bytes > 0 && self.open_episode();
         let marked = self.open_marked(ack);
         if delivered.bytes > 0 {
@@ -361,7 +362,7 @@ impl SackSender {
         }
         if marked {
             // Nothing was lost; the mark came with the newest packet delivered.
-            let none = Lost { bytes: 0, newest: delivered.newest.0 };
+            let none = Lost { bytes: 0, newest: delivered.newest.0, sent: delivered.sent };
             self.tell_loss(now, LossKind::Gap, none, governor);
         }
         self.finish_probe(now, ack, governor);
@@ -400,8 +401,7 @@ impl SackSender {
             self.stats.sample(sample.0);
         }
         let min_rtt = self.rtt.min_rtt();
-        let newest_sent = delivered.newest.0;
-        self.delivery_rate = match self.rate.sample(newest_sent, &delivered.sent, min_rtt) {
+        self.delivery_rate = match self.rate.sample(delivered.newest.0, &delivered.sent, min_rtt) {
             Rate(0) => self.delivery_rate,
             rate => rate,
         };
@@ -565,7 +565,10 @@ impl SackSender {
             prior_inflight: self.inflight() + Bytes(delivered.bytes),
             delivered: self.rate.delivered(),
             delivery_rate: self.delivery_rate,
-            app_limited: u64::from(delivered.sent.app_limited),
+            tx_inflight: delivered.sent.inflight(),
+            delivered_since: self.rate.delivered_since(&delivered.sent),
+            lost_since: self.rate.lost_since(&delivered.sent),
+            app_limited: u64::from(delivered.sent.app_limited()),
             recovering: u64::from(self.episode.reduces() || in_disorder),
             cwnd_limited: u64::from(limited),
         };
@@ -580,6 +583,9 @@ impl SackSender {
             sent_at: lost.newest,
             lost: Bytes(lost.bytes),
             inflight: Bytes(self.flight_size(kind)),
+            tx_inflight: lost.sent.inflight(),
+            lost_since: self.rate.lost_since(&lost.sent),
+            app_limited: u64::from(lost.sent.app_limited()),
             kind,
         };
         governor.coupled.on_loss(governor.id, &loss);
@@ -654,6 +660,7 @@ impl SackSender {
     fn detect_due(&mut self, now: Time) -> Lost {
         let (lost, next) = self.board.detect_by_time(now, &self.rack);
         self.reorder_deadline = next;
+        self.rate.on_lost(lost.bytes);
         lost
     }
 
@@ -672,6 +679,7 @@ impl SackSender {
         let sent_before =
             if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
         let lost = self.board.declare_after_timeout(sent_before);
+        self.rate.on_lost(lost.bytes);
         self.episode = Episode::Timeout(self.board.nxt());
         self.marked_until = self.board.nxt();
         self.probe = None;

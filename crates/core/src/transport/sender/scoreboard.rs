@@ -62,6 +62,8 @@ pub struct Lost {
     pub bytes: u64,
     /// Send time of the newest of them.
     pub newest: Time,
+    /// Its state at sending.
+    pub sent: SentState,
 }
 
 /// RACK's view of the packet delivered that was sent last (RFC 8985 section 5.2).
@@ -527,7 +529,10 @@ impl Scoreboard {
         self.inflight -= times_in_flight(segment) * u64::from(segment.size);
         segment.flags = (segment.flags & !(IN_PIPE | TWICE)) | LOST;
         lost.bytes += u64::from(segment.size);
-        lost.newest = lost.newest.max(segment.sent_at);
+        if segment.sent_at >= lost.newest {
+            lost.newest = segment.sent_at;
+            lost.sent = segment.sent;
+        }
     }
 
     /// After a time-out: the first packet and, of the others, those sent at `sent_before` or earlier
