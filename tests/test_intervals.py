@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 from collections.abc import Callable
@@ -17,11 +18,13 @@ from ackademy.stats.intervals import (
     confidence_ellipse,
     jackknife_contrast,
     jackknife_interval,
+    log_ratio_interval,
     mean,
     mean_interval,
     student_t_quantile,
     t_interval,
     variance,
+    welch_interval,
 )
 
 
@@ -147,6 +150,32 @@ def of_merit(runs: FloatArray) -> Interval:
     return jackknife_interval(runs, merit)
 
 
+def of_difference(runs: FloatArray) -> Interval:
+    """As a claim about two schemes with seeds of their own has it."""
+    return welch_interval(runs[:, 0], runs[:, 1])
+
+
+def of_ratio(runs: FloatArray) -> Interval:
+    """The same of a ratio."""
+    return log_ratio_interval(runs[:, 0], runs[:, 1], paired=False)
+
+
+def of_paired_ratio(runs: FloatArray) -> Interval:
+    """The same of two schemes with the same seeds."""
+    return log_ratio_interval(runs[:, 0], runs[:, 1], paired=True)
+
+
+def of_variances(runs: FloatArray) -> Interval:
+    """The ratio of two variances."""
+    return jackknife_contrast(variance, runs[:, 0], runs[:, 1], is_ratio=True, paired=False)
+
+
+def pairs(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Two schemes whose runs of one seed go up and down together; means 5 and 4."""
+    seeds = rng.normal(1.0, 0.2, (*shape, 1))
+    return np.array([5.0, 4.0]) * (seeds + rng.normal(0.0, 0.05, (*shape, 2)))
+
+
 MERIT = 2.0 + 0.1**2 / 2 - 0.1 * (3.0 + 0.4**2 / 2)
 MEANS = (
     Covered("mean, normal", 5.0, lambda rng, shape: rng.normal(5.0, 1.0, shape)),
@@ -180,6 +209,45 @@ OTHERS = (
         of_variance,
     ),
 )
+DIFFERENCES = (
+    Covered(
+        "difference of means, normal",
+        1.0,
+        lambda rng, shape: rng.normal([5.0, 4.0], [1.0, 2.0], (*shape, 2)),
+        of_difference,
+    ),
+    Covered(
+        "difference of means, lognormal σ = 0.5",
+        math.exp(0.125),
+        lambda rng, shape: rng.lognormal(0.0, 0.5, (*shape, 2)) * np.array([2.0, 1.0]),
+        of_difference,
+    ),
+    Covered(
+        "difference of means, two even modes",
+        0.0,
+        lambda rng, shape: modes(0.5, rng, (*shape, 2)),
+        of_difference,
+    ),
+    Covered(
+        "ratio of means, normal",
+        1.25,
+        lambda rng, shape: rng.normal([5.0, 4.0], [1.0, 0.4], (*shape, 2)),
+        of_ratio,
+    ),
+    Covered("ratio of means, paired", 1.25, pairs, of_paired_ratio),
+    Covered(
+        "ratio of means, lognormal σ = 0.5",
+        2.0,
+        lambda rng, shape: rng.lognormal(0.0, 0.5, (*shape, 2)) * np.array([2.0, 1.0]),
+        of_ratio,
+    ),
+    Covered(
+        "ratio of variances, normal",
+        4.0,
+        lambda rng, shape: rng.normal(5.0, [2.0, 1.0], (*shape, 2)),
+        of_variances,
+    ),
+)
 
 
 def documented(label: str) -> list[float]:
@@ -194,7 +262,7 @@ def test_what_is_printed_as_95_per_cent_covers_it_on_normal_runs(n_runs: int) ->
     assert 94.0 <= MEANS[0].share(n_runs, 5000) <= 96.0
 
 
-@pytest.mark.parametrize("covered", MEANS, ids=lambda own: own.label)
+@pytest.mark.parametrize("covered", [*MEANS, *DIFFERENCES[:-1]], ids=lambda own: own.label)
 def test_the_documented_coverage_of_three_and_ten_runs_is_right(covered: Covered) -> None:
     """A quick look at the table that the slow test repeats whole."""
     print(f"ACKADEMY_SEED={SEED}")
@@ -204,7 +272,7 @@ def test_the_documented_coverage_of_three_and_ten_runs_is_right(covered: Covered
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("covered", [*MEANS, *OTHERS], ids=lambda own: own.label)
+@pytest.mark.parametrize("covered", [*MEANS, *OTHERS, *DIFFERENCES], ids=lambda own: own.label)
 def test_the_documented_coverage_is_what_simulations_give(covered: Covered) -> None:
     print(f"ACKADEMY_SEED={SEED}")
     sets = 20_000 if covered in MEANS else 4000
@@ -212,6 +280,41 @@ def test_the_documented_coverage_is_what_simulations_give(covered: Covered) -> N
     print(found)
     margin = 1.0 if covered in MEANS else 2.5
     assert found == pytest.approx(documented(covered.label), abs=margin)
+
+
+ELSEWHERE = {
+    "gap.py": "an interval in per cent of the other side, and none for one seed",
+    "scored.py": "a share of runs, without an interval",
+    "marks.py": "Student's interval of logarithms as one of a ratio, and its inverse",
+    "league_scores.py": "a scheme minus itself, which is 0",
+}
+"""Modules that make an `Interval` from numbers, with what it is of."""
+
+
+def test_no_other_module_computes_an_interval() -> None:
+    package = Path(__file__).parents[1] / "python" / "ackademy"
+    made, quantiles = set(), set()
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if path.name == "intervals.py":
+            continue
+        names = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "ackademy.stats.intervals"
+            for alias in node.names
+        }
+        called = {
+            node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+        }
+        made |= {path.name} if "Interval" in names & called else set()
+        quantiles |= (
+            {path.name} if {"student_t_quantile", "inv_cdf", "ppf", "sem"} & called else set()
+        )
+    assert made == set(ELSEWHERE)
+    assert not quantiles
 
 
 def test_the_interval_says_by_which_method_and_level_it_was_found() -> None:

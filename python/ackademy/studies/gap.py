@@ -17,7 +17,7 @@ from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
 from ackademy.runner.cells import Assignment, Cell
-from ackademy.stats.intervals import ONE_RUN, Interval, t_interval
+from ackademy.stats.intervals import NO_METHOD, ONE_RUN, Interval, t_interval
 from ackademy.stats.results import Estimate, Name, Results, results
 from ackademy.studies.measured import Measured, Row
 from ackademy.studies.measured import measure as measure_rows
@@ -337,5 +337,6 @@ def _gap(pair: Pair, folder: Path) -> Gap:
 def _over(interval: Interval, mean: float) -> Interval:
     if mean == 0.0:
         value = 0.0 if interval.value == 0.0 else math.copysign(math.inf, interval.value)
-        return Interval(value, math.nan, math.nan)
-    return Interval(interval.value / mean, interval.low / mean, interval.high / mean)
+        return Interval(value, math.nan, math.nan, NO_METHOD, 0.0)
+    ends = (interval.value / mean, interval.low / mean, interval.high / mean)
+    return Interval(*ends, interval.method, interval.level)
