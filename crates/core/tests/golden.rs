@@ -104,6 +104,7 @@ const QUEUES: &[(&str, &str)] = &[
     ("codel", "kind = \"codel\", packets = 100"),
     ("fq_codel", "kind = \"fq_codel\", packets = 100"),
     ("pie", "kind = \"pie\", packets = 100"),
+    ("dualpi2", "kind = \"dualpi2\", packets = 100"),
     ("step", "kind = \"step\", mark_packets = 20, packets = 100"),
 ];
 
@@ -120,7 +121,8 @@ fn queues_and_marks() {
                 if *name == "drop_tail" && ecn == "classic" {
                     continue;
                 }
-                let mark = if ecn == "off" || *name == "step" { "" } else { ", ecn = true" };
+                let always = ["step", "dualpi2"].contains(name);
+                let mark = if ecn == "off" || always { "" } else { ", ecn = true" };
                 let outcome = run(&format!(
                     "duration_s = 30\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\n\
                      rate_mbps = 20\nqueue = {{ {queue}{mark} }}\n\

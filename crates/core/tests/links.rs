@@ -146,7 +146,7 @@ proptest! {
         let model =
             GilbertElliott { p_good_to_bad, p_bad_to_good, loss_good, loss_bad, bad: false };
         let process = Process::GilbertElliott(model);
-        let mut loss = Loss { process, from: Time(0), rng: Rng::new(seed) };
+        let mut loss = Loss { process, from: Time(0), until: Time::NEVER, rng: Rng::new(seed) };
         let count = (0..100_000).filter(|_| loss.lost(Time(0))).count();
         let (found, expected) = (count as f64 / 1e5, model.loss_ratio());
         prop_assert!((found - expected).abs() < 0.02, "{found} where {expected} was expected");

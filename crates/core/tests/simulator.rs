@@ -106,6 +106,7 @@ const LIVING: &[&str] = &[
     "rate_mbps = 5\ndelay_ms = 20\njitter_ms = 20\nkeep_order = false",
     "rate_mbps = 5\ndelay_ms = 1\nqueue = { kind = \"codel\", packets = 100, ecn = true }",
     "rate_mbps = 0.05\ndelay_ms = 2000\nqueue = { kind = \"fq_codel\", packets = 10, ecn = true }",
+    "rate_mbps = 5\ndelay_ms = 20\nqueue = { kind = \"dualpi2\", packets = 20 }",
     "rate_mbps = 5\ndelay_ms = 20\noutages = [[0.1, 0.3], [0.5, 5]]",
     "trace = \"3\"\nqueue = { kind = \"pie\", packets = 10 }",
     "rate_schedule = [[0, 5], [0.2, 0], [1, 0.1]]\nqueue = { kind = \"drop_tail\", bytes = 6000 }",

@@ -133,6 +133,7 @@ fn every_queue_discipline_decides_as_in_the_simulator() {
         "{ kind = \"fq_codel\", packets = 1000 }",
         "{ kind = \"fq_codel\", packets = 40, queues = 4 }",
         "{ kind = \"pie\", packets = 1000 }",
+        "{ kind = \"dualpi2\", packets = 1000 }",
     ] {
         let totals = same(&overloaded(&format!("rate_mbps = 10\nqueue = {queue}")));
         let dropped = totals.links[0].queue_drops > 100;
@@ -349,6 +350,7 @@ fn any_link() -> impl Strategy<Value = String> {
         (1_u64..30).prop_map(|n| format!("{{ kind = \"codel\", packets = {n}, ecn = true }}")),
         (1_u64..30).prop_map(|n| format!("{{ kind = \"fq_codel\", packets = {n}, queues = 3 }}")),
         (1_u64..30).prop_map(|n| format!("{{ kind = \"pie\", packets = {n} }}")),
+        (1_u64..30).prop_map(|n| format!("{{ kind = \"dualpi2\", packets = {n} }}")),
     ];
     (queue, 1_u32..50, 0_u32..30, 0.0..0.3_f64, 0.0..0.5_f64, any::<bool>()).prop_map(
         |(queue, rate, delay, loss, twice, keep_order)| {

@@ -157,6 +157,7 @@ fn packets_of(queue: &QueueSpec, packet: f64) -> Option<f64> {
         | QueueSpec::Codel { packets, .. }
         | QueueSpec::FqCodel { packets, .. }
         | QueueSpec::Pie { packets, .. }
+        | QueueSpec::Dualpi2 { packets, .. }
         | QueueSpec::Step { packets, .. } => Some(packets as f64),
     }
 }

@@ -325,6 +325,7 @@ fn queue_plan(
             number(&field("update_ms"), *update_ms, min..=MILLIS_MAX)?;
             at_least_one("packets", *packets)?;
         }
+        QueueSpec::Dualpi2 { .. } => check_dualpi2(path, queue, reader)?,
         QueueSpec::Step { mark_packets, packets } => {
             integer(&field("mark_packets"), *mark_packets, 0..=1_000_000_000)?;
             at_least_one("packets", *packets)?;
@@ -337,6 +338,37 @@ fn queue_plan(
         integer(&field("quantum_bytes"), u64::from(*quantum_bytes), 64..=1_000_000)?;
     }
     Ok(queue.clone())
+}
+
+fn check_dualpi2(path: &str, queue: &QueueSpec, reader: &Reader) -> Result<(), Fault> {
+    let field = |name: &str| format!("{path}.{name}");
+    let QueueSpec::Dualpi2 {
+        target_ms,
+        update_ms,
+        alpha,
+        beta,
+        coupling,
+        step_ms,
+        classic_share,
+        packets,
+    } = *queue
+    else {
+        return Ok(());
+    };
+    let update_min = (reader.duration_s * 1e3 / DRAWS_MAX).max(1e-3);
+    for (name, value, range) in [
+        ("target_ms", target_ms, 1e-3..=MILLIS_MAX),
+        ("update_ms", update_ms, update_min..=MILLIS_MAX),
+        ("alpha", alpha, 0.0..=1e6),
+        ("beta", beta, 0.0..=1e6),
+        ("coupling", coupling, 1e-3..=1e3),
+        ("step_ms", step_ms, 0.0..=MILLIS_MAX),
+        ("classic_share", classic_share, 1e-3..=0.999),
+    ] {
+        number(&field(name), value, range)?;
+    }
+    integer(&field("packets"), packets, 1..=u64::MAX >> 1)?;
+    Ok(())
 }
 
 /// A link without queue limit, loss or any other property.

@@ -9,6 +9,7 @@ use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
 use super::queues::codel::{self, Codel};
 use super::queues::device::BelowDiscipline;
 use super::queues::drop_tail::DropTail;
+use super::queues::dualpi2::{self, Dualpi2};
 use super::queues::fq_codel::{self, FqCodel};
 use super::queues::pie::{self, Pie};
 use super::queues::red::{self, Red};
@@ -529,6 +530,7 @@ fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
         QueueSpec::Step { mark_packets, packets } => {
             Discipline::Admission(Box::new(Step { mark_packets, limit: limit(packets) }))
         }
+        QueueSpec::Dualpi2 { .. } => dualpi2(&plan.queue),
         QueueSpec::Codel { target_ms, interval_ms, packets, ecn } => {
             let config = codel(target_ms, interval_ms, packets, ecn);
             Discipline::Scheduler(Box::new(Codel::new(config)))
@@ -555,4 +557,31 @@ fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
             Discipline::Scheduler(Box::new(BelowDiscipline::new(queue, device_packets)))
         }
     }
+}
+
+fn dualpi2(queue: &QueueSpec) -> Discipline {
+    let QueueSpec::Dualpi2 {
+        target_ms,
+        update_ms,
+        alpha,
+        beta,
+        coupling,
+        step_ms,
+        classic_share,
+        packets,
+    } = *queue
+    else {
+        return Discipline::Unlimited;
+    };
+    let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
+    Discipline::Scheduler(Box::new(Dualpi2::new(dualpi2::Config {
+        target: millis(target_ms),
+        t_update: millis(update_ms),
+        alpha,
+        beta,
+        coupling,
+        step: millis(step_ms),
+        classic_share,
+        limit: DropTail { packets, bytes: u64::MAX },
+    })))
 }

@@ -154,7 +154,7 @@ pub struct Route {
 
 kinds! {
     /// Queue discipline of a link. Limits count the packet in transmission (ns-2's `limit_`), except
-    /// those of `codel` and `fq_codel`, which count what waits.
+    /// those of `codel`, `fq_codel` and `dualpi2`, which count what waits.
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum QueueSpec as QueueFields, "QueueSpec" {
         /// Keeps packets that fit; without a limit, all of them.
@@ -245,6 +245,32 @@ kinds! {
             /// Mark instead of dropping where possible.
             #[serde(default)]
             ecn: bool,
+        },
+        /// Two coupled queues, of which that of ECT(1) packets is short (RFC 9332).
+        Dualpi2 {
+            /// Queue delay to hold.
+            #[serde(default = "fifteen")]
+            target_ms: f64,
+            /// Update interval.
+            #[serde(default = "sixteen")]
+            update_ms: f64,
+            /// Weight of the delay's distance from the target, per second.
+            #[serde(default = "dualpi2_alpha")]
+            alpha: f64,
+            /// Weight of the delay's change, per second.
+            #[serde(default = "dualpi2_beta")]
+            beta: f64,
+            /// Low-latency marks per square root of classic drops.
+            #[serde(default = "two")]
+            coupling: f64,
+            /// Low-latency packets that waited so long are marked.
+            #[serde(default = "one")]
+            step_ms: f64,
+            /// Part of the link for classic packets while both kinds wait.
+            #[serde(default = "tenth")]
+            classic_share: f64,
+            /// Hard limit over both queues.
+            packets: u64,
         },
         /// Drop-tail that marks beyond a threshold (RFC 8257 section 4.1).
         Step {
@@ -393,6 +419,18 @@ fn five() -> f64 {
 }
 fn fifteen() -> f64 {
     15.0
+}
+fn two() -> f64 {
+    2.0
+}
+fn sixteen() -> f64 {
+    16.0
+}
+fn dualpi2_alpha() -> f64 {
+    0.16
+}
+fn dualpi2_beta() -> f64 {
+    3.2
 }
 fn hundred() -> f64 {
     100.0

@@ -74,7 +74,7 @@ impl Draw {
     fn queue(&mut self) -> String {
         let packets = 1 + self.below(200);
         let ecn = self.chance(0.5);
-        let body = match self.below(8) {
+        let body = match self.below(9) {
             0 => return String::new(),
             1 => format!("\"drop_tail\", bytes = {}", 2000 + self.below(100_000)),
             2 => format!(
@@ -92,6 +92,11 @@ impl Draw {
                 )
             }
             5 => format!("\"pie\", packets = {packets}, ecn = {ecn}"),
+            7 => format!(
+                "\"dualpi2\", packets = {packets}, step_ms = {}, classic_share = {}",
+                self.scale(0.1, 10.0),
+                self.scale(0.01, 0.9)
+            ),
             6 => format!("\"step\", mark_packets = {}, packets = {packets}", self.below(50)),
             _ => format!("\"drop_tail\", packets = {packets}"),
         };

@@ -66,12 +66,13 @@ pub enum Queue {
 }
 
 const QUEUE_HELP: &str =
-    "Queue: 50p, 64kB, 1.5bdp, codel, fq_codel, pie or red [default: without a limit]";
+    "Queue: 50p, 64kB, 1.5bdp, codel, fq_codel, dualpi2, pie or red [default: without a limit]";
 
 /// Names of queues, and what a scenario says for them.
-const QUEUES: [(&str, &str); 4] = [
+const QUEUES: [(&str, &str); 5] = [
     ("codel", r#"{ kind = "codel", packets = 1000, ecn = true }"#),
     ("fq_codel", r#"{ kind = "fq_codel", packets = 10240, ecn = true }"#),
+    ("dualpi2", r#"{ kind = "dualpi2", packets = 10000 }"#),
     ("pie", r#"{ kind = "pie", packets = 1000, ecn = true }"#),
     ("red", r#"{ kind = "red", min_packets = 5, max_packets = 15, packets = 1000, ecn = true }"#),
 ];

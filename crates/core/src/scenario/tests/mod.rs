@@ -134,7 +134,7 @@ fn a_value_with_quotes_and_dots_in_it_is_quoted_whole() {
     assert_eq!(
         refused("drop_tail", "drop`, expected `tail"),
         "s.toml:6: dumbbell.bottleneck.queue.kind = \"drop`, expected `tail\": allowed is drop_tail, \
-         red, codel, fq_codel, pie, step"
+         red, codel, fq_codel, pie, dualpi2, step"
     );
     assert_eq!(
         refused("controller", "name = \"x\"\nparams.\"a.b\" = [1]\ncontroller"),
@@ -180,7 +180,7 @@ fn an_unknown_kind_lists_the_known_ones() {
     assert_eq!(
         refused("drop_tail", "droptail"),
         "s.toml:6: dumbbell.bottleneck.queue.kind = \"droptail\": allowed is drop_tail, red, \
-         codel, fq_codel, pie, step"
+         codel, fq_codel, pie, dualpi2, step"
     );
     assert_eq!(
         refused("controller", "sender = { recovery = \"ns3\" }\ncontroller"),
@@ -442,6 +442,26 @@ fn a_schedule_begins_at_zero_and_increases() {
         refused("rate_mbps = 10", "rate_schedule = [[0, 0]]"),
         "s.toml:5: dumbbell.bottleneck.rate_schedule = only zeros: allowed is at least one rate \
          above 0"
+    );
+}
+
+#[test]
+fn settings_of_dualpi2_are_within_their_ranges() {
+    let queue = |field: &str| {
+        let queue = format!("{{ kind = \"dualpi2\", packets = 100, {field} }}");
+        refused("{ kind = \"drop_tail\", packets = 50 }", &queue)
+    };
+    assert_eq!(
+        queue("classic_share = 1"),
+        "s.toml:6: dumbbell.bottleneck.queue.classic_share = 1: allowed is a number in [0.001, 0.999]"
+    );
+    assert_eq!(
+        queue("update_ms = 0"),
+        "s.toml:6: dumbbell.bottleneck.queue.update_ms = 0: allowed is a number in [0.001, 10000000]"
+    );
+    assert_eq!(
+        queue("coupling = nan"),
+        "s.toml:6: dumbbell.bottleneck.queue.coupling = NaN: allowed is a number in [0.001, 1000]"
     );
 }
 

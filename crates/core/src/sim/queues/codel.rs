@@ -73,6 +73,11 @@ impl Fifo {
         Some((came, packet))
     }
 
+    /// When its first packet came.
+    pub(super) fn head_came(&self) -> Option<Time> {
+        self.entries.front().map(|entry| entry.0)
+    }
+
     pub(super) fn packets(&self) -> u64 {
         self.entries.len() as u64
     }

@@ -10,6 +10,7 @@ use crate::units::{Span, Time};
 pub mod codel;
 pub mod device;
 pub mod drop_tail;
+pub mod dualpi2;
 pub mod fq_codel;
 pub mod pie;
 pub mod red;

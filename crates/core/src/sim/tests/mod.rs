@@ -6,6 +6,7 @@ use crate::sim::record::Outcome;
 
 mod cellular;
 mod feedback;
+mod low_latency;
 mod multipath;
 mod writes;
 
