@@ -103,9 +103,10 @@ def test_case_names_are_distinct_and_quick_is_a_shorter_part_of_them() -> None:
 
 @pytest.mark.parametrize("case", peers.cases(), ids=lambda case: case.name)
 def test_both_peers_put_the_same_packet_on_the_wire(case: Case) -> None:
-    ns2 = {"payload": 1210, "timestamps": 1} | peers.ns2_arguments(case)
-    headers = 50 if ns2["timestamps"] else 40
-    assert ns2["payload"] == case.wire_bytes - headers
+    if case.algorithm in peers.NS2_AGENT:
+        ns2 = {"payload": 1210, "timestamps": 1} | peers.ns2_arguments(case)
+        headers = 50 if ns2["timestamps"] else 40
+        assert ns2["payload"] == case.wire_bytes - headers
     ns3 = {"timestamps": 1} | peers.ns3_arguments(case)
     assert ns3["payload"] == case.wire_bytes - (54 if ns3["timestamps"] else 42)
 
@@ -114,7 +115,7 @@ def test_both_peers_put_the_same_packet_on_the_wire(case: Case) -> None:
 def test_arguments_are_known_to_the_peers_scripts(case: Case) -> None:
     tcl = (ROOT / "peers/ns2/dumbbell.tcl").read_text(encoding="utf-8")
     cc = (ROOT / "peers/ns3/dumbbell.cc").read_text(encoding="utf-8")
-    for name in peers.ns2_arguments(case):
+    for name in peers.ns2_arguments(case) if case.algorithm in peers.NS2_AGENT else ():
         assert f"\n    {name} " in tcl
     for name in peers.ns3_arguments(case):
         assert f'{{"{name}", Into(' in cc
@@ -130,7 +131,7 @@ def test_only_random_cases_are_repeated() -> None:
 def test_scenario_text_says_what_the_peers_are_told(case: Case) -> None:
     scenario = tomllib.loads(peers.scenario_toml(case))
     bottleneck = scenario["dumbbell"]["bottleneck"]
-    told = peers.ns2_arguments(case)
+    told = peers.arguments_of(case.peers[0], case)
     assert scenario["duration_s"] == told["duration"]
     assert scenario["dumbbell"]["access_mbps"] * 1e6 == told["access"]
     assert scenario["dumbbell"]["rtt_ms"] / 1e3 == pytest.approx(told["rtt"])
@@ -241,6 +242,29 @@ def test_a_case_with_rules_is_held_against_the_peer_that_has_them() -> None:
     assert case_named("Vegas as ns-3, L=50").peers == ("ns-3",)
     assert case_named("Vegas as Linux, L=50").peers == ("ns-2",)
     assert case_named("CUBIC, L=50").peers == peers.PEERS
+    assert case_named("BBR, L=50").peers == ("ns-3",)
+
+
+BBR = [case for case in peers.cases() if case.algorithm == "bbr"]
+
+
+@pytest.mark.parametrize("case", BBR, ids=lambda case: case.name)
+def test_the_documented_numbers_of_our_bbr_are_what_it_does(case: Case) -> None:
+    text = (ROOT / "docs" / "results" / "peers.md").read_text(encoding="utf-8")
+    (line,) = [own for own in text.splitlines() if own.startswith(f"| {case.name} |")]
+    seeds = range(1, 9) if case.is_random else (1,)
+    found = peers.mean_quantities([peers.ours(replace(case, seed=seed)) for seed in seeds])
+    printed = [f"{found['throughput, Mb/s']:.3f}", f"{found['queue wait, ms']:.1f}"]
+    assert line.split("|")[2].split("/") == [f" {printed[0]} ", f" {printed[1]} "]
+
+
+@pytest.mark.slow
+@needs_ns3
+@pytest.mark.parametrize("name", ["BBR, L=50, 50 ms", "BBR, L=600"])
+def test_our_bbr_is_near_ns3s_where_nothing_is_dropped_at_random(name: str) -> None:
+    theirs, their_wait, mbps, wait = throughputs(name)
+    assert mbps == pytest.approx(theirs, rel=0.05)
+    assert wait == pytest.approx(their_wait, abs=2.0)
 
 
 @pytest.mark.slow

@@ -70,6 +70,10 @@ def compare_command(
         str | None,
         typer.Option(help="Only networks of the suite whose name matches, as in 'L =*'."),
     ] = None,
+    thin: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of the networks that a suite draws, run one of so many."),
+    ] = None,
     backend: BackendName = "sim",
     param: Params = None,
     settings: Overrides = None,
@@ -106,6 +110,8 @@ def compare_command(
         ackademy compare gap/fast gap/steps --backend kernel --cc cubic,kernel:cubic
 
         ackademy compare --suite papers
+
+        ackademy compare --suite all --thin 10 --runs 1
     """
     from ackademy import lookup
     from ackademy.backends import schemes
@@ -120,7 +126,7 @@ def compare_command(
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
-    for option, value in (("--only", only), ("--markdown", markdown)):
+    for option, value in (("--only", only), ("--thin", thin), ("--markdown", markdown)):
         if value is not None and not suite:
             raise AckademyError(f"compare: {option}: allowed: with --suite")
     check_output_folder(out)
@@ -128,7 +134,7 @@ def compare_command(
     if suite:
         if cc or settings:
             raise AckademyError("compare: allowed beside --suite: no --cc, --set")
-        loaded = league.load(suite)
+        loaded = league.load(suite, thin or 1)
         on_networks = league.scheme_cases(loaded, runs or loaded.runs, backend, only or "*")
         page = html or REPORTS / f"league-{loaded.name}-{backend}.html"
         check_exports(page, markdown, json, csv)

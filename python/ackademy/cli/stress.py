@@ -12,13 +12,14 @@ from typing import Annotated
 
 import typer
 
+from ackademy import _core
 from ackademy.backends import controllers, schemes
 from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.cli import completion, running
 from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
 from ackademy.cli.options import REPORTS, RUNS, Address, Engine, Jobs, Params, engine_of
 from ackademy.console import Console
-from ackademy.errors import AckademyError
+from ackademy.errors import ControllerError, ScenarioError
 from ackademy.files import check_output_folder, check_outputs, write
 from ackademy.render import exports, terminal
 from ackademy.render.html import stress as report
@@ -27,6 +28,7 @@ from ackademy.render.sheets import stress as sheets
 from ackademy.runner import engines, experiments
 from ackademy.studies import stress, stress_space
 from ackademy.studies.stress import Finding, Method, Network, Study, Tried
+from ackademy.studies.stress_space import Space
 
 KEEP_MAX = 100
 
@@ -94,10 +96,11 @@ def stress_command(
         ackademy stress vegas --space mine/space.toml --method random --seed 7
     """
     console = Console()
+    searched = stress_space.read(space)
     study = Study(
-        _scheme(controller, param),
-        _scheme(against, None) if against else None,
-        stress_space.read(space),
+        _scheme(controller, param, searched),
+        _scheme(against, None, searched) if against else None,
+        searched,
         seed,
         budget,
         method,
@@ -209,19 +212,25 @@ def _search(
     return tried, stress.findings(study, list(zip(simple, found, strict=True)))
 
 
-def _scheme(word: str, param: Sequence[str] | None) -> EvaluatedScheme:
+def _scheme(word: str, param: Sequence[str] | None, space: Space) -> EvaluatedScheme:
     """The scheme that a word names.
 
     Raises:
         ControllerError: if it is none, or several, or one that the simulator does not run.
-        AckademyError: if it governs several subflows.
     """
     found = schemes.parse(word, running.settings(list(param or ()), word))
     if len(found) != 1:
-        raise AckademyError(f"stress {word}: allowed: one scheme")
-    (own,) = found
-    controllers.check([str(own.controller)], "sim")
-    return EvaluatedScheme(own.label, str(own.controller), own.params)
+        raise ControllerError(f"stress {word}: allowed: one scheme")
+    own = EvaluatedScheme(found[0].label, str(found[0].controller), found[0].params)
+    controllers.check([own.controller], "sim")
+    family = space.families[0]
+    text = space.text(family, (None,) * len(family.dimensions), own)
+    try:
+        _core.Scenario.parse(text, word, {})
+    except ScenarioError as error:
+        reason = str(error).partition(": ")[2]
+        raise ControllerError(f"stress {word}: {reason}") from error
+    return own
 
 
 def _stem(name: str) -> str:

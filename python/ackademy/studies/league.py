@@ -257,8 +257,12 @@ class Result:
         return -math.inf if math.isnan(value) else value
 
 
-def load(name: str) -> Suite:
+def load(name: str, thin: int = 1) -> Suite:
     """Read `suites/<name>.toml` here or above, or the file that `name` is the path of.
+
+    Args:
+        name: of the suite, or its path.
+        thin: of the networks that grids draw, one of so many is kept, at least one of each; >= 1.
 
     Raises:
         ExperimentError: if there is none, or it is wrong.
@@ -279,7 +283,7 @@ def load(name: str) -> Suite:
             replace(_network(entry, path.parent, sender, names), by=cast("By", by))
             for entry in table.tables("network")
         ),
-        *(own for entry in table.tables("grid") for own in _grid(entry, path.parent, sender)),
+        *(own for entry in table.tables("grid") for own in _grid(entry, path.parent, sender, thin)),
     )
     for key, found in (("scheme", names), ("network", [network.name for network in networks])):
         double = next((name for name in found if found.count(name) > 1), None)
@@ -294,7 +298,7 @@ def load(name: str) -> Suite:
         schemes=schemes,
         networks=networks,
         assumptions=(*(base.assumptions if base else ()), *parse_assumptions(table)),
-        pairs=_pairs(table, path.parent, sender),
+        pairs=_pairs(table, path.parent, sender, thin),
     )
 
 
@@ -404,16 +408,17 @@ def _extended(table: TomlTable, path: Path) -> Suite | None:
     return load(str(found))
 
 
-def _grid(entry: TomlTable, folder: Path, sender: Mapping[str, str]) -> list[Network]:
+def _grid(entry: TomlTable, folder: Path, sender: Mapping[str, str], thin: int) -> list[Network]:
     paper = entry.string("paper")
-    return [_drawn(own, paper, folder, sender) for own in drawn(entry)]
+    return [_drawn(own, paper, folder, sender) for own in drawn(entry, thin)]
 
 
-def _pairs(table: TomlTable, folder: Path, sender: Mapping[str, str]) -> Pairs | None:
+def _pairs(table: TomlTable, folder: Path, sender: Mapping[str, str], thin: int) -> Pairs | None:
     if "pairs" not in table.values:
         return None
     entry = table.table("pairs").only(*PAIR_KEYS)
-    found = pair_networks(entry.whole("seed", 0), entry.whole("networks", 1, 90))
+    count = math.ceil(entry.whole("networks", 1, 90) / thin)
+    found = pair_networks(entry.whole("seed", 0), count)
     networks = tuple(_drawn(own, "Two flows", folder, sender) for own in found)
     return Pairs(networks, entry.whole("runs", 1, RUNS_MAX))
 

@@ -64,8 +64,8 @@ class Drawn:
     flows: str = "*"
 
 
-def drawn(table: TomlTable) -> list[Drawn]:
-    """The networks of a `[[grid]]`.
+def drawn(table: TomlTable, thin: int = 1) -> list[Drawn]:
+    """The networks of a `[[grid]]`, or one of so many of them, at least one.
 
     Raises:
         ExperimentError: if a field is wrong.
@@ -75,9 +75,10 @@ def drawn(table: TomlTable) -> list[Drawn]:
         raise table.error("kind", kind, ", ".join(own for own in get_args(Role) if own))
     seed = table.whole("seed", 0)
     if kind == "redraw":
-        return [_redraw(seed, index) for index in range(table.whole("networks", 1, 1000))]
+        count = math.ceil(table.whole("networks", 1, 1000) / thin)
+        return [_redraw(seed, index) for index in range(count)]
     full = _GRIDS[kind]()
-    return thinned(full, seed, table.whole("networks", 1, len(full)))
+    return thinned(full, seed, math.ceil(table.whole("networks", 1, len(full)) / thin))
 
 
 def pair_networks(seed: int, count: int) -> list[Drawn]:

@@ -25,7 +25,7 @@ from ackademy.errors import AckademyError
 
 Peer: TypeAlias = Literal["ns-2", "ns-3"]
 Algorithm: TypeAlias = Literal[
-    "newreno", "newreno-sack", "cubic", "hybla", "illinois", "vegas", "westwood_plus"
+    "newreno", "newreno-sack", "cubic", "bbr", "hybla", "illinois", "vegas", "westwood_plus"
 ]
 Rules: TypeAlias = Literal["", "ns3", "linux"]
 Setting: TypeAlias = Literal["remy", "plain"]
@@ -92,6 +92,8 @@ class Case:
     @property
     def peers(self) -> tuple[Peer, ...]:
         """The peers whose rules ours follows in this case."""
+        if self.algorithm == "bbr":
+            return ("ns-3",)  # Debian's ns-2 has no module of it
         of_rules: Mapping[Rules, tuple[Peer, ...]] = {"ns3": ("ns-3",), "linux": ("ns-2",)}
         return of_rules.get(self.rules, PEERS)
 
@@ -125,11 +127,25 @@ def cases(*, quick: bool = False) -> list[Case]:
         deep = found[-1]
         for loss in (1e-4, 1e-3, 1e-2):
             found.append(replace(deep, name=f"{deep.name}, loss {loss:g}", loss=loss))
+    found += _bbr()
     found += _baselines()
     if not quick:
         return found
     few = [case for case in found if case.buffer == 50 or case.loss == 1e-3]
     return [replace(case, duration_s=60.0) for case in few]
+
+
+def _bbr() -> Iterator[Case]:
+    """BBR version 1 against ns-3's, whose faults docs/results/peers.md lists."""
+    plain = Case(name="BBR, L=150", algorithm="bbr", buffer=150, duration_s=100.0)
+    yield replace(plain, name="BBR, L=50", buffer=50)
+    yield plain
+    yield replace(plain, name="BBR, L=600", buffer=600)
+    short = replace(plain, name="BBR, L=50, 50 ms", buffer=50, rtt_s=0.050)
+    yield short
+    yield replace(short, name="2 BBR, L=150, 50 ms", buffer=150, flows=2, step_s=10.0)
+    for loss in (1e-3, 1e-2):
+        yield replace(plain, name=f"{plain.name}, loss {loss:g}", loss=loss)
 
 
 def _baselines() -> Iterator[Case]:
@@ -279,6 +295,7 @@ NS3_AGENT: Mapping[Algorithm, str] = {
     "newreno": "TcpNewReno",
     "newreno-sack": "TcpNewReno",
     "cubic": "TcpCubic",
+    "bbr": "TcpBbr",
     "hybla": "TcpHyblaRated",
     "illinois": "TcpIllinois",
     "vegas": "TcpVegas",
@@ -288,6 +305,7 @@ OURS: Mapping[Algorithm, str] = {
     "newreno": "new_reno",
     "newreno-sack": "new_reno",
     "cubic": "cubic_rfc9438",
+    "bbr": "bbr1",
 }
 """our controllers where they have another name; ns-2's CUBIC has no HyStart"""
 INSTALL_HINT = "install the peers: apt-get install ns2 libns3-dev g++"

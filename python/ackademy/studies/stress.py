@@ -214,7 +214,7 @@ def confirmed(study: Study, tried: Sequence[Tried], evaluate: Evaluate) -> list[
         tried: every network, run with one seed.
         evaluate: what runs networks with all `SEEDS`.
     """
-    candidates = worst(tried, CANDIDATES * study.worst)
+    candidates = worst(tried, CANDIDATES * study.worst, CANDIDATES * PER_FAMILY)
     again = evaluate([own.network for own in candidates])
     kept = [
         now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,10 +49,15 @@ def command(study: Study, own: Finding, folder: Path) -> str:
 def about(study: Study, own: Finding, file: Path) -> str:
     """The first lines of a kept file."""
     name, tried = study.scheme.name, own.tried
+    ratio = tried.own.rtt_over_ideal
+    at = (
+        "without a round-trip sample"
+        if math.isnan(ratio)
+        else f"at {ratio:.2f} times the ideal RTT"
+    )
     lines = [
         f"{name} has a regret of {tried.own.regret:.2f} here: "
-        f"{100 * tried.own.fair_share:.1f} % of its fair share at {tried.own.rtt_over_ideal:.2f} "
-        f"times the ideal round trip.",
+        f"{100 * tried.own.fair_share:.1f} % of its fair share {at}.",
     ]
     if study.against and tried.other:
         lines.append(f"{study.against.name} has one of {tried.other.regret:.2f}.")
