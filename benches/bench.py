@@ -23,8 +23,10 @@ from ackademy.studies.peers import Peer
 
 RESULTS = Path("bench/results.json")
 PEER_RUNS = 3
-TARGETS = {"S1": 5e6, "S2": 4e6, "S3": 3e6, "S5/1000": 8e6, "S5/10000": 4e6}
+TARGETS = {"S1": 5e6, "S2": 4e6, "S3": 3e6, "S5/1000": 8e6, "S5/10000": 4e6, "P1": 6e6}
 """data packets per core-second"""
+CONTROLLER_OVER_CUBIC = {"bbr1": 1.5, "bbr3": 1.5, "copa": 1.5}
+"""cost of a packet under a controller, over that under CUBIC"""
 SUBFLOWS_OVER_FLOWS = 1.3
 """cost of a packet of a connection with two subflows, over that of one of two plain flows"""
 IDLE_FLOW_BYTES = 1536.0
@@ -129,6 +131,18 @@ def _rows(
             name = f"{case}: cost per packet, subflows over flows"
             add(name, ratio, "times", "target", SUBFLOWS_OVER_FLOWS)
         add(f"{case}, peak memory", float(row["peak_mib"]), "MiB", None, None)
+    for case, speed in speeds.items():
+        if case.startswith("C/") and "C/cubic_rfc9438" in speeds:
+            name = case.removeprefix("C/")
+            target = CONTROLLER_OVER_CUBIC.get(name)
+            beside = None if target is None else "target"
+            add(
+                f"cost of {name} over CUBIC",
+                speeds["C/cubic_rfc9438"] / speed,
+                "times",
+                beside,
+                target,
+            )
     for flows, target in (("1000", 2.0), ("10000", None)):
         if {"S5/1", f"S5/{flows}"} <= speeds.keys():
             growth = speeds["S5/1"] / speeds[f"S5/{flows}"]
