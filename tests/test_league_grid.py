@@ -46,15 +46,15 @@ def test_thinning_depends_on_the_seed_and_a_larger_part_holds_the_smaller() -> N
 
 def test_a_thinner_league_runs_some_of_the_same_networks() -> None:
     path = str(ROOT / "suites" / "all.toml")
-    full, fifth = league.load(path), league.load(path, 5)
+    full, tenth = league.load(path), league.load(path, 10)
     listed = [own for own in full.networks if not own.role]
-    assert [own for own in fifth.networks if not own.role] == listed
-    drawn, kept = ({own.name for own in suite.networks if own.role} for suite in (full, fifth))
+    assert [own for own in tenth.networks if not own.role] == listed
+    drawn, kept = ({own.name for own in suite.networks if own.role} for suite in (full, tenth))
     assert kept < drawn
-    assert (len(drawn), len(kept)) == (66 + 12 + 10, 14 + 3 + 2)
+    assert (len(drawn), len(kept)) == (132 + 24 + 20, 14 + 3 + 2)
     assert full.pairs is not None
-    assert fifth.pairs is not None
-    assert set(own.name for own in fifth.pairs.networks) < {own.name for own in full.pairs.networks}
+    assert tenth.pairs is not None
+    assert set(own.name for own in tenth.pairs.networks) < {own.name for own in full.pairs.networks}
 
 
 def test_buffers_are_in_products_of_the_first_rate_and_hold_four_packets() -> None:

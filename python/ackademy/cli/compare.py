@@ -111,7 +111,7 @@ def compare_command(
 
         ackademy compare --suite papers
 
-        ackademy compare --suite all --thin 5 --runs 1
+        ackademy compare --suite all --thin 10 --runs 1
     """
     from ackademy import lookup
     from ackademy.backends import schemes

@@ -11,6 +11,8 @@ import numpy as np
 from ackademy.studies.league import JAIN, MERIT, SHARE, Result, Scheme
 
 BREAKS = ("starves", "fills the buffer", "unfair", "loses")
+NETWORKS_MAX = 40
+"""networks that reports show one by one; of more, those that the suite lists"""
 STARVED = 0.5
 """starves: less than this part of the best throughput in that network, or of its fair share"""
 BUFFER_FULL = 0.75
@@ -84,6 +86,13 @@ def ranked(found: Sequence[Result]) -> dict[str, list[Result]]:
     for rows in by_network.values():
         rows.sort(key=lambda result: -result.merit)
     return by_network
+
+
+def listed(networks: Mapping[str, list[Result]]) -> dict[str, list[Result]]:
+    """The networks whose tables are shown: all, or without the drawn ones if they are many."""
+    if len(networks) <= NETWORKS_MAX:
+        return dict(networks)
+    return {name: rows for name, rows in networks.items() if not rows[0].scheme_case.network.role}
 
 
 def leaders(rows: Sequence[Result]) -> list[Result]:

@@ -21,7 +21,7 @@ from ackademy.render.sheets import league_scores
 from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
 from ackademy.studies.harm_matrix import Harm
-from ackademy.studies.leaderboard import Ranking, leaders, ranked, rankings
+from ackademy.studies.leaderboard import Ranking, leaders, listed, ranked, rankings
 from ackademy.studies.league import MERIT, SHOWN, Result, Suite
 from ackademy.studies.league_scores import Scores
 
@@ -63,6 +63,7 @@ def page(
         return key(mark[line.names[0].text])
 
     networks = ranked(found)
+    shown = listed(networks)
     n_runs = sum(result.n_runs for result in found)
     head = PageHead(
         kicker="League",
@@ -87,22 +88,24 @@ def page(
         "A row per scheme, a column per network; the fullest green is the best of its column, the "
         "fullest red the worst. A heading sorts."
     )
+    if len(shown) < len(networks):
+        matrix_lead += f" The {len(networks) - len(shown)} drawn networks are in the scores alone."
     sections = [
         Section("rankings", "Rankings", merit_lead, sheet(sheets.rankings(table), mark=marked)),
         *_scored(scores, harms),
         Section("verdicts", "Where each wins, and where it breaks", "", _verdicts(table, found)),
-        Section("matrix", "Scheme by network", matrix_lead, _matrices(table, networks, marked)),
+        Section("matrix", "Scheme by network", matrix_lead, _matrices(table, shown, marked)),
         Section(
             "planes",
             "Throughput against delay",
             f"Means over runs with their {NOMINAL}s; upper left is best.",
-            join((legend(_playing(mark, networks)), _planes(networks, mark))),
+            join((legend(_playing(mark, shown)), _planes(shown, mark))),
         ),
         Section(
             "numbers",
             "Network by network",
             f"Mean ± half the {NOMINAL} over runs. A heading sorts.",
-            _tables(networks, marked),
+            _tables(shown, marked),
         ),
         Section("assumptions", "What this rests on", "", assumptions.listed(suite.assumptions)),
         *kernel_section(_kernel_runs(found)),

@@ -8,7 +8,7 @@ from ackademy.render.markdown.sheet import sheet
 from ackademy.render.sheets import league as sheets
 from ackademy.render.sheets import league_scores
 from ackademy.studies.harm_matrix import Harm
-from ackademy.studies.leaderboard import ranked, rankings
+from ackademy.studies.leaderboard import listed, ranked, rankings
 from ackademy.studies.league import Result
 from ackademy.studies.league_scores import Scores
 
@@ -17,7 +17,7 @@ def tables(
     found: Sequence[Result], command: str, scores: Sequence[Scores] = (), harms: Sequence[Harm] = ()
 ) -> str:
     """Rankings, scores and harm, then each network's best schemes beside its best classic one."""
-    ranking, best = sheets.rankings(rankings(found)), sheets.winners(ranked(found))
+    ranking, best = sheets.rankings(rankings(found)), sheets.winners(listed(ranked(found)))
     scored = [f"{_title(own.title)}\n\n{sheet(own)}" for own in league_scores.sheets(scores, harms)]
     made = f"Made by `{command}`."
     words = "\n".join(f"- {line}" for line in league_scores.summary(scores, harms))
