@@ -91,8 +91,8 @@ pub struct SackSender {
     /// RFC 3168: no second reduction for marks before this segment, the first that was sent after
     /// the last one, is acknowledged.
     marked_until: u64,
-    /// The receiver's count of marked bytes, as last heard, and of them what the controller has not been told.
-    ce_heard: u32,
+    /// The receiver's count of marked bytes, as far as known, and of them what the controller has not been told.
+    ce_known: u32,
     ce_new: u32,
 }
 
@@ -130,7 +130,7 @@ impl SackSender {
             last_sent: Time(0),
             blocked_at: 0,
             marked_until: 0,
-            ce_heard: 0,
+            ce_known: 0,
             ce_new: 0,
         }
     }
@@ -526,7 +526,7 @@ impl SackSender {
     /// trip like that of a loss: a window cut at once would stop the sender for half of it, and a
     /// burst at once after that meets an AQM that is still marking.
     fn open_marked(&mut self, ack: &Packet) -> bool {
-        let marked = self.hear_marks(ack) && self.config.ecn == Ecn::Classic;
+        let marked = self.observe_marks(ack) && self.config.ecn == Ecn::Classic;
         let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
         if opens {
             self.episode = Episode::Marked(self.board.nxt());
@@ -536,15 +536,15 @@ impl SackSender {
         opens
     }
 
-    /// Whether the receiver counted more marked bytes than it had when last heard. The count survives the loss
+    /// Whether the receiver counted more marked bytes than were known. The count survives the loss
     /// of acknowledgements, as that of RFC 9768 does and as a latched echo (RFC 3168 section 6.1.3) would; an
     /// acknowledgement that was overtaken counts fewer.
-    fn hear_marks(&mut self, ack: &Packet) -> bool {
-        let more = ack.ce_bytes.wrapping_sub(self.ce_heard);
+    fn observe_marks(&mut self, ack: &Packet) -> bool {
+        let more = ack.ce_bytes.wrapping_sub(self.ce_known);
         if more == 0 || more > u32::MAX / 2 {
             return false;
         }
-        self.ce_heard = ack.ce_bytes;
+        self.ce_known = ack.ce_bytes;
         self.ce_new = self.ce_new.saturating_add(more);
         true
     }

@@ -219,7 +219,7 @@ fn an_acknowledgement_that_was_overtaken_reports_no_marks() {
 #[test]
 fn the_count_of_marked_bytes_may_wrap() {
     let mut bench = Bench::warm("ecn = \"accurate\"");
-    bench.sender.ce_heard = u32::MAX - 499;
+    bench.sender.ce_known = u32::MAX - 499;
     bench.receive(200, &Packet { ce_bytes: 500, ..ack(3, &[]) });
     assert_eq!(bench.script.acks[0].ce_marked, Bytes(1000));
 }
