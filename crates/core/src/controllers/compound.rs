@@ -1,5 +1,5 @@
 //! Compound TCP (draft-sridharan-tcpm-ctcp): `NewReno`'s window and beside it one that follows the delay.
-use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::controllers::shared::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
@@ -199,7 +199,7 @@ impl Controller for Compound {
     }
 
     fn control(&self) -> Control {
-        Control { cwnd: self.window.bytes(self.whole()), ..self.window.control() }
+        Control { cwnd: self.window.bytes(self.whole()).min(CWND_MAX), ..self.window.control() }
     }
 
     fn counters(&self) -> Vec<(&'static str, f64)> {

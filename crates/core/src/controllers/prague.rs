@@ -1,5 +1,5 @@
 //! TCP Prague: DCTCP for the Internet, for low-latency queues that mark early (RFC 9330, RFC 9331).
-use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::controllers::shared::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -203,7 +203,7 @@ impl Controller for Prague {
 
     fn control(&self) -> Control {
         Control {
-            cwnd: Bytes((libm::ceil(self.allowed) * self.packet) as u64),
+            cwnd: Bytes((libm::ceil(self.allowed) * self.packet) as u64).min(CWND_MAX),
             pacing_rate: self.pacing_rate(),
             ..self.window.control()
         }
