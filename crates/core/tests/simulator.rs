@@ -32,6 +32,23 @@ fn the_draws_reach_everything_there_is() {
     }
 }
 
+/// The reordering timer may find losses after a time-out, when no reduction has begun.
+#[test]
+fn losses_found_by_the_timer_after_a_time_out_need_no_reduction() {
+    let text = r#"
+        duration_s = 20
+        [dumbbell]
+        rtt_ms = 10
+        bottleneck = { rate_mbps = 10, queue = { kind = "drop_tail", bdp = 0.5 } }
+        [[flow]]
+        count = 100
+        start_spread_s = 1
+        controller = "bbr1"
+    "#;
+    let outcomes: Vec<Outcome> = (1..4).map(|seed| run(text, seed)).collect();
+    assert!(outcomes.iter().all(|own| own.flows.iter().any(|flow| flow.timeouts > 0)));
+}
+
 #[test]
 fn threads_change_nothing() {
     let texts: Vec<String> = (0..32).map(|seed| Draw(Rng::new(1000 + seed)).scenario()).collect();
@@ -107,6 +124,10 @@ const LIVING: &[&str] = &[
     "rate_mbps = 5\ndelay_ms = 1\nqueue = { kind = \"codel\", packets = 100, ecn = true }",
     "rate_mbps = 0.05\ndelay_ms = 2000\nqueue = { kind = \"fq_codel\", packets = 10, ecn = true }",
     "rate_mbps = 5\ndelay_ms = 20\nqueue = { kind = \"dualpi2\", packets = 20 }",
+    "rate_mbps = 5\ndelay_ms = 20\npolicer = { rate_mbps = 2, burst_bytes = 6000 }",
+    "rate_mbps = 5\ndelay_ms = 20\naggregation = { low_ms = 2, high_ms = 30 }",
+    "rate_mbps = 5\ndelay_ms = 20\nretransmit = { ratio = 0.5, delay_ms = 5, most = 3 }",
+    "handover = { every_s = 0.5, low_mbps = 1, high_mbps = 9, low_ms = 5, high_ms = 50, outage_ms = 80 }",
     "rate_mbps = 5\ndelay_ms = 20\noutages = [[0.1, 0.3], [0.5, 5]]",
     "trace = \"3\"\nqueue = { kind = \"pie\", packets = 10 }",
     "rate_schedule = [[0, 5], [0.2, 0], [1, 0.1]]\nqueue = { kind = \"drop_tail\", bytes = 6000 }",

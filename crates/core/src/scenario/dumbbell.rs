@@ -24,6 +24,9 @@ impl Builder {
             reverse.delay = link.delay.clone();
             reverse.delay_of = Some(self.links.len() as u64);
             reverse.keep_order = link.keep_order;
+            if spec.bottleneck.handover.is_some() && reverse.outages.is_empty() {
+                reverse.outages.clone_from(&link.outages);
+            }
         }
         self.links.extend([link, reverse]);
         let access = match spec.access_mbps {
@@ -110,8 +113,9 @@ fn check_varies(spec: &DumbbellSpec) -> Result<(), Fault> {
         return Err(Fault::new("dumbbell.reverse_varies", true, allowed));
     }
     let given = spec.rtt_ms.is_some() || spec.reverse_delay_ms != 0.0;
-    if given || spec.bottleneck.delay_random.is_none() {
-        let allowed = "false unless the bottleneck has delay_random, and neither rtt_ms nor \
+    let is_drawn = spec.bottleneck.delay_random.is_some() || spec.bottleneck.handover.is_some();
+    if given || !is_drawn {
+        let allowed = "false unless the bottleneck has delay_random or handover, and neither rtt_ms nor \
                        reverse_delay_ms is given";
         return Err(Fault::new("dumbbell.reverse_varies", true, allowed));
     }

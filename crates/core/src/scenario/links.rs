@@ -1,8 +1,9 @@
 //! From the file's links to planned ones: every direction of every link of a topology.
 use super::check::{integer, number};
+use super::handover::Handovers;
 use super::network::{MBPS_MAX, MILLIS_MAX, Reader, SECONDS_MAX, duplicate, millis, one_of};
-use super::spec::{DelayRandomSpec, LinkSpec, RateRandomSpec, ScenarioSpec};
-use crate::sim::plan::{DelayPlan, LinkPlan, RatePlan};
+use super::spec::{DelayRandomSpec, LinkEcn, LinkSpec, RateRandomSpec, ScenarioSpec};
+use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, RatePlan};
 use crate::sim::plan::{LossSpec, QueueSpec};
 use crate::toml_error::Fault;
 use crate::units::{Rate, Span, Time};
@@ -123,12 +124,19 @@ pub(super) fn link_plan(
         check_loss(&field("loss"), loss)?;
     }
     let rtt = rtt_ms.unwrap_or(2.0 * spec.delay_ms);
+    let (rate, delay) = match Handovers::of(path, spec, reader.duration_s)? {
+        Some(handovers) => {
+            outages = handovers.outages;
+            (handovers.rate, handovers.delay)
+        }
+        None => (rate_plan(path, spec, reader)?, delay_plan(path, spec, reader)?),
+    };
     Ok(LinkPlan {
         name: spec.name.clone().unwrap_or_else(|| default_name.to_owned()),
         sampled: true,
-        rate: rate_plan(path, spec, reader)?,
+        rate,
         outages,
-        delay: delay_plan(path, spec, reader)?,
+        delay,
         delay_of: None,
         jitter: millis(spec.jitter_ms),
         keep_order: spec.keep_order,
@@ -136,6 +144,41 @@ pub(super) fn link_plan(
         loss: spec.loss.clone(),
         duplicate_ratio: spec.duplicate_ratio,
         reorder: spec.reorder.clone(),
+        extras: extras_plan(path, spec, reader)?,
+    })
+}
+
+fn extras_plan(path: &str, spec: &LinkSpec, reader: &Reader) -> Result<ExtrasPlan, Fault> {
+    let check = |name: &str, value: f64, low: f64, high: f64| {
+        number(&format!("{path}.{name}"), value, low..=high).map(drop)
+    };
+    if let Some(policer) = &spec.policer {
+        check("policer.rate_mbps", policer.rate_mbps, 1e-6, MBPS_MAX)?;
+        integer(&format!("{path}.policer.burst_bytes"), policer.burst_bytes, 1..=1 << 40)?;
+    }
+    if let Some(aggregation) = &spec.aggregation {
+        let min = (reader.duration_s * 1e3 / DRAWS_MAX).max(1e-3);
+        check("aggregation.low_ms", aggregation.low_ms, min, MILLIS_MAX)?;
+        check("aggregation.high_ms", aggregation.high_ms, aggregation.low_ms, MILLIS_MAX)?;
+    }
+    if let Some(retransmit) = &spec.retransmit {
+        check("retransmit.ratio", retransmit.ratio, 0.0, 1.0)?;
+        check("retransmit.delay_ms", retransmit.delay_ms, 0.0, MILLIS_MAX)?;
+        integer(&format!("{path}.retransmit.most"), u64::from(retransmit.most), 0..=1000)?;
+    }
+    let forge_ce = spec.forge_ce.unwrap_or(0.0);
+    check("forge_ce", forge_ce, 0.0, 1.0)?;
+    let bleach = spec.ecn == Some(LinkEcn::Bleach);
+    if bleach && forge_ce > 0.0 {
+        let allowed = "0 beside ecn = \"bleach\", which leaves no packet that may be marked";
+        return Err(Fault::new(&format!("{path}.forge_ce"), forge_ce, allowed));
+    }
+    Ok(ExtrasPlan {
+        policer: spec.policer,
+        aggregation: spec.aggregation,
+        retransmit: spec.retransmit,
+        bleach,
+        forge_ce,
     })
 }
 
@@ -386,6 +429,7 @@ pub(super) fn plain(name: String, rate: RatePlan, delay: Span) -> LinkPlan {
         loss: None,
         duplicate_ratio: 0.0,
         reorder: None,
+        extras: ExtrasPlan::default(),
     }
 }
 

@@ -14,6 +14,7 @@ mod draws;
 mod dumbbell;
 
 mod flows;
+mod handover;
 mod links;
 mod mptcp;
 mod network;

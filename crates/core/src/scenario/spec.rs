@@ -2,7 +2,9 @@
 //! example; `ackademy schema` prints them as JSON Schema.
 use super::pairs;
 use crate::params::ParamValue;
-use crate::sim::plan::{LossSpec, QueueSpec, ReorderSpec, TrafficSpec};
+use crate::sim::plan::{
+    AggregationSpec, LossSpec, PolicerSpec, QueueSpec, ReorderSpec, RetransmitSpec, TrafficSpec,
+};
 use crate::transport::config::{Ecn, SendHook};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
@@ -156,6 +158,54 @@ pub struct LinkSpec {
     /// Pairs (from second, to second) during which the link serves nothing.
     #[serde(default, deserialize_with = "pairs::list")]
     pub outages: Vec<(f64, f64)>,
+    /// Drops on arrival what exceeds a rate, before the queue.
+    #[serde(default)]
+    pub policer: Option<PolicerSpec>,
+    /// Releases packets in lumps.
+    #[serde(default)]
+    pub aggregation: Option<AggregationSpec>,
+    /// Repairs its own losses, which takes time.
+    #[serde(default)]
+    pub retransmit: Option<RetransmitSpec>,
+    /// `bleach`: packets leave without marks, and not ECN-capable.
+    #[serde(default)]
+    pub ecn: Option<LinkEcn>,
+    /// Part of ECN-capable packets that get a mark for nothing; [0, 1].
+    #[serde(default)]
+    pub forge_ce: Option<f64>,
+    /// Rate and delay change together at regular times, with a short outage each.
+    #[serde(default)]
+    pub handover: Option<HandoverSpec>,
+}
+
+/// What a link does to the ECN field.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LinkEcn {
+    /// Clears it.
+    Bleach,
+}
+
+/// Every `every_s` a new rate and delay, uniform in their ranges, after an outage.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HandoverSpec {
+    /// From one to the next. Default 15.
+    #[serde(default = "fifteen")]
+    pub every_s: f64,
+    /// Smallest rate.
+    pub low_mbps: f64,
+    /// Largest rate.
+    pub high_mbps: f64,
+    /// Shortest delay, one way.
+    pub low_ms: f64,
+    /// Longest delay.
+    pub high_ms: f64,
+    /// How long nothing is served at each. Default 0.
+    #[serde(default)]
+    pub outage_ms: f64,
 }
 
 /// Rate uniform in [low, high], redrawn `hz` times a second.
@@ -471,6 +521,9 @@ pub enum RecoverySpec {
     Ns2,
 }
 
+fn fifteen() -> f64 {
+    15.0
+}
 fn yes() -> bool {
     true
 }

@@ -3,9 +3,11 @@
 //! Where the queue decides on arrival, a packet's departure is known the moment it arrives: the link
 //! keeps a busy-until time and the departures still to come, and needs no event of its own. Where it
 //! decides on departure (`CoDel`, FQ-CoDel), the link asks for an event per transmission.
+use super::aggregation::Aggregation;
 use super::delay::{Delay, Jitter};
 use super::exact::Exact;
 use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
+use super::policer::Policer;
 use super::queues::codel::{self, Codel};
 use super::queues::device::BelowDiscipline;
 use super::queues::drop_tail::DropTail;
@@ -15,10 +17,12 @@ use super::queues::pie::{self, Pie};
 use super::queues::red::{self, Red};
 use super::queues::step::Step;
 use super::queues::{Admission, Backlog, Fate, Scheduler};
+use super::remark::Remark;
+use super::retransmit::Retransmit;
 use super::service::{Outages, Service};
 use super::steps::Steps;
 use crate::rng::{Rng, Seed};
-use crate::sim::plan::{DelayPlan, LinkPlan, RatePlan};
+use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, RatePlan};
 use crate::sim::plan::{LossSpec, QueueSpec};
 use crate::transport::packet::Packet;
 use crate::units::{Bytes, Span, Time};
@@ -66,7 +70,7 @@ pub enum Offer {
 pub struct LinkStats {
     /// Packets offered.
     pub arrived_packets: u64,
-    /// Dropped by the queue.
+    /// Dropped by the queue, or before it by a policer.
     pub queue_drops: u64,
     /// Lost on the wire.
     pub random_losses: u64,
@@ -99,6 +103,15 @@ enum Discipline {
     Scheduler(Box<dyn Scheduler>),
 }
 
+/// What few links do to packets, apart to keep the others small.
+#[derive(Default)]
+struct Extras {
+    policer: Option<Policer>,
+    aggregation: Option<Aggregation>,
+    retransmit: Option<Retransmit>,
+    remark: Option<Remark>,
+}
+
 /// One direction of a link.
 pub struct Link {
     service: Service,
@@ -109,6 +122,7 @@ pub struct Link {
     loss: Option<Loss>,
     duplicate: Option<Duplicate>,
     reorder: Option<Reorder>,
+    extras: Option<Box<Extras>>,
     busy_until: Exact,
     /// Departures to come; a link of one rate without limit, loss or samples does not need them.
     departures: VecDeque<Departure>,
@@ -138,6 +152,7 @@ impl Link {
         let discipline = discipline(plan, sub("hash").0);
         let steady = matches!(plan.rate, RatePlan::Constant(_)) && plan.outages.is_empty();
         let unlimited = matches!(discipline, Discipline::Unlimited);
+        let loses = plan.loss.is_some() || plan.extras.retransmit.is_some();
         Self {
             service: service(plan, sub("rate")),
             delay: delay(plan, Seed(seed.derive("delay", plan.delay_of.unwrap_or(index)))),
@@ -153,9 +168,10 @@ impl Link {
                 high: Span::from_secs_f64(spec.high_ms / 1e3),
                 rng: rng("reorder"),
             }),
+            extras: extras(plan, &rng),
             busy_until: Exact::default(),
             departures: VecDeque::new(),
-            records: !unlimited || !steady || plan.loss.is_some() || every > Span::ZERO,
+            records: !unlimited || !steady || loses || every > Span::ZERO,
             bytes: 0,
             last_change: Time(0),
             ce_held: 0,
@@ -237,6 +253,10 @@ impl Link {
             self.sample_until(now);
         }
         self.stats.arrived_packets += 1;
+        if !self.is_admitted(now, packet) {
+            self.stats.queue_drops += 1;
+            return Offer::Dropped;
+        }
         let arrival = Exact { at: now, early: packet.early };
         let fate = match &mut self.discipline {
             Discipline::Unlimited => {
@@ -271,7 +291,22 @@ impl Link {
             self.stats.wait_sum += u128::from(start.at.since(now).0);
         }
         packet.early = departs.early;
+        self.remark(packet);
         self.depart(departs, packet.size)
+    }
+
+    /// Whether a policer, if there is one, lets a packet in.
+    #[inline]
+    fn is_admitted(&mut self, now: Time, packet: &Packet) -> bool {
+        let policer = self.extras.as_mut().and_then(|extras| extras.policer.as_mut());
+        policer.is_none_or(|policer| policer.passes(now, packet.size))
+    }
+
+    #[inline]
+    fn remark(&mut self, packet: &mut Packet) {
+        if let Some(remark) = self.extras.as_mut().and_then(|extras| extras.remark.as_mut()) {
+            remark.apply(packet);
+        }
     }
 
     /// Adds up what a scheduler's packets have waited since the last change of their number.
@@ -365,6 +400,7 @@ impl Link {
         let departs = self.service.finish(start, packet.size);
         self.busy_until = departs;
         packet.early = departs.early;
+        self.remark(&mut packet);
         Some((self.depart(departs, packet.size), packet, departs.at))
     }
 
@@ -376,6 +412,14 @@ impl Link {
         {
             self.stats.random_losses += 1;
             return Offer::Lost;
+        }
+        let mut departs = departs;
+        if let Some(extras) = &mut self.extras {
+            let Some(later) = extras.leave(departs) else {
+                self.stats.random_losses += 1;
+                return Offer::Lost;
+            };
+            departs = later;
         }
         let mut at = departs + self.delay.delay(departs);
         let mut loose = false;
@@ -421,6 +465,36 @@ impl Link {
             self.next_sample += self.sample_interval;
         }
     }
+}
+
+impl Extras {
+    /// When a packet is on the wire that has left the queue at `departs`; `None` if it is lost.
+    fn leave(&mut self, departs: Time) -> Option<Time> {
+        let extra = match &mut self.retransmit {
+            Some(retransmit) => retransmit.extra()?,
+            None => Span::ZERO,
+        };
+        let ready = departs + extra;
+        Some(self.aggregation.as_mut().map_or(ready, |aggregation| aggregation.release(ready)))
+    }
+}
+
+fn extras(plan: &LinkPlan, rng: &dyn Fn(&str) -> Rng) -> Option<Box<Extras>> {
+    let spec = &plan.extras;
+    if *spec == ExtrasPlan::default() {
+        return None;
+    }
+    let remarks = spec.bleach || spec.forge_ce > 0.0;
+    Some(Box::new(Extras {
+        policer: spec.policer.as_ref().map(Policer::new),
+        aggregation: spec.aggregation.as_ref().map(|one| Aggregation::new(one, rng("aggregation"))),
+        retransmit: spec.retransmit.as_ref().map(|one| Retransmit::new(one, rng("retransmit"))),
+        remark: remarks.then(|| Remark {
+            bleach: spec.bleach,
+            forge: spec.forge_ce,
+            rng: rng("remark"),
+        }),
+    }))
 }
 
 fn service(plan: &LinkPlan, seed: Seed) -> Service {

@@ -50,6 +50,23 @@ pub struct LinkPlan {
     pub duplicate_ratio: f64,
     /// Part of packets held back.
     pub reorder: Option<ReorderSpec>,
+    /// What few links have.
+    pub extras: ExtrasPlan,
+}
+
+/// What few links do to packets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExtrasPlan {
+    /// Drops what exceeds a rate.
+    pub policer: Option<PolicerSpec>,
+    /// Releases packets in lumps.
+    pub aggregation: Option<AggregationSpec>,
+    /// Repairs its own losses.
+    pub retransmit: Option<RetransmitSpec>,
+    /// Clears the ECN field.
+    pub bleach: bool,
+    /// Part of ECN-capable packets marked for nothing.
+    pub forge_ce: f64,
 }
 
 /// How fast a link serves.
@@ -325,6 +342,42 @@ kinds! {
     }
 }
 
+/// Packets that exceed `rate_mbps` by more than `burst_bytes` are dropped on arrival.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PolicerSpec {
+    /// What passes in the long run.
+    pub rate_mbps: f64,
+    /// What passes at once after a pause.
+    pub burst_bytes: u64,
+}
+
+/// Packets leave together at times that are `low_ms` to `high_ms` apart, drawn uniformly.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AggregationSpec {
+    /// Shortest time between releases.
+    pub low_ms: f64,
+    /// Longest.
+    pub high_ms: f64,
+}
+
+/// Each attempt at a packet fails with `ratio`, and each retransmission takes `delay_ms`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RetransmitSpec {
+    /// [0, 1].
+    pub ratio: f64,
+    /// Of each retransmission.
+    pub delay_ms: f64,
+    /// Retransmissions after which a packet is lost. Default 7.
+    #[serde(default = "seven")]
+    pub most: u32,
+}
+
 /// Part `ratio` of packets takes between `low_ms` and `high_ms` longer.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -419,6 +472,9 @@ fn five() -> f64 {
 }
 fn fifteen() -> f64 {
     15.0
+}
+fn seven() -> u32 {
+    7
 }
 fn two() -> f64 {
     2.0

@@ -139,6 +139,36 @@ impl Draw {
         if self.chance(0.2) {
             text += "keep_order = false\n";
         }
+        text + &self.extras()
+    }
+
+    /// What few links have.
+    fn extras(&mut self) -> String {
+        let mut text = String::new();
+        if self.chance(0.1) {
+            let (rate, burst) = (self.scale(0.2, 30.0), 1500 + self.below(100_000));
+            let _ = writeln!(text, "policer = {{ rate_mbps = {rate}, burst_bytes = {burst} }}");
+        }
+        if self.chance(0.1) {
+            let low = self.scale(0.1, 20.0);
+            let high = low * self.scale(1.0, 3.0);
+            let _ = writeln!(text, "aggregation = {{ low_ms = {low}, high_ms = {high} }}");
+        }
+        if self.chance(0.1) {
+            let (ratio, delay) = (self.scale(1e-3, 0.5), self.scale(0.1, 10.0));
+            let most = self.below(8);
+            let _ = writeln!(
+                text,
+                "retransmit = {{ ratio = {ratio}, delay_ms = {delay}, most = {most} }}"
+            );
+        }
+        match self.below(10) {
+            0 => text += "ecn = \"bleach\"\n",
+            1 => {
+                let _ = writeln!(text, "forge_ce = {}", self.scale(1e-3, 0.5));
+            }
+            _ => {}
+        }
         text
     }
 

@@ -301,9 +301,7 @@ impl Hosts {
     /// A packet has passed its last link.
     fn arrive(&mut self, at: Time, packet: &Packet) {
         let slot = &mut self.slots[packet.seq as usize];
-        if packet.ce {
-            packet::mark(&mut slot.bytes);
-        }
+        packet::set_ecn(&mut slot.bytes, packet::ecn_bits(packet.ect, packet.ce));
         let (owd, bytes) = (at.since(packet.sent_at), slot.bytes.len() as u64);
         self.count(packet, |counts| {
             counts.received_packets += 1;

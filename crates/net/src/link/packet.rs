@@ -100,17 +100,27 @@ pub fn ect(ecn: u8) -> Ect {
     }
 }
 
-/// Marks an ECN-capable packet: congestion experienced.
-pub fn mark(bytes: &mut [u8]) {
+/// The two ECN bits of a packet that announces this and has a mark or not.
+pub fn ecn_bits(ect: Ect, ce: bool) -> u8 {
+    match ect {
+        _ if ce => CE,
+        Ect::Not => NOT_ECT,
+        Ect::Zero => 0b10,
+        Ect::One => ECT_1,
+    }
+}
+
+/// Sets the two ECN bits.
+pub fn set_ecn(bytes: &mut [u8], ecn: u8) {
     match bytes.first().map(|first| first >> 4) {
-        Some(4) => {
+        Some(4) if bytes[1] & CE != ecn => {
             let before = u16::from_be_bytes([bytes[0], bytes[1]]);
-            bytes[1] |= CE;
+            bytes[1] = (bytes[1] & !CE) | ecn;
             let after = u16::from_be_bytes([bytes[0], bytes[1]]);
             let checksum = updated(u16::from_be_bytes([bytes[10], bytes[11]]), before, after);
             bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
         }
-        Some(6) => bytes[1] |= CE << 4, // no checksum covers it
+        Some(6) => bytes[1] = (bytes[1] & !(CE << 4)) | (ecn << 4), // no checksum covers it
         _ => {}
     }
 }
@@ -167,7 +177,7 @@ mod tests {
         for tos in 0..=255 {
             for identification in [0, 1, 0x1234, 0xfffe, 0xffff] {
                 let mut bytes = v4(tos, identification, UDP, &[]);
-                mark(&mut bytes);
+                set_ecn(&mut bytes, CE);
                 assert_eq!(parse(&bytes).map(|header| header.ecn), Some(CE));
                 assert_eq!(bytes[1] & !CE, tos & !CE, "the code point is kept");
                 assert_eq!(checksum(&bytes[..20]), 0, "tos {tos} identification {identification}");
@@ -179,8 +189,20 @@ mod tests {
     fn a_mark_sets_the_ecn_bits_of_an_ipv6_traffic_class_and_no_other() {
         let mut bytes = v6(0b1010_0110, UDP, &[0; 8]);
         assert_eq!(parse(&bytes).map(|header| header.ecn), Some(0b10));
-        mark(&mut bytes);
+        set_ecn(&mut bytes, CE);
         assert_eq!(bytes, v6(0b1010_0111, UDP, &[0; 8]));
+    }
+
+    #[test]
+    fn any_ecn_bits_can_be_set_and_the_checksum_stays_right() {
+        for (before, after) in [(CE, NOT_ECT), (0b10, CE), (ECT_1, ECT_1), (NOT_ECT, ECT_1)] {
+            let mut bytes = v4(0xb8 | before, 7, UDP, &[0; 8]);
+            set_ecn(&mut bytes, after);
+            assert_eq!(bytes, v4(0xb8 | after, 7, UDP, &[0; 8]));
+            let mut bytes = v6(0xb8 | before, UDP, &[0; 8]);
+            set_ecn(&mut bytes, after);
+            assert_eq!(bytes, v6(0xb8 | after, UDP, &[0; 8]));
+        }
     }
 
     #[test]
@@ -215,7 +237,7 @@ mod tests {
                 *first = (version << 4) | (*first & 0x0f);
             }
             if parse(&bytes).is_some() {
-                mark(&mut bytes);
+                set_ecn(&mut bytes, CE);
                 proptest::prop_assert_eq!(parse(&bytes).map(|header| header.ecn), Some(CE));
             }
         }

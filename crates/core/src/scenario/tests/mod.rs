@@ -9,6 +9,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 mod accepted;
 mod distribution;
 mod dumbbell;
+mod extras;
 mod mptcp;
 
 const DUMBBELL: &str = "duration_s = 10.0
@@ -410,7 +411,7 @@ fn a_link_has_one_rate_and_one_delay() {
     assert_eq!(
         refused("rtt_ms = 100", "rtt_ms = 100\nreverse_varies = true"),
         "s.toml:4: dumbbell.reverse_varies = true: allowed is false unless the bottleneck has \
-         delay_random, and neither rtt_ms nor reverse_delay_ms is given"
+         delay_random or handover, and neither rtt_ms nor reverse_delay_ms is given"
     );
 }
 

@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 use crate::sim::record::Outcome;
 
 mod cellular;
+mod extras;
 mod feedback;
 mod low_latency;
 mod multipath;

@@ -666,7 +666,9 @@ impl SackSender {
                 let opened = self.open_episode();
                 let kind = if opened { LossKind::Gap } else { LossKind::More };
                 self.tell_loss(now, kind, lost, governor);
-                self.reduce(&Delivered::default(), opened);
+                if self.episode.reduces() {
+                    self.reduce(&Delivered::default(), opened);
+                }
             }
         }
     }

@@ -1,0 +1,79 @@
+//! Fields that few links have.
+use super::*;
+
+/// The message for [`DUMBBELL`] with one more field of the bottleneck.
+fn refused_link(field: &str) -> String {
+    refused("rate_mbps = 10\n", &format!("rate_mbps = 10\n{field}\n"))
+        .replace("s.toml:6: dumbbell.bottleneck.", "")
+}
+
+#[test]
+fn settings_of_policers_lumps_and_retransmissions_are_within_their_ranges() {
+    for (field, message) in [
+        (
+            "policer = { rate_mbps = 0, burst_bytes = 1 }",
+            "policer.rate_mbps = 0: allowed is a number in [0.000001, 1000000]",
+        ),
+        (
+            "policer = { rate_mbps = 1, burst_bytes = 0 }",
+            "policer.burst_bytes = 0: allowed is a whole number in [1, 1099511627776]",
+        ),
+        (
+            "aggregation = { low_ms = 0, high_ms = 1 }",
+            "aggregation.low_ms = 0: allowed is a number in [0.001, 10000000]",
+        ),
+        (
+            "aggregation = { low_ms = 2, high_ms = 1 }",
+            "aggregation.high_ms = 1: allowed is a number in [2, 10000000]",
+        ),
+        (
+            "retransmit = { ratio = 1.5, delay_ms = 1 }",
+            "retransmit.ratio = 1.5: allowed is a number in [0, 1]",
+        ),
+        (
+            "retransmit = { ratio = 0.5, delay_ms = 1, most = 1001 }",
+            "retransmit.most = 1001: allowed is a whole number in [0, 1000]",
+        ),
+        ("forge_ce = -0.1", "forge_ce = -0.1: allowed is a number in [0, 1]"),
+        (
+            "ecn = \"bleach\"\nforge_ce = 0.1",
+            "s.toml:7: dumbbell.bottleneck.forge_ce = 0.1: allowed is 0 beside ecn = \"bleach\", which \
+             leaves no packet that may be marked",
+        ),
+        ("ecn = \"clear\"", "ecn = \"clear\": allowed is bleach"),
+    ] {
+        assert_eq!(refused_link(field), message, "{field}");
+    }
+}
+
+#[test]
+fn handovers_say_what_no_other_field_says() {
+    let handover = "handover = { low_mbps = 5, high_mbps = 50, low_ms = 10, high_ms = 60 }";
+    assert_eq!(
+        refused_link(handover),
+        "s.toml:5: dumbbell.bottleneck.rate_mbps = given: allowed is nothing beside handover, which has \
+         rate, delay and outages"
+    );
+    let alone = |fields: &str| refused("rate_mbps = 10", &handover.replace("low_mbps = 5", fields));
+    assert_eq!(
+        alone("low_mbps = 60"),
+        "s.toml:5: dumbbell.bottleneck.handover.high_mbps = 50: allowed is a number in [60, 1000000]"
+    );
+    assert_eq!(
+        alone("low_mbps = 5, every_s = 0"),
+        "s.toml:5: dumbbell.bottleneck.handover.every_s = 0: allowed is a number in [0.001, 100000000]"
+    );
+    assert_eq!(
+        alone("low_mbps = 5, outage_ms = 15000"),
+        "s.toml:5: dumbbell.bottleneck.handover.outage_ms = 15000: allowed is a number in [0, 14985]"
+    );
+}
+
+#[test]
+fn what_few_links_have_is_not_written_for_the_others() {
+    let text = Scenario::parse(DUMBBELL, "s.toml").unwrap().resolved();
+    for field in ["policer", "aggregation", "retransmit", "ecn", "forge_ce", "handover", "until_s"]
+    {
+        assert!(!text.contains(field), "{field}: {text}");
+    }
+}
