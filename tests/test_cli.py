@@ -25,6 +25,7 @@ COMMANDS = (
     "peers",
     "draw",
     "generalise",
+    "scorecard",
     "stress",
     "eval",
     "zoo",

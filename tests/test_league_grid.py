@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import leagues
 from ackademy import ExperimentError
 from ackademy.studies import league, league_grid
 from ackademy.toml_table import TomlTable
@@ -123,6 +124,16 @@ def test_only_a_scheme_that_says_so_reads_marks_exactly_and_only_where_there_are
         resolved = case.cells[0].scenario().canonical()
         assert ('ecn = "accurate"' in resolved) is (has_marks and case.scheme.ecn == "accurate")
         assert ('ecn = "classic"' in resolved) is (has_marks and not case.scheme.ecn)
+
+
+def test_a_suite_of_one_s_own_draws_networks_wherever_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    grid = '[[grid]]\nkind = "alone"\npaper = "Grid"\nseed = 1\nnetworks = 1\n'
+    path.write_text(leagues.head("One network.") + leagues.scheme("CUBIC", "cubic", "a") + grid)
+    (case,) = league.scheme_cases(league.load(str(path)), 1)
+    assert case.network.scenario.name == "link.toml"
+    assert case.cells[0].scenario().duration_s == 30.0
+    assert league.scheme_cases(league.load(str(path)), 1, "kernel") == []
 
 
 def test_a_suite_extends_one_that_extends_none(tmp_path: Path) -> None:

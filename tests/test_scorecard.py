@@ -182,7 +182,7 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], expected:
         ("at_most = 1e-6", "atmost = 1", "atmost = 1: allowed: no such key, only measure"),
         ("at_most = 1e-6", 'over = "all"', "over = 'all': allowed: worst, mean"),
         ("[5, 10]", "5", "axes.rate_mbps = 5: allowed: a list of values"),
-        ('not_applicable = "one path"', "", "part = 0: allowed: parts, or not_applicable"),
+        ('not_applicable = "one path"', "", "part = 0: allowed: parts, not_applicable"),
     ],
 )
 def test_a_fault_in_a_card_is_named(tiny: Path, old: str, new: str, expected: str) -> None:

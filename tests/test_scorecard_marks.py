@@ -131,6 +131,12 @@ def test_a_value_must_not_grow_along_an_axis() -> None:
     assert mark == Mark("fail", "grows from 0.5 to 1 as loss goes from 0.5 to 0.9")
 
 
+@pytest.mark.parametrize("rule", [Rule(against="bbr1"), Rule(at_most=1.0, excess_over="bbr1")])
+def test_a_rule_about_a_rival_that_was_not_run_marks_nothing(rule: Rule) -> None:
+    mark = marked(rule, values([1.0]), "own", lower_is_better=True)
+    assert mark == Mark("not measured", "bbr1 was not run")
+
+
 def test_a_check_without_a_rule_is_reported() -> None:
     assert verdict(Rule(), values([1.0])) == "reported"
 
@@ -139,6 +145,25 @@ def test_a_row_fails_if_one_check_fails() -> None:
     marks = [Mark("pass"), Mark("fail", "a"), Mark("reported", "c"), Mark("fail", "b")]
     assert worst_of(marks) == Mark("fail", "a; b")
     assert worst_of([Mark("reported"), Mark("pass"), Mark("not measured")]).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (Rule(at_most=0.5), "at most 0.5"),
+        (Rule(at_most=0.02, alternative="cubic"), "at most 0.02, or cubic's"),
+        (Rule(at_least=-0.3, at_most=0.3), "at most 0.3, at least -0.3"),
+        (
+            Rule(at_most=0.1, excess_over="cubic", over="p95"),
+            "beyond cubic's: p95 over networks at most 0.1",
+        ),
+        (Rule(against="cubic"), "as good as cubic"),
+        (Rule(falls_along="loss"), "does not grow with loss"),
+        (Rule(), "no mark"),
+    ],
+)
+def test_a_rule_says_what_passes(rule: Rule, expected: str) -> None:
+    assert rule.words == expected
 
 
 def test_one_network_is_paired_by_seeds() -> None:

@@ -32,6 +32,23 @@ fn the_draws_reach_everything_there_is() {
     }
 }
 
+/// The reordering timer may find losses after a time-out, when no reduction has begun.
+#[test]
+fn losses_found_by_the_timer_after_a_time_out_need_no_reduction() {
+    let text = r#"
+        duration_s = 20
+        [dumbbell]
+        rtt_ms = 10
+        bottleneck = { rate_mbps = 10, queue = { kind = "drop_tail", bdp = 0.5 } }
+        [[flow]]
+        count = 100
+        start_spread_s = 1
+        controller = "bbr1"
+    "#;
+    let outcomes: Vec<Outcome> = (1..4).map(|seed| run(text, seed)).collect();
+    assert!(outcomes.iter().all(|own| own.flows.iter().any(|flow| flow.timeouts > 0)));
+}
+
 #[test]
 fn threads_change_nothing() {
     let texts: Vec<String> = (0..32).map(|seed| Draw(Rng::new(1000 + seed)).scenario()).collect();

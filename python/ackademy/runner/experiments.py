@@ -150,6 +150,30 @@ def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
     return found
 
 
+def read_several(folder: Path, cell: Cell, tables: Sequence[str]) -> list[pl.DataFrame] | None:
+    """Several tables of a cell, its name computed once; `None` if it has not been run.
+
+    Args:
+        folder: of the cells.
+        cell: what was to be run.
+        tables: as for `read`.
+
+    Raises:
+        ExperimentError: if one cannot be read; the cell is then removed.
+    """
+    path = folder / key(cell)
+    if not path.is_dir() or (cell.backend == "kernel" and not _kernel_run(path).valid):
+        return None
+    found = []
+    for table in tables:
+        own = _read(path / f"{table}.parquet")
+        if isinstance(own, str):
+            shutil.rmtree(path, ignore_errors=True)
+            raise ExperimentError(f"{own}; it was removed: run the same command again")
+        found.append(own)
+    return found
+
+
 def connections(folder: Path, cell: Cell) -> pl.DataFrame | None:
     """The connections of a finished cell; `None` if none of them has several subflows.
 

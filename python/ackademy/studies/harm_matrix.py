@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -37,6 +38,10 @@ HARMED: Mapping[str, tuple[str, bool]] = {
     "loss": ("loss_ratio", False),
 }
 """by what is harmed: the column of a run, and whether more is better"""
+
+
+Means: TypeAlias = Mapping[str, float]
+"""by column of a run"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,8 @@ def meetings(suite: Suite) -> list[Meeting]:
 
 def measure(met: Sequence[Meeting], folder: Path) -> list[Harm]:
     """What every scheme does to every other, from the cells on disk; missing ones are left out."""
-    alone: dict[tuple[str, str], pl.DataFrame] = {}
-    beside: dict[tuple[str, str, str], tuple[pl.DataFrame, bool]] = {}
+    alone: dict[tuple[str, str], Means] = {}
+    beside: dict[tuple[str, str, str], tuple[Means, bool]] = {}
     rate: dict[str, float] = {}
     for own in met:
         finished, _ = experiments.countable(folder, own.cells)
@@ -103,7 +108,7 @@ def measure(met: Sequence[Meeting], folder: Path) -> list[Harm]:
         rate[own.network.name] = own.network.rates_mbps[0][1]
         summary = pl.concat([experiments.read(folder, cell, "summary") for cell in finished])
         if own.second is None:
-            alone[own.network.name, own.first.name] = summary
+            alone[own.network.name, own.first.name] = _means(summary)
             continue
         fair = rate[own.network.name] / 2.0
         starved = {
@@ -114,13 +119,13 @@ def measure(met: Sequence[Meeting], folder: Path) -> list[Harm]:
         for by, to, flow in sides if own.first != own.second else sides[:1]:
             flows = summary if by == to else summary.filter(pl.col("flow") == flow)
             suffers = any(starved.values()) if by == to else starved[flow]
-            beside[own.network.name, by.name, to.name] = (flows, suffers)
+            beside[own.network.name, by.name, to.name] = (_means(flows), suffers)
     return _harms(alone, beside, rate)
 
 
 def _harms(
-    alone: Mapping[tuple[str, str], pl.DataFrame],
-    beside: Mapping[tuple[str, str, str], tuple[pl.DataFrame, bool]],
+    alone: Mapping[tuple[str, str], Means],
+    beside: Mapping[tuple[str, str, str], tuple[Means, bool]],
     rate: Mapping[str, float],
 ) -> list[Harm]:
     found = []
@@ -132,22 +137,25 @@ def _harms(
         done = {what: _harm(what, before, flows) for what in HARMED}
         usual = {what: _harm(what, before, own_kind[0]) for what in HARMED}
         excess = {what: excess_harm(done[what], usual[what]) for what in HARMED}
-        share = _mean(flows, "throughput_mbps") / (rate[network] / 2.0)
+        share = flows["throughput_mbps"] / (rate[network] / 2.0)
         found.append(Harm(network, by, to, done, excess, share, suffers))
     return found
 
 
-def _harm(what: str, alone: pl.DataFrame, beside: pl.DataFrame) -> float:
+def _harm(what: str, alone: Means, beside: Means) -> float:
     column, more_is_better = HARMED[what]
-    x, y = _mean(alone, column), _mean(beside, column)
+    x, y = alone[column], beside[column]
     if math.isnan(y) and not math.isnan(x):
         return 1.0  # nothing arrived beside the other, so there is no delay to compare
     return harm(x, y, more_is_better)
 
 
-def _mean(flows: pl.DataFrame, column: str) -> float:
-    known = flows[column].cast(pl.Float64).drop_nans().to_numpy()
-    return float(known.mean()) if known.size else math.nan
+def _means(flows: pl.DataFrame) -> Means:
+    """Means over flows and runs of the columns in `HARMED`; `nan` where none has a number."""
+    columns = [column for column, _ in HARMED.values()]
+    arrays = (flows[column].cast(pl.Float64).drop_nans().to_numpy() for column in columns)
+    means = (float(known.mean()) if known.size else math.nan for known in arrays)
+    return dict(zip(columns, means, strict=True))
 
 
 def _starved(folder: Path, cell: Cell, flow: str, fair_mbps: float) -> bool:

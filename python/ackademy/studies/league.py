@@ -308,6 +308,7 @@ def scheme_cases(
     """Every scheme on every network whose name the glob `only` fits; seeds count from 1.
 
     Kernel controllers (`kernel:cubic`) are run where the backend is the kernel, and only there.
+    Networks that grids draw are simulated only.
 
     Raises:
         AckademyError: if a scenario cannot be read.
@@ -320,6 +321,7 @@ def scheme_cases(
     return [
         SchemeCase(network, scheme, _row(suite, network, scheme, runs, backend))
         for network in networks
+        if backend == "sim" or not network.role
         for scheme in suite.schemes
         if backend == "kernel" or not scheme.controller.startswith("kernel:")
         if _core.fits(scheme.networks, network.name)
@@ -423,12 +425,19 @@ def _pairs(table: TomlTable, folder: Path, sender: Mapping[str, str], thin: int)
     return Pairs(networks, entry.whole("runs", 1, RUNS_MAX))
 
 
+def _grid_scenario(folder: Path, name: str) -> Path:
+    """The scenario of drawn networks, near the suite or where scenarios are found by name."""
+    near = Path(os.path.normpath(folder / GRID_SCENARIOS / name))
+    named = f"league/{Path(name).stem}"
+    return near if near.is_file() else lookup.find(named, "scenario", ExperimentError)
+
+
 def _drawn(own: Drawn, paper: str, folder: Path, sender: Mapping[str, str]) -> Network:
     return Network(
         name=own.name,
         title=own.title,
         paper=paper,
-        scenario=Path(os.path.normpath(folder / GRID_SCENARIOS / own.scenario)),
+        scenario=_grid_scenario(folder, own.scenario),
         overrides={**sender, **{key: toml_value(v) for key, v in own.overrides.items()}},
         link="data",
         full_delay_ms=own.full_delay_ms,

@@ -51,7 +51,7 @@ pub struct Packet {
     pub hop: u8,
     /// ECN-capable transport.
     pub ect: Ect,
-    /// Congestion experienced (data), or echoed (ACK).
+    /// Congestion experienced.
     pub ce: bool,
     /// Data: a retransmission. ACK: a report of a duplicate (RFC 2883).
     pub repeat: bool,
@@ -71,7 +71,8 @@ pub struct Packet {
     /// blocks have length zero. The first is [`Packet::duplicate`] if `repeat`. Data of a subflow: the
     /// [`Packet::mapping`].
     pub sack: [(u32, u32); SACK_BLOCKS],
-    /// ACK: congestion-marked bytes received since the last ACK.
+    /// ACK: congestion-marked bytes received so far, modulo 2³² (RFC 9768): an ACK that is lost takes no
+    /// mark with it.
     pub ce_bytes: u32,
 }
 

@@ -22,6 +22,7 @@ pub struct Receiver {
     echo: Time,
     /// The cumulative acknowledgement sent last, `Last.ACK.sent`.
     acknowledged: u64,
+    /// Marked bytes received so far, modulo 2³² (RFC 9768 section 3.2: the counters only grow).
     ce_bytes: u32,
     /// When a delayed acknowledgement falls due.
     deadline: Time,
@@ -132,7 +133,7 @@ impl Receiver {
     pub fn on_data(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
         self.note_timestamp(packet);
         if packet.ce {
-            self.ce_bytes = self.ce_bytes.saturating_add(packet.size);
+            self.ce_bytes = self.ce_bytes.wrapping_add(packet.size);
         }
         let before = self.next;
         let in_order = packet.seq == self.next;
@@ -200,7 +201,6 @@ impl Receiver {
             kind: Kind::Ack,
             seq: self.next,
             sent_at: self.echo,
-            ce: self.ce_bytes > 0,
             ce_bytes: self.ce_bytes,
             repeat: duplicate,
             ..Packet::default()
@@ -217,7 +217,6 @@ impl Receiver {
         self.quick.left = self.quick.left.saturating_sub(1);
         self.pending = 0;
         self.acknowledged = self.next;
-        self.ce_bytes = 0;
         self.deadline = Time::NEVER;
     }
 }
@@ -327,6 +326,19 @@ mod tests {
         assert_eq!(receiver.deadline(), Time(0) + Span::from_millis(40));
         assert_eq!(arrive(&mut receiver, 1).ack.unwrap().seq, 2);
         assert_eq!(receiver.deadline(), Time::NEVER);
+    }
+
+    #[test]
+    fn marked_bytes_are_counted_from_the_first_on_in_every_acknowledgement() {
+        let mut receiver = receiver(1);
+        let mut counts = Vec::new();
+        for (seq, ce) in [(0, true), (1, false), (2, true)] {
+            let mut ack = Packet::default();
+            let packet = Packet { seq, ce, size: 1500, ..Packet::default() };
+            assert!(receiver.on_data(Time(0), &packet, &mut ack).ack_now);
+            counts.push(ack.ce_bytes);
+        }
+        assert_eq!(counts, [1500, 1500, 3000]);
     }
 
     #[test]

@@ -43,11 +43,16 @@ def checks(plan: Plan, found: RowResult) -> Sheet:
                 *_differences(plan, own),
                 _mark(own.mark.verdict),
             ),
-            note=f"{len(own.values.networks)} network{'s'[: len(own.values.networks) != 1]}",
+            note=_note(own),
         )
         for own in found.checks
     )
     return Sheet(found.row.name, (Head("measure"), Head("part")), heads, lines)
+
+
+def _note(own: CheckResult) -> str:
+    count = len(own.values.networks)
+    return f"{count} network{'' if count == 1 else 's'} · {own.check.rule.words}"
 
 
 def networks(plan: Plan, own: CheckResult) -> Sheet:

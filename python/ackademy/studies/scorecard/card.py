@@ -21,7 +21,17 @@ Over = Literal["worst", "mean", "median", "p95"]
 
 CARD_KEYS = ("title", "about", "document", "runs", "quick", "kernel", "rivals", "row")
 LIMIT_KEYS = ("runs", "networks", "duration_s")
-ROW_KEYS = ("id", "name", "section", "word", "about", "note", "not_applicable", "part")
+ROW_KEYS = (
+    "id",
+    "name",
+    "section",
+    "word",
+    "about",
+    "note",
+    "not_applicable",
+    "not_measured",
+    "part",
+)
 PART_KEYS = (
     "name",
     "duration_s",
@@ -78,6 +88,22 @@ class Rule:
     """a rival whose value is subtracted, network by network, before the bounds"""
     falls_along: str = ""
     """an axis along which the value must not grow"""
+
+    @property
+    def words(self) -> str:
+        """What passes."""
+        found = [f"at most {self.at_most:g}"] if self.at_most is not None else []
+        found += [f"at least {self.at_least:g}"] if self.at_least is not None else []
+        found = [
+            f"{self.over} over networks {own}" if self.over != "worst" else own for own in found
+        ]
+        found = [
+            f"beyond {self.excess_over}'s: {own}" if self.excess_over else own for own in found
+        ]
+        found += [f"or {self.alternative}'s"] if self.alternative else []
+        found += [f"as good as {self.against}"] if self.against else []
+        found += [f"does not grow with {self.falls_along}"] if self.falls_along else []
+        return ", ".join(found) or "no mark"
 
     @property
     def is_absent(self) -> bool:
@@ -170,7 +196,9 @@ class Row:
     """the demand in one sentence"""
     note: str
     not_applicable: str
-    """why the row has no runs; empty if it has"""
+    """why the demand is not for this controller; empty if it is"""
+    not_measured: str
+    """why there are no runs; empty if there are"""
     parts: tuple[Part, ...]
 
 
@@ -262,9 +290,10 @@ def _limits(table: TomlTable) -> Limits:
 def _row(table: TomlTable) -> Row:
     table.only(*ROW_KEYS)
     parts = tuple(_part(entry) for entry in table.tables("part"))
-    reason = table.string("not_applicable", "")
-    if bool(parts) == bool(reason):
-        raise table.error("part", len(parts), "parts, or not_applicable = 'why', and not both")
+    reasons = [table.string(key, "") for key in ("not_applicable", "not_measured")]
+    if sum(map(bool, [parts, *reasons])) != 1:
+        allowed = "parts, not_applicable = 'why' or not_measured = 'why', one of them"
+        raise table.error("part", len(parts), allowed)
     return Row(
         id=table.string("id"),
         name=table.string("name"),
@@ -272,7 +301,8 @@ def _row(table: TomlTable) -> Row:
         word=table.string("word"),
         about=table.string("about"),
         note=table.string("note", ""),
-        not_applicable=reason,
+        not_applicable=reasons[0],
+        not_measured=reasons[1],
         parts=parts,
     )
 

@@ -106,6 +106,9 @@ def paired_ratio(values: Values, scheme: str, rival: str) -> Interval:
 def marked(rule: Rule, values: Values, scheme: str, *, lower_is_better: bool) -> Mark:
     """Whether a scheme fulfils a rule on these networks."""
     own = values.of(scheme)
+    for rival in (rule.against, rule.excess_over):
+        if rival and rival not in values.by_scheme:
+            return Mark("not measured", f"{rival} was not run")
     if rule.excess_over:
         own = own - values.of(rule.excess_over)
     if np.all(np.isnan(own)):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from ackademy import _core
 from ackademy.backends import Backend, entries
 from ackademy.backends.schemes import Scheme, parse
 from ackademy.errors import AckademyError
@@ -24,6 +27,8 @@ from ackademy.studies.scorecard.marks import Mark, Values, aggregate, marked, pa
 from ackademy.studies.scorecard.measures import MEASURES
 from ackademy.studies.scorecard.ran import Ran, RunData
 
+TABLES = ("summary", "links", "counters", "flow_series", "link_series")
+"""that measures read"""
 OWN = "own*"
 """pattern of the flows that the tested controller governs"""
 OWN_ENTRY = '"name" = "own'
@@ -174,6 +179,8 @@ def _cell(plan: Plan, part: Part, scheme: Scheme, run: tuple[str, int]) -> Cell:
 def _result(plan: Plan, own: PlannedRow, folder: Path, failed: Mapping[Cell, str]) -> RowResult:
     if own.row.not_applicable:
         return RowResult(own.row, (), Mark("not applicable", own.row.not_applicable))
+    if own.row.not_measured:
+        return RowResult(own.row, (), Mark("not measured", own.row.not_measured))
     checks: list[CheckResult] = []
     notes: list[str] = []
     for part in own.parts:
@@ -251,22 +258,25 @@ def _ran(network: Network, cells: Mapping[str, Cell], folder: Path) -> Ran | Non
     """The runs of all variants; `None` if one is missing or does not count."""
     runs = {}
     for variant, cell in cells.items():
-        counted, _ = experiments.countable(folder, [cell])
-        if not counted:
+        tables = experiments.read_several(folder, cell, TABLES)
+        if tables is None:
             return None
-        runs[variant] = _run_data(cell, folder)
+        runs[variant] = _run_data(cell, tables)
     return Ran(network.values, runs)
 
 
-def _run_data(cell: Cell, folder: Path) -> RunData:
-    scenario = cell.scenario()
-    names = ("summary", "links", "counters", "flow_series", "link_series")
-    summary, links, counters, flow_series, link_series = (
-        experiments.read(folder, cell, name) for name in names
-    )
+def _run_data(cell: Cell, tables: Sequence[pl.DataFrame]) -> RunData:
+    summary, links, counters, flow_series, link_series = tables
+    scenario = _scenario(cell.text, cell.origin)
     chosen = tuple(entries.governed(scenario, [OWN], summary["flow"].to_list()))
-    tables = RunTables(summary, links, counters, chosen, scenario.duration_s)
-    return RunData(tables, flow_series, link_series)
+    found = RunTables(summary, links, counters, chosen, scenario.duration_s)
+    return RunData(found, flow_series, link_series)
+
+
+@cache
+def _scenario(text: str, origin: str) -> _core.Scenario:
+    """Entries and duration of a run: the controllers in it do not change them."""
+    return _core.Scenario.parse(text, origin)
 
 
 def _check(

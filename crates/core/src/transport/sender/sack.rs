@@ -44,7 +44,6 @@ struct Progress<'a> {
     rtt: (Span, Span),
     una_before: u64,
     inflight_before: u64,
-    ce_bytes: u64,
 }
 
 /// RFC 6937's state.
@@ -92,6 +91,9 @@ pub struct SackSender {
     /// RFC 3168: no second reduction for marks before this segment, the first that was sent after
     /// the last one, is acknowledged.
     marked_until: u64,
+    /// The receiver's count of marked bytes, as far as known, and of them what the controller has not been told.
+    ce_known: u32,
+    ce_new: u32,
 }
 
 impl SackSender {
@@ -128,6 +130,8 @@ impl SackSender {
             last_sent: Time(0),
             blocked_at: 0,
             marked_until: 0,
+            ce_known: 0,
+            ce_new: 0,
         }
     }
 
@@ -351,9 +355,7 @@ impl SackSender {
         let opened = lost.bytes > 0 && self.open_episode();
         let marked = self.open_marked(ack);
         if delivered.bytes > 0 {
-            let ce_bytes = u64::from(ack.ce_bytes);
-            let progress =
-                Progress { delivered: &delivered, rtt, una_before, inflight_before, ce_bytes };
+            let progress = Progress { delivered: &delivered, rtt, una_before, inflight_before };
             self.tell_ack(now, &progress, governor);
         }
         if lost.bytes > 0 {
@@ -524,7 +526,7 @@ impl SackSender {
     /// trip like that of a loss: a window cut at once would stop the sender for half of it, and a
     /// burst at once after that meets an AQM that is still marking.
     fn open_marked(&mut self, ack: &Packet) -> bool {
-        let marked = ack.ce_bytes > 0 && self.config.ecn == Ecn::Classic;
+        let marked = self.observe_marks(ack) && self.config.ecn == Ecn::Classic;
         let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
         if opens {
             self.episode = Episode::Marked(self.board.nxt());
@@ -534,6 +536,19 @@ impl SackSender {
         opens
     }
 
+    /// Whether the receiver counted more marked bytes than were known. The count survives the loss
+    /// of acknowledgements, as that of RFC 9768 does and as a latched echo (RFC 3168 section 6.1.3) would; an
+    /// acknowledgement that was overtaken counts fewer.
+    fn observe_marks(&mut self, ack: &Packet) -> bool {
+        let more = ack.ce_bytes.wrapping_sub(self.ce_known);
+        if more == 0 || more > u32::MAX / 2 {
+            return false;
+        }
+        self.ce_known = ack.ce_bytes;
+        self.ce_new = self.ce_new.saturating_add(more);
+        true
+    }
+
     fn start_reduction(&mut self) {
         self.marked_until = self.board.nxt();
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
@@ -541,8 +556,7 @@ impl SackSender {
 
     #[inline]
     fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
-        let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =
-            *progress;
+        let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before } = *progress;
         // The window counts as used for a round trip after it was full; in slow start also if more
         // than half of it was in flight (as in Linux).
         let slow_start = self.allowed.cwnd < self.allowed.ssthresh;
@@ -550,7 +564,7 @@ impl SackSender {
             una_before < self.blocked_at || (slow_start && self.allowed.cwnd < 2 * inflight_before);
         // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
         let in_disorder = self.board.una() == una_before;
-        let ce_marked = Bytes(ce_bytes.min(delivered.bytes));
+        let ce_marked = Bytes(u64::from(std::mem::take(&mut self.ce_new)).min(delivered.bytes));
         self.stats.ce_marked_bytes += ce_marked.0;
         let record = Ack {
             now,
@@ -652,7 +666,9 @@ impl SackSender {
                 let opened = self.open_episode();
                 let kind = if opened { LossKind::Gap } else { LossKind::More };
                 self.tell_loss(now, kind, lost, governor);
-                self.reduce(&Delivered::default(), opened);
+                if self.episode.reduces() {
+                    self.reduce(&Delivered::default(), opened);
+                }
             }
         }
     }

@@ -50,6 +50,21 @@ fn in_recovery_without_new_data_what_is_not_lost_leaves_again_only_on_request() 
     assert_eq!(recover("rescue = true"), (vec![Err(1), Err(5), Err(6), Err(7)], 10));
 }
 
+/// Why the rescue retransmission of RFC 6675 is not needed with RACK: what a repair sent later proves lost is
+/// found by time, and after one round trip.
+#[test]
+fn rack_finds_the_lost_tail_of_a_window_when_the_first_repair_arrives() {
+    let mut bench = Bench::warm("prr = false");
+    bench.supply.unsent = 0;
+    bench.script.control.cwnd = Bytes(20 * MSS);
+    assert_eq!(bench.ack(200, 1, &[(2, 5)]), [Err(1)]);
+    // 1 arrives; 5 to 10, sent before it, never did.
+    let sent = bench.ack(300, 5, &[]);
+
+    assert_eq!(sent, (5..=10).map(Err).collect::<Vec<_>>());
+    assert!(!bench.script.kinds().contains(&LossKind::Timeout));
+}
+
 #[test]
 fn a_second_copy_counts_in_the_pipe_until_it_is_cumulatively_acknowledged() {
     let mut bench = Bench::warm(&format!("{COUNTING}\nrescue = true"));

@@ -111,16 +111,16 @@ fn a_full_window_needs_no_pacing_timer() {
 #[test]
 fn marks_are_answered_once_per_round_trip() {
     let mut bench = Bench::warm("ecn = \"classic\"");
-    let marked = |seq| Packet { ce_bytes: 1000, ..ack(seq, &[]) };
+    let marked = |seq, ce_bytes| Packet { ce_bytes, ..ack(seq, &[]) };
     let end = bench.sender.board.nxt();
-    bench.receive(200, &marked(2));
-    bench.receive(201, &marked(3));
+    bench.receive(200, &marked(2, 1000));
+    bench.receive(201, &marked(3, 2000));
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
     assert_eq!(bench.script.losses[0].lost, Bytes::ZERO);
     assert_eq!(bench.script.losses[0].sent_at, at(100), "of the newest packet delivered");
-    bench.receive(300, &marked(end));
+    bench.receive(300, &marked(end, 3000));
     assert_eq!(bench.script.kinds(), [LossKind::Gap], "sent before the answer");
-    bench.receive(400, &marked(end + 1));
+    bench.receive(400, &marked(end + 1, 4000));
     assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Gap]);
     assert!(bench.script.acks.iter().all(|ack| ack.ce_marked == Bytes::ZERO));
     assert_eq!(bench.sender.stats.ce_marked_bytes, 4000);
@@ -192,4 +192,34 @@ fn packets_announce_what_the_reaction_to_marks_is() {
     let ect = |ecn: &str| Bench::warm(&format!("ecn = \"{ecn}\"")).sender.ect();
     let found = ["off", "classic", "accurate", "l4s"].map(ect);
     assert_eq!(found, [Ect::Not, Ect::Zero, Ect::Zero, Ect::One]);
+}
+
+#[test]
+fn the_loss_of_an_acknowledgement_takes_no_mark_with_it() {
+    let mut bench = Bench::warm("ecn = \"accurate\"");
+    bench.receive(200, &Packet { ce_bytes: 1000, ..ack(2, &[]) });
+    // Those of segments 3 and 4, of which one was marked, never came.
+    bench.receive(210, &Packet { ce_bytes: 2000, ..ack(5, &[]) });
+    bench.receive(220, &Packet { ce_bytes: 2000, ..ack(6, &[]) });
+    let told: Vec<u64> = bench.script.acks.iter().map(|ack| ack.ce_marked.0).collect();
+    assert_eq!(told, [1000, 1000, 0]);
+}
+
+#[test]
+fn an_acknowledgement_that_was_overtaken_reports_no_marks() {
+    let mut bench = Bench::warm("ecn = \"classic\"");
+    let end = bench.sender.board.nxt();
+    bench.receive(200, &Packet { ce_bytes: 2000, ..ack(3, &[]) });
+    bench.receive(300, &Packet { ce_bytes: 2000, ..ack(end, &[]) });
+    bench.receive(400, &Packet { ce_bytes: 2000, ..ack(end + 1, &[]) });
+    bench.receive(401, &Packet { ce_bytes: 1000, ..ack(end + 1, &[(end + 2, end + 3)]) });
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+}
+
+#[test]
+fn the_count_of_marked_bytes_may_wrap() {
+    let mut bench = Bench::warm("ecn = \"accurate\"");
+    bench.sender.ce_known = u32::MAX - 499;
+    bench.receive(200, &Packet { ce_bytes: 500, ..ack(3, &[]) });
+    assert_eq!(bench.script.acks[0].ce_marked, Bytes(1000));
 }
