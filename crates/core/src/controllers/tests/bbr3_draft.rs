@@ -224,7 +224,8 @@ fn case_11_skipping_probe_rtt_due_to_application_limited_sending() {
     assert!(bbr.rtt.expired && !bbr.idle_restart && bbr.cycles());
 }
 
-/// Acknowledgements of 32 packets each: 0.29 of a round trip of 40 ms at 20 Mb/s.
+/// Acknowledgements that leave each 20 ms, or of 32 packets each: about half a round trip of 40 ms.
+const ACK_LUMPS: &str = "[dumbbell.reverse]\naggregation = { low_ms = 20, high_ms = 20 }";
 const LUMPS: &str = "sender = { ack_every = 32 }";
 
 #[test]
@@ -236,6 +237,11 @@ fn case_12_achieving_expected_startup_bandwidth_on_a_link_with_aggregation() {
     assert!(bbr.cwnd > 2.0 * bbr.bdp(bbr.bw, 1.0) + 16.0, "{}", bbr.cwnd);
     let ratio = bbr.max_bw() / RATE;
     assert!((0.98..=1.02).contains(&ratio), "{ratio}");
+    // A link whose acknowledgements wait for each other brings the same about.
+    let link = watch(&path(3.0, 40.0, &format!("{DEEP}\n{ACK_LUMPS}"), ""));
+    let after = &link[must_enter(&link, 0, State::Drain)].bbr;
+    assert!(after.extra.value() > 15.0 && after.cwnd > 2.0 * after.bdp(after.bw, 1.0));
+    assert!(after.max_bw() > 0.98 * RATE, "{} of {RATE}", after.max_bw());
     // As fast as without lumps, but for a round.
     let smooth = watch(&path(3.0, 40.0, DEEP, ""));
     let rounds = smooth[must_enter(&smooth, 0, State::Drain)].bbr.rounds;
@@ -244,14 +250,19 @@ fn case_12_achieving_expected_startup_bandwidth_on_a_link_with_aggregation() {
 
 #[test]
 fn case_13_achieving_expected_cruise_bandwidth_on_a_link_with_aggregation() {
-    let steps = watch(&path(5.0, 40.0, DEEP, LUMPS));
-    let cruise = must_enter(&steps, 0, State::Cruise);
-    let out = leaves(&steps, cruise);
-    let bbr = &steps[out - 1].bbr;
-    close(bbr.extra.value(), 32.0);
-    close(bbr.cwnd, 2.0 * bbr.bdp(bbr.bw, 1.0) + bbr.extra.value());
-    let used = share(&steps[cruise], &steps[out - 1], RATE);
-    assert!(used > 0.97, "{used} of the link");
+    for (bottleneck, flow, least, most) in
+        [(DEEP.to_owned(), LUMPS, 32.0, 32.0), (format!("{DEEP}\n{ACK_LUMPS}"), "", 15.0, 70.0)]
+    {
+        let steps = watch(&path(5.0, 40.0, &bottleneck, flow));
+        let cruise = must_enter(&steps, 0, State::Cruise);
+        let out = leaves(&steps, cruise);
+        let bbr = &steps[out - 1].bbr;
+        let extra = bbr.extra.value();
+        assert!(extra >= least - 1e-6 && extra <= most + 1e-6, "{extra}");
+        close(bbr.cwnd, 2.0 * bbr.bdp(bbr.bw, 1.0) + extra);
+        let used = share(&steps[cruise], &steps[out - 1], RATE);
+        assert!(used > 0.97, "{used} of the link");
+    }
 }
 
 #[test]
