@@ -13,7 +13,9 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"|<a [^>]*href=\"([^\"]+)\"")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
-FOLDERS = "crates distributions papers peers policies python recipes scenarios scorecards suites tests"
+FOLDERS = (
+    "crates distributions papers peers policies python recipes scenarios scorecards suites tests"
+)
 SOURCE = re.compile(rf"`((?:{'|'.join(FOLDERS.split())})/[\w./-]*)`")
 NAMED = re.compile(r"(?<![\w/.-])docs/[\w./-]+\.(?:md|svg|png)")
 MADE = {
