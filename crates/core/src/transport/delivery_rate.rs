@@ -29,13 +29,17 @@ impl SentState {
     pub fn inflight(&self) -> Bytes {
         Bytes(u64::from(self.flight >> 1))
     }
+
+    /// Declared lost since the packet was sent, if so much is declared lost in all.
+    pub fn lost_since(&self, lost: u64) -> Bytes {
+        Bytes(u64::from((lost as u32).wrapping_sub(self.lost)))
+    }
 }
 
 /// The connection's side of the estimator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeliveryRate {
     delivered: u64,
-    lost: u64,
     delivered_time: Time,
     first_sent_time: Time,
     /// `C.app_limited`: samples are app-limited until this much is delivered; 0 for not limited.
@@ -53,13 +57,8 @@ impl DeliveryRate {
         Bytes(self.delivered - sent.delivered)
     }
 
-    /// Declared lost since a packet was sent.
-    pub fn lost_since(&self, sent: &SentState) -> Bytes {
-        Bytes(u64::from((self.lost as u32).wrapping_sub(sent.lost)))
-    }
-
-    /// A packet of `size` leaves at `now` and finds `inflight` on the way.
-    pub fn on_sent(&mut self, now: Time, inflight: u64, size: u64) -> SentState {
+    /// A packet of `size` leaves at `now`, finds `inflight` on the way, and so much was declared `lost` before.
+    pub fn on_sent(&mut self, now: Time, inflight: u64, size: u64, lost: u64) -> SentState {
         if inflight == 0 {
             self.first_sent_time = now;
             self.delivered_time = now;
@@ -68,7 +67,7 @@ impl DeliveryRate {
             delivered: self.delivered,
             delivered_time: self.delivered_time,
             first_sent_time: self.first_sent_time,
-            lost: self.lost as u32,
+            lost: lost as u32,
             flight: ((inflight + size).min(FLIGHT_MAX) as u32) << 1
                 | u32::from(self.app_limited_until != 0),
         }
@@ -77,11 +76,6 @@ impl DeliveryRate {
     /// The application ran out of data with `inflight` bytes on the way.
     pub fn on_app_limited(&mut self, inflight: u64) {
         self.app_limited_until = (self.delivered + inflight).max(1);
-    }
-
-    /// Bytes were declared lost.
-    pub fn on_lost(&mut self, bytes: u64) {
-        self.lost += bytes;
     }
 
     /// Bytes were delivered at `now`.
@@ -118,10 +112,10 @@ mod tests {
     #[test]
     fn a_window_delivered_in_one_round_trip_samples_window_over_round_trip() {
         let mut rate = DeliveryRate::default();
-        let first = rate.on_sent(at(0), 0, 1000);
+        let first = rate.on_sent(at(0), 0, 1000, 0);
         rate.on_delivered(at(100), 1000);
         rate.sample(at(0), &first, Span::ZERO);
-        let second = rate.on_sent(at(100), 4000, 1000);
+        let second = rate.on_sent(at(100), 4000, 1000, 0);
         rate.on_delivered(at(150), 4000);
         rate.on_delivered(at(200), 1000);
         let sample = rate.sample(at(100), &second, Span::from_millis(100));
@@ -131,7 +125,7 @@ mod tests {
     #[test]
     fn an_interval_below_min_rtt_gives_no_sample() {
         let mut rate = DeliveryRate::default();
-        let sent = rate.on_sent(at(0), 0, 1000);
+        let sent = rate.on_sent(at(0), 0, 1000, 0);
         rate.on_delivered(at(10), 1000);
         assert_eq!(rate.sample(at(0), &sent, Span::from_millis(50)), Rate(0));
     }
@@ -140,24 +134,23 @@ mod tests {
     fn app_limited_ends_when_the_limited_flight_is_delivered() {
         let mut rate = DeliveryRate::default();
         rate.on_app_limited(1000);
-        assert!(rate.on_sent(at(0), 0, 1000).app_limited());
+        assert!(rate.on_sent(at(0), 0, 1000, 0).app_limited());
         rate.on_delivered(at(1), 1000);
-        assert!(rate.on_sent(at(1), 1000, 1000).app_limited());
+        assert!(rate.on_sent(at(1), 1000, 1000, 0).app_limited());
         rate.on_delivered(at(2), 1);
-        assert!(!rate.on_sent(at(2), 1000, 1000).app_limited());
+        assert!(!rate.on_sent(at(2), 1000, 1000, 0).app_limited());
     }
 
     #[test]
     fn a_packet_knows_what_was_in_flight_with_it_and_what_was_delivered_and_lost_since() {
         let mut rate = DeliveryRate::default();
-        rate.on_lost(u64::from(u32::MAX) - 100);
-        let sent = rate.on_sent(at(0), 3000, 1000);
+        let lost = u64::from(u32::MAX) - 100;
+        let sent = rate.on_sent(at(0), 3000, 1000, lost);
         rate.on_delivered(at(10), 2000);
-        rate.on_lost(1000);
         assert_eq!(sent.inflight(), Bytes(4000));
         assert_eq!(rate.delivered_since(&sent), Bytes(2000));
-        assert_eq!(rate.lost_since(&sent), Bytes(1000));
-        let full = rate.on_sent(at(20), u64::from(u32::MAX), 1000);
+        assert_eq!(sent.lost_since(lost + 1000), Bytes(1000));
+        let full = rate.on_sent(at(20), u64::from(u32::MAX), 1000, 0);
         assert!(full.inflight() == Bytes(FLIGHT_MAX) && !full.app_limited());
     }
 }

@@ -374,7 +374,7 @@ impl Policed {
     fn send(&mut self) {
         let control = self.bbr.control();
         while self.release <= self.now && self.inflight + MSS <= control.cwnd.0 {
-            let sent = self.rate.on_sent(self.now, self.inflight, MSS);
+            let sent = self.rate.on_sent(self.now, self.inflight, MSS, self.counts.1 * MSS);
             self.inflight += MSS;
             self.release = self.release.max(self.now) + control.pacing_rate.time_for(Bytes(MSS));
             self.departs = self.departs.max(self.now) + Span::from_micros(400);
@@ -390,7 +390,6 @@ impl Policed {
 
     fn deliver(&mut self, sent_at: Time, sent: &SentState) {
         self.inflight -= (1 + self.missing) * MSS;
-        self.rate.on_lost(self.missing * MSS);
         self.rate.on_delivered(self.now, MSS);
         self.counts = (self.counts.0 + 1, self.counts.1 + self.missing);
         let rtt = self.now.since(sent_at);
@@ -404,7 +403,7 @@ impl Policed {
             delivery_rate: self.rate.sample(sent_at, sent, Span::from_millis(40)),
             tx_inflight: sent.inflight(),
             delivered_since: self.rate.delivered_since(sent),
-            lost_since: self.rate.lost_since(sent),
+            lost_since: sent.lost_since(self.counts.1 * MSS),
             recovering: u64::from(sent_at < self.repaired_from),
             cwnd_limited: u64::from(self.inflight + 2 * MSS > self.bbr.control().cwnd.0),
             ..Ack::default()
@@ -417,7 +416,7 @@ impl Policed {
                 sent_at,
                 lost: Bytes(self.missing * MSS),
                 tx_inflight: sent.inflight(),
-                lost_since: self.rate.lost_since(sent),
+                lost_since: sent.lost_since(self.counts.1 * MSS),
                 kind: if first { LossKind::Gap } else { LossKind::More },
                 ..Loss::default()
             });

@@ -44,6 +44,7 @@ struct Progress<'a> {
     rtt: (Span, Span),
     una_before: u64,
     inflight_before: u64,
+    ce_bytes: u32,
 }
 
 /// RFC 6937's state.
@@ -91,9 +92,8 @@ pub struct SackSender {
     /// RFC 3168: no second reduction for marks before this segment, the first that was sent after
     /// the last one, is acknowledged.
     marked_until: u64,
-    /// The receiver's count of marked bytes, as far as known, and of them what the controller has not been told.
+    /// The receiver's count of marked bytes, as far as the controller knows.
     ce_known: u32,
-    ce_new: u32,
 }
 
 impl SackSender {
@@ -131,7 +131,6 @@ impl SackSender {
             blocked_at: 0,
             marked_until: 0,
             ce_known: 0,
-            ce_new: 0,
         }
     }
 
@@ -235,7 +234,8 @@ impl SackSender {
                 return None;
             }
         }
-        let sent = self.rate.on_sent(now, self.board.inflight(), size);
+        let sent =
+            self.rate.on_sent(now, self.board.inflight(), size, self.stats.declared_lost_bytes);
         let outgoing = if retransmitted.is_some() {
             let retransmitted = self.board.send_lost(now, sent);
             let (seq, size) = retransmitted.or_else(|| self.board.send_rescue(now, sent))?;
@@ -351,11 +351,13 @@ impl SackSender {
             self.close_episode();
         }
         let lost = self.detect(now);
-        self.rate.on_lost(lost.bytes);
+        self.stats.declared_lost_bytes += lost.bytes;
         let opened = lost.bytes > 0 && self.open_episode();
         let marked = self.open_marked(ack);
         if delivered.bytes > 0 {
-            let progress = Progress { delivered: &delivered, rtt, una_before, inflight_before };
+            let ce_bytes = self.new_marks(ack);
+            let progress =
+                Progress { delivered: &delivered, rtt, una_before, inflight_before, ce_bytes };
             self.tell_ack(now, &progress, governor);
         }
         if lost.bytes > 0 {
@@ -526,7 +528,7 @@ impl SackSender {
     /// trip like that of a loss: a window cut at once would stop the sender for half of it, and a
     /// burst at once after that meets an AQM that is still marking.
     fn open_marked(&mut self, ack: &Packet) -> bool {
-        let marked = self.observe_marks(ack) && self.config.ecn == Ecn::Classic;
+        let marked = self.config.ecn == Ecn::Classic && self.new_marks(ack) > 0;
         let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
         if opens {
             self.episode = Episode::Marked(self.board.nxt());
@@ -536,17 +538,12 @@ impl SackSender {
         opens
     }
 
-    /// Whether the receiver counted more marked bytes than were known. The count survives the loss
-    /// of acknowledgements, as that of RFC 9768 does and as a latched echo (RFC 3168 section 6.1.3) would; an
-    /// acknowledgement that was overtaken counts fewer.
-    fn observe_marks(&mut self, ack: &Packet) -> bool {
+    /// Marked bytes that the receiver has counted and the controller does not know of. The count survives the
+    /// loss of acknowledgements, as that of RFC 9768 does and as a latched echo (RFC 3168 section 6.1.3) would;
+    /// an acknowledgement that was overtaken counts fewer.
+    fn new_marks(&self, ack: &Packet) -> u32 {
         let more = ack.ce_bytes.wrapping_sub(self.ce_known);
-        if more == 0 || more > u32::MAX / 2 {
-            return false;
-        }
-        self.ce_known = ack.ce_bytes;
-        self.ce_new = self.ce_new.saturating_add(more);
-        true
+        if more > u32::MAX / 2 { 0 } else { more }
     }
 
     fn start_reduction(&mut self) {
@@ -556,7 +553,8 @@ impl SackSender {
 
     #[inline]
     fn tell_ack(&mut self, now: Time, progress: &Progress, governor: &mut Governor) {
-        let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before } = *progress;
+        let Progress { delivered, rtt: (rtt, rtt_max), una_before, inflight_before, ce_bytes } =
+            *progress;
         // The window counts as used for a round trip after it was full; in slow start also if more
         // than half of it was in flight (as in Linux).
         let slow_start = self.allowed.cwnd < self.allowed.ssthresh;
@@ -564,7 +562,8 @@ impl SackSender {
             una_before < self.blocked_at || (slow_start && self.allowed.cwnd < 2 * inflight_before);
         // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
         let in_disorder = self.board.una() == una_before;
-        let ce_marked = Bytes(u64::from(std::mem::take(&mut self.ce_new)).min(delivered.bytes));
+        self.ce_known = self.ce_known.wrapping_add(ce_bytes);
+        let ce_marked = Bytes(u64::from(ce_bytes).min(delivered.bytes));
         self.stats.ce_marked_bytes += ce_marked.0;
         let record = Ack {
             now,
@@ -581,7 +580,7 @@ impl SackSender {
             delivery_rate: self.delivery_rate,
             tx_inflight: delivered.sent.inflight(),
             delivered_since: self.rate.delivered_since(&delivered.sent),
-            lost_since: self.rate.lost_since(&delivered.sent),
+            lost_since: delivered.sent.lost_since(self.stats.declared_lost_bytes),
             app_limited: u64::from(delivered.sent.app_limited()),
             recovering: u64::from(self.episode.reduces() || in_disorder),
             cwnd_limited: u64::from(limited),
@@ -591,14 +590,13 @@ impl SackSender {
     }
 
     fn tell_loss(&mut self, now: Time, kind: LossKind, lost: Lost, governor: &mut Governor) {
-        self.stats.declared_lost_bytes += lost.bytes;
         let loss = Loss {
             now,
             sent_at: lost.newest,
             lost: Bytes(lost.bytes),
             inflight: Bytes(self.flight_size(kind)),
             tx_inflight: lost.sent.inflight(),
-            lost_since: self.rate.lost_since(&lost.sent),
+            lost_since: lost.sent.lost_since(self.stats.declared_lost_bytes),
             app_limited: u64::from(lost.sent.app_limited()),
             kind,
         };
@@ -676,7 +674,7 @@ impl SackSender {
     fn detect_due(&mut self, now: Time) -> Lost {
         let (lost, next) = self.board.detect_by_time(now, &self.rack);
         self.reorder_deadline = next;
-        self.rate.on_lost(lost.bytes);
+        self.stats.declared_lost_bytes += lost.bytes;
         lost
     }
 
@@ -695,7 +693,7 @@ impl SackSender {
         let sent_before =
             if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
         let lost = self.board.declare_after_timeout(sent_before);
-        self.rate.on_lost(lost.bytes);
+        self.stats.declared_lost_bytes += lost.bytes;
         self.episode = Episode::Timeout(self.board.nxt());
         self.marked_until = self.board.nxt();
         self.probe = None;

@@ -47,6 +47,7 @@ impl SackSender {
             self.probe = None;
             if probe.retransmission && self.episode == Episode::None {
                 self.stats.recoveries += 1;
+                self.stats.declared_lost_bytes += self.packet;
                 let lost = Lost { bytes: self.packet, newest: self.last_sent, ..Lost::default() };
                 self.tell_loss(now, LossKind::Gap, lost, governor);
             }
