@@ -15,6 +15,7 @@ use crate::transport::rtt::RttEstimator;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
 
+mod marks;
 mod probe;
 
 /// From the declaration of a loss until everything sent before it is acknowledged.
@@ -522,28 +523,6 @@ impl SackSender {
             }
             Episode::Fast(_) | Episode::Timeout(_) => false,
         }
-    }
-
-    /// RFC 3168 section 6.1.2: one reduction per round trip with marks. It is spread over the round
-    /// trip like that of a loss: a window cut at once would stop the sender for half of it, and a
-    /// burst at once after that meets an AQM that is still marking.
-    fn open_marked(&mut self, ack: &Packet) -> bool {
-        let marked = self.config.ecn == Ecn::Classic && self.new_marks(ack) > 0;
-        let opens = marked && self.episode == Episode::None && self.board.una() > self.marked_until;
-        if opens {
-            self.episode = Episode::Marked(self.board.nxt());
-            self.undo = Undo::NONE;
-            self.start_reduction();
-        }
-        opens
-    }
-
-    /// Marked bytes that the receiver has counted and the controller does not know of. The count survives the
-    /// loss of acknowledgements, as that of RFC 9768 does and as a latched echo (RFC 3168 section 6.1.3) would;
-    /// an acknowledgement that was overtaken counts fewer.
-    fn new_marks(&self, ack: &Packet) -> u32 {
-        let more = ack.ce_bytes.wrapping_sub(self.ce_known);
-        if more > u32::MAX / 2 { 0 } else { more }
     }
 
     fn start_reduction(&mut self) {

@@ -60,7 +60,6 @@ fn rack_finds_the_lost_tail_of_a_window_when_the_first_repair_arrives() {
     assert_eq!(bench.ack(200, 1, &[(2, 5)]), [Err(1)]);
     // 1 arrives; 5 to 10, sent before it, never did.
     let sent = bench.ack(300, 5, &[]);
-
     assert_eq!(sent, (5..=10).map(Err).collect::<Vec<_>>());
     assert!(!bench.script.kinds().contains(&LossKind::Timeout));
 }
