@@ -15,7 +15,9 @@ from ackademy.render.html import league as league_report
 from ackademy.render.markdown import league as league_markdown
 from ackademy.stats.formulas import pooled_loss
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import Metric, RunTables, metric_of
+from ackademy.stats.metric import Metric
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import RunTables
 from ackademy.studies import leaderboard, league
 from ackademy.studies.measured import Measured
 

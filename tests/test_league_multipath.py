@@ -13,7 +13,8 @@ from ackademy import ExperimentError
 from ackademy.render.html import league as league_report
 from ackademy.render.markdown import league as league_markdown
 from ackademy.runner import experiments
-from ackademy.stats.metrics import RunTables, metric_of, per_connection
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import RunTables, per_connection
 from ackademy.studies import leaderboard, league
 
 ROOT = Path(__file__).parents[1]

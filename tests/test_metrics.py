@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ackademy.errors import ExperimentError
 from ackademy.stats import formulas
-from ackademy.stats.metrics import COLUMNS, RunTables, metric_of
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import COLUMNS, RunTables
 
 ONE = np.array([1.0])
 

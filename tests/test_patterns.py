@@ -11,7 +11,8 @@ from ackademy import _core
 from ackademy.backends import entries, schemes
 from ackademy.backends.runs import measure, simulate
 from ackademy.runner import cases
-from ackademy.stats.metrics import RunTables, metric_of, per_flow
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import RunTables, per_flow
 from ackademy.studies import league
 from ackademy.studies.evaluate import of_scenario
 

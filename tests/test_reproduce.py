@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ackademy.stats.claims import Bound, Case, Claim
-from ackademy.stats.metrics import COLUMNS
+from ackademy.stats.run_tables import COLUMNS
 from ackademy.studies import reproduce
 from ackademy.studies.experiment_files import Experiment, Row
 from ackademy.studies.reproduce import Measured, Reproduction, check_rows, difference_ratio

@@ -17,8 +17,9 @@ from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.intervals import Interval, t_interval
-from ackademy.stats.metrics import COLUMNS, METRICS, TP, D, metric_of
+from ackademy.stats.metrics import METRICS, metric_of
 from ackademy.stats.results import ESTIMATES, VALUES, Estimate, Name, Results, Value, results
+from ackademy.stats.run_tables import COLUMNS, TP, D
 from ackademy.studies import comparison, measured
 from ackademy.studies.comparison import Plan, case_of
 

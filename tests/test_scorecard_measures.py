@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from ackademy.stats.formulas import FloatArray
-from ackademy.stats.metrics import RunTables
+from ackademy.stats.run_tables import RunTables
 from ackademy.studies.scorecard.measures import MEASURES
 from ackademy.studies.scorecard.ran import Ran, RunData
 

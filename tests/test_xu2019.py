@@ -11,7 +11,8 @@ import pytest
 
 from ackademy import _core
 from ackademy.errors import ExperimentError
-from ackademy.stats.metrics import RunTables, metric_of
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import RunTables
 from ackademy.studies import experiment_files
 from commands import ackademy_command
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -19,162 +18,26 @@ from ackademy.backends import entries
 from ackademy.errors import ExperimentError
 from ackademy.stats.formulas import FloatArray, jain_index, pooled_loss
 from ackademy.stats.formulas import m_e as figure_of_merit
-from ackademy.stats.intervals import Interval, jackknife_interval, mean, t_interval, variance
-from ackademy.stats.scores import score_of
-
-COLUMNS = (
-    "throughput_mbps",
-    "delay_ms",
-    "loss_ratio",
-    "timeouts",
-    "base_rtt_ms",
-    "owd_ms",
-    "goodput_mbps",
-    "rtt_p50_ms",
-    "rtt_p95_ms",
+from ackademy.stats.intervals import mean, variance
+from ackademy.stats.metric import Metric
+from ackademy.stats.run_tables import (
+    BASE,
+    COLUMNS,
+    GOODPUT,
+    OWD,
+    P50,
+    P95,
+    TIMEOUTS,
+    TP,
+    D,
+    P,
+    RunTables,
+    per_connection,
 )
-"""What is kept of each flow of each run; the last axis of `Measured.samples`."""
-TP, D, P, TIMEOUTS, BASE, OWD, GOODPUT, P50, P95 = range(len(COLUMNS))
-
-
-Better = Literal["higher", "lower", ""]
-"""the direction in which a number is better; empty where neither is"""
+from ackademy.stats.scores import score_of
 
 NORMAL_95 = 1.96
 """standard deviations to either side of the mean that hold 95 % of normally distributed values"""
-
-
-@dataclass(frozen=True, slots=True)
-class RunTables:
-    """What a finished run left, as metrics read it."""
-
-    flows: pl.DataFrame
-    """all flows, `summary` of a cell"""
-    links: pl.DataFrame
-    counters: pl.DataFrame
-    chosen: str | tuple[bool, ...] = "*"
-    """pattern of the flows that the row is about, or a switch per flow"""
-    duration_s: float = math.nan
-    """of the run"""
-    connections: pl.DataFrame | None = None
-    """all connections, if one of them has several subflows"""
-
-    def of(self, glob: str | tuple[bool, ...]) -> pl.DataFrame:
-        """The flows that a pattern names, or those of the switches that are on.
-
-        Raises:
-            ExperimentError: if there is none.
-        """
-        names = self.flows["flow"].to_list()
-        own = (
-            [entries.fits([glob], name) for name in names] if isinstance(glob, str) else list(glob)
-        )
-        found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
-        if found.is_empty():
-            raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
-        return found
-
-    def connected(self, glob: str) -> pl.DataFrame:
-        """The connections that a pattern names.
-
-        Raises:
-            ExperimentError: if there is none, or no connection of the run has several subflows.
-        """
-        if self.connections is None:
-            raise ExperimentError(
-                f"connections {glob!r}: allowed: only where one has several subflows"
-            )
-        names = self.connections["connection"].to_list()
-        own = [entries.fits([glob], name) for name in names]
-        found = self.connections.filter(pl.Series(own, dtype=pl.Boolean))
-        if found.is_empty():
-            raise ExperimentError(f"connections {glob!r}: allowed: {', '.join(names[:20])}")
-        return found
-
-
-def per_flow(run: RunTables) -> FloatArray:
-    """Shape (flows, len(COLUMNS)): the row's flows."""
-    return run.of(run.chosen).select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy()
-
-
-def per_connection(run: RunTables) -> FloatArray:
-    """Shape (4,): means over the row's connections, and the goodput of all connections.
-
-    The order is goodput (Mb/s), delay (ms), round trip of the empty path (ms), goodput of all
-    (Mb/s). Delay and empty round trip of a connection are those of its delivered packets, on
-    whatever subflow; a connection that delivered none is left out of both.
-
-    Raises:
-        ExperimentError: if no connection of the run has several subflows.
-    """
-    table = run.connected("*")
-    owner = np.repeat(np.arange(table.height), table["subflows"].to_numpy())
-    chosen = run.flows["flow"].is_in(run.of(run.chosen)["flow"].implode()).to_numpy()
-    delivered = run.flows["received_packets"].cast(pl.Float64).to_numpy()
-    totals = np.bincount(owner, delivered, table.height)
-    own = np.bincount(owner, chosen, table.height) > 0.0
-    goodput = table["goodput_mbps"].cast(pl.Float64).to_numpy()
-    means = [mean(goodput[own])]
-    for column in (D, BASE):
-        of_flow = run.flows[COLUMNS[column]].cast(pl.Float64).to_numpy()
-        weighted = np.where(delivered > 0.0, of_flow, 0.0) * delivered
-        sums, known = np.bincount(owner, weighted, table.height), own & (totals > 0.0)
-        means.append(mean(sums[known] / totals[known]) if known.any() else math.nan)
-    return np.array([*means, mean(goodput)], np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A number of a table: how to call it and how to get it from the runs of a row."""
-
-    label: str
-    """a paper's symbol, or the name"""
-    unit: str
-    about: str
-    """the definition"""
-    statistic: Callable[[FloatArray], float]
-    """of what `extract` gives, one more axis, runs, in front"""
-    is_mean: bool = False
-    """a plain mean over runs and flows: Student's interval holds"""
-    is_positive: bool = False
-    """above 0 by nature: its interval is one of the logarithm"""
-    extract: Callable[[RunTables], FloatArray] = per_flow
-    words: str = ""
-    """the name where `label` is a symbol"""
-    better: Better = ""
-    digits: int = 4
-    """significant ones of the value"""
-    over_runs: str = ""
-    """the statistic over runs, where it is neither their mean nor a function of means"""
-
-    @property
-    def name(self) -> str:
-        """How tables that are not a paper's call it."""
-        return self.words or self.label
-
-    @property
-    def brief(self) -> str:
-        """The definition in a few words: what stands before its colon."""
-        return self.about.partition(":")[0]
-
-    @property
-    def statistic_name(self) -> str:
-        """`mean`, `function of means` or what else is taken over the runs."""
-        return self.over_runs or ("mean" if self.is_mean else "function of means")
-
-    def of_run(self, sample: FloatArray) -> float:
-        """The number of one run alone, from what `extract` gives of it."""
-        return self.statistic(sample[None])
-
-    def estimate(self, samples: FloatArray) -> Interval:
-        """The number with its interval: Student's of a mean, else the jackknife's.
-
-        Args:
-            samples: what `extract` gives of each run, shape (n_runs, ...), n_runs >= 1.
-        """
-        if self.is_mean:
-            return t_interval(np.array([self.statistic(run[None]) for run in samples]))
-        return jackknife_interval(samples, self.statistic, positive=self.is_positive)
 
 
 def metric_of(name: str, where: str = "") -> Metric:

@@ -45,6 +45,10 @@ SAMPLE_MS: Mapping[Role, float] = {"": 0.0, "alone": 100.0, "beside": 1000.0, "r
 """between rows of the time series of a run"""
 
 
+Steps = tuple[tuple[float, float], ...]
+"""times in s, each with the value from then on"""
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """A network of a grid."""
@@ -57,9 +61,9 @@ class Drawn:
     overrides: Mapping[str, object]
     full_delay_ms: float
     learner_params: Mapping[str, float | str]
-    rates_mbps: tuple[tuple[float, float], ...]
+    rates_mbps: Steps
     """from second, Mb/s"""
-    rtts_ms: tuple[tuple[float, float], ...]
+    rtts_ms: Steps
     """from second, round trip of the empty path"""
     flows: str = "*"
 
@@ -156,6 +160,19 @@ def _learner(rate_mbps: float, rtt_ms: float, packets: int, flows: int) -> dict[
     }
 
 
+def _varying(
+    duration_s: float, rates: Steps, rtts: Steps, packets: int, ack_delay_ms: float
+) -> dict[str, object]:
+    """Fields of `link.toml`: the delay of acknowledgements is constant, that of data the rest."""
+    return {
+        "duration_s": duration_s,
+        "link.0.rate_schedule": [list(own) for own in rates],
+        "link.0.delay_schedule": [[start, rtt - ack_delay_ms] for start, rtt in rtts],
+        "link.0.queue.packets": packets,
+        "link.1.delay_ms": ack_delay_ms,
+    }
+
+
 def _alone(rate: float, one_way: float, bdp: float, factor: float) -> Drawn:
     rtt, packets = 2.0 * one_way, _packets(rate, 2.0 * one_way, bdp)
     schedule = ((0.0, rate), (STEP_S, rate * factor)) if factor != 1.0 else ((0.0, rate),)
@@ -166,13 +183,7 @@ def _alone(rate: float, one_way: float, bdp: float, factor: float) -> Drawn:
         title=f"Alone: {rate:g} Mb/s{step}, round trip {rtt:g} ms, buffer {packets} packets",
         role="alone",
         scenario="link.toml",
-        overrides={
-            "duration_s": ALONE_S,
-            "link.0.rate_schedule": [list(own) for own in schedule],
-            "link.0.delay_schedule": [[0.0, one_way]],
-            "link.0.queue.packets": packets,
-            "link.1.delay_ms": one_way,
-        },
+        overrides=_varying(ALONE_S, schedule, ((0.0, rtt),), packets, one_way),
         full_delay_ms=_full_delay_ms(packets, rate * factor),
         learner_params=_learner(rate, rtt, packets, 1),
         rates_mbps=schedule,
@@ -221,13 +232,7 @@ def _redraw(seed: int, index: int) -> Drawn:
         title=f"Alone: 1 to 100 Mb/s and 20 to 200 ms redrawn every 10 s, {packets} packets",
         role="redraw",
         scenario="link.toml",
-        overrides={
-            "duration_s": REDRAW_S,
-            "link.0.rate_schedule": [list(own) for own in rates],
-            "link.0.delay_schedule": [[start, rtt - ACK_DELAY_MS] for start, rtt in rtts],
-            "link.0.queue.packets": packets,
-            "link.1.delay_ms": ACK_DELAY_MS,
-        },
+        overrides=_varying(REDRAW_S, rates, rtts, packets, ACK_DELAY_MS),
         full_delay_ms=_full_delay_ms(packets, mean),
         learner_params=_learner(mean, min(rtt for _, rtt in rtts), packets, 1),
         rates_mbps=rates,

@@ -16,8 +16,9 @@ from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import RunTables, metric_of, per_flow
+from ackademy.stats.metrics import metric_of
 from ackademy.stats.results import Estimate, Name, Results, Value, results
+from ackademy.stats.run_tables import RunTables, per_flow
 
 
 @dataclass(frozen=True, slots=True)

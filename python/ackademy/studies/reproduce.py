@@ -16,8 +16,9 @@ from ackademy.runner.cells import Cell
 from ackademy.stats.claims import Checked, Claim, RowName, check
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
-from ackademy.stats.metrics import COLUMNS, RunTables, metric_of, per_flow
+from ackademy.stats.metrics import metric_of
 from ackademy.stats.results import Estimate, Name, Results, Value, results
+from ackademy.stats.run_tables import COLUMNS, RunTables, per_flow
 from ackademy.studies.experiment_files import Experiment, Row
 
 LOGARITHMIC = ("m_e",)

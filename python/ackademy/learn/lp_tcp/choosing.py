@@ -13,7 +13,8 @@ from ackademy.learn.lp_tcp.setups import Setup
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.runner.engines import Engine
-from ackademy.stats.metrics import RunTables, metric_of
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import RunTables
 
 CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """the paper's; th₀ comes on top"""

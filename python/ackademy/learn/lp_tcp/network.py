@@ -29,7 +29,8 @@ from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
 from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import quiet
-from ackademy.stats.metrics import RunTables, metric_of
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import RunTables
 
 DELIVERED_PER_LOSS = 49
 """rows to fit to per lost one, as for the setups"""

@@ -20,7 +20,8 @@ from ackademy.papers.learningcc import fluid
 from ackademy.runner import cells, experiments
 from ackademy.runner.engines import Engine
 from ackademy.stats.claims import Checked
-from ackademy.stats.metrics import RunTables, metric_of
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import RunTables
 from ackademy.studies import experiment_files, reproduce
 from ackademy.studies.experiment_files import Assumption, Experiment, Paper, Row
 from ackademy.toml_table import TomlTable

@@ -12,7 +12,7 @@ import polars as pl
 
 from ackademy.backends.entries import fits
 from ackademy.stats.formulas import FloatArray
-from ackademy.stats.metrics import RunTables
+from ackademy.stats.run_tables import RunTables
 
 BOTTLENECK = "bottleneck"
 """the link that measures are of; `bottleneck`, or `bottleneck_0` and so on"""

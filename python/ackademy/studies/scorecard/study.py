@@ -20,7 +20,7 @@ from ackademy.runner.cells import Assignment, Cell
 from ackademy.runner.experiments import Failure
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, mean
-from ackademy.stats.metrics import RunTables
+from ackademy.stats.run_tables import RunTables
 from ackademy.studies.scorecard.card import Card, Check, Limits, Part, Row
 from ackademy.studies.scorecard.grid import Network, absent, networks, text
 from ackademy.studies.scorecard.marks import Mark, Values, aggregate, marked, paired, worst_of

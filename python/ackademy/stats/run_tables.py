@@ -1,0 +1,107 @@
+"""What a finished run left, as metrics read it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ackademy.backends import entries
+from ackademy.errors import ExperimentError
+from ackademy.stats.formulas import FloatArray
+from ackademy.stats.intervals import mean
+
+COLUMNS = (
+    "throughput_mbps",
+    "delay_ms",
+    "loss_ratio",
+    "timeouts",
+    "base_rtt_ms",
+    "owd_ms",
+    "goodput_mbps",
+    "rtt_p50_ms",
+    "rtt_p95_ms",
+)
+"""What is kept of each flow of each run; the last axis of `Measured.samples`."""
+TP, D, P, TIMEOUTS, BASE, OWD, GOODPUT, P50, P95 = range(len(COLUMNS))
+
+
+@dataclass(frozen=True, slots=True)
+class RunTables:
+    """What a finished run left, as metrics read it."""
+
+    flows: pl.DataFrame
+    """all flows, `summary` of a cell"""
+    links: pl.DataFrame
+    counters: pl.DataFrame
+    chosen: str | tuple[bool, ...] = "*"
+    """pattern of the flows that the row is about, or a switch per flow"""
+    duration_s: float = math.nan
+    """of the run"""
+    connections: pl.DataFrame | None = None
+    """all connections, if one of them has several subflows"""
+
+    def of(self, glob: str | tuple[bool, ...]) -> pl.DataFrame:
+        """The flows that a pattern names, or those of the switches that are on.
+
+        Raises:
+            ExperimentError: if there is none.
+        """
+        names = self.flows["flow"].to_list()
+        own = (
+            [entries.fits([glob], name) for name in names] if isinstance(glob, str) else list(glob)
+        )
+        found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
+        if found.is_empty():
+            raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
+        return found
+
+    def connected(self, glob: str) -> pl.DataFrame:
+        """The connections that a pattern names.
+
+        Raises:
+            ExperimentError: if there is none, or no connection of the run has several subflows.
+        """
+        if self.connections is None:
+            raise ExperimentError(
+                f"connections {glob!r}: allowed: only where one has several subflows"
+            )
+        names = self.connections["connection"].to_list()
+        own = [entries.fits([glob], name) for name in names]
+        found = self.connections.filter(pl.Series(own, dtype=pl.Boolean))
+        if found.is_empty():
+            raise ExperimentError(f"connections {glob!r}: allowed: {', '.join(names[:20])}")
+        return found
+
+
+def per_flow(run: RunTables) -> FloatArray:
+    """Shape (flows, len(COLUMNS)): the row's flows."""
+    return run.of(run.chosen).select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy()
+
+
+def per_connection(run: RunTables) -> FloatArray:
+    """Shape (4,): means over the row's connections, and the goodput of all connections.
+
+    The order is goodput (Mb/s), delay (ms), round trip of the empty path (ms), goodput of all
+    (Mb/s). Delay and empty round trip of a connection are those of its delivered packets, on
+    whatever subflow; a connection that delivered none is left out of both.
+
+    Raises:
+        ExperimentError: if no connection of the run has several subflows.
+    """
+    table = run.connected("*")
+    owner = np.repeat(np.arange(table.height), table["subflows"].to_numpy())
+    chosen = run.flows["flow"].is_in(run.of(run.chosen)["flow"].implode()).to_numpy()
+    delivered = run.flows["received_packets"].cast(pl.Float64).to_numpy()
+    totals = np.bincount(owner, delivered, table.height)
+    own = np.bincount(owner, chosen, table.height) > 0.0
+    goodput = table["goodput_mbps"].cast(pl.Float64).to_numpy()
+    means = [mean(goodput[own])]
+    for column in (D, BASE):
+        of_flow = run.flows[COLUMNS[column]].cast(pl.Float64).to_numpy()
+        weighted = np.where(delivered > 0.0, of_flow, 0.0) * delivered
+        sums, known = np.bincount(owner, weighted, table.height), own & (totals > 0.0)
+        means.append(mean(sums[known] / totals[known]) if known.any() else math.nan)
+    return np.array([*means, mean(goodput)], np.float64)
