@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,3 +117,34 @@ def test_without_a_terminal_the_reward_is_in_the_lines() -> None:
     first, second = printed().splitlines()
     assert first == "ppo: 0 of 100 episodes"
     assert second == f"ppo: 50 of 100 episodes, mean reward of the last {EPISODES} -1.5, best -1.5"
+
+
+def test_the_time_left_of_a_resumed_command_is_not_told_by_cells_that_were_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    shown, printed = console(is_terminal=True)
+    monkeypatch.setattr(shown, "get_time", lambda: clock[0])
+    with terminal.progress_bar(shown, "cells") as update:
+        clock[0] = 50.0  # the search for finished cells
+        update(900, 1000)
+        for done in (901, 902, 903):
+            clock[0] += 10.0
+            update(done, 1000)
+    assert "903/1000" in printed()
+    assert "0:16:10" in printed(), "97 cells of 10 s"
+
+
+def test_without_a_terminal_the_time_left_is_counted_from_the_first_cell_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    plain, printed = console(is_terminal=False)
+    with terminal.progress_bar(plain, "cells") as update:
+        clock[0] = 600.0  # the search for finished cells
+        update(580, 1000)
+        for done in range(581, 601):
+            clock[0] += 6.0
+            update(done, 1000)
+    assert "cells: 600 of 1000 cells, about 40 min left" in printed()

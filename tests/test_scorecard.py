@@ -6,13 +6,17 @@ import csv
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ackademy import lookup
 from ackademy.backends.schemes import parse
+from ackademy.cli import scorecard as command
+from ackademy.console import Console
 from ackademy.errors import ExperimentError
 from ackademy.studies.scorecard import card as cards
 from ackademy.studies.scorecard import grid, study
+from ackademy.studies.scorecard.marks import Mark
 from commands import ackademy_command
 
 ROOT = Path(__file__).parents[1]
@@ -81,6 +85,19 @@ def tiny(tmp_path: Path) -> Path:
     return path
 
 
+def write_controller(path: Path, on_ack: str) -> None:
+    path.write_text(
+        "class Mine:\n"
+        "    def __init__(self, flow):\n"
+        "        self.cwnd_bytes = 30000.0\n"
+        "    def on_ack(self, ack):\n"
+        f"        {on_ack}\n"
+        "    def on_loss(self, loss):\n"
+        "        pass\n",
+        encoding="utf-8",
+    )
+
+
 def rows_of(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
 
@@ -123,16 +140,7 @@ def test_a_quick_card_runs_a_part_of_the_networks(tmp_path: Path, tiny: Path) ->
 
 
 def test_a_python_controller_is_judged(tmp_path: Path, tiny: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "class Mine:\n"
-        "    def __init__(self, flow):\n"
-        "        self.cwnd_bytes = 30000.0\n"
-        "    def on_ack(self, ack):\n"
-        "        pass\n"
-        "    def on_loss(self, loss):\n"
-        "        pass\n",
-        encoding="utf-8",
-    )
+    write_controller(tmp_path / "mine.py", on_ack="pass")
     words = ("scorecard", tmp_path / "mine.py:Mine", "--card", tiny, "--row", "A2", "--jobs", "1")
     status, out, err = ackademy_command(*words, cwd=tmp_path)
     assert status == 0, err
@@ -140,17 +148,8 @@ def test_a_python_controller_is_judged(tmp_path: Path, tiny: Path) -> None:
 
 
 def test_a_run_that_ends_with_an_error_fails_its_row(tmp_path: Path, tiny: Path) -> None:
-    (tmp_path / "bad.py").write_text(
-        "class Bad:\n"
-        "    def __init__(self, flow):\n"
-        "        self.cwnd_bytes = 30000.0\n"
-        "    def on_ack(self, ack):\n"
-        "        raise ValueError('lost my way')\n"
-        "    def on_loss(self, loss):\n"
-        "        pass\n",
-        encoding="utf-8",
-    )
-    words = ("scorecard", tmp_path / "bad.py:Bad", "--card", tiny, "--row", "A1", "--jobs", "1")
+    write_controller(tmp_path / "bad.py", on_ack="raise ValueError('lost my way')")
+    words = ("scorecard", tmp_path / "bad.py:Mine", "--card", tiny, "--row", "A1", "--jobs", "1")
     status, out, _ = ackademy_command(*words, cwd=tmp_path)
     assert status == 2
     assert "A1 fail: 8 runs ended with an error" in out
@@ -247,3 +246,41 @@ def test_the_quick_card_of_a_controller_is_complete(tmp_path: Path, controller: 
     known = {row.id for row in cards.load("rfc9743").rows}
     assert {line["row"] for line in lines} == known
     assert "error" not in out
+
+
+def fabricated(loaded: cards.Card, plan: study.Plan) -> list[study.RowResult]:
+    """Results of every row with numbers that were not measured."""
+    rng = np.random.default_rng(1)
+    found = []
+    for row in loaded.rows:
+        checks = []
+        for part in row.parts[:1]:
+            planned = study.PlannedPart(part, tuple(grid.networks(part, plan.limits)), {})
+            shape = (len(planned.networks), plan.limits.runs)
+            runs = {own.label: rng.lognormal(0.0, 3.0, shape) for own in plan.schemes}
+            checks = [study._check(plan, planned, part.checks[0], runs)]
+        mark = checks[0].mark if checks else Mark("not applicable", row.not_applicable)
+        found.append(study.RowResult(row, tuple(checks), mark))
+    return found
+
+
+@pytest.mark.parametrize("rivals", [["cubic", "new_reno"], ["cubic", "new_reno", "bbr1", "bbr3"]])
+def test_a_narrow_terminal_shows_one_table_per_group_of_rows(rivals: list[str]) -> None:
+    loaded = cards.load("rfc9743")
+    known, _ = study.rivals(rivals)
+    plan = study.Plan(loaded, parse("learningcc")[0], tuple(known), loaded.quick)
+    found = fabricated(loaded, plan)
+    out = io.StringIO()
+    shown = Console(file=out, width=80)
+    for line in command._summary(plan, found, shown):
+        shown.print(line, highlight=False)
+    lines = [f" {line}" for line in out.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 81
+    titles = [line.strip() for line in lines if line.startswith(" RFC 9743: learningcc, ")]
+    ranges = [title.removeprefix("RFC 9743: learningcc, ") for title in titles]
+    assert ranges == ["C1 to C10", "P1", "G1 to G4", "S1 to S11", "D1"]
+    for row in loaded.rows:
+        named = [line for line in lines if f" {row.id} " in line and line.strip() not in titles]
+        assert len(named) == 1, row.id
+    wide = Console(file=io.StringIO(), width=200)
+    assert len(command._summary(plan, found, wide)) == 1

@@ -15,9 +15,12 @@ from ackademy.cli.options import REPORTS, RUNS, Address, BackendName, Engine, Jo
 from ackademy.errors import AckademyError, ControllerError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ackademy.console import Console
     from ackademy.runner.experiments import CellsRun
     from ackademy.studies.scorecard.card import Card, Limits
-    from ackademy.studies.scorecard.study import Plan
+    from ackademy.studies.scorecard.study import Plan, RowResult
 
 CARD = "rfc9743"
 
@@ -74,7 +77,6 @@ def scorecard_command(
     from ackademy.files import check_output_folder, check_outputs, write
     from ackademy.render import scorecard_csv, terminal
     from ackademy.render.html import scorecard as report
-    from ackademy.render.sheets import scorecard as sheets
     from ackademy.studies.scorecard import card as cards
     from ackademy.studies.scorecard import study
 
@@ -98,8 +100,8 @@ def scorecard_command(
     todo = [cell for own in rows for cell in own.cells]
     ran = running.run(todo, cells, engine_of(engine, address, jobs), console, "scorecard")
     results = study.results(plan, rows, cells, ran.failures)
-    for table in terminal.sheet(sheets.summary(plan, results), console):
-        console.print(table)
+    for line in _summary(plan, results, console):
+        console.print(line, highlight=False)
     for own in results:
         if own.mark.why:
             console.print(f"{own.row.id} {own.mark.verdict}: {own.mark.why}", highlight=False)
@@ -122,6 +124,25 @@ def scorecard_command(
     console.print(f"numbers: {csv}", highlight=False)
     if backend == "sim":
         running.report_failures(ran)
+
+
+def _summary(plan: Plan, results: list[RowResult], console: Console) -> list[Table | str]:
+    """One table if the terminal is wide enough, else one per group of rows."""
+    from ackademy.render import terminal
+    from ackademy.render.sheets import scorecard as sheets
+
+    tables = terminal.sheet(sheets.summary(plan, results), console)
+    if len(tables) == 1:
+        return [*tables]
+    rivals = [own.label for own in plan.schemes[1:]]
+    for n_rivals in range(len(rivals), -1, -1):
+        drawn = [terminal.sheet(own, console) for own in sheets.narrow(plan, results, n_rivals)]
+        tables = [table for own in drawn for table in own]
+        if len(tables) == len(drawn):
+            break
+    left_out = ", ".join(rivals[n_rivals:])
+    more = [f"{left_out}: in the report, or in a wider terminal"] if left_out else []
+    return [*tables, *more]
 
 
 def _limits(card: Card, runs: int | None, backend: str, *, quick: bool) -> Limits:

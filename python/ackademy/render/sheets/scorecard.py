@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+import string
+import textwrap
+from collections.abc import Mapping, Sequence
 
 from ackademy.render.numbers import NONE, significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, Style, cell, number
@@ -14,6 +17,8 @@ from ackademy.studies.scorecard.study import CheckResult, Plan, RowResult
 STYLES: Mapping[str, Style] = {"pass": "good", "fail": "warn"}
 """of marks"""
 DIGITS = 3
+NARROW_WIDTH = 18
+"""characters of a row's name and of its measure in a narrow table"""
 
 
 def summary(plan: Plan, found: list[RowResult]) -> Sheet:
@@ -26,6 +31,50 @@ def summary(plan: Plan, found: list[RowResult]) -> Sheet:
     lines = tuple(_row_line(plan, own) for own in found)
     title = f"{plan.card.title}: {plan.scheme.label}"
     return Sheet(title, (Head("row"), Head("mark")), heads, lines)
+
+
+def narrow(plan: Plan, found: Sequence[RowResult], n_rivals: int) -> list[Sheet]:
+    """The summary for a narrow terminal: a sheet per group of rows, such as C1 to C10.
+
+    The measure and the mark are below the row's name, the interval below the difference.
+
+    Args:
+        plan: who is tested.
+        found: by row.
+        n_rivals: the first so many of the rivals have a column.
+    """
+    schemes = [scheme.label for scheme in plan.schemes[: 1 + n_rivals]]
+    heads = (*map(Head, schemes), *_difference_heads(plan)[:1])
+    groups = itertools.groupby(found, key=lambda own: own.row.id.rstrip(string.digits))
+    return [
+        Sheet(
+            f"{plan.card.title}: {plan.scheme.label}, {_rows_in_words(rows)}",
+            (Head("row"),),
+            heads,
+            tuple(_narrow_line(plan, own, schemes) for own in rows),
+        )
+        for rows in (list(group) for _, group in groups)
+    ]
+
+
+def _rows_in_words(rows: Sequence[RowResult]) -> str:
+    first, last = rows[0].row.id, rows[-1].row.id
+    return first if first == last else f"{first} to {last}"
+
+
+def _narrow_line(plan: Plan, found: RowResult, schemes: Sequence[str]) -> Line:
+    name = "\n".join(textwrap.wrap(f"{found.row.id} {found.row.name}", NARROW_WIDTH))
+    n_differences = len(_difference_heads(plan)[:1])
+    if not found.checks:
+        empty = tuple(cell(NONE) for _ in range(len(schemes) + n_differences))
+        return Line((Part(name),), empty, remark=found.mark.verdict)
+    first = found.checks[0]
+    values = tuple(number(first.value(scheme), DIGITS) for scheme in schemes)
+    words = [own.parts[0].text.split(" ", 1) for own in _differences(plan, first)[:1]]
+    differences = tuple(Cell(tuple(Part(line) for line in lines)) for lines in words)
+    remark = f"{found.mark.verdict}: {unit(first)}"
+    names = (Part(name, STYLES.get(found.mark.verdict, "")),)
+    return Line(names, (*values, *differences), remark=remark)
 
 
 def checks(plan: Plan, found: RowResult) -> Sheet:

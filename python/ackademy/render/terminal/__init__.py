@@ -385,11 +385,14 @@ class Assumptions:
 
 
 def _lines(console: Console, label: str) -> experiments.Progress:
-    printed, begun, n_before = -1, time.monotonic(), -1
+    printed, begun, n_before = -1, 0.0, -1
 
     def update(n_done: int, n_cells: int) -> None:
-        nonlocal printed, n_before
-        n_before = n_done if n_before < 0 else n_before
+        nonlocal printed, begun, n_before
+        if (
+            n_before < 0
+        ):  # What was found finished, and the search for it, tell nothing of the rest.
+            begun, n_before = time.monotonic(), n_done
         tenth = 10 * n_done // n_cells if n_cells else 10
         if tenth > printed:
             printed = tenth
