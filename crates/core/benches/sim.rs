@@ -4,9 +4,9 @@
 //! `cpu_s` of this process, `packets_per_s`, `events_per_packet`, medians over the runs. CUBIC, SACK,
 //! RACK-TLP, PRR, delayed acknowledgements and delivery-rate samples are on. `LP-TCP` asks a forest of
 //! 100 trees of 2001 nodes about every packet instead; `forest` times one answer of that forest. `C/NAME` is S4 with one
-//! flow of that controller. `P1` is S3 with paced flows, `P1/bbr3` with BBR's. `M1` and `M2` are
-//! connections of two subflows, with a second row for two plain flows in place of each connection; `M1/subflows` and
-//! `M1/flows` run one of the two once, for a counter of instructions.
+//! flow of that controller. `P1` is S3 with paced flows, `P1/bbr1` and `P1/bbr3` with BBR's. `M1` and `M2` are
+//! connections of two subflows, with a second row for two plain flows in place of each connection. `once/CASE` runs a
+//! case once, as do `M1/subflows` and `M1/flows`, for a counter of instructions.
 #![allow(missing_docs, reason = "a program, not an interface")]
 use ackademy::controllers::lp_tcp::Policy;
 use ackademy::controllers::shared::sensing::sends::FEATURES;
@@ -36,6 +36,7 @@ struct Case {
 /// Without HyStart, as ns-2's, whose speed is measured beside it.
 const CUBIC: &str = "controller = \"cubic_rfc9438\"";
 const PACED: &str = "controller = \"cubic_rfc9438\"\nsender = { pacing = true }";
+const BBR1: &str = "controller = \"bbr1\"";
 const BBR3: &str = "controller = \"bbr3\"";
 /// Controllers whose cost is put beside CUBIC's, and their flows.
 const CONTROLLERS: &[(&str, &str)] = &[
@@ -44,7 +45,7 @@ const CONTROLLERS: &[(&str, &str)] = &[
     ("vegas", "controller = \"vegas\""),
     ("ledbat_plus_plus", "controller = \"ledbat_plus_plus\""),
     ("copa", "controller = \"copa\""),
-    ("bbr1", "controller = \"bbr1\""),
+    ("bbr1", BBR1),
     ("bbr3", BBR3),
     ("vivace", "controller = \"vivace\""),
 ];
@@ -102,7 +103,9 @@ fn cases() -> Vec<Case> {
         all.push(Case { flow, ..case(&format!("C/{name}"), 1, 100.0, 40.0, 400, 60.0) });
     }
     all.push(Case { flow: PACED, ..case("P1", 100, 1000.0, 40.0, 4000, 20.0) });
-    all.push(Case { flow: BBR3, ..case("P1/bbr3", 100, 1000.0, 40.0, 4000, 20.0) });
+    for (name, flow) in [("P1/bbr1", BBR1), ("P1/bbr3", BBR3)] {
+        all.push(Case { flow, ..case(name, 100, 1000.0, 40.0, 4000, 20.0) });
+    }
     all.push(Case { flow: LP_TCP, ..case("LP-TCP", 1, 10.0, 150.0, 50, 400.0) });
     all
 }
@@ -287,6 +290,10 @@ fn main() {
     for case in cases() {
         if wanted.is_empty() || wanted.contains(&case.name) {
             measure(&case);
+        }
+        let name = format!("once/{}", case.name);
+        if wanted.contains(&name) {
+            print_row(&name, timed(&scenario(&case)), "");
         }
     }
     for pair in PAIRED {

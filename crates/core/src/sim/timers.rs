@@ -2,8 +2,8 @@
 //!
 //! A radix heap of 64-fold buckets: an event waits in a bucket by how far away it is, moves at most once
 //! per level as time comes near, and is sorted only among those of its own 65 µs. A pending event costs
-//! nothing while others come and go, however many there are. Few events lie in one binary heap instead,
-//! which takes less memory than the buckets do.
+//! nothing while others come and go, however many there are. Few events lie in one sorted
+//! list instead, which takes less memory than the buckets do.
 use crate::units::Time;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ const GRAIN: u32 = 16;
 /// Buckets of a level, as a power of two.
 const DIGIT: u32 = 6;
 const WIDTH: usize = 1 << DIGIT;
-/// Pending events for which a binary heap takes no longer than buckets; *measured*.
+/// Pending events for which a sorted list takes no longer than buckets; *measured with a binary heap*.
 const FEW: usize = 32;
 
 /// When an event is due; events of one instant happen in the order in which they were scheduled.
@@ -71,12 +71,15 @@ struct Level<E> {
 /// Pending events by time.
 #[derive(Debug)]
 pub(super) struct Timers<E> {
-    /// Those up to the end of grain `base`.
-    near: BinaryHeap<Reverse<Timer<E>>>,
-    /// The last grain while all lie in `near`.
+    /// Those up to the end of grain `base`, the first one last. Most come a bucket at a time, or are due
+    /// before the others, so a sorted list takes less than a heap.
+    near: Vec<Timer<E>>,
+    /// As `near`, of what was added while that was long.
+    crowd: BinaryHeap<Reverse<Timer<E>>>,
+    /// The last grain while all lie in `near` and `crowd`.
     base: u64,
     levels: Vec<Level<E>>,
-    /// No event outside `near` is due before.
+    /// No event outside `near` and `crowd` is due before.
     bound: Time,
     /// No event at all is due before.
     soonest: Time,
@@ -86,7 +89,8 @@ pub(super) struct Timers<E> {
 impl<E: Copy> Timers<E> {
     pub(super) fn new() -> Self {
         Self {
-            near: BinaryHeap::new(),
+            near: Vec::new(),
+            crowd: BinaryHeap::new(),
             base: u64::MAX,
             levels: Vec::new(),
             bound: Time::NEVER,
@@ -99,12 +103,28 @@ impl<E: Copy> Timers<E> {
     pub(super) fn push(&mut self, timer: Timer<E>) {
         if timer.due.at().0 >> GRAIN <= self.base {
             self.soonest = self.soonest.min(timer.due.at());
-            self.near.push(Reverse(timer));
-            if self.near.len() > FEW && self.base == u64::MAX {
-                self.spread();
-            }
+            self.push_near(timer);
         } else {
             self.keep(timer);
+        }
+    }
+
+    /// Adds an event to those that are near.
+    #[inline]
+    fn push_near(&mut self, timer: Timer<E>) {
+        if self.near.len() < FEW {
+            let mut place = self.near.len();
+            self.near.push(timer);
+            while place > 0 && self.near[place - 1].due < timer.due {
+                self.near[place] = self.near[place - 1];
+                place -= 1;
+            }
+            self.near[place] = timer;
+        } else {
+            self.crowd.push(Reverse(timer));
+            if self.base == u64::MAX {
+                self.spread();
+            }
         }
     }
 
@@ -112,7 +132,8 @@ impl<E: Copy> Timers<E> {
     #[cold]
     fn spread(&mut self) {
         self.base = self.soonest.0 >> GRAIN;
-        for Reverse(timer) in std::mem::take(&mut self.near) {
+        let crowd = std::mem::take(&mut self.crowd).into_iter().map(|Reverse(timer)| timer);
+        for timer in std::mem::take(&mut self.near).into_iter().chain(crowd) {
             self.push(timer);
         }
     }
@@ -141,21 +162,39 @@ impl<E: Copy> Timers<E> {
 
     /// When the first event is due; [`Due::NEVER`] if there is none, or none up to `limit` that is near.
     /// `see` is shown every event whose time comes near.
+    #[inline]
     pub(super) fn first(&mut self, limit: Time, see: impl FnMut(E)) -> Due {
-        if self.near.is_empty() && self.bound <= limit {
-            self.approach(limit, see);
-            self.soonest = self.earliest();
+        let first = self.first_near();
+        if first < Due::NEVER || self.bound > limit {
+            return first;
         }
-        self.near.peek().map_or(Due::NEVER, |Reverse(timer)| timer.due)
+        self.approach(limit, see);
+        self.soonest = self.earliest();
+        self.first_near()
     }
 
+    /// When the first of those that are near is due.
+    #[inline]
+    fn first_near(&self) -> Due {
+        let near = self.near.last().map_or(Due::NEVER, |timer| timer.due);
+        self.crowd.peek().map_or(near, |Reverse(timer)| timer.due.min(near))
+    }
+
+    #[inline]
     fn earliest(&self) -> Time {
-        self.near.peek().map_or(self.bound, |Reverse(timer)| timer.due.at())
+        let first = self.first_near();
+        if first < Due::NEVER { first.at() } else { self.bound }
     }
 
     /// Takes the event that [`first`](Self::first) announced.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Timer<E>> {
-        let timer = self.near.pop().map(|Reverse(timer)| timer);
+        let timer = match (self.near.last(), self.crowd.peek()) {
+            (near, Some(Reverse(first))) if near.is_none_or(|near| first.due < near.due) => {
+                self.crowd.pop().map(|Reverse(timer)| timer)
+            }
+            _ => self.near.pop(),
+        };
         self.soonest = self.earliest();
         timer
     }
@@ -164,7 +203,7 @@ impl<E: Copy> Timers<E> {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let buckets = self.levels.iter().flat_map(|level| &level.buckets);
-        self.near.len() + buckets.map(Vec::len).sum::<usize>()
+        self.near.len() + self.crowd.len() + buckets.map(Vec::len).sum::<usize>()
     }
 
     /// Moves on to the next bucket that holds anything, until an event is near.
@@ -174,18 +213,29 @@ impl<E: Copy> Timers<E> {
             let Some((number, level)) = found else { break };
             let bucket = level.occupied.trailing_zeros();
             level.occupied &= level.occupied - 1;
-            let spare = std::mem::take(&mut self.spare);
-            let mut timers = std::mem::replace(&mut level.buckets[bucket as usize], spare);
+            let empty = if number == 0 { &mut self.near } else { &mut self.spare };
+            let place = &mut level.buckets[bucket as usize];
+            let mut timers = std::mem::replace(place, std::mem::take(empty));
             self.base = Self::start(self.base, number, bucket);
-            for timer in timers.drain(..) {
-                if timer.due.at().0 >> GRAIN == self.base {
+            if number == 0 {
+                // A bucket of this level is one grain.
+                timers.sort_unstable_by(|left, right| right.cmp(left));
+                for timer in &timers {
                     see(timer.event);
-                    self.near.push(Reverse(timer));
-                } else {
-                    self.keep(timer);
                 }
+                self.near = timers;
+            } else {
+                for timer in timers.drain(..) {
+                    if timer.due.at().0 >> GRAIN == self.base {
+                        see(timer.event);
+                        self.near.push(timer);
+                    } else {
+                        self.keep(timer);
+                    }
+                }
+                self.near.sort_unstable_by(|left, right| right.cmp(left));
+                self.spare = timers;
             }
-            self.spare = timers;
             self.bound = self.next_start();
         }
     }

@@ -5,6 +5,7 @@ pub mod config;
 pub mod delivery_rate;
 pub mod multipath;
 pub mod packet;
+mod ranges;
 pub mod receiver;
 pub mod rtt;
 pub mod schedulers;

@@ -69,7 +69,7 @@ pub struct Packet {
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
     /// blocks have length zero. The first is [`Packet::duplicate`] if `repeat`. Data of a subflow: the
-    /// [`Packet::mapping`].
+    /// [`Packet::mapping`]. Data in a scheduler's queue: [`Packet::queued_at`].
     pub sack: [(u32, u32); SACK_BLOCKS],
     /// ACK: congestion-marked bytes received so far, modulo 2³² (RFC 9768): an ACK that is lost takes no
     /// mark with it.
@@ -89,6 +89,18 @@ impl Packet {
     pub fn mapping(&self) -> Mapping {
         let [(high, low), (len, _), _] = self.sack;
         Mapping { start: (u64::from(high) << 32) | u64::from(low), len }
+    }
+
+    /// When a data packet came into the queue that holds it, if it was noted; it takes the place that no
+    /// mapping needs.
+    pub fn queued_at(&self) -> Time {
+        let (high, low) = self.sack[2];
+        Time((u64::from(high) << 32) | u64::from(low))
+    }
+
+    /// Sets [`Self::queued_at`].
+    pub fn set_queued_at(&mut self, now: Time) {
+        self.sack[2] = ((now.0 >> 32) as u32, now.0 as u32);
     }
 
     /// Sets [`Self::mapping`].

@@ -1,5 +1,6 @@
 //! The receiving end of a flow: what arrived, and when to acknowledge it.
 use crate::transport::packet::{Kind, Packet, SACK_BLOCKS};
+use crate::transport::ranges::first_after;
 use crate::units::{Span, Time};
 use std::collections::VecDeque;
 
@@ -240,7 +241,7 @@ impl Beyond {
     }
 
     fn holds(&self, seq: u64) -> bool {
-        let index = self.blocks.partition_point(|block| block.1 <= seq);
+        let index = first_after(&self.blocks, |block| block.1 <= seq);
         self.blocks.get(index).is_some_and(|block| block.0 <= seq)
     }
 
@@ -251,7 +252,7 @@ impl Beyond {
             last.1 += 1;
             return;
         }
-        let index = self.blocks.partition_point(|block| block.1 < seq);
+        let index = first_after(&self.blocks, |block| block.1 < seq);
         let touches_left = self.blocks.get(index).is_some_and(|block| block.1 == seq);
         let right = if touches_left { index + 1 } else { index };
         let touches_right = self.blocks.get(right).is_some_and(|block| block.0 == seq + 1);
@@ -274,7 +275,7 @@ impl Beyond {
         let mut used = newest;
         let mut last_start = u64::MAX;
         for seq in [trigger, self.recent[0], self.recent[1]] {
-            let index = self.blocks.partition_point(|block| block.1 <= seq);
+            let index = first_after(&self.blocks, |block| block.1 <= seq);
             let Some(&(start, end)) = self.blocks.get(index) else { continue };
             let known =
                 ack.sack[newest..used].iter().any(|block| next + u64::from(block.0) == start);

@@ -403,6 +403,7 @@ impl Ns2Sender {
             srtt: self.rtt.srtt(),
             min_rtt: Span(if self.min_rtt == u64::MAX { rtt.0 } else { self.min_rtt }),
             rtt_max: rtt,
+            batch_rtt_min: rtt,
             acked: Bytes(acked),
             inflight: self.inflight(),
             prior_inflight: self.inflight() + Bytes(acked),

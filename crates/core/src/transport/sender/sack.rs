@@ -551,6 +551,7 @@ impl SackSender {
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             rtt_max,
+            batch_rtt_min: rtt,
             acked: Bytes(delivered.bytes),
             ce_marked: if self.config.ecn.is_accurate() { ce_marked } else { Bytes::ZERO },
             inflight: self.inflight(),

@@ -2,6 +2,7 @@
 use super::undo::Retransmitted;
 use crate::transport::delivery_rate::SentState;
 use crate::transport::packet::Packet;
+use crate::transport::ranges::first_after;
 use crate::units::{Span, Time};
 use ackademy_prefetch::prefetch;
 use std::collections::VecDeque;
@@ -19,6 +20,8 @@ const IN_PIPE: u8 = 8;
 const TWICE: u8 = 16;
 /// Duplicate acknowledgements that mean loss (RFC 6675 `DupThresh`).
 pub const DUP_THRESH: u64 = 3;
+/// Segments that an acknowledgement is likely about.
+const FETCHED: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
@@ -182,8 +185,11 @@ impl Scoreboard {
     /// Asks for the segments that the next acknowledgement is likely about.
     #[inline]
     pub fn fetch_first(&self) {
-        if let Some(segment) = self.segments.front() {
-            prefetch(segment);
+        let (segments, _) = self.segments.as_slices();
+        if let Some(likely) = segments.first_chunk::<FETCHED>() {
+            prefetch(likely);
+        } else if let Some(last) = segments.first() {
+            prefetch(last);
         }
     }
 
@@ -324,6 +330,8 @@ impl Scoreboard {
             }
             self.una += 1;
         }
+        // The next acknowledgement is about these; until then the state of many other flows is touched.
+        self.fetch_first();
         if self.open
             && let Some(gaps) = &mut self.gaps
         {
@@ -347,7 +355,15 @@ impl Scoreboard {
         }
         let mut gaps = self.gaps.take().unwrap_or_default();
         let sacked = &mut gaps.sacked;
-        let first = sacked.partition_point(|block| block.1 < start);
+        let first = first_after(sacked, |block| block.1 < start);
+        // Most blocks of a report were known before.
+        if let Some(&(block_start, block_end)) = sacked.get(first)
+            && block_start <= start
+            && end <= block_end
+        {
+            self.gaps = Some(gaps);
+            return;
+        }
         let mut merged = (start, end);
         let mut fresh_from = start;
         let mut last = first;
