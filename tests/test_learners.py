@@ -278,6 +278,8 @@ def test_advantages_run_along_each_stream_and_stop_where_it_is_cut() -> None:
         log_probability=np.zeros(m, np.float32),
         stream=np.array([0, 1, 0, 1, 0]),
         place=np.array([0, 5, 1, 7, 2]),
+        truth=np.zeros((m, 0), np.float32),
+        following_truth=np.zeros((m, 0), np.float32),
     )
     value, following = np.zeros(m, np.float32), np.full(m, 8.0, np.float32)
     advantage = ppo.advantages(batch, value, following, discount=0.5, trace=0.5)

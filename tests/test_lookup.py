@@ -86,7 +86,11 @@ def test_a_folder_of_that_name_does_not_hide_a_scenario(elsewhere: Path) -> None
     [
         ("deep_bufer", "scenario", "similar: deep_buffer"),
         ("scenarios/outag.toml", "scenario", "similar: outage"),
-        ("nothing like it", "distribution", "known: drinc_train, generalise, mixed, pcc_rl"),
+        (
+            "nothing like it",
+            "distribution",
+            "known: drinc_train, flagship, flagship_held_out, generalise, mixed, pcc_rl",
+        ),
         ("papres", "suite", "similar: papers"),
         ("/outage.toml", "scenario", "No such file"),
         ("../outage", "scenario", "No such file"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ pytest.importorskip("flax", reason="needs train: an extra")
 from ackademy.cli import train
 from ackademy.envs import opening
 from ackademy.errors import EngineError, TrainingError
-from ackademy.learn import deep, deep_recipe, ray_episode_source
+from ackademy.learn import deep, deep_recipe, ray_cluster, ray_episode_source
 from ackademy.learn.episode_source import Actions, EpisodeSource
+from ackademy.learn.ray_rollouts import RayRollouts, part_of
+from ackademy.learn.rollouts import Collector
 from ackademy.learn.training_log import Checkpoints
 
 TRACE = "".join(f"{ms}\n" for ms in range(1, 400, 2))
@@ -95,6 +99,20 @@ def arrays(env: EpisodeSource) -> list[bytes]:
     return [np.asarray(getattr(env, name)).tobytes() for name in ray_episode_source.ARRAYS]
 
 
+@pytest.mark.parametrize(("n", "workers"), [(5, 2), (7, 3), (4, 4)])
+@pytest.mark.parametrize("decisions", [1, 3, 12, 128, 129, 131])
+def test_each_simulation_makes_as_many_decisions_as_without_a_cluster(
+    n: int, workers: int, decisions: int
+) -> None:
+    each, more = divmod(decisions, n)
+    for share in ray_episode_source.shares(n, workers):
+        own = range(share.first, share.first + share.count)
+        count = part_of(share, decisions, n)
+        # The worker divides its part the same way.
+        there = [count // share.count + (i < count % share.count) for i in range(share.count)]
+        assert there == [each + (i < more) for i in own]
+
+
 def answers(env: EpisodeSource, rng: np.random.Generator) -> Actions:
     shape = (*env.due.shape, env.action_size)
     return rng.uniform(-1, 1, shape).astype(np.float32)
@@ -102,11 +120,13 @@ def answers(env: EpisodeSource, rng: np.random.Generator) -> Actions:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("rollouts", ["native", "stepped"])
 def test_a_training_on_a_cluster_leaves_the_same_bytes(
-    recipe: deep_recipe.Recipe, tmp_path: Path, address: str
+    recipe: deep_recipe.Recipe, tmp_path: Path, address: str, rollouts: deep_recipe.Collecting
 ) -> None:
-    here = deep.train(recipe, deep.here(1), tmp_path / "here")
-    with ray_episode_source.on_cluster(address) as make:
+    recipe = replace(recipe, rollouts=rollouts)
+    here = deep.train(recipe, deep.Here(1), tmp_path / "here")
+    with ray_cluster.on_cluster(address) as make:
         there = deep.train(recipe, make, tmp_path / "there")
     assert there.curve == here.curve
     assert here.updates >= 3
@@ -122,11 +142,11 @@ def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
     recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, rng = opening.read_source(recipe.source), np.random.default_rng(1)
-    local = deep.here(1)(source, recipe, ["learner"])
-    with ray_episode_source.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
-        make(source, recipe, ["nobody"])
-    with ray_episode_source.on_cluster(address) as make:
-        env = make(source, recipe, ["learner"])
+    local = deep.Here(1).episodes(source, recipe, ["learner"])
+    with ray_cluster.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
+        make.episodes(source, recipe, ["nobody"])
+    with ray_cluster.on_cluster(address) as make:
+        env = make.episodes(source, recipe, ["learner"])
         (tmp_path / "up.trace").unlink()
         for one in (local, env):
             one.reset(11)
@@ -140,7 +160,7 @@ def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
         (tmp_path / "up.trace").write_text(TRACE)
         monkeypatch.setattr(ray_episode_source, "START_S", 1.0)
         with pytest.raises(EngineError, match=r"0 of 1 Ray workers began within 1 s: the cluster"):
-            make(source, recipe, ["learner"])
+            make.episodes(source, recipe, ["learner"])
 
 
 @pytest.mark.slow
@@ -151,27 +171,27 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
     import ray
 
     monkeypatch.setattr(deep, "Checkpoints", partial(Checkpoints, checkpoint_s=0.0))
-    sources: list[EpisodeSource] = []
-    with ray_episode_source.on_cluster(address) as make:
+    opened: list[object] = []
+    with ray_cluster.on_cluster(address) as make:
+        rollouts = make.rollouts
 
-        def kept(
-            source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]
-        ) -> EpisodeSource:
-            sources.append(make(source, recipe, names))
-            return sources[-1]
+        def kept(source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]) -> Collector:
+            opened.append(rollouts(source, recipe, names))
+            return cast("Collector", opened[0])
 
         def kill(done: int, total: int, reward: object) -> None:
-            assert isinstance(sources[0], ray_episode_source.RayEpisodes)
-            ray.kill(sources[0].workers[1])
+            assert isinstance(opened[0], RayRollouts)
+            ray.kill(opened[0].workers[1])
 
+        monkeypatch.setattr(make, "rollouts", kept)
         with pytest.raises(EngineError) as caught:
-            deep.train(recipe, kept, tmp_path / "there", progress=kill)
+            deep.train(recipe, make, tmp_path / "there", progress=kill)
     assert str(caught.value) == (
         "simulations 2 to 4: their Ray worker was lost (ActorDiedError); what is trained is kept "
         "up to the last checkpoint: go on with --resume"
     )
-    resumed = deep.train(recipe, deep.here(1), tmp_path / "there", resume=True)
-    whole = deep.train(recipe, deep.here(1), tmp_path / "here")
+    resumed = deep.train(recipe, deep.Here(1), tmp_path / "there", resume=True)
+    whole = deep.train(recipe, deep.Here(1), tmp_path / "here")
     assert resumed.curve == whole.curve
     assert {k: np.asarray(v).tobytes() for k, v in resumed.weights.items()} == {
         k: np.asarray(v).tobytes() for k, v in whole.weights.items()

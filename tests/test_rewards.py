@@ -10,7 +10,7 @@ import pytest
 
 from ackademy import _core
 from ackademy.envs import rewards
-from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
+from ackademy.envs.metrics import COLUMNS, TRUTH_COLUMNS, FloatArray, IntervalMetrics
 from ackademy.envs.rewarder import Accounts, Rewarder
 from ackademy.errors import TrainingError
 
@@ -147,7 +147,9 @@ def test_every_reward_is_a_number_whatever_was_measured(name: str) -> None:
     timeout[:, COLUMNS.index("loss_ratio")] = 1.0
     rows = np.vstack([nothing, timeout, interval(), interval(rtt_slope=-9.0)])
     for before in (rows, rows[::-1]):
-        values = rewards.REWARDS[name](IntervalMetrics(rows), IntervalMetrics(before.copy()))
+        truth = np.ones((4, len(TRUTH_COLUMNS))) if name == "flagship" else None
+        own = IntervalMetrics(rows, truth=truth)
+        values = rewards.REWARDS[name](own, IntervalMetrics(before.copy()))
         assert values.shape == (4,)
         assert np.isfinite(values).all()
 

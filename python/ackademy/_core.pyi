@@ -19,15 +19,19 @@ __all__ = [
     "JointPolicy",
     "Loss",
     "Policy",
+    "Rollouts",
     "Scenario",
     "collect_sends",
     "controllers",
     "fits",
+    "flagship_reward",
+    "flagship_team",
     "generate_trace",
     "interval_metrics",
     "observation_features",
     "schema",
     "simulate",
+    "truth_columns",
 ]
 
 CODE_HASH: str
@@ -62,6 +66,45 @@ _Column: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
 _Tables: TypeAlias = dict[str, dict[str, _Column]]
 
 @type_check_only
+class _Batch(TypedDict):
+    """Completed decisions of `Rollouts`, one per row, in the order of the simulations; m rows."""
+
+    observation: npt.NDArray[np.float32]
+    """(m, history, features): what the agent saw when it decided"""
+    following: npt.NDArray[np.float32]
+    """(m, history, features): what it saw at its next decision"""
+    action: npt.NDArray[np.int64] | npt.NDArray[np.float32]
+    """(m,) choices, or (m, action_size) values as they were drawn, not clipped"""
+    log_probability: npt.NDArray[np.float32]
+    """(m,): of the action when it was drawn"""
+    metrics: npt.NDArray[np.float64]
+    """(m, 17): the interval that the decision is rewarded for; columns: `interval_metrics`"""
+    before: npt.NDArray[np.float64]
+    """(m, 17): the same agent's rewarded interval before; at first the one before its decisions"""
+    best: npt.NDArray[np.float64]
+    """(m,): largest throughput of the agent's intervals in the episode so far, Mb/s"""
+    best_before: npt.NDArray[np.float64]
+    """(m,): the same without the interval of `metrics`"""
+    stream: npt.NDArray[np.int64]
+    """(m,): the agent, as `simulation * agents + agent`"""
+    place: npt.NDArray[np.int64]
+    """(m,): one more per decision of a stream; a new episode leaves a gap"""
+    reward: npt.NDArray[np.float64] | None
+    """(m,): `None` if the core computes none"""
+    truth: npt.NDArray[np.float32]
+    """(m, 33): the simulator's truth of the interval that ended with the decision, 16 columns, then
+    that interval's metrics; this and the next two have no column unless asked for"""
+    following_truth: npt.NDArray[np.float32]
+    """(m, 33): the same at the agent's next decision"""
+    rewarded_truth: npt.NDArray[np.float64]
+    """(m, 16): the truth of the interval of `metrics`"""
+    class_index: npt.NDArray[np.int64]
+    """(m,): class of the episode's scenario among those of its distribution"""
+    sums: npt.NDArray[np.float64]
+    """(n, 4), of each simulation: decisions made in the call, completed or not; sums over the
+    intervals that ended with them: throughput in Mb/s, mean round trip in ms, loss ratio"""
+
+@type_check_only
 class ControllerClass(Protocol):
     """What makes a Python controller: usually its class.
 
@@ -93,6 +136,7 @@ class Episodes:
         seed: int,
         first: int = 0,
         threads: int = 0,
+        truth: bool = False,
     ) -> Episodes:
         """Nothing runs until `reset`.
 
@@ -108,6 +152,8 @@ class Episodes:
             first: number of the first simulation, 0 to 2^64 − 1: `n` from there on are what they
                 are among all.
             threads: that simulate; 0 for as many as there are cores. Results do not depend on it.
+            truth: whether what only the simulator knows is collected (`truth`, `credit_truth`),
+                which changes no result.
 
         Raises:
             ValueError: one line with what is wrong and what is allowed.
@@ -157,6 +203,15 @@ class Episodes:
     @property
     def credit_step(self) -> npt.NDArray[np.int64]:
         """(n, agents): the decision that began that interval; -1 if the last call returned none."""
+    @property
+    def truth(self) -> npt.NDArray[np.float64]:
+        """(n, agents, 16): what only the simulator knows of the interval that `metrics` is of.
+
+        Columns: `truth_columns`; none unless it was asked for.
+        """
+    @property
+    def credit_truth(self) -> npt.NDArray[np.float64]:
+        """(n, agents, 16): the same of the interval that `credit` is of."""
     @property
     def due(self) -> npt.NDArray[np.bool_]:
         """(n, agents): whose answer is awaited."""
@@ -238,6 +293,9 @@ class Ack:
     @property
     def rtt_max_ns(self) -> int:
         """Largest sample of the batch."""
+    @property
+    def batch_rtt_min_ns(self) -> int:
+        """Smallest sample of the batch; 0 when there is none."""
     @property
     def acked_bytes(self) -> int:
         """Newly delivered."""
@@ -452,6 +510,112 @@ class Policy:
         """
 
 @final
+class Rollouts:
+    """Trajectories that are simulated and decided in the core, on several threads.
+
+    Simulation i of seed s runs the episodes that simulation i of `Episodes` of seed s runs.
+    Decisions are completed as `ackademy.learn.credit` completes them: by the account of the
+    interval and the next decision of the same agent. While another thread is in a call, calls are
+    refused with a RuntimeError.
+    """
+
+    def __new__(
+        cls,
+        source: Scenario | Distribution,
+        agent_settings: str,
+        *,
+        n: int,
+        agents: int,
+        learners: Sequence[str],
+        seed: int,
+        credit: str = "sent",
+        truth: bool = False,
+        reward: str | None = None,
+        first: int = 0,
+        threads: int = 0,
+    ) -> Rollouts:
+        """Nothing runs until `collect`.
+
+        Args:
+            source: as for `Episodes`.
+            agent_settings: as for `Episodes`.
+            n: simulations, 1 to 65536.
+            agents: as for `Episodes`.
+            learners: as for `Episodes`.
+            seed: of everything; what simulation i does follows from it, i and the policies alone.
+            credit: what a decision is rewarded for: `sent` or `arrived`.
+            truth: whether to return what only the simulator knows.
+            reward: `flagship`, which follows from the truth; without one, rewards are to be
+                computed from the rows.
+            first: number of the first simulation.
+            threads: 0 for as many as there are cores. Results do not depend on it.
+
+        Raises:
+            ValueError: one line with what is wrong and what is allowed.
+            TypeError: if `source` is neither.
+        """
+    def collect(
+        self,
+        files: Mapping[str, bytes],
+        log_std: npt.NDArray[np.float32],
+        decisions: int,
+        *,
+        episodes: int | None = None,
+    ) -> _Batch:
+        """Simulate on with actions drawn from a policy until decisions are completed.
+
+        Each simulation completes as many decisions, the first ones one more where it does not come
+        out even, and stops where it is. A choice has the probability that the softmax of the
+        outputs gives; values are normal around the outputs. The flow gets values clipped to
+        [-1, 1].
+
+        Args:
+            files: a policy's, as for `Policy.load`, with the tables of `agent_settings`.
+            log_std: shape (action_size,): logarithms of the values' standard deviations.
+            decisions: to be completed by all simulations together, 1 to 2^24; a batch has at most
+                4 GiB (*proposed*).
+            episodes: a simulation of which this many episodes have ended in the call stops with
+                fewer decisions.
+
+        Raises:
+            ValueError: one line with what is wrong and what is allowed; also if a drawn scenario
+                has no learning flow, or more than `agents`.
+            RuntimeError: if another thread is in a call.
+        """
+    @property
+    def n(self) -> int:
+        """Simulations."""
+    @property
+    def agents(self) -> int:
+        """Agents in each."""
+    @property
+    def n_choices(self) -> int:
+        """Steps of a discrete action map; 0 if actions are values."""
+    @property
+    def action_size(self) -> int:
+        """Values of an action; 0 if it is a choice."""
+    @property
+    def n_features(self) -> int:
+        """Numbers of a vector."""
+    @property
+    def history(self) -> int:
+        """Vectors of an observation."""
+    @property
+    def packets(self) -> int:
+        """Data packets sent so far, by every flow of every episode."""
+    @property
+    def decisions(self) -> int:
+        """Decisions made so far, completed or not."""
+    @property
+    def episodes(self) -> int:
+        """Episodes that have ended so far."""
+    @property
+    def progress(self) -> float:
+        """How far training is, in [0, 1]: what a distribution weighs its scenarios by."""
+    @progress.setter
+    def progress(self, value: float, /) -> None: ...
+
+@final
 class Scenario:
     """A checked scenario file, every default filled in."""
 
@@ -565,6 +729,12 @@ class Distribution:
     def agents(self) -> int:
         """The most learning flows that a drawn scenario has."""
     @property
+    def classes(self) -> list[str]:
+        """Names of the classes of scenarios, among which the truth's column `class` is a place."""
+    @property
+    def class_of_each(self) -> list[int]:
+        """The class of each of `names`, by its place in `classes`."""
+    @property
     def digest(self) -> str:
         """Hash of the content, files included: equal digests draw equal scenarios."""
     @property
@@ -616,6 +786,31 @@ def observation_features() -> list[tuple[str, str, str, float, float]]:
 
 def interval_metrics() -> list[str]:
     """Columns of `Episodes.metrics` and `Episodes.credit`."""
+
+def truth_columns() -> list[str]:
+    """Columns of `Episodes.truth` and `Episodes.credit_truth`; no feature has such a name."""
+
+def flagship_reward(
+    metrics: npt.NDArray[np.float64],
+    truth: npt.NDArray[np.float64],
+    before_mbps: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Each flow's own part of the reward `flagship` for an interval, in [-1, 1].
+
+    Args:
+        metrics: shape (m, 17), columns `interval_metrics`.
+        truth: shape (m, 16), columns `truth_columns`, of the same intervals.
+        before_mbps: shape (m,), throughput in the interval before.
+
+    Returns:
+        Shape (m,); NaN for the first interval of a flow, which is unrewarded.
+
+    Raises:
+        ValueError: if the shapes are others.
+    """
+
+def flagship_team() -> float:
+    """Part of the least own reward of the flows of a kind in a flow's reward, in [0, 1]."""
 
 @type_check_only
 class SendTable(TypedDict):

@@ -29,6 +29,8 @@ pub struct Ack {
     pub min_rtt: Span,
     /// Largest sample of the batch; equals `rtt` for a single acknowledgement.
     pub rtt_max: Span,
+    /// Smallest sample of the batch; zero when there is none. It equals `rtt` for a single acknowledgement.
+    pub batch_rtt_min: Span,
     /// Newly delivered. A sender that counts ACKs instead of bytes credits one packet per ACK.
     pub acked: Bytes,
     /// Part of `acked` that carried a congestion mark, for controllers that weigh marks; zero when

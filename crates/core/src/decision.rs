@@ -1,5 +1,6 @@
 //! What a learned controller and an agent outside of it exchange: observations and metrics one way,
 //! actions the other. A simulation stops while a decision is due ([`AgentState::due`]).
+use crate::units::Time;
 
 /// Most values of an action.
 pub const ACTION_MAX: usize = 2;
@@ -25,6 +26,29 @@ pub const METRIC_NAMES: [&str; METRICS] = [
     "cwnd_packets",
     "inflight_packets",
     "pacing_mbps",
+];
+
+/// Number of columns of truth.
+pub const TRUTH: usize = 16;
+
+/// Their names, in order. No observation may have one: they are for rewards and critics.
+pub const TRUTH_NAMES: [&str; TRUTH] = [
+    "interval",
+    "fair_mbps",
+    "queue_ms",
+    "congestion_loss",
+    "own_queue_packets",
+    "own_queue_ms",
+    "capacity_mbps",
+    "base_rtt_ms",
+    "buffer_bdp",
+    "utilisation",
+    "own_kind_flows",
+    "loss_based_flows",
+    "bbr_flows",
+    "random_loss",
+    "class",
+    "intervals_since_event",
 ];
 
 /// What an agent decides.
@@ -109,6 +133,91 @@ impl Metrics {
     }
 }
 
+/// What only the simulator knows about a flow's interval: for rewards and for critics in training, never
+/// for an observation. The *bottleneck* is the link that bounds the flow's fair share.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Truth {
+    /// Number of the decision that began the interval; -1 before the first.
+    pub interval: f64,
+    /// Max-min fair share of the flow among all that were active, Mb/s.
+    pub fair_mbps: f64,
+    /// Mean time that the flow's packets waited in queues, all links of their path together, ms.
+    pub queue_ms: f64,
+    /// Part of the flow's packets that queues and policers dropped, in [0, 1]; random loss is not in it.
+    pub congestion_loss: f64,
+    /// Packets that the flow had waiting in queues, mean over the interval.
+    pub own_queue_packets: f64,
+    /// Time that the bottleneck takes for them, ms.
+    pub own_queue_ms: f64,
+    /// What the bottleneck could carry, Mb/s.
+    pub capacity_mbps: f64,
+    /// Propagation there and back at the end of the interval, ms.
+    pub base_rtt_ms: f64,
+    /// What the bottleneck's queue holds, in products of `capacity_mbps` and `base_rtt_ms`; at most 1000.
+    pub buffer_bdp: f64,
+    /// Part of the bottleneck's capacity that all flows together used.
+    pub utilisation: f64,
+    /// Flows of the same controller, this one included, that were active on a link of its path.
+    pub own_kind_flows: f64,
+    /// Flows of a controller that fills buffers until they overflow, active on a link of its path.
+    pub loss_based_flows: f64,
+    /// Flows of a version of BBR, active on a link of its path.
+    pub bbr_flows: f64,
+    /// Part of the flow's packets that the links of its path lose at random, expected.
+    pub random_loss: f64,
+    /// Place of the scenario's class among those of its distribution.
+    pub class: f64,
+    /// How many intervals ago a flow came or went on a link of its path or the rate of one changed; 0 for
+    /// the interval in which it did, at most 64.
+    pub intervals_since_event: f64,
+}
+
+impl Truth {
+    /// In the order of [`TRUTH_NAMES`].
+    pub fn row(&self) -> [f64; TRUTH] {
+        [
+            self.interval,
+            self.fair_mbps,
+            self.queue_ms,
+            self.congestion_loss,
+            self.own_queue_packets,
+            self.own_queue_ms,
+            self.capacity_mbps,
+            self.base_rtt_ms,
+            self.buffer_bdp,
+            self.utilisation,
+            self.own_kind_flows,
+            self.loss_based_flows,
+            self.bbr_flows,
+            self.random_loss,
+            self.class,
+            self.intervals_since_event,
+        ]
+    }
+
+    /// From the columns of [`TRUTH_NAMES`].
+    pub fn from_row(row: &[f64; TRUTH]) -> Self {
+        Self {
+            interval: row[0],
+            fair_mbps: row[1],
+            queue_ms: row[2],
+            congestion_loss: row[3],
+            own_queue_packets: row[4],
+            own_queue_ms: row[5],
+            capacity_mbps: row[6],
+            base_rtt_ms: row[7],
+            buffer_bdp: row[8],
+            utilisation: row[9],
+            own_kind_flows: row[10],
+            loss_based_flows: row[11],
+            bbr_flows: row[12],
+            random_loss: row[13],
+            class: row[14],
+            intervals_since_event: row[15],
+        }
+    }
+}
+
 /// An interval whose account is closed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Credit {
@@ -116,6 +225,10 @@ pub struct Credit {
     pub decision: u64,
     /// Metrics of the packets sent in it.
     pub metrics: Metrics,
+    /// They were sent from here on,
+    pub sent_from: Time,
+    /// and before this.
+    pub sent_until: Time,
 }
 
 /// What the learner sees of one agent.
@@ -127,6 +240,11 @@ pub struct AgentState {
     pub arrived: Metrics,
     /// Metrics of the packets sent in a monitor interval, if one was closed since the last report.
     pub credit: Option<Credit>,
+    /// [`Truth`] of the interval that `arrived` is of, as [`Truth::row`] has it. All zero unless the run
+    /// collects it ([`crate::env::EpisodeSource::collect_truth`]).
+    pub truth: [f64; TRUTH],
+    /// The same of the packets that `credit` is of.
+    pub credit_truth: [f64; TRUTH],
     /// Number of the decision, from 0.
     pub decision: u64,
     /// Whether a decision of this agent is due now.

@@ -270,6 +270,7 @@ impl<'a> Run<'a> {
             srtt,
             min_rtt: if self.path.samples { min_rtt } else { Span::ZERO },
             rtt_max: rtt,
+            batch_rtt_min: rtt,
             acked: Bytes(packets * MSS),
             ce_marked: Bytes(0),
             inflight,
@@ -385,7 +386,8 @@ fn an_idle_hour_does_not_more_than_double_the_window() {
         let rtt = PATH.base_rtt;
         let now = Time::from_secs_f64(3610.0);
         let sent_at = Time(now.0 - rtt.0);
-        let ack = Ack { now, sent_at, rtt, srtt: rtt, min_rtt: rtt, rtt_max: rtt, ..STREAM };
+        let (srtt, min_rtt, rtt_max, batch_rtt_min) = (rtt, rtt, rtt, rtt);
+        let ack = Ack { now, sent_at, rtt, srtt, min_rtt, rtt_max, batch_rtt_min, ..STREAM };
         let after = controller.on_ack(&ack).cwnd;
         assert!(after <= before * 2, "{}: {before:?} to {after:?}", spec.name);
         Run::new(&PATH, &mut controller, now).finish();
@@ -400,6 +402,7 @@ const STREAM: Ack = Ack {
     srtt: Span::from_millis(100),
     min_rtt: Span::from_millis(95),
     rtt_max: Span::from_millis(100),
+    batch_rtt_min: Span::from_millis(100),
     acked: Bytes(MSS),
     ce_marked: Bytes(0),
     inflight: Bytes(100 * MSS),

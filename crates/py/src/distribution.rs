@@ -46,6 +46,16 @@ impl Distribution {
     }
 
     #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.core.classes().to_vec()
+    }
+
+    #[getter]
+    fn class_of_each(&self) -> Vec<usize> {
+        self.core.class_of_each()
+    }
+
+    #[getter]
     fn digest(&self) -> String {
         format!("{:016x}", self.core.digest())
     }

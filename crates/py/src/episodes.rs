@@ -5,7 +5,7 @@ use crate::simulation::{Plan, Simulation};
 use crate::tables;
 use crate::workers::Workers;
 use ackademy::env::{AGENTS_MAX, EnvError, EpisodeSource, Source};
-use ackademy::policy::{Action, FEATURES, Feature, METRIC_NAMES, METRICS, PolicySpec};
+use ackademy::policy::{Action, FEATURES, Feature, METRIC_NAMES, METRICS, PolicySpec, TRUTH};
 use numpy::ndarray::{Ix1, Ix2, Ix3, Ix4};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
@@ -32,6 +32,8 @@ pub struct Episodes {
     metrics: Py<PyArray3<f64>>,
     credit: Py<PyArray3<f64>>,
     credit_step: Py<PyArray2<i64>>,
+    truth: Py<PyArray3<f64>>,
+    credit_truth: Py<PyArray3<f64>>,
     due: Py<PyArray2<bool>>,
     left: Py<PyArray2<bool>>,
     decision: Py<PyArray2<i64>>,
@@ -56,7 +58,7 @@ enum Actions<'py> {
 #[pymethods]
 impl Episodes {
     #[new]
-    #[pyo3(signature = (source, agent_settings, *, n, agents, learners, seed, first=0, threads=0))]
+    #[pyo3(signature = (source, agent_settings, *, n, agents, learners, seed, first=0, threads=0, truth=false))]
     #[allow(clippy::too_many_arguments)] // all but the first two by name
     fn new(
         py: Python<'_>,
@@ -68,6 +70,7 @@ impl Episodes {
         seed: u64,
         first: u64,
         threads: usize,
+        truth: bool,
     ) -> PyResult<Self> {
         within("n", n, N_MAX)?;
         within("agents", agents, AGENTS_MAX)?;
@@ -75,7 +78,8 @@ impl Episodes {
             .map(Arc::new)
             .map_err(|error| PyValueError::new_err(format!("agent_settings: {error}")))?;
         let (history, features) = spec.shape();
-        let agent_bytes = history * features * size_of::<f32>() + 2 * METRICS * size_of::<f64>();
+        let columns = METRICS + if truth { TRUTH } else { 0 };
+        let agent_bytes = history * features * size_of::<f32>() + 2 * columns * size_of::<f64>();
         if (n * agents).saturating_mul(agent_bytes) > BYTES_MAX {
             return Err(PyValueError::new_err(format!(
                 "n = {n} with agents = {agents}: allowed are at most {} agents of {agent_bytes} bytes",
@@ -83,8 +87,10 @@ impl Episodes {
             )));
         }
         let source = EpisodeSource::new(origin(source)?, &spec, learners, agents);
-        let source = Arc::new(source.map_err(refused)?);
-        let simulation = |index| Mutex::new(Simulation::new(index, agents, history * features));
+        let source = Arc::new(source.map_err(refused)?.collect_truth(truth));
+        let width = if truth { TRUTH } else { 0 };
+        let simulation =
+            |index| Mutex::new(Simulation::new(index, agents, (history * features, width)));
         let simulations: Arc<[_]> = (0..n).map(simulation).collect();
         let workers = workers(&source, &simulations, threads)?;
         Ok(Self {
@@ -95,6 +101,8 @@ impl Episodes {
             metrics: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
             credit: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
             credit_step: PyArray2::zeros(py, [n, agents], false).unbind(),
+            truth: PyArray3::zeros(py, [n, agents, width], false).unbind(),
+            credit_truth: PyArray3::zeros(py, [n, agents, width], false).unbind(),
             due: PyArray2::zeros(py, [n, agents], false).unbind(),
             left: PyArray2::zeros(py, [n, agents], false).unbind(),
             decision: PyArray2::zeros(py, [n, agents], false).unbind(),
@@ -172,6 +180,16 @@ impl Episodes {
     #[getter]
     fn credit_step(&self, py: Python<'_>) -> PyResult<Py<PyArray2<i64>>> {
         self.between_calls(|| self.credit_step.clone_ref(py))
+    }
+
+    #[getter]
+    fn truth(&self, py: Python<'_>) -> PyResult<Py<PyArray3<f64>>> {
+        self.between_calls(|| self.truth.clone_ref(py))
+    }
+
+    #[getter]
+    fn credit_truth(&self, py: Python<'_>) -> PyResult<Py<PyArray3<f64>>> {
+        self.between_calls(|| self.credit_truth.clone_ref(py))
     }
 
     #[getter]
@@ -284,6 +302,8 @@ impl Episodes {
             metrics: writable(&self.metrics, py)?,
             credit: writable(&self.credit, py)?,
             credit_step: writable(&self.credit_step, py)?,
+            truth: writable(&self.truth, py)?,
+            credit_truth: writable(&self.credit_truth, py)?,
             due: writable(&self.due, py)?,
             left: writable(&self.left, py)?,
             decision: writable(&self.decision, py)?,
@@ -352,6 +372,8 @@ struct Rows<'py> {
     metrics: PyReadwriteArray<'py, f64, Ix3>,
     credit: PyReadwriteArray<'py, f64, Ix3>,
     credit_step: PyReadwriteArray<'py, i64, Ix2>,
+    truth: PyReadwriteArray<'py, f64, Ix3>,
+    credit_truth: PyReadwriteArray<'py, f64, Ix3>,
     due: PyReadwriteArray<'py, bool, Ix2>,
     left: PyReadwriteArray<'py, bool, Ix2>,
     decision: PyReadwriteArray<'py, i64, Ix2>,
@@ -368,6 +390,8 @@ impl Rows<'_> {
         let metrics = self.metrics.as_slice_mut()?;
         let credit = self.credit.as_slice_mut()?;
         let credit_step = self.credit_step.as_slice_mut()?;
+        let truth = self.truth.as_slice_mut()?;
+        let credit_truth = self.credit_truth.as_slice_mut()?;
         let due = self.due.as_slice_mut()?;
         let left = self.left.as_slice_mut()?;
         let decision = self.decision.as_slice_mut()?;
@@ -378,6 +402,8 @@ impl Rows<'_> {
             place(metrics, index, &shown.metrics);
             place(credit, index, &shown.credit);
             place(credit_step, index, &shown.credit_step);
+            place(truth, index, &shown.truth);
+            place(credit_truth, index, &shown.credit_truth);
             place(due, index, &shown.due);
             place(left, index, &shown.left);
             place(decision, index, &shown.decision);
@@ -443,7 +469,7 @@ fn writable<'py, T: numpy::Element, D: numpy::ndarray::Dimension>(
     array.bind(py).try_readwrite().map_err(held)
 }
 
-fn origin(source: &Bound<'_, PyAny>) -> PyResult<Source> {
+pub(crate) fn origin(source: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(scenario) = source.cast::<Scenario>() {
         return Ok(Source::Scenario(Box::new(scenario.get().core.clone())));
     }
@@ -468,11 +494,11 @@ fn workers(
     workers.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
 }
 
-fn refused(error: EnvError) -> PyErr {
+pub(crate) fn refused(error: EnvError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn within(name: &str, value: usize, max: usize) -> PyResult<()> {
+pub(crate) fn within(name: &str, value: usize, max: usize) -> PyResult<()> {
     if (1..=max).contains(&value) {
         return Ok(());
     }

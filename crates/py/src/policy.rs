@@ -29,6 +29,21 @@ pub fn open_folder<T>(
     policy.map_err(PyValueError::new_err)
 }
 
+/// The policy in these files, by their names.
+///
+/// # Errors
+///
+/// `ValueError`, as [`open_folder`].
+pub fn read(files: BTreeMap<String, Vec<u8>>) -> PyResult<CorePolicy> {
+    if !files.keys().map(String::as_str).eq(FILES.iter().copied()) {
+        let given: Vec<_> = files.into_keys().collect();
+        let allowed = FILES.join(", ");
+        return Err(PyValueError::new_err(format!("files = {given:?}: allowed is {allowed}")));
+    }
+    let files: Vec<_> = files.into_values().collect();
+    CorePolicy::read(&files).map_err(PyValueError::new_err)
+}
+
 /// A policy's folder, read.
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct Policy(CorePolicy);
@@ -37,13 +52,7 @@ pub struct Policy(CorePolicy);
 impl Policy {
     #[staticmethod]
     fn load(files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
-        if !files.keys().map(String::as_str).eq(FILES.iter().copied()) {
-            let given: Vec<_> = files.into_keys().collect();
-            let allowed = FILES.join(", ");
-            return Err(PyValueError::new_err(format!("files = {given:?}: allowed is {allowed}")));
-        }
-        let files: Vec<_> = files.into_values().collect();
-        CorePolicy::read(&files).map(Self).map_err(PyValueError::new_err)
+        read(files).map(Self)
     }
 
     #[staticmethod]

@@ -35,6 +35,10 @@ impl Ack {
         self.0.rtt_max.0
     }
     #[getter]
+    fn batch_rtt_min_ns(&self) -> u64 {
+        self.0.batch_rtt_min.0
+    }
+    #[getter]
     fn acked_bytes(&self) -> u64 {
         self.0.acked.0
     }

@@ -1,7 +1,6 @@
 //! One of the simulations of `Episodes`: what it is to do next, and what it then has to show.
-use ackademy::env::{EnvError, Episode, EpisodeSource};
+use ackademy::env::{EnvError, Episode, EpisodeSource, episode_seed};
 use ackademy::policy::{Action, METRICS};
-use ackademy::rng::Seed;
 use ackademy::sim::record::Outcome;
 
 /// What a new episode follows from, besides its place and number.
@@ -46,6 +45,8 @@ pub struct Simulation {
 pub struct Shown {
     /// Numbers of an agent's observation.
     numbers: usize,
+    /// Columns of its truth; 0 if none is collected.
+    columns: usize,
     /// Rows of features, oldest first.
     pub observation: Vec<f32>,
     /// Metrics of what arrived.
@@ -54,6 +55,10 @@ pub struct Shown {
     pub credit: Vec<f64>,
     /// The decision that a row of `credit` is of, −1 for none.
     pub credit_step: Vec<i64>,
+    /// Truth of what arrived.
+    pub truth: Vec<f64>,
+    /// Truth of what was sent.
+    pub credit_truth: Vec<f64>,
     /// Whether an agent's decision is due.
     pub due: Vec<bool>,
     /// Whether an agent's flow has ended.
@@ -65,13 +70,16 @@ pub struct Shown {
 }
 
 impl Shown {
-    fn new(agents: usize, numbers: usize) -> Self {
+    fn new(agents: usize, (numbers, columns): (usize, usize)) -> Self {
         Self {
             numbers,
+            columns,
             observation: vec![0.0; agents * numbers],
             metrics: vec![0.0; agents * METRICS],
             credit: vec![0.0; agents * METRICS],
             credit_step: vec![0; agents],
+            truth: vec![0.0; agents * columns],
+            credit_truth: vec![0.0; agents * columns],
             due: vec![false; agents],
             left: vec![false; agents],
             decision: vec![0; agents],
@@ -84,6 +92,8 @@ impl Shown {
         self.observation.fill(0.0);
         self.metrics.fill(0.0);
         self.credit.fill(0.0);
+        self.truth.fill(0.0);
+        self.credit_truth.fill(0.0);
         self.decision.fill(0);
         self.over = false;
     }
@@ -106,7 +116,10 @@ impl Shown {
             self.observation[first..][..self.numbers].copy_from_slice(&state.observation);
             self.metrics[place..][..METRICS].copy_from_slice(&state.arrived.row());
             self.decision[agent] = state.decision as i64;
+            let columns = agent * self.columns..(agent + 1) * self.columns;
+            self.truth[columns.clone()].copy_from_slice(&state.truth[..self.columns]);
             if let Some(credit) = state.credit {
+                self.credit_truth[columns].copy_from_slice(&state.credit_truth[..self.columns]);
                 self.credit_step[agent] = credit.decision as i64;
                 self.credit[place..][..METRICS].copy_from_slice(&credit.metrics.row());
             }
@@ -116,9 +129,10 @@ impl Shown {
 }
 
 impl Simulation {
-    /// Number `index` of those here; `numbers` are those of an agent's observation.
-    pub fn new(index: usize, agents: usize, numbers: usize) -> Self {
-        Self { index, shown: Shown::new(agents, numbers), ..Self::default() }
+    /// Number `index` of those here; `sizes` are the numbers of an agent's observation and the
+    /// columns of its truth.
+    pub fn new(index: usize, agents: usize, sizes: (usize, usize)) -> Self {
+        Self { index, shown: Shown::new(agents, sizes), ..Self::default() }
     }
 
     /// Data packets sent so far, by every flow of every episode.
@@ -156,8 +170,7 @@ impl Simulation {
         if let Some(left) = self.episode.take() {
             self.packets += left.packets();
         }
-        let of_simulation = Seed(seed).derive("simulation", first.wrapping_add(self.index as u64));
-        let own = Seed(Seed(of_simulation).derive("episode", self.begun));
+        let own = episode_seed(seed, first.wrapping_add(self.index as u64), self.begun);
         self.begun += 1;
         self.shown.clear();
         // Of several that failed at once only the first was told.

@@ -219,11 +219,11 @@ class Place:
         if self.engine == "local":
             from ackademy.learn import deep
 
-            yield deep.here(self.threads)
+            yield deep.Here(self.threads)
             return
-        from ackademy.learn import ray_episode_source
+        from ackademy.learn import ray_cluster
 
-        with ray_episode_source.on_cluster(self.address) as make:
+        with ray_cluster.on_cluster(self.address) as make:
             yield make
 
 

@@ -14,6 +14,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 COLUMNS = tuple(_core.interval_metrics())
 """names of the columns in the order in which the core writes them"""
 
+TRUTH_COLUMNS = tuple(_core.truth_columns())
+"""names of the columns of truth, which only the simulator knows: for rewards and critics"""
+
 PACKET_BITS = 1500 * 8
 """bits of a packet of unknown size; *proposed*, the default packet size of scenarios"""
 
@@ -30,18 +33,40 @@ class IntervalMetrics:
         array: shape (..., 17), the columns `COLUMNS`; kept, not copied.
         throughput_max_mbps: shape (...), the highest throughput that an interval of the flow has
             had in its episode, this one included; by default this one's.
+        truth: shape (..., 16), the columns `TRUTH_COLUMNS` of the same intervals; only for a reward
+            that needs it.
 
     Raises:
-        ValueError: if the last axis is not 17 long.
+        ValueError: if the last axis is not 17 long, or that of the truth not 16.
     """
 
-    __slots__ = ("_throughput_max_mbps", "array")
+    __slots__ = ("_throughput_max_mbps", "_truth", "array")
 
-    def __init__(self, array: FloatArray, throughput_max_mbps: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        array: FloatArray,
+        throughput_max_mbps: FloatArray | None = None,
+        truth: FloatArray | None = None,
+    ) -> None:
         if array.ndim == 0 or array.shape[-1] != len(COLUMNS):
             raise ValueError(f"array of shape {array.shape}: allowed: (..., {len(COLUMNS)})")
         self.array = array
+        if truth is not None and truth.shape != (*array.shape[:-1], len(TRUTH_COLUMNS)):
+            wanted = (*array.shape[:-1], len(TRUTH_COLUMNS))
+            raise ValueError(f"truth of shape {truth.shape}: allowed: {wanted}")
         self._throughput_max_mbps = throughput_max_mbps
+        self._truth = truth
+
+    @property
+    def truth(self) -> FloatArray:
+        """What only the simulator knows, shape (..., 16), columns `TRUTH_COLUMNS`.
+
+        Raises:
+            ValueError: if the simulations were not asked for it.
+        """
+        if self._truth is None:
+            raise ValueError("truth was not collected; allowed: Episodes(..., truth=True)")
+        return self._truth
 
     @property
     def time_s(self) -> FloatArray:

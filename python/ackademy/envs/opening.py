@@ -121,8 +121,18 @@ def open_episodes(
     n: int,
     agents: int,
     threads: int,
+    truth: bool = False,
 ) -> _core.Episodes:
     """Simulations that stop when a decision is due.
+
+    Args:
+        scenario: as `read_source` takes it.
+        agent_settings: as `settings_text` takes them.
+        learner: pattern for the entries that learn.
+        n: simulations.
+        agents: agents in each.
+        threads: that simulate; 0 for as many as there are cores.
+        truth: whether what only the simulator knows is collected, for a reward that needs it.
 
     Raises:
         AckademyError: if scenario, agent settings or learner is wrong.
@@ -132,7 +142,14 @@ def open_episodes(
     text = settings_text(agent_settings)
     try:
         return _core.Episodes(
-            source, text, n=n, agents=agents, learners=learners, seed=0, threads=threads
+            source,
+            text,
+            n=n,
+            agents=agents,
+            learners=learners,
+            seed=0,
+            threads=threads,
+            truth=truth,
         )
     except ValueError as error:
         raise TrainingError(str(error)) from error

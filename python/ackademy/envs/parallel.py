@@ -19,7 +19,7 @@ from ackademy.envs.flow import SEED_MAX, Action, Info
 from ackademy.envs.metrics import COLUMNS
 from ackademy.envs.opening import Observation, Source
 from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
-from ackademy.envs.rewards import Reward
+from ackademy.envs.rewards import Reward, find, needs_truth
 from ackademy.errors import TrainingError
 
 SHARED = """\
@@ -100,8 +100,10 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         count = _count(source, learner) if agents is None else agents
         if count < 1:
             raise TrainingError(f"agents = {count}: allowed: a whole number from 1")
+        reward = find(reward)
+        truth = needs_truth(reward)
         self._episodes = opening.open_episodes(
-            source, agent_settings, learner, n=1, agents=count, threads=1
+            source, agent_settings, learner, n=1, agents=count, threads=1, truth=truth
         )
         self._rewarder = Rewarder(reward, credit, self._episodes)
         self.render_mode = None

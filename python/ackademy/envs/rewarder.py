@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
-from ackademy.envs.rewards import Reward, find
+from ackademy.envs.rewards import Reward, find, needs_truth, team_share
 from ackademy.errors import TrainingError
 
 Credit = Literal["arrived", "sent"]
@@ -52,6 +52,18 @@ class Accounts(Protocol):
         """Which episodes have ended, shape (n,)."""
 
 
+class AccountsWithTruth(Accounts, Protocol):
+    """What a rewarder reads for a reward that needs the truth."""
+
+    @property
+    def truth(self) -> FloatArray:
+        """Truth of what `metrics` is of, shape (n, agents, 16), or without a column."""
+
+    @property
+    def credit_truth(self) -> FloatArray:
+        """The same of `credit`."""
+
+
 class Rewarder:
     """Rewards of all flows of all episodes, step by step.
 
@@ -61,6 +73,10 @@ class Rewarder:
     it: its length would decide its reward. An agent without a rewarded interval has reward 0.
 
     The interval before a flow's first one ends at its first decision.
+
+    A reward that needs the truth may be NaN: then the interval is unrewarded, its reward is 0. One
+    with a team share mixes in the least of the latest own rewards of the flows that learn in the
+    same episode and have not ended, its own included.
 
     Args:
         reward: a name, `file.py:function`, or a function.
@@ -73,7 +89,7 @@ class Rewarder:
         entered: which flows have been due in their present episode; shape (n, agents).
 
     Raises:
-        TrainingError: if there is no such reward or account.
+        TrainingError: if there is no such reward or account, or it needs truth that is not there.
     """
 
     def __init__(self, reward: str | Reward, credit: Credit, accounts: Accounts) -> None:
@@ -90,11 +106,19 @@ class Rewarder:
         self._over = np.zeros(shape[0], np.bool_)
         self._left = np.zeros(shape, np.bool_)
         self._made: IntArray = np.full(shape, -1, np.int64)
+        self._needs_truth = needs_truth(self.function)
+        columns = getattr(accounts, "truth", np.zeros(0)).shape[-1]
+        if self._needs_truth and columns == 0:
+            allowed = "allowed with simulations that collect it"
+            raise TrainingError(f"reward {_name(self.function)}: it needs truth; {allowed}")
+        self._team_share = team_share(self.function)
+        self._own = np.full(shape, np.nan)
 
     def reset(self) -> None:
         """Start over after all episodes have been reset."""
         self.entered[:] = False
         self._left[:] = False
+        self._own[:] = np.nan
         self.reward_decision[:] = -1
         self._enter()
 
@@ -108,10 +132,15 @@ class Rewarder:
         if began.any():
             self.entered[began] = False
             self._left[began] = False
+            self._own[began] = np.nan
         account, rewarded = self._account()
         rewards = np.zeros(rewarded.shape)
         self.reward_decision[:] = -1
-        if rewarded.all():
+        if self._needs_truth:
+            if rewarded.any():
+                rewards[rewarded] = self._judge_by_truth(account, rewarded)
+                self.reward_decision[rewarded] = self._numbers()[rewarded]
+        elif rewarded.all():
             rows, best = account.reshape(-1, len(COLUMNS)), self._best.reshape(-1)
             before = self._before.reshape(rows.shape)
             rewards.reshape(-1)[:] = self._judge(rows, before, best)
@@ -143,20 +172,30 @@ class Rewarder:
     def _numbers(self) -> IntArray:
         return self._accounts.credit_step if self.credit == "sent" else self._made
 
+    def _judge_by_truth(self, account: FloatArray, rewarded: BoolArray) -> FloatArray:
+        """The rewards of the flows that get one, of a function that needs the truth."""
+        accounts = cast("AccountsWithTruth", self._accounts)
+        truth = accounts.credit_truth if self.credit == "sent" else accounts.truth
+        rows, best = account[rewarded], self._best[rewarded]
+        best_before = best.copy()
+        np.maximum(best, rows[..., THROUGHPUT], out=best)
+        metrics = IntervalMetrics(rows, best, truth[rewarded])
+        own = judge(self.function, metrics, IntervalMetrics(self._before[rewarded], best_before))
+        self._before[rewarded] = rows
+        self._best[rewarded] = best
+        self._own[rewarded] = np.where(np.isnan(own), self._own[rewarded], own)
+        least = np.fmin.reduce(np.where(accounts.left, np.nan, self._own), axis=1)
+        least = np.broadcast_to(least[:, None], rewarded.shape)[rewarded]
+        mixed = own + self._team_share * (np.fmin(least, own) - own)
+        return np.where(np.isnan(own), 0.0, mixed)
+
     def _judge(self, rows: FloatArray, before: FloatArray, best: FloatArray) -> FloatArray:
         """The rewards of rows of metrics; raises `best` in place."""
         best_before = best.copy()
         np.maximum(best, rows[..., THROUGHPUT], out=best)
-        rewards = np.asarray(
-            self.function(IntervalMetrics(rows, best), IntervalMetrics(before, best_before))
+        return judge(
+            self.function, IntervalMetrics(rows, best), IntervalMetrics(before, best_before)
         )
-        if rewards.shape != best.shape:
-            raise TrainingError(
-                f"reward {_name(self.function)}: shape {rewards.shape}: allowed: {best.shape}"
-            )
-        if not np.isfinite(rewards).all():
-            raise TrainingError(f"reward {_name(self.function)}: not finite; allowed: numbers")
-        return rewards
 
     def _enter(self) -> None:
         """Record the first interval of new flows, and forget episodes that have ended."""
@@ -171,6 +210,28 @@ class Rewarder:
             self._before[new] = accounts.metrics[new]
             self._best[new] = accounts.metrics[new][:, THROUGHPUT]
             self.entered |= new
+
+
+def judge(function: Reward, metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
+    """The rewards of intervals, one per row.
+
+    Args:
+        function: called once.
+        metrics: rows of the intervals.
+        before: rows of the intervals before them.
+
+    Raises:
+        TrainingError: if the function returns a wrong shape or a number that is not finite; NaN is
+            allowed of one that needs the truth.
+    """
+    shape = metrics.throughput_max_mbps.shape
+    rewards = np.asarray(function(metrics, before))
+    if rewards.shape != shape:
+        raise TrainingError(f"reward {_name(function)}: shape {rewards.shape}: allowed: {shape}")
+    known = np.isnan(rewards) if needs_truth(function) else np.zeros(shape, np.bool_)
+    if not (np.isfinite(rewards) | known).all():
+        raise TrainingError(f"reward {_name(function)}: not finite; allowed: numbers")
+    return rewards
 
 
 def _name(function: Reward) -> str:

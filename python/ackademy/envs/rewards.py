@@ -5,6 +5,11 @@ hold one row per flow that gets a reward; the result has one number per row.
 
 def patient(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     return metrics.throughput_mbps - 0.1 * metrics.rtt_ms
+
+A function with `needs_truth = True` as an attribute also gets `metrics.truth`, which only the
+simulator knows, and may return NaN for an interval that is unrewarded. If it has a `team_share`
+too, a flow gets that part of the least reward of all flows that learn in its simulation, and the
+rest of its own (`Rewarder`).
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from ackademy import user_code
+from ackademy import _core, user_code
 from ackademy.envs.metrics import PACKET_BITS, SHORTEST_S, FloatArray, IntervalMetrics
 from ackademy.errors import TrainingError
 
@@ -170,6 +175,37 @@ def drl_cc(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     return np.log(np.maximum(metrics.throughput_mbps, 0.01))
 
 
+def flagship(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
+    """A fair share of the network at little delay, judged by what only the simulator knows.
+
+    U(s) − w·ln(1 + q / max(τ, 10 ms)) − 5·min(p, 0.2) − 0.05·min(|ln x/x₀|, 1), within ±1. s is the
+    throughput over the fair share; U(s) = s/2 + (1 + ln max(s, 0.02) / 3.91)/2 up to s = 1, 2 − s
+    above. q is the time that the packets sent in the interval waited in queues, τ the base round
+    trip, p the part of them that queues dropped, x and x₀ the throughputs of this interval and the
+    one before; the last term is 0 within 10 intervals of an event (a flow comes or goes, a rate
+    changes). w is 0.5. Beside a loss-based flow it is 0.1, and q the time that the bottleneck takes
+    for the flow's own packets in queues. The first interval of a flow is unrewarded. A flow gets
+    0.8 of this and 0.2 of the least among the flows that learn beside it. For `credit = "sent"`.
+
+    Source: *proposed*. `crates/core/src/env/reward.rs` computes it.
+    """
+    return _core.flagship_reward(metrics.array, metrics.truth, before.throughput_mbps)
+
+
+flagship.needs_truth = True  # type: ignore[attr-defined]
+flagship.team_share = _core.flagship_team()  # type: ignore[attr-defined]
+
+
+def needs_truth(reward: Reward) -> bool:
+    """Whether a reward sees what only the simulator knows (`Episodes(..., truth=True)`)."""
+    return bool(getattr(reward, "needs_truth", False))
+
+
+def team_share(reward: Reward) -> float:
+    """Part of a flow's reward that is the least of all flows that learn beside it, in [0, 1]."""
+    return float(getattr(reward, "team_share", 0.0))
+
+
 REWARDS: Mapping[str, Reward] = MappingProxyType(
     {
         function.__name__: cast("Reward", function)
@@ -177,6 +213,7 @@ REWARDS: Mapping[str, Reward] = MappingProxyType(
             aurora,
             drinc,
             drl_cc,
+            flagship,
             learningcc,
             orca,
             pcc_allegro,

@@ -45,6 +45,10 @@ class Transitions:
     """shape (m,): the agent, as `simulation * agents + agent`"""
     place: I64
     """shape (m,): one more per decision of a stream; a new episode leaves a gap"""
+    truth: F32
+    """shape (m, columns): what only the simulator knew when deciding; no column if not asked for"""
+    following_truth: F32
+    """the same at the agent's next decision"""
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -154,6 +158,8 @@ class OpenDecisions:
             log_probability=self._log_probability[streams, here],
             stream=streams,
             place=self._first_place[streams] + number,
+            truth=np.zeros((len(streams), 0), np.float32),
+            following_truth=np.zeros((len(streams), 0), np.float32),
         )
 
     def _forget(self, ended: Bools) -> None:

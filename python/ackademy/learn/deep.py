@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -15,15 +15,33 @@ from ackademy.backends.runs import read_text
 from ackademy.envs import opening, rewards
 from ackademy.envs.rewarder import Rewarder
 from ackademy.errors import TrainingError
-from ackademy.learn import dqn, layers, networks, ppo
+from ackademy.learn import (
+    deep_recipe,
+    dqn,
+    episode_source,
+    layers,
+    networks,
+    ppo,
+    rollouts,
+)
 from ackademy.learn.deep_recipe import Recipe
-from ackademy.learn.episode_source import EpisodeSource
+from ackademy.learn.episode_source import EpisodeSource, Sizes
 from ackademy.learn.networks import Weights
+from ackademy.learn.rollouts import Collector
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.policies import policy_files
 
-Opener = Callable[[opening.Source, Recipe, list[str]], EpisodeSource]
-"""makes the simulations of a recipe"""
+
+class Opener(Protocol):
+    """Makes the simulations of a recipe, `learners` patterns of the entries that learn."""
+
+    def episodes(
+        self, source: opening.Source, recipe: Recipe, learners: list[str]
+    ) -> EpisodeSource:
+        """Simulations that are stepped."""
+
+    def rollouts(self, source: opening.Source, recipe: Recipe, learners: list[str]) -> Collector:
+        """Simulations that make their decisions themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +65,20 @@ class TrainingResult:
     """processor time of all its threads; not in any file"""
 
 
-def here(threads: int) -> Opener:
-    """Simulations in this process.
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Simulations in this process; an `Opener`.
 
     Args:
         threads: 0: one per core. The number changes no result.
     """
 
-    def make(source: opening.Source, recipe: Recipe, learners: list[str]) -> EpisodeSource:
+    threads: int
+
+    def episodes(
+        self, source: opening.Source, recipe: Recipe, learners: list[str]
+    ) -> EpisodeSource:
+        """As of `Opener`."""
         return _core.Episodes(
             source,
             recipe.settings_text(),
@@ -62,10 +86,23 @@ def here(threads: int) -> Opener:
             agents=recipe.agents,
             learners=learners,
             seed=recipe.seed,
-            threads=threads,
+            threads=self.threads,
         )
 
-    return make
+    def rollouts(self, source: opening.Source, recipe: Recipe, learners: list[str]) -> Collector:
+        """As of `Opener`."""
+        return _core.Rollouts(
+            source,
+            recipe.settings_text(),
+            n=recipe.simulations,
+            agents=recipe.agents,
+            learners=learners,
+            seed=recipe.seed,
+            credit=recipe.credit,
+            truth=recipe.needs_truth,
+            reward=recipe.core_reward,
+            threads=self.threads,
+        )
 
 
 def train(
@@ -91,27 +128,36 @@ def train(
     """
     source = opening.read_source(recipe.source)
     learners = patterns(source, recipe)
-    reward = rewards.find(recipe.reward, recipe.origin.parent)
+    reward = None
+    if recipe.core_reward is None:
+        reward = rewards.find(recipe.reward, recipe.origin.parent)
+        if rewards.needs_truth(reward):
+            raise TrainingError(
+                f"{recipe.origin}: reward = {recipe.reward!r}: it needs truth; allowed: "
+                f"{', '.join(deep_recipe.CORE_REWARDS)}, which the core computes"
+            )
+    simulations: EpisodeSource | Collector
     try:
-        env = make(source, recipe, learners)
-        env.reset()
+        if recipe.rollouts == "native":
+            simulations = collector = make.rollouts(source, recipe, learners)
+            sizes = rollouts.sizes_of(collector)
+        else:
+            simulations = env = make.episodes(source, recipe, learners)
+            env.reset()
+            sizes = episode_source.sizes_of(env)
     except ValueError as error:
         raise TrainingError(f"{recipe.origin}: {error}") from None
-    check(recipe, env)
+    check(recipe, sizes)
     fingerprint = recipe.fingerprint(_content(source), _source_of(reward), _core.CODE_HASH)
     place = Checkpoints(folder, fingerprint, resume)
-    rewarder = Rewarder(reward, recipe.credit, env)
-    rewarder.reset()
     module = dqn if recipe.learner == "dqn" else ppo
     log = TrainingLog(module.COLUMNS, place, progress)
     wall, cpu = time.monotonic(), time.process_time()
     try:
-        if isinstance(recipe.config, dqn.Config):
-            trained: dqn.Trained | ppo.Trained = dqn.train(
-                env, rewarder, recipe.layers, recipe.config, recipe.seed, log
-            )
+        if recipe.rollouts == "native":
+            trained: dqn.Trained | ppo.Trained = _from_rollouts(recipe, collector, reward, log)
         else:
-            trained = ppo.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
+            trained = _from_steps(recipe, env, reward, log)
     finally:
         log.close()
     if trained.updates == 0:
@@ -128,10 +174,29 @@ def train(
         decisions=trained.decisions,
         episodes=trained.episodes,
         updates=trained.updates,
-        packets=env.packets,
+        packets=simulations.packets,
         wall_s=time.monotonic() - wall,
         cpu_s=time.process_time() - cpu,
     )
+
+
+def _from_rollouts(
+    recipe: Recipe, collector: Collector, reward: rewards.Reward | None, log: TrainingLog
+) -> ppo.Trained:
+    assert isinstance(recipe.config, ppo.Config)  # `deep_recipe.read` allows no other
+    own = rollouts.Rollouts(collector, recipe.settings_text(), recipe.layers, reward)
+    return rollouts.train(own, recipe.layers, recipe.config, recipe.seed, log)
+
+
+def _from_steps(
+    recipe: Recipe, env: EpisodeSource, reward: rewards.Reward | None, log: TrainingLog
+) -> dqn.Trained | ppo.Trained:
+    assert reward is not None  # `deep_recipe.read` has native rollouts for the others
+    rewarder = Rewarder(reward, recipe.credit, env)
+    rewarder.reset()
+    if isinstance(recipe.config, dqn.Config):
+        return dqn.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
+    return ppo.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
 
 
 def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
@@ -139,30 +204,35 @@ def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
     return list(recipe.learners) or opening.learners_of(source, None)
 
 
-def check(recipe: Recipe, env: EpisodeSource) -> None:
+def check(recipe: Recipe, sizes: Sizes) -> None:
     """Refuse a network or a learner that does not fit the actions, or what gives no policy.
 
     Raises:
         TrainingError: naming what does not fit.
     """
-    shapes = layers.shapes_through(recipe.layers, env.observation.shape[2:], str(recipe.origin))
-    wanted = env.n_choices or env.action_size
+    shapes = layers.shapes_through(recipe.layers, sizes.entering, str(recipe.origin))
+    wanted = sizes.n_choices or sizes.action_size
     if shapes[-1] != (wanted,):
         raise TrainingError(
             f"{recipe.origin}: layers give outputs of shape {shapes[-1]}: allowed: ({wanted},), "
             "as the action map wants"
         )
-    _check_policy(recipe, env)
-    if recipe.learner == "dqn" and not env.n_choices:
+    _check_policy(recipe, sizes)
+    if recipe.rollouts != "native" and (recipe.needs_truth or recipe.core_reward):
+        raise TrainingError(
+            f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native, since the reward, "
+            "the critic or the advantages follow from the truth of the simulation"
+        )
+    if recipe.learner == "dqn" and not sizes.n_choices:
         raise TrainingError(
             f"{recipe.origin}: learner = 'dqn': allowed: ppo, since the action map is continuous"
         )
 
 
-def _check_policy(recipe: Recipe, env: EpisodeSource) -> None:
+def _check_policy(recipe: Recipe, sizes: Sizes) -> None:
     """Let the core check a policy of zeros, so that an invalid one is refused before training."""
     settings, tables = recipe.settings_text(), layers.tables_of(recipe.layers)
-    shapes = networks.tensor_shapes(recipe.layers, env.observation.shape[2:])
+    shapes = networks.tensor_shapes(recipe.layers, sizes.entering)
     zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     files = {
         policy_files.POLICY: policy_files.policy_text(
@@ -205,7 +275,9 @@ def _content(source: opening.Source) -> str:
     return source.canonical()
 
 
-def _source_of(reward: rewards.Reward) -> str:
+def _source_of(reward: rewards.Reward | None) -> str:
     """The text of a reward's file, so that a changed reward is another recipe."""
+    if reward is None:
+        return ""  # the core's: its hash is in the fingerprint
     file = inspect.getsourcefile(reward)
     return read_text(Path(file)) if file else ""

@@ -19,21 +19,33 @@ from ackademy.policies.policy_files import SETTINGS_TABLES, tables_text
 
 Kind: TypeAlias = Literal["dqn", "ppo"]
 Credit: TypeAlias = Literal["sent", "arrived"]
+Collecting: TypeAlias = Literal["native", "stepped"]
 Config: TypeAlias = dqn.Config | ppo.Config
 CONFIGS: Mapping[str, type[Config]] = {"dqn": dqn.Config, "ppo": ppo.Config}
+CORE_REWARDS = frozenset({"flagship"})
+"""rewards that follow from the simulator's truth: only native rollouts have them"""
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
-    "simulations", "agents", "seed", *SETTINGS_TABLES, "layers", "training", "quick",
+    "simulations", "agents", "seed", "rollouts", *SETTINGS_TABLES, "layers", "training", "quick",
 )  # fmt: skip
 SHARES = frozenset(
-    {"discount", "trace", "epsilon_start", "epsilon_end", "clip", "updates_per_decision"}
+    {
+        "discount",
+        "trace",
+        "epsilon_start",
+        "epsilon_end",
+        "clip",
+        "updates_per_decision",
+        "learning_rate_decay",
+        "entropy_decay",
+    }
 )
 """fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
 ABOVE_ZERO = frozenset({"spread"})
 """fields that must be above 0: their logarithm is learned"""
 WHOLE_MAX, SEED_MAX, SIMULATIONS_MAX = 100_000_000, 2**63 - 1, 65_536
 """largest values of the learner's whole numbers, of seeds, of simulations and of agents"""
-MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions"})
+MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions", "critic_units"})
 """whole numbers that may be 0"""
 
 
@@ -58,10 +70,25 @@ class Recipe:
     agents: int
     """maximum number of learning flows of one simulation"""
     seed: int
+    rollouts: Collecting
+    """whether the core makes the decisions of a batch, or each is stepped"""
     settings: Mapping[str, object]
     """the five tables"""
     layers: tuple[Layer, ...]
     config: Config
+
+    @property
+    def core_reward(self) -> str | None:
+        """The reward, if the core computes it from the truth."""
+        return self.reward if self.reward in CORE_REWARDS else None
+
+    @property
+    def needs_truth(self) -> bool:
+        """Whether the learner sees what only the simulator knows."""
+        config = self.config
+        return isinstance(config, ppo.Config) and (
+            config.critic_units > 0 or config.advantages_per_class
+        )
 
     @property
     def policy_about(self) -> str:
@@ -80,6 +107,7 @@ class Recipe:
             "credit": self.credit,
             "source": source_text,
             "learners": self.learners,
+            "rollouts": self.rollouts,
             "sizes": [self.simulations, self.agents, self.seed],
             "agent_settings": self.settings,
             "layers": tables_of(self.layers),
@@ -122,6 +150,7 @@ def read(path: Path, *, quick: bool = False) -> Recipe:
         simulations=_whole(values.get("simulations"), "simulations", 1, path, SIMULATIONS_MAX),
         agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
         seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
+        rollouts=_collecting(values, learner, path),
         settings={name: _table(values, name, path) for name in SETTINGS_TABLES if name in values},
         layers=layers_of(_tables(values, "layers", path), str(path)),
         config=config_of(learner, training, str(path)),
@@ -136,12 +165,18 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
     """
     cls = CONFIGS[learner]
     known = {field.name: field for field in fields(cls)}
-    values: dict[str, int | float] = {}
+    values: dict[str, int | float | bool] = {}
     for key, value in table.items():
         if key not in known:
             raise TrainingError(f"{where}: training.{key}: allowed: {', '.join(known)}")
         default = known[key].default
         assert default is not MISSING
+        if isinstance(default, bool):
+            if not isinstance(value, bool):
+                told = f"training.{key} = {value!r}: allowed: true, false"
+                raise TrainingError(f"{where}: {told}")
+            values[key] = value
+            continue
         if isinstance(default, int):
             values[key] = _whole(value, f"training.{key}", key not in MAY_BE_ZERO, where)
             continue
@@ -164,6 +199,19 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
             f"horizon = {config.horizon}"
         )
     return config
+
+
+def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Collecting:
+    """How decisions are collected; PPO's natively unless the recipe says otherwise."""
+    if learner != "ppo":
+        allowed: tuple[str, ...] = ("stepped",)
+    elif values.get("reward") in CORE_REWARDS:
+        allowed = ("native",)
+    else:
+        allowed = ("native", "stepped")
+    return cast(
+        "Collecting", _choice({"rollouts": allowed[0], **values}, "rollouts", allowed, path)
+    )
 
 
 def _source(values: Mapping[str, object], path: Path) -> Path:

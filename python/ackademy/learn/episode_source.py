@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -12,6 +13,18 @@ F64: TypeAlias = npt.NDArray[np.float64]
 I64: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Actions: TypeAlias = I64 | F32
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a learner has to fit."""
+
+    entering: tuple[int, int]
+    """(history, features) of an observation"""
+    n_choices: int
+    """number of discrete actions; 0: actions are continuous"""
+    action_size: int
+    """numbers of one continuous action"""
 
 
 class EpisodeSource(Protocol):
@@ -79,6 +92,12 @@ class EpisodeSource(Protocol):
 
         Actions of other agents are ignored. An episode that has ended begins anew instead.
         """
+
+
+def sizes_of(env: EpisodeSource) -> Sizes:
+    """What a learner on these simulations has to fit."""
+    history, features = env.observation.shape[2:]
+    return Sizes((history, features), env.n_choices, env.action_size)
 
 
 class RewardSource(Protocol):

@@ -24,10 +24,19 @@ import numpy.typing as npt
 import optax
 from jax import Array, lax
 
-from ackademy.learn import networks
+from ackademy.learn import critic, networks
 from ackademy.learn.checkpoint import ActionLog, Replayed
 from ackademy.learn.credit import OpenDecisions, Transitions
-from ackademy.learn.episode_source import F32, F64, Actions, EpisodeSource, RewardSource
+from ackademy.learn.episode_source import (
+    F32,
+    F64,
+    I64,
+    Actions,
+    EpisodeSource,
+    RewardSource,
+    Sizes,
+    sizes_of,
+)
 from ackademy.learn.layers import Dense, Layer
 from ackademy.learn.networks import Weights
 from ackademy.learn.training_log import Means, TrainingLog
@@ -88,6 +97,21 @@ class Config:
     reward_limit: float = 0.0
     """largest amount of a reward, then; 0: none. A few intervals far beyond the link's rate would
     otherwise outweigh all others"""
+    learning_rate_decay: float = 0.0
+    """share of the learning rate that is gone at the end; it falls linearly over the episodes"""
+    entropy_decay: float = 0.0
+    """the same of the weight of the bonus for entropy"""
+    spread_floor: float = 0.0
+    """least standard deviation of continuous actions; 0: none"""
+    divergence_stop: float = 0.0
+    """once a minibatch's divergence is above it, the rest of the update is left out; 0: never"""
+    advantages_per_class: bool = False
+    """whether advantages are normalised among the decisions of one class of scenarios, before they
+    are among those of a minibatch: a class with large rewards does not outweigh the others"""
+    critic_units: int = 0
+    """units of each of the two hidden layers of a value that sees the simulation's truth beside the
+    observation (asymmetric actor and critic, Pinto et al. 2018); 0: the value has the policy's
+    layers and sees what the policy sees"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +133,21 @@ def train(
     seed: int,
     log: TrainingLog,
 ) -> Trained:
-    """Learn until enough episodes have ended.
+    """Learn until enough episodes have ended, from simulations that are stepped.
 
-    The same seed gives the same weights on one machine, killed and resumed or not.
+    `rollouts.train` learns the same way from batches that the core collects. The same seed gives
+    the same weights on one machine, killed and resumed or not.
 
     Args:
         env: simulations, freshly reset; discrete or continuous actions.
         rewarder: computes their rewards.
-        layers: of the policy; the value has the same ones with a single output.
+        layers: of the policy; without a critic of its own the value has the same ones with a
+            single output.
         config: how to learn.
         seed: of the networks' first weights, of the actions and of the minibatches.
         log: of columns `COLUMNS`.
     """
-    learner = _Learner(layers, config, env, seed)
+    learner = Learner(layers, config, sizes_of(env), seed)
     open_decisions, action_log, means = OpenDecisions(env), ActionLog(), Means()
     past: Replayed | None = None
     if (kept := log.resumed) is not None:
@@ -154,7 +180,7 @@ def train(
             if taken <= learner.updates:
                 means.clear()  # learnt from before the checkpoint
                 continue
-            for name, value in learner.learn(batch, seed).items():
+            for name, value in learner.learn(batch, seed, env.progress).items():
                 means.add(name, value)
             counters = {"decisions": decisions, "episodes": episodes, "updates": learner.updates}
             log.row({**counters, **means.take()})
@@ -203,16 +229,42 @@ def advantages(
     return out
 
 
-class _Learner:
-    """Policy, value and optimiser."""
+def standardised(advantage: F64, classes: I64) -> F64:
+    """Advantages less the mean of their class, over its standard deviation.
 
-    def __init__(
-        self, layers: tuple[Layer, ...], config: Config, env: EpisodeSource, seed: int
-    ) -> None:
+    Args:
+        advantage: shape (m,).
+        classes: shape (m,): class of the scenario of each.
+
+    Returns:
+        Shape (m,); 0 where a class has a single value.
+    """
+    out = np.zeros_like(advantage)
+    for one in np.unique(classes):
+        chosen = classes == one
+        values = advantage[chosen]
+        out[chosen] = (values - values.mean()) / (values.std() + 1e-8)
+    return out
+
+
+class Learner:
+    """Policy, value and optimiser.
+
+    Args:
+        layers: of the policy.
+        config: how to learn.
+        sizes: of observations and actions.
+        seed: of the first weights.
+    """
+
+    def __init__(self, layers: tuple[Layer, ...], config: Config, sizes: Sizes, seed: int) -> None:
         self.updates = 0
         self._layers, self._config = layers, config
-        self._value_layers = (*layers[:-1], Dense(1))
-        entering = env.observation.shape[2:]
+        entering: tuple[int, ...] = sizes.entering
+        self._value_layers, seen_by_value = (*layers[:-1], Dense(1)), entering
+        if units := config.critic_units:
+            self._value_layers = (Dense(units, "tanh"), Dense(units, "tanh"), Dense(1))
+            seen_by_value = (entering[0] * entering[1] + critic.WIDTH,)
         policy_key, value_key = jax.random.split(jax.random.key(seed))
         policy = networks.begin(layers, entering, policy_key)
         # Every action is about as likely at first, whatever is seen.
@@ -220,8 +272,8 @@ class _Learner:
         policy[last] = 0.01 * policy[last]
         self.parameters: Parameters = {
             "policy": policy,
-            "value": networks.begin(self._value_layers, entering, value_key),
-            "log_std": jnp.full(env.action_size, np.log(config.spread), jnp.float32),
+            "value": networks.begin(self._value_layers, seen_by_value, value_key),
+            "log_std": jnp.full(sizes.action_size, np.log(config.spread), jnp.float32),
         }
         self._optimiser = _optimiser(config).init(self.parameters)
 
@@ -258,29 +310,50 @@ class _Learner:
         units = self._layers[-1].output((1,))[-1]
         return np.concatenate(parts) if parts else np.zeros((0, units), np.float32)
 
-    def learn(self, batch: Transitions, seed: int) -> dict[str, F32 | float]:
-        """Some epochs over a batch; returns their means for the curve."""
+    def learn(self, batch: Transitions, seed: int, progress: float) -> dict[str, F32 | float]:
+        """Some epochs over a batch; returns their means for the curve.
+
+        Args:
+            batch: as many decisions as the horizon.
+            seed: of the minibatches.
+            progress: of the training, in [0, 1].
+        """
         config = self._config
-        value = self._values(batch.observation)
+        seen = self._seen_by_value(batch.observation, batch.truth)
+        value = self._values(seen)
         reward = batch.reward * np.float32(config.reward_scale)
         if config.reward_limit > 0.0:
             reward = np.clip(reward, -config.reward_limit, config.reward_limit)
         rewarded = replace(batch, reward=reward)
-        following = self._values(batch.following)
+        following = self._values(self._seen_by_value(batch.following, batch.following_truth))
         advantage = advantages(rewarded, value, following, config.discount, config.trace)
         wanted = advantage + value
+        if config.advantages_per_class:
+            advantage = standardised(advantage, critic.classes(batch.truth))
         rng = np.random.default_rng((seed, LEARNING, self.updates))
         order = np.stack([rng.permutation(config.horizon) for _ in range(config.epochs)])
-        columns = (batch.observation, batch.action, batch.log_probability, advantage, wanted)
+        columns = (batch.observation, seen, batch.action, batch.log_probability, advantage, wanted)
+        weights = (
+            1.0 - config.learning_rate_decay * progress,
+            config.entropy * (1.0 - config.entropy_decay * progress),
+        )
         self.parameters, self._optimiser, told = _update(
             self._layers, self._value_layers, config, self.parameters, self._optimiser,
             tuple(jnp.asarray(c, None if c is batch.action else jnp.float32) for c in columns),
-            jnp.asarray(order.reshape(-1, config.minibatch)),
+            jnp.asarray(order.reshape(-1, config.minibatch)), weights,
         )  # fmt: skip
         self.updates += 1
         spread = float(np.var(wanted))
         explained = 1.0 - float(np.var(wanted - value)) / spread if spread > 0.0 else 0.0
-        return {"explained": explained, **{name: np.asarray(v) for name, v in told.items()}}
+        made = np.asarray(told.pop("made"))
+        return {"explained": explained, **{name: np.asarray(v)[made] for name, v in told.items()}}
+
+    def _seen_by_value(self, observation: F32, truth: F32) -> F32:
+        """What the value's network sees of observations and the truth of the same moments."""
+        if not self._config.critic_units:
+            return observation
+        flat = observation.reshape(len(observation), -1)
+        return np.concatenate([flat, critic.inputs(truth)], axis=1)
 
     def _values(self, seen: F32) -> F32:
         weights = self.parameters["value"]
@@ -327,20 +400,26 @@ def _update(
     optimiser: Any,  # noqa: ANN401  # Optax's state, a tree of arrays
     columns: tuple[Array, ...],
     order: Array,
+    weights: tuple[float, float],
 ) -> tuple[Parameters, Any, dict[str, Array]]:
-    """A step of the optimiser for each row of `order`, which holds places in the batch."""
+    """A step of the optimiser for each row of `order`, which holds places in the batch.
+
+    `weights` are the factor of the learning rate and the weight of the entropy. The last of the
+    result has a number per step, and in `made` whether the step was made.
+    """
+    rate, entropy_weight = weights
 
     def loss(parameters: Parameters, rows: tuple[Array, ...]) -> tuple[Array, dict[str, Array]]:
-        observation, action, before, advantage, wanted = rows
+        observation, seen_by_value, action, before, advantage, wanted = rows
         outputs = networks.apply(layers, parameters["policy"], observation)
         now, entropy = _log_probability_and_entropy(outputs, parameters["log_std"], action)
-        value = networks.apply(value_layers, parameters["value"], observation)[:, 0]
+        value = networks.apply(value_layers, parameters["value"], seen_by_value)[:, 0]
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         ratio = jnp.exp(now - before)
         held = jnp.clip(ratio, 1.0 - config.clip, 1.0 + config.clip)
         policy_loss = -jnp.minimum(ratio * advantage, held * advantage).mean()
         value_loss = 0.5 * jnp.square(value - wanted).mean()
-        total = policy_loss + config.value_weight * value_loss - config.entropy * entropy.mean()
+        total = policy_loss + config.value_weight * value_loss - entropy_weight * entropy.mean()
         told = {
             "policy_loss": policy_loss,
             "value_loss": value_loss,
@@ -355,7 +434,30 @@ def _update(
         rows = tuple(column[places] for column in columns)
         gradient, told = jax.grad(loss, has_aux=True)(parameters, rows)
         change, optimiser = _optimiser(config).update(gradient, optimiser, parameters)
-        return (optax.apply_updates(parameters, change), optimiser), told
+        if config.learning_rate_decay > 0.0:
+            change = jax.tree.map(lambda part: rate * part, change)
+        return (_floored(optax.apply_updates(parameters, change), config), optimiser), told
 
-    (parameters, optimiser), told = lax.scan(step, (parameters, optimiser), order)
+    def until_stopped(carry: Any, places: Array) -> tuple[Any, dict[str, Array]]:  # noqa: ANN401
+        learned, stopped = carry
+        after, told = lax.cond(stopped, lambda: (learned, unchanged), lambda: step(learned, places))
+        return (after, stopped | (told["divergence"] > config.divergence_stop)), {
+            **told, "made": ~stopped,
+        }  # fmt: skip
+
+    if config.divergence_stop <= 0.0:
+        (parameters, optimiser), told = lax.scan(step, (parameters, optimiser), order)
+        return parameters, optimiser, {**told, "made": jnp.ones(len(order), bool)}
+    names = ("policy_loss", "value_loss", "entropy", "divergence", "clipped")
+    unchanged = dict.fromkeys(names, jnp.zeros(()))
+    begin = ((parameters, optimiser), jnp.asarray(False))
+    ((parameters, optimiser), _), told = lax.scan(until_stopped, begin, order)
     return parameters, optimiser, told
+
+
+def _floored(parameters: Parameters, config: Config) -> Parameters:
+    """With the spread at its floor at least."""
+    if config.spread_floor <= 0.0:
+        return parameters
+    least = float(np.log(config.spread_floor))
+    return {**parameters, "log_std": jnp.maximum(parameters["log_std"], least)}

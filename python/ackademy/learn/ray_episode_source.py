@@ -9,8 +9,7 @@ takes longer than that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,8 +18,7 @@ import numpy as np
 from ackademy import _core
 from ackademy.envs import opening
 from ackademy.errors import EngineError
-from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools, EpisodeSource
-from ackademy.runner import engines
+from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools
 
 if TYPE_CHECKING:
     from ackademy.learn.deep_recipe import Recipe
@@ -51,35 +49,6 @@ def shares(n: int, workers: int) -> list[Share]:
     workers = min(n, workers)
     ends = [n * (i + 1) // workers for i in range(workers)]
     return [Share(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
-
-
-@contextmanager
-def on_cluster(
-    address: str | None,
-) -> Iterator[Callable[[opening.Source, Recipe, list[str]], EpisodeSource]]:
-    """Opens episode sources on a Ray cluster, which end with the context.
-
-    It takes the cores that are free when it begins, one for each worker, and at most one for
-    each simulation. Every node needs the same version of this package.
-
-    Args:
-        address: of the cluster; `None`: one of this machine's cores is started.
-
-    Raises:
-        EngineError: if Ray is not installed, the cluster cannot be reached, or a worker is lost.
-    """
-    sources: list[RayEpisodes] = []
-
-    def make(_: opening.Source, recipe: Recipe, learners: list[str]) -> EpisodeSource:
-        sources.append(RayEpisodes(recipe, learners))
-        return sources[-1]
-
-    with engines.ray_session(address):
-        try:
-            yield make
-        finally:
-            for env in sources:
-                env.close()
 
 
 class Simulations:
@@ -159,17 +128,17 @@ class RayEpisodes:
         import ray
 
         n, agents = recipe.simulations, recipe.agents
-        self._shares = shares(n, max(1, int(ray.available_resources().get("CPU", 0))))
+        self._shares = shares(n, free_cores())
         source, agent_settings = ray.put(opening.pack_source(recipe.source)), recipe.settings_text()
         remote = ray.remote(num_cpus=1, max_restarts=0)(Simulations)
         # Of any type: mypy cannot know the methods that Ray makes.
         self.workers: list[Any] = [remote.remote() for _ in self._shares]
-        self._check_versions()
+        check_versions(self.workers)
         begun = []
         for share, worker in zip(self._shares, self.workers, strict=True):
             sizes = {"first": share.first, "n": share.count, "agents": agents, "seed": recipe.seed}
             begun.append(worker.begin.remote(source, agent_settings, learners, sizes))
-        same = [_answer(*pair) for pair in zip(self._shares, begun, strict=True)]
+        same = [answer_of(*pair) for pair in zip(self._shares, begun, strict=True)]
         self.n_choices, self.action_size, entering = same[0]
         self.observation: F32 = np.zeros((n, agents, *entering), np.float32)
         self.metrics: F64 = np.zeros((n, agents, len(_core.interval_metrics())))
@@ -204,39 +173,51 @@ class RayEpisodes:
         """Copy the workers' arrays into those of all simulations."""
         packets = 0
         for share, answer in zip(self._shares, answers, strict=True):
-            seen: Seen = _answer(share, answer)
+            seen: Seen = answer_of(share, answer)
             for name, array in zip(ARRAYS, seen[0], strict=True):
                 getattr(self, name)[share.first : share.first + share.count] = array
             packets += seen[1]
         self.packets = packets
 
-    def _check_versions(self) -> None:
-        """Wait for the workers, and refuse nodes whose simulations could differ."""
-        import ray
 
-        answers = [worker.version.remote() for worker in self.workers]
-        begun, late = ray.wait(answers, num_returns=len(answers), timeout=START_S)
-        if late:
+def free_cores() -> int:
+    """Cores of the cluster that are free, at least 1."""
+    import ray
+
+    return max(1, int(ray.available_resources().get("CPU", 0)))
+
+
+def check_versions(workers: Sequence[Any]) -> None:
+    """Wait for the workers, and refuse nodes whose simulations could differ.
+
+    Raises:
+        EngineError: if a worker does not begin or has another version.
+    """
+    import ray
+
+    answers = [worker.version.remote() for worker in workers]
+    begun, late = ray.wait(answers, num_returns=len(answers), timeout=START_S)
+    if late:
+        raise EngineError(
+            f"{len(begun)} of {len(answers)} Ray workers began within {START_S:.0f} s: "
+            "the cluster has no free core for the others"
+        )
+    for answer in answers:
+        try:
+            version = ray.get(answer)
+        except ray.exceptions.RayError as error:
             raise EngineError(
-                f"{len(begun)} of {len(answers)} Ray workers began within {START_S:.0f} s: "
-                "the cluster has no free core for the others"
+                f"a Ray worker cannot begin ({type(error).__name__}); allowed: nodes with this "
+                "version of ackademy and the extras `ray` and `train`"
+            ) from error
+        if version != _core.CODE_HASH:
+            raise EngineError(
+                f"a node of the Ray cluster has core {version}; allowed: {_core.CODE_HASH}, "
+                "the one here"
             )
-        for answer in answers:
-            try:
-                version = ray.get(answer)
-            except ray.exceptions.RayError as error:
-                raise EngineError(
-                    f"a Ray worker cannot begin ({type(error).__name__}); allowed: nodes with this "
-                    "version of ackademy and the extras `ray` and `train`"
-                ) from error
-            if version != _core.CODE_HASH:
-                raise EngineError(
-                    f"a node of the Ray cluster has core {version}; allowed: {_core.CODE_HASH}, "
-                    "the one here"
-                )
 
 
-def _answer(share: Share, answer: Any) -> Any:  # noqa: ANN401  # Ray's reference to anything
+def answer_of(share: Share, answer: Any) -> Any:  # noqa: ANN401  # Ray's reference to anything
     """The answer of a worker, or its error.
 
     Raises:

@@ -41,8 +41,12 @@ class Means:
     def add(self, name: str, values: npt.NDArray[np.floating] | float) -> None:
         """Add values; the array may be empty."""
         array = np.asarray(values, np.float64)
-        self._sums[name] = self._sums.get(name, 0.0) + float(array.sum())
-        self._counts[name] = self._counts.get(name, 0) + array.size
+        self.add_sum(name, float(array.sum()), array.size)
+
+    def add_sum(self, name: str, total: float, count: int) -> None:
+        """Add values of which the sum is known."""
+        self._sums[name] = self._sums.get(name, 0.0) + total
+        self._counts[name] = self._counts.get(name, 0) + count
 
     def note(self, env: EpisodeSource, reward: npt.NDArray[np.floating]) -> None:
         """Add new rewards, and the metrics of the due flows."""

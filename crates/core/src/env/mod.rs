@@ -17,10 +17,12 @@ use std::sync::Arc;
 
 mod agents;
 mod host;
+pub mod reward;
+pub mod rollout;
 mod source;
 
 pub use host::{HostEnvironment, HostEpisode, LastAsked};
-pub use source::{EpisodeSource, Source};
+pub use source::{EpisodeSource, Source, episode_seed};
 
 /// Name of a learning flow's controller in records.
 pub const AGENT: &str = "agent";
@@ -57,6 +59,8 @@ pub struct Environment {
     network: NetworkPlan,
     spec: Arc<PolicySpec>,
     agents: usize,
+    /// The class of the scenario, if truth is collected.
+    truth: Option<usize>,
 }
 
 impl Environment {
@@ -78,7 +82,14 @@ impl Environment {
         if found > agents {
             return Err(too_many(agents, found));
         }
-        Ok(Self { network, spec: Arc::clone(spec), agents })
+        Ok(Self { network, spec: Arc::clone(spec), agents, truth: None })
+    }
+
+    /// Collects [`Truth`](crate::decision::Truth) for every agent from now on; `class` is that of the scenario
+    /// among those of its distribution.
+    #[must_use]
+    pub fn collect_truth(self, class: usize) -> Self {
+        Self { truth: Some(class), ..self }
     }
 
     /// An episode at time 0.
@@ -102,7 +113,10 @@ impl Environment {
             };
             Ok(Box::new(PerFlow::new(controller)) as Box<dyn crate::control::Coupled>)
         };
-        let sim = Sim::new(&self.network, seed, &mut build)?;
+        let mut sim = Sim::new(&self.network, seed, &mut build)?;
+        if let Some(class) = self.truth {
+            sim.collect_truth(&self.network, AGENT, class);
+        }
         let flows = sim.flows_of(AGENT).collect();
         Ok(Run::new(sim, self.network.duration, AgentFlows(flows)))
     }
@@ -228,7 +242,7 @@ impl Episode {
     /// The state of an agent; `None` if it has no flow, or its subflow is not open yet. Agents have the order
     /// of the scenario's flows and of their subflows.
     pub fn agent(&mut self, agent: usize) -> Option<&mut AgentState> {
-        self.sim.agent_state(*self.agents.0.get(agent)?)
+        self.sim.agent_state_with_truth(*self.agents.0.get(agent)?)
     }
 
     /// How many agents have a flow.
@@ -239,3 +253,5 @@ impl Episode {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod truth_tests;

@@ -21,6 +21,7 @@ pub struct EpisodeSource {
     spec: Arc<PolicySpec>,
     learners: Vec<String>,
     agents: usize,
+    truth: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -50,7 +51,13 @@ impl EpisodeSource {
                 Environments::Drawn(distribution)
             }
         };
-        Ok(Self { environments, spec: Arc::clone(spec), learners, agents })
+        Ok(Self { environments, spec: Arc::clone(spec), learners, agents, truth: false })
+    }
+
+    /// Whether episodes collect [`Truth`](crate::decision::Truth) for every agent; they do not by default.
+    #[must_use]
+    pub fn collect_truth(self, truth: bool) -> Self {
+        Self { truth, ..self }
     }
 
     /// The episode of this seed. A distribution draws its scenario from the same seed and from the
@@ -61,11 +68,32 @@ impl EpisodeSource {
     /// See [`Environment::new`] and [`Environment::begin`].
     pub fn begin(&self, seed: Seed, progress: f64) -> Result<Episode, EnvError> {
         match &self.environments {
+            Environments::Same(environment) if self.truth => {
+                environment.clone().collect_truth(0).begin(seed)
+            }
             Environments::Same(environment) => environment.begin(seed),
             Environments::Drawn(distribution) => {
-                let scenario = distribution.draw(seed, progress)?;
-                Environment::new(&scenario, &self.spec, &self.learners, self.agents)?.begin(seed)
+                let (scenario, class) = distribution.draw_of_class(seed, progress)?;
+                let new = Environment::new(&scenario, &self.spec, &self.learners, self.agents)?;
+                if self.truth { new.collect_truth(class) } else { new }.begin(seed)
             }
+        }
+    }
+
+    /// Place among [`classes`](Self::classes) of the scenario that [`begin`](Self::begin) takes.
+    pub fn class(&self, seed: Seed, progress: f64) -> usize {
+        match &self.environments {
+            Environments::Same(_) => 0,
+            Environments::Drawn(distribution) => distribution.class(seed, progress),
+        }
+    }
+
+    /// Names of the classes that [`Truth::class`](crate::decision::Truth::class) is a place among; one,
+    /// without a name, of a single scenario.
+    pub fn classes(&self) -> Vec<String> {
+        match &self.environments {
+            Environments::Same(_) => vec![String::new()],
+            Environments::Drawn(distribution) => distribution.classes().to_vec(),
         }
     }
 
@@ -78,4 +106,10 @@ impl EpisodeSource {
     pub fn agents(&self) -> usize {
         self.agents
     }
+}
+
+/// The seed of an episode: of all simulations by `seed`, of one by its number, and of its episodes by theirs.
+pub fn episode_seed(seed: u64, simulation: u64, episode: u64) -> Seed {
+    let own = Seed(Seed(seed).derive("simulation", simulation));
+    Seed(own.derive("episode", episode))
 }

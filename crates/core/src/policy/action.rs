@@ -1,6 +1,6 @@
 //! The action map: how an action changes window and rate, within the bounds.
 use super::spec::{ActionSpec, BoundsSpec, MapSpec, SpecError, Step};
-use super::{Action, InvalidAction};
+use super::{ACTION_MAX, Action, InvalidAction};
 use crate::control::{Control, FlowInfo, Loss, LossKind};
 use crate::controllers::shared::reno_window::Window;
 use crate::units::{Bytes, Rate};
@@ -42,34 +42,42 @@ impl ActionMap {
         self.map == MapSpec::RateChange
     }
 
-    /// Applies an action; an invalid one changes nothing.
+    /// Applies an action; an invalid one changes nothing. Returns its values, each in [-1, 1]: of choice i of
+    /// n steps 2 i / (n - 1) - 1, and 0 where the map has no further value.
     ///
     /// # Errors
     ///
     /// If a value is not finite or beyond the limit, or the action is of another kind than the map's.
-    pub fn apply(&self, action: Action, hold: &mut Hold) -> Result<(), InvalidAction> {
+    pub fn apply(
+        &self,
+        action: Action,
+        hold: &mut Hold,
+    ) -> Result<[f64; ACTION_MAX], InvalidAction> {
+        let mut values = [0.0; ACTION_MAX];
         match (self.map, action) {
             (MapSpec::CwndSteps, Action::Choice(index)) => {
                 let step = self.steps.get(index).ok_or(InvalidAction::OutOfRange)?;
                 hold.set_cwnd(hold.window.cwnd * step.factor + step.packets);
+                values[0] = 2.0 * index as f64 / (self.steps.len() - 1) as f64 - 1.0;
             }
             (MapSpec::CwndFactor, Action::Values([value, _])) => {
-                let value = self.value(value)?;
-                hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * value));
+                values[0] = self.value(value)?;
+                hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[0]));
             }
             (MapSpec::RateChange, Action::Values([value, _])) => {
-                let change = self.scale * self.value(value)?;
+                values[0] = self.value(value)?;
+                let change = self.scale * values[0];
                 let factor = if change < 0.0 { 1.0 / (1.0 - change) } else { 1.0 + change };
                 hold.scale_rate(factor);
             }
             (MapSpec::RateAndCwnd, Action::Values([rate, cwnd])) => {
-                let (rate, cwnd) = (self.value(rate)?, self.value(cwnd)?);
-                hold.scale_rate(libm::exp2(self.scale * rate));
-                hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * cwnd));
+                values = [self.value(rate)?, self.value(cwnd)?];
+                hold.scale_rate(libm::exp2(self.scale * values[0]));
+                hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[1]));
             }
             _ => return Err(InvalidAction::OutOfRange),
         }
-        Ok(())
+        Ok(values)
     }
 
     fn value(&self, value: f32) -> Result<f64, InvalidAction> {

@@ -1,6 +1,8 @@
 //! Features of a monitor interval: named numbers, each with a fixed scaling and range. This table is
 //! the reference; the documentation is tested against it.
-use super::Metrics;
+use super::{ACTION_MAX, Metrics};
+use crate::controllers::shared::sensing::signals::Interval;
+use crate::units::Span;
 
 /// What a feature is computed from, at the end of an interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +15,10 @@ pub struct Moment {
     pub sent_packets: f64,
     /// Latest delivery-rate sample, Mb/s; 0 if there is none.
     pub delivery_rate_mbps: f64,
+    /// Signals of the interval; only filled in for features that use them ([`Feature::uses_signals`]).
+    pub signals: Interval,
+    /// The values of the latest action, in [-1, 1].
+    pub action: [f64; ACTION_MAX],
 }
 
 impl Moment {
@@ -32,15 +38,31 @@ pub struct Feature {
     pub about: &'static str,
     /// How it is scaled and cut.
     pub scale: &'static str,
-    of: fn(&Moment) -> f64,
+    of: Source,
     low: f64,
     high: f64,
+}
+
+/// What a feature is computed from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Moment(fn(&Moment) -> f64),
+    Signals(fn(&Interval) -> f64),
 }
 
 impl Feature {
     /// Its value, scaled and cut to its range.
     pub fn value(&self, moment: &Moment) -> f32 {
-        (self.of)(moment).clamp(self.low, self.high) as f32
+        let value = match self.of {
+            Source::Moment(of) => of(moment),
+            Source::Signals(of) => of(&moment.signals),
+        };
+        value.clamp(self.low, self.high) as f32
+    }
+
+    /// Whether it needs the signals of the interval (`Moment::signals`).
+    pub fn uses_signals(&self) -> bool {
+        matches!(self.of, Source::Signals(_))
     }
 
     /// Smallest and largest value.
@@ -58,14 +80,22 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
+/// ln(part / whole); 0 without either.
+fn log_ratio(part: Span, whole: Span) -> f64 {
+    if part == Span::ZERO || whole == Span::ZERO {
+        return 0.0;
+    }
+    libm::log(part.as_secs_f64() / whole.as_secs_f64())
+}
+
 /// Every feature. The first five are TCP-Drinc's, the next three Aurora's (Jay et al., ICML 2019,
-/// section 4.1); every scaling is proposed.
+/// section 4.1), those from `queue` on the project's own; every scaling is proposed.
 pub const FEATURES: &[Feature] = &[
     Feature {
         name: "cwnd_change",
         about: "window now minus the window at the end of the previous interval, packets",
         scale: "/ 10, in [-3, 3]",
-        of: |moment| moment.cwnd_change / 10.0,
+        of: Source::Moment(|moment| moment.cwnd_change / 10.0),
         low: -3.0,
         high: 3.0,
     },
@@ -73,7 +103,7 @@ pub const FEATURES: &[Feature] = &[
         name: "rtt_mean",
         about: "mean round trip of the interval, s; the smoothed one where there is no sample",
         scale: "/ 0.1, in [0, 10]",
-        of: |moment| moment.rtt_ms() / 100.0,
+        of: Source::Moment(|moment| moment.rtt_ms() / 100.0),
         low: 0.0,
         high: 10.0,
     },
@@ -81,7 +111,7 @@ pub const FEATURES: &[Feature] = &[
         name: "rtt_ratio",
         about: "smallest round trip over the interval's mean",
         scale: "as it is, in [0, 1]",
-        of: |moment| ratio(moment.metrics.flow_min_rtt_ms, moment.rtt_ms()),
+        of: Source::Moment(|moment| ratio(moment.metrics.flow_min_rtt_ms, moment.rtt_ms())),
         low: 0.0,
         high: 1.0,
     },
@@ -89,7 +119,7 @@ pub const FEATURES: &[Feature] = &[
         name: "rtt_excess",
         about: "the interval's mean round trip minus the smallest, s",
         scale: "/ 0.1, in [0, 10]",
-        of: |moment| (moment.rtt_ms() - moment.metrics.flow_min_rtt_ms) / 100.0,
+        of: Source::Moment(|moment| (moment.rtt_ms() - moment.metrics.flow_min_rtt_ms) / 100.0),
         low: 0.0,
         high: 10.0,
     },
@@ -97,7 +127,7 @@ pub const FEATURES: &[Feature] = &[
         name: "ack_gap",
         about: "mean time between acknowledged packets, s",
         scale: "/ 0.01, in [0, 10]",
-        of: |moment| moment.metrics.ack_gap_ms / 10.0,
+        of: Source::Moment(|moment| moment.metrics.ack_gap_ms / 10.0),
         low: 0.0,
         high: 10.0,
     },
@@ -105,7 +135,7 @@ pub const FEATURES: &[Feature] = &[
         name: "latency_gradient",
         about: "least-squares slope of the round trips over time, s/s",
         scale: "as it is, in [-10, 10]",
-        of: |moment| moment.metrics.rtt_slope,
+        of: Source::Moment(|moment| moment.metrics.rtt_slope),
         low: -10.0,
         high: 10.0,
     },
@@ -113,7 +143,7 @@ pub const FEATURES: &[Feature] = &[
         name: "latency_ratio",
         about: "the interval's mean round trip over the smallest round trip",
         scale: "as it is, in [0, 10]",
-        of: |moment| ratio(moment.rtt_ms(), moment.metrics.flow_min_rtt_ms),
+        of: Source::Moment(|moment| ratio(moment.rtt_ms(), moment.metrics.flow_min_rtt_ms)),
         low: 0.0,
         high: 10.0,
     },
@@ -121,7 +151,7 @@ pub const FEATURES: &[Feature] = &[
         name: "send_ratio",
         about: "packets sent over packets acknowledged; 1 if neither, 10 if none is acknowledged",
         scale: "as it is, in [0, 10]",
-        of: |moment| {
+        of: Source::Moment(|moment| {
             let acked = moment.metrics.acked_packets;
             let sent = moment.sent_packets;
             match (sent > 0.0, acked > 0.0) {
@@ -129,7 +159,7 @@ pub const FEATURES: &[Feature] = &[
                 (true, false) => 10.0,
                 (false, false) => 1.0,
             }
-        },
+        }),
         low: 0.0,
         high: 10.0,
     },
@@ -137,7 +167,7 @@ pub const FEATURES: &[Feature] = &[
         name: "loss_ratio",
         about: "packets declared lost, of those and the acknowledged",
         scale: "as it is, in [0, 1]",
-        of: |moment| moment.metrics.loss_ratio,
+        of: Source::Moment(|moment| moment.metrics.loss_ratio),
         low: 0.0,
         high: 1.0,
     },
@@ -145,7 +175,7 @@ pub const FEATURES: &[Feature] = &[
         name: "throughput",
         about: "newly delivered, Mb/s",
         scale: "ln(1 + x) / 10, in [0, 2]",
-        of: |moment| libm::log1p(moment.metrics.throughput_mbps) / 10.0,
+        of: Source::Moment(|moment| libm::log1p(moment.metrics.throughput_mbps) / 10.0),
         low: 0.0,
         high: 2.0,
     },
@@ -153,7 +183,7 @@ pub const FEATURES: &[Feature] = &[
         name: "delivery_rate",
         about: "latest delivery-rate sample, Mb/s; 0 under ns-2's sender, which has none",
         scale: "ln(1 + x) / 10, in [0, 2]",
-        of: |moment| libm::log1p(moment.delivery_rate_mbps) / 10.0,
+        of: Source::Moment(|moment| libm::log1p(moment.delivery_rate_mbps) / 10.0),
         low: 0.0,
         high: 2.0,
     },
@@ -161,7 +191,9 @@ pub const FEATURES: &[Feature] = &[
         name: "inflight_ratio",
         about: "in flight over the window",
         scale: "as it is, in [0, 2]",
-        of: |moment| ratio(moment.metrics.inflight_packets, moment.metrics.cwnd_packets),
+        of: Source::Moment(|moment| {
+            ratio(moment.metrics.inflight_packets, moment.metrics.cwnd_packets)
+        }),
         low: 0.0,
         high: 2.0,
     },
@@ -169,7 +201,7 @@ pub const FEATURES: &[Feature] = &[
         name: "srtt",
         about: "smoothed round trip, s",
         scale: "/ 0.1, in [0, 10]",
-        of: |moment| moment.metrics.srtt_ms / 100.0,
+        of: Source::Moment(|moment| moment.metrics.srtt_ms / 100.0),
         low: 0.0,
         high: 10.0,
     },
@@ -177,9 +209,126 @@ pub const FEATURES: &[Feature] = &[
         name: "cwnd",
         about: "window, packets",
         scale: "ln(x) / 10, in [0, 2]",
-        of: |moment| libm::log(moment.metrics.cwnd_packets.max(1.0)) / 10.0,
+        of: Source::Moment(|moment| libm::log(moment.metrics.cwnd_packets.max(1.0)) / 10.0),
         low: 0.0,
         high: 2.0,
+    },
+    Feature {
+        name: "queue",
+        about: "smallest round trip R of the interval over the base, the smallest of 10 s",
+        scale: "ln(x), in [0, 3]",
+        of: Source::Signals(|signals| log_ratio(signals.rtt_min, signals.base)),
+        low: 0.0,
+        high: 3.0,
+    },
+    Feature {
+        name: "rtt_rise",
+        about: "mean round trip of the interval over its smallest",
+        scale: "ln(x), in [0, 2]",
+        of: Source::Signals(|signals| log_ratio(signals.rtt_mean, signals.rtt_min)),
+        low: 0.0,
+        high: 2.0,
+    },
+    Feature {
+        name: "rtt_spread",
+        about: "standard deviation of the interval's round trips over the base",
+        scale: "as it is, in [0, 2]",
+        of: Source::Signals(|signals| {
+            ratio(signals.rtt_sd.as_secs_f64(), signals.base.as_secs_f64())
+        }),
+        low: 0.0,
+        high: 2.0,
+    },
+    Feature {
+        name: "loss_log",
+        about: "packets declared lost, of those and the acknowledged",
+        scale: "ln(1 + 100 x) / 5, in [0, 1]",
+        of: Source::Signals(|signals| libm::log1p(100.0 * signals.loss_ratio) / 5.0),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "ce_ratio",
+        about: "packets with a congestion mark, of the acknowledged; one a round trip where the sender answers marks",
+        scale: "as it is, in [0, 1]",
+        of: Source::Signals(|signals| signals.ce_ratio),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "drain",
+        about: "(smallest R - base) / (largest R - base) over four intervals; 0 if the largest is below 1 ms",
+        scale: "as it is, in [0, 1]",
+        of: Source::Signals(|signals| signals.drain),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "rtt_change",
+        about: "R minus that of the previous interval, over the interval, s/s",
+        scale: "as it is, in [-1, 1]",
+        of: Source::Signals(|signals| signals.rtt_change_per_s),
+        low: -1.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "base_rtt",
+        about: "the base over 50 ms",
+        scale: "ln(x) / 3, in [-3, 3]",
+        of: Source::Signals(|signals| log_ratio(signals.base, Span::from_millis(50)) / 3.0),
+        low: -3.0,
+        high: 3.0,
+    },
+    Feature {
+        name: "base_age",
+        about: "time since a sample within 2 % of the base, over the smoothed round trip",
+        scale: "ln(1 + x) / 8, in [0, 2]",
+        of: Source::Signals(|signals| {
+            let ages = ratio(signals.base_age.as_secs_f64(), signals.srtt.as_secs_f64());
+            libm::log1p(ages) / 8.0
+        }),
+        low: 0.0,
+        high: 2.0,
+    },
+    Feature {
+        name: "own_best",
+        about: "delivery rate, averaged over intervals, over its largest of 10 s",
+        scale: "as it is, in [0, 1.5]",
+        of: Source::Signals(|signals| ratio(signals.delivery_pps, signals.delivery_max_pps)),
+        low: 0.0,
+        high: 1.5,
+    },
+    Feature {
+        name: "app_limited",
+        about: "packets whose samples the application limited, of the acknowledged",
+        scale: "as it is, in [0, 1]",
+        of: Source::Signals(|signals| signals.app_limited_share),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "since_loss",
+        about: "intervals since one with a loss; the largest value before the first loss",
+        scale: "ln(1 + x) / 6, in [0, 1]",
+        of: Source::Signals(|signals| libm::log1p(f64::from(signals.intervals_since_loss)) / 6.0),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "action_0",
+        about: "first value of the latest action; of choice i of n, 2 i / (n - 1) - 1; 0 before the first",
+        scale: "as it is, in [-1, 1]",
+        of: Source::Moment(|moment| moment.action[0]),
+        low: -1.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "action_1",
+        about: "second value of the latest action; 0 if the map has one, and before the first",
+        scale: "as it is, in [-1, 1]",
+        of: Source::Moment(|moment| moment.action[1]),
+        low: -1.0,
+        high: 1.0,
     },
 ];
 

@@ -89,6 +89,11 @@ impl Policy {
         &self.network
     }
 
+    /// The network, for several threads.
+    pub fn shared_network(&self) -> Arc<Network> {
+        Arc::clone(&self.network)
+    }
+
     /// An agent for one flow; all agents share the weights.
     pub fn agent(&self) -> NetworkAgent {
         NetworkAgent {

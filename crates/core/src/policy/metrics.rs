@@ -204,6 +204,8 @@ struct Interval {
     /// `None` for packets sent without a decision.
     decision: Option<u64>,
     start: Time,
+    /// When the next one began.
+    until: Time,
     /// Bytes sent before it, according to the records.
     sent_before: u64,
     /// When the first of its packets was acknowledged, if any was.
@@ -245,6 +247,7 @@ impl IntervalAccounts {
         self.open.push_back(Interval {
             decision,
             start: now,
+            until: Time::NEVER,
             sent_before: sent,
             first_ack: None,
             account: Account::default(),
@@ -307,7 +310,7 @@ impl IntervalAccounts {
         let (decision, interval, end, duration) = self.closed.pop_front()?;
         let state = State { srtt: self.srtt, ..interval.state };
         let metrics = interval.account.metrics(end, duration, &state, self.mss);
-        Some(Credit { decision, metrics })
+        Some(Credit { decision, metrics, sent_from: interval.start, sent_until: interval.until })
     }
 
     /// The interval in which a packet was sent; `None` if that was before the first interval.
@@ -317,6 +320,7 @@ impl IntervalAccounts {
 
     fn close_first(&mut self, now: Time, missing_is_lost: bool) {
         let Some(mut interval) = self.open.pop_front() else { return };
+        interval.until = self.open.front().map_or(now, |next| next.start);
         if missing_is_lost && let Some(next) = self.open.front() {
             let sent = next.sent_before.saturating_sub(interval.sent_before) as f64;
             let known = interval.account.acked + interval.account.lost;

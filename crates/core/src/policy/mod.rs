@@ -7,6 +7,7 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
+use crate::controllers::shared::sensing::signals::{Interval, Signals};
 use crate::units::{Bytes, Rate, Span, Time};
 use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
@@ -27,7 +28,8 @@ pub mod safetensors;
 mod spec;
 
 pub use crate::decision::{
-    ACTION_MAX, Action, AgentState, Credit, InvalidAction, METRIC_NAMES, METRICS, Metrics,
+    ACTION_MAX, Action, AgentState, Credit, InvalidAction, METRIC_NAMES, METRICS, Metrics, TRUTH,
+    TRUTH_NAMES, Truth,
 };
 pub use features::{FEATURES, Feature};
 pub use files::FILES;
@@ -108,11 +110,15 @@ pub struct LearnedController {
     phase: Phase,
     rtt_min: MinRtt,
     arrived: Arrived,
+    /// Only for features that need them.
+    signals: Option<Box<Signals>>,
     /// Only for an agent that wants reports.
     accounts: Option<IntervalAccounts>,
     latest: Latest,
     /// Window at the end of the previous interval, packets.
     cwnd_before: f64,
+    /// Values of the latest action, in [-1, 1].
+    action: [f64; ACTION_MAX],
     /// When the decision that is still to be made became due.
     due: Option<Time>,
     /// The flow sends nothing more.
@@ -152,9 +158,11 @@ impl LearnedController {
         let hold = Hold::new(flow, &spec.bounds, &map);
         let (length, width) = spec.shape();
         let mss = flow.mss.0.max(1) as f64;
+        let features = spec.features().expect("a checked table names features");
+        let signals = features.iter().any(|feature| feature.uses_signals());
         Self {
             flow: *flow,
-            features: spec.features().expect("a checked table names features"),
+            features,
             history: History::new(length, width),
             clock: Clock::new(&spec.decision),
             phase: if spec.start.slow_start && hold.window.in_slow_start() {
@@ -164,9 +172,11 @@ impl LearnedController {
             },
             rtt_min: MinRtt::new(spec.observation.rtt_min == RttMinSpec::Window),
             arrived: Arrived::new(mss, flow.start),
+            signals: signals.then(|| Box::new(Signals::new(flow.mss, flow.start))),
             accounts: agent.wants_reports().then(|| IntervalAccounts::new(mss)),
             latest: Latest::default(),
             cwnd_before: hold.cwnd(),
+            action: [0.0; ACTION_MAX],
             due: None,
             ended: false,
             counts: Counts::default(),
@@ -222,6 +232,11 @@ impl LearnedController {
                 Rate::UNLIMITED => 0.0,
                 rate => rate.as_mbps(),
             },
+            signals: self
+                .signals
+                .as_mut()
+                .map_or_else(Interval::default, |signals| signals.end(now)),
+            action: self.action,
         };
         self.cwnd_before = state.cwnd_packets;
         self.history.push(self.features.iter().map(|feature| feature.value(&moment)));
@@ -249,7 +264,8 @@ impl LearnedController {
             Err(InvalidAction::NotFinite)
         };
         match action.and_then(|action| self.map.apply(action, &mut self.hold)) {
-            Ok(()) => {
+            Ok(values) => {
+                self.action = values;
                 let state = self.state();
                 if let Some(accounts) = &mut self.accounts {
                     accounts.begin(now, Some(self.counts.decisions), self.arrived.sent(), state);
@@ -299,6 +315,9 @@ impl Controller for LearnedController {
         self.hold.srtt_s = ack.srtt.as_secs_f64();
         self.rtt_min.on_ack(ack);
         self.arrived.on_ack(ack);
+        if let Some(signals) = &mut self.signals {
+            signals.on_ack(ack);
+        }
         if let Some(accounts) = &mut self.accounts {
             accounts.on_ack(ack);
         }
@@ -323,6 +342,9 @@ impl Controller for LearnedController {
             return fallback.on_loss(loss);
         }
         self.arrived.on_loss(loss);
+        if let Some(signals) = &mut self.signals {
+            signals.on_loss(loss);
+        }
         if let Some(accounts) = &mut self.accounts {
             accounts.on_loss(loss);
         }

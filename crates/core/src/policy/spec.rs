@@ -1,5 +1,6 @@
 //! The five tables of a learned controller: observation, decision, action, bounds and start. Policies
 //! and environments read the same tables, so that an agent acts in deployment as it did in training.
+use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -327,7 +328,12 @@ impl ObservationSpec {
             features::find(name).ok_or_else(|| {
                 let known: Vec<_> = FEATURES.iter().map(|feature| feature.name).collect();
                 let path = format!("observation.features[{index}]");
-                fault(&path, format!("{name:?}"), &known.join(", "))
+                let mut allowed = known.join(", ");
+                if TRUTH_NAMES.contains(&name.as_str()) {
+                    let about = "which only the simulator knows: it is for rewards and critics";
+                    allowed = format!("{allowed}; {name} is truth, {about}");
+                }
+                fault(&path, format!("{name:?}"), &allowed)
             })
         };
         self.features.iter().enumerate().map(find).collect()

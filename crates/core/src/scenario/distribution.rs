@@ -2,6 +2,7 @@
 //! checked when the file is parsed, at every combination of the draws' ends, so that drawing does no I/O and
 //! cannot fail for a value that the file allows.
 use super::check::put;
+use super::derived::{Dependent, Limit};
 use super::distribution_file::Reader;
 use super::draws::{Draw, Drawn};
 use super::network::{self, Files};
@@ -22,6 +23,8 @@ pub struct Distribution {
     pub(super) about: String,
     pub(super) learners: Vec<String>,
     pub(super) entries: Vec<Entry>,
+    /// In the order in which the entries name them first.
+    pub(super) classes: Vec<String>,
     pub(super) agents: usize,
     pub(super) digest: u64,
     pub(super) origin: String,
@@ -31,11 +34,16 @@ pub struct Distribution {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
+    /// Place of its class among all.
+    pub(super) class: usize,
     /// Over training progress.
     pub(super) weight: Vec<(f64, f64)>,
     /// What is not drawn, with the names of files relative to the distribution.
     pub(super) table: Table,
     pub(super) draws: Vec<Draw>,
+    /// Those that depend on others, in an order in which they can be computed.
+    pub(super) derived: Vec<Dependent>,
+    pub(super) limits: Vec<Limit>,
     /// What its files hold, whichever values are drawn.
     pub(super) traces: Vec<(String, Arc<Trace>)>,
     pub(super) contents: Vec<(FileReader, Content)>,
@@ -69,16 +77,21 @@ impl Distribution {
     /// If the drawn values are no scenario. Parsing has tried every combination of the draws' ends, between
     /// which no rule of a scenario fails.
     pub fn draw(&self, seed: Seed, progress: f64) -> Result<Scenario, ScenarioError> {
-        let weights = self.weights(progress);
-        let mut left = seed.stream("scenario", 0).uniform() * weights.iter().sum::<f64>();
-        let chosen = weights.iter().position(|weight| {
-            left -= weight;
-            left < 0.0
-        });
-        // Rounding may leave a little of the last weight.
-        let last = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or_default();
-        let entry = &self.entries[chosen.unwrap_or(last)];
-        let drawn: Vec<Drawn> = entry.draws.iter().map(|draw| draw.value(seed)).collect();
+        Ok(self.draw_of_class(seed, progress)?.0)
+    }
+
+    /// As [`draw`](Self::draw), with the place of the scenario's class among [`classes`](Self::classes).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn draw_of_class(
+        &self,
+        seed: Seed,
+        progress: f64,
+    ) -> Result<(Scenario, usize), ScenarioError> {
+        let entry = self.chosen(seed, progress);
+        let drawn = entry.values(seed);
         let mut none = |name: &str, _| Err(format!("a file that was read before, not {name}"));
         let mut files = Files::new(&mut none);
         entry.lend(&mut files);
@@ -96,7 +109,24 @@ impl Distribution {
                 .any(|link| matches!(&link.rate, RatePlan::Trace(used) if Arc::ptr_eq(used, trace)))
         });
         let (origin, text) = (self.origin.clone(), String::new());
-        Ok(Scenario { spec, network, origin, text, traces })
+        Ok((Scenario { spec, network, origin, text, traces }, entry.class))
+    }
+
+    /// Place among [`classes`](Self::classes) of the scenario that [`draw`](Self::draw) draws.
+    pub fn class(&self, seed: Seed, progress: f64) -> usize {
+        self.chosen(seed, progress).class
+    }
+
+    fn chosen(&self, seed: Seed, progress: f64) -> &Entry {
+        let weights = self.weights(progress);
+        let mut left = seed.stream("scenario", 0).uniform() * weights.iter().sum::<f64>();
+        let chosen = weights.iter().position(|weight| {
+            left -= weight;
+            left < 0.0
+        });
+        // Rounding may leave a little of the last weight.
+        let last = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or_default();
+        &self.entries[chosen.unwrap_or(last)]
     }
 
     /// What the file says it is for.
@@ -117,6 +147,16 @@ impl Distribution {
     /// Names of the scenarios that it draws from.
     pub fn names(&self) -> Vec<&str> {
         self.entries.iter().map(|entry| entry.name.as_str()).collect()
+    }
+
+    /// Names of the classes of scenarios: those that share a `class`, and by itself each without one.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The class of each scenario, by its place among [`classes`](Self::classes).
+    pub fn class_of_each(&self) -> Vec<usize> {
+        self.entries.iter().map(|entry| entry.class).collect()
     }
 
     /// The weight of each scenario at this training progress; their sum is above 0.

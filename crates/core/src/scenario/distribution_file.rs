@@ -1,5 +1,6 @@
 //! From the text of a distribution to a checked one.
 use super::check::number;
+use super::derived::{self, LimitSpec};
 use super::distribution::{Distribution, Entry, Source, weight_at};
 use super::draws::{Draw, DrawSpec, Drawn, plain};
 use super::network::{Files, count_flows, duplicate};
@@ -30,6 +31,8 @@ struct FileSpec {
     #[serde(default)]
     draw: BTreeMap<String, DrawSpec>,
     #[serde(default)]
+    limit: Vec<LimitSpec>,
+    #[serde(default)]
     scenario: Vec<EntrySpec>,
 }
 
@@ -37,11 +40,14 @@ struct FileSpec {
 #[serde(deny_unknown_fields)]
 struct EntrySpec {
     name: Option<String>,
+    class: Option<String>,
     weight: Option<Value>,
     file: Option<String>,
     inline: Option<Table>,
     #[serde(default)]
     draw: BTreeMap<String, DrawSpec>,
+    #[serde(default)]
+    limit: Vec<LimitSpec>,
 }
 
 impl Reader<'_> {
@@ -59,8 +65,13 @@ impl Reader<'_> {
         }
         let mut entries = Vec::with_capacity(spec.scenario.len());
         let mut agents = 0;
+        let mut classes = Vec::new();
         for (index, own) in spec.scenario.into_iter().enumerate() {
+            let class = own.class.clone();
+            let limits = (spec.limit.as_slice(), own.limit.clone());
             let mut entry = self.entry(index, own, &spec.draw, load)?;
+            self.limit(index, &mut entry, (limits.0, &limits.1))?;
+            entry.class = place_of(&mut classes, class.unwrap_or_else(|| entry.name.clone()));
             agents = agents.max(self.try_ends(index, &mut entry, &learners, load)?);
             entries.push(entry);
         }
@@ -77,6 +88,7 @@ impl Reader<'_> {
             digest: digest(self.text, &entries),
             origin: self.origin.to_owned(),
             entries,
+            classes,
         })
     }
 
@@ -126,8 +138,37 @@ impl Reader<'_> {
         // Which list a draw stands in does not change what is drawn.
         draws.sort_by(|one, other| one.path.cmp(&other.path));
         self.check_targets(&draws)?;
-        let (traces, contents) = (Vec::new(), Vec::new());
-        Ok(Entry { name, weight, table, draws, traces, contents, source })
+        let derived = derived::order(&draws)
+            .map_err(|(index, fault)| self.fail_at(&draws[index].place, &fault))?;
+        let (traces, contents, limits) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Entry {
+            name,
+            class: 0,
+            weight,
+            table,
+            draws,
+            derived,
+            limits,
+            traces,
+            contents,
+            source,
+        })
+    }
+
+    /// Adds the limits of all scenarios and of this one.
+    fn limit(
+        &self,
+        index: usize,
+        entry: &mut Entry,
+        (common, own): (&[LimitSpec], &[LimitSpec]),
+    ) -> Result<(), ScenarioError> {
+        let mut limits = derived::limits(entry, "limit", common);
+        if let Ok(found) = &mut limits {
+            let field = format!("scenario[{index}].limit");
+            found.extend(derived::limits(entry, &field, own).map_err(|fault| self.fail(&fault))?);
+        }
+        entry.limits = limits.map_err(|fault| self.fail(&fault))?;
+        Ok(())
     }
 
     /// Of two draws of one field the second would silently hold.
@@ -212,7 +253,7 @@ impl Reader<'_> {
         let ends: Vec<Vec<Drawn>> = entry.draws.iter().map(Draw::ends).collect();
         let mut agents = 0;
         for combination in self.by_flows(index, entry, &ends)? {
-            let values = combined(&ends, combination);
+            let values = entry.complete(combined(&ends, combination));
             let mut files = Files::new(load);
             entry.lend(&mut files);
             let known = files.traces.len();
@@ -239,7 +280,7 @@ impl Reader<'_> {
         let (mut counts, mut flows) = (Vec::with_capacity(combinations), 0);
         for combination in 0..combinations {
             // What cannot be read is refused when it is tried.
-            let spec = entry.spec(&combined(ends, combination)).ok();
+            let spec = entry.spec(&entry.complete(combined(ends, combination))).ok();
             let counted = spec.map_or(Ok(0.0), |spec| count_flows(&spec));
             let count = counted.map_err(|fault| self.refused(entry, &fault))? as usize;
             flows += count;
@@ -415,6 +456,14 @@ fn move_files(table: &mut Table, folder: &str) {
 
 fn list_of<'a>(table: &'a mut Table, name: &str) -> &'a mut [Value] {
     table.get_mut(name).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
+}
+
+/// The place of a name in a list, at the end if it is new.
+fn place_of(names: &mut Vec<String>, name: String) -> usize {
+    names.iter().position(|known| *known == name).unwrap_or_else(|| {
+        names.push(name);
+        names.len() - 1
+    })
 }
 
 fn stem(file: &str) -> &str {

@@ -1,5 +1,6 @@
 //! The draws of a distribution: what a field of a scenario may become, its ends, and one value of it.
 use super::check::{number, steps};
+use super::derived::{Derived, LET, ProductSpec, StepsSpec};
 use super::network::MBPS_MAX;
 use super::pairs;
 use crate::rng::{Rng, Seed};
@@ -28,6 +29,8 @@ pub(super) struct DrawSpec {
     choice: Option<Vec<Value>>,
     constant: Option<Value>,
     trace: Option<TraceSpec>,
+    product: Option<ProductSpec>,
+    steps: Option<StepsSpec>,
     #[serde(default)]
     also: Vec<String>,
 }
@@ -63,13 +66,14 @@ enum Kind {
     LogInteger(i64, i64),
     Choice(Vec<Value>),
     Trace(TraceDraw),
+    Derived(Box<Derived>),
 }
 
 /// Numbers between two ends, both allowed.
 #[derive(Clone, Copy, Debug)]
-struct Interval {
-    low: f64,
-    high: f64,
+pub(super) struct Interval {
+    pub(super) low: f64,
+    pub(super) high: f64,
     log: bool,
 }
 
@@ -94,6 +98,9 @@ impl Draw {
         for (at, path) in
             std::iter::once(path).chain(spec.also.iter().map(String::as_str)).enumerate()
         {
+            if at == 0 && path.starts_with(LET) {
+                continue;
+            }
             let field = if at == 0 { here.clone() } else { format!("{here}.also[{}]", at - 1) };
             let steps =
                 steps(path).map_err(|allowed| Fault::new(&field, format!("{path:?}"), allowed))?;
@@ -122,6 +129,9 @@ impl Draw {
                 vec![Value::Integer(*low), Value::Integer(*high)]
             }
             Kind::Choice(values) => return values.iter().map(|it| (it.clone(), None)).collect(),
+            Kind::Derived(derived) => {
+                return derived.ends().into_iter().map(|factors| (factors, None)).collect();
+            }
             Kind::Trace(_) => {
                 let shortest = Cellular { duration: Span::ZERO, ..Cellular::default() };
                 let trace = Arc::new(Trace::generate(&shortest, Seed(0)));
@@ -132,9 +142,28 @@ impl Draw {
         values.into_iter().take(if equal { 1 } else { 2 }).map(|value| (value, None)).collect()
     }
 
-    /// A value: the same for the same seed, whatever else is drawn.
-    pub(super) fn value(&self, seed: Seed) -> Drawn {
-        let mut rng = seed.stream(&self.path, 0);
+    /// What it depends on, and how, if it does.
+    pub(super) fn derived(&self) -> Option<&Derived> {
+        match &self.kind {
+            Kind::Derived(derived) => Some(derived),
+            _ => None,
+        }
+    }
+
+    /// Whether each of its values is one number.
+    pub(super) fn is_number(&self) -> bool {
+        match &self.kind {
+            Kind::Number(_) | Kind::Integer(..) | Kind::LogInteger(..) => true,
+            Kind::Choice(values) => values.iter().all(|value| plain(value).is_some()),
+            Kind::Trace(_) => false,
+            Kind::Derived(derived) => derived.is_number(),
+        }
+    }
+
+    /// A value, or the factors of one that depends on others: the same for the same seed, whatever else is
+    /// drawn. What a limit refuses is drawn again, in another attempt.
+    pub(super) fn value(&self, seed: Seed, attempt: u64) -> Drawn {
+        let mut rng = seed.stream(&self.path, attempt);
         let value = match &self.kind {
             Kind::Number(interval) => Value::Float(interval.value(&mut rng)),
             Kind::Integer(low, high) => {
@@ -149,6 +178,7 @@ impl Draw {
                 Value::Integer(value.clamp(*low, *high))
             }
             Kind::Choice(values) => values[rng.below(values.len() as u64) as usize].clone(),
+            Kind::Derived(derived) => derived.factors(&mut rng),
             Kind::Trace(draw) => {
                 let model = draw.model(&mut rng);
                 let own = rng.next_u64();
@@ -170,10 +200,12 @@ impl DrawSpec {
             self.choice.is_some(),
             self.constant.is_some(),
             self.trace.is_some(),
+            self.product.is_some(),
+            self.steps.is_some(),
         ];
         let count = given.iter().filter(|&&given| given).count();
         if count != 1 {
-            let allowed = "exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace";
+            let allowed = "exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace, product, steps";
             return Err(Fault::new(here, format!("{count} of them"), allowed));
         }
         let field = |name: &str| format!("{here}.{name}");
@@ -200,7 +232,13 @@ impl DrawSpec {
         if let Some(value) = &self.constant {
             return Ok(Kind::Choice(vec![value.clone()]));
         }
-        let spec = self.trace.as_ref().expect("one of seven kinds is given");
+        if let Some(product) = &self.product {
+            return Ok(Kind::Derived(Box::new(product.check(&field("product"))?)));
+        }
+        if let Some(steps) = &self.steps {
+            return Ok(Kind::Derived(Box::new(steps.check(&field("steps"))?)));
+        }
+        let spec = self.trace.as_ref().expect("one of nine kinds is given");
         Ok(Kind::Trace(spec.check(&field("trace"))?))
     }
 }
@@ -267,7 +305,7 @@ impl TraceDraw {
 }
 
 impl Interval {
-    fn new(field: &str, low: f64, high: f64, log: bool) -> Result<Self, Fault> {
+    pub(super) fn new(field: &str, low: f64, high: f64, log: bool) -> Result<Self, Fault> {
         let above = !log || low > 0.0;
         if low.is_finite() && high.is_finite() && low <= high && above {
             return Ok(Self { low, high, log });
@@ -278,7 +316,7 @@ impl Interval {
     }
 
     /// A number, a pair, or `{ log_uniform = pair }`.
-    fn read(field: &str, value: &Value) -> Result<Self, Fault> {
+    pub(super) fn read(field: &str, value: &Value) -> Result<Self, Fault> {
         if let Some(value) = plain(value) {
             return Self::new(field, value, value, false);
         }
@@ -296,7 +334,7 @@ impl Interval {
     }
 
     /// A value within the ends, rounding included.
-    fn value(self, rng: &mut Rng) -> f64 {
+    pub(super) fn value(self, rng: &mut Rng) -> f64 {
         let Self { low, high, log } = self;
         let value = if log {
             libm::exp(rng.uniform_in(libm::log(low), libm::log(high)))

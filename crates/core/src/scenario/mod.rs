@@ -8,7 +8,8 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 mod check;
-pub mod distribution;
+pub mod derived;
+mod distribution;
 mod distribution_file;
 mod draws;
 mod dumbbell;

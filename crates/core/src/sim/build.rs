@@ -36,6 +36,7 @@ impl Sim {
                 connections: Vec::with_capacity(network.connections.len()),
                 governors: Vec::with_capacity(network.connections.len()),
                 drop_log: None,
+                truth: None,
             },
             config: None,
             sample_interval: every,

@@ -64,6 +64,16 @@ impl Delay {
         }
     }
 
+    /// The delay at a time; the mean where every packet's differs.
+    pub fn usual(&self, at: Time) -> Span {
+        match self {
+            Self::Constant(span) => *span,
+            Self::Schedule(steps) => steps.at(at).0,
+            Self::Random(random) => Span(random.draws.at(at).0),
+            Self::Jitter(jitter) => jitter.mean,
+        }
+    }
+
     /// The shortest delay that a packet can meet.
     pub fn minimum(&self) -> Span {
         match self {

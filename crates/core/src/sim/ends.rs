@@ -111,6 +111,7 @@ impl Sim {
             {
                 self.net.schedule(next, Event::App(index));
             }
+            self.note_activity(index);
             self.tell_if_over(index);
         }
     }
@@ -261,6 +262,7 @@ impl Sim {
         };
         connection.app.on_time(self.net.now(), unacknowledged);
         let next = connection.app.to_schedule();
+        self.note_activity(index);
         if let Some(next) = next {
             self.net.schedule(next, Event::App(index));
         }

@@ -24,7 +24,7 @@ use super::steps::Steps;
 use crate::rng::{Rng, Seed};
 use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, RatePlan};
 use crate::sim::plan::{LossSpec, QueueSpec};
-use crate::transport::packet::Packet;
+use crate::transport::packet::{Kind, Packet};
 use crate::units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
@@ -133,6 +133,10 @@ pub struct Link {
     /// Packets that came into a scheduler with a mark and have not left: the others' are its own.
     ce_held: u64,
     last_arrival: Time,
+    /// How long the packet waited whose transmission began last.
+    waited: Span,
+    /// Whether a scheduler's packets take along when they came, for `waited`.
+    notes_arrivals: bool,
     /// Packets on the wire, in order of arrival.
     pub pipe: VecDeque<InPipe>,
     /// Counters.
@@ -176,6 +180,8 @@ impl Link {
             last_change: Time(0),
             ce_held: 0,
             last_arrival: Time(0),
+            waited: Span::ZERO,
+            notes_arrivals: false,
             pipe: VecDeque::new(),
             stats: LinkStats::default(),
             sample_interval: every,
@@ -192,6 +198,32 @@ impl Link {
     /// Whether what leaves keeps its order and its number.
     pub fn keeps_order(&self) -> bool {
         self.keep_order && self.duplicate.is_none() && self.reorder.is_none()
+    }
+
+    /// Lets a scheduler's data packets take along when they came.
+    pub fn note_arrivals(&mut self) {
+        self.notes_arrivals = true;
+    }
+
+    /// How long the packet waited whose transmission began last; that of an acknowledgement in a scheduler
+    /// is not known.
+    pub fn waited(&self) -> Span {
+        self.waited
+    }
+
+    /// Propagation at a time; the mean where every packet's differs.
+    pub fn propagation(&self, at: Time) -> Span {
+        self.delay.usual(at)
+    }
+
+    /// Bytes delivered by `now`, on the way to the other end included.
+    pub fn served(&self, now: Time) -> u64 {
+        if !self.records {
+            return self.stats.delivered_bytes - self.unrecorded(now).1;
+        }
+        let gone = self.departures.iter().take_while(|departure| departure.at <= now);
+        let kept = gone.filter(|departure| !departure.lost);
+        self.stats.delivered_bytes + kept.map(|departure| u64::from(departure.size)).sum::<u64>()
     }
 
     /// What the link could have carried.
@@ -286,9 +318,10 @@ impl Link {
         let start = arrival.max(self.busy_until);
         let departs = self.service.finish(start, packet.size);
         self.busy_until = departs;
+        self.waited = start.at.since(now);
         if departs.at < Time::NEVER {
             self.stats.transmitted_packets += 1;
-            self.stats.wait_sum += u128::from(start.at.since(now).0);
+            self.stats.wait_sum += u128::from(self.waited.0);
         }
         packet.early = departs.early;
         self.remark(packet);
@@ -357,8 +390,11 @@ impl Link {
         }
     }
 
-    fn hold(&mut self, now: Time, packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
+    fn hold(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
         self.count_waiting(now);
+        if self.notes_arrivals && packet.kind != Kind::Ack {
+            packet.set_queued_at(now);
+        }
         self.ce_held += u64::from(packet.ce);
         let before = dropped.len();
         if let Discipline::Scheduler(queue) = &mut self.discipline {
@@ -389,6 +425,9 @@ impl Link {
         self.count_drops(&dropped[before..]);
         let mut packet = packet?;
         self.stats.transmitted_packets += 1;
+        if self.notes_arrivals && packet.kind != Kind::Ack {
+            self.waited = now.since(packet.queued_at());
+        }
         if packet.ce {
             match self.ce_held.checked_sub(1) {
                 Some(held) => self.ce_held = held,

@@ -52,6 +52,7 @@ pub mod steps;
 mod timers;
 pub mod trace;
 pub mod traffic;
+mod truth;
 
 /// What flows and applications wait for.
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +185,8 @@ struct Hosts {
     governors: Vec<Box<dyn Coupled>>,
     /// Flow and transmission of every data packet that a queue drops, if anyone wants to know.
     drop_log: Option<Vec<(u32, u32)>>,
+    /// What only the simulator knows, if anyone wants to know.
+    truth: Option<Box<truth::Collector>>,
 }
 
 /// A simulation.
@@ -402,11 +405,26 @@ impl Ends for Hosts {
 
     fn dropped(&mut self, packet: &Packet) {
         self.flows[packet.flow as usize].arrived.drop_in_queue(packet);
+        if let Some(truth) = &mut self.truth
+            && packet.kind == Kind::Data
+            && !packet.copy
+        {
+            truth.dropped(packet);
+        }
         if let Some(log) = &mut self.drop_log
             && packet.kind == Kind::Data
             && !packet.copy
         {
             log.push((packet.flow, packet.transmission));
+        }
+    }
+
+    fn waited(&mut self, packet: &Packet, wait: Span) {
+        if let Some(truth) = &mut self.truth
+            && packet.kind == Kind::Data
+            && !packet.copy
+        {
+            truth.waited(packet, wait);
         }
     }
 

@@ -28,6 +28,10 @@ pub trait Ends {
     /// A queue dropped this packet.
     fn dropped(&mut self, packet: &Packet);
 
+    /// A link has begun to send this packet, which waited so long in its queue; told only if it was asked for
+    /// ([`Network::tell_waits`]), and before the packet's `hop` counts the link.
+    fn waited(&mut self, _packet: &Packet, _wait: Span) {}
+
     /// This packet was lost on the wire.
     fn lost(&mut self, packet: &Packet);
 
@@ -94,6 +98,8 @@ pub struct Network<E> {
     passes: Vec<bool>,
     /// Whether ends are told what comes next.
     fetches: bool,
+    /// Whether ends are told how long packets waited.
+    tells_waits: bool,
     loose: Vec<Option<Packet>>,
     loose_free: Vec<u32>,
     dropped: Vec<Packet>,
@@ -118,6 +124,7 @@ impl<E: Copy> Network<E> {
             recent: [Path::default(); 2],
             passes: vec![false; plans.len()],
             fetches: false,
+            tells_waits: false,
             loose: Vec::new(),
             loose_free: Vec::new(),
             dropped: Vec::new(),
@@ -161,6 +168,12 @@ impl<E: Copy> Network<E> {
     /// cache holds.
     pub fn fetch_ahead(&mut self) {
         self.fetches = true;
+    }
+
+    /// Tells the ends how long each packet waited in each queue.
+    pub fn tell_waits(&mut self) {
+        self.tells_waits = true;
+        self.links.iter_mut().for_each(Link::note_arrivals);
     }
 
     /// Packets pass links without an event where that changes nothing until `end`, when the run is
@@ -340,6 +353,9 @@ impl<E: Copy> Network<E> {
             let last = hop + 1 == path.hops;
             let next = (!last).then(|| self.paths[(path.start + hop + 1) as usize]);
             let offer = self.links[index as usize].offer(at, packet, &mut self.dropped);
+            if self.tells_waits && matches!(offer, Offer::Arrives { .. } | Offer::Lost) {
+                ends.waited(packet, self.links[index as usize].waited());
+            }
             match offer {
                 Offer::Arrives { at: there, loose: false, twice: false } => {
                     packet.hop += 1;
@@ -421,6 +437,9 @@ impl<E: Copy> Network<E> {
         let next = self.links[index as usize].transmit(self.now, &mut self.dropped);
         self.report_drops(ends);
         let Some((offer, mut packet, free_at)) = next else { return };
+        if self.tells_waits {
+            ends.waited(&packet, self.links[index as usize].waited());
+        }
         if free_at < Time::NEVER {
             self.order += 1;
             self.heap.push(Reverse((Due::new(free_at, self.order), LinkEvent::Free(index))));

@@ -299,6 +299,25 @@ kinds! {
     }
 }
 
+impl QueueSpec {
+    /// The most that it holds, in bytes, of packets of this size; infinite without a limit.
+    pub fn limit_bytes(&self, packet_bytes: f64) -> f64 {
+        match *self {
+            Self::DropTail { packets, bytes, .. } => {
+                let of_packets = packets.map_or(f64::INFINITY, |packets| packets as f64);
+                let of_bytes = bytes.map_or(f64::INFINITY, |bytes| bytes as f64);
+                of_bytes.min(of_packets * packet_bytes)
+            }
+            Self::Red { packets, .. }
+            | Self::Codel { packets, .. }
+            | Self::FqCodel { packets, .. }
+            | Self::Pie { packets, .. }
+            | Self::Dualpi2 { packets, .. }
+            | Self::Step { packets, .. } => packets as f64 * packet_bytes,
+        }
+    }
+}
+
 impl Default for QueueSpec {
     fn default() -> Self {
         Self::DropTail { packets: None, bytes: None, bdp: None, min_bytes: None }

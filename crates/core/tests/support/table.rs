@@ -71,7 +71,7 @@ pub fn number() -> impl Strategy<Value = u64> {
 
 /// Any acknowledgement.
 pub fn ack() -> impl Strategy<Value = Ack> {
-    let times = (number(), number(), number(), number(), number(), number());
+    let times = (number(), number(), number(), number(), number(), number(), number());
     let amounts = (number(), number(), number(), number(), number());
     let since = (number(), number(), number());
     (times, amounts, since, any::<[bool; 3]>()).prop_map(|(times, amounts, since, flags)| {
@@ -83,6 +83,7 @@ pub fn ack() -> impl Strategy<Value = Ack> {
             srtt: Span(times.3),
             min_rtt: Span(times.4),
             rtt_max: Span(times.5),
+            batch_rtt_min: Span(times.6),
             acked: Bytes(amounts.0),
             ce_marked: Bytes(amounts.1),
             inflight: Bytes(amounts.2),

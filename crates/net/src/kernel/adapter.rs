@@ -4,7 +4,7 @@
 //! was delivered while the window may grow and while it may not, and one [`Loss`]. Approximate are:
 //!
 //! - `Ack::now`: the record's, after the acknowledgements of its batch;
-//! - `Ack::rtt`, `Ack::rtt_max`: of the last packet that each acknowledgement covers;
+//! - `Ack::rtt`, `Ack::rtt_max`, `Ack::batch_rtt_min`: of the last packet that each acknowledgement covers;
 //! - `Ack::srtt`: of these samples, as in the simulator; the kernel's own is of the first packet that
 //!   each acknowledgement covers, and so longer by what a delayed one waits for the second;
 //! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
@@ -189,6 +189,7 @@ impl Adapter {
             let earlier = Record {
                 rtt_us: if last.0 > 0 { 0 } else { record.rtt_us },
                 rtt_max_us: if last.0 > 0 { 0 } else { record.rtt_max_us },
+                rtt_min_us: if last.0 > 0 { 0 } else { record.rtt_min_us },
                 inflight: record.inflight.saturating_add(last.0),
                 ..*record
             };
@@ -258,6 +259,7 @@ impl Adapter {
             srtt: self.srtt(record),
             min_rtt: micros(record.min_rtt_us),
             rtt_max: micros(record.rtt_max_us),
+            batch_rtt_min: micros(record.rtt_min_us),
             acked,
             ce_marked: Bytes::ZERO,
             inflight: Bytes(u64::from(record.inflight) * self.packet),
@@ -415,6 +417,7 @@ mod tests {
             now: 5000,
             rtt_us: 7,
             rtt_max_us: 9,
+            rtt_min_us: 5,
             delivered: 10,
             held: 3,
             lost: 2,
@@ -430,6 +433,8 @@ mod tests {
         assert_eq!((grew.acked, grew.recovering, grew.rtt), (Bytes(7 * 1500), 0, Span::ZERO));
         assert_eq!((held.acked, held.recovering), (Bytes(3 * 1500), 1));
         assert_eq!((held.rtt, held.rtt_max), (Span::from_micros(7), Span::from_micros(9)));
+        let smallest = (grew.batch_rtt_min, held.batch_rtt_min);
+        assert_eq!(smallest, (Span::ZERO, Span::from_micros(5)));
         assert_eq!((grew.inflight, held.inflight), (Bytes(15 * 1500), Bytes(12 * 1500)));
         assert_eq!((grew.delivered, held.delivered), (Bytes(7 * 1500), Bytes(10 * 1500)));
         assert_eq!((loss.kind, loss.lost), (LossKind::Gap, Bytes(2 * 1500)));

@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -131,8 +131,8 @@ pub struct Record {
     pub refused: u32,
     /// Decisions that no sender can obey.
     pub invalid: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Smallest round-trip sample since the last record; 0 for none.
+    pub rtt_min_us: u32,
 }
 
 /// Down: what a flow may do.

@@ -19,6 +19,13 @@ impl WindowedMin {
         self.kept.front().map(|&(_, value)| value)
     }
 
+    /// When a sample of at most `value` came last, as far as the kept samples tell: up to 1/64 of the window
+    /// too early.
+    pub fn last_within(&self, value: Span) -> Option<Time> {
+        let (at, _) = self.kept.iter().rev().find(|&&(_, kept)| kept <= value)?;
+        Some(*at)
+    }
+
     /// Takes a sample at `now`, which does not run back, and forgets those of before `now - window`.
     pub fn sample(&mut self, now: Time, value: Span, window: Span) {
         while self.kept.back().is_some_and(|&(_, last)| last >= value) {

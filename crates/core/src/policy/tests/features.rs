@@ -20,6 +20,24 @@ fn moment() -> Moment {
         cwnd_change: 5.0,
         sent_packets: 60.0,
         delivery_rate_mbps: 7.0,
+        signals: Interval {
+            rtt_min: Span::from_millis(60),
+            rtt_mean: Span::from_millis(75),
+            rtt_sd: Span::from_millis(10),
+            srtt: Span::from_millis(50),
+            base: Span::from_millis(40),
+            base_age: Span::from_millis(350),
+            loss_ratio: 0.02,
+            ce_ratio: 0.125,
+            app_limited_share: 0.25,
+            delivery_pps: 300.0,
+            delivery_max_pps: 400.0,
+            drain: 0.5,
+            rtt_change_per_s: -0.25,
+            intervals_since_loss: 7,
+            ..Interval::default()
+        },
+        action: [0.5, -0.75],
     }
 }
 
@@ -44,6 +62,20 @@ fn every_feature_has_the_scaling_that_is_written() {
         ("inflight_ratio", 0.5),
         ("srtt", 0.55),
         ("cwnd", f64::ln(30.0) / 10.0),
+        ("queue", f64::ln(1.5)),
+        ("rtt_rise", f64::ln(1.25)),
+        ("rtt_spread", 0.25),
+        ("loss_log", f64::ln(3.0) / 5.0),
+        ("ce_ratio", 0.125),
+        ("drain", 0.5),
+        ("rtt_change", -0.25),
+        ("base_rtt", f64::ln(0.8) / 3.0),
+        ("base_age", f64::ln(8.0) / 8.0),
+        ("own_best", 0.75),
+        ("app_limited", 0.25),
+        ("since_loss", f64::ln(8.0) / 6.0),
+        ("action_0", 0.5),
+        ("action_1", -0.75),
     ] {
         let value = value(name, &moment());
         assert!((value - expected).abs() < 1e-6, "{name}: {value} instead of {expected}");
@@ -69,6 +101,47 @@ fn every_feature_is_cut_to_its_range() {
         assert_eq!(value(name, &far(1.0)), 10.0, "{name}");
     }
     assert_eq!(value("rtt_ratio", &far(-1.0)), 1.0);
+}
+
+#[test]
+fn every_signal_is_cut_to_its_range() {
+    let mut far = moment();
+    far.signals = Interval {
+        rtt_min: Span::from_millis(10_000),
+        rtt_mean: Span::MAX,
+        rtt_sd: Span::MAX,
+        base: Span::from_millis(40),
+        base_age: Span::MAX,
+        loss_ratio: 1.0,
+        rtt_change_per_s: 1e9,
+        delivery_max_pps: 1e-9,
+        intervals_since_loss: u32::MAX,
+        ..far.signals
+    };
+    for (name, expected) in [
+        ("queue", 3.0),
+        ("rtt_rise", 2.0),
+        ("rtt_spread", 2.0),
+        ("rtt_change", 1.0),
+        ("base_age", 2.0),
+        ("own_best", 1.5),
+        ("since_loss", 1.0),
+    ] {
+        assert_eq!(value(name, &far), expected, "{name}");
+    }
+    assert!((value("loss_log", &far) - f64::ln(101.0) / 5.0).abs() < 1e-6);
+    far.signals.base = Span(1);
+    assert_eq!(value("base_rtt", &far), -3.0);
+}
+
+#[test]
+fn only_features_of_signals_ask_for_them() {
+    let asking: Vec<_> = FEATURES.iter().filter(|feature| feature.uses_signals()).collect();
+    let names: Vec<_> = asking.iter().map(|feature| feature.name).collect();
+    assert_eq!((names[0], names[names.len() - 1], names.len()), ("queue", "since_loss", 12));
+    // None of them looks at the flow's window, rate or the metrics.
+    let alone = Moment { signals: moment().signals, ..Moment::default() };
+    assert!(asking.iter().all(|feature| feature.value(&alone) == feature.value(&moment())));
 }
 
 #[test]

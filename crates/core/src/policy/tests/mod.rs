@@ -289,6 +289,49 @@ fn a_rate_is_a_window_per_round_trip_when_the_agent_takes_over() {
     assert_eq!(controller.control().pacing_rate, Rate::of(Bytes(10 * MSS), Span::from_millis(40)));
 }
 
+#[test]
+fn an_observation_has_the_signals_that_the_law_sees_and_the_latest_action() {
+    let text = "[observation]\nfeatures = [\"queue\", \"rtt_spread\", \"since_loss\", \"action_0\"]\n\
+                history = 1\n[decision]\nevery = \"srtt\"\n[start]\nslow_start = false\n";
+    let spec = Arc::new(PolicySpec::parse(&format!("{text}{STEPS}")).unwrap());
+    let notes = Notes::new(Ok(Action::Choice(3)));
+    let mut controller = controller(&spec, &notes);
+    let mut signals = Signals::new(Bytes(MSS), Time(0));
+    let mut expected = Vec::new();
+    for millis in 40..1000 {
+        let ack = ack(millis, 40 + millis % 7 + millis / 100);
+        signals.on_ack(&ack);
+        if millis % 300 == 0 {
+            let lost = loss(millis, LossKind::More);
+            signals.on_loss(&lost);
+            controller.on_loss(&lost);
+        }
+        if deliver(&mut controller, &ack) {
+            let signals = signals.end(ack.now);
+            let action = if expected.is_empty() { 0.0 } else { 0.5 }; // the fourth of five choices
+            let moment = Moment { signals, action: [action, 0.0], ..Moment::default() };
+            let row: Vec<_> = spec.features().unwrap().iter().map(|f| f.value(&moment)).collect();
+            expected.push(row);
+        }
+    }
+    let asked = notes.0.lock().unwrap().asked.clone();
+    assert_eq!(asked, expected);
+    assert!(asked.iter().any(|row| row[0] > 0.1 && row[1] > 0.01 && row[2] < 0.2), "{asked:?}");
+}
+
+#[test]
+fn signals_are_measured_only_where_a_feature_uses_them() {
+    let measures = |feature: &str| {
+        let text = format!(
+            "[observation]\nfeatures = [\"cwnd\", {feature:?}]\n[decision]\nevery = \"srtt\"\n{STEPS}"
+        );
+        let spec = Arc::new(PolicySpec::parse(&text).unwrap());
+        controller(&spec, &Notes::new(KEEP)).signals.is_some()
+    };
+    assert!(measures("drain"));
+    assert!(!measures("rtt_mean") && !measures("action_0"));
+}
+
 /// Feeds 10 s of a path of 80 to 90 ms with a packet per millisecond, `batch` to a record, and a
 /// loss every 20 ms; the last vectors.
 fn vectors(batch: u64) -> Vec<f32> {
@@ -304,9 +347,11 @@ fn vectors(batch: u64) -> Vec<f32> {
     for millis in (80..10_080).step_by(batch as usize) {
         let now = millis + batch - 1;
         let all = (millis..=now).map(rtt_ms).max().unwrap_or_default();
+        let least = (millis..=now).map(rtt_ms).min().unwrap_or_default();
         let record = Ack {
             acked: Bytes(batch * MSS),
             rtt_max: Span::from_millis(all),
+            batch_rtt_min: Span::from_millis(least),
             min_rtt: Span::from_millis(80),
             srtt: Span::from_millis(85),
             delivery_rate: Rate::of(Bytes(MSS), Span::from_millis(1)),
@@ -330,6 +375,8 @@ fn a_record_of_many_acknowledgements_gives_nearly_the_same_features() {
             let tolerance = match feature.name {
                 // One loss of five to an interval falls on the other side of its end.
                 "loss_ratio" => 0.011,
+                // A sample is as old as its record: up to 9 ms, at a smoothed round trip of 85 ms.
+                "base_age" => 9.0 / 85.0 / 8.0,
                 _ => (0.05 * one.abs()).max(0.002 * (high - low)),
             };
             assert!(

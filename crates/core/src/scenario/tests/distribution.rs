@@ -1,4 +1,5 @@
 //! What a distribution draws, and every way of refusing one.
+#![allow(clippy::float_cmp)] // exact: ends, and values that are computed alike
 use super::super::{Distribution, Scenario, fits};
 use crate::rng::Seed;
 use crate::sim::plan::QueueSpec;
@@ -343,7 +344,7 @@ const WRONG_FILES: &[(&str, &str, &str)] = &[
     (
         "{ constant = 77 }",
         "{ constant = 77, uniform = [1, 2] }",
-        "d.toml:28: scenario[1].draw.\"dumbbell.rtt_ms\" = 2 of them: allowed is exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace",
+        "d.toml:28: scenario[1].draw.\"dumbbell.rtt_ms\" = 2 of them: allowed is exactly one of uniform, log_uniform, integer, log_integer, choice, constant, trace, product, steps",
     ),
     (
         "choice = [\"cubic\", \"new_reno\"]",
@@ -398,7 +399,7 @@ const WRONG_FILES: &[(&str, &str, &str)] = &[
     (
         "name = \"one\"",
         "nome = \"one\"",
-        "d.toml:6: scenario[0].nome = \"one\": allowed is a field named name, weight, file, inline, draw",
+        "d.toml:6: scenario[0].nome = \"one\": allowed is a field named name, class, weight, file, inline, draw, limit",
     ),
 ];
 
@@ -524,4 +525,126 @@ fn a_share_of_a_small_product_still_holds_packets() {
         "d.toml:11: scenario[0].inline.dumbbell.bottleneck.queue.min_bytes = 6000: allowed is \
          absent without bdp"
     );
+}
+
+/// A distribution whose round trip and duration follow from other draws, with these lines before the scenario.
+fn dependent(lines: &str) -> String {
+    format!(
+        "learners = [\"learner\"]\n[draw]\n\"let.rate\" = {{ log_uniform = [1, 200] }}\n\
+         \"let.rtt\" = {{ log_uniform = [5, 300], also = [\"dumbbell.rtt_ms\"] }}\n\
+         \"dumbbell.bottleneck.rate_mbps\" = {{ product = {{ of = [\"let.rate\"] }} }}\n\
+         \"duration_s\" = {{ product = {{ of = [\"let.rtt\"], by = 0.4, within = [6, 60] }} }}\n\
+         \"flow.0.start_s\" = {{ product = {{ of = [\"duration_s\"], by = [0, 0.5] }} }}\n{lines}\n\
+         [[scenario]]\nname = \"one\"\n[scenario.inline]\nflow = [{{ name = \"learner\" }}]\n\
+         dumbbell = {{ bottleneck = {{ queue = {{ kind = \"drop_tail\", packets = 50 }} }} }}\n"
+    )
+}
+
+const LIMIT: &str = "[[limit]]\nproduct = [\"let.rate\", \"let.rtt\"]\nat_most = 12000";
+
+#[test]
+fn a_draw_may_be_the_product_of_others() {
+    let distribution = parse(&dependent(""));
+    let mut clipped = 0;
+    for seed in 0..200 {
+        let drawn = distribution.draw(Seed(seed), 0.0).unwrap();
+        let rtt_ms = drawn.spec.dumbbell.as_ref().unwrap().rtt_ms.unwrap();
+        assert_eq!(drawn.spec.duration_s, (0.4 * rtt_ms).clamp(6.0, 60.0));
+        assert!((0.0..=0.5 * drawn.spec.duration_s).contains(&drawn.spec.flow[0].start_s));
+        clipped += u32::from(drawn.spec.duration_s == 6.0);
+    }
+    assert!((20..180).contains(&clipped), "{clipped} of 200 last 6 s");
+}
+
+#[test]
+fn what_exceeds_a_limit_is_drawn_again_and_nothing_else_is() {
+    let (free, limited) = (parse(&dependent("")), parse(&dependent(LIMIT)));
+    let product =
+        |drawn: &Scenario| rate(drawn) * drawn.spec.dumbbell.as_ref().unwrap().rtt_ms.unwrap();
+    let mut kept = 0;
+    for seed in 0..300 {
+        let one = free.draw(Seed(seed), 0.0).unwrap();
+        let other = limited.draw(Seed(seed), 0.0).unwrap();
+        assert!(product(&other) <= 12_000.1);
+        if product(&one) <= 12_000.0 {
+            assert_eq!(one.spec, other.spec);
+            kept += 1;
+        }
+    }
+    assert!((150..300).contains(&kept), "{kept} of 300 are within the limit");
+}
+
+#[test]
+fn steps_are_a_schedule_around_other_draws() {
+    let steps = "\"dumbbell.bottleneck.rate_schedule\" = { steps = { of = [\"let.rate\"], \
+                 by = { log_uniform = [0.125, 8] }, every_s = [2, 10], seconds = 60, within = [0.5, 400] } }";
+    let text = dependent("").replace(
+        "\"dumbbell.bottleneck.rate_mbps\" = { product = { of = [\"let.rate\"] } }",
+        steps,
+    );
+    let distribution = parse(&text);
+    for seed in 0..50 {
+        let drawn = distribution.draw(Seed(seed), 0.0).unwrap();
+        let link = &drawn.spec.dumbbell.as_ref().unwrap().bottleneck;
+        let steps = link.rate_schedule.as_ref().unwrap();
+        assert_eq!(steps[0].0, 0.0);
+        assert!((6..=30).contains(&steps.len()), "{} steps in a minute", steps.len());
+        for pair in steps.windows(2) {
+            assert!((2.0..=10.0).contains(&(pair[1].0 - pair[0].0)));
+            let ratio = pair[1].1 / steps[0].1;
+            assert!((0.124..=8.01).contains(&ratio) || [0.5, 400.0].contains(&pair[1].1));
+        }
+    }
+    assert!(
+        distribution.draw(Seed(1), 0.0).unwrap().spec
+            != distribution.draw(Seed(2), 0.0).unwrap().spec
+    );
+}
+
+#[test]
+fn scenarios_share_a_class_or_are_one_each() {
+    let text = BASE.replacen("name = \"one\"", "name = \"one\"\nclass = \"easy\"", 1);
+    let distribution = parse(&text);
+    assert_eq!(distribution.classes(), ["easy", "two"]);
+    for (progress, class) in [(0.0, 0), (1.0, 1)] {
+        let (drawn, found) = distribution.draw_of_class(Seed(4), progress).unwrap();
+        assert_eq!(found, class);
+        assert_eq!(drawn.spec, distribution.draw(Seed(4), progress).unwrap().spec);
+    }
+    let both = text.replacen("name = \"two\"", "name = \"two\"\nclass = \"easy\"", 1);
+    assert_eq!(parse(&both).class_of_each(), [0, 0]);
+}
+
+#[test]
+fn dependent_draws_that_cannot_be_made_are_refused_in_one_line() {
+    let told = |old: &str, new: &str| {
+        let text = dependent(LIMIT);
+        assert!(text.contains(old), "{old}");
+        let parsed = Distribution::parse(&text.replacen(old, new, 1), "d.toml", &mut |_, _| {
+            Err("no file".to_owned())
+        });
+        let message = parsed.map(|_| ()).expect_err("bad input").to_string();
+        assert!(!message.contains('\n'), "{message}");
+        message
+    };
+    for (old, new, part) in [
+        (
+            "of = [\"let.rate\"]",
+            "of = [\"let.rat\"]",
+            "of = let.rat: allowed is paths of other draws",
+        ),
+        ("of = [\"let.rtt\"]", "of = [\"flow.0.start_s\"]", "that do not depend on this one"),
+        ("of = [\"let.rate\"]", "of = []", "allowed is paths of other draws, one or more"),
+        ("within = [6, 60]", "within = [60, 6]", "with low at most high"),
+        ("at_most = 12000", "at_most = 5", "limit = of 512 draws they keep 0"),
+        (
+            "product = [\"let.rate\", \"let.rtt\"]",
+            "product = [\"let.hop\"]",
+            "paths of draws of one number each",
+        ),
+        ("by = [0, 0.5]", "by = { choice = [] }", "by.choice = []: allowed is one number or more"),
+    ] {
+        let message = told(old, new);
+        assert!(message.contains(part), "{message}");
+    }
 }

@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 4
+#define ABI_VERSION 5
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -54,7 +54,7 @@ struct record {
 	__u32 fallbacks;
 	__u32 refused;
 	__u32 invalid;
-	__u32 reserved;
+	__u32 rtt_min_us; /* smallest since the last record; 0: none */
 };
 
 enum verdict {

@@ -22,6 +22,7 @@ struct state {
 	/* Tally since the last record. */
 	__u32 rtt_us;
 	__u32 rtt_max_us;
+	__u32 rtt_min_us;
 	__u32 cwnd_limited;
 	__u32 reported; /* delivered and lost, as last told */
 	__u32 app_limited;

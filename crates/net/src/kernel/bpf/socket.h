@@ -117,6 +117,8 @@ static __always_inline void take_samples(struct tcp_sock *tp, struct state *st,
 	if (rs->rtt_us > 0 && !rs->is_retrans) {
 		st->rtt_us = rs->rtt_us;
 		st->rtt_max_us = max_u32(st->rtt_max_us, st->rtt_us);
+		if (!st->rtt_min_us || st->rtt_us < st->rtt_min_us)
+			st->rtt_min_us = st->rtt_us;
 		if (!st->min_rtt_us || st->rtt_us < st->min_rtt_us)
 			st->min_rtt_us = st->rtt_us;
 	}

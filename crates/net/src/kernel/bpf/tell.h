@@ -93,11 +93,12 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->fallbacks = st->fallbacks;
 	record->refused = st->refused;
 	record->invalid = st->invalid;
-	record->reserved = 0;
+	record->rtt_min_us = st->rtt_min_us;
 	bpf_ringbuf_submit(record, 0);
 	count(samples);
 	st->rtt_us = 0;
 	st->rtt_max_us = 0;
+	st->rtt_min_us = 0;
 	st->cwnd_limited = 0;
 	st->reported = st->delivered + tp->lost;
 	show(sk, st, now);

@@ -5,6 +5,7 @@ use crate::control::{Ack, Loss};
 use crate::units::{Bytes, Time};
 
 pub mod sends;
+pub mod signals;
 
 /// Exponentially weighted moving average. The first sample starts it; before that it is 0.
 #[derive(Clone, Debug)]

@@ -1,0 +1,73 @@
+"""Fixed lists of networks: drawn by named seeds, or files (docs/reference/distributions.md)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackademy import _core
+from ackademy.backends import distributions
+from ackademy.backends.runs import read_scenario, read_text
+from ackademy.toml_table import TomlTable
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One network of a list."""
+
+    name: str
+    """unique in its list"""
+    kind: str
+    """class that a distribution drew it from; `file` for a file"""
+    scenario: _core.Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class LinkList:
+    """Networks that are always the same."""
+
+    about: str
+    links: tuple[Link, ...]
+    digest: str
+    """SHA-256 over every network's name and canonical text, in order; 64 hexadecimal digits"""
+
+
+def read(path: Path) -> LinkList:
+    """The networks of a list.
+
+    Raises:
+        ExperimentError: if the list is wrong, or its digest is not that of its networks.
+        ScenarioError: if a file that it names cannot be read or is wrong.
+    """
+    table = TomlTable.read(path).only("about", "digest", "drawn", "files")
+    links = [*_drawn(table, path), *_files(table, path)]
+    if not links:
+        raise table.error("drawn", "absent", "one [[drawn]] or more, or files")
+    digest = hashlib.sha256()
+    for link in links:
+        digest.update(f"{link.name}\n{link.scenario.canonical()}\n".encode())
+    told, found = table.string("digest"), digest.hexdigest()
+    if told != found:
+        raise table.error("digest", told, f"that of its networks, {found}")
+    return LinkList(table.string("about"), tuple(links), found)
+
+
+def _drawn(table: TomlTable, path: Path) -> Iterator[Link]:
+    for own in table.tables("drawn") if "drawn" in table.values else []:
+        own.only("distribution", "progress", "first_seed", "count")
+        distribution = distributions.read(path.parent / own.string("distribution"))
+        kinds = [distribution.classes[place] for place in distribution.class_of_each]
+        kind_of = dict(zip(distribution.names, kinds, strict=True))
+        first, count = own.whole("first_seed", 0), own.whole("count", 1, 10_000)
+        seeds = distributions.drawn(distribution, first, count, own.number("progress"))
+        for seed, scenario in seeds:
+            yield Link(scenario.name, kind_of[scenario.name.removesuffix(f"-{seed}")], scenario)
+
+
+def _files(table: TomlTable, path: Path) -> Iterator[Link]:
+    for name in table.strings("files", []):
+        file = path.parent / name
+        parsed = _core.Scenario.parse(read_text(file), str(file))
+        yield Link(name, "file", read_scenario(parsed))

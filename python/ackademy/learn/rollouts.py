@@ -1,0 +1,279 @@
+"""Batches of decisions that the core simulates and makes; Python sees no step.
+
+The core evaluates the policy's network, draws the actions and completes the decisions as `credit`
+does (`_core.Rollouts`). Rewards are computed here, from the rows of a whole batch, by the same
+functions as step by step. Every row holds the interval before and the best throughput so far, so a
+function of rows gives the same rewards; one that keeps a state between its calls gets the rows of a
+stream in order, but not the streams interleaved as in time.
+
+Of a training that was killed, the simulations are repeated with the policies of then: what they do
+follows from the seed and from those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ackademy import _core
+from ackademy.envs.metrics import IntervalMetrics
+from ackademy.envs.rewarder import judge
+from ackademy.envs.rewards import Reward
+from ackademy.errors import TrainingError
+from ackademy.learn import ppo
+from ackademy.learn.credit import Transitions
+from ackademy.learn.episode_source import F32, F64, Sizes
+from ackademy.learn.layers import Layer, tables_of
+from ackademy.learn.training_log import Means, TrainingLog
+from ackademy.policies import policy_files
+
+POLICY, LOG_STD = "rollouts.policy.", "rollouts.log_std"
+"""names of a checkpoint's arrays"""
+
+
+class Collector(Protocol):
+    """Collects decisions; `_core.Rollouts` implements it."""
+
+    @property
+    def n(self) -> int:
+        """Simulations."""
+
+    @property
+    def n_choices(self) -> int:
+        """Number of discrete actions; 0: actions are continuous."""
+
+    @property
+    def action_size(self) -> int:
+        """Numbers of one continuous action."""
+
+    @property
+    def history(self) -> int:
+        """Vectors of an observation."""
+
+    @property
+    def n_features(self) -> int:
+        """Numbers of a vector."""
+
+    @property
+    def packets(self) -> int:
+        """Data packets simulated so far."""
+
+    @property
+    def decisions(self) -> int:
+        """Decisions made so far, completed or not."""
+
+    @property
+    def episodes(self) -> int:
+        """Episodes that have ended."""
+
+    @property
+    def progress(self) -> float:
+        """Training progress in [0, 1], by which the scenarios of new episodes are drawn."""
+
+    @progress.setter
+    def progress(self, value: float, /) -> None: ...
+
+    def collect(
+        self,
+        files: Mapping[str, bytes],
+        log_std: F32,
+        decisions: int,
+        *,
+        episodes: int | None = None,
+    ) -> _core._Batch:
+        """As `_core.Rollouts.collect`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What decides: a network and the spread of its values."""
+
+    weights: Mapping[str, F32]
+    """by the name of the tensor"""
+    log_std: F32
+    """shape (action_size,)"""
+
+
+class Rollouts:
+    """Collects a learner's batches.
+
+    Args:
+        collector: simulates.
+        settings: the five tables of agent settings as TOML.
+        layers: of the policy.
+        reward: of the rows of a batch; `None`: the collector has one.
+    """
+
+    def __init__(
+        self, collector: Collector, settings: str, layers: tuple[Layer, ...], reward: Reward | None
+    ) -> None:
+        self.collector = collector
+        self._text = policy_files.policy_text("in training", settings, tables_of(layers), {})
+        self._reward = reward
+
+    def collect(self, policy: Policy, decisions: int, episodes: int, means: Means) -> Transitions:
+        """Some further decisions.
+
+        Args:
+            policy: makes them.
+            decisions: to be completed.
+            episodes: a simulation of which so many end before stops with fewer.
+            means: what the curve shows is added to them.
+
+        Raises:
+            TrainingError: if the policy cannot be evaluated or the reward is wrong.
+        """
+        files = {
+            policy_files.POLICY: self._text.encode(),
+            policy_files.WEIGHTS: policy_files.bytes_of(policy.weights),
+        }
+        try:
+            batch = self.collector.collect(files, policy.log_std, decisions, episodes=episodes)
+        except ValueError as error:
+            raise TrainingError(str(error)) from None
+        reward = batch["reward"] if self._reward is None else rewards_of(self._reward, batch)
+        assert reward is not None  # the collector was made with a reward
+        # Exactly rounded: the same however simulations are divided among machines.
+        count, *sums = (math.fsum(column) for column in batch["sums"].T)
+        for name, total in zip(("throughput_mbps", "rtt_ms", "loss_ratio"), sums, strict=True):
+            means.add_sum(name, total, int(count))
+        means.add("reward", reward)
+        return transitions(batch, reward)
+
+
+def rewards_of(reward: Reward, batch: _core._Batch) -> F64:
+    """The rewards of the decisions of a batch, shape (m,).
+
+    Raises:
+        TrainingError: if the function returns a wrong shape or a number that is not finite.
+    """
+    metrics = IntervalMetrics(batch["metrics"], batch["best"])
+    return judge(reward, metrics, IntervalMetrics(batch["before"], batch["best_before"]))
+
+
+def sizes_of(collector: Collector) -> Sizes:
+    """What a learner on these simulations has to fit."""
+    entering = (collector.history, collector.n_features)
+    return Sizes(entering, collector.n_choices, collector.action_size)
+
+
+def transitions(batch: _core._Batch, reward: F64) -> Transitions:
+    """A batch as the learner takes it."""
+    return Transitions(
+        observation=batch["observation"],
+        action=batch["action"],
+        reward=reward.astype(np.float32),
+        following=batch["following"],
+        log_probability=batch["log_probability"],
+        stream=batch["stream"],
+        place=batch["place"],
+        truth=batch["truth"],
+        following_truth=batch["following_truth"],
+    )
+
+
+class PolicyLog:
+    """The policies of all batches so far, for a checkpoint."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._weights: dict[str, list[F32]] = {}
+        self._log_std: list[F32] = []
+
+    def add(self, policy: Policy) -> None:
+        """Record the policy of the next batch."""
+        self.count += 1
+        self._log_std.append(policy.log_std)
+        for name, value in policy.weights.items():
+            self._weights.setdefault(name, []).append(value)
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """For a checkpoint."""
+        out: dict[str, npt.NDArray[np.generic]] = {LOG_STD: np.stack(self._log_std)}
+        return {**out, **{POLICY + name: np.stack(v) for name, v in self._weights.items()}}
+
+
+def recorded(arrays: Mapping[str, npt.NDArray[np.generic]], index: int) -> Policy:
+    """The policy of batch `index` of a checkpoint."""
+    weights = {
+        name.removeprefix(POLICY): np.asarray(array[index], np.float32)
+        for name, array in arrays.items()
+        if name.startswith(POLICY)
+    }
+    return Policy(weights, np.asarray(arrays[LOG_STD][index], np.float32))
+
+
+def policy_of(learner: ppo.Learner) -> Policy:
+    """What decides by what has been learnt so far."""
+    weights = {name: np.asarray(v) for name, v in learner.parameters["policy"].items()}
+    return Policy(weights, np.asarray(learner.parameters["log_std"]))
+
+
+def train(
+    rollouts: Rollouts, layers: tuple[Layer, ...], config: ppo.Config, seed: int, log: TrainingLog
+) -> ppo.Trained:
+    """Learn by PPO until enough episodes have ended.
+
+    The same seed gives the same weights on one machine, killed and resumed or not.
+
+    Args:
+        rollouts: collects.
+        layers: of the policy, see `ppo.train`.
+        config: how to learn.
+        seed: of the networks' first weights and of the minibatches; the actions have the
+            simulations'.
+        log: of columns `ppo.COLUMNS`.
+    """
+    source = rollouts.collector
+    learner = ppo.Learner(layers, config, sizes_of(source), seed)
+    policies, means = PolicyLog(), Means()
+    past = 0
+    if (kept := log.resumed) is not None:
+        learner.restore(kept.counter("updates"), kept.arrays)
+        past = kept.counter("step")
+    waiting: list[Transitions] = []
+    taken = 0
+
+    while source.episodes < config.episodes:
+        if kept is not None and policies.count < past:
+            policy = recorded(kept.arrays, policies.count)
+        else:
+            policy = policy_of(learner)
+        policies.add(policy)
+        missing = config.horizon - sum(map(len, waiting))
+        left = -(-(config.episodes - source.episodes) // source.n)
+        done = rollouts.collect(policy, missing, left, means)
+        source.progress = min(1.0, source.episodes / config.episodes)
+        waiting.append(done)
+        if len(done) < missing:
+            continue
+        batch, waiting = Transitions.joined(waiting), []
+        taken += 1
+        if taken <= learner.updates:
+            means.clear()  # learnt from before the checkpoint
+            continue
+        for name, value in learner.learn(batch, seed, source.progress).items():
+            means.add(name, value)
+        log.row(
+            {
+                "decisions": source.decisions,
+                "episodes": source.episodes,
+                "updates": learner.updates,
+                **means.take(),
+            }
+        )
+        log.keep(
+            policies.count,
+            {"updates": learner.updates},
+            lambda: {**learner.arrays(), **policies.arrays()},
+        )
+        log.progress(min(source.episodes, config.episodes), config.episodes)
+
+    return ppo.Trained(
+        learner.parameters["policy"], source.decisions, source.episodes, learner.updates
+    )
