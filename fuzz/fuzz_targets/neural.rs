@@ -2,8 +2,7 @@
 //! Up to the first zero byte the input is `policy.toml`, behind it `weights.safetensors`.
 //! Run with `cargo +nightly fuzz run neural`.
 #![no_main]
-use ackademy::policy::Policy;
-use ackademy::policy::{Action, Agent};
+use ackademy::policy::{Action, Agent, ERROR_MAX, Policy};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -22,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         Err(message) => {
-            assert!(message.chars().count() <= 400, "{message}");
+            assert!(message.chars().count() <= ERROR_MAX, "{message}");
             assert!(!message.contains(|char: char| char.is_control()), "{message:?}");
             assert!(message.starts_with("policy.toml") || message.starts_with("weights.safetensors"));
         }

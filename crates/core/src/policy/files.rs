@@ -16,7 +16,7 @@ const DESCRIPTION_MAX: usize = 1 << 16;
 /// Longest `about`, in characters.
 const ABOUT_MAX: usize = 200;
 /// Longest error, in characters: an error quotes values of the file, and may list all features.
-pub(super) const ERROR_MAX: usize = 600;
+pub const ERROR_MAX: usize = 600;
 
 /// `policy.toml` as text, and the weights.
 pub(super) struct Files<'a> {

@@ -32,7 +32,7 @@ pub use crate::decision::{
     TRUTH_NAMES, Truth,
 };
 pub use features::{FEATURES, Feature};
-pub use files::FILES;
+pub use files::{ERROR_MAX, FILES};
 pub use folder::{NetworkAgent, Policy};
 pub use spec::{
     ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, HISTORY_MAX, MapSpec, ObservationSpec,

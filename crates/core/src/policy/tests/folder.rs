@@ -156,7 +156,7 @@ fn a_hostile_description_is_one_short_line() {
         let fault = refused(&text);
         assert!(fault.starts_with("policy.toml"), "{fault}");
         assert!(
-            fault.len() <= 4 * crate::policy::files::ERROR_MAX && !fault.contains('\n'),
+            fault.len() <= 4 * crate::policy::ERROR_MAX && !fault.contains('\n'),
             "{fault}"
         );
     }

@@ -38,7 +38,7 @@ fn an_unknown_feature_is_answered_with_the_known_ones() {
 #[test]
 fn a_value_of_any_length_leaves_room_for_what_is_allowed() {
     let message = refused("rtt_mean", &"y".repeat(50_000));
-    let fits = message.chars().count() < crate::policy::files::ERROR_MAX;
+    let fits = message.chars().count() < crate::policy::ERROR_MAX;
     assert!(fits && FEATURES.iter().all(|feature| message.contains(feature.name)), "{message}");
     let many = ["\"rtt_mean\""; 65].join(", ");
     let message = refused("\"rtt_mean\"", &many);
