@@ -7,8 +7,11 @@ use written::random;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod written;
 
+/// A layer as it is written, and the shape of its weights.
+type Written<'a> = (&'a str, &'a [usize]);
+
 /// A policy with these layers after a `flatten`, of 4 x 2 observed numbers; weights are drawn.
-fn policy(layers: &[(&str, &[usize])]) -> Policy {
+fn policy(layers: &[Written<'_>]) -> Policy {
     let mut text = "format = 1\nabout = \"drawn\"\n\
         observation = { features = [\"queue\", \"drain\"], history = 4 }\n\
         decision = { every = \"srtt\" }\naction = { map = \"rate_and_cwnd\" }\n\
@@ -32,7 +35,7 @@ fn dense(units: usize, activation: &str) -> String {
     format!("{{ kind = \"dense\", units = {units}, activation = {activation:?} }}")
 }
 
-fn refused(layers: &[(&str, &[usize])]) -> String {
+fn refused(layers: &[Written<'_>]) -> String {
     Compiled::network_of(&policy(layers)).expect_err("it cannot be compiled")
 }
 
@@ -63,7 +66,7 @@ fn weights_lie_two_to_a_word_behind_the_biases_of_their_group() {
 fn what_the_kernel_cannot_evaluate_is_refused_in_one_line() {
     let (wide, two) = (dense(128, "relu"), dense(2, "linear"));
     let (sigmoid, wider) = (dense(2, "sigmoid"), dense(136, "tanh"));
-    let cases: [(Vec<(&str, &[usize])>, &str); 4] = [
+    let cases: [(Vec<Written<'_>>, &str); 4] = [
         (vec![(&sigmoid, &[8, 2])], "layer 0 has the activation `sigmoid`"),
         (vec![(&wider, &[8, 136]), (&two, &[136, 2])], "layer 0 is 8 x 136"),
         (
