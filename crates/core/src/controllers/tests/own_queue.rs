@@ -1,4 +1,6 @@
 use crate::controllers::test_support::simulated;
+use crate::rng::Seed;
+use crate::scenario::Scenario;
 
 fn alone(rate_mbps: f64, rtt_ms: f64, buffer_bdp: f64, loss: f64) -> (f64, f64) {
     let text = format!(
@@ -33,4 +35,77 @@ fn a_flow_that_comes_late_gets_its_half() {
     for (flow, expected) in flows.iter().zip(expected) {
         assert!((flow.0 / expected - 1.0).abs() < 0.1, "{} not {expected}", flow.0);
     }
+}
+
+/// Goodput of two flows over the last 30 s of 60, of a scenario of so many seconds.
+fn shares(text_of: impl Fn(f64) -> String) -> (f64, f64) {
+    let [long, short] = [60.0, 30.0].map(|seconds| {
+        let flows = simulated(&text_of(seconds));
+        [flows[0].0 * seconds, flows[1].0 * seconds]
+    });
+    ((long[0] - short[0]) / 30.0, (long[1] - short[1]) / 30.0)
+}
+
+#[test]
+fn round_trips_of_20_and_200_ms_share_fairly_after_30_s() {
+    let (short, long) = shares(|seconds| {
+        let mut text = format!(
+            "duration_s = {seconds}\n[[link]]\nname = \"b\"\nrate_mbps = 100\ndelay_ms = 1\n\
+             queue = {{ kind = \"drop_tail\", packets = 1666 }}\n"
+        );
+        for (name, rtt_ms) in [("short", 20.0), ("long", 200.0)] {
+            text += &format!(
+                "[[link]]\nname = \"{name}\"\nrate_mbps = 100000\ndelay_ms = {}\n\
+                 [[link]]\nname = \"{name}_back\"\nrate_mbps = 100000\ndelay_ms = {}\n",
+                rtt_ms / 2.0 - 1.0,
+                rtt_ms / 2.0
+            );
+        }
+        for name in ["short", "long"] {
+            text += &format!(
+                "[[flow]]\ncontroller = \"own_queue\"\npath = [\"b\", \"{name}\"]\n\
+                 reverse = [\"{name}_back\"]\n"
+            );
+        }
+        text
+    });
+    let jain = (short + long) * (short + long) / (2.0 * (short * short + long * long));
+    assert!(jain > 0.92 && short + long > 88.0, "{short} and {long} Mb/s");
+}
+
+/// Share of 50 Mb/s and ratio dropped, with a queue of so many packets and 40 ms.
+fn shallow(flows: u32, packets: u32) -> (f64, f64) {
+    let text = format!(
+        "duration_s = 60\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 50\n\
+         queue = {{ kind = \"drop_tail\", packets = {packets} }}\n\
+         [[flow]]\ncontroller = \"own_queue\"\ncount = {flows}\nstart_step_s = 0.5\n"
+    );
+    let scenario = Scenario::parse(&text, "test.toml").expect("a valid scenario");
+    let link = crate::sim::run(&scenario.network, Seed(1)).expect("it runs").links[0].clone();
+    (
+        link.delivered_bytes as f64 / link.capacity_bytes as f64,
+        link.queue_drops as f64 / link.arrived_packets as f64,
+    )
+}
+
+#[test]
+fn buffers_too_short_for_the_target_cost_little_loss_and_little_of_the_link() {
+    for (flows, packets) in [(1, 4), (1, 6), (1, 10), (7, 17)] {
+        let (used, dropped) = shallow(flows, packets);
+        assert!(
+            used > 0.85 && dropped < 0.03,
+            "{flows} flows, {packets} packets: {used}, {dropped}"
+        );
+    }
+}
+
+#[test]
+fn eight_flows_that_come_one_by_one_share_equally() {
+    let text = "duration_s = 60\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 50\n\
+                queue = { kind = \"drop_tail\", bdp = 2 }\n\
+                [[flow]]\ncontroller = \"own_queue\"\ncount = 8\nstart_step_s = 0.2\n";
+    let mbps: Vec<f64> = simulated(text).iter().map(|flow| flow.0).collect();
+    let (sum, squares) =
+        mbps.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    assert!(sum * sum / (8.0 * squares) > 0.98, "{mbps:?}");
 }

@@ -14,10 +14,6 @@ const EVERY_MAX: Span = Span::from_millis(8000);
 const JITTER: f64 = 0.1;
 /// The window of a drain, as a part of what the path holds without a queue.
 const PART: f64 = 0.75;
-/// A drain that lowers the round trip by less than this part of what it should doubles the interval ...
-const MOVED: f64 = 0.5;
-/// ... up to so many times.
-const BACKOFF_MAX: u64 = 4;
 /// Intervals after a drain whose round trips and deliveries are its effect.
 const AFTER: u32 = 1;
 
@@ -27,9 +23,8 @@ struct Drain {
     /// A packet sent later has met the drained queue.
     since: Time,
     window: f64,
-    /// Round trip before, and the base.
+    /// Round trip before.
     before: Span,
-    base: Span,
     /// Smallest round trip since.
     least: Span,
     /// The packet has come back: the window is as before.
@@ -43,10 +38,11 @@ pub struct Drains {
     /// The queue was last nearly empty then.
     empty_at: Time,
     jitter: f64,
-    backoff: u64,
     drain: Option<Drain>,
     /// Intervals in which the law rests.
     rest: u32,
+    /// Round trip before the latest drain and the least in it, once.
+    result: Option<(Span, Span)>,
     count: u64,
 }
 
@@ -55,7 +51,7 @@ impl Drains {
     pub fn new(flow: &FlowInfo) -> Self {
         let mut rng = Rng::new(flow.seed);
         let jitter = rng.uniform_in(1.0 - JITTER, 1.0 + JITTER);
-        Self { rng, empty_at: flow.start, jitter, backoff: 1, drain: None, rest: 0, count: 0 }
+        Self { rng, empty_at: flow.start, jitter, drain: None, rest: 0, result: None, count: 0 }
     }
 
     /// How many there were.
@@ -99,9 +95,7 @@ impl Drains {
 
     fn finish(&mut self, now: Time) {
         let Some(drain) = self.drain.take() else { return };
-        let wanted = drain.before.0.saturating_sub(drain.base.0) as f64;
-        let moved = drain.before.0.saturating_sub(drain.least.0) as f64;
-        self.backoff = if moved < MOVED * wanted { (self.backoff * 2).min(BACKOFF_MAX) } else { 1 };
+        self.result = Some((drain.before, drain.least));
         self.empty_at = now;
         self.jitter = self.rng.uniform_in(1.0 - JITTER, 1.0 + JITTER);
     }
@@ -109,7 +103,17 @@ impl Drains {
     /// Whether the queue has not been empty for so long that the base is in doubt.
     pub fn is_due(&self, interval: &Interval) -> bool {
         let every = EVERY.max((interval.srtt * EVERY_RTTS).min(EVERY_MAX)).mul_f64(self.jitter);
-        interval.now.since(self.empty_at) > every * self.backoff
+        interval.now.since(self.empty_at) > every
+    }
+
+    /// Whether half of the time to the next has passed.
+    pub fn is_half_due(&self, interval: &Interval) -> bool {
+        interval.now.since(self.empty_at) > EVERY / 2
+    }
+
+    /// What the latest drain has shown, once.
+    pub fn take_result(&mut self) -> Option<(Span, Span)> {
+        self.result.take()
     }
 
     /// Begins one, on a path that holds `pipe` packets without a queue.
@@ -119,7 +123,6 @@ impl Drains {
             since: interval.now,
             window: PART * pipe,
             before: interval.rtt_min,
-            base: interval.base,
             least: Span::MAX,
             over: false,
         });

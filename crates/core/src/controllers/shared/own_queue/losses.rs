@@ -17,17 +17,21 @@ const SETTLING: u32 = 2;
 const JUDGED: (u32, f64) = (2, 60.0);
 const JUDGED_MAX: u32 = 6;
 /// The path's own loss is what stays of it after a cut, if that is at least this part ...
-const STAYS: f64 = 0.35;
+const STAYS: f64 = 0.6;
 /// ... and the queue fell below this part, or was below this part of the base.
-const QUEUE_FELL: f64 = 0.5;
-const QUEUE_NONE: f64 = 0.02;
+const QUEUE_FELL: f64 = 0.35;
+const QUEUE_NONE: f64 = 0.002;
+/// Intervals that tell what the path delivers.
+const DELIVERIES: usize = 3;
 /// Allowed above the path's own loss, as a part of it.
 const SPREAD: f64 = 0.5;
-/// Window after a cut that ended the loss, as a part of the one before.
-const AFTER_OVERLOAD: f64 = 0.85;
+/// ... and it is at most this: more is always answered.
+const OWN_MAX: f64 = 0.12;
+/// Window after a cut that ended the loss, as a part of what a round trip delivered before.
+const AFTER_OVERLOAD: f64 = 0.92;
 /// Intervals below the window that lost before the ceiling rises, and by what factor its steps grow.
-const CEILING_INTERVALS: u32 = 16;
-const CEILING_FASTER: f64 = 1.5;
+const CEILING_INTERVALS: u32 = 24;
+const CEILING_FASTER: f64 = 1.25;
 
 /// What the losses ask for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +60,8 @@ struct Probe {
     sent: f64,
     /// Largest of the intervals' smallest queueing delays.
     queue_after: Span,
+    /// Most that a round trip delivered before.
+    delivered: f64,
 }
 
 /// Judges the losses of a flow.
@@ -70,6 +76,8 @@ pub struct Losses {
     probe: Option<Probe>,
     ceiling: f64,
     ceiling_step: f64,
+    /// By each of the latest intervals, packets per round trip.
+    delivered: [f64; DELIVERIES],
     /// Intervals since the ceiling was set.
     calm: u32,
 }
@@ -84,12 +92,18 @@ impl Default for Losses {
             probe: None,
             ceiling: f64::INFINITY,
             ceiling_step: 1.0,
+            delivered: [0.0; DELIVERIES],
             calm: 0,
         }
     }
 }
 
 impl Losses {
+    /// Loss ratio of the path itself.
+    pub fn own(&self) -> f64 {
+        self.own
+    }
+
     /// So many packets were declared lost.
     pub fn on_loss(&mut self, packets: f64) {
         self.pending += packets;
@@ -110,6 +124,10 @@ impl Losses {
         self.pending = 0.0;
         let (lost, sent) = (interval.lost_packets, interval.lost_packets + interval.acked_packets);
         let queue = Span(interval.rtt_min.0.saturating_sub(interval.base.0));
+        let rounds = interval.duration.as_secs_f64() / interval.rtt_min.as_secs_f64();
+        self.delivered.rotate_left(1);
+        self.delivered[DELIVERIES - 1] = interval.acked_packets / rounds.max(0.1);
+        let mean_queue = Span(interval.rtt_mean.0.saturating_sub(interval.base.0));
         if let Some(probe) = self.probe {
             return self.follow(probe, interval, queue, limit);
         }
@@ -119,7 +137,7 @@ impl Losses {
             return Answer::Go { ceiling: self.raise_ceiling(cwnd) };
         }
         let ratio = self.lost / self.sent;
-        self.begin(cwnd, ratio, queue)
+        self.begin(cwnd, ratio, mean_queue)
     }
 
     /// Loss ratio that is not answered.
@@ -129,7 +147,9 @@ impl Losses {
 
     fn begin(&mut self, cwnd: f64, ratio: f64, queue: Span) -> Answer {
         let (intervals, lost, sent, queue_after) = (0, 0.0, 0.0, Span::ZERO);
-        self.probe = Some(Probe { cwnd, ratio, queue, intervals, lost, sent, queue_after });
+        let delivered = self.delivered.iter().copied().fold(0.0, f64::max);
+        self.probe =
+            Some(Probe { cwnd, ratio, queue, intervals, lost, sent, queue_after, delivered });
         (self.lost, self.sent) = (0.0, 0.0);
         let factor = if ratio > self.own + HEAVY { HEAVY_CUT } else { CUT };
         Answer::Cut(factor * cwnd)
@@ -158,7 +178,7 @@ impl Losses {
         let small = probe.queue_after.0 as f64 <= QUEUE_NONE * interval.base.0 as f64;
         let fell = probe.queue_after.0 as f64 <= QUEUE_FELL * probe.queue.0 as f64;
         if (small || fell) && ratio >= STAYS * probe.ratio {
-            self.own = ratio;
+            self.own = ratio.min(OWN_MAX);
             return Answer::Restore(probe.cwnd);
         }
         if small || fell {
@@ -167,7 +187,7 @@ impl Losses {
         if probe.lost > allowed(self.limit(limit), probe.sent) {
             return self.begin(probe.cwnd * CUT, ratio, probe.queue_after);
         }
-        self.ceiling = AFTER_OVERLOAD * probe.cwnd;
+        self.ceiling = (AFTER_OVERLOAD * probe.delivered).min(probe.cwnd).max(2.0);
         (self.ceiling_step, self.calm) = (1.0, 0);
         Answer::Restore(self.ceiling)
     }

@@ -1,16 +1,21 @@
 //! The law of the controller `own_queue`: a flow steers the number of its own packets in the bottleneck's
 //! queue to a target that grows with the root of its rate. Flows that do so share a link in equal parts,
 //! whatever their round trips. The controller runs it as it is; a learned controller may turn two knobs.
+mod compete;
 mod drain;
 mod losses;
+mod samples;
 
 use crate::control::{Ack, CWND_MAX, FlowInfo, Loss, LossKind};
 use crate::controllers::shared::hystart::delay_threshold;
 use crate::controllers::shared::sensing::signals::{Interval, WINDOW};
 use crate::controllers::shared::windowed_max::WindowedMax;
+use crate::controllers::shared::windowed_min::WindowedMin;
 use crate::units::{Rate, Span, Time};
+use compete::{Competition, Scene};
 use drain::Drains;
 use losses::{Answer, Losses};
+use samples::{Group, Parts};
 
 /// Shortest monitor interval; otherwise it is a smoothed round trip.
 pub const INTERVAL_MIN: Span = Span::from_millis(10);
@@ -35,7 +40,7 @@ const TARGET_OCTAVES: f64 = 6.0;
 /// The second value's effect h(u) = a·u + b·u³: fine near zero.
 const FACTOR_TERMS: (f64, f64) = (0.15, 0.85);
 /// Pacing, in windows per round trip; in the start, that doubles the window in one, more.
-const PACING_GAIN: f64 = 1.2;
+const PACING_GAIN: f64 = 1.02;
 const START_PACING_GAIN: f64 = 2.0;
 /// Round trip that is assumed before the first sample, as in `bbr1`.
 const NOMINAL_RTT: Span = Span::from_millis(1);
@@ -43,6 +48,13 @@ const NOMINAL_RTT: Span = Span::from_millis(1);
 const UNUSED: (f64, f64) = (2.0, 10.0);
 /// Without an acknowledgement for so many round trips the window does not grow.
 const SILENT_RTTS: u64 = 2;
+/// Time over which a competitor is seen by what was before.
+const MINUTE: Span = Span::from_millis(60_000);
+/// Below this part of the best rate of a minute a flow may be starved.
+const STARVED: f64 = 0.1;
+/// A queue that makes the round trip so many times the base, of which own packets are more than half of the
+/// window, for so many intervals, takes the second value of an action to at most this and the first to 0.
+const BLOAT: (f64, f64, u32, f64) = (8.0, 0.5, 20, -0.5);
 /// A congestion mark takes so much of the window (RFC 8511), once per interval.
 const AFTER_MARK: f64 = 0.85;
 
@@ -77,6 +89,7 @@ enum Phase {
 struct Counts {
     cuts: u64,
     silent: u64,
+    bloated: u64,
     unused: u64,
 }
 
@@ -88,8 +101,9 @@ pub struct Law {
     initial: f64,
     cwnd: f64,
     phase: Phase,
-    /// Smallest round trip of the latest interval.
+    /// Round trip of the latest interval: the mean of its parts' smallest.
     rtt: Span,
+    parts: Parts,
     /// How much faster than [`GAIN`] the error is corrected.
     velocity: f64,
     /// Whether the queue was below the target, and for how many intervals.
@@ -98,8 +112,17 @@ pub struct Law {
     /// Most that acknowledgements found in flight, packets: in this interval, and in 10 s.
     found: f64,
     found_max: WindowedMax,
+    /// Largest delivery rate of a minute, packets/s.
+    rate_max: WindowedMax,
+    /// Smallest round trip of a minute.
+    base: WindowedMin,
     losses: Losses,
     drains: Drains,
+    competition: Competition,
+    /// Intervals in a row with far too long a queue.
+    bloated: u32,
+    /// Smallest of the latest samples of the start, and how many packets they acknowledged.
+    group: Group,
     /// Window before the latest reduction that may prove spurious.
     before: f64,
     counts: Counts,
@@ -122,13 +145,19 @@ impl Law {
             cwnd: initial,
             phase: Phase::Start { until },
             rtt: Span::ZERO,
+            parts: Parts::default(),
             velocity: 1.0,
             below: true,
             steady: 0,
             found: 0.0,
             found_max: WindowedMax::new(WINDOW.0),
+            rate_max: WindowedMax::new(MINUTE.0),
+            base: WindowedMin::default(),
             losses: Losses::default(),
             drains: Drains::new(flow),
+            competition: Competition::default(),
+            bloated: 0,
+            group: Group::default(),
             before: 0.0,
             counts: Counts::default(),
         }
@@ -164,8 +193,11 @@ impl Law {
     pub fn counters(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("drains", self.drains.count() as f64),
+            ("intervals_competing", self.competition.intervals as f64),
+            ("path_loss_percent", 100.0 * self.losses.own()),
             ("cuts", self.counts.cuts as f64),
             ("intervals_silent", self.counts.silent as f64),
+            ("intervals_bloated", self.counts.bloated as f64),
             ("intervals_unused", self.counts.unused as f64),
         ]
     }
@@ -174,10 +206,14 @@ impl Law {
     pub fn on_ack(&mut self, ack: &Ack) {
         self.found = self.found.max(ack.prior_inflight.max(ack.inflight).0 as f64 / self.packet);
         self.drains.on_ack(ack);
+        self.parts.add(ack, self.packet);
         if self.rtt == Span::ZERO {
             self.rtt = ack.rtt;
         }
         let Phase::Start { until } = self.phase else { return };
+        if self.look_for_a_queue(ack) {
+            return;
+        }
         if ack.recovering == 0 && ack.cwnd_limited == 1 {
             let grown = self.cwnd + ack.acked.0 as f64 / self.packet;
             self.set(grown.min(until.max(self.cwnd)));
@@ -218,6 +254,8 @@ impl Law {
     fn restart(&mut self, until: f64) {
         self.phase = Phase::Start { until };
         self.drains.cancel();
+        self.competition.end();
+        self.group = Group::default();
         self.losses.forget();
         self.turn(true);
     }
@@ -233,14 +271,14 @@ impl Law {
     /// A monitor interval has ended. `action` has two values in [-1, 1]: the first sets the target, the second
     /// a factor of the window; zeros leave the law as it is.
     pub fn on_interval(&mut self, interval: &Interval, action: [f64; 2]) {
-        if interval.rtt_min > Span::ZERO {
-            self.rtt = interval.rtt_min;
+        if let Some(rtt) = self.parts.take() {
+            self.rtt = rtt;
         }
         self.found_max.sample(interval.now.0, self.found);
         let found = std::mem::take(&mut self.found);
         let before = self.cwnd;
         match self.phase {
-            Phase::Start { .. } => self.look_for_a_queue(interval, action),
+            Phase::Start { .. } => {}
             Phase::Steady => self.steer(interval, action, found),
         }
         self.set(self.cwnd.clamp(before * STEP_IN_ALL.0, before * STEP_IN_ALL.1));
@@ -249,51 +287,66 @@ impl Law {
 
     /// Own packets in the queue.
     fn own_queue(&self, interval: &Interval) -> f64 {
-        if interval.rtt_min == Span::ZERO {
+        if self.rtt == Span::ZERO {
             return 0.0;
         }
-        let waiting = 1.0 - interval.base.0 as f64 / interval.rtt_min.0 as f64;
+        let waiting = 1.0 - interval.base.0 as f64 / self.rtt.0 as f64;
         self.cwnd.min(interval.inflight_mean_packets) * waiting.max(0.0)
+    }
+
+    /// How many there should be without actions.
+    fn plain_target(&self, rate_pps: f64) -> f64 {
+        (self.settings.target_packets * libm::sqrt(rate_pps.max(0.0) / TARGET_PPS)).max(1.0)
     }
 
     /// How many there should be.
     fn target(&self, rate_pps: f64, action: f64) -> f64 {
-        let plain = self.settings.target_packets * libm::sqrt(rate_pps.max(0.0) / TARGET_PPS);
-        let changed = plain.max(1.0) * libm::exp2(TARGET_OCTAVES * action);
+        let changed = self.plain_target(rate_pps) * libm::exp2(TARGET_OCTAVES * action);
         changed.clamp(1.0, self.cwnd.max(1.0))
     }
 
-    /// The start ends with an interval whose smallest round trip shows a queue.
-    fn look_for_a_queue(&mut self, interval: &Interval, action: [f64; 2]) {
-        let threshold = delay_threshold(interval.base);
-        if interval.rtt_min <= interval.base + threshold {
-            return;
+    /// The start ends with a group of samples whose smallest shows a queue.
+    fn look_for_a_queue(&mut self, ack: &Ack) -> bool {
+        let Some((rtt, rate_pps)) = self.group.add(ack, self.packet) else { return false };
+        if rtt <= ack.min_rtt + delay_threshold(ack.min_rtt) {
+            return false;
         }
         self.phase = Phase::Steady;
-        let rate_pps = interval.acked_packets / interval.duration.as_secs_f64().max(1e-9);
-        let filled = rate_pps * interval.base.as_secs_f64() + self.target(rate_pps, action[0]);
-        self.set(filled.min(self.cwnd));
+        let filled = rate_pps * ack.min_rtt.as_secs_f64() + self.target(rate_pps, 0.0);
+        self.set(filled.clamp(self.cwnd / 4.0, self.cwnd));
         self.turn(false);
+        true
     }
 
     fn steer(&mut self, interval: &Interval, action: [f64; 2], found: f64) {
         let limit = self.loss_limit(action);
-        let (queue, target) =
-            (self.own_queue(interval), self.target(interval.delivery_pps, action[0]));
+        let queue = self.own_queue(interval);
+        let action = self.limit_bloat(interval, queue, action);
+        let target = self.target(interval.delivery_pps, action[0]);
         let answer = self.losses.judge(interval, self.cwnd, limit);
+        let fresh = interval.lost_packets > 0.0;
+        if let Some((before, least)) = self.drains.take_result() {
+            let base = self.base.value().unwrap_or(interval.base);
+            self.competition.on_drain(base, before, least);
+        }
         if self.drains.on_interval(interval, queue < target / 4.0) {
             return;
         }
-        let cwnd = match answer {
-            Answer::Cut(cwnd) => {
+        let competing = self.compete(interval, fresh);
+        let cwnd = match (competing, answer) {
+            (Some(cwnd), _) => cwnd,
+            (_, Answer::Cut(cwnd)) => {
                 self.before = self.cwnd;
                 self.counts.cuts += 1;
                 self.turn(false);
                 cwnd
             }
-            Answer::Restore(cwnd) => cwnd,
-            Answer::Hold => (self.cwnd + self.step(target - queue)).min(self.cwnd),
-            Answer::Go { ceiling } => {
+            (_, Answer::Restore(cwnd)) => {
+                self.turn(true);
+                cwnd
+            }
+            (_, Answer::Hold) => (self.cwnd + self.step(target - queue)).min(self.cwnd),
+            (_, Answer::Go { ceiling }) => {
                 let next = self.cwnd + self.step(target - queue);
                 next.min(ceiling.max(self.cwnd))
             }
@@ -306,11 +359,24 @@ impl Law {
             return;
         }
         self.set(next);
-        if self.drains.is_due(interval) {
+        // All that compete by mistake drain with the same loss, and find out.
+        let together = competing.is_some() && fresh && self.drains.is_half_due(interval);
+        if together || self.drains.is_due(interval) {
             let rtt = interval.rtt_min.as_secs_f64();
             let pipe = self.cwnd.min(found) * interval.base.as_secs_f64() / rtt;
             self.drains.begin(interval, pipe);
         }
+    }
+
+    /// The window that competition asks for; `None` without.
+    fn compete(&mut self, interval: &Interval, lost: bool) -> Option<f64> {
+        self.rate_max.sample(interval.now.0, interval.delivery_pps);
+        self.base.sample(interval.now, interval.base, MINUTE);
+        let base = self.base.value().unwrap_or(interval.base);
+        let best_pps = self.rate_max.value().max(1.0);
+        let usual = Span::from_secs_f64(self.plain_target(best_pps) / best_pps);
+        let starved = interval.delivery_pps < STARVED * best_pps;
+        self.competition.on_interval(interval, self.cwnd, &Scene { base, usual, starved, lost })
     }
 
     /// What an interval adds to the window for an error in packets.
@@ -341,6 +407,18 @@ impl Law {
         }
         self.turn(false);
         cwnd.min(AFTER_MARK * self.cwnd)
+    }
+
+    /// The action, or less where the flow's own queue has been far too long.
+    fn limit_bloat(&mut self, interval: &Interval, queue: f64, action: [f64; 2]) -> [f64; 2] {
+        let (ratio, part, intervals, most) = BLOAT;
+        let long = interval.rtt_min.0 as f64 > ratio * interval.base.0 as f64;
+        self.bloated = if long && queue > part * self.cwnd { self.bloated + 1 } else { 0 };
+        if self.bloated < intervals {
+            return action;
+        }
+        self.counts.bloated += 1;
+        [action[0].min(0.0), action[1].min(most)]
     }
 
     /// A window that is not used must not grow.

@@ -33,9 +33,9 @@ fn interval(now_s: f64, queue_ms: f64) -> Interval {
     }
 }
 
-/// The law with all of its window in flight.
+/// The law with all of its window in flight and all of the interval's samples at its smallest.
 fn decide(law: &mut Law, interval: &Interval, action: [f64; 2]) -> f64 {
-    law.found = law.cwnd;
+    (law.found, law.rtt) = (law.cwnd, interval.rtt_min);
     law.on_interval(interval, action);
     law.cwnd_packets()
 }
@@ -107,25 +107,34 @@ fn no_step_leaves_its_bounds() {
 }
 
 #[test]
-fn the_start_doubles_and_ends_with_a_queue_in_the_smallest_round_trip() {
+fn the_start_doubles_and_ends_with_a_queue_in_eight_packets() {
     let mut law = law();
-    let ack = Ack {
-        rtt: BASE,
-        srtt: BASE,
-        acked: Bytes(10 * MSS),
-        inflight: Bytes(10 * MSS),
-        cwnd_limited: 1,
-        ..Ack::default()
+    let mut at = 0.0;
+    let mut ack = |law: &mut Law, queue_ms: f64| {
+        at += 0.01;
+        let rtt = BASE + Span((queue_ms * 1e6) as u64);
+        law.on_ack(&Ack {
+            now: Time::from_secs_f64(at),
+            rtt,
+            srtt: rtt,
+            min_rtt: BASE,
+            acked: Bytes(MSS),
+            inflight: Bytes(10 * MSS),
+            delivery_rate: Rate::from_mbps(0.5 * 8.0),
+            cwnd_limited: 1,
+            ..Ack::default()
+        });
     };
-    law.on_ack(&ack);
-    close(law.cwnd_packets(), 20.0);
-    decide(&mut law, &interval(0.1, 5.0), [0.0; 2]);
-    assert!(law.is_starting(), "an eighth of the base is the limit");
-    law.cwnd = 150.0;
-    decide(&mut law, &interval(0.2, 13.0), [0.0; 2]);
+    (0..16).for_each(|_| ack(&mut law, 5.0));
+    close(law.cwnd_packets(), 26.0);
+    (0..7).for_each(|_| ack(&mut law, 100.0));
+    ack(&mut law, 5.0);
+    assert!(law.is_starting(), "seven late packets of eight are no queue");
+    law.cwnd = 100.0;
+    (0..8).for_each(|_| ack(&mut law, 13.0));
     assert!(!law.is_starting());
-    let rate_pps = 100.0 / 0.113;
-    close(law.cwnd_packets(), rate_pps * 0.1 + 3.5 * libm::sqrt(rate_pps / 833.0));
+    // 500 packets/s for 100 ms, and the target.
+    close(law.cwnd_packets(), 50.0 + 3.5 * libm::sqrt(500.0 / 833.0));
 }
 
 #[test]
@@ -180,7 +189,7 @@ fn lossy(law: &mut Law, rounds: u32, ratio: f64, over: f64) -> Vec<f64> {
             lost_packets: lost,
             acked_packets: acked,
             loss_ratio: ratio,
-            ..interval(f64::from(round) / 10.0, 0.5)
+            ..interval(f64::from(round) / 10.0, if law.cwnd > 95.0 { 0.5 } else { 0.1 })
         };
         windows.push(decide(law, &lossy, [0.0; 2]));
     }
@@ -234,4 +243,16 @@ fn a_drain_comes_when_the_queue_was_long_not_empty_and_ends_with_a_packet_sent_i
     law.on_ack(&ack(at + 0.01));
     close(law.cwnd_packets(), before);
     assert_eq!(law.counters()[0], ("drains", 1.0));
+}
+
+#[test]
+fn a_far_too_long_queue_of_the_flows_own_is_pushed_down_whatever_the_action() {
+    let mut law = steady();
+    law.rate_max.sample(0, 1.0);
+    for round in 0..25 {
+        law.cwnd = 100.0;
+        law.losses.forget();
+        decide(&mut law, &interval(f64::from(round) / 10.0, 800.0), [1.0, 1.0]);
+    }
+    assert!(law.cwnd < 100.0 && law.counts.bloated > 3, "{}", law.cwnd);
 }
