@@ -304,7 +304,7 @@ def test_snapshots_are_spread_over_the_last_fifth() -> None:
     assert log.snapshots(last, 0) == ()
 
 
-def test_the_command_leaves_a_policy_that_flies_and_says_how_it_was_chosen(place: Path) -> None:
+def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place: Path) -> None:
     words = ["train", "flagship", "--recipe", "recipe.toml", "--networks", "six.links",
              "--links", "4", "--seeds", "2", "--decisions", "1280", "--jobs", "2"]  # fmt: skip
     status, out, errors = ackademy_command(*words, "--out", "mine", cwd=place)
