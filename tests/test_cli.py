@@ -26,6 +26,7 @@ COMMANDS = (
     "draw",
     "generalise",
     "scorecard",
+    "certify",
     "stress",
     "eval",
     "zoo",
