@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ackademy.learn.selection import Told
 
 RECIPE, LINKS = "recipes/flagship.toml", "distributions/lists/flagship_validation.links"
-WIDTH = 110
-"""of the table where there is no terminal to fit"""
 STOP_AFTER = 3_000_000
 """as `learn.seeds` has it, which needs JAX"""
 
@@ -228,15 +226,17 @@ def _tell(console: Console, found: Seeds, out: Path, wall_s: float) -> None:
 
     classes = sorted(found.zeros.judgement.of_classes)
     table = Table(title="Mean reward of the worst quarter, by class of networks", box=None,
-                  title_justify="left", title_style="bold", pad_edge=False)  # fmt: skip
+                  title_justify="left", title_style="bold", pad_edge=False,
+                  padding=(0, 1, 0, 0))  # fmt: skip
     for head in ("seed", "decisions", "mean", *classes):
         table.add_column(head, justify="left" if head == "seed" else "right")
     for row in found.rows:
         name = "law" if row.seed is None else f"{row.seed}{'*' * row.is_stopped}"
         values = [f"{value:.2f}" for value in row.judgement.of_classes.values()]
+        values = [value.replace("0.", ".") for value in values]  # eleven classes in 80 columns
         style = "bold" if row is found.best else None
         table.add_row(name, str(row.decisions), f"{row.judgement.mean:.4f}", *values, style=style)
-    console.print(table, width=max(console.width, WIDTH) if not console.is_terminal else None)
+    console.print(table)
     if any(row.is_stopped for row in found.rows):
         console.print("* stopped: below the law alone", highlight=False)
     for seed, own in found.trained.items():
