@@ -27,6 +27,7 @@ COMMANDS = (
     "generalise",
     "judge",
     "scorecard",
+    "certify",
     "stress",
     "eval",
     "zoo",

@@ -58,6 +58,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.scorecard:scorecard_command",
         "Judge a controller by the evaluations of RFC 9743.",
     ),
+    "certify": (
+        "ackademy.cli.certify:certify_command",
+        "Prove properties of a policy over the law own_queue.",
+    ),
     "stress": (
         "ackademy.cli.stress:stress_command",
         "Search for the networks on which a controller does worst.",

@@ -15,6 +15,7 @@ pub mod adapter;
 mod agent;
 pub mod check;
 pub mod cli;
+pub mod compiled;
 pub mod governor;
 mod pins;
 mod program;

@@ -67,6 +67,14 @@ impl<T: Plain> Table<T> {
     }
 }
 
+impl<T: Plain> Table<T> {
+    /// Sets an entry that no other is writing or reading meanwhile.
+    pub fn put(&self, index: u32, value: &T) {
+        // SAFETY: inside the mapping, and aligned.
+        unsafe { self.entry(index).write_volatile(*value) }
+    }
+}
+
 impl Table<Decision> {
     /// Publishes a decision: a reader that finds an even sequence before and the same after has read all
     /// of it.

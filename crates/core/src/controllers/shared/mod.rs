@@ -5,6 +5,7 @@ pub mod bbr;
 pub mod hystart;
 pub mod kong;
 pub mod own_limit;
+pub mod own_queue;
 pub mod pcc;
 pub mod quic;
 pub mod reno_window;

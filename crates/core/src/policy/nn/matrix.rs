@@ -40,6 +40,17 @@ impl Matrix {
         outputs.div_ceil(TILE) * inputs * TILE
     }
 
+    /// Numbers that it takes.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// From one input to one output.
+    pub fn weight(&self, input: usize, output: usize) -> f32 {
+        assert!(input < self.inputs && output < self.outputs, "{input} to {output}");
+        self.tiles[output / TILE * self.inputs + input][output % TILE]
+    }
+
     /// Numbers that it gives.
     pub fn outputs(&self) -> usize {
         self.outputs

@@ -52,6 +52,36 @@ enum Layer {
     Trees { forests: Vec<Forest>, low: f32, high: f32 },
 }
 
+/// An affine map of a vector, as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct DenseLayer<'a>(&'a Dense);
+
+impl<'a> DenseLayer<'a> {
+    /// Numbers that it takes.
+    pub fn inputs(&self) -> usize {
+        self.0.kernel.inputs()
+    }
+
+    /// What is added to each of the numbers that it gives.
+    pub fn bias(&self) -> &'a [f32] {
+        &self.0.bias
+    }
+
+    /// What one number that it takes counts in one that it gives.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such number.
+    pub fn weight(&self, input: usize, output: usize) -> f32 {
+        self.0.kernel.weight(input, output)
+    }
+
+    /// Applied to each sum.
+    pub fn activation(&self) -> Activation {
+        self.0.activation
+    }
+}
+
 impl Network {
     /// Shape of an observation.
     pub fn input(&self) -> Shape {
@@ -61,6 +91,23 @@ impl Network {
     /// Number of outputs.
     pub fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    /// Its layers where all of them are dense ones over a single vector, in their order: for machines
+    /// that compute with other numbers than these.
+    ///
+    /// # Errors
+    ///
+    /// The number of the first other layer, from 0; those that only change the shape do not count.
+    pub fn dense_layers(&self) -> Result<Vec<DenseLayer<'_>>, usize> {
+        let mut layers = Vec::with_capacity(self.stages.len());
+        for (index, stage) in self.stages.iter().enumerate() {
+            match &stage.layer {
+                Layer::Dense(dense) if stage.from.steps == 1 => layers.push(DenseLayer(dense)),
+                _ => return Err(index),
+            }
+        }
+        Ok(layers)
     }
 
     /// Room for evaluations, one after the other.

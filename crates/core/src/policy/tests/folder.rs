@@ -155,10 +155,7 @@ fn a_hostile_description_is_one_short_line() {
     for text in texts {
         let fault = refused(&text);
         assert!(fault.starts_with("policy.toml"), "{fault}");
-        assert!(
-            fault.len() <= 4 * crate::policy::ERROR_MAX && !fault.contains('\n'),
-            "{fault}"
-        );
+        assert!(fault.len() <= 4 * crate::policy::ERROR_MAX && !fault.contains('\n'), "{fault}");
     }
     let bytes = Policy::read(&[vec![0xff], Vec::new()]).unwrap_err();
     assert_eq!(bytes, "policy.toml: byte 0: allowed is UTF-8");

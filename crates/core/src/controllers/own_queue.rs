@@ -1,0 +1,91 @@
+//! The law of `shared/own_queue` without learning: each flow steers its own packets in the bottleneck's queue
+//! to a target. A learned controller with the action map `own_queue` and zero actions does the same.
+use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
+use crate::controllers::shared::own_queue::{Law, Settings};
+use crate::controllers::shared::sensing::signals::Signals;
+use crate::params::{Param, ParamKind, Params};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Entry of the controller table.
+pub const SPEC: Spec = Spec {
+    name: "own_queue",
+    about: "steers its own packets in the queue to a target; equal shares whatever the round trips",
+    source: "docs/reference/controllers/own_queue.md; after Vegas, FAST and Copa",
+    params: &[Param {
+        name: "target_packets",
+        about: "own packets in the queue at 10 Mb/s; grows with the root of the rate (proposed: 3.5)",
+        kind: ParamKind::Number { default: 3.5, min: 0.1, max: 1000.0 },
+    }],
+    build: |flow, params| Box::new(OwnQueue::new(flow, params)),
+};
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct OwnQueue {
+    law: Law,
+    signals: Signals,
+    packet: f64,
+    /// The interval ends with the first acknowledgement from then on.
+    end: Time,
+    /// An interval has ended, and the law decides when the timer fires: at the same instant, as a learned
+    /// controller does.
+    due: Option<Time>,
+}
+
+impl OwnQueue {
+    /// Begins with the flow's initial window.
+    pub fn new(flow: &FlowInfo, params: &Params) -> Self {
+        let settings =
+            Settings { target_packets: params.number("target_packets"), ..Settings::default() };
+        Self {
+            law: Law::new(flow, &settings),
+            signals: Signals::new(flow.mss, flow.start),
+            packet: flow.mss.0.max(1) as f64,
+            end: Time(0),
+            due: None,
+        }
+    }
+}
+
+impl Controller for OwnQueue {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.signals.on_ack(ack);
+        self.law.on_ack(ack);
+        if self.due.is_some() || ack.now < self.end || ack.srtt == Span::ZERO {
+            return;
+        }
+        self.signals.end(ack.now);
+        self.end = Law::interval_end(ack);
+        self.due = Some(ack.now);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.signals.on_loss(loss);
+        self.law.on_loss(loss);
+    }
+
+    fn on_timer(&mut self, _now: Time) {
+        if self.due.take().is_some() {
+            self.law.on_interval(self.signals.last(), [0.0; 2]);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn control(&self) -> Control {
+        Control {
+            pacing_rate: self.law.pacing().unwrap_or(Rate::UNLIMITED),
+            ..Control::window(Bytes((self.law.cwnd_packets() * self.packet) as u64))
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        self.law.counters()
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/own_queue.rs"]
+mod tests;

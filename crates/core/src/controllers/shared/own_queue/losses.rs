@@ -1,0 +1,188 @@
+//! Which losses are the flow's doing: those that go when it sends less. A loss that stays with a smaller
+//! window and an empty queue is the path's own, and is not answered.
+use crate::controllers::shared::sensing::signals::Interval;
+use crate::units::Span;
+
+/// Weight of the past, per interval, in the sums of lost and sent packets.
+const PAST: f64 = 0.75;
+/// More than so many standard deviations beyond what is allowed is no chance.
+const DEVIATIONS: f64 = 2.0;
+/// A cut, and that at a loss of more than [`HEAVY`].
+const CUT: f64 = 0.7;
+const HEAVY_CUT: f64 = 0.5;
+const HEAVY: f64 = 0.10;
+/// Intervals after a cut in which losses from before are found.
+const SETTLING: u32 = 2;
+/// Then so many intervals and packets are judged, but no more intervals than this.
+const JUDGED: (u32, f64) = (2, 60.0);
+const JUDGED_MAX: u32 = 6;
+/// The path's own loss is what stays of it after a cut, if that is at least this part ...
+const STAYS: f64 = 0.35;
+/// ... and the queue fell below this part, or was below this part of the base.
+const QUEUE_FELL: f64 = 0.5;
+const QUEUE_NONE: f64 = 0.02;
+/// Allowed above the path's own loss, as a part of it.
+const SPREAD: f64 = 0.5;
+/// Window after a cut that ended the loss, as a part of the one before.
+const AFTER_OVERLOAD: f64 = 0.85;
+/// Intervals below the window that lost before the ceiling rises, and by what factor its steps grow.
+const CEILING_INTERVALS: u32 = 16;
+const CEILING_FASTER: f64 = 1.5;
+
+/// What the losses ask for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answer {
+    /// Nothing, below this window.
+    Go {
+        /// Packets.
+        ceiling: f64,
+    },
+    /// No growth.
+    Hold,
+    /// This window at once.
+    Cut(f64),
+    /// This window: the loss was not the flow's doing, or it is over.
+    Restore(f64),
+}
+
+/// What is found out after a cut.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    cwnd: f64,
+    ratio: f64,
+    queue: Span,
+    intervals: u32,
+    lost: f64,
+    sent: f64,
+    /// Largest of the intervals' smallest queueing delays.
+    queue_after: Span,
+}
+
+/// Judges the losses of a flow.
+#[derive(Clone, Debug)]
+pub struct Losses {
+    /// Of this interval, before it ends.
+    pending: f64,
+    lost: f64,
+    sent: f64,
+    /// Loss ratio of the path itself.
+    own: f64,
+    probe: Option<Probe>,
+    ceiling: f64,
+    ceiling_step: f64,
+    /// Intervals since the ceiling was set.
+    calm: u32,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Self {
+            pending: 0.0,
+            lost: 0.0,
+            sent: 0.0,
+            own: 0.0,
+            probe: None,
+            ceiling: f64::INFINITY,
+            ceiling_step: 1.0,
+            calm: 0,
+        }
+    }
+}
+
+impl Losses {
+    /// So many packets were declared lost.
+    pub fn on_loss(&mut self, packets: f64) {
+        self.pending += packets;
+    }
+
+    /// Whether the interval has lost more of a window than an answer may wait for.
+    pub fn is_flood(&self, cwnd: f64) -> bool {
+        self.pending > allowed(HEAVY, cwnd)
+    }
+
+    /// After a restart the past says nothing.
+    pub fn forget(&mut self) {
+        *self = Self { own: self.own, ..Self::default() };
+    }
+
+    /// Ends an interval with a window of `cwnd` packets; a loss ratio of `limit` is allowed.
+    pub fn judge(&mut self, interval: &Interval, cwnd: f64, limit: f64) -> Answer {
+        self.pending = 0.0;
+        let (lost, sent) = (interval.lost_packets, interval.lost_packets + interval.acked_packets);
+        let queue = Span(interval.rtt_min.0.saturating_sub(interval.base.0));
+        if let Some(probe) = self.probe {
+            return self.follow(probe, interval, queue, limit);
+        }
+        self.lost = PAST * self.lost + lost;
+        self.sent = PAST * self.sent + sent;
+        if self.lost <= allowed(self.limit(limit), self.sent) {
+            return Answer::Go { ceiling: self.raise_ceiling(cwnd) };
+        }
+        let ratio = self.lost / self.sent;
+        self.begin(cwnd, ratio, queue)
+    }
+
+    /// Loss ratio that is not answered.
+    fn limit(&self, limit: f64) -> f64 {
+        limit + self.own * (1.0 + SPREAD)
+    }
+
+    fn begin(&mut self, cwnd: f64, ratio: f64, queue: Span) -> Answer {
+        let (intervals, lost, sent, queue_after) = (0, 0.0, 0.0, Span::ZERO);
+        self.probe = Some(Probe { cwnd, ratio, queue, intervals, lost, sent, queue_after });
+        (self.lost, self.sent) = (0.0, 0.0);
+        let factor = if ratio > self.own + HEAVY { HEAVY_CUT } else { CUT };
+        Answer::Cut(factor * cwnd)
+    }
+
+    /// An interval after a cut.
+    fn follow(&mut self, probe: Probe, interval: &Interval, queue: Span, limit: f64) -> Answer {
+        let mut probe = Probe { intervals: probe.intervals + 1, ..probe };
+        if probe.intervals > SETTLING {
+            probe.lost += interval.lost_packets;
+            probe.sent += interval.lost_packets + interval.acked_packets;
+            probe.queue_after = probe.queue_after.max(queue);
+        }
+        self.probe = Some(probe);
+        let judged = probe.intervals.saturating_sub(SETTLING);
+        let enough = judged >= JUDGED.0 && probe.sent >= JUDGED.1;
+        if !enough && judged < JUDGED_MAX {
+            return Answer::Hold;
+        }
+        self.probe = None;
+        self.conclude(&probe, interval, limit)
+    }
+
+    fn conclude(&mut self, probe: &Probe, interval: &Interval, limit: f64) -> Answer {
+        let ratio = probe.lost / probe.sent.max(1.0);
+        let small = probe.queue_after.0 as f64 <= QUEUE_NONE * interval.base.0 as f64;
+        let fell = probe.queue_after.0 as f64 <= QUEUE_FELL * probe.queue.0 as f64;
+        if (small || fell) && ratio >= STAYS * probe.ratio {
+            self.own = ratio;
+            return Answer::Restore(probe.cwnd);
+        }
+        if small || fell {
+            self.own = self.own.min(ratio);
+        }
+        if probe.lost > allowed(self.limit(limit), probe.sent) {
+            return self.begin(probe.cwnd * CUT, ratio, probe.queue_after);
+        }
+        self.ceiling = AFTER_OVERLOAD * probe.cwnd;
+        (self.ceiling_step, self.calm) = (1.0, 0);
+        Answer::Restore(self.ceiling)
+    }
+
+    fn raise_ceiling(&mut self, cwnd: f64) -> f64 {
+        self.calm += 1;
+        if self.calm > CEILING_INTERVALS && cwnd >= 0.95 * self.ceiling {
+            self.ceiling += self.ceiling_step;
+            self.ceiling_step *= CEILING_FASTER;
+        }
+        self.ceiling
+    }
+}
+
+/// So many of the sent may be lost, with chance.
+fn allowed(ratio: f64, sent: f64) -> f64 {
+    ratio * sent + DEVIATIONS * libm::sqrt(ratio * sent).max(0.5)
+}

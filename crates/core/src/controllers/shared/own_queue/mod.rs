@@ -1,0 +1,369 @@
+//! The law of the controller `own_queue`: a flow steers the number of its own packets in the bottleneck's
+//! queue to a target that grows with the root of its rate. Flows that do so share a link in equal parts,
+//! whatever their round trips. The controller runs it as it is; a learned controller may turn two knobs.
+mod drain;
+mod losses;
+
+use crate::control::{Ack, CWND_MAX, FlowInfo, Loss, LossKind};
+use crate::controllers::shared::hystart::delay_threshold;
+use crate::controllers::shared::sensing::signals::{Interval, WINDOW};
+use crate::controllers::shared::windowed_max::WindowedMax;
+use crate::units::{Rate, Span, Time};
+use drain::Drains;
+use losses::{Answer, Losses};
+
+/// Shortest monitor interval; otherwise it is a smoothed round trip.
+pub const INTERVAL_MIN: Span = Span::from_millis(10);
+/// Smallest window, and that after a time-out, packets.
+const CWND_MIN: f64 = 2.0;
+/// The rate at which the target is [`Settings::target_packets`]: 10 Mb/s of 1500-byte packets.
+const TARGET_PPS: f64 = 833.0;
+/// Part of the error that an interval corrects.
+const GAIN: f64 = 0.5;
+/// An error of one sign for so many intervals ...
+const STEADY_INTERVALS: u32 = 3;
+/// ... is corrected faster by this factor with each further one ...
+const FASTER: f64 = 1.5;
+/// ... up to this.
+const VELOCITY_MAX: f64 = 32.0;
+/// Bounds of what the law makes of a window in an interval.
+const STEP: (f64, f64) = (0.8, 1.25);
+/// Bounds of what an interval makes of a window, actions included.
+const STEP_IN_ALL: (f64, f64) = (0.5, 2.0);
+/// The first value of an action changes the target by up to so many powers of two.
+const TARGET_OCTAVES: f64 = 6.0;
+/// The second value's effect h(u) = a·u + b·u³: fine near zero.
+const FACTOR_TERMS: (f64, f64) = (0.15, 0.85);
+/// Pacing, in windows per round trip; in the start, that doubles the window in one, more.
+const PACING_GAIN: f64 = 1.2;
+const START_PACING_GAIN: f64 = 2.0;
+/// Round trip that is assumed before the first sample, as in `bbr1`.
+const NOMINAL_RTT: Span = Span::from_millis(1);
+/// The window is at most so many times what was acknowledged in flight, and so many packets more.
+const UNUSED: (f64, f64) = (2.0, 10.0);
+/// Without an acknowledgement for so many round trips the window does not grow.
+const SILENT_RTTS: u64 = 2;
+/// A congestion mark takes so much of the window (RFC 8511), once per interval.
+const AFTER_MARK: f64 = 0.85;
+
+/// The numbers of the law that a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Own packets in the queue at 10 Mb/s; grows with the root of the rate.
+    pub target_packets: f64,
+    /// Loss beyond that of the path itself that is answered, where no action is in use.
+    pub loss_limit: f64,
+    /// The same under an action of at least 0.1; between, in proportion.
+    pub loss_limit_acted: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { target_packets: 3.5, loss_limit: 0.02, loss_limit_acted: 0.10 }
+    }
+}
+
+/// Where it is in the flow's life.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// Doubles per round trip until a queue or a loss shows, or this window is reached.
+    Start { until: f64 },
+    /// Steers to the target.
+    Steady,
+}
+
+/// What happened, by name for [`Law::counters`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    cuts: u64,
+    silent: u64,
+    unused: u64,
+}
+
+/// The law of one flow.
+#[derive(Clone, Debug)]
+pub struct Law {
+    settings: Settings,
+    packet: f64,
+    initial: f64,
+    cwnd: f64,
+    phase: Phase,
+    /// Smallest round trip of the latest interval.
+    rtt: Span,
+    /// How much faster than [`GAIN`] the error is corrected.
+    velocity: f64,
+    /// Whether the queue was below the target, and for how many intervals.
+    below: bool,
+    steady: u32,
+    /// Most that acknowledgements found in flight, packets: in this interval, and in 10 s.
+    found: f64,
+    found_max: WindowedMax,
+    losses: Losses,
+    drains: Drains,
+    /// Window before the latest reduction that may prove spurious.
+    before: f64,
+    counts: Counts,
+}
+
+impl Law {
+    /// Begins with the flow's initial window, in the start.
+    pub fn new(flow: &FlowInfo, settings: &Settings) -> Self {
+        let packet = flow.mss.0.max(1) as f64;
+        let packets = |bytes: u64| bytes.min(CWND_MAX.0) as f64 / packet;
+        let initial = packets(flow.initial_cwnd.0).max(CWND_MIN);
+        let until = match flow.initial_ssthresh.0 {
+            u64::MAX => f64::INFINITY,
+            bytes => packets(bytes),
+        };
+        Self {
+            settings: *settings,
+            packet,
+            initial,
+            cwnd: initial,
+            phase: Phase::Start { until },
+            rtt: Span::ZERO,
+            velocity: 1.0,
+            below: true,
+            steady: 0,
+            found: 0.0,
+            found_max: WindowedMax::new(WINDOW.0),
+            losses: Losses::default(),
+            drains: Drains::new(flow),
+            before: 0.0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// When the interval that begins with this acknowledgement ends: with the first one from then on.
+    pub fn interval_end(ack: &Ack) -> Time {
+        ack.now + ack.srtt.max(INTERVAL_MIN)
+    }
+
+    /// What may be in flight, packets.
+    pub fn cwnd_packets(&self) -> f64 {
+        match self.drains.window() {
+            Some(window) => window.clamp(CWND_MIN, self.cwnd),
+            None => self.cwnd,
+        }
+    }
+
+    /// The rate of sending.
+    pub fn pacing(&self) -> Option<Rate> {
+        let rtt = if self.rtt > Span::ZERO { self.rtt } else { NOMINAL_RTT };
+        let gain = if self.is_starting() { START_PACING_GAIN } else { PACING_GAIN };
+        let bits_per_s = gain * self.cwnd_packets() * self.packet * 8.0 / rtt.as_secs_f64();
+        Some(Rate((bits_per_s as u64).clamp(1, Rate::UNLIMITED.0 - 1)))
+    }
+
+    /// Whether the flow is in its start, or in that after a time-out.
+    pub fn is_starting(&self) -> bool {
+        matches!(self.phase, Phase::Start { .. })
+    }
+
+    /// Events worth counting.
+    pub fn counters(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("drains", self.drains.count() as f64),
+            ("cuts", self.counts.cuts as f64),
+            ("intervals_silent", self.counts.silent as f64),
+            ("intervals_unused", self.counts.unused as f64),
+        ]
+    }
+
+    /// Something was delivered.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        self.found = self.found.max(ack.prior_inflight.max(ack.inflight).0 as f64 / self.packet);
+        self.drains.on_ack(ack);
+        if self.rtt == Span::ZERO {
+            self.rtt = ack.rtt;
+        }
+        let Phase::Start { until } = self.phase else { return };
+        if ack.recovering == 0 && ack.cwnd_limited == 1 {
+            let grown = self.cwnd + ack.acked.0 as f64 / self.packet;
+            self.set(grown.min(until.max(self.cwnd)));
+        }
+        if self.cwnd >= until {
+            self.phase = Phase::Steady;
+        }
+    }
+
+    /// Something was lost, or the sender has taken a step that the window must follow.
+    pub fn on_loss(&mut self, loss: &Loss) {
+        match loss.kind {
+            LossKind::Gap | LossKind::More => {
+                self.losses.on_loss(loss.lost.0 as f64 / self.packet);
+                if self.is_starting() && self.losses.is_flood(self.cwnd) {
+                    self.before = self.cwnd;
+                    self.phase = Phase::Steady;
+                    self.set(self.cwnd / 2.0);
+                }
+            }
+            LossKind::Timeout => self.on_timeout(),
+            LossKind::Idle => {
+                self.restart(self.cwnd);
+                self.set(self.cwnd.min(self.initial));
+            }
+            LossKind::Spurious => self.set(self.cwnd.max(self.before)),
+            LossKind::Deflate => {}
+        }
+    }
+
+    /// The retransmission timer expired: two packets, and the start again up to half of the window.
+    pub fn on_timeout(&mut self) {
+        self.before = self.before.max(self.cwnd);
+        self.restart((self.cwnd / 2.0).max(CWND_MIN));
+        self.set(CWND_MIN);
+    }
+
+    fn restart(&mut self, until: f64) {
+        self.phase = Phase::Start { until };
+        self.drains.cancel();
+        self.losses.forget();
+        self.turn(true);
+    }
+
+    fn turn(&mut self, below: bool) {
+        (self.below, self.steady, self.velocity) = (below, 1, 1.0);
+    }
+
+    fn set(&mut self, cwnd: f64) {
+        self.cwnd = cwnd.clamp(CWND_MIN, (CWND_MAX.0 as f64 / self.packet).max(CWND_MIN));
+    }
+
+    /// A monitor interval has ended. `action` has two values in [-1, 1]: the first sets the target, the second
+    /// a factor of the window; zeros leave the law as it is.
+    pub fn on_interval(&mut self, interval: &Interval, action: [f64; 2]) {
+        if interval.rtt_min > Span::ZERO {
+            self.rtt = interval.rtt_min;
+        }
+        self.found_max.sample(interval.now.0, self.found);
+        let found = std::mem::take(&mut self.found);
+        let before = self.cwnd;
+        match self.phase {
+            Phase::Start { .. } => self.look_for_a_queue(interval, action),
+            Phase::Steady => self.steer(interval, action, found),
+        }
+        self.set(self.cwnd.clamp(before * STEP_IN_ALL.0, before * STEP_IN_ALL.1));
+        self.limit_unused();
+    }
+
+    /// Own packets in the queue.
+    fn own_queue(&self, interval: &Interval) -> f64 {
+        if interval.rtt_min == Span::ZERO {
+            return 0.0;
+        }
+        let waiting = 1.0 - interval.base.0 as f64 / interval.rtt_min.0 as f64;
+        self.cwnd.min(interval.inflight_mean_packets) * waiting.max(0.0)
+    }
+
+    /// How many there should be.
+    fn target(&self, rate_pps: f64, action: f64) -> f64 {
+        let plain = self.settings.target_packets * libm::sqrt(rate_pps.max(0.0) / TARGET_PPS);
+        let changed = plain.max(1.0) * libm::exp2(TARGET_OCTAVES * action);
+        changed.clamp(1.0, self.cwnd.max(1.0))
+    }
+
+    /// The start ends with an interval whose smallest round trip shows a queue.
+    fn look_for_a_queue(&mut self, interval: &Interval, action: [f64; 2]) {
+        let threshold = delay_threshold(interval.base);
+        if interval.rtt_min <= interval.base + threshold {
+            return;
+        }
+        self.phase = Phase::Steady;
+        let rate_pps = interval.acked_packets / interval.duration.as_secs_f64().max(1e-9);
+        let filled = rate_pps * interval.base.as_secs_f64() + self.target(rate_pps, action[0]);
+        self.set(filled.min(self.cwnd));
+        self.turn(false);
+    }
+
+    fn steer(&mut self, interval: &Interval, action: [f64; 2], found: f64) {
+        let limit = self.loss_limit(action);
+        let (queue, target) =
+            (self.own_queue(interval), self.target(interval.delivery_pps, action[0]));
+        let answer = self.losses.judge(interval, self.cwnd, limit);
+        if self.drains.on_interval(interval, queue < target / 4.0) {
+            return;
+        }
+        let cwnd = match answer {
+            Answer::Cut(cwnd) => {
+                self.before = self.cwnd;
+                self.counts.cuts += 1;
+                self.turn(false);
+                cwnd
+            }
+            Answer::Restore(cwnd) => cwnd,
+            Answer::Hold => (self.cwnd + self.step(target - queue)).min(self.cwnd),
+            Answer::Go { ceiling } => {
+                let next = self.cwnd + self.step(target - queue);
+                next.min(ceiling.max(self.cwnd))
+            }
+        };
+        let cwnd = self.answer_marks(interval, cwnd);
+        let factor = libm::exp2(effect(action[1]) / 2.0);
+        let next = cwnd * factor;
+        if next > self.cwnd && is_silent(interval) {
+            self.counts.silent += 1;
+            return;
+        }
+        self.set(next);
+        if self.drains.is_due(interval) {
+            let rtt = interval.rtt_min.as_secs_f64();
+            let pipe = self.cwnd.min(found) * interval.base.as_secs_f64() / rtt;
+            self.drains.begin(interval, pipe);
+        }
+    }
+
+    /// What an interval adds to the window for an error in packets.
+    fn step(&mut self, error: f64) -> f64 {
+        let below = error > 0.0;
+        if below == self.below {
+            self.steady += 1;
+            if self.steady >= STEADY_INTERVALS {
+                self.velocity = (self.velocity * FASTER).min(VELOCITY_MAX);
+            }
+        } else {
+            self.turn(below);
+        }
+        let step = GAIN * self.velocity * error;
+        step.clamp(self.cwnd * (STEP.0 - 1.0), self.cwnd * (STEP.1 - 1.0))
+    }
+
+    /// See [`Settings::loss_limit_acted`].
+    fn loss_limit(&self, action: [f64; 2]) -> f64 {
+        let used = (10.0 * action[0].abs().max(action[1].abs())).min(1.0);
+        let Settings { loss_limit, loss_limit_acted, .. } = self.settings;
+        loss_limit + (loss_limit_acted - loss_limit) * used
+    }
+
+    fn answer_marks(&mut self, interval: &Interval, cwnd: f64) -> f64 {
+        if interval.marked_packets <= 0.0 {
+            return cwnd;
+        }
+        self.turn(false);
+        cwnd.min(AFTER_MARK * self.cwnd)
+    }
+
+    /// A window that is not used must not grow.
+    fn limit_unused(&mut self) {
+        let limit = UNUSED.0 * self.found_max.value() + UNUSED.1;
+        if self.cwnd > limit {
+            self.counts.unused += 1;
+            self.set(limit);
+        }
+    }
+}
+
+/// The power of two, halved, that the second value of an action applies.
+fn effect(value: f64) -> f64 {
+    FACTOR_TERMS.0 * value + FACTOR_TERMS.1 * value * value * value
+}
+
+/// Whether acknowledgements stayed away for round trips.
+fn is_silent(interval: &Interval) -> bool {
+    let expected = interval.srtt.max(INTERVAL_MIN) + interval.srtt * SILENT_RTTS;
+    interval.duration > expected
+}
+
+#[cfg(test)]
+#[path = "tests/law.rs"]
+mod tests;

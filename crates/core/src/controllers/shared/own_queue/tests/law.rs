@@ -1,0 +1,237 @@
+use super::*;
+use crate::controllers::test_support::{MSS, close, flow};
+use crate::units::Bytes;
+
+const BASE: Span = Span::from_millis(100);
+
+fn law() -> Law {
+    Law::new(&flow(), &Settings::default())
+}
+
+/// Out of the start with a window of 100 packets.
+fn steady() -> Law {
+    let mut law = law();
+    (law.phase, law.cwnd) = (Phase::Steady, 100.0);
+    law
+}
+
+/// An interval of a tenth of a second that ended at `now_s` and found a queue of `queue_ms`.
+fn interval(now_s: f64, queue_ms: f64) -> Interval {
+    let rtt = BASE + Span((queue_ms * 1e6) as u64);
+    Interval {
+        now: Time::from_secs_f64(now_s),
+        duration: rtt,
+        rtt_min: rtt,
+        rtt_mean: rtt,
+        srtt: rtt,
+        base: BASE,
+        acked_packets: 100.0,
+        inflight_mean_packets: 1000.0,
+        delivery_pps: 833.0,
+        delivery_max_pps: 833.0,
+        ..Interval::default()
+    }
+}
+
+/// The law with all of its window in flight.
+fn decide(law: &mut Law, interval: &Interval, action: [f64; 2]) -> f64 {
+    law.found = law.cwnd;
+    law.on_interval(interval, action);
+    law.cwnd_packets()
+}
+
+#[test]
+fn an_interval_corrects_half_of_the_error() {
+    let mut law = steady();
+    close(decide(&mut law, &interval(1.0, 0.0), [0.0; 2]), 100.0 + 0.5 * 3.5);
+    let (mut law, queue) = (steady(), 100.0 * (1.0 - 100.0 / 110.0));
+    close(decide(&mut law, &interval(1.0, 10.0), [0.0; 2]), 100.0 + 0.5 * (3.5 - queue));
+}
+
+#[test]
+fn the_target_grows_with_the_root_of_the_rate() {
+    let law = steady();
+    close(law.target(833.0, 0.0), 3.5);
+    close(law.target(83_300.0, 0.0), 35.0);
+    close(law.target(0.0, 0.0), 1.0);
+}
+
+#[test]
+fn the_first_action_scales_the_target_up_to_the_window_and_down_to_a_packet() {
+    let law = steady();
+    close(law.target(833.0, 0.5), 28.0);
+    close(law.target(833.0, 1.0), 100.0);
+    close(law.target(833.0, -1.0), 1.0);
+}
+
+#[test]
+fn the_second_action_scales_the_window_finely_near_zero() {
+    close(effect(1.0), 1.0);
+    close(effect(-1.0), -1.0);
+    assert!(libm::exp2(effect(0.1) / 2.0) < 1.006);
+    let mut law = steady();
+    close(decide(&mut law, &interval(1.0, 0.0), [0.0, 1.0]), 101.75 * libm::sqrt(2.0));
+}
+
+#[test]
+fn an_error_that_keeps_its_sign_is_corrected_ever_faster() {
+    let mut law = steady();
+    law.cwnd = 1000.0;
+    let mut steps = Vec::new();
+    for round in 0..6 {
+        let before = law.cwnd;
+        let after = decide(&mut law, &interval(f64::from(round) / 10.0, 0.0), [0.0; 2]);
+        steps.push(after - before);
+    }
+    close(steps[0], 1.75);
+    close(steps[1], 1.75);
+    close(steps[2], 1.75 * 1.5);
+    close(steps[4] / steps[3], 1.5);
+    let queue = 20.0;
+    let before = law.cwnd;
+    let after = decide(&mut law, &interval(0.7, queue), [0.0; 2]);
+    assert!(after < before);
+    close(law.velocity, 1.0);
+}
+
+#[test]
+fn no_step_leaves_its_bounds() {
+    let mut law = steady();
+    law.velocity = 32.0;
+    close(decide(&mut law, &interval(1.0, 0.0), [0.0; 2]), 125.0);
+    let mut law = steady();
+    close(decide(&mut law, &interval(1.0, 900.0), [0.0; 2]), 80.0);
+    let mut law = steady();
+    law.velocity = 32.0;
+    assert!(decide(&mut law, &interval(1.0, 0.0), [1.0, 1.0]) <= 200.0);
+}
+
+#[test]
+fn the_start_doubles_and_ends_with_a_queue_in_the_smallest_round_trip() {
+    let mut law = law();
+    let ack = Ack {
+        rtt: BASE,
+        srtt: BASE,
+        acked: Bytes(10 * MSS),
+        inflight: Bytes(10 * MSS),
+        cwnd_limited: 1,
+        ..Ack::default()
+    };
+    law.on_ack(&ack);
+    close(law.cwnd_packets(), 20.0);
+    decide(&mut law, &interval(0.1, 5.0), [0.0; 2]);
+    assert!(law.is_starting(), "an eighth of the base is the limit");
+    law.cwnd = 150.0;
+    decide(&mut law, &interval(0.2, 13.0), [0.0; 2]);
+    assert!(!law.is_starting());
+    let rate_pps = 100.0 / 0.113;
+    close(law.cwnd_packets(), rate_pps * 0.1 + 3.5 * libm::sqrt(rate_pps / 833.0));
+}
+
+#[test]
+fn a_time_out_leaves_two_packets_and_starts_again_up_to_half_of_the_window() {
+    let mut law = steady();
+    law.on_loss(&Loss { kind: LossKind::Timeout, ..Loss::default() });
+    close(law.cwnd_packets(), 2.0);
+    assert_eq!(law.phase, Phase::Start { until: 50.0 });
+    law.on_loss(&Loss { kind: LossKind::Spurious, ..Loss::default() });
+    close(law.cwnd_packets(), 100.0);
+}
+
+#[test]
+fn a_restart_after_idling_returns_to_the_initial_window_and_knows_the_one_before() {
+    let mut law = steady();
+    law.on_loss(&Loss { kind: LossKind::Idle, ..Loss::default() });
+    close(law.cwnd_packets(), 10.0);
+    assert_eq!(law.phase, Phase::Start { until: 100.0 });
+}
+
+#[test]
+fn an_unused_window_does_not_grow_beyond_twice_what_was_in_flight() {
+    let mut law = steady();
+    for round in 0..50 {
+        law.found = 20.0;
+        law.on_interval(&interval(f64::from(round) / 10.0, 0.0), [0.0; 2]);
+    }
+    close(law.cwnd_packets(), 50.0);
+}
+
+#[test]
+fn after_round_trips_without_an_acknowledgement_the_window_does_not_grow() {
+    let mut law = steady();
+    let silent = Interval { duration: BASE * 4, ..interval(1.0, 0.0) };
+    close(decide(&mut law, &silent, [0.0; 2]), 100.0);
+}
+
+#[test]
+fn a_congestion_mark_takes_its_part_of_the_window() {
+    let mut law = steady();
+    let marked = Interval { marked_packets: 1.0, ..interval(1.0, 0.0) };
+    close(decide(&mut law, &marked, [0.0; 2]), 85.0);
+}
+
+/// Decides over `rounds` intervals; each loses this part of what it sends while the window exceeds `over`.
+fn lossy(law: &mut Law, rounds: u32, ratio: f64, over: f64) -> Vec<f64> {
+    let mut windows = Vec::new();
+    for round in 1..=rounds {
+        let lost = if law.cwnd > over { ratio * law.cwnd } else { 0.0 };
+        let acked = law.cwnd - lost;
+        let lossy = Interval {
+            lost_packets: lost,
+            acked_packets: acked,
+            loss_ratio: ratio,
+            ..interval(f64::from(round) / 10.0, 0.5)
+        };
+        windows.push(decide(law, &lossy, [0.0; 2]));
+    }
+    windows
+}
+
+#[test]
+fn a_loss_that_stays_with_a_smaller_window_is_the_paths_own() {
+    let mut law = steady();
+    let windows = lossy(&mut law, 30, 0.05, 0.0);
+    assert!(windows.iter().any(|window| *window < 72.0), "{windows:?}");
+    assert!(windows[15..].iter().all(|window| *window > 95.0), "{windows:?}");
+}
+
+#[test]
+fn a_loss_that_goes_with_a_smaller_window_keeps_it_smaller() {
+    let mut law = steady();
+    let windows = lossy(&mut law, 20, 0.05, 95.0);
+    assert!(windows[15..].iter().all(|window| *window < 90.0), "{windows:?}");
+}
+
+#[test]
+fn an_action_in_use_bears_more_loss() {
+    let law = steady();
+    close(law.loss_limit([0.0, 0.0]), 0.02);
+    close(law.loss_limit([0.05, 0.0]), 0.06);
+    close(law.loss_limit([0.0, -0.5]), 0.10);
+}
+
+#[test]
+fn a_drain_comes_when_the_queue_was_long_not_empty_and_ends_with_a_packet_sent_in_it() {
+    let mut law = steady();
+    let mut at = 0.0;
+    while law.drains.window().is_none() {
+        at += 0.1;
+        assert!(at < 6.5, "50 round trips of 104 ms and a tenth");
+        decide(&mut law, &interval(at, 3.8), [0.0; 2]);
+    }
+    assert!(at > 4.6, "{at}");
+    let (window, before) = (law.cwnd_packets(), law.cwnd);
+    close(window, 0.75 * before * 100.0 / 103.8);
+    let ack = |sent_s: f64| Ack {
+        now: Time::from_secs_f64(sent_s + 0.1),
+        sent_at: Time::from_secs_f64(sent_s),
+        rtt: BASE,
+        srtt: BASE,
+        ..Ack::default()
+    };
+    law.on_ack(&ack(at - 0.01));
+    close(law.cwnd_packets(), window);
+    law.on_ack(&ack(at + 0.01));
+    close(law.cwnd_packets(), before);
+    assert_eq!(law.counters()[0], ("drains", 1.0));
+}

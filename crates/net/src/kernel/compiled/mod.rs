@@ -1,0 +1,205 @@
+//! Policies that the kernel evaluates by itself, on the acknowledgement: their networks in fixed point.
+//!
+//! `bpf/network.h` has the evaluation, `bpf/compiled.h` the layouts. What cannot be compiled is refused in
+//! one line; how far fixed point is from floating point is measured by [`ask::Asked`], which runs the very
+//! instructions of the congestion control.
+use super::record::Plain;
+use ackademy::policy::nn::{Activation, DenseLayer, Network};
+use ackademy::policy::{Feature, Policy};
+
+pub mod ask;
+pub mod layout;
+mod tables;
+
+use layout::{Activations, Head, LAYERS_MAX, Layer, Tables, VALUES_MAX, WORDS_MAX};
+
+/// Bits behind the point of all numbers between layers.
+const POINT: u32 = 14;
+/// Units of a group, whose weights lie together, two to a word.
+const GROUP: usize = 8;
+/// Words for one input of a group.
+const GROUP_WORDS: usize = GROUP / 2;
+/// Inputs of one turn of the loop.
+const TURN: usize = 4;
+/// A sum keeps within plus or minus this.
+const SUM_MAX: f64 = 2_147_483_647.0;
+/// Bits behind the point of a weight: with fewer the result is too far off, more than these gain nothing.
+const SHIFTS: std::ops::RangeInclusive<u32> = 8..=16;
+
+/// A policy as the kernel evaluates it.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Its network's layers.
+    pub head: Head,
+    /// Biases and weights, two to a word: as many words as the kernel has room for.
+    pub words: Vec<u64>,
+    /// How many numbers the network takes.
+    pub inputs: usize,
+    /// How many it gives.
+    pub outputs: usize,
+}
+
+impl Compiled {
+    /// Compiles the network of a policy.
+    ///
+    /// # Errors
+    ///
+    /// One line: what of it the kernel cannot evaluate, and what it could.
+    pub fn network_of(policy: &Policy) -> Result<Self, String> {
+        let features = policy.spec().features().map_err(|error| error.message())?;
+        let rows = policy.spec().observation.history as usize;
+        let ranges: Vec<f64> = features.iter().map(|feature| size(feature)).collect();
+        Self::of_network(policy.network(), &ranges.repeat(rows))
+    }
+
+    /// Compiles a network; `sizes` are the largest absolute values of its inputs.
+    ///
+    /// # Errors
+    ///
+    /// As [`network_of`](Self::network_of).
+    pub fn of_network(network: &Network, sizes: &[f64]) -> Result<Self, String> {
+        let layers = network.dense_layers().map_err(|index| {
+            format!(
+                "layer {index} is not dense over one vector: the kernel evaluates up to \
+                 {LAYERS_MAX} dense layers, after `flatten` at most"
+            )
+        })?;
+        if layers.len() > LAYERS_MAX {
+            let count = layers.len();
+            return Err(format!("{count} dense layers: the kernel evaluates up to {LAYERS_MAX}"));
+        }
+        let mut head = Head { count: layers.len() as u32, ..Head::default() };
+        let mut net_words = vec![0; WORDS_MAX];
+        let mut sizes = sizes.to_vec();
+        let mut first = 0;
+        for (index, layer) in layers.into_iter().enumerate() {
+            let in_layer = |problem: String| format!("layer {index} {problem}");
+            let written = write(layer, &sizes, &mut net_words, first).map_err(in_layer)?;
+            first += words(written.inputs as usize, written.units as usize);
+            sizes = results(layer, &sizes);
+            head.layers[index] = written;
+        }
+        let (inputs, outputs) = (network.input().size(), network.outputs());
+        Ok(Self { head, words: net_words, inputs, outputs })
+    }
+
+    /// As the map of networks holds it.
+    fn network_bytes(&self) -> Vec<u8> {
+        let words = self.words.iter().flat_map(|word| word.to_ne_bytes());
+        self.head.bytes().iter().copied().chain(words).collect()
+    }
+}
+
+/// Largest absolute value of a feature.
+fn size(feature: &Feature) -> f64 {
+    let (low, high) = feature.range();
+    f64::from(low.abs().max(high.abs()))
+}
+
+/// Words of a layer.
+fn words(inputs: usize, units: usize) -> usize {
+    units / GROUP * (inputs + 1) * GROUP_WORDS
+}
+
+/// Largest absolute sums of a layer's units.
+fn sums(layer: DenseLayer<'_>, sizes: &[f64]) -> Vec<f64> {
+    let sum = |(unit, bias): (usize, &f32)| {
+        let terms = sizes.iter().enumerate();
+        let terms = terms.map(|(input, size)| size * f64::from(layer.weight(input, unit).abs()));
+        f64::from(bias.abs()) + terms.sum::<f64>()
+    };
+    layer.bias().iter().enumerate().map(sum).collect()
+}
+
+/// Largest absolute values that a layer gives.
+fn results(layer: DenseLayer<'_>, sizes: &[f64]) -> Vec<f64> {
+    let bounded = layer.activation() == Activation::Tanh;
+    let result = |sum: f64| if bounded { sum.min(1.0) } else { sum };
+    sums(layer, sizes).into_iter().map(result).collect()
+}
+
+/// Writes a layer's words from word `first` on.
+fn write(
+    layer: DenseLayer<'_>,
+    sizes: &[f64],
+    to: &mut [u64],
+    first: usize,
+) -> Result<Layer, String> {
+    let units = layer.bias().len();
+    let activation = match layer.activation() {
+        Activation::Linear => Activations::LINEAR,
+        Activation::Relu => Activations::RELU,
+        Activation::Tanh => Activations::TANH,
+        Activation::Sigmoid => {
+            let known = "`linear`, `relu` and `tanh`";
+            return Err(format!("has the activation `sigmoid`: the kernel evaluates {known}"));
+        }
+    };
+    let (padded, groups) = (layer.inputs().next_multiple_of(TURN), units.div_ceil(GROUP));
+    if padded > VALUES_MAX || groups * GROUP > VALUES_MAX {
+        let (from, to) = (layer.inputs(), units);
+        return Err(format!("is {from} x {to}: the kernel evaluates up to {VALUES_MAX} a side"));
+    }
+    let end = first + words(padded, groups * GROUP);
+    if end > WORDS_MAX {
+        let (needed, most) = (2 * end, 2 * WORDS_MAX);
+        return Err(format!(
+            "brings the weights to {needed} in multiples of {GROUP} units: the kernel evaluates \
+             up to {most} on an acknowledgement"
+        ));
+    }
+    let shift = shift(layer, sizes)?;
+    let scaled = |value: f32| (f64::from(value) * f64::from(1 << shift)).round_ties_even() as i64;
+    let mut words = to[first..end].chunks_exact_mut(GROUP_WORDS);
+    for group in 0..groups {
+        for row in 0..=padded {
+            let row_words = words.next().expect("as many as counted");
+            for (pair, word) in row_words.iter_mut().enumerate() {
+                let value = |unit: usize| match row {
+                    _ if unit >= units => 0,
+                    // In the scale of the sums.
+                    0 => {
+                        let scale = f64::from(1 << shift) * f64::from(1 << POINT);
+                        (f64::from(layer.bias()[unit]) * scale).round_ties_even() as i64
+                    }
+                    row if row > layer.inputs() => 0,
+                    row => scaled(layer.weight(row - 1, unit)),
+                };
+                let unit = group * GROUP + 2 * pair;
+                *word = (value(unit) + (value(unit + 1) << 32)) as u64;
+            }
+        }
+    }
+    Ok(Layer {
+        inputs: padded as u32,
+        units: (groups * GROUP) as u32,
+        first: first as u32,
+        shift,
+        activation,
+        reserved: 0,
+    })
+}
+
+/// Bits behind the point of a layer's weights, as many as leave every sum in 32 bits.
+fn shift(layer: DenseLayer<'_>, sizes: &[f64]) -> Result<u32, String> {
+    let largest = sums(layer, sizes).into_iter().fold(0.0, f64::max);
+    // Rounding adds up to half a step for each input, and one for the bias.
+    let rounding = sizes.iter().sum::<f64>() / 2.0;
+    let point = f64::from(1 << POINT);
+    let fits = |shift: &u32| {
+        (largest * f64::from(1 << shift) + rounding) * point * (1.0 + 1e-3) + 1.0 <= SUM_MAX
+    };
+    let (low, high) = SHIFTS.into_inner();
+    (low..=high).rev().find(fits).ok_or_else(|| {
+        let most = SUM_MAX / point / f64::from(1 << low);
+        format!("has sums up to {largest:.0}: the kernel's fixed point holds up to {most:.0}")
+    })
+}
+
+/// The tables of functions; the same for every policy.
+pub fn tables() -> Tables {
+    tables::tables()
+}
+
+#[cfg(test)]
+mod tests;
