@@ -95,7 +95,7 @@ def test_a_scheme_is_counted_over_the_reference_and_under_anybody() -> None:
         network(a=(0.5, math.nan, 0.0), b=slow, c=(0.96, 0.3, 0.0)),
     ]
     study = judged("abc")
-    own = judgement.standings(study, found)[0]
+    own = judgement.verdicts(study, found)[0]
     assert (own.scheme, own.networks) == ("a", 4)
     parts = (own.dominates_reference, own.dominated_by_reference, own.dominated)
     assert [part.value for part in parts] == [0.25, 0.5, 0.5]

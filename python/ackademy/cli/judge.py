@@ -110,7 +110,7 @@ def _sheets(study: Study, found: Sequence[Network]) -> list[Sheet]:
 
     title = f"{len(found)} of {len(study.cases)} networks of {study.origin}"
     return [
-        sheets.standings(title, judgement.standings(study, found), study.reference),
+        sheets.verdicts(title, judgement.verdicts(study, found), study.reference),
         sheets.dominance(judgement.dominance(study, found)),
         sheets.by_kind(judgement.by_kind(study, found), study.reference),
     ]

@@ -66,7 +66,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Verdict:
     """A scheme over all networks; a part is in [0, 1], a wait in round trips of the empty path."""
 
     scheme: str
@@ -180,9 +180,9 @@ def fair_bytes(
     return capacity_bytes * total / end_s
 
 
-def standings(study: Study, found: Sequence[Network]) -> list[Standing]:
+def verdicts(study: Study, found: Sequence[Network]) -> list[Verdict]:
     """Of every scheme, the judged one first."""
-    return [_standing(own.name, study.reference, found) for own in study.schemes]
+    return [_verdict(own.name, study.reference, found) for own in study.schemes]
 
 
 def dominance(study: Study, found: Sequence[Network]) -> dict[str, dict[str, float]]:
@@ -198,10 +198,10 @@ def dominance(study: Study, found: Sequence[Network]) -> dict[str, dict[str, flo
     }
 
 
-def by_kind(study: Study, found: Sequence[Network]) -> dict[str, list[Standing]]:
-    """As `standings`, of each class of networks."""
+def by_kind(study: Study, found: Sequence[Network]) -> dict[str, list[Verdict]]:
+    """As `verdicts`, of each class of networks."""
     kinds = sorted({own.kind for own in found})
-    return {kind: standings(study, [own for own in found if own.kind == kind]) for kind in kinds}
+    return {kind: verdicts(study, [own for own in found if own.kind == kind]) for kind in kinds}
 
 
 def table(study: Study, found: Sequence[Network]) -> pl.DataFrame:
@@ -224,7 +224,7 @@ def table(study: Study, found: Sequence[Network]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _standing(name: str, reference: str, found: Sequence[Network]) -> Standing:
+def _verdict(name: str, reference: str, found: Sequence[Network]) -> Verdict:
     def part(holds: Callable[[Network], bool]) -> Interval:
         return network_interval(np.array([float(holds(own)) for own in found])).interval
 
@@ -246,7 +246,7 @@ def _standing(name: str, reference: str, found: Sequence[Network]) -> Standing:
         known = [wait for wait in using if not math.isnan(wait)]
         return own.points[name].wait_ratio - min(known) if known else math.nan
 
-    return Standing(
+    return Verdict(
         scheme=name,
         networks=len(found),
         dominates_reference=part(lambda own: _dominates(own, name, reference)),

@@ -41,9 +41,7 @@ def page(study: Study, found: Sequence[Network], command: str) -> str:
             "digest": study.digest[:12],
         },
     )
-    all_of_them = sheets.standings(
-        "all networks", judgement.standings(study, found), study.reference
-    )
+    all_of_them = sheets.verdicts("all networks", judgement.verdicts(study, found), study.reference)
     kinds = sheets.by_kind(judgement.by_kind(study, found), study.reference)
     pairs = sheets.dominance(judgement.dominance(study, found))
     return document(

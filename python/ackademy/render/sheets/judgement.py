@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from ackademy.render.numbers import NONE
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, estimated, number, shaded
 from ackademy.stats.intervals import Interval
-from ackademy.studies.judgement import Standing
+from ackademy.studies.judgement import Verdict
 
 
-def standings(title: str, found: Sequence[Standing], reference: str) -> Sheet:
+def verdicts(title: str, found: Sequence[Verdict], reference: str) -> Sheet:
     """A line per scheme, every number with its 95 % interval over networks."""
     heads = (
         Head(f"dominates {reference}", "%", "part of the networks"),
@@ -25,7 +25,7 @@ def standings(title: str, found: Sequence[Standing], reference: str) -> Sheet:
     return Sheet(title, (Head("n"), Head("scheme")), heads, tuple(_line(own) for own in found))
 
 
-def by_kind(found: Mapping[str, Sequence[Standing]], reference: str) -> Sheet:
+def by_kind(found: Mapping[str, Sequence[Verdict]], reference: str) -> Sheet:
     """A line per class of networks and scheme, without intervals."""
     heads = (
         Head(f"dominates {reference}", "%"),
@@ -63,7 +63,7 @@ def dominance(parts: Mapping[str, Mapping[str, float]]) -> Sheet:
     return Sheet(title, (Head("scheme"),), heads, lines)
 
 
-def _line(own: Standing) -> Line:
+def _line(own: Verdict) -> Line:
     return Line(
         (Part(str(own.networks)), Part(own.scheme)),
         (
