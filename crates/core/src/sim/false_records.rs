@@ -44,7 +44,7 @@ impl FalseRecords {
             9 => ack.delivery_rate = Rate(0),
             10 => (ack.inflight, ack.prior_inflight, ack.tx_inflight) = Default::default(),
             _ => {
-                (ack.inflight, ack.prior_inflight, ack.lost_since) = (ENORMOUS, Bytes(0), ENORMOUS)
+                (ack.inflight, ack.prior_inflight, ack.lost_since) = (ENORMOUS, Bytes(0), ENORMOUS);
             }
         }
         ack

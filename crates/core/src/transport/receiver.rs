@@ -6,6 +6,7 @@ use crate::units::{Span, Time};
 use std::collections::VecDeque;
 
 /// Tracks segments and makes acknowledgements.
+#[allow(clippy::struct_excessive_bools)] // each is one documented property
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ack_every: u32,
