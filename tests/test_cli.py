@@ -25,6 +25,7 @@ COMMANDS = (
     "peers",
     "draw",
     "generalise",
+    "judge",
     "scorecard",
     "certify",
     "stress",
