@@ -50,9 +50,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.generalise:generalise_command",
         "Evaluate a policy on links it was not trained on.",
     ),
+    "judge": (
+        "ackademy.cli.judge:judge_command",
+        "Judge a controller or policy on a fixed list of networks.",
+    ),
     "scorecard": (
         "ackademy.cli.scorecard:scorecard_command",
         "Judge a controller by the evaluations of RFC 9743.",
+    ),
+    "certify": (
+        "ackademy.cli.certify:certify_command",
+        "Prove properties of a policy over the law own_queue.",
     ),
     "stress": (
         "ackademy.cli.stress:stress_command",

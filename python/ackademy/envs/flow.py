@@ -41,9 +41,9 @@ class Flow(gym.Env[Observation, Action]):
     ## Action
 
     `Discrete` with one choice per step of the action's `cwnd_steps`, or `Box` in [-1, 1] with one
-    value (`cwnd_factor`, `rate_change`) or two (`rate_and_cwnd`). An action that is not a number,
-    or beyond the action's `limit`, hands the flow to CUBIC for the rest of the episode, as it would
-    in use.
+    value (`cwnd_factor`, `rate_change`) or two (`rate_and_cwnd`, `own_queue`). An action that is
+    not a number, or beyond the action's `limit`, hands the flow to CUBIC for the rest of the
+    episode, as it would in use.
 
     ## Reward
 

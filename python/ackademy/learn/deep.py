@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from ackademy import _core
 from ackademy.backends.runs import read_text
@@ -22,9 +24,10 @@ from ackademy.learn import (
     layers,
     networks,
     ppo,
+    ranges,
     rollouts,
 )
-from ackademy.learn.deep_recipe import Recipe
+from ackademy.learn.deep_recipe import LAW, Recipe
 from ackademy.learn.episode_source import EpisodeSource, Sizes
 from ackademy.learn.networks import Weights
 from ackademy.learn.rollouts import Collector
@@ -63,6 +66,12 @@ class TrainingResult:
     """wall-clock time of this process; not in any file, so that equal recipes write equal bytes"""
     cpu_s: float
     """processor time of all its threads; not in any file"""
+    snapshots: tuple[ppo.Snapshot, ...] = ()
+    """of the last part, if any were asked for"""
+    ranges: ranges.Ranges = ()
+    """of the features, if the policy's guard has a use for them"""
+    is_stopped: bool = False
+    """whether it was stopped before its end"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,8 @@ def train(
     *,
     resume: bool = False,
     progress: Progress = quiet,
+    snapshots: int = 0,
+    watch: rollouts.Watch | None = None,
 ) -> TrainingResult:
     """Train by a recipe.
 
@@ -120,7 +131,9 @@ def train(
         make: where simulations run.
         folder: where checkpoints and TensorBoard's files go.
         resume: go on from the last checkpoint there, if there is one.
-        progress: told about episodes.
+        progress: told about episodes, or about decisions if they are counted.
+        snapshots: how many policies of the last part are returned; only with native rollouts.
+        watch: may stop the training; only with native rollouts.
 
     Raises:
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
@@ -128,14 +141,7 @@ def train(
     """
     source = opening.read_source(recipe.source)
     learners = patterns(source, recipe)
-    reward = None
-    if recipe.core_reward is None:
-        reward = rewards.find(recipe.reward, recipe.origin.parent)
-        if rewards.needs_truth(reward):
-            raise TrainingError(
-                f"{recipe.origin}: reward = {recipe.reward!r}: it needs truth; allowed: "
-                f"{', '.join(deep_recipe.CORE_REWARDS)}, which the core computes"
-            )
+    reward = _reward_of(recipe)
     simulations: EpisodeSource | Collector
     try:
         if recipe.rollouts == "native":
@@ -148,14 +154,18 @@ def train(
     except ValueError as error:
         raise TrainingError(f"{recipe.origin}: {error}") from None
     check(recipe, sizes)
-    fingerprint = recipe.fingerprint(_content(source), _source_of(reward), _core.CODE_HASH)
-    place = Checkpoints(folder, fingerprint, resume)
+    place = Checkpoints(folder, _fingerprint(recipe, source, reward), resume)
     module = dqn if recipe.learner == "dqn" else ppo
     log = TrainingLog(module.COLUMNS, place, progress)
     wall, cpu = time.monotonic(), time.process_time()
     try:
         if recipe.rollouts == "native":
-            trained: dqn.Trained | ppo.Trained = _from_rollouts(recipe, collector, reward, log)
+            assert isinstance(recipe.config, ppo.Config)  # `deep_recipe.read` allows no other
+            own = rollouts.Rollouts(collector, recipe.settings_text(), recipe.layers, reward)
+            trained: dqn.Trained | ppo.Trained = rollouts.train(
+                own, recipe.layers, recipe.config, recipe.seed, log,
+                snapshots=snapshots, watch=watch,
+            )  # fmt: skip
         else:
             trained = _from_steps(recipe, env, reward, log)
     finally:
@@ -177,15 +187,52 @@ def train(
         packets=simulations.packets,
         wall_s=time.monotonic() - wall,
         cpu_s=time.process_time() - cpu,
+        **_more(recipe, trained),
     )
 
 
-def _from_rollouts(
-    recipe: Recipe, collector: Collector, reward: rewards.Reward | None, log: TrainingLog
-) -> ppo.Trained:
-    assert isinstance(recipe.config, ppo.Config)  # `deep_recipe.read` allows no other
-    own = rollouts.Rollouts(collector, recipe.settings_text(), recipe.layers, reward)
-    return rollouts.train(own, recipe.layers, recipe.config, recipe.seed, log)
+def fingerprint_of(recipe: Recipe) -> str:
+    """Identifies a training: equal ones leave equal weights on one machine.
+
+    Raises:
+        AckademyError: if a file of the recipe cannot be read or is wrong.
+    """
+    source = opening.read_source(recipe.source)
+    return _fingerprint(recipe, source, _reward_of(recipe))
+
+
+def _fingerprint(recipe: Recipe, source: opening.Source, reward: rewards.Reward | None) -> str:
+    return recipe.fingerprint(_content(source), _source_of(reward), _core.CODE_HASH)
+
+
+def _reward_of(recipe: Recipe) -> rewards.Reward | None:
+    """The reward, if the core does not compute it."""
+    if recipe.core_reward is not None:
+        return None
+    reward = rewards.find(recipe.reward, recipe.origin.parent)
+    if rewards.needs_truth(reward):
+        raise TrainingError(
+            f"{recipe.origin}: reward = {recipe.reward!r}: it needs truth; allowed: "
+            f"{', '.join(deep_recipe.CORE_REWARDS)}, which the core computes"
+        )
+    return reward
+
+
+class _More(TypedDict, total=False):
+    snapshots: tuple[ppo.Snapshot, ...]
+    ranges: ranges.Ranges
+    is_stopped: bool
+
+
+def _more(recipe: Recipe, trained: dqn.Trained | ppo.Trained) -> _More:
+    """What only PPO's trainings have."""
+    if not isinstance(trained, ppo.Trained):
+        return {}
+    return {
+        "snapshots": trained.snapshots,
+        "ranges": trained.ranges if recipe.map == LAW else (),
+        "is_stopped": trained.is_stopped,
+    }
 
 
 def _from_steps(
@@ -231,19 +278,26 @@ def check(recipe: Recipe, sizes: Sizes) -> None:
 
 def _check_policy(recipe: Recipe, sizes: Sizes) -> None:
     """Let the core check a policy of zeros, so that an invalid one is refused before training."""
-    settings, tables = recipe.settings_text(), layers.tables_of(recipe.layers)
-    shapes = networks.tensor_shapes(recipe.layers, sizes.entering)
-    zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    files = {
-        policy_files.POLICY: policy_files.policy_text(
-            recipe.policy_about, settings, tables, {}
-        ).encode(),
-        policy_files.WEIGHTS: policy_files.bytes_of(zeros),
-    }
     try:
-        _core.Policy.load(files)
+        _core.Policy.load(files_of(recipe, zeros(recipe, sizes.entering)))
     except ValueError as error:
         raise TrainingError(f"{recipe.origin}: gives no policy: {error}") from None
+
+
+def zeros(recipe: Recipe, entering: tuple[int, int]) -> networks.Tensors:
+    """Weights of zeros, whose policy answers every observation with zeros."""
+    shapes = networks.tensor_shapes(recipe.layers, entering)
+    return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+
+
+def files_of(recipe: Recipe, weights: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, bytes]:
+    """The two files of a recipe's policy of these weights."""
+    settings, tables = recipe.settings_text(), layers.tables_of(recipe.layers)
+    text = policy_files.policy_text(recipe.policy_about, settings, tables, {})
+    return {
+        policy_files.POLICY: text.encode(),
+        policy_files.WEIGHTS: policy_files.bytes_of(weights),
+    }
 
 
 def with_changes(
@@ -256,7 +310,9 @@ def with_changes(
     episodes: int | None,
 ) -> Recipe:
     """The recipe with the changes of the command line."""
-    config = recipe.config if episodes is None else replace(recipe.config, episodes=episodes)
+    config = (
+        recipe.config if episodes is None else deep_recipe.for_episodes(recipe.config, episodes)
+    )
     changed = replace(
         recipe,
         reward=reward or recipe.reward,

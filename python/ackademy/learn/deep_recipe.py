@@ -22,6 +22,8 @@ Credit: TypeAlias = Literal["sent", "arrived"]
 Collecting: TypeAlias = Literal["native", "stepped"]
 Config: TypeAlias = dqn.Config | ppo.Config
 CONFIGS: Mapping[str, type[Config]] = {"dqn": dqn.Config, "ppo": ppo.Config}
+LAW = "own_queue"
+"""the action map to which an action of zeros is a controller of its own"""
 CORE_REWARDS = frozenset({"flagship"})
 """rewards that follow from the simulator's truth: only native rollouts have them"""
 KEYS = (
@@ -45,7 +47,7 @@ ABOVE_ZERO = frozenset({"spread"})
 """fields that must be above 0: their logarithm is learned"""
 WHOLE_MAX, SEED_MAX, SIMULATIONS_MAX = 100_000_000, 2**63 - 1, 65_536
 """largest values of the learner's whole numbers, of seeds, of simulations and of agents"""
-MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions", "critic_units"})
+MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions", "critic_units", "decisions"})
 """whole numbers that may be 0"""
 
 
@@ -81,6 +83,12 @@ class Recipe:
     def core_reward(self) -> str | None:
         """The reward, if the core computes it from the truth."""
         return self.reward if self.reward in CORE_REWARDS else None
+
+    @property
+    def map(self) -> object:
+        """What an action changes."""
+        action = self.settings.get("action")
+        return action.get("map") if isinstance(action, Mapping) else None
 
     @property
     def needs_truth(self) -> bool:
@@ -199,6 +207,13 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
             f"horizon = {config.horizon}"
         )
     return config
+
+
+def for_episodes(config: Config, episodes: int) -> Config:
+    """The same settings for so many episodes, which then count instead of decisions."""
+    if isinstance(config, ppo.Config):
+        return replace(config, episodes=episodes, decisions=0)
+    return replace(config, episodes=episodes)
 
 
 def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Collecting:

@@ -70,6 +70,8 @@ class Config:
 
     episodes: int = 1_000
     """to be finished, over all simulations"""
+    decisions: int = 0
+    """to be made, over all simulations, instead of finishing `episodes`; 0: `episodes` counts"""
     horizon: int = 8_192
     """transitions per batch, over all agents"""
     epochs: int = 8
@@ -113,6 +115,26 @@ class Config:
     observation (asymmetric actor and critic, Pinto et al. 2018); 0: the value has the policy's
     layers and sees what the policy sees"""
 
+    def done(self, decisions: int, episodes: int) -> tuple[int, int]:
+        """What is done of what is to be done, in decisions or in episodes; at most all of it."""
+        if self.decisions > 0:
+            return min(decisions, self.decisions), self.decisions
+        return min(episodes, self.episodes), self.episodes
+
+    def progress(self, decisions: int, episodes: int) -> float:
+        """Of the training, in [0, 1]."""
+        done, total = self.done(decisions, episodes)
+        return done / total
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A policy on its way."""
+
+    decisions: int
+    """made before"""
+    weights: Weights
+
 
 @dataclass(frozen=True, slots=True)
 class Trained:
@@ -123,6 +145,12 @@ class Trained:
     decisions: int
     episodes: int
     updates: int
+    snapshots: tuple[Snapshot, ...] = ()
+    """of the last part of the training, if any were asked for; the last one has `weights`"""
+    ranges: tuple[tuple[float, float], ...] = ()
+    """of each feature, in which nearly all of what was seen lies; only of native rollouts"""
+    is_stopped: bool = False
+    """whether it was stopped before its end"""
 
 
 def train(
@@ -156,7 +184,7 @@ def train(
     waiting: list[Transitions] = []
     decisions = episodes = taken = 0
 
-    while episodes < config.episodes:
+    while config.progress(decisions, episodes) < 1.0:
         if past is not None and action_log.steps < past.steps:
             actions, log_probability = past.next(env)
         else:
@@ -170,7 +198,7 @@ def train(
         done = open_decisions.close(env, rewards, rewarder.reward_decision)
         means.note(env, done.reward)
         episodes += int(env.over.sum())
-        env.progress = min(1.0, episodes / config.episodes)
+        env.progress = config.progress(decisions, episodes)
         waiting.append(done)
 
         while sum(map(len, waiting)) >= config.horizon:
@@ -190,7 +218,7 @@ def train(
                     {"updates": learner.updates},
                     lambda: {**learner.arrays(), **action_log.arrays()},
                 )
-            log.progress(min(episodes, config.episodes), config.episodes)
+            log.progress(*config.done(decisions, episodes))
 
     return Trained(learner.parameters["policy"], decisions, episodes, learner.updates)
 

@@ -13,10 +13,11 @@ follows from the seed and from those.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -29,11 +30,14 @@ from ackademy.learn import ppo
 from ackademy.learn.credit import Transitions
 from ackademy.learn.episode_source import F32, F64, Sizes
 from ackademy.learn.layers import Layer, tables_of
+from ackademy.learn.ranges import Seen
 from ackademy.learn.training_log import Means, TrainingLog
 from ackademy.policies import policy_files
 
 POLICY, LOG_STD = "rollouts.policy.", "rollouts.log_std"
 """names of a checkpoint's arrays"""
+LAST_PART = 0.2
+"""of a training, over which snapshots are spread evenly, its end included (*proposed*)"""
 
 
 class Collector(Protocol):
@@ -116,7 +120,9 @@ class Rollouts:
         self._text = policy_files.policy_text("in training", settings, tables_of(layers), {})
         self._reward = reward
 
-    def collect(self, policy: Policy, decisions: int, episodes: int, means: Means) -> Transitions:
+    def collect(
+        self, policy: Policy, decisions: int, episodes: int | None, means: Means
+    ) -> Transitions:
         """Some further decisions.
 
         Args:
@@ -178,16 +184,18 @@ def transitions(batch: _core._Batch, reward: F64) -> Transitions:
 
 
 class PolicyLog:
-    """The policies of all batches so far, for a checkpoint."""
+    """The policies of all batches so far, for a checkpoint and for snapshots."""
 
     def __init__(self) -> None:
         self.count = 0
         self._weights: dict[str, list[F32]] = {}
         self._log_std: list[F32] = []
+        self._made: list[int] = []
 
-    def add(self, policy: Policy) -> None:
-        """Record the policy of the next batch."""
+    def add(self, policy: Policy, decisions: int) -> None:
+        """Record the policy of the next batch, before which so many decisions were made."""
         self.count += 1
+        self._made.append(decisions)
         self._log_std.append(policy.log_std)
         for name, value in policy.weights.items():
             self._weights.setdefault(name, []).append(value)
@@ -196,6 +204,21 @@ class PolicyLog:
         """For a checkpoint."""
         out: dict[str, npt.NDArray[np.generic]] = {LOG_STD: np.stack(self._log_std)}
         return {**out, **{POLICY + name: np.stack(v) for name, v in self._weights.items()}}
+
+    def snapshots(self, last: ppo.Snapshot, count: int) -> tuple[ppo.Snapshot, ...]:
+        """So many policies of the last part of a training, oldest first, the last one included.
+
+        Args:
+            last: what the training ended with.
+            count: how many; fewer of a training with fewer batches there.
+        """
+        found: dict[int, ppo.Snapshot] = {}
+        for back in range(count - 1, 0, -1):
+            wanted = last.decisions * (1.0 - LAST_PART * back / max(1, count - 1))
+            index = int(np.searchsorted(self._made, wanted, side="right")) - 1
+            weights = {n: jnp.asarray(v[index]) for n, v in self._weights.items()}
+            found[index] = ppo.Snapshot(self._made[index], weights)
+        return (*found.values(), last) if count else ()
 
 
 def recorded(arrays: Mapping[str, npt.NDArray[np.generic]], index: int) -> Policy:
@@ -214,10 +237,27 @@ def policy_of(learner: ppo.Learner) -> Policy:
     return Policy(weights, np.asarray(learner.parameters["log_std"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Looks once at a training on its way."""
+
+    decisions: int
+    """when: once so many have been made"""
+    goes_on: Callable[[ppo.Snapshot], bool]
+    """whether the training is worth going on; it must depend on the policy alone"""
+
+
 def train(
-    rollouts: Rollouts, layers: tuple[Layer, ...], config: ppo.Config, seed: int, log: TrainingLog
+    rollouts: Rollouts,
+    layers: tuple[Layer, ...],
+    config: ppo.Config,
+    seed: int,
+    log: TrainingLog,
+    *,
+    snapshots: int = 0,
+    watch: Watch | None = None,
 ) -> ppo.Trained:
-    """Learn by PPO until enough episodes have ended.
+    """Learn by PPO until enough episodes have ended, or enough decisions have been made.
 
     The same seed gives the same weights on one machine, killed and resumed or not.
 
@@ -228,52 +268,71 @@ def train(
         seed: of the networks' first weights and of the minibatches; the actions have the
             simulations'.
         log: of columns `ppo.COLUMNS`.
+        snapshots: how many policies of the last part are returned.
+        watch: may stop it.
     """
     source = rollouts.collector
     learner = ppo.Learner(layers, config, sizes_of(source), seed)
-    policies, means = PolicyLog(), Means()
-    past = 0
+    policies, means, seen = PolicyLog(), Means(), Seen()
+    past, is_stopped = 0, False
     if (kept := log.resumed) is not None:
         learner.restore(kept.counter("updates"), kept.arrays)
         past = kept.counter("step")
     waiting: list[Transitions] = []
     taken = 0
 
-    while source.episodes < config.episodes:
+    def present() -> Policy:
         if kept is not None and policies.count < past:
-            policy = recorded(kept.arrays, policies.count)
-        else:
-            policy = policy_of(learner)
-        policies.add(policy)
+            return recorded(kept.arrays, policies.count)
+        return policy_of(learner)
+
+    def snapshot() -> ppo.Snapshot:
+        weights = {name: jnp.asarray(v) for name, v in present().weights.items()}
+        return ppo.Snapshot(source.decisions, weights)
+
+    while not is_stopped and config.progress(source.decisions, source.episodes) < 1.0:
+        policy = present()
+        policies.add(policy, source.decisions)
         missing = config.horizon - sum(map(len, waiting))
         left = -(-(config.episodes - source.episodes) // source.n)
-        done = rollouts.collect(policy, missing, left, means)
-        source.progress = min(1.0, source.episodes / config.episodes)
+        done = rollouts.collect(policy, missing, None if config.decisions else left, means)
+        source.progress = config.progress(source.decisions, source.episodes)
         waiting.append(done)
         if len(done) < missing:
             continue
         batch, waiting = Transitions.joined(waiting), []
+        seen.add(batch.observation)
         taken += 1
         if taken <= learner.updates:
             means.clear()  # learnt from before the checkpoint
-            continue
-        for name, value in learner.learn(batch, seed, source.progress).items():
-            means.add(name, value)
-        log.row(
-            {
-                "decisions": source.decisions,
-                "episodes": source.episodes,
-                "updates": learner.updates,
-                **means.take(),
-            }
-        )
-        log.keep(
-            policies.count,
-            {"updates": learner.updates},
-            lambda: {**learner.arrays(), **policies.arrays()},
-        )
-        log.progress(min(source.episodes, config.episodes), config.episodes)
+        else:
+            for name, value in learner.learn(batch, seed, source.progress).items():
+                means.add(name, value)
+            log.row(
+                {
+                    "decisions": source.decisions,
+                    "episodes": source.episodes,
+                    "updates": learner.updates,
+                    **means.take(),
+                }
+            )
+            log.keep(
+                policies.count,
+                {"updates": learner.updates},
+                lambda: {**learner.arrays(), **policies.arrays()},
+            )
+            log.progress(*config.done(source.decisions, source.episodes))
+        # In what is repeated as well: what was learnt after a look need not be there.
+        if watch is not None and source.decisions >= watch.decisions:
+            is_stopped, watch = not watch.goes_on(snapshot()), None
 
+    last = snapshot()
     return ppo.Trained(
-        learner.parameters["policy"], source.decisions, source.episodes, learner.updates
+        weights=last.weights,
+        decisions=last.decisions,
+        episodes=source.episodes,
+        updates=learner.updates,
+        snapshots=policies.snapshots(last, snapshots),
+        ranges=seen.ranges(),
+        is_stopped=is_stopped,
     )

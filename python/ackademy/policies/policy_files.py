@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -148,7 +148,13 @@ def tables_text(tables: Mapping[str, object]) -> str:
     return "\n".join(blocks)
 
 
-def policy_text(about: str, settings: str, layers: Tables, made: Mapping[str, object]) -> str:
+def policy_text(
+    about: str,
+    settings: str,
+    layers: Tables,
+    made: Mapping[str, object],
+    ranges: Sequence[tuple[float, float]] = (),
+) -> str:
     """`policy.toml`.
 
     Args:
@@ -156,12 +162,16 @@ def policy_text(about: str, settings: str, layers: Tables, made: Mapping[str, ob
         settings: the five tables as TOML.
         layers: of `[[layers]]`.
         made: how it came about.
+        ranges: of the features, outside of which the guard leaves a flow to the law; or none.
     """
     blocks = [f"format = 1\nabout = {toml_value(about)}\n", settings.strip() + "\n"]
     for layer in layers:
         lines = [f"{key} = {toml_value(value)}" for key, value in layer.items()]
         blocks.append("\n".join(["[[layers]]", *lines]) + "\n")
-    blocks.append('[guard]\nfallback = "cubic"\n')
+    guard: dict[str, object] = {"fallback": "cubic"}
+    if ranges:
+        guard["ranges"] = [list(pair) for pair in ranges]
+    blocks.append(tables_text({"guard": guard}))
     blocks.append(tables_text({"made": made}))
     return "\n".join(blocks)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -39,7 +40,14 @@ The journal paper's hyper-parameters are not public: features and kinds of layer
 every number is *proposed*, so this is a TCP-Drinc-*style* agent, not the paper's weights."""
 
 
-def write(trained: TrainingResult, folder: Path, command: str) -> pl.DataFrame:
+def write(
+    trained: TrainingResult,
+    folder: Path,
+    command: str,
+    *,
+    more: Mapping[str, str] | None = None,
+    chosen: str = "",
+) -> pl.DataFrame:
     """Write a policy's folder, whole or not at all, and judge the policy.
 
     The same recipe, seed and version leave the same bytes on one machine.
@@ -48,6 +56,8 @@ def write(trained: TrainingResult, folder: Path, command: str) -> pl.DataFrame:
         trained: what was trained.
         folder: of the policy; a policy that is there is replaced.
         command: that makes it again.
+        more: further files, by name.
+        chosen: a part of the card that says how it was chosen; empty for none.
 
     Returns:
         The judgement, as in `evaluation.csv`.
@@ -69,7 +79,9 @@ def write(trained: TrainingResult, folder: Path, command: str) -> pl.DataFrame:
         (scratch / "evaluation.csv").write_text(
             judged.write_csv(float_precision=4), encoding="utf-8"
         )
-        text = card_text(trained, command, judged, folder)
+        for name, content in (more or {}).items():
+            (scratch / name).write_text(content, encoding="utf-8")
+        text = card_text(trained, command, judged, folder, chosen)
         (scratch / "CARD.md").write_text(text, encoding="utf-8")
         put_policy_folder(scratch, folder)
     except OSError as error:
@@ -84,7 +96,8 @@ def policy_text(trained: TrainingResult, command: str) -> str:
     recipe = trained.recipe
     layers = tables_of(recipe.layers)
     made = made_of(trained, command)
-    return policy_files.policy_text(recipe.policy_about, recipe.settings_text(), layers, made)
+    settings = recipe.settings_text()
+    return policy_files.policy_text(recipe.policy_about, settings, layers, made, trained.ranges)
 
 
 def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
@@ -111,7 +124,9 @@ def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
     }
 
 
-def card_text(trained: TrainingResult, command: str, judged: pl.DataFrame, folder: Path) -> str:
+def card_text(
+    trained: TrainingResult, command: str, judged: pl.DataFrame, folder: Path, chosen: str = ""
+) -> str:
     """`CARD.md`."""
     recipe, about = trained.recipe, trained.recipe.policy_about
     note = f"\n\n{DRINC}" if "drinc" in recipe.about.lower() else ""
@@ -133,7 +148,7 @@ def card_text(trained: TrainingResult, command: str, judged: pl.DataFrame, folde
 The same command leaves the same bytes, given the versions in `policy.toml` and the same kind of
 machine: floating-point sums of a training are not the same everywhere.
 
-## Curve
+{chosen}## Curve
 
 ![learning curve](curve.svg)
 

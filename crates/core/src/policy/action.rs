@@ -75,6 +75,10 @@ impl ActionMap {
                 hold.scale_rate(libm::exp2(self.scale * values[0]));
                 hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[1]));
             }
+            // The law takes them, see `Governed`.
+            (MapSpec::OwnQueue, Action::Values([target, cwnd])) => {
+                values = [self.value(target)?, self.value(cwnd)?];
+            }
             _ => return Err(InvalidAction::OutOfRange),
         }
         Ok(values)

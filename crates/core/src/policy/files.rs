@@ -24,7 +24,8 @@ pub(super) struct Files<'a> {
     weights: &'a [u8],
 }
 
-/// The table that names the controller for invalid actions; CUBIC is the only one.
+/// The table that names the controller for invalid actions; CUBIC is the only one. That of a flow's policy
+/// may hold more (`guard.rs`).
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GuardSpec {
@@ -35,7 +36,7 @@ pub(super) struct GuardSpec {
 /// The controller that takes over after an invalid action.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Fallback {
+pub(super) enum Fallback {
     #[default]
     Cubic,
 }

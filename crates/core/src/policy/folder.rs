@@ -2,7 +2,8 @@
 //! `weights.safetensors` holds the weights. Untrusted input: every error is one line that names file,
 //! line, field, value and what is allowed.
 //! `docs/reference/policies.md` describes both files.
-use super::files::{Files, GuardSpec};
+use super::files::Files;
+use super::guard::{Guard, GuardTable};
 use super::nn::{LayerSpec, Network, Scratch, Shape};
 use crate::policy::{
     ACTION_MAX, Action, ActionSpec, Agent, BoundsSpec, DecisionSpec, InvalidAction,
@@ -17,6 +18,7 @@ pub struct Policy {
     about: String,
     spec: Arc<PolicySpec>,
     network: Arc<Network>,
+    guard: Option<Guard>,
 }
 
 /// The fields of `policy.toml`.
@@ -33,8 +35,8 @@ struct Description {
     #[serde(default)]
     start: StartSpec,
     layers: Vec<LayerSpec>,
-    #[serde(default, rename = "guard")]
-    _guard: GuardSpec,
+    #[serde(default)]
+    guard: GuardTable,
     /// Provenance, for people; only checked to be a table.
     #[serde(default, rename = "made")]
     _made: toml::Table,
@@ -66,7 +68,8 @@ impl Policy {
         let network = Network::read(&said.layers, Shape { steps, width }, &files.tensors()?)
             .map_err(|fault| files.of_network(fault))?;
         check_outputs(&spec, network.outputs()).map_err(in_line)?;
-        Ok(Self { about: said.about, spec: Arc::new(spec), network: Arc::new(network) })
+        let guard = said.guard.read(&spec).map_err(in_line)?;
+        Ok(Self { about: said.about, spec: Arc::new(spec), network: Arc::new(network), guard })
     }
 
     /// A description in one line.
@@ -100,6 +103,9 @@ impl Policy {
             scratch: self.network.scratch(),
             network: Arc::clone(&self.network),
             discrete: self.spec.choices() > 0,
+            width: self.spec.shape().1,
+            guard: self.guard.clone(),
+            outside: 0,
         }
     }
 }
@@ -131,6 +137,11 @@ pub struct NetworkAgent {
     network: Arc<Network>,
     scratch: Scratch,
     discrete: bool,
+    /// Numbers of a vector.
+    width: usize,
+    guard: Option<Guard>,
+    /// Decisions that the guard left to the law.
+    outside: u64,
 }
 
 impl NetworkAgent {
@@ -147,6 +158,12 @@ impl NetworkAgent {
 impl Agent for NetworkAgent {
     fn act(&mut self, observation: &[f32]) -> Result<Action, InvalidAction> {
         let discrete = self.discrete;
+        if let Some(guard) = &mut self.guard
+            && guard.takes_over(&observation[observation.len().saturating_sub(self.width)..])
+        {
+            self.outside += 1;
+            return Ok(Action::Values([0.0; ACTION_MAX]));
+        }
         let outputs = self.outputs(observation);
         if outputs.iter().any(|output| !output.is_finite()) {
             return Err(InvalidAction::NotFinite);
@@ -157,6 +174,10 @@ impl Agent for NetworkAgent {
         let mut values = [0.0; ACTION_MAX];
         values.iter_mut().zip(outputs).for_each(|(value, output)| *value = *output);
         Ok(Action::Values(values))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        self.guard.iter().map(|_| ("decisions_outside", self.outside as f64)).collect()
     }
 }
 

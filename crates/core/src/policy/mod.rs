@@ -12,6 +12,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
 use features::{History, Moment};
+use law::Governed;
 use metrics::{Arrived, IntervalAccounts, State};
 use std::sync::Arc;
 
@@ -21,7 +22,9 @@ mod features;
 mod files;
 mod folder;
 pub mod forest;
+mod guard;
 pub mod joint;
+mod law;
 mod metrics;
 pub mod nn;
 pub mod safetensors;
@@ -61,6 +64,11 @@ pub trait Agent: Send {
 
     /// The flow or the run has ended. A decision that is due is the last one.
     fn end(&mut self) {}
+
+    /// What it counts, by name.
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
 
     /// The decision that an agent outside of the simulation reads, and its action; `None` for others.
     fn state(&mut self) -> Option<&mut AgentState> {
@@ -107,6 +115,8 @@ pub struct LearnedController {
     clock: Clock,
     map: ActionMap,
     hold: Hold,
+    /// Only with the map `own_queue`: in place of `hold`.
+    law: Option<Box<Governed>>,
     phase: Phase,
     rtt_min: MinRtt,
     arrived: Arrived,
@@ -159,7 +169,8 @@ impl LearnedController {
         let (length, width) = spec.shape();
         let mss = flow.mss.0.max(1) as f64;
         let features = spec.features().expect("a checked table names features");
-        let signals = features.iter().any(|feature| feature.uses_signals());
+        let law = (spec.action.map == MapSpec::OwnQueue).then(|| Box::new(Governed::new(flow)));
+        let signals = law.is_some() || features.iter().any(|feature| feature.uses_signals());
         Self {
             flow: *flow,
             features,
@@ -175,7 +186,8 @@ impl LearnedController {
             signals: signals.then(|| Box::new(Signals::new(flow.mss, flow.start))),
             accounts: agent.wants_reports().then(|| IntervalAccounts::new(mss)),
             latest: Latest::default(),
-            cwnd_before: hold.cwnd(),
+            cwnd_before: law.as_ref().map_or_else(|| hold.cwnd(), |law| law.cwnd()),
+            law,
             action: [0.0; ACTION_MAX],
             due: None,
             ended: false,
@@ -211,10 +223,14 @@ impl LearnedController {
     }
 
     fn state(&self) -> State {
+        let (cwnd_packets, control) = match &self.law {
+            Some(law) => (law.cwnd(), law.control()),
+            None => (self.hold.cwnd(), self.hold.control(false)),
+        };
         State {
-            cwnd_packets: self.hold.cwnd(),
+            cwnd_packets,
             inflight: self.latest.inflight,
-            pacing: self.hold.control(false).pacing_rate,
+            pacing: control.pacing_rate,
             rtt_min: self.rtt_min.get(),
             srtt: self.latest.srtt,
         }
@@ -266,6 +282,9 @@ impl LearnedController {
         match action.and_then(|action| self.map.apply(action, &mut self.hold)) {
             Ok(values) => {
                 self.action = values;
+                if let (Some(law), Some(signals)) = (&mut self.law, &self.signals) {
+                    law.act(signals.last(), values);
+                }
                 let state = self.state();
                 if let Some(accounts) = &mut self.accounts {
                     accounts.begin(now, Some(self.counts.decisions), self.arrived.sent(), state);
@@ -282,7 +301,8 @@ impl LearnedController {
             InvalidAction::NotFinite => self.counts.not_finite += 1,
             InvalidAction::OutOfRange => self.counts.out_of_range += 1,
         }
-        let cwnd = self.hold.window.bytes(self.hold.pipe());
+        let pipe = self.law.as_ref().map_or_else(|| self.hold.pipe(), |law| law.cwnd());
+        let cwnd = self.hold.window.bytes(pipe);
         let flow = FlowInfo { initial_cwnd: cwnd, initial_ssthresh: cwnd, ..self.flow };
         self.phase = Phase::Fallback((self.fallback)(&flow));
     }
@@ -318,6 +338,9 @@ impl Controller for LearnedController {
         if let Some(signals) = &mut self.signals {
             signals.on_ack(ack);
         }
+        if let Some(law) = &mut self.law {
+            law.on_ack(ack);
+        }
         if let Some(accounts) = &mut self.accounts {
             accounts.on_ack(ack);
         }
@@ -347,6 +370,9 @@ impl Controller for LearnedController {
         }
         if let Some(accounts) = &mut self.accounts {
             accounts.on_loss(loss);
+        }
+        if let Some(law) = &mut self.law {
+            return law.on_loss(loss); // which answers time-outs, too
         }
         if loss.kind == LossKind::Timeout {
             return self.on_timeout(loss.now);
@@ -378,6 +404,7 @@ impl Controller for LearnedController {
     fn control(&self) -> Control {
         match &self.phase {
             Phase::Fallback(fallback) => fallback.control(),
+            Phase::Agent if let Some(law) = &self.law => law.control(),
             phase => self.hold.control(matches!(phase, Phase::SlowStart { .. })),
         }
     }
@@ -402,15 +429,18 @@ impl Controller for LearnedController {
         matches!(self.phase, Phase::Fallback(_))
     }
 
-    /// The number of decisions, of fallbacks, and of their reasons.
+    /// The number of decisions, of fallbacks, and of their reasons; then what agent and law count.
     fn counters(&self) -> Vec<(&'static str, f64)> {
         let Counts { decisions, not_finite, out_of_range } = self.counts;
-        vec![
+        let mut counters = vec![
             ("decisions", decisions as f64),
             ("fallbacks", (not_finite + out_of_range) as f64),
             ("not_finite", not_finite as f64),
             ("out_of_range", out_of_range as f64),
-        ]
+        ];
+        counters.extend(self.agent.counters());
+        counters.extend(self.law.iter().flat_map(|law| law.counters()));
+        counters
     }
 }
 

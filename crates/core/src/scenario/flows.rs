@@ -10,6 +10,7 @@ use crate::params::{self, ParamError, ParamValue, Params};
 use crate::sim::plan::{ConnectionPlan, RatePlan, Route, TrafficSpec};
 use crate::toml_error::Fault;
 use crate::transport::config::{Ecn, SendHook, SenderConfig};
+use crate::transport::misbehaviour::Misbehaviour;
 use crate::units::{Bytes, Rate, Span, Time};
 
 const LINKS_MAX: usize = 250_000;
@@ -181,6 +182,10 @@ impl Builder {
         check_coupled(&path, flow)?;
         self.check_subflows(&path, flow)?;
         let mptcp = mptcp_plan(&path, flow, &sender)?;
+        if let Some(name) = sender.misbehaviour.names().next().filter(|_| mptcp.is_some()) {
+            let allowed = "nothing with several subflows";
+            return Err(misbehaves(&format!("{path}.sender"), name, allowed));
+        }
         let subflows = mptcp.as_ref().map_or(1, |plan| plan.times.len());
         check_paths(&path, &flow.controller, &params, subflows)?;
         let base = flow.name.clone().unwrap_or_else(|| format!("flow{index}"));
@@ -457,5 +462,35 @@ fn sender_config(path: &str, own: &SenderSpec, common: &SenderSpec) -> Result<Se
         handshake: pick!(given, handshake, false, true),
         quick_acks: counts.quick_acks,
         opening_acks: counts.opening_acks,
+        fuzz_records: number(
+            &field!(given, fuzz_records),
+            pick!(given, fuzz_records, 0.0, 0.0),
+            0.0..=1.0,
+        )?,
+        misbehaviour: misbehaviour(given)?,
     })
+}
+
+/// What the receiver does that it should not. ns-2's sender knows neither marks nor parts of a packet.
+fn misbehaviour(given: &Given) -> Result<Misbehaviour, Fault> {
+    let divide_acks = pick!(given, divide_acks, 1, 1);
+    integer(&field!(given, divide_acks), u64::from(divide_acks), 1..=1000)?;
+    let optimistic_acks = pick!(given, optimistic_acks, 0, 0);
+    integer(&field!(given, optimistic_acks), u64::from(optimistic_acks), 0..=1_000_000)?;
+    let found = Misbehaviour {
+        hide_marks: pick!(given, hide_marks, false, false),
+        hide_losses: pick!(given, hide_losses, false, false),
+        divide_acks,
+        optimistic_acks,
+    };
+    match found.names().next() {
+        Some(name) if given.ns2 => {
+            Err(misbehaves(given.path, name, "nothing with recovery = \"ns2\""))
+        }
+        _ => Ok(found),
+    }
+}
+
+fn misbehaves(path: &str, name: &str, allowed: &str) -> Fault {
+    Fault::new(&format!("{path}.{name}"), "given", allowed)
 }

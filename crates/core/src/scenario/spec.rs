@@ -508,6 +508,23 @@ pub struct SenderSpec {
     /// each is acknowledged at once (Linux). Default 0.
     #[serde(default)]
     pub opening_acks: Option<u32>,
+    /// Part of the records that the controller gets with impossible values, in [0, 1]. Default 0.
+    #[serde(default)]
+    pub fuzz_records: Option<f64>,
+    /// `sack`: the receiver echoes no congestion mark. Default false.
+    #[serde(default)]
+    pub hide_marks: Option<bool>,
+    /// `sack`: the receiver acknowledges what is missing, cumulatively, as soon as something behind it
+    /// comes. Default false.
+    #[serde(default)]
+    pub hide_losses: Option<bool>,
+    /// `sack`: so many acknowledgements per packet, each of a part of its bytes. Default 1.
+    #[serde(default)]
+    pub divide_acks: Option<u32>,
+    /// `sack`: most packets that the receiver acknowledges before they come, and what is missing with them.
+    /// Default 0.
+    #[serde(default)]
+    pub optimistic_acks: Option<u32>,
 }
 
 /// See [`crate::control::Recovery`].

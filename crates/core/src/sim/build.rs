@@ -1,4 +1,5 @@
 //! From a network to a simulation at time 0.
+use super::false_records::FalseRecords;
 use super::multipath::{Multipath, Opening, unopened};
 use super::network::Network;
 use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Hosts, Sim, fetch};
@@ -46,7 +47,7 @@ impl Sim {
         let mut hosts = HostGovernors::default();
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
-                let governor = hosts.governor(plan, &mut sim.hosts.governors, build)?;
+                let governor = hosts.governor(plan, &mut sim.hosts.governors, build, seed)?;
                 sim.add_connection(&Start { network, plan, seed, arrival }, governor);
             }
         }
@@ -170,6 +171,7 @@ impl<'a> HostGovernors<'a> {
         plan: &'a ConnectionPlan,
         governors: &mut Vec<Box<dyn Coupled>>,
         build: &mut Builder<E>,
+        seed: Seed,
     ) -> Result<Governing, E> {
         let entry = coupled::find(&plan.controller);
         let of_host = entry.is_some_and(|entry| entry.scope == Scope::Host);
@@ -183,6 +185,10 @@ impl<'a> HostGovernors<'a> {
             return Ok(governing);
         }
         let mut governor = build(plan)?;
+        if plan.sender.fuzz_records > 0.0 {
+            let rng = seed.stream("false_records", governors.len() as u64);
+            governor = Box::new(FalseRecords::new(governor, plan.sender.fuzz_records, rng));
+        }
         if plan.sender.send_hook == SendHook::Ack {
             governor = Box::new(AckSendHook::new(governor));
         }
@@ -314,7 +320,10 @@ fn receiver(network: &NetworkPlan, plan: &ConnectionPlan, route: &Route) -> Rece
     let rtt = handshake(network, route, config.ack);
     let idle = rtt + (rtt * 2).max(config.rto_min);
     if selective {
-        receiver.quick(config.quick_acks, idle).opening(config.opening_acks)
+        receiver
+            .quick(config.quick_acks, idle)
+            .opening(config.opening_acks)
+            .misbehaving(config.misbehaviour)
     } else {
         receiver
     }

@@ -1,6 +1,7 @@
 //! What happens at the ends of a path: receivers, senders and applications.
 use super::{Datagrams, Event, Flow, Sim};
 use crate::control::Coupled;
+use crate::transport::misbehaviour;
 use crate::transport::multipath::Mapping;
 use crate::transport::packet::{Kind, Packet};
 use crate::transport::sender::{Governor, Outgoing};
@@ -66,11 +67,22 @@ impl Sim {
         }
         if arrival.ack_now {
             ack.early = packet.early;
+            if arrival.parts > 1 {
+                self.send_parts(&ack, packet.size, arrival.parts);
+            }
             self.send(&mut ack);
         } else {
             // The sender's wake-up is set; it need not be looked at.
             let due = flow.receiver.deadline().max(self.net.now());
             self.wake_by(due, packet.flow);
+        }
+    }
+
+    /// What a receiver that divides acknowledgements sends before the last of a packet's.
+    #[cold]
+    fn send_parts(&mut self, whole: &Packet, size: u32, count: u32) {
+        for mut part in misbehaviour::parts(whole, size, count) {
+            self.send(&mut part);
         }
     }
 

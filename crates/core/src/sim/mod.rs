@@ -34,6 +34,7 @@ mod build;
 pub mod delay;
 mod ends;
 pub mod exact;
+mod false_records;
 mod fetch;
 pub mod link;
 pub mod loss;

@@ -123,6 +123,7 @@ impl Sim {
             owd_mean_ms: mean_ms(arrived.owd_sum, arrived.packets),
             timeouts: sent.timeouts,
             recoveries: sent.recoveries,
+            unsent_acks: flow.sender.unsent_acks(),
             offered_writes: u64::from(app.writes.offered),
             refused_writes: u64::from(app.writes.refused),
             transfers: app.transfers,

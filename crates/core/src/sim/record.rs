@@ -63,6 +63,8 @@ pub struct FlowRow {
     pub timeouts: u64,
     /// Loss episodes without time-out.
     pub recoveries: u64,
+    /// Acknowledgements of data never sent, which the sender ignored; zero on the kernel, which counts none.
+    pub unsent_acks: u64,
     /// Writes that the application offered to a bounded send buffer; zero with other traffic.
     pub offered_writes: u64,
     /// Of these, refused because the buffer was full.
@@ -327,6 +329,7 @@ fn flows(rows: &[FlowRow], names: Vec<String>) -> Table {
         ("owd_mean_ms", numbers(|row| row.owd_mean_ms)),
         ("timeouts", counts(|row| row.timeouts)),
         ("recoveries", counts(|row| row.recoveries)),
+        ("unsent_acks", counts(|row| row.unsent_acks)),
         ("offered_writes", counts(|row| row.offered_writes)),
         ("refused_writes", counts(|row| row.refused_writes)),
         ("transfers", counts(|row| row.transfers)),

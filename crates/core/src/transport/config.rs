@@ -1,5 +1,6 @@
 //! Settings of a sender and its receiver.
 use crate::control::Recovery;
+use crate::transport::misbehaviour::Misbehaviour;
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,10 @@ pub struct SenderConfig {
     pub quick_acks: u32,
     /// Segments with which the receiver's window opens, each acknowledged at once.
     pub opening_acks: u32,
+    /// Part of the records that a controller gets with impossible values, in [0, 1]: the simulator's.
+    pub fuzz_records: f64,
+    /// What the receiver does that it should not.
+    pub misbehaviour: Misbehaviour,
 }
 
 /// What a sender does with congestion marks.

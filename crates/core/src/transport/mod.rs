@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod delivery_rate;
+pub mod misbehaviour;
 pub mod multipath;
 pub mod packet;
 mod ranges;

@@ -69,7 +69,8 @@ pub struct Packet {
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
     /// blocks have length zero. The first is [`Packet::duplicate`] if `repeat`. Data of a subflow: the
-    /// [`Packet::mapping`]. Data in a scheduler's queue: [`Packet::queued_at`].
+    /// [`Packet::mapping`]. Data in a scheduler's queue: [`Packet::queued_at`]. ACK of a part of a packet:
+    /// [`Packet::left`].
     pub sack: [(u32, u32); SACK_BLOCKS],
     /// ACK: congestion-marked bytes received so far, modulo 2³² (RFC 9768): an ACK that is lost takes no
     /// mark with it.
@@ -96,6 +97,18 @@ impl Packet {
     pub fn queued_at(&self) -> Time {
         let (high, low) = self.sack[2];
         Time((u64::from(high) << 32) | u64::from(low))
+    }
+
+    /// Of an ACK: bytes of the segment `seq` that are still to be acknowledged, where others of it are; 0 if
+    /// none of it is. It takes the place of a block without length.
+    pub fn left(&self) -> u32 {
+        let (left, length) = self.sack[SACK_BLOCKS - 1];
+        if length == 0 { left } else { 0 }
+    }
+
+    /// Sets [`Self::left`].
+    pub fn set_left(&mut self, left: u32) {
+        self.sack[SACK_BLOCKS - 1] = (left, 0);
     }
 
     /// Sets [`Self::queued_at`].

@@ -1,10 +1,12 @@
 //! The receiving end of a flow: what arrived, and when to acknowledge it.
+use crate::transport::misbehaviour::{Ahead, Misbehaviour};
 use crate::transport::packet::{Kind, Packet, SACK_BLOCKS};
 use crate::transport::ranges::first_after;
 use crate::units::{Span, Time};
 use std::collections::VecDeque;
 
 /// Tracks segments and makes acknowledgements.
+#[allow(clippy::struct_excessive_bools)] // each is one documented property
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ack_every: u32,
@@ -27,6 +29,15 @@ pub struct Receiver {
     ce_bytes: u32,
     /// When a delayed acknowledgement falls due.
     deadline: Time,
+    /// Whether `beyond` says how.
+    misbehaves: bool,
+}
+
+/// What a receiver does that it should not, and how far it has got.
+#[derive(Clone, Copy, Debug, Default)]
+struct Misbehaving {
+    rules: Misbehaviour,
+    ahead: Ahead,
 }
 
 /// What was received beyond a gap.
@@ -36,6 +47,8 @@ struct Beyond {
     blocks: VecDeque<(u64, u64)>,
     /// Segments that started the two blocks reported before the newest (RFC 2018 section 4).
     recent: [u64; SACK_BLOCKS - 1],
+    /// Kept here because few receivers do.
+    misbehaving: Misbehaving,
 }
 
 /// Linux's quick acknowledgements, which help a sender that starts or repairs.
@@ -72,6 +85,8 @@ pub struct Arrival {
     pub duplicate: bool,
     /// Whether the acknowledgement is to be sent now.
     pub ack_now: bool,
+    /// In how many parts it is to be sent ([`parts`](super::misbehaviour::parts)).
+    pub parts: u32,
 }
 
 impl Receiver {
@@ -93,7 +108,19 @@ impl Receiver {
             acknowledged: 0,
             ce_bytes: 0,
             deadline: Time::NEVER,
+            misbehaves: false,
         }
+    }
+
+    /// Does what `rules` say; with selective acknowledgements.
+    pub fn misbehaving(self, rules: Misbehaviour) -> Self {
+        if rules == Misbehaviour::default() {
+            return self;
+        }
+        let ahead = Ahead::at_most(rules.optimistic_acks);
+        let misbehaving = Misbehaving { rules, ahead };
+        let beyond = Beyond { misbehaving, ..Beyond::default() };
+        Self { beyond: Some(Box::new(beyond)), misbehaves: true, ..self }
     }
 
     /// Acknowledges the first segment at once, as a receiver does that has just accepted a connection.
@@ -132,6 +159,46 @@ impl Receiver {
 
     /// A data packet arrived; if it is to be acknowledged now, `ack` becomes the acknowledgement.
     pub fn on_data(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
+        if self.misbehaves {
+            return self.misbehave(now, packet, ack);
+        }
+        self.take(now, packet, ack)
+    }
+
+    /// As [`on_data`](Self::on_data), of a receiver that misbehaves. What it hides counts as what was never sent:
+    /// it is not waited for, and where it comes late it has come before.
+    #[cold]
+    fn misbehave(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
+        let rules = self.beyond.get_or_insert_default().misbehaving.rules;
+        if rules.hides_losses() && packet.seq > self.next {
+            self.next = packet.seq;
+            self.acknowledged = packet.seq;
+        }
+        let packet = Packet { ce: packet.ce && !rules.hide_marks, ..*packet };
+        let in_order = packet.seq == self.next;
+        let mut arrival = self.take(now, &packet, ack);
+        self.beyond.get_or_insert_default().misbehaving.ahead.on_data(arrival.duplicate);
+        if in_order && rules.divide_acks > 1 {
+            if !arrival.ack_now {
+                self.acknowledge(packet.flow, packet.seq, false, ack);
+            }
+            arrival.ack_now = true;
+            arrival.parts = rules.divide_acks.min(packet.size);
+        }
+        if arrival.ack_now {
+            self.move_ahead(ack);
+        }
+        arrival
+    }
+
+    fn move_ahead(&self, ack: &mut Packet) {
+        if let Some(beyond) = self.beyond.as_ref().filter(|_| self.misbehaves) {
+            beyond.misbehaving.ahead.apply(ack);
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
         self.note_timestamp(packet);
         if packet.ce {
             self.ce_bytes = self.ce_bytes.wrapping_add(packet.size);
@@ -156,13 +223,14 @@ impl Receiver {
         } else if self.deadline == Time::NEVER {
             self.deadline = now + self.ack_delay;
         }
-        Arrival { delivered: self.next - before, duplicate, ack_now }
+        Arrival { delivered: self.next - before, duplicate, ack_now, parts: 1 }
     }
 
     /// The delayed acknowledgement that fell due.
     pub fn on_deadline(&mut self, flow: u32) -> Packet {
         let mut ack = Packet::default();
         self.acknowledge(flow, u64::MAX, false, &mut ack);
+        self.move_ahead(&mut ack);
         ack
     }
 
@@ -224,7 +292,11 @@ impl Receiver {
 
 impl Default for Beyond {
     fn default() -> Self {
-        Self { blocks: VecDeque::new(), recent: [u64::MAX; SACK_BLOCKS - 1] }
+        Self {
+            blocks: VecDeque::new(),
+            recent: [u64::MAX; SACK_BLOCKS - 1],
+            misbehaving: Misbehaving::default(),
+        }
     }
 }
 
@@ -315,7 +387,7 @@ mod tests {
     fn arrive(receiver: &mut Receiver, seq: u64) -> Outcome {
         let mut ack = Packet::default();
         let packet = Packet { seq, size: 1500, ..Packet::default() };
-        let Arrival { delivered, duplicate, ack_now } =
+        let Arrival { delivered, duplicate, ack_now, .. } =
             receiver.on_data(Time(0), &packet, &mut ack);
         Outcome { delivered, duplicate, ack: ack_now.then_some(ack) }
     }

@@ -215,10 +215,27 @@ impl Draw {
         format!("traffic = {{ kind = {body} }}\n")
     }
 
-    fn sender(&mut self) -> String {
+    /// What a receiver does that it should not. Nothing else bounds a sender that is told of no loss.
+    fn misbehaviour(&mut self) -> String {
+        let mut text = format!("receiver_window_packets = {}, ", 1 + self.below(300));
+        for name in ["hide_marks", "hide_losses"] {
+            let _ = write!(text, "{name} = {}, ", self.chance(0.5));
+        }
+        if self.chance(0.5) {
+            let _ = write!(text, "divide_acks = {}, ", 1 + self.below(20));
+        }
+        if self.chance(0.5) {
+            let _ = write!(text, "optimistic_acks = {}, ", self.below(300));
+        }
+        text
+    }
+
+    fn sender(&mut self, has_subflows: bool) -> String {
         let mut text = String::from("sender = { ");
         if self.chance(0.4) {
             text += "recovery = \"ns2\", ";
+        } else if !has_subflows && self.chance(0.25) {
+            text += &self.misbehaviour();
         }
         for (name, low, high) in [
             ("ack_every", 1.0, 4.9),
@@ -227,7 +244,7 @@ impl Draw {
             ("packet_bytes", 80.0, 9000.0),
             ("receiver_window_packets", 1.0, 1000.0),
         ] {
-            if self.chance(0.25) {
+            if !text.contains(name) && self.chance(0.25) {
                 let _ = write!(text, "{name} = {}, ", self.scale(low, high) as u64);
             }
         }
@@ -251,6 +268,9 @@ impl Draw {
             if self.chance(0.3) {
                 let _ = write!(text, "{name} = {}, ", self.chance(0.5));
             }
+        }
+        if self.chance(0.1) {
+            let _ = write!(text, "fuzz_records = {}, ", self.scale(1e-3, 1.0));
         }
         if self.chance(0.3) {
             text += "send_hook = \"ack\", ";
@@ -292,7 +312,7 @@ impl Draw {
         while has_subflows && traffic.contains("cbr") {
             traffic = self.traffic(); // datagrams have no subflows
         }
-        text + &traffic + &self.sender()
+        text + &traffic + &self.sender(has_subflows || route.contains("multipath"))
     }
 
     /// The table of a connection of several subflows, at these places; on both paths if there are none.

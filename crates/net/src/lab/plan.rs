@@ -261,6 +261,17 @@ fn check(plan: &ConnectionPlan) -> Result<(), Error> {
             "flow {name:?}: {count} subflows: allowed on the kernel are {SUBFLOWS_MAX}"
         )));
     }
+    if plan.sender.fuzz_records > 0.0 {
+        return Err(Error::Input(format!(
+            "flow {name:?}: sender.fuzz_records = {}: allowed on the kernel is 0",
+            plan.sender.fuzz_records
+        )));
+    }
+    if let Some(cheat) = plan.sender.misbehaviour.names().next() {
+        return Err(Error::Input(format!(
+            "flow {name:?}: sender.{cheat}: the kernel's receiver is honest; allowed is nothing"
+        )));
+    }
     let controller = &plan.controller;
     if controller.contains(':') && !controller.starts_with(KERNEL) {
         return Err(Error::Input(format!(

@@ -8,6 +8,7 @@ mod cellular;
 mod extras;
 mod feedback;
 mod low_latency;
+mod misbehaviour;
 mod multipath;
 mod writes;
 

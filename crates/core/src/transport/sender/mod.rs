@@ -218,6 +218,11 @@ impl Sender {
         governor: &mut Governor,
         supply: &mut Supply,
     ) {
+        if let Self::Sack(sender) = self
+            && sender.ignores(ack)
+        {
+            return;
+        }
         either!(self, sender => sender.on_ack(now, ack, governor, supply));
     }
 
@@ -289,6 +294,11 @@ impl Sender {
     /// Counters.
     pub fn stats(&self) -> &SenderStats {
         either!(self, sender => &sender.stats)
+    }
+
+    /// Acknowledgements of what was never sent, which were ignored.
+    pub fn unsent_acks(&self) -> u64 {
+        if let Self::Sack(sender) = self { sender.unsent_acks() } else { 0 }
     }
 
     /// Sent, neither delivered nor declared lost.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 mod marks;
 mod probe;
+mod unsent;
 
 /// From the declaration of a loss until everything sent before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +152,7 @@ impl SackSender {
 
     pub(super) fn unacknowledged_payload(&self) -> u64 {
         let segments = self.board.nxt() - self.board.una();
-        self.board.outstanding() - segments * self.config.header.0
+        self.board.outstanding().saturating_sub(segments * self.config.header.0)
     }
 
     pub(super) fn wait_for_handshake(&mut self, start: Time, rtt: Span) {
@@ -332,7 +333,7 @@ impl SackSender {
         let una_before = self.board.una();
         let inflight_before = self.board.inflight();
         let delivered = self.board.on_ack(ack, self.credible(now, ack));
-        let advanced = self.board.una() > una_before;
+        let advanced = delivered.advanced;
         if delivered.bytes > 0 {
             self.rate.on_delivered(now, delivered.bytes);
         }
@@ -540,7 +541,7 @@ impl SackSender {
         let limited =
             una_before < self.blocked_at || (slow_start && self.allowed.cwnd < 2 * inflight_before);
         // A duplicate ACK may be the first sign of loss: the window waits (RFC 5681 section 3.2).
-        let in_disorder = self.board.una() == una_before;
+        let in_disorder = !delivered.advanced;
         self.ce_known = self.ce_known.wrapping_add(ce_bytes);
         let ce_marked = Bytes(u64::from(ce_bytes).min(delivered.bytes));
         self.stats.ce_marked_bytes += ce_marked.0;

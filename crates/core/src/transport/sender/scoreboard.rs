@@ -56,6 +56,8 @@ pub struct Delivered {
     pub fack: u64,
     /// Retransmissions that left later are not what was delivered.
     pub credible: Time,
+    /// More is cumulatively acknowledged, if only a part of a packet.
+    pub advanced: bool,
 }
 
 /// What a pass of loss detection found.
@@ -110,6 +112,8 @@ struct Gaps {
     rescued: u64,
     /// Of what was cumulatively acknowledged; kept when the lists are empty.
     retransmitted: Retransmitted,
+    /// Acknowledgements of what was never sent; kept likewise.
+    unsent_acks: u64,
 }
 
 impl Gaps {
@@ -155,6 +159,17 @@ impl Scoreboard {
     /// The first that was sent again and is not yet judged.
     fn first_retransmission(&self) -> Option<(u64, Time)> {
         self.open_gaps()?.retransmissions.front().copied()
+    }
+
+    /// An acknowledgement of what was never sent came.
+    #[cold]
+    pub fn note_unsent(&mut self) {
+        self.gaps.get_or_insert_default().unsent_acks += 1;
+    }
+
+    /// How many such acknowledgements came.
+    pub fn unsent_acks(&self) -> u64 {
+        self.gaps.as_ref().map_or(0, |gaps| gaps.unsent_acks)
     }
 
     /// First segment not cumulatively acknowledged.
@@ -309,6 +324,7 @@ impl Scoreboard {
         if ack.seq > self.nxt() {
             return delivered;
         }
+        delivered.advanced = ack.seq > self.una;
         while self.una < ack.seq {
             let Some(segment) = self.segments.pop_front() else { break };
             self.outstanding -= u64::from(segment.size);
@@ -330,6 +346,9 @@ impl Scoreboard {
             }
             self.una += 1;
         }
+        if ack.left() > 0 && self.una == ack.seq {
+            self.shorten_first(ack.left(), &mut delivered);
+        }
         // The next acknowledgement is about these; until then the state of many other flows is touched.
         self.fetch_first();
         if self.open
@@ -347,6 +366,23 @@ impl Scoreboard {
             }
         }
         delivered
+    }
+
+    /// All but `left` bytes of the first segment are acknowledged: only these count, and leave again, from now on.
+    #[cold]
+    fn shorten_first(&mut self, left: u32, delivered: &mut Delivered) {
+        let Some(first) = self.segments.front_mut() else { return };
+        if first.flags & SACKED != 0 || left >= first.size {
+            return;
+        }
+        let part = Segment { size: first.size - left, ..*first };
+        first.size = left;
+        self.outstanding -= u64::from(part.size);
+        if part.flags & TWICE != 0 {
+            self.inflight -= u64::from(part.size);
+        }
+        self.count(&part, self.una, delivered);
+        delivered.advanced = true;
     }
 
     fn sack(&mut self, start: u64, end: u64, delivered: &mut Delivered) {

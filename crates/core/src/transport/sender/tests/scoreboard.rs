@@ -27,6 +27,26 @@ fn a_packet_is_delivered_once_however_often_it_is_reported() {
 }
 
 #[test]
+fn parts_of_a_packet_are_delivered_one_by_one_and_the_rest_leaves_again() {
+    let mut board = board(2);
+    let mut part = |seq, left| {
+        let mut ack = ack(seq, &[]);
+        ack.set_left(left);
+        let delivered = deliver(&mut board, &ack);
+        (delivered.bytes, delivered.advanced, board.inflight(), board.outstanding())
+    };
+    assert_eq!(part(0, 70), (30, true, 170, 170));
+    assert_eq!(part(0, 80), (0, false, 170, 170), "overtaken");
+    assert_eq!(part(0, 100), (0, false, 170, 170));
+    assert_eq!(part(1, 40), (130, true, 40, 40), "of the second, with all of the first");
+    board.declare_after_timeout(Time(10));
+    assert_eq!((board.peek_lost(), board.inflight()), (Some(40), 0));
+    board.send_lost(Time(50), SentState::default());
+    assert_eq!((board.inflight(), deliver(&mut board, &ack(2, &[])).bytes), (40, 40));
+    assert_eq!((board.inflight(), board.outstanding()), (0, 0));
+}
+
+#[test]
 fn the_newest_delivered_packet_is_the_one_sent_last_by_time_then_number() {
     let mut board = board(3);
     let delivered = deliver(&mut board, &ack(0, &[(1, 3)]));

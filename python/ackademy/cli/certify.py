@@ -1,0 +1,74 @@
+"""`ackademy certify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ackademy import lookup
+from ackademy.backends import distributions
+from ackademy.cli import completion
+from ackademy.cli.bounds import SEED_MAX
+from ackademy.console import Console
+from ackademy.errors import ExchangeError
+from ackademy.files import check_outputs, write
+from ackademy.render import terminal
+from ackademy.render.markdown.sheet import sheet
+from ackademy.render.sheets import certify as sheets
+from ackademy.studies import certify
+
+STATES_MAX = 1_000_000
+
+
+def certify_command(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A policy over the law own_queue, by folder or name.",
+            autocompletion=completion.policies,
+        ),
+    ],
+    distribution: Annotated[
+        Path, typer.Option(help="Distribution whose networks the states come from.")
+    ] = Path("flagship"),
+    states: Annotated[
+        int, typer.Option(min=64, max=STATES_MAX, help="Number of recorded states.")
+    ] = 10_000,
+    seed: Annotated[
+        int, typer.Option(min=0, max=SEED_MAX, help="Seed of the networks and of drawn points.")
+    ] = 1,
+    json: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the table to this file.")] = None,
+) -> None:
+    """Prove properties of a policy for boxes of observations, or find counterexamples.
+
+    A share is certified if interval arithmetic proves it, and refuted if a drawn point breaks it;
+    the rest is neither.
+
+    Examples:
+        ackademy certify policies/flagship
+
+        ackademy certify trained/flagship --states 2000 --json certificates.json
+    """
+    console = Console()
+    check_outputs([json, markdown])
+    folder = lookup.find(policy, "policy", ExchangeError)
+    with console.status("reading") as status:
+        found = certify.certify(
+            folder,
+            distributions.read(distribution),
+            states,
+            seed,
+            lambda work: status.update(f"certifying: {work}"),
+        )
+    own = sheets.certificates(folder.name, found)
+    for table in terminal.sheets([own], console):
+        console.print(table)
+    for name in found.absent:
+        console.print(f"{name} does not apply: the policy lacks a feature of it")
+    if json:
+        write(json, found.json())
+    if markdown:
+        write(markdown, f"{sheet(own)}\n")

@@ -1,0 +1,124 @@
+"""`ackademy judge`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ackademy.cli import completion
+from ackademy.cli.options import REPORTS, RUNS, Address, Engine, Jobs, RunsFolder, engine_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ackademy.render.sheet import Sheet
+    from ackademy.studies.judgement import Network, Study
+
+LINKS = Path("distributions/lists/flagship_validation.links")
+AGAINST = "cubic,bbr1,bbr3,copa,vivace"
+
+
+def judge_command(
+    controller: Annotated[
+        str,
+        typer.Argument(
+            help="Controller, or policy by folder or name.",
+            metavar="CONTROLLER",
+            autocompletion=completion.controllers,
+        ),
+    ],
+    links: Annotated[Path, typer.Option(help="List of networks.")] = LINKS,
+    against: Annotated[
+        str,
+        typer.Option(
+            help="Controllers or policies separated by commas; the first is the reference.",
+            autocompletion=completion.controllers,
+        ),
+    ] = AGAINST,
+    flows: Annotated[
+        str, typer.Option(help="Flows that are judged; all where none is called so.")
+    ] = "learner*",
+    networks: Annotated[
+        int | None,
+        typer.Option(min=1, help="So many networks, those with the smallest hashes of names."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Report file; beside it a CSV file of every network.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the tables to this Markdown file.")
+    ] = None,
+    jobs: Jobs = None,
+    engine: Engine = "local",
+    address: Address = None,
+    out: RunsFolder = RUNS,
+) -> None:
+    """Judge a controller or policy on a fixed list of networks, beside others.
+
+    It prints on what part of the networks each scheme dominates the first of --against, and any
+    other dominates it, its share of what is fair and its queueing delay, with 95 % intervals.
+
+    Finished runs are kept: an interrupted command continues where it stopped.
+
+    Examples:
+        ackademy judge policies/aurora_mixed
+
+        ackademy judge bbr3 --against cubic,copa --networks 32
+    """
+    from ackademy.backends import schemes
+    from ackademy.cli import running
+    from ackademy.console import Console
+    from ackademy.files import check_output_folder, check_outputs, write
+    from ackademy.render import terminal
+    from ackademy.render.html import judgement as report
+    from ackademy.studies import judgement
+
+    console = Console()
+    others = [own.strip() for own in against.split(",") if own.strip()]
+    chosen = [schemes.evaluated(own) for own in (controller, *others)]
+    schemes.names_differ(chosen)
+    study = judgement.study(links, chosen, flows, networks)
+    stem = f"judge-{chosen[0].name.replace(' ', '-').replace('/', '-')}"
+    page = html or REPORTS / f"{stem}.html"
+    check_outputs([page, page.with_suffix(".csv"), markdown])
+    check_output_folder(out)
+    folder = out / "judge"
+    began = time.monotonic()
+    runner = engine_of(engine, address, jobs)
+    ran = running.run(study.cells(folder), folder, runner, console, "networks")
+    found = judgement.networks(study, folder)
+    if found:
+        for shown in terminal.sheets(_sheets(study, found), console):
+            console.print(shown)
+        write(page, report.page(study, found, running.command()))
+        write(page.with_suffix(".csv"), judgement.table(study, found).write_csv())
+        console.print(f"numbers: {page.with_suffix('.csv')}", highlight=False, soft_wrap=True)
+        console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+        if markdown:
+            write(markdown, _markdown(study, found, running.command()))
+            console.print(f"tables:  {markdown}", highlight=False, soft_wrap=True)
+    console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
+    running.report_failures(ran)
+
+
+def _sheets(study: Study, found: Sequence[Network]) -> list[Sheet]:
+    from ackademy.render.sheets import judgement as sheets
+    from ackademy.studies import judgement
+
+    title = f"{len(found)} of {len(study.cases)} networks of {study.origin}"
+    return [
+        sheets.verdicts(title, judgement.verdicts(study, found), study.reference),
+        sheets.dominance(judgement.dominance(study, found)),
+        sheets.by_kind(judgement.by_kind(study, found), study.reference),
+    ]
+
+
+def _markdown(study: Study, found: Sequence[Network], command: str) -> str:
+    """The tables for a document."""
+    from ackademy.render.markdown.sheet import sheet
+
+    tables = [sheet(own) for own in _sheets(study, found)]
+    return "\n\n".join([f"`{command}` printed these tables.", *tables]) + "\n"

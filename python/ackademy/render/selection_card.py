@@ -1,0 +1,101 @@
+"""How a policy was chosen among several seeds: as CSV, as JSON, and as a part of its card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import polars as pl
+
+from ackademy.learn.seeds import Row, Seeds
+from ackademy.render.markdown.sheet import table
+
+CSV, JSON = "seeds.csv", "seeds.json"
+LAW = "law alone"
+
+
+def name(row: Row) -> str:
+    """What a row is about."""
+    return LAW if row.seed is None else f"seed {row.seed}"
+
+
+def frame(seeds: Seeds) -> pl.DataFrame:
+    """A row per policy: seed (null: the law alone), decisions, judgement, and each class."""
+    rows = [
+        {
+            "seed": row.seed,
+            "decisions": row.decisions,
+            "stopped": row.is_stopped,
+            "chosen": row is seeds.best,
+            "judgement": row.judgement.mean,
+            **row.judgement.of_classes,
+        }
+        for row in seeds.rows
+    ]
+    return pl.DataFrame(rows, schema_overrides={"seed": pl.Int64})
+
+
+def files(seeds: Seeds, networks: str) -> dict[str, str]:
+    """`seeds.csv` and `seeds.json`.
+
+    Args:
+        seeds: what was trained.
+        networks: digest of those that it was judged on.
+    """
+    rows = frame(seeds)
+    told = {
+        "networks_digest": networks,
+        "law_alone": seeds.zeros.judgement.mean,
+        "best": {
+            "seed": seeds.best.seed,
+            "decisions": seeds.best.decisions,
+            "judgement": seeds.best.judgement.mean,
+            "beats_the_law": beats_the_law(seeds),
+        },
+        "policies": rows.to_dicts(),
+    }
+    return {
+        CSV: rows.write_csv(float_precision=4),
+        JSON: json.dumps(told, indent=1) + "\n",
+    }
+
+
+def beats_the_law(seeds: Seeds) -> bool:
+    """Whether the best policy is judged better than weights of zeros."""
+    return seeds.best.judgement.mean > seeds.zeros.judgement.mean
+
+
+def verdict(seeds: Seeds) -> str:
+    """In a sentence, whether learning was worth it."""
+    best, alone = seeds.best.judgement.mean, seeds.zeros.judgement.mean
+    numbers = f"{best:.4f} against {alone:.4f}"
+    if beats_the_law(seeds):
+        return f"The best policy is judged better than the law alone: {numbers}."
+    return f"No policy is judged better than the law alone: {numbers} at best."
+
+
+def cells(row: Row, classes: Sequence[str]) -> list[str]:
+    """Of a row of a table: name, decisions, judgement and classes."""
+    stopped = ", stopped" if row.is_stopped else ""
+    values = [f"{row.judgement.of_classes[name]:.3f}" for name in classes]
+    return [name(row) + stopped, str(row.decisions), f"{row.judgement.mean:.4f}", *values]
+
+
+def section(seeds: Seeds) -> str:
+    """The part of the card."""
+    classes = sorted(seeds.zeros.judgement.of_classes)
+    head = ["policy", "decisions", "judgement", *classes]
+    rows = [cells(row, classes) for row in seeds.rows]
+    for row, shown in zip(seeds.rows, rows, strict=True):
+        if row is seeds.best:
+            shown[0] = f"**{shown[0]}**"
+    return f"""\
+## How it was chosen
+
+Policies of the last part of several trainings that differ in their seeds alone, judged on networks
+that no training draws. A number is the mean reward of the worst quarter of a class's networks; the
+judgement is its mean over the classes. {verdict(seeds)}
+
+{table(head, rows, left=1)}
+
+"""

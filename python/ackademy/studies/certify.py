@@ -1,0 +1,123 @@
+"""Certificates of a policy over the law `own_queue`, for states that it meets on a distribution."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ackademy import _core
+from ackademy.envs import opening
+from ackademy.errors import ExchangeError
+from ackademy.policies import bounds, certificates, policy_files
+from ackademy.policies.bounds import F64
+from ackademy.policies.certificates import Scales, States, Verdict
+
+SIMULATIONS = 64
+AGENTS = 8
+"""learning flows of one simulation at most"""
+WHOLE = -20.0
+"""logarithm of a deviation so small that a drawn action is the policy's answer"""
+MAP = "own_queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """What is known of every property."""
+
+    verdicts: tuple[Verdict, ...]
+    absent: tuple[str, ...]
+    """properties that need a feature which the policy lacks"""
+    states: int
+
+    def json(self) -> str:
+        """For programs; a number that there is none for is null."""
+        rows = [
+            {
+                key: None if isinstance(value, float) and not math.isfinite(value) else value
+                for key, value in asdict(own).items()
+            }
+            for own in self.verdicts
+        ]
+        described = {"states": self.states, "properties": rows, "not_applicable": self.absent}
+        return json.dumps(described, indent=2, allow_nan=False) + "\n"
+
+
+def certify(
+    folder: Path,
+    distribution: _core.Distribution,
+    count: int,
+    seed: int,
+    told: Callable[[str], None] = lambda _: None,
+) -> Certified:
+    """Bound the answers of a policy over the boxes of all properties.
+
+    Args:
+        folder: of the policy.
+        distribution: whose networks, at the end of the training, the recorded states come from.
+        count: states to record.
+        seed: of the networks and of the points that are drawn from the boxes.
+        told: gets the name of the work that begins.
+
+    Raises:
+        ExchangeError: if it is no policy of dense layers over the law.
+    """
+    opened = policy_files.open_policy(folder)
+    network = bounds.network_of(opened)
+    made = tomllib.loads(policy_files.settings_of(folder))["action"]["map"]
+    if made != MAP:
+        raise ExchangeError(f"{folder}: action.map = {made!r} in policy.toml: allowed is {MAP!r}")
+    told("states")
+    states = record(folder, distribution, count, seed)
+    scales = Scales.of(opened.policy.features)
+    verdicts, absent = [], []
+    for wanted in certificates.PROPERTIES:
+        told(wanted.name)
+        found = certificates.verdict_of(wanted, network, states, scales, seed)
+        if found is None:
+            absent.append(wanted.name)
+        else:
+            verdicts.append(found)
+    return Certified(tuple(verdicts), tuple(absent), len(states.observation))
+
+
+def record(folder: Path, distribution: _core.Distribution, count: int, seed: int) -> States:
+    """States of flows under a policy when they decided, its answers unchanged.
+
+    Raises:
+        ExchangeError: if it cannot decide on this distribution.
+    """
+    files = {
+        name: (folder / name).read_bytes() for name in (policy_files.POLICY, policy_files.WEIGHTS)
+    }
+    try:
+        rollouts = _core.Rollouts(
+            distribution,
+            policy_files.settings_of(folder),
+            n=SIMULATIONS,
+            agents=AGENTS,
+            learners=opening.learners_of(distribution, None),
+            seed=seed,
+            truth=True,
+            reward="flagship",
+        )
+        rollouts.progress = 1.0
+        batch = rollouts.collect(files, np.full(rollouts.action_size, WHOLE, np.float32), count)
+    except ValueError as error:
+        raise ExchangeError(str(error)) from None
+    columns = [*_core.truth_columns(), *_core.interval_metrics()]
+
+    def of(name: str) -> F64:
+        return np.asarray(batch["truth"][:, columns.index(name)], np.float64)
+
+    return States(
+        np.asarray(batch["observation"], np.float64),
+        of("cwnd_packets"),
+        of("inflight_packets"),
+        of("acked_packets") / np.maximum(of("duration_s"), 1e-9),
+    )

@@ -1,0 +1,152 @@
+"""Certificates: bounds hold, proofs and counterexamples exclude each other, known policies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from ackademy import _core
+from ackademy.policies import certificates
+from ackademy.policies.bounds import ACTIVATIONS, F64, Dense, DenseNetwork
+from ackademy.policies.certificates import PROPERTIES, Box, Scales, States, Verdict, verdict_of
+
+FEATURES = (
+    "queue",
+    "rtt_rise",
+    "rtt_spread",
+    "loss_log",
+    "ce_ratio",
+    "drain",
+    "rtt_change",
+    "base_rtt",
+    "base_age",
+    "own_best",
+    "app_limited",
+    "since_loss",
+    "action_0",
+    "action_1",
+)
+HISTORY = 8
+SCALES = Scales.of(FEATURES)
+
+
+def drawn_network(seed: int, size: float = 1.0) -> DenseNetwork:
+    """A network of two hidden layers with drawn weights."""
+    rng = np.random.default_rng(seed)
+    sizes = (HISTORY * len(FEATURES), 16, 16, 2)
+    layers = [
+        Dense(
+            size * rng.normal(size=(before, after)) / math.sqrt(before),
+            0.1 * rng.normal(size=after),
+            ACTIVATIONS["tanh"],
+        )
+        for before, after in itertools.pairwise(sizes)
+    ]
+    return DenseNetwork(tuple(layers))
+
+
+def always(u1: float, u2: float) -> DenseNetwork:
+    """A network that answers the same to everything."""
+    kernel = np.zeros((HISTORY * len(FEATURES), 2))
+    return DenseNetwork((Dense(kernel, np.array([u1, u2]), ACTIVATIONS["linear"]),))
+
+
+def drawn_states(seed: int, count: int = 40) -> States:
+    """States within the ranges of the features."""
+    rng = np.random.default_rng(seed)
+    share = rng.random((count, HISTORY, len(FEATURES)))
+    window = np.exp(rng.uniform(math.log(4), math.log(2000), count))
+    return States(
+        SCALES.low + share * (SCALES.high - SCALES.low),
+        window,
+        rng.uniform(0.5, 1.0, count) * window,
+        window / rng.uniform(0.005, 0.3, count),
+    )
+
+
+def verdict(name: str, network: DenseNetwork, states: States) -> Verdict:
+    (wanted,) = (own for own in PROPERTIES if own.name == name)
+    found = verdict_of(wanted, network, states, SCALES, 7)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_answer_to_a_point_of_a_box_is_outside_of_the_bounds(seed: int) -> None:
+    network, states = drawn_network(seed, 2.0), drawn_states(seed)
+    rng = np.random.default_rng(seed)
+    radius = rng.random(states.observation.shape) * 0.2
+    box = Box(states.observation - radius, states.observation + radius)
+    low, high = network.bounds(box.low, box.high)
+    for _ in range(200):
+        answers = network.answers(box.drawn(rng))
+        assert (low <= answers).all()
+        assert (answers <= high).all()
+    assert (high - low < 2.0).any(), "bounds that say nothing"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_that_is_proved_has_a_counterexample(seed: int) -> None:
+    network, states = drawn_network(seed, 0.3), drawn_states(seed)
+    for wanted in PROPERTIES:
+        found = verdict_of(wanted, network, states, SCALES, seed)
+        assert found is not None
+        if found.states:
+            assert found.certified + found.refuted <= 1.0 + 1e-12
+            assert found.certified <= found.coverage + 1e-12
+            assert (found.worst > 0.0) == (found.refuted > 0.0)
+
+
+def test_the_law_alone_has_every_property_but_that_a_foreign_queue_makes_it_push() -> None:
+    states, law = drawn_states(3), always(0.0, 0.0)
+    for name in ("P1", "P3", "P5", "P6"):
+        assert verdict(name, law, states).refuted == 0.0, name
+    assert verdict("P1", law, states).certified == 1.0
+    assert verdict("P6", law, states).certified == 1.0
+
+
+def test_a_policy_that_always_pushes_fills_a_deep_queue_of_its_own() -> None:
+    found = verdict("P1", always(1.0, 1.0), drawn_states(4, 400))
+    assert found.states > 0
+    assert found.refuted == 1.0
+    assert found.worst > 0.0
+
+
+def test_a_policy_that_always_yields_surrenders_to_a_foreign_queue() -> None:
+    states = drawn_states(5)
+    assert verdict("P4", always(-0.5, 0.0), states).refuted == 1.0
+    assert verdict("P4", always(0.1, 0.0), states).certified == 1.0
+
+
+def test_a_property_whose_features_the_policy_lacks_does_not_apply() -> None:
+    scales = Scales.of(FEATURES[:3])
+    states = drawn_states(6)
+    short = States(
+        states.observation[:, :, :3],
+        states.cwnd_packets,
+        states.inflight_packets,
+        states.delivery_pps,
+    )
+    absent = [own.name for own in PROPERTIES if not set(own.needs) <= set(scales.index)]
+    assert absent == ["P1", "P2", "P3", "P4"]
+    for wanted in PROPERTIES:
+        if wanted.name in absent:
+            assert verdict_of(wanted, always(0, 0), short, scales, 1) is None
+
+
+def test_the_laws_step_never_falls_with_an_action_and_never_rises_with_the_queue() -> None:
+    rng, states = np.random.default_rng(8), drawn_states(8, 500)
+    ratio = np.exp(rng.uniform(0.0, 3.0, 500))
+    low: F64 = rng.uniform(-1.0, 1.0, (500, 2))
+    high = low + rng.random((500, 2)) * (1.0 - low)
+    step = certificates.change(states, ratio, low)
+    assert (step <= certificates.change(states, ratio, high) + 1e-12).all()
+    assert (step >= certificates.change(states, 1.1 * ratio, low) - 1e-12).all()
+
+
+def test_every_freed_feature_exists() -> None:
+    known = {name for name, *_ in _core.observation_features()}
+    assert {*certificates.OWN_FEATURES, *certificates.RTT_FEATURES} <= known

@@ -1,0 +1,145 @@
+"""Schemes on a fixed list of networks: fair shares, dominance, and the command."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ackademy.backends import link_lists, schemes
+from ackademy.cli import app
+from ackademy.errors import ExperimentError
+from ackademy.stats.intervals import NOTHING, median_interval
+from ackademy.stats.league_metrics import ParetoPoint
+from ackademy.studies import judgement
+from ackademy.studies.judgement import Network, Study
+
+NETWORK = """\
+name = "{name}"
+duration_s = 5
+[dumbbell]
+rtt_ms = 40
+bottleneck = {{ rate_mbps = {rate}, queue = {{ kind = "drop_tail", packets = 50 }} }}
+[[flow]]
+name = "learner"
+[[flow]]
+name = "cross"
+start_s = 1
+"""
+
+
+@pytest.fixture
+def links(tmp_path: Path) -> Path:
+    """A list of three networks."""
+    for name, rate in (("a", 5), ("b", 10), ("c", 20)):
+        (tmp_path / f"{name}.toml").write_text(NETWORK.format(name=name, rate=rate))
+    file = tmp_path / "three.links"
+    text = 'about = "Three networks."\nfiles = ["a.toml", "b.toml", "c.toml"]\ndigest = "{}"\n'
+    file.write_text(text.format(""))
+    with pytest.raises(ExperimentError) as told:
+        link_lists.read(file)
+    digests = re.findall("[0-9a-f]{64}", str(told.value))
+    file.write_text(text.format(digests[0]))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("flows", "own", "expected"),
+    [
+        ([(0.0, 10.0)], [True], 1000.0),
+        ([(0.0, 10.0), (0.0, 10.0)], [True, False], 500.0),
+        ([(0.0, 10.0), (5.0, 99.0)], [True, False], 750.0),
+        ([(0.0, 10.0), (5.0, 5.0)], [False, True], 250.0),
+        ([(0.0, 4.0), (2.0, 4.0)], [True, True], 600.0),
+        ([(0.0, 4.0)], [False], 0.0),
+    ],
+)
+def test_active_flows_share_equally_at_any_time(
+    flows: list[tuple[float, float]], own: list[bool], expected: float
+) -> None:
+    assert judgement.fair_bytes(flows, own, 1000.0, 10.0) == pytest.approx(expected)
+
+
+def test_the_interval_of_a_median_holds_for_any_distribution() -> None:
+    assert median_interval(np.array([])) == NOTHING
+    six = median_interval(np.array([5.0, 1.0, 2.0, math.nan, 3.0, 4.0, 9.0]))
+    assert (six.value, six.low, six.high) == (3.5, 1.0, 9.0)
+    rng = np.random.default_rng(1)
+    for n in (9, 40):
+        found = [median_interval(np.exp(rng.normal(size=n))) for _ in range(2000)]
+        covered = np.mean([own.contains(1.0) for own in found])
+        assert covered >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 2000), n
+        assert max(own.high - own.low for own in found) < 60.0
+
+
+def judged(names: str) -> Study:
+    """A study of schemes without runs."""
+    own = tuple(schemes.EvaluatedScheme(name, name) for name in names)
+    return Study(own, names[1], "list", "", "", (), ())
+
+
+def test_a_scheme_is_counted_over_the_reference_and_under_anybody() -> None:
+    def network(**points: tuple[float, float, float]) -> Network:
+        found = {name: ParetoPoint(*own) for name, own in points.items()}
+        return Network("n", "A", 100.0, found)
+
+    good, slow, lossy = (1.0, 0.1, 0.0), (1.0, 2.0, 0.0), (1.2, 0.1, 0.1)
+    found = [
+        network(a=good, b=slow, c=lossy),
+        network(a=slow, b=good, c=good),
+        network(a=good, b=good, c=slow),
+        network(a=(0.5, math.nan, 0.0), b=slow, c=(0.96, 0.3, 0.0)),
+    ]
+    study = judged("abc")
+    own = judgement.verdicts(study, found)[0]
+    assert (own.scheme, own.networks) == ("a", 4)
+    parts = (own.dominates_reference, own.dominated_by_reference, own.dominated)
+    assert [part.value for part in parts] == [0.25, 0.5, 0.5]
+    assert own.share.value == 1.0, "more than all counts as all"
+    assert own.share_to_best.low == 0.5
+    assert own.wait_beyond.value == 0.0, "0, 1.9, 0; the last has no delay"
+    assert judgement.dominance(study, found)["a"] == {"b": 0.25, "c": 0.5}
+    assert list(judgement.by_kind(study, found)) == ["A"]
+
+
+def test_the_command_judges_prints_and_continues(links: Path, tmp_path: Path) -> None:
+    def run(*more: str) -> str:
+        words = ["new_reno", "--links", str(links), "--against", "cubic,vegas", "--jobs", "1"]
+        words += ["--out", str(tmp_path / "runs"), "--html", str(tmp_path / "page.html"), *more]
+        result = CliRunner().invoke(app, ["judge", *words])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    one = run("--networks", "2")
+    assert "6 simulations run, 0 found finished" in one, one
+    table = (tmp_path / "page.csv").read_bytes()
+    assert table.count(b"\n") == 1 + 6
+    two = run("--markdown", str(tmp_path / "page.md"))
+    assert "3 simulations run, 6 found finished" in two, two
+    assert "dominates cubic" in (tmp_path / "page.md").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "Who dominates whom" in page
+    assert "Three networks." in page
+    shares = judgement.networks(
+        judgement.study(links, [schemes.evaluated(own) for own in ("new_reno", "cubic", "vegas")],
+                        "learner*"),
+        tmp_path / "runs" / "judge",
+    )  # fmt: skip
+    assert all(0.2 < own.points["new_reno"].share < 1.5 for own in shares), shares
+
+
+def test_what_cannot_be_judged_is_one_line(links: Path, tmp_path: Path) -> None:
+    for words, expected in (
+        (["cubic", "--against", "cubic"], "cubic: allowed: every controller or policy once"),
+        (["cubic", "--against", ""], "--against '': allowed: one controller or more"),
+        (["bbr1", "--against", "cubic", "--links", str(tmp_path / "none.links")], "none.links"),
+    ):
+        more = [] if "--links" in words else ["--links", str(links)]
+        result = CliRunner().invoke(app, ["judge", *words, *more])
+        told = str(result.exception) + result.output
+        assert result.exit_code != 0
+        assert expected in told, told
