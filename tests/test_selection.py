@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 pytest.importorskip("flax", reason="needs train: an extra")
@@ -17,10 +18,14 @@ pytest.importorskip("flax", reason="needs train: an extra")
 from ackademy import _core
 from ackademy.backends import distributions, link_lists
 from ackademy.backends.link_lists import Link
+from ackademy.backends.runs import simulate
 from ackademy.errors import TrainingError
 from ackademy.learn import deep, deep_recipe, ppo, ranges, rollouts, seeds, selection
+from ackademy.learn.episode_source import Sizes
+from ackademy.learn.layers import Dense
 from ackademy.learn.selection import Judge, Judgement
 from ackademy.learn.training_log import Checkpoints
+from ackademy.policies import policy_files
 from commands import ackademy_command
 
 RECIPE = """\
@@ -179,8 +184,21 @@ def test_other_weights_get_another_judgement(place: Path) -> None:
     assert own.judge(bold, lambda *_: None) != own.judge(zeros(place), lambda *_: None)
 
 
-def test_weights_of_zeros_are_judged_as_the_controller_own_queue_would_be(place: Path) -> None:
-    """The rewards follow from what the flows do, which the truth of the same run tells."""
+def test_a_policy_of_zeros_does_what_the_controller_own_queue_does(place: Path) -> None:
+    recipe = deep_recipe.read(place / "recipe.toml")
+    folder = place / "zeros"
+    policy_files.write_folder(folder, deep.files_of(recipe, zeros(place)))
+    for link in link_lists.read(place / "six.links").links:
+        learned = link.scenario.with_controller("policy", {"policy": str(folder)}, ["learner"])
+        law = link.scenario.with_controller("own_queue", {}, ["learner"])
+        one, other = simulate(learned, 1, 0.0), simulate(law, 1, 0.0)
+        assert one.flows.drop("controller").equals(other.flows.drop("controller"))
+        assert one.links.equals(other.links)
+        decisions = one.counters.filter(pl.col("name") == "decisions")["value"]
+        assert (decisions > 20).all()
+
+
+def test_a_network_gets_the_mean_reward_of_decisions_without_noise(place: Path) -> None:
     link = link_lists.read(place / "six.links").links[0]
     recipe = deep_recipe.read(place / "recipe.toml")
     collector = _core.Rollouts(
@@ -193,6 +211,15 @@ def test_weights_of_zeros_are_judged_as_the_controller_own_queue_would_be(place:
     assert batch["reward"] is not None
     found = judge(place).judge(zeros(place), lambda *_: None).rewards[0]
     assert found == pytest.approx(float(np.mean(batch["reward"])))
+
+
+def test_the_recipe_of_the_flagship_gives_a_policy_over_the_law() -> None:
+    recipe = deep_recipe.read(Path(__file__).parents[1] / "recipes" / "flagship.toml")
+    deep.check(recipe, Sizes((8, 14), 0, 2))
+    assert recipe.map == deep_recipe.LAW
+    units = [layer.units for layer in recipe.layers if isinstance(layer, Dense)]
+    assert units == [64, 64, 2]
+    assert recipe.source.is_file()
 
 
 def test_a_reward_that_the_core_does_not_compute_cannot_judge(place: Path) -> None:

@@ -24,6 +24,15 @@ impl Programs {
         Ok((Self(&loaded() - &before), started))
     }
 
+    /// Mean time of a call of the program of this name, ns.
+    pub fn time_ns(&self, name: &str) -> f64 {
+        let named = |program: &ProgramInfo| {
+            self.0.contains(&program.id) && program.name.to_string_lossy().starts_with(name)
+        };
+        let found = infos().find(named);
+        found.map_or(f64::NAN, |program| per(program.run_time_ns, program.run_cnt))
+    }
+
     /// Prints time per acknowledgement: of all, and of each that was called.
     pub fn print(&self) -> Result<(), Error> {
         let mut costs: Vec<Cost> = infos()

@@ -23,6 +23,8 @@ pub(super) struct Serve<'a> {
     /// Controller, and its settings.
     pub cc: &'a str,
     pub params: &'a [String],
+    /// The controller decides in the kernel; the process ends at once.
+    pub in_kernel: bool,
     /// What the kernel knows it as.
     pub name: &'a str,
 }
@@ -47,6 +49,9 @@ impl Daemon {
         let mut words = Command::new(serve.program);
         words.args(["kernel", "--cc", serve.cc, "--name", serve.name, "--pins"]).arg(&pins);
         words.args(serve.params.iter().flat_map(|param| ["--param", param]));
+        if serve.in_kernel {
+            words.arg("--in-kernel");
+        }
         let start = || {
             let process = words.stderr(Stdio::piped()).spawn();
             let process = process.map_err(|error| failed("start the daemon", error))?;

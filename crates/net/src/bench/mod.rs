@@ -8,10 +8,12 @@ use crate::command::run as command;
 use crate::error::Error;
 use crate::interrupt;
 use crate::kernel::check::Machine;
+use crate::kernel::compiled::Compiled;
+use crate::kernel::compiled::ask::{Asked, Room};
 use crate::lab::iperf3;
 use crate::namespace::{Namespace, Owner};
 use clap::Args;
-use costs::{count_time, per};
+use costs::{Programs, count_time, per};
 use daemon::{Daemon, Process, Serve};
 use serde_json::Value;
 use std::io::Read;
@@ -37,6 +39,9 @@ pub struct Arguments {
     /// Setting of the controller, as NAME=VALUE; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
+    /// The controller decides in the kernel (`ackademyd kernel --in-kernel`)
+    #[arg(long)]
+    in_kernel: bool,
     /// Flows of the crowded run
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=1000))]
     flows: u32,
@@ -50,6 +55,7 @@ Examples:
   ackademyd bench
   ackademyd bench --rounds 3 --cc rl-tcp
   ackademyd bench --cc tcp-drinc --param policy=policies/tcp_drinc --flows 20
+  ackademyd bench --in-kernel --cc own-queue
   ackademyd bench --beside old/ackademyd           what a change does, in one run
 
 Needs root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON) and iperf3. Everything happens in two
@@ -75,6 +81,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
     one_flow(&bench, arguments, &own, beside.as_ref())?;
     let single = own.status()?;
     crowd(&bench, arguments, &own, &single)?;
+    if arguments.in_kernel {
+        return decision();
+    }
     say!("  memory of the daemon    {:7.2} MB", own.memory_mb()?)?;
     let (spent_us, samples) = (own.processor_us()?, count(&own.status()?, "samples"));
     say!("the daemon, over both")?;
@@ -87,7 +96,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
 
 fn serve(arguments: &Arguments, program: &Path, suffix: &str) -> Result<Daemon, Error> {
     let name = format!("bench{}{suffix}", id());
-    Daemon::start(&Serve { program, cc: &arguments.cc, params: &arguments.param, name: &name })
+    let (cc, params, in_kernel) = (&arguments.cc, &arguments.param, arguments.in_kernel);
+    Daemon::start(&Serve { program, cc, params, in_kernel, name: &name })
+}
+
+/// What a network of the flagship's shape costs in the kernel: its time does not depend on its weights.
+fn decision() -> Result<(), Error> {
+    const SHAPE: [usize; 4] = [112, 64, 64, 2];
+    const TURNS: usize = 20_000;
+    let compiled = Compiled::of_shape(&SHAPE);
+    let mut room = Room::new();
+    let (programs, mut asked) = Programs::of(|| Asked::load(&mut room, &compiled))?;
+    asked.outputs(&[0.5; SHAPE[0]])?;
+    for _ in 0..TURNS {
+        interrupt::check()?;
+        asked.again()?;
+    }
+    let us = programs.time_ns("ask_network") / 1e3;
+    let shape = SHAPE.map(|units| units.to_string()).join("-");
+    say!("a network of {shape} in the kernel")?;
+    say!("  decision                {us:7.2} us, mean of {TURNS} (target 5)")
 }
 
 /// One flow at a time, turn by turn.
@@ -114,10 +142,13 @@ fn one_flow(
     say!("  kernel CUBIC            {kernel:7.2} Gb/s")?;
     for (index, (peer, rates)) in peers.into_iter().zip(ours).enumerate() {
         let whose = if index == 0 { "" } else { ", --beside" };
-        let (label, rate) = (format!("{} in user space{whose}", arguments.cc), median(rates));
+        let place = if arguments.in_kernel { "in the kernel" } else { "in user space" };
+        let (label, rate) = (format!("{} {place}{whose}", arguments.cc), median(rates));
         say!("  {label:<23} {rate:7.2} Gb/s   ratio {:.3} (target 0.95)", rate / kernel)?;
         peer.programs.print()?;
-        print_decisions(&peer.status()?)?;
+        if !arguments.in_kernel {
+            print_decisions(&peer.status()?)?;
+        }
     }
     Ok(())
 }

@@ -1,18 +1,23 @@
 //! The command line.
 use super::check::Machine;
+use super::compiled::Compiled;
 use super::release::{Released, release, remove};
 use super::scheme::{OneForAll, Scheme};
 use super::status::Status;
-use super::{Agent, NAME_MAX, Options, may_pace, usual_interval};
+use super::{Agent, NAME_MAX, Options, Registered, may_pace, usual_interval};
 use crate::error::Error;
 use crate::files;
 use crate::interrupt;
 use crate::link::delays::Delays;
+use ackademy::controllers::shared::own_queue::Settings;
 use ackademy::coupled;
 use ackademy::params::{self, ParamValue, Params};
+use ackademy::policy::Policy;
 use ackademy::units::Span;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -51,6 +56,10 @@ struct Serve {
     /// [default: only if --cc may set one]
     #[arg(long)]
     paced: bool,
+    /// Compile `own_queue`, or a policy over it, into the kernel: decisions are made on the acknowledgement, and
+    /// this process ends as soon as it has registered (with --ephemeral, when it is stopped)
+    #[arg(long, conflicts_with_all = ["interval", "paced"])]
+    in_kernel: bool,
     /// Largest number of flows at a time; others stay under CUBIC
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20), default_value_t = 4096)]
     slots: u32,
@@ -112,6 +121,7 @@ Examples:
   ackademyd kernel --cc rl-tcp                      serve RL-TCP as `ackademy`
   ackademyd kernel --cc new-reno --param half_of=window --name reno2 --ephemeral
   ackademyd kernel --cc lia                         the subflows of each MPTCP connection together
+  ackademyd kernel --in-kernel --cc own-queue       no daemon: decided on the acknowledgement
   ackademyd kernel status --watch                   its flows
   ackademyd kernel remove                           hand them to the kernel's CUBIC and be gone
   iperf3 -c HOST -C ackademy                        a program that asks for it
@@ -120,6 +130,8 @@ Examples:
 It is experimental: select it per socket or per route, as above, not as the system's default.
 CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/guide/deploy.md has more.";
 
+/// How often a process with nothing to do looks whether it is to stop.
+const NAP: Duration = Duration::from_millis(100);
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// Runs the command.
@@ -200,9 +212,13 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         interval: arguments.interval.unwrap_or_else(|| usual_interval(scheme.params(), one())),
         watchdog: arguments.watchdog,
         slots: arguments.slots,
-        paced: arguments.paced || may_pace(scheme.params(), one()),
+        paced: arguments.paced || arguments.in_kernel || may_pace(scheme.params(), one()),
+        in_kernel: arguments.in_kernel.then(|| compile(scheme, &params)).transpose()?,
     };
     let stop = interrupt::watch();
+    if options.in_kernel.is_some() {
+        return in_kernel(&options, scheme, stop);
+    }
     let mut agent = Agent::start(&options, Box::new(OneForAll { scheme, params }))?;
     eprintln!(
         "ackademyd: congestion control `{}` is {}; samples at most every {} ms, CUBIC after {} ms \
@@ -234,6 +250,49 @@ fn serve(arguments: Serve) -> Result<(), Error> {
             quantiles(agent.policy_response_times())
         );
     }
+    Ok(())
+}
+
+/// What of a controller the kernel evaluates by itself.
+fn compile(scheme: Scheme, params: &Params) -> Result<Arc<Compiled>, Error> {
+    let refused = |why: String| Error::Input(format!("--in-kernel: {why}"));
+    let compiled = match scheme.name() {
+        "own_queue" => Compiled::law(&Settings {
+            target_packets: params.number("target_packets"),
+            ..Settings::default()
+        }),
+        "policy" => {
+            let policy: Arc<Policy> = params.file("policy");
+            Compiled::policy(&policy).map_err(refused)?
+        }
+        other => {
+            let known = "the kernel evaluates `own_queue` and `policy`";
+            return Err(refused(format!("--cc {other}: {known}")));
+        }
+    };
+    Ok(Arc::new(compiled))
+}
+
+/// Registers what decides in the kernel; it stays when this process ends, unless it is ephemeral.
+fn in_kernel(options: &Options, scheme: Scheme, stop: &AtomicBool) -> Result<(), Error> {
+    let registered = Registered::start(options)?;
+    eprintln!(
+        "ackademyd: congestion control `{}` is {}, decided in the kernel; {} flows at most",
+        options.name,
+        scheme.name(),
+        options.slots
+    );
+    if options.pins.is_some() {
+        return Ok(());
+    }
+    while !stop.load(Ordering::Relaxed) {
+        sleep(NAP);
+    }
+    let counts = registered.totals().counts;
+    eprintln!(
+        "ackademyd: {} flows, {} decisions, {} falls to CUBIC",
+        counts.opened, counts.decisions, counts.fallbacks
+    );
     Ok(())
 }
 

@@ -8,8 +8,10 @@
 use ackademy::control::{Coupled, FlowInfo, SubflowId};
 use ackademy::params::{Param, ParamKind};
 use ackademy::units::{Rate, Span};
+use compiled::Compiled;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub mod adapter;
 mod agent;
@@ -27,6 +29,7 @@ mod table;
 mod timers;
 
 pub use agent::Agent;
+pub use program::Registered;
 
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` less the final zero).
 const NAME_MAX: usize = 15;
@@ -101,6 +104,8 @@ pub struct Options {
     /// Packets of a flow under a rate leave singly, also where the rate is low. It costs a call into BPF
     /// for everything that any flow sends; see [`may_pace`].
     pub paced: bool,
+    /// Decisions are made in the kernel, by this; no daemon serves the flows.
+    pub in_kernel: Option<Arc<Compiled>>,
 }
 
 impl Default for Options {
@@ -112,6 +117,7 @@ impl Default for Options {
             watchdog: WATCHDOG,
             slots: 4096,
             paced: true,
+            in_kernel: None,
         }
     }
 }

@@ -159,7 +159,7 @@ pub(super) fn settings_for(options: &Options) -> Settings {
         watchdog: options.watchdog.0,
         name,
         paced: options.paced.into(),
-        reserved: 0,
+        in_kernel: options.in_kernel.is_some().into(),
     }
 }
 
@@ -234,6 +234,18 @@ impl Pins {
         let name = origin(&self.folder)?.name();
         if name != options.name {
             return differs("the name", &name, &options.name);
+        }
+        if found.in_kernel != 0 || wanted.in_kernel != 0 {
+            let how = |settings: &Settings| match settings.in_kernel {
+                0 => "under a daemon",
+                _ => "in the kernel",
+            };
+            let folder = self.folder.display();
+            return Err(Error::Input(format!(
+                "`{folder}` serves flows {} already, which nothing takes over {}: `ackademyd kernel remove` first",
+                how(&found),
+                how(&wanted)
+            )));
         }
         if found.slots != wanted.slots {
             return differs("slots", &found.slots.to_string(), &wanted.slots.to_string());

@@ -1,7 +1,8 @@
 //! Loads the BPF program and registers it under a name.
 use super::check::Machine;
+use super::compiled::tables;
 use super::pins::{Maps, Pins, settings_for};
-use super::record::{Decision, Flow, Totals};
+use super::record::{Decision, Flow, Plain, Totals};
 use super::skeleton::{AckademySkelBuilder, OpenAckademySkel};
 use super::table::Table;
 use super::{NAME_MAX, Options};
@@ -49,6 +50,31 @@ impl Program {
     }
 }
 
+/// A congestion control that decides in the kernel: it needs no process where it is pinned, and ends with
+/// this where it is not.
+pub struct Registered(Program);
+
+impl Registered {
+    /// Registers it.
+    ///
+    /// # Errors
+    ///
+    /// If an option is out of range, the kernel cannot, or the caller may not.
+    ///
+    /// # Panics
+    ///
+    /// If the options name nothing that decides in the kernel.
+    pub fn start(options: &Options) -> Result<Self, Error> {
+        assert!(options.in_kernel.is_some(), "a compiled policy");
+        Program::start(options).map(Self)
+    }
+
+    /// Counts over all flows.
+    pub fn totals(&self) -> Totals {
+        self.0.totals.read(0)
+    }
+}
+
 /// Loads and registers; pins.
 fn load(options: &Options, pins: Option<&Pins>) -> Result<(Link, Maps), Error> {
     unregistered(options)?;
@@ -76,6 +102,15 @@ fn load(options: &Options, pins: Option<&Pins>) -> Result<(Link, Maps), Error> {
         settings: handle(&maps.settings)?,
     };
     shared.set(&settings_for(options))?;
+    if let Some(compiled) = &options.in_kernel {
+        let first = 0_u32.to_ne_bytes();
+        let (network, rules) = (compiled.network_bytes(), compiled.rules);
+        let written = maps.tables.update(&first, tables().bytes(), MapFlags::ANY);
+        written
+            .and_then(|()| maps.network.update(&first, &network, MapFlags::ANY))
+            .and_then(|()| maps.policy.update(&first, rules.bytes(), MapFlags::ANY))
+            .map_err(|error| refused(&error))?;
+    }
     let operations = if two_arguments { &mut maps.ackademy_v69 } else { &mut maps.ackademy };
     let mut link = operations
         .attach_struct_ops()
@@ -138,6 +173,9 @@ fn prepare(
         open.struct_ops.ackademy_mut().min_tso_segs = null_mut();
         open.struct_ops.ackademy_v69_mut().min_tso_segs = null_mut();
         open.progs.min_tso_segs.set_autoload(false);
+    }
+    if let Some(constants) = &mut open.maps.rodata_data {
+        constants.in_kernel = options.in_kernel.is_some().into();
     }
     open.maps.ackademy.set_autocreate(!two_arguments)?;
     open.maps.ackademy_v69.set_autocreate(two_arguments)?;

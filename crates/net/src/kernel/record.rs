@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -253,8 +253,8 @@ pub struct Settings {
     pub watchdog: u64,
     /// 1: packets of flows under a rate leave singly ([`super::Options::paced`]).
     pub paced: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// 1: decisions are made in the kernel, without a daemon.
+    pub in_kernel: u32,
 }
 
 /// What is where it is in every version of [`Settings`].

@@ -18,6 +18,8 @@ pub struct Status {
     pub name: String,
     /// Process that serves it; `None` if none does, and its flows are under CUBIC.
     pub daemon: Option<u32>,
+    /// Whether decisions are made in the kernel, which needs no process.
+    pub in_kernel: bool,
     /// Most flows at a time.
     pub slots: u32,
     /// Counts since it was registered.
@@ -113,6 +115,7 @@ impl Status {
         Ok(Self {
             name,
             daemon: pins::daemon(folder),
+            in_kernel: maps.settings()?.in_kernel != 0,
             slots: table.len(),
             counts: totals.counts,
             latency: Latency::of(&totals),
@@ -231,6 +234,9 @@ impl Display for Status {
         } = self.counts;
         match self.daemon {
             Some(process) => writeln!(f, "`{}`: process {process}", self.name)?,
+            None if self.in_kernel => {
+                writeln!(f, "`{}`: decides in the kernel, without a daemon", self.name)?;
+            }
             None => writeln!(f, "`{}`: no daemon, flows are under CUBIC", self.name)?,
         }
         writeln!(

@@ -8,6 +8,7 @@ mod bed;
 #[path = "../common/mod.rs"]
 mod common;
 mod controllers;
+mod in_kernel;
 mod kills;
 mod life;
 mod multipath;

@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 5
+#define ABI_VERSION 6
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -148,7 +148,7 @@ struct settings {
 	__u64 interval; /* ns */
 	__u64 watchdog; /* ns */
 	__u32 paced; /* 1: `min_tso_segs` is there, for flows under a rate */
-	__u32 reserved;
+	__u32 in_kernel; /* 1: decisions are made here, without a daemon */
 };
 
 /* Counts over all flows. */

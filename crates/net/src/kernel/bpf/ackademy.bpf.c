@@ -105,9 +105,30 @@ static __noinline int adopt(struct sock *sk)
 	st->generation = ++flow->generation;
 	describe(sk, flow, bpf_ktime_get_ns());
 	count(opened);
+	if (in_kernel && !begin_governing(sk, st, flow->opened_at))
+		st->mode = FLOW_ABANDONED;
 	show(sk, st, flow->opened_at);
-	tell(sk, RECORD_OPEN);
+	if (!in_kernel)
+		tell(sk, RECORD_OPEN);
 	return 0;
+}
+
+/* The decision that falls due with this acknowledgement, made here. */
+static __always_inline void decide(struct sock *sk, struct state *st, const struct rate_sample *rs, __u64 now)
+{
+	enum decided decided;
+
+	if (!govern(sk, st, rs, now, &decided)) {
+		count(policy_fallbacks);
+		st->fell_back = 1;
+		fall_back(sk, st);
+		st->mode = FLOW_ABANDONED;
+	}
+	if (decided != DECIDED_NOTHING) {
+		st->decisions++;
+		count(decisions);
+		show(sk, st, now);
+	}
 }
 
 static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs)
@@ -134,7 +155,10 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 	advanced = tp->snd_una != st->una;
 	tally(tp, st, ca_state(sk));
 	take_samples(tp, st, rs);
-	if (st->mode == FLOW_AGENT || st->mode == FLOW_CUBIC) {
+	if (in_kernel) {
+		if (st->mode == FLOW_AGENT)
+			decide(sk, st, rs, now);
+	} else if (st->mode == FLOW_AGENT || st->mode == FLOW_CUBIC) {
 		take_decision(sk, st);
 		if (st->mode == FLOW_AGENT && unanswered(tp, st, set, now))
 			fall_back(sk, st);
@@ -192,6 +216,8 @@ void BPF_PROG(release, struct sock *sk)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	if (st->slot != NO_SLOT)
 		give_slot_back(sk, st);
+	if (in_kernel)
+		bpf_sk_storage_delete(&governed_flows, sk);
 	bpf_sk_storage_delete(&sockets, sk);
 }
 

@@ -11,6 +11,10 @@
 /* The table of the hyperbolic tangent ends here: beyond, it is 1. */
 #define TANH_END 8
 #define TANH_STEPS (TANH_END * 64)
+#define FEATURES_MAX 16
+/* Round trips kept for the smallest of 10 s, and room for them. */
+#define KEPT_MOST 66
+#define KEPT 128
 
 enum activation {
 	ACTIVATION_LINEAR,
@@ -42,6 +46,8 @@ struct tables {
 	__u32 log2[257]; /* log2(1 + i / 256) in Q24 */
 	__u32 exp2[257]; /* 2^(i / 256) in Q30 */
 	__u16 tanh[TANH_STEPS + 2]; /* tanh(i / 64) in Q15 */
+	__u32 decay[65]; /* (7 / 8)^i in Q30 */
+	__u32 reserved;
 	__u8 bits[64]; /* which power of two has i in the upper six bits of its product with DE_BRUIJN */
 };
 
@@ -56,13 +62,186 @@ struct evaluation {
 	struct values second;
 };
 
+/* Numbers of the law, and what the network takes. */
+struct policy {
+	__u64 target; /* own packets in the queue at 10 Mb/s, Q16 */
+	__u32 loss_limit; /* Q20 */
+	__u32 loss_limit_acted;
+	__u32 width; /* features of a vector; 0: the law alone */
+	__u32 rows;
+	__s32 limit; /* largest valid output, Q14 */
+	__u32 reserved;
+	__u32 features[FEATURES_MAX]; /* enum feature */
+};
+
+/* In the order of the names in mod.rs. */
+enum feature {
+	FEATURE_QUEUE,
+	FEATURE_RTT_RISE,
+	FEATURE_RTT_SPREAD,
+	FEATURE_LOSS_LOG,
+	FEATURE_CE_RATIO,
+	FEATURE_DRAIN,
+	FEATURE_RTT_CHANGE,
+	FEATURE_BASE_RTT,
+	FEATURE_BASE_AGE,
+	FEATURE_OWN_BEST,
+	FEATURE_APP_LIMITED,
+	FEATURE_SINCE_LOSS,
+	FEATURE_ACTION_0,
+	FEATURE_ACTION_1,
+	FEATURE_COUNT,
+};
+
+/* A monitor interval: as Interval of signals.rs. Times in ns. */
+struct interval {
+	__u64 now;
+	__u64 duration;
+	__u64 rtt_min;
+	__u64 rtt_mean;
+	__u64 rtt_sd;
+	__u64 srtt;
+	__u64 base;
+	__u64 base_age;
+	__u64 acked; /* packets */
+	__u64 lost;
+	__u64 marked;
+	__u64 app_limited;
+	__u64 inflight_mean; /* packets, Q16 */
+	__u64 delivery; /* packets per second, Q16 */
+	__u64 delivery_max;
+	__s32 drain; /* Q14 */
+	__s32 rtt_change; /* s/s, Q14 */
+	__u32 since_loss; /* intervals */
+	__u32 timeout;
+};
+
+/* The largest of recent samples: as windowed_max.rs. */
+struct largest {
+	__u64 at[3];
+	__u64 value[3];
+};
+
+struct near_min {
+	__u32 at_us;
+	__u32 rtt_us;
+};
+
+/* As Signals of signals.rs. */
+struct signals {
+	/* Of the interval under way. */
+	__u64 acked;
+	__u64 lost;
+	__u64 marked;
+	__u64 app_limited;
+	__u64 inflight; /* packets times packets */
+	__u32 lost_any;
+	__u32 timeout;
+	__u64 weight; /* of the samples */
+	__u64 first;
+	__u64 min;
+	__u64 min_at;
+	__s64 sum_us; /* of differences to the first */
+	__u64 square_us2;
+	/* The smallest of 10 s. */
+	__u32 head;
+	__u32 length;
+	struct near_min kept[KEPT];
+	__u64 near_base;
+	struct largest delivery;
+	__u64 recent[4];
+	__u64 delivered;
+	struct interval last;
+};
+
+/* As Law of own_queue; windows and packets in Q16, times in ns. */
+struct law {
+	__s64 cwnd;
+	__s64 initial;
+	__s64 until; /* of the start */
+	__s64 before;
+	__u64 rtt;
+	__u32 starting;
+	__u32 below;
+	__u32 steady;
+	__u32 velocity; /* Q16 */
+	__u64 found;
+	struct largest found_max;
+	/* Losses. */
+	__s64 pending;
+	__s64 lost;
+	__s64 sent;
+	__s64 own; /* Q20 */
+	__s64 ceiling;
+	__s64 ceiling_step;
+	__u32 calm;
+	/* What is found out after a cut. */
+	__u32 probing;
+	__s64 probe_cwnd;
+	__s64 probe_ratio; /* Q20 */
+	__u64 probe_queue;
+	__u64 probe_queue_after;
+	__s64 probe_lost;
+	__s64 probe_sent;
+	__u32 probe_intervals;
+	/* Drains. */
+	__u32 draining;
+	__u32 over;
+	__u32 rest;
+	__u64 random[4];
+	__u64 empty_at;
+	__u64 jitter; /* Q24 */
+	__u64 backoff;
+	__u64 drain_since;
+	__s64 drain_window;
+	__u64 drain_before;
+	__u64 drain_base;
+	__u64 drain_least;
+	__u64 drains;
+	__u64 cuts;
+};
+
+/* Of an acknowledgement what signals and law take. */
+struct delivery {
+	__u64 now;
+	__u64 sent_at;
+	__u64 rtt; /* 0: no sample */
+	__u64 srtt;
+	__u32 acked; /* packets */
+	__u32 found; /* in flight before */
+	__u32 app_limited;
+	__u32 growing; /* the window is full, and no recovery is on */
+};
+
+/* Everything that is kept of a flow. */
+struct governed {
+	struct evaluation evaluation;
+	struct signals signals;
+	struct law law;
+	__u64 srtt; /* ns */
+	__u64 end; /* of the interval */
+	__s32 action[2]; /* the latest, Q14 */
+	__u64 decisions;
+	/* Of the connection, as last taken. */
+	__u32 delivered;
+	__u32 held;
+	__u32 lost;
+	__u32 reserved;
+};
+
 /* For asking what is computed, without a connection. */
 struct question {
-	struct evaluation evaluation;
+	struct governed governed;
+	struct delivery delivery;
 	__u64 number;
-	__s64 answer[8];
+	__s64 answer[16];
 };
 
 _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "layout.rs");
-_Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 64, "layout.rs");
+_Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
+_Static_assert(sizeof(struct policy) == 32 + 4 * FEATURES_MAX, "layout.rs");
+_Static_assert(sizeof(struct delivery) == 48, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 411, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, law) == 8 * 362, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 405, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

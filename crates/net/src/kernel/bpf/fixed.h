@@ -11,6 +11,9 @@ typedef __u64 u64;
 
 #define Q14_ONE (1 << 14)
 
+/* The compiler must not move what uses a number to before the check of it: the verifier would not know. */
+#define checked(number) asm volatile("" : "+r"(number))
+
 static __always_inline s64 clamp_s64(s64 value, s64 low, s64 high)
 {
 	return value < low ? low : value > high ? high : value;
@@ -97,4 +100,52 @@ static __always_inline s32 tanh_q14(const struct tables *tables, s64 x)
 	step = tables->tanh[index + 1] - begin;
 	value = ((begin << 8) + step * (u32)(size & 255) + 256) >> 9;
 	return x < 0 ? -(s32)value : (s32)value;
+}
+
+#define Q16_ONE (1 << 16)
+#define LN_2_Q24 11629080LL
+
+/* value * 2^exponent, to 2e-5 relative; the value is below 2^40, the exponent is in Q24 and is taken as within
+ * [-8, 8]. */
+static __always_inline s64 times_exp2(const struct tables *tables, s64 value, s64 exponent)
+{
+	u64 size;
+	u32 whole, index;
+
+	exponent = clamp_s64(exponent, -(8LL << 24), (8LL << 24) - 1) + (8LL << 24);
+	whole = exponent >> 24 & 15;
+	index = exponent >> 16 & 255;
+	size = tables->exp2[index];
+	size += (((u64)tables->exp2[index + 1] - size) * (exponent & 0xffff)) >> 16;
+	/* Q30 to Q16. */
+	return (value * (s64)(size >> 14)) >> (24 - whole);
+}
+
+/* ln(part / whole) in Q24; 0 without either. */
+static __always_inline s64 log_ratio(const struct tables *tables, u64 part, u64 whole)
+{
+	if (!part || !whole)
+		return 0;
+	return ((log2_q24(tables, part) - log2_q24(tables, whole)) * LN_2_Q24) >> 24;
+}
+
+/* part / whole in Q14; 0 without a whole. */
+static __always_inline s64 ratio_q14(u64 part, u64 whole)
+{
+	return whole ? ((part << 14) + whole / 2) / whole : 0;
+}
+
+static __always_inline u64 min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static __always_inline u64 max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static __always_inline u64 less(u64 a, u64 b)
+{
+	return a > b ? a - b : 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "abi.h"
+#include "compiled.h"
 #include "kernel.h"
 
 #define PACING_NONE (~0ULL)
@@ -106,6 +107,38 @@ struct {
 	__type(key, __u32);
 	__type(value, struct totals);
 } totals SEC(".maps");
+
+/* Of flows whose decisions are made here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct governed);
+} governed_flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct network);
+} network SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tables);
+} tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy);
+} policy SEC(".maps");
+
+/* 1: decisions are made here. Known when the program is loaded, so that the verifier drops what is not used. */
+const volatile __u32 in_kernel = 0;
 
 #define count(member)                                                          \
 	do {                                                                   \

@@ -14,9 +14,6 @@
 /* Inputs of one turn of the loop: the compiler pads with zeros. */
 #define TURN 4
 
-/* The compiler must not move what uses a number to before the check of it: the verifier would not know. */
-#define checked(number) asm volatile("" : "+r"(number))
-
 #define TAKE(offset)                                       \
 	do {                                               \
 		u64 x = (s64)inputs[offset];               \

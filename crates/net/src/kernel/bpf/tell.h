@@ -2,7 +2,7 @@
 /* What goes up. */
 #pragma once
 
-#include "socket.h"
+#include "inside.h"
 
 /* Shows the flow to whoever reads the table. */
 static __always_inline void show(struct sock *sk, struct state *st, __u64 now)
@@ -58,6 +58,10 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 		st->gap = st->number;
 	else if (kind == RECORD_IDLE)
 		st->idle = st->number;
+	if (in_kernel) {
+		tell_inside(sk, st, kind);
+		return 0;
+	}
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {
 		st->pending |= 1 << kind;

@@ -66,31 +66,88 @@ pub struct Tables {
     pub exp2: [u32; 257],
     /// tanh(i / 64) in Q15.
     pub tanh: [u16; TANH_STEPS + 2],
+    /// (7 / 8)^i in Q30.
+    pub decay: [u32; 65],
+    /// Zero.
+    pub reserved: u32,
     /// Which power of two has i in the upper six bits of its product with [`DE_BRUIJN`].
     pub bits: [u8; 64],
 }
 
-/// Numbers in Q14.
-pub type Values = [i32; VALUES_MAX];
+/// Features of a vector at most.
+pub const FEATURES_MAX: usize = 16;
+
+/// Numbers of the law, and what the network takes: `struct policy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Rules {
+    /// Own packets in the queue at 10 Mb/s, Q16.
+    pub target: u64,
+    /// Loss that is not answered where no action is in use, Q20.
+    pub loss_limit: u32,
+    /// The same under an action.
+    pub loss_limit_acted: u32,
+    /// Features of a vector; 0: the law alone.
+    pub width: u32,
+    /// Vectors of an observation.
+    pub rows: u32,
+    /// Largest valid output, Q14.
+    pub limit: i32,
+    /// Zero.
+    pub reserved: u32,
+    /// Which features: their places in [`super::FEATURES`].
+    pub features: [u32; FEATURES_MAX],
+}
+
+/// What an acknowledgement tells: times in ns, counts in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Delivery {
+    /// When it came.
+    pub now: u64,
+    /// When the newest packet delivered left.
+    pub sent_at: u64,
+    /// Round trip; 0: no sample.
+    pub rtt: u64,
+    /// Written by the kernel.
+    pub srtt: u64,
+    /// Newly delivered.
+    pub acked: u32,
+    /// In flight before.
+    pub found: u32,
+    /// 1: the application limited the newest sample.
+    pub app_limited: u32,
+    /// 1: the window is full, and no recovery is on.
+    pub growing: u32,
+}
+
+/// Words of what is kept of a flow.
+pub const GOVERNED: usize = 411;
+/// Of them, the first of the law: its window.
+pub const WINDOW_AT: usize = 362;
+/// The smoothed round trip.
+pub const SRTT_AT: usize = 405;
 
 /// What the program in `bpf/ask.bpf.c` is asked, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Question {
-    /// The network's input.
-    pub input: Values,
-    /// Room for the layers' results.
-    pub results: [Values; 2],
+    /// What is kept of a flow; it begins with the network's input.
+    pub governed: [u64; GOVERNED],
+    /// An acknowledgement, or what else happens to the flow.
+    pub delivery: Delivery,
     /// The argument of a function.
     pub number: u64,
     /// What was computed.
-    pub answer: [i64; 8],
+    pub answer: [i64; 16],
 }
 
 const _: () = {
     assert!(size_of::<Head>() == 8 + 24 * LAYERS_MAX);
-    assert!(size_of::<Tables>() == 8 * 257 + 2 * (TANH_STEPS + 2) + 64);
-    assert!(size_of::<Question>() == 12 * VALUES_MAX + 72);
+    assert!(size_of::<Tables>() == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64);
+    assert!(size_of::<Rules>() == 32 + 4 * FEATURES_MAX);
+    assert!(size_of::<Delivery>() == 48);
+    assert!(size_of::<Question>() == 8 * GOVERNED + 48 + 8 + 128);
 };
 
 // SAFETY: each is `repr(C)`, of integers, and as long as its members together.
@@ -99,3 +156,7 @@ unsafe impl Plain for Head {}
 unsafe impl Plain for Tables {}
 // SAFETY: as above.
 unsafe impl Plain for Question {}
+// SAFETY: as above.
+unsafe impl Plain for Rules {}
+// SAFETY: as above.
+unsafe impl Plain for Delivery {}

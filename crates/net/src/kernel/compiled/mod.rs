@@ -4,14 +4,17 @@
 //! one line; how far fixed point is from floating point is measured by [`ask::Asked`], which runs the very
 //! instructions of the congestion control.
 use super::record::Plain;
+use ackademy::controllers::shared::own_queue::Settings;
 use ackademy::policy::nn::{Activation, DenseLayer, Network};
-use ackademy::policy::{Feature, Policy};
+use ackademy::policy::{ClockSpec, Feature, Policy};
 
 pub mod ask;
 pub mod layout;
 mod tables;
 
-use layout::{Activations, Head, LAYERS_MAX, Layer, Tables, VALUES_MAX, WORDS_MAX};
+use layout::{
+    Activations, FEATURES_MAX, Head, LAYERS_MAX, Layer, Rules, Tables, VALUES_MAX, WORDS_MAX,
+};
 
 /// Bits behind the point of all numbers between layers.
 const POINT: u32 = 14;
@@ -26,6 +29,28 @@ const SUM_MAX: f64 = 2_147_483_647.0;
 /// Bits behind the point of a weight: with fewer the result is too far off, more than these gain nothing.
 const SHIFTS: std::ops::RangeInclusive<u32> = 8..=16;
 
+/// The features that the kernel computes, in the order of `enum feature` in `bpf/compiled.h`.
+pub const FEATURES: [&str; 14] = [
+    "queue",
+    "rtt_rise",
+    "rtt_spread",
+    "loss_log",
+    "ce_ratio",
+    "drain",
+    "rtt_change",
+    "base_rtt",
+    "base_age",
+    "own_best",
+    "app_limited",
+    "since_loss",
+    "action_0",
+    "action_1",
+];
+/// The action map that the kernel applies.
+pub const MAP: &str = "own_queue";
+/// Largest output, as far as Q14 holds it.
+const LIMIT_MAX: f64 = 1e5;
+
 /// A policy as the kernel evaluates it.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -37,9 +62,104 @@ pub struct Compiled {
     pub inputs: usize,
     /// How many it gives.
     pub outputs: usize,
+    /// The law's numbers, and the features.
+    pub rules: Rules,
 }
 
 impl Compiled {
+    /// The law alone.
+    pub fn law(settings: &Settings) -> Self {
+        Self {
+            head: Head::default(),
+            words: vec![0; WORDS_MAX],
+            inputs: 0,
+            outputs: 0,
+            rules: rules(settings),
+        }
+    }
+
+    /// Compiles a policy over the law.
+    ///
+    /// # Errors
+    ///
+    /// One line: what of it the kernel cannot evaluate, and what it could.
+    pub fn policy(policy: &Policy) -> Result<Self, String> {
+        let spec = policy.spec();
+        let map = serde_json::to_value(spec.action.map).map_err(|error| error.to_string())?;
+        if map != MAP {
+            return Err(format!("action.map = {map}: in the kernel there is \"{MAP}\" alone"));
+        }
+        let decision = &spec.decision;
+        #[expect(clippy::float_cmp, reason = "the numbers are as they are written")]
+        let usual = decision.times == 1.0 && decision.min_ms == 10.0;
+        if decision.every != ClockSpec::Srtt || !usual {
+            return Err(
+                "decision: in the kernel it is made each srtt, times 1, at least 10 ms".to_owned()
+            );
+        }
+        let features = &spec.observation.features;
+        if features.len() > FEATURES_MAX {
+            let count = features.len();
+            return Err(format!("{count} features: the kernel computes up to {FEATURES_MAX}"));
+        }
+        Ok(Self { rules: Self::rules_of(policy)?, ..Self::network_of(policy)? })
+    }
+
+    /// Numbers of the law under a policy, and its features.
+    fn rules_of(policy: &Policy) -> Result<Rules, String> {
+        let spec = policy.spec();
+        let mut places = [0; FEATURES_MAX];
+        for (place, name) in places.iter_mut().zip(&spec.observation.features) {
+            let known = FEATURES.iter().position(|feature| feature == name);
+            *place = known.ok_or_else(|| {
+                format!("feature {name:?}: the kernel computes {}", FEATURES.join(", "))
+            })? as u32;
+        }
+        Ok(Rules {
+            width: spec.observation.features.len() as u32,
+            rows: spec.observation.history,
+            limit: (spec.action.limit.min(LIMIT_MAX) * f64::from(1 << POINT)) as i32,
+            features: places,
+            ..rules(&Settings::default())
+        })
+    }
+
+    /// The same with other rules: for tests of a network whose actions another map would apply.
+    #[must_use]
+    pub fn over_the_law(self, policy: &Policy) -> Self {
+        Self { rules: Self::rules_of(policy).unwrap_or_default(), ..self }
+    }
+
+    /// A network of tangents with these numbers between its layers, for measuring what it costs: the weights are
+    /// small and all alike.
+    ///
+    /// # Panics
+    ///
+    /// If the kernel cannot hold it.
+    pub fn of_shape(shape: &[usize]) -> Self {
+        let mut own = Self::law(&Settings::default());
+        let mut first = 0;
+        for (layer, sides) in own.head.layers.iter_mut().zip(shape.windows(2)) {
+            let (inputs, units) =
+                (sides[0].next_multiple_of(TURN), sides[1].next_multiple_of(GROUP));
+            let (start, shift, activation) = (first as u32, 14, Activations::TANH);
+            *layer = Layer {
+                inputs: inputs as u32,
+                units: units as u32,
+                first: start,
+                shift,
+                activation,
+                reserved: 0,
+            };
+            first += words(inputs, units);
+        }
+        assert!(first <= WORDS_MAX && shape.len() <= LAYERS_MAX + 1, "{shape:?}");
+        own.words[..first].fill(0x0000_0040_0000_0040);
+        own.head.count = shape.len().saturating_sub(1) as u32;
+        own.outputs = shape.last().copied().unwrap_or(0);
+        own
+    }
+
     /// Compiles the network of a policy.
     ///
     /// # Errors
@@ -80,13 +200,24 @@ impl Compiled {
             head.layers[index] = written;
         }
         let (inputs, outputs) = (network.input().size(), network.outputs());
-        Ok(Self { head, words: net_words, inputs, outputs })
+        Ok(Self { head, words: net_words, inputs, outputs, rules: Rules::default() })
     }
 
     /// As the map of networks holds it.
-    fn network_bytes(&self) -> Vec<u8> {
+    pub(super) fn network_bytes(&self) -> Vec<u8> {
         let words = self.words.iter().flat_map(|word| word.to_ne_bytes());
         self.head.bytes().iter().copied().chain(words).collect()
+    }
+}
+
+/// The law's numbers.
+fn rules(settings: &Settings) -> Rules {
+    let scaled = |value: f64, bits: u32| (value * f64::from(1_u32 << bits)).round();
+    Rules {
+        target: scaled(settings.target_packets, 16) as u64,
+        loss_limit: scaled(settings.loss_limit, 20) as u32,
+        loss_limit_acted: scaled(settings.loss_limit_acted, 20) as u32,
+        ..Rules::default()
     }
 }
 

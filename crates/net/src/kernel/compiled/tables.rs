@@ -14,6 +14,8 @@ pub(super) fn tables() -> Tables {
         log2: from_fn(|index| scaled((1.0 + part(index)).log2(), 24)),
         exp2: from_fn(|index| scaled(part(index).exp2(), 30)),
         tanh: from_fn(|index| scaled((index.min(TANH_STEPS) as f64 / 64.0).tanh(), 15) as u16),
+        decay: from_fn(|times| scaled(0.875_f64.powi(times as i32), 30)),
+        reserved: 0,
         bits,
     }
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The decision of a monitor interval: signals, network and law, one after the other. */
+#pragma once
+
+#include "law.h"
+#include "network.h"
+
+static __always_inline void start_governed(struct governed *own, u32 initial, u32 ssthresh, u64 now, u64 seed)
+{
+	start_signals(&own->signals, now);
+	start_law(&own->law, initial, ssthresh, now, seed);
+}
+
+/* An RFC 6298 average, in which an acknowledgement counts as one of each two packets. */
+static __always_inline void smooth(struct governed *own, const struct tables *tables, u64 rtt, u32 acked)
+{
+	u32 samples = acked / 2;
+
+	if (!rtt)
+		return;
+	if (!own->srtt) {
+		own->srtt = rtt;
+		return;
+	}
+	samples = samples < 1 ? 1 : samples > 64 ? 64 : samples;
+	own->srtt = rtt + (divide(((s64)own->srtt - (s64)rtt) * (tables->decay[samples] >> 14), Q16_ONE));
+}
+
+/* Asks the network for the action; false where it has none that is valid. */
+static __always_inline bool act(struct governed *own, const struct network *net, const struct tables *tables,
+				const struct policy *policy)
+{
+	const struct values *result = run_network(net, tables, &own->evaluation);
+	s32 first, second;
+
+	if (!result)
+		return false;
+	first = result->of[0];
+	second = result->of[1];
+	if (first > policy->limit || first < -policy->limit || second > policy->limit || second < -policy->limit)
+		return false;
+	own->action[0] = clamp_s64(first, -Q14_ONE, Q14_ONE);
+	own->action[1] = clamp_s64(second, -Q14_ONE, Q14_ONE);
+	return true;
+}
+
+/* Packets were lost, or a mark was answered, or the timer expired. */
+static __always_inline void on_loss(struct governed *own, const struct tables *tables, u32 packets, bool gap,
+				    bool timeout)
+{
+	sense_loss(&own->signals, packets, gap, timeout);
+	if (timeout)
+		law_timeout(&own->law);
+	else if (packets)
+		law_loss(&own->law, tables, packets);
+}
+
+enum decided {
+	DECIDED_NOTHING, /* the interval has not ended */
+	DECIDED,
+	DECIDED_INVALID,
+};
+
+/* Takes an acknowledgement, and makes the decision that falls due with it. */
+static __always_inline enum decided on_delivery(struct governed *own, struct delivery *ack,
+						const struct network *net, const struct tables *tables,
+						const struct policy *policy)
+{
+	smooth(own, tables, ack->rtt, ack->acked);
+	ack->srtt = own->srtt;
+	sense_delivery(&own->signals, ack);
+	law_delivery(&own->law, ack);
+	if (ack->now < own->end || !own->srtt)
+		return DECIDED_NOTHING;
+	own->end = ack->now + max_u64(own->srtt, INTERVAL_SHORTEST);
+	end_interval(&own->signals, tables, ack->now);
+	own->decisions++;
+	if (policy->width) {
+		push_features(own, tables, policy);
+		if (!act(own, net, tables, policy))
+			return DECIDED_INVALID;
+	}
+	law_interval(&own->law, &own->signals.last, tables, policy, own);
+	return DECIDED;
+}

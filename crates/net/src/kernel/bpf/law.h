@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The law of the controller `own_queue`, in fixed point: own_queue/mod.rs, losses.rs and drain.rs of the core.
+ * Windows and packets are in Q16. */
+#pragma once
+
+#include "sense.h"
+
+#define INTERVAL_SHORTEST (10 * MS)
+#define PACKET Q16_ONE
+#define CWND_LEAST (2LL * PACKET)
+#define CWND_MOST ((s64)PACKET << 24)
+#define NONE (1LL << 50)
+#define TARGET_PPS 833
+#define VELOCITY_MOST (32 * Q16_ONE)
+/* 0.15 and 0.85 in Q24. */
+#define TERM_1 2516582LL
+#define TERM_3 14260634LL
+/* In Q20. */
+#define HEAVY 104858
+#define STAYS_PERCENT 35
+
+static __always_inline u64 split_mix(u64 *state)
+{
+	u64 z = *state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+static __always_inline u64 rotate_left(u64 value, u32 by)
+{
+	return value << by | value >> (64 - by);
+}
+
+/* As Rng::next_u64: xoshiro256++. */
+static __always_inline u64 next_random(u64 *s)
+{
+	u64 result = rotate_left(s[0] + s[3], 23) + s[0];
+	u64 t = s[1] << 17;
+
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = rotate_left(s[3], 45);
+	return result;
+}
+
+static __always_inline void draw_jitter(struct law *law)
+{
+	/* 0.9 to 1.1 in Q24. */
+	law->jitter = 15099494 + ((next_random(law->random) >> 40) * 3355443 >> 24);
+}
+
+static __always_inline void set_window(struct law *law, s64 cwnd)
+{
+	law->cwnd = clamp_s64(cwnd, CWND_LEAST, CWND_MOST);
+}
+
+static __always_inline void turn(struct law *law, bool below)
+{
+	law->below = below;
+	law->steady = 1;
+	law->velocity = Q16_ONE;
+}
+
+static __always_inline void forget_losses(struct law *law)
+{
+	law->pending = law->lost = law->sent = 0;
+	law->probing = 0;
+	law->ceiling = NONE;
+	law->ceiling_step = PACKET;
+	law->calm = 0;
+}
+
+static __always_inline void start_law(struct law *law, u32 initial, u32 ssthresh, u64 now, u64 seed)
+{
+	law->initial = max_u64((u64)initial * PACKET, CWND_LEAST);
+	law->cwnd = law->initial;
+	law->until = ssthresh >= 0x7fffffff ? NONE : (s64)ssthresh * PACKET;
+	law->starting = 1;
+	law->before = 0;
+	law->rtt = 0;
+	law->steady = 0;
+	law->below = 1;
+	law->velocity = Q16_ONE;
+	forget_losses(law);
+	law->own = 0;
+	for (int i = 0; i < 4; i++)
+		law->random[i] = split_mix(&seed);
+	draw_jitter(law);
+	law->empty_at = now;
+	law->backoff = 1;
+	law->draining = law->over = law->rest = 0;
+}
+
+/* What may be in flight. */
+static __always_inline s64 law_window(const struct law *law)
+{
+	if (law->draining && !law->over)
+		return clamp_s64(law->drain_window, CWND_LEAST, law->cwnd);
+	return law->cwnd;
+}
+
+/* Packets per second in Q16: twice a window per round trip in the start, 1.2 times later. */
+static __always_inline u64 law_rate(const struct law *law)
+{
+	u64 rtt_us = law->rtt / US;
+	u64 tenths = law->starting ? 20 : 12;
+
+	if (!rtt_us)
+		rtt_us = 1000;
+	return (u64)law_window(law) * tenths * 100000 / rtt_us;
+}
+
+static __always_inline void law_delivery(struct law *law, const struct delivery *ack)
+{
+	law->found = max_u64(law->found, (u64)ack->found * PACKET);
+	if (law->draining) {
+		if (ack->rtt)
+			law->drain_least = min_u64(law->drain_least, ack->rtt);
+		law->over |= ack->sent_at > law->drain_since;
+	}
+	if (!law->rtt)
+		law->rtt = ack->rtt;
+	if (!law->starting)
+		return;
+	if (ack->growing) {
+		s64 grown = law->cwnd + (s64)ack->acked * PACKET;
+
+		set_window(law, min_u64(grown, max_u64(law->until, law->cwnd)));
+	}
+	if (law->cwnd >= law->until)
+		law->starting = 0;
+}
+
+/* ratio * sent, with chance. */
+static __always_inline s64 allowed_losses(const struct tables *tables, s64 ratio, s64 sent)
+{
+	u64 expected = (u64)(ratio * (sent >> 4)) >> 16;
+
+	return expected + 2 * max_u64(square_root(tables, expected << 16), PACKET / 2);
+}
+
+static __always_inline void restart_law(struct law *law, s64 until)
+{
+	law->until = until;
+	law->starting = 1;
+	law->draining = 0;
+	law->rest = 0;
+	forget_losses(law);
+	turn(law, true);
+}
+
+/* Packets were lost. */
+__noinline int law_loss(struct law *law, const struct tables *tables, u32 packets)
+{
+	if (!law || !tables)
+		return 0;
+	law->pending += (s64)packets * PACKET;
+	if (law->starting && law->pending > allowed_losses(tables, HEAVY, law->cwnd)) {
+		law->before = law->cwnd;
+		law->starting = 0;
+		set_window(law, law->cwnd >> 1);
+	}
+	return 1;
+}
+
+static __always_inline void law_timeout(struct law *law)
+{
+	law->before = max_u64(law->before, law->cwnd);
+	restart_law(law, max_u64(law->cwnd >> 1, CWND_LEAST));
+	set_window(law, CWND_LEAST);
+}
+
+static __always_inline void law_idle(struct law *law)
+{
+	restart_law(law, law->cwnd);
+	set_window(law, min_u64(law->cwnd, law->initial));
+}
+
+/* Own packets in the queue. */
+static __always_inline s64 own_queue(const struct law *law, const struct interval *last)
+{
+	u64 waiting;
+
+	if (!last->rtt_min)
+		return 0;
+	waiting = (less(last->rtt_min, last->base) << 24) / last->rtt_min;
+	return min_u64(law->cwnd, last->inflight_mean) * waiting >> 24;
+}
+
+/* How many there should be at this rate. */
+static __always_inline s64 target_packets(const struct law *law, const struct tables *tables,
+					  const struct policy *policy, u64 rate, s32 action)
+{
+	u64 root = square_root(tables, (rate << 16) / TARGET_PPS);
+	s64 plain = max_u64(policy->target * root >> 16, PACKET);
+
+	plain = times_exp2(tables, plain, 6LL * action * (1 << 10));
+	return clamp_s64(plain, PACKET, max_u64(law->cwnd, PACKET));
+}
+
+/* The start ends with an interval whose smallest round trip shows a queue. */
+static __always_inline void look_for_a_queue(struct law *law, const struct interval *last,
+					     const struct tables *tables, const struct policy *policy, s32 action)
+{
+	u64 threshold = clamp_s64(last->base / 8, 4 * MS, 16 * MS);
+	u64 rate, filled;
+
+	if (last->rtt_min <= last->base + threshold)
+		return;
+	law->starting = 0;
+	rate = rate_of(last->acked, last->duration);
+	/* Less rate first: the product must fit. */
+	filled = (rate >> 4) * (last->base / US) / (1000000 >> 4);
+	filled += target_packets(law, tables, policy, rate, action);
+	set_window(law, min_u64(filled, law->cwnd));
+	turn(law, false);
+}
+
+/* What an interval adds to the window for an error in packets. */
+static __always_inline s64 step_for(struct law *law, s64 error)
+{
+	bool below = error > 0;
+
+	if (below != law->below) {
+		turn(law, below);
+	} else {
+		law->steady++;
+		if (law->steady >= 3)
+			law->velocity = min_u64((u64)law->velocity * 3 / 2, VELOCITY_MOST);
+	}
+	error = clamp_s64(error, -CWND_MOST, CWND_MOST) * (s64)law->velocity >> 17;
+	return clamp_s64(error, -(s64)((u64)law->cwnd / 5), law->cwnd >> 2);
+}
+
+enum answer {
+	ANSWER_GO,
+	ANSWER_HOLD,
+	ANSWER_CUT,
+	ANSWER_RESTORE,
+};
+
+static __always_inline int begin_probe(struct law *law, s64 cwnd, s64 ratio, u64 queue, s64 *to)
+{
+	law->probing = 1;
+	law->probe_cwnd = cwnd;
+	law->probe_ratio = ratio;
+	law->probe_queue = queue;
+	law->probe_intervals = 0;
+	law->probe_lost = law->probe_sent = 0;
+	law->probe_queue_after = 0;
+	law->lost = law->sent = 0;
+	*to = ratio > law->own + HEAVY ? cwnd >> 1 : (s64)((u64)cwnd * 7 / 10);
+	return ANSWER_CUT;
+}
+
+/* part / whole in Q20. */
+static __always_inline s64 loss_ratio(s64 part, s64 whole)
+{
+	return ((u64)part << 20) / max_u64(whole, PACKET);
+}
+
+static __always_inline s64 limit_in_all(const struct law *law, s64 limit)
+{
+	return limit + law->own + (law->own >> 1);
+}
+
+static __always_inline int conclude(struct law *law, const struct tables *tables, u64 base, s64 limit, s64 *to)
+{
+	s64 ratio = loss_ratio(law->probe_lost, law->probe_sent);
+	bool small = law->probe_queue_after * 50 <= base;
+	bool fell = law->probe_queue_after * 2 <= law->probe_queue;
+
+	law->probing = 0;
+	if ((small || fell) && ratio * 100 >= STAYS_PERCENT * law->probe_ratio) {
+		law->own = ratio;
+		*to = law->probe_cwnd;
+		return ANSWER_RESTORE;
+	}
+	if (small || fell)
+		law->own = min_u64(law->own, ratio);
+	if (law->probe_lost > allowed_losses(tables, limit_in_all(law, limit), law->probe_sent))
+		return begin_probe(law, (u64)law->probe_cwnd * 7 / 10, ratio, law->probe_queue_after, to);
+	law->ceiling = (u64)law->probe_cwnd * 85 / 100;
+	law->ceiling_step = PACKET;
+	law->calm = 0;
+	*to = law->ceiling;
+	return ANSWER_RESTORE;
+}
+
+/* As Losses::judge: `to` is the window of a cut or of a restoration, or the ceiling. */
+static __always_inline int judge_losses(struct law *law, const struct interval *last, const struct tables *tables,
+					s64 limit, s64 *to)
+{
+	s64 lost = last->lost * PACKET, sent = (last->lost + last->acked) * PACKET;
+	u64 queue = less(last->rtt_min, last->base);
+	u32 judged;
+
+	law->pending = 0;
+	if (law->probing) {
+		law->probe_intervals++;
+		judged = law->probe_intervals > 2 ? law->probe_intervals - 2 : 0;
+		if (judged) {
+			law->probe_lost += lost;
+			law->probe_sent += sent;
+			law->probe_queue_after = max_u64(law->probe_queue_after, queue);
+		}
+		if ((judged < 2 || law->probe_sent < 60 * PACKET) && judged < 6)
+			return ANSWER_HOLD;
+		return conclude(law, tables, last->base, limit, to);
+	}
+	law->lost = (law->lost - (law->lost >> 2)) + lost;
+	law->sent = (law->sent - (law->sent >> 2)) + sent;
+	if (law->lost > allowed_losses(tables, limit_in_all(law, limit), law->sent))
+		return begin_probe(law, law->cwnd, loss_ratio(law->lost, law->sent), queue, to);
+	law->calm++;
+	if (law->calm > 16 && (u64)law->cwnd * 100 >= (u64)law->ceiling * 95) {
+		law->ceiling += law->ceiling_step;
+		law->ceiling_step = min_u64((u64)law->ceiling_step * 3 / 2, NONE >> 4);
+	}
+	*to = law->ceiling;
+	return ANSWER_GO;
+}
+
+/* As Drains::on_interval. */
+static __always_inline bool rests(struct law *law, u64 now, bool empty)
+{
+	if (empty)
+		law->empty_at = now;
+	if (law->draining && law->over) {
+		u64 wanted = less(law->drain_before, law->drain_base);
+		u64 moved = less(law->drain_before, law->drain_least);
+
+		law->draining = 0;
+		law->backoff = moved * 2 < wanted ? min_u64(law->backoff * 2, 4) : 1;
+		law->empty_at = now;
+		draw_jitter(law);
+		law->rest = 1;
+		return true;
+	}
+	if (law->draining || law->rest) {
+		if (law->rest)
+			law->rest--;
+		return true;
+	}
+	return false;
+}
+
+static __always_inline bool drain_is_due(const struct law *law, const struct interval *last)
+{
+	u64 every = max_u64(5000 * MS, min_u64(last->srtt * 50, 8000 * MS));
+
+	return less(last->now, law->empty_at) > ((every >> 8) * law->jitter >> 16) * law->backoff;
+}
+
+static __always_inline void begin_drain(struct law *law, const struct interval *last, u64 found)
+{
+	u64 pipe = min_u64(law->cwnd, found);
+
+	pipe = last->rtt_min ? pipe * (last->base / US) / (last->rtt_min / US) : pipe;
+	law->drains++;
+	law->draining = 1;
+	law->over = 0;
+	law->drain_since = last->now;
+	law->drain_window = pipe * 3 / 4;
+	law->drain_before = last->rtt_min;
+	law->drain_base = last->base;
+	law->drain_least = ~0ULL;
+}
+
+static __always_inline u64 size_of_action(s32 value)
+{
+	return value < 0 ? -(s64)value : value;
+}
+
+static __always_inline bool silent(const struct interval *last)
+{
+	return last->duration > max_u64(last->srtt, INTERVAL_SHORTEST) + 2 * last->srtt;
+}
+
+static __always_inline void steer(struct law *law, const struct interval *last, const struct tables *tables,
+				  const struct policy *policy, const s32 *action, u64 found)
+{
+	s64 used = min_u64(10 * max_u64(size_of_action(action[0]), size_of_action(action[1])), Q14_ONE);
+	s64 limit = policy->loss_limit + (((s64)policy->loss_limit_acted - policy->loss_limit) * used >> 14);
+	s64 queue = own_queue(law, last);
+	s64 target = target_packets(law, tables, policy, last->delivery, action[0]);
+	s64 next = law->cwnd, to = 0, cubed, step;
+	int answer = judge_losses(law, last, tables, limit, &to);
+
+	if (rests(law, last->now, queue * 4 < target))
+		return;
+	if (answer == ANSWER_CUT) {
+		law->before = law->cwnd;
+		law->cuts++;
+		turn(law, false);
+		next = to;
+	} else if (answer == ANSWER_RESTORE) {
+		next = to;
+	} else {
+		step = step_for(law, target - queue);
+		if (answer == ANSWER_HOLD)
+			to = law->cwnd;
+		next = min_u64(law->cwnd + step, max_u64(to, law->cwnd));
+	}
+	if (last->marked) {
+		turn(law, false);
+		next = min_u64(next, (u64)law->cwnd * 85 / 100);
+	}
+	cubed = (s64)action[1] * action[1] * action[1] >> 28;
+	next = times_exp2(tables, next, (TERM_1 * action[1] + TERM_3 * cubed) >> 15);
+	if (next > law->cwnd && silent(last))
+		return;
+	set_window(law, next);
+	if (drain_is_due(law, last))
+		begin_drain(law, last, found);
+}
+
+/* As Law::on_interval; the action is in Q14. */
+__noinline int law_interval(struct law *law, const struct interval *last, const struct tables *tables,
+			    const struct policy *policy, const struct governed *own)
+{
+	s32 action[2];
+	u64 found;
+	s64 before, limit;
+
+	if (!law || !last || !tables || !policy || !own)
+		return 0;
+	action[0] = clamp_s64(own->action[0], -Q14_ONE, Q14_ONE);
+	action[1] = clamp_s64(own->action[1], -Q14_ONE, Q14_ONE);
+	if (last->rtt_min)
+		law->rtt = last->rtt_min;
+	found = law->found;
+	law->found = 0;
+	largest_sample(&law->found_max, last->now, found);
+	before = law->cwnd;
+	if (law->starting)
+		look_for_a_queue(law, last, tables, policy, action[0]);
+	else
+		steer(law, last, tables, policy, action, found);
+	set_window(law, clamp_s64(law->cwnd, before >> 1, before << 1));
+	limit = 2 * law->found_max.value[0] + 10 * PACKET;
+	if (law->cwnd > limit)
+		set_window(law, limit);
+	return 1;
+}
