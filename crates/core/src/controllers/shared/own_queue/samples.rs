@@ -113,7 +113,9 @@ mod tests {
     #[test]
     fn few_samples_make_one_part() {
         let mut parts = Parts::default();
-        [50, 40, 45].iter().for_each(|rtt_ms| parts.add(&ack(*rtt_ms, *rtt_ms), 1000.0));
+        for rtt_ms in [50, 40, 45] {
+            parts.add(&ack(rtt_ms, rtt_ms), 1000.0);
+        }
         assert_eq!(parts.take(), Some(Span::from_millis(40)));
     }
 
