@@ -12,9 +12,11 @@
 #define TANH_END 8
 #define TANH_STEPS (TANH_END * 64)
 #define FEATURES_MAX 16
-/* Round trips kept for the smallest of 10 s, and room for them. */
+/* Round trips kept for the smallest of a window, and room for them. */
 #define KEPT_MOST 66
 #define KEPT 128
+/* Intervals that tell what the path delivers. */
+#define DELIVERIES 3
 
 enum activation {
 	ACTIVATION_LINEAR,
@@ -127,6 +129,13 @@ struct near_min {
 	__u32 rtt_us;
 };
 
+/* The smallest of recent samples: as windowed_min.rs. */
+struct smallest {
+	__u32 head;
+	__u32 length;
+	struct near_min kept[KEPT];
+};
+
 /* As Signals of signals.rs. */
 struct signals {
 	/* Of the interval under way. */
@@ -143,10 +152,7 @@ struct signals {
 	__u64 min_at;
 	__s64 sum_us; /* of differences to the first */
 	__u64 square_us2;
-	/* The smallest of 10 s. */
-	__u32 head;
-	__u32 length;
-	struct near_min kept[KEPT];
+	struct smallest base; /* of 10 s */
 	__u64 near_base;
 	struct largest delivery;
 	__u64 recent[4];
@@ -160,13 +166,35 @@ struct law {
 	__s64 initial;
 	__s64 until; /* of the start */
 	__s64 before;
-	__u64 rtt;
+	__u64 rtt; /* of the latest interval: the mean of its parts' smallest */
 	__u32 starting;
 	__u32 below;
 	__u32 steady;
 	__u32 velocity; /* Q16 */
 	__u64 found;
 	struct largest found_max;
+	/* The parts of an interval. */
+	__u64 part_begin;
+	__u64 part_least;
+	__u64 part_sum;
+	__u32 part_packets;
+	__u32 parts;
+	/* Consecutive samples of the start. */
+	__u64 group_rtt;
+	__u64 group_rate; /* packets per second, Q16 */
+	__u32 group_packets;
+	__u32 bloated; /* intervals in a row with far too long a queue */
+	/* Competition. */
+	struct largest rate_max; /* of a minute */
+	struct smallest base; /* of a minute */
+	__u32 competing;
+	__u32 suspicious;
+	__u64 curve_since;
+	__s64 curve_before;
+	__s64 curve_reno;
+	__u64 curve_longest;
+	__s64 curve_cwnd; /* what the interval asks for */
+	__u64 ended; /* when the queue last ended it; 0: never */
 	/* Losses. */
 	__s64 pending;
 	__s64 lost;
@@ -174,6 +202,7 @@ struct law {
 	__s64 own; /* Q20 */
 	__s64 ceiling;
 	__s64 ceiling_step;
+	__s64 delivered[DELIVERIES]; /* by each of the latest intervals, packets per round trip */
 	__u32 calm;
 	/* What is found out after a cut. */
 	__u32 probing;
@@ -183,19 +212,20 @@ struct law {
 	__u64 probe_queue_after;
 	__s64 probe_lost;
 	__s64 probe_sent;
+	__s64 probe_delivered;
 	__u32 probe_intervals;
 	/* Drains. */
 	__u32 draining;
 	__u32 over;
 	__u32 rest;
+	__u32 drained; /* the latest has shown something */
+	__u32 curve_calm; /* intervals since a reduction under competition */
 	__u64 random[4];
 	__u64 empty_at;
 	__u64 jitter; /* Q24 */
-	__u64 backoff;
 	__u64 drain_since;
 	__s64 drain_window;
 	__u64 drain_before;
-	__u64 drain_base;
 	__u64 drain_least;
 	__u64 drains;
 	__u64 cuts;
@@ -207,6 +237,8 @@ struct delivery {
 	__u64 sent_at;
 	__u64 rtt; /* 0: no sample */
 	__u64 srtt;
+	__u64 min_rtt; /* smallest of the flow so far */
+	__u64 rate; /* delivery-rate sample, packets per second, Q16; 0: none */
 	__u32 acked; /* packets */
 	__u32 found; /* in flight before */
 	__u32 app_limited;
@@ -240,8 +272,8 @@ struct question {
 _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "layout.rs");
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 4 * FEATURES_MAX, "layout.rs");
-_Static_assert(sizeof(struct delivery) == 48, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 411, "layout.rs");
+_Static_assert(sizeof(struct delivery) == 64, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 563, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 362, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 405, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 557, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

@@ -69,7 +69,7 @@ static __always_inline enum decided on_delivery(struct governed *own, struct del
 	smooth(own, tables, ack->rtt, ack->acked);
 	ack->srtt = own->srtt;
 	sense_delivery(&own->signals, ack);
-	law_delivery(&own->law, ack);
+	law_delivery(&own->law, ack, tables, policy);
 	if (ack->now < own->end || !own->srtt)
 		return DECIDED_NOTHING;
 	own->end = ack->now + max_u64(own->srtt, INTERVAL_SHORTEST);

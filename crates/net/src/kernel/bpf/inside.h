@@ -91,6 +91,9 @@ static __always_inline bool govern(struct sock *sk, struct state *st, const stru
 		ack.growing = !held && cwnd_limited(tp);
 		if (rs->rtt_us > 0 && !rs->is_retrans)
 			ack.rtt = rs->rtt_us * NSEC_PER_USEC;
+		ack.min_rtt = st->min_rtt_us * NSEC_PER_USEC;
+		if (st->rate_interval_us)
+			ack.rate = ((u64)st->rate_delivered << 16) * 1000000 / st->rate_interval_us;
 		*decided = on_delivery(own, &ack, net, all, rules);
 	}
 	if (tp->lost != own->lost)

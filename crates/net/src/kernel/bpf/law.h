@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The law of the controller `own_queue`, in fixed point: own_queue/mod.rs, losses.rs and drain.rs of the core.
- * Windows and packets are in Q16. */
+/* The law of the controller `own_queue`, in fixed point: own_queue/mod.rs, samples.rs, losses.rs and drain.rs of the
+ * core. Windows and packets are in Q16. */
 #pragma once
 
-#include "sense.h"
+#include "compete.h"
 
+/* As samples.rs. */
+#define PART_SHORTEST (25 * MS)
+#define SAMPLES_LEAST 8
 #define INTERVAL_SHORTEST (10 * MS)
-#define PACKET Q16_ONE
 #define CWND_LEAST (2LL * PACKET)
 #define CWND_MOST ((s64)PACKET << 24)
 #define NONE (1LL << 50)
-#define TARGET_PPS 833
 #define VELOCITY_MOST (32 * Q16_ONE)
 /* 0.15 and 0.85 in Q24. */
 #define TERM_1 2516582LL
 #define TERM_3 14260634LL
 /* In Q20. */
 #define HEAVY 104858
-#define STAYS_PERCENT 35
+#define OWN_MOST 125829
+/* In percent, and by how many the queue is below the base. */
+#define STAYS 60
+#define QUEUE_FELL 35
+#define QUEUE_NONE 500
+#define AFTER_OVERLOAD 92
+#define CEILING_INTERVALS 24
+/* Times the base, for so many intervals. */
+#define BLOAT 8
+#define BLOATED 20
 
 static __always_inline u64 split_mix(u64 *state)
 {
@@ -73,6 +83,22 @@ static __always_inline void forget_losses(struct law *law)
 	law->ceiling = NONE;
 	law->ceiling_step = PACKET;
 	law->calm = 0;
+	for (int i = 0; i < DELIVERIES; i++)
+		law->delivered[i] = 0;
+}
+
+static __always_inline void forget_group(struct law *law)
+{
+	law->group_packets = 0;
+	law->group_rtt = law->group_rate = 0;
+}
+
+static __always_inline void end_part(struct law *law)
+{
+	law->part_sum += law->part_least;
+	law->parts++;
+	law->part_least = 0;
+	law->part_packets = 0;
 }
 
 static __always_inline void start_law(struct law *law, u32 initial, u32 ssthresh, u64 now, u64 seed)
@@ -92,8 +118,7 @@ static __always_inline void start_law(struct law *law, u32 initial, u32 ssthresh
 		law->random[i] = split_mix(&seed);
 	draw_jitter(law);
 	law->empty_at = now;
-	law->backoff = 1;
-	law->draining = law->over = law->rest = 0;
+	law->draining = law->over = law->rest = law->drained = 0;
 }
 
 /* What may be in flight. */
@@ -104,36 +129,15 @@ static __always_inline s64 law_window(const struct law *law)
 	return law->cwnd;
 }
 
-/* Packets per second in Q16: twice a window per round trip in the start, 1.2 times later. */
+/* Packets per second in Q16: twice a window per round trip in the start, 1.02 times later. */
 static __always_inline u64 law_rate(const struct law *law)
 {
 	u64 rtt_us = law->rtt / US;
-	u64 tenths = law->starting ? 20 : 12;
+	u64 percent = law->starting ? 200 : 102;
 
 	if (!rtt_us)
 		rtt_us = 1000;
-	return (u64)law_window(law) * tenths * 100000 / rtt_us;
-}
-
-static __always_inline void law_delivery(struct law *law, const struct delivery *ack)
-{
-	law->found = max_u64(law->found, (u64)ack->found * PACKET);
-	if (law->draining) {
-		if (ack->rtt)
-			law->drain_least = min_u64(law->drain_least, ack->rtt);
-		law->over |= ack->sent_at > law->drain_since;
-	}
-	if (!law->rtt)
-		law->rtt = ack->rtt;
-	if (!law->starting)
-		return;
-	if (ack->growing) {
-		s64 grown = law->cwnd + (s64)ack->acked * PACKET;
-
-		set_window(law, min_u64(grown, max_u64(law->until, law->cwnd)));
-	}
-	if (law->cwnd >= law->until)
-		law->starting = 0;
+	return (u64)law_window(law) * percent * 10000 / rtt_us;
 }
 
 /* ratio * sent, with chance. */
@@ -150,6 +154,8 @@ static __always_inline void restart_law(struct law *law, s64 until)
 	law->starting = 1;
 	law->draining = 0;
 	law->rest = 0;
+	end_competition(law);
+	forget_group(law);
 	forget_losses(law);
 	turn(law, true);
 }
@@ -186,9 +192,9 @@ static __always_inline s64 own_queue(const struct law *law, const struct interva
 {
 	u64 waiting;
 
-	if (!last->rtt_min)
+	if (!law->rtt)
 		return 0;
-	waiting = (less(last->rtt_min, last->base) << 24) / last->rtt_min;
+	waiting = (less(law->rtt, last->base) << 24) / law->rtt;
 	return min_u64(law->cwnd, last->inflight_mean) * waiting >> 24;
 }
 
@@ -196,29 +202,99 @@ static __always_inline s64 own_queue(const struct law *law, const struct interva
 static __always_inline s64 target_packets(const struct law *law, const struct tables *tables,
 					  const struct policy *policy, u64 rate, s32 action)
 {
-	u64 root = square_root(tables, (rate << 16) / TARGET_PPS);
-	s64 plain = max_u64(policy->target * root >> 16, PACKET);
+	s64 target = times_exp2(tables, plain_target(tables, policy, rate), 6LL * action * (1 << 10));
 
-	plain = times_exp2(tables, plain, 6LL * action * (1 << 10));
-	return clamp_s64(plain, PACKET, max_u64(law->cwnd, PACKET));
+	return clamp_s64(target, PACKET, max_u64(law->cwnd, PACKET));
 }
 
-/* The start ends with an interval whose smallest round trip shows a queue. */
-static __always_inline void look_for_a_queue(struct law *law, const struct interval *last,
-					     const struct tables *tables, const struct policy *policy, s32 action)
+/* As Parts::add. */
+static __always_inline void add_to_part(struct law *law, const struct delivery *ack)
 {
-	u64 threshold = clamp_s64(last->base / 8, 4 * MS, 16 * MS);
-	u64 rate, filled;
-
-	if (last->rtt_min <= last->base + threshold)
+	if (!ack->rtt)
 		return;
+	if (!law->part_least) {
+		law->part_begin = ack->now;
+		law->part_least = ack->rtt;
+	}
+	law->part_least = min_u64(law->part_least, ack->rtt);
+	law->part_packets += ack->acked;
+	if (law->part_packets < SAMPLES_LEAST)
+		return;
+	if (less(ack->now, law->part_begin) >= max_u64(PART_SHORTEST, ack->srtt * 3 / 10))
+		end_part(law);
+}
+
+/* As Parts::take. */
+static __always_inline void take_parts(struct law *law)
+{
+	if (!law->parts && law->part_least)
+		end_part(law);
+	if (law->parts)
+		law->rtt = (law->part_sum + law->parts / 2) / law->parts;
+	law->part_sum = law->part_least = 0;
+	law->part_packets = law->parts = 0;
+}
+
+/* The start ends with a queue, on a path with this round trip and rate. */
+__noinline int end_start(struct law *law, const struct tables *tables, const struct policy *policy, u64 base, u64 rate)
+{
+	u64 filled;
+
+	if (!law || !tables || !policy)
+		return 0;
 	law->starting = 0;
-	rate = rate_of(last->acked, last->duration);
 	/* Less rate first: the product must fit. */
-	filled = (rate >> 4) * (last->base / US) / (1000000 >> 4);
-	filled += target_packets(law, tables, policy, rate, action);
-	set_window(law, min_u64(filled, law->cwnd));
+	filled = (rate >> 4) * (base / US) / (1000000 >> 4);
+	filled += target_packets(law, tables, policy, rate, 0);
+	set_window(law, clamp_s64(filled, law->cwnd >> 2, law->cwnd));
 	turn(law, false);
+	return 1;
+}
+
+/* Whether the smallest of a group of samples shows a queue. */
+static __always_inline bool look_for_a_queue(struct law *law, const struct delivery *ack, const struct tables *tables,
+					     const struct policy *policy)
+{
+	u64 threshold = clamp_s64(ack->min_rtt / 8, 4 * MS, 16 * MS);
+	u64 rtt, rate;
+
+	if (!ack->rtt)
+		return false;
+	rtt = law->group_packets ? min_u64(law->group_rtt, ack->rtt) : ack->rtt;
+	rate = max_u64(law->group_rate, ack->rate);
+	law->group_rtt = rtt;
+	law->group_rate = rate;
+	law->group_packets += ack->acked;
+	if (law->group_packets < SAMPLES_LEAST)
+		return false;
+	forget_group(law);
+	if (rtt <= ack->min_rtt + threshold)
+		return false;
+	end_start(law, tables, policy, ack->min_rtt, rate);
+	return true;
+}
+
+static __always_inline void law_delivery(struct law *law, const struct delivery *ack, const struct tables *tables,
+					 const struct policy *policy)
+{
+	law->found = max_u64(law->found, (u64)ack->found * PACKET);
+	if (law->draining) {
+		if (ack->rtt)
+			law->drain_least = min_u64(law->drain_least, ack->rtt);
+		law->over |= ack->sent_at > law->drain_since;
+	}
+	add_to_part(law, ack);
+	if (!law->rtt)
+		law->rtt = ack->rtt;
+	if (!law->starting || look_for_a_queue(law, ack, tables, policy))
+		return;
+	if (ack->growing) {
+		s64 grown = law->cwnd + (s64)ack->acked * PACKET;
+
+		set_window(law, min_u64(grown, max_u64(law->until, law->cwnd)));
+	}
+	if (law->cwnd >= law->until)
+		law->starting = 0;
 }
 
 /* What an interval adds to the window for an error in packets. */
@@ -253,6 +329,7 @@ static __always_inline int begin_probe(struct law *law, s64 cwnd, s64 ratio, u64
 	law->probe_intervals = 0;
 	law->probe_lost = law->probe_sent = 0;
 	law->probe_queue_after = 0;
+	law->probe_delivered = max_u64(law->delivered[0], max_u64(law->delivered[1], law->delivered[2]));
 	law->lost = law->sent = 0;
 	*to = ratio > law->own + HEAVY ? cwnd >> 1 : (s64)((u64)cwnd * 7 / 10);
 	return ANSWER_CUT;
@@ -272,12 +349,12 @@ static __always_inline s64 limit_in_all(const struct law *law, s64 limit)
 static __always_inline int conclude(struct law *law, const struct tables *tables, u64 base, s64 limit, s64 *to)
 {
 	s64 ratio = loss_ratio(law->probe_lost, law->probe_sent);
-	bool small = law->probe_queue_after * 50 <= base;
-	bool fell = law->probe_queue_after * 2 <= law->probe_queue;
+	bool small = law->probe_queue_after * QUEUE_NONE <= base;
+	bool fell = law->probe_queue_after * 100 <= law->probe_queue * QUEUE_FELL;
 
 	law->probing = 0;
-	if ((small || fell) && ratio * 100 >= STAYS_PERCENT * law->probe_ratio) {
-		law->own = ratio;
+	if ((small || fell) && ratio * 100 >= STAYS * law->probe_ratio) {
+		law->own = min_u64(ratio, OWN_MOST);
 		*to = law->probe_cwnd;
 		return ANSWER_RESTORE;
 	}
@@ -285,11 +362,23 @@ static __always_inline int conclude(struct law *law, const struct tables *tables
 		law->own = min_u64(law->own, ratio);
 	if (law->probe_lost > allowed_losses(tables, limit_in_all(law, limit), law->probe_sent))
 		return begin_probe(law, (u64)law->probe_cwnd * 7 / 10, ratio, law->probe_queue_after, to);
-	law->ceiling = (u64)law->probe_cwnd * 85 / 100;
+	law->ceiling = min_u64((u64)law->probe_delivered * AFTER_OVERLOAD / 100, law->probe_cwnd);
+	law->ceiling = max_u64(law->ceiling, CWND_LEAST);
 	law->ceiling_step = PACKET;
 	law->calm = 0;
 	*to = law->ceiling;
 	return ANSWER_RESTORE;
+}
+
+/* Takes what a round trip of the interval has delivered. */
+static __always_inline void note_delivered(struct law *law, const struct interval *last)
+{
+	u64 rtt_us = last->rtt_min / US;
+	u64 time_us = max_u64(max_u64(last->duration / US, rtt_us / 10), 1);
+
+	for (int i = 1; i < DELIVERIES; i++)
+		law->delivered[i - 1] = law->delivered[i];
+	law->delivered[DELIVERIES - 1] = (last->acked << 16) * rtt_us / time_us;
 }
 
 /* As Losses::judge: `to` is the window of a cut or of a restoration, or the ceiling. */
@@ -301,6 +390,7 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 	u32 judged;
 
 	law->pending = 0;
+	note_delivered(law, last);
 	if (law->probing) {
 		law->probe_intervals++;
 		judged = law->probe_intervals > 2 ? law->probe_intervals - 2 : 0;
@@ -316,11 +406,11 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 	law->lost = (law->lost - (law->lost >> 2)) + lost;
 	law->sent = (law->sent - (law->sent >> 2)) + sent;
 	if (law->lost > allowed_losses(tables, limit_in_all(law, limit), law->sent))
-		return begin_probe(law, law->cwnd, loss_ratio(law->lost, law->sent), queue, to);
+		return begin_probe(law, law->cwnd, loss_ratio(law->lost, law->sent), less(last->rtt_mean, last->base), to);
 	law->calm++;
-	if (law->calm > 16 && (u64)law->cwnd * 100 >= (u64)law->ceiling * 95) {
+	if (law->calm > CEILING_INTERVALS && (u64)law->cwnd * 100 >= (u64)law->ceiling * 95) {
 		law->ceiling += law->ceiling_step;
-		law->ceiling_step = min_u64((u64)law->ceiling_step * 3 / 2, NONE >> 4);
+		law->ceiling_step = min_u64((u64)law->ceiling_step * 5 / 4, NONE >> 4);
 	}
 	*to = law->ceiling;
 	return ANSWER_GO;
@@ -332,11 +422,8 @@ static __always_inline bool rests(struct law *law, u64 now, bool empty)
 	if (empty)
 		law->empty_at = now;
 	if (law->draining && law->over) {
-		u64 wanted = less(law->drain_before, law->drain_base);
-		u64 moved = less(law->drain_before, law->drain_least);
-
 		law->draining = 0;
-		law->backoff = moved * 2 < wanted ? min_u64(law->backoff * 2, 4) : 1;
+		law->drained = 1;
 		law->empty_at = now;
 		draw_jitter(law);
 		law->rest = 1;
@@ -354,7 +441,13 @@ static __always_inline bool drain_is_due(const struct law *law, const struct int
 {
 	u64 every = max_u64(5000 * MS, min_u64(last->srtt * 50, 8000 * MS));
 
-	return less(last->now, law->empty_at) > ((every >> 8) * law->jitter >> 16) * law->backoff;
+	return less(last->now, law->empty_at) > (every >> 8) * law->jitter >> 16;
+}
+
+/* Whether half of the time to the next has passed. */
+static __always_inline bool drain_is_half_due(const struct law *law, const struct interval *last)
+{
+	return less(last->now, law->empty_at) > 2500 * MS;
 }
 
 static __always_inline void begin_drain(struct law *law, const struct interval *last, u64 found)
@@ -368,7 +461,6 @@ static __always_inline void begin_drain(struct law *law, const struct interval *
 	law->drain_since = last->now;
 	law->drain_window = pipe * 3 / 4;
 	law->drain_before = last->rtt_min;
-	law->drain_base = last->base;
 	law->drain_least = ~0ULL;
 }
 
@@ -382,31 +474,61 @@ static __always_inline bool silent(const struct interval *last)
 	return last->duration > max_u64(last->srtt, INTERVAL_SHORTEST) + 2 * last->srtt;
 }
 
-static __always_inline void steer(struct law *law, const struct interval *last, const struct tables *tables,
-				  const struct policy *policy, const s32 *action, u64 found)
+/* Takes an action back where the flow's own queue has been far too long. */
+static __always_inline void limit_bloat(struct law *law, const struct interval *last, s64 queue, s32 *action)
 {
-	s64 used = min_u64(10 * max_u64(size_of_action(action[0]), size_of_action(action[1])), Q14_ONE);
-	s64 limit = policy->loss_limit + (((s64)policy->loss_limit_acted - policy->loss_limit) * used >> 14);
-	s64 queue = own_queue(law, last);
-	s64 target = target_packets(law, tables, policy, last->delivery, action[0]);
-	s64 next = law->cwnd, to = 0, cubed, step;
-	int answer = judge_losses(law, last, tables, limit, &to);
+	bool bloated = last->rtt_min > BLOAT * last->base && 2 * queue > law->cwnd;
 
-	if (rests(law, last->now, queue * 4 < target))
+	law->bloated = bloated ? law->bloated + 1 : 0;
+	if (law->bloated < BLOATED)
 		return;
+	action[0] = clamp_s64(action[0], -Q14_ONE, 0);
+	action[1] = clamp_s64(action[1], -Q14_ONE, -Q14_ONE / 2);
+}
+
+/* The window that losses, queue and target ask for. */
+static __always_inline s64 plain_window(struct law *law, int answer, s64 to, s64 error)
+{
+	s64 step;
+
 	if (answer == ANSWER_CUT) {
 		law->before = law->cwnd;
 		law->cuts++;
 		turn(law, false);
-		next = to;
-	} else if (answer == ANSWER_RESTORE) {
-		next = to;
-	} else {
-		step = step_for(law, target - queue);
-		if (answer == ANSWER_HOLD)
-			to = law->cwnd;
-		next = min_u64(law->cwnd + step, max_u64(to, law->cwnd));
+		return to;
 	}
+	if (answer == ANSWER_RESTORE) {
+		turn(law, true);
+		return to;
+	}
+	step = step_for(law, error);
+	if (answer == ANSWER_HOLD)
+		to = law->cwnd;
+	return min_u64(law->cwnd + step, max_u64(to, law->cwnd));
+}
+
+static __always_inline void steer(struct law *law, const struct interval *last, const struct tables *tables,
+				  const struct policy *policy, s32 *action, u64 found)
+{
+	s64 used = min_u64(10 * max_u64(size_of_action(action[0]), size_of_action(action[1])), Q14_ONE);
+	s64 limit = policy->loss_limit + (((s64)policy->loss_limit_acted - policy->loss_limit) * used >> 14);
+	s64 queue = own_queue(law, last);
+	s64 target, next, to = 0, cubed;
+	bool competing;
+	int answer;
+
+	limit_bloat(law, last, queue, action);
+	target = target_packets(law, tables, policy, last->delivery, action[0]);
+	answer = judge_losses(law, last, tables, limit, &to);
+	if (law->drained)
+		compare_drain(law, last);
+	if (rests(law, last->now, queue * 4 < target))
+		return;
+	compete(law, last, tables, policy);
+	next = law->curve_cwnd;
+	competing = next != 0;
+	if (!competing)
+		next = plain_window(law, answer, to, target - queue);
 	if (last->marked) {
 		turn(law, false);
 		next = min_u64(next, (u64)law->cwnd * 85 / 100);
@@ -416,7 +538,8 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 	if (next > law->cwnd && silent(last))
 		return;
 	set_window(law, next);
-	if (drain_is_due(law, last))
+	/* All that compete by mistake drain with the same loss, and find out. */
+	if ((competing && last->lost && drain_is_half_due(law, last)) || drain_is_due(law, last))
 		begin_drain(law, last, found);
 }
 
@@ -432,15 +555,12 @@ __noinline int law_interval(struct law *law, const struct interval *last, const 
 		return 0;
 	action[0] = clamp_s64(own->action[0], -Q14_ONE, Q14_ONE);
 	action[1] = clamp_s64(own->action[1], -Q14_ONE, Q14_ONE);
-	if (last->rtt_min)
-		law->rtt = last->rtt_min;
+	take_parts(law);
 	found = law->found;
 	law->found = 0;
-	largest_sample(&law->found_max, last->now, found);
+	largest_sample(&law->found_max, last->now, found, WINDOW);
 	before = law->cwnd;
-	if (law->starting)
-		look_for_a_queue(law, last, tables, policy, action[0]);
-	else
+	if (!law->starting)
 		steer(law, last, tables, policy, action, found);
 	set_window(law, clamp_s64(law->cwnd, before >> 1, before << 1));
 	limit = 2 * law->found_max.value[0] + 10 * PACKET;

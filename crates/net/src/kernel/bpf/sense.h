@@ -11,16 +11,17 @@
 #define SECOND 1000000000ULL
 /* Of the smallest round trip and the largest delivery rate. */
 #define WINDOW (10 * SECOND)
-#define NEAR_US (10000000 / 64)
+/* A round trip is left out if a smaller one came within so small a part of the window. */
+#define RESOLUTION 64
 /* No difference between the samples of an interval counts as more: its square must fit. */
 #define DIFFERENCE_MAX_US (1 << 22)
 
 /* As WindowedMax::sample. */
-static __always_inline void largest_sample(struct largest *all, u64 at, u64 value)
+static __always_inline void largest_sample(struct largest *all, u64 at, u64 value, u64 window)
 {
 	u64 since;
 
-	if (value >= all->value[0] || at - all->at[2] > WINDOW) {
+	if (value >= all->value[0] || at - all->at[2] > window) {
 		for (int i = 0; i < 3; i++) {
 			all->at[i] = at;
 			all->value[i] = value;
@@ -35,8 +36,8 @@ static __always_inline void largest_sample(struct largest *all, u64 at, u64 valu
 		all->value[2] = value;
 	}
 	since = at - all->at[0];
-	if (since > WINDOW) {
-		bool both = at - all->at[1] > WINDOW;
+	if (since > window) {
+		bool both = at - all->at[1] > window;
 
 		all->at[0] = both ? all->at[2] : all->at[1];
 		all->value[0] = both ? all->value[2] : all->value[1];
@@ -44,10 +45,10 @@ static __always_inline void largest_sample(struct largest *all, u64 at, u64 valu
 		all->value[1] = both ? value : all->value[2];
 		all->at[2] = at;
 		all->value[2] = value;
-	} else if (all->at[1] == all->at[0] && since > WINDOW / 4) {
+	} else if (all->at[1] == all->at[0] && since > window / 4) {
 		all->at[1] = all->at[2] = at;
 		all->value[1] = all->value[2] = value;
-	} else if (all->at[2] == all->at[1] && since > WINDOW / 2) {
+	} else if (all->at[2] == all->at[1] && since > window / 2) {
 		all->at[2] = at;
 		all->value[2] = value;
 	}
@@ -55,43 +56,58 @@ static __always_inline void largest_sample(struct largest *all, u64 at, u64 valu
 
 #define kept_at(own, index) (&(own)->kept[((own)->head + (index)) & (KEPT - 1)])
 
-/* As WindowedMin::sample and last_within: takes the smallest round trip of the interval. */
-__noinline int take_base(struct signals *own)
+/* As WindowedMin::sample: times are 32 bits of microseconds. */
+__noinline int smallest_sample(struct smallest *own, u32 at, u32 rtt, u32 window)
 {
-	u32 at, rtt, near;
-	u64 newest, base_near;
-
 	if (!own)
 		return 0;
-	at = own->min_at / US;
-	rtt = own->min / US;
 	for (int i = 0; i < KEPT_MOST; i++) {
 		if (!own->length || kept_at(own, own->length - 1)->rtt_us < rtt)
 			break;
 		own->length--;
 	}
-	if (!own->length || at - kept_at(own, own->length - 1)->at_us >= NEAR_US) {
+	if (!own->length || at - kept_at(own, own->length - 1)->at_us >= window / RESOLUTION) {
 		kept_at(own, own->length)->at_us = at;
 		kept_at(own, own->length)->rtt_us = rtt;
 		own->length++;
 	}
 	for (int i = 0; i < KEPT_MOST; i++) {
-		if (own->length <= 1 || at - kept_at(own, 0)->at_us <= WINDOW / US)
+		if (own->length <= 1 || at - kept_at(own, 0)->at_us <= window)
 			break;
 		own->head++;
 		own->length--;
 	}
-	own->last.base = (u64)kept_at(own, 0)->rtt_us * US;
+	return 1;
+}
+
+static __always_inline u64 smallest_of(struct smallest *own)
+{
+	return own->length ? (u64)kept_at(own, 0)->rtt_us * US : 0;
+}
+
+/* Takes the smallest round trip of the interval; last_within of windowed_min.rs tells when it was confirmed. */
+__noinline int take_base(struct signals *own)
+{
+	struct smallest *base;
+	u32 at, near;
+	u64 newest, base_near;
+
+	if (!own)
+		return 0;
+	base = &own->base;
+	at = own->min_at / US;
+	smallest_sample(base, at, own->min / US, WINDOW / US);
+	own->last.base = smallest_of(base);
 	base_near = own->last.base + own->last.base / 50;
 	near = base_near / US;
 	newest = own->min_at;
 	if (own->min > base_near) {
 		for (u32 i = 1; i <= KEPT_MOST; i++) {
-			if (i > own->length)
+			if (i > base->length)
 				break;
-			if (kept_at(own, own->length - i)->rtt_us <= near) {
+			if (kept_at(base, base->length - i)->rtt_us <= near) {
 				/* The time of the sample, of which 32 bits of microseconds are kept. */
-				u32 before = at - kept_at(own, own->length - i)->at_us;
+				u32 before = at - kept_at(base, base->length - i)->at_us;
 
 				newest = own->min_at - before * US;
 				break;
@@ -210,7 +226,7 @@ static __always_inline void end_delivery(struct signals *own)
 	else
 		last->delivery = rate;
 	own->delivered = 1;
-	largest_sample(&own->delivery, last->now, last->delivery);
+	largest_sample(&own->delivery, last->now, last->delivery, WINDOW);
 	last->delivery_max = own->delivery.value[0];
 }
 

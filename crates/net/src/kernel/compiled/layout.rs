@@ -111,6 +111,10 @@ pub struct Delivery {
     pub rtt: u64,
     /// Written by the kernel.
     pub srtt: u64,
+    /// Smallest round trip of the flow so far.
+    pub min_rtt: u64,
+    /// Delivery-rate sample, packets per second, Q16; 0: none.
+    pub rate: u64,
     /// Newly delivered.
     pub acked: u32,
     /// In flight before.
@@ -122,11 +126,11 @@ pub struct Delivery {
 }
 
 /// Words of what is kept of a flow.
-pub const GOVERNED: usize = 411;
+pub const GOVERNED: usize = 563;
 /// Of them, the first of the law: its window.
 pub const WINDOW_AT: usize = 362;
 /// The smoothed round trip.
-pub const SRTT_AT: usize = 405;
+pub const SRTT_AT: usize = 557;
 
 /// What the program in `bpf/ask.bpf.c` is asked, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +150,8 @@ const _: () = {
     assert!(size_of::<Head>() == 8 + 24 * LAYERS_MAX);
     assert!(size_of::<Tables>() == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64);
     assert!(size_of::<Rules>() == 32 + 4 * FEATURES_MAX);
-    assert!(size_of::<Delivery>() == 48);
-    assert!(size_of::<Question>() == 8 * GOVERNED + 48 + 8 + 128);
+    assert!(size_of::<Delivery>() == 64);
+    assert!(size_of::<Question>() == 8 * GOVERNED + 64 + 8 + 128);
 };
 
 // SAFETY: each is `repr(C)`, of integers, and as long as its members together.
