@@ -3,11 +3,11 @@ mod common;
 #[path = "common/recorded.rs"]
 mod recorded;
 
-use ackademy::control::{Ack, Loss, LossKind};
+use ackademy::control::{Ack, FlowInfo, Loss, LossKind};
 use ackademy::controllers::shared::own_queue::{Law, Settings};
 use ackademy::controllers::shared::sensing::signals::Signals;
 use ackademy::rng::Rng;
-use ackademy::units::{Bytes, Rate, Span};
+use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_net::kernel::compiled::ask::{Asked, Functions, Room};
 use ackademy_net::kernel::compiled::layout::Delivery;
 use ackademy_net::kernel::compiled::{Compiled, FEATURES};
@@ -214,6 +214,11 @@ fn compare(label: &str, last: Option<f64>) {
             println!("{label}: {name} differs by {largest:.6} at most");
         }
     }
+    report(label, &mut found);
+}
+
+/// Prints how far the windows differ; they must not by much.
+fn report(label: &str, found: &mut Differences) {
     found.windows.sort_by(f64::total_cmp);
     let count = found.windows.len();
     let at = |part: f64| 100.0 * found.windows[((count - 1) as f64 * part) as usize];
@@ -230,11 +235,78 @@ fn compare(label: &str, last: Option<f64>) {
     assert!(beyond * 1000 <= count, "{beyond} of {count}");
 }
 
+/// What a flow is told that meets what few flows do, from the second `from` on to that of the next: a round trip
+/// in ms, packets per second, and how many of 1000 packets are lost.
+const HARDSHIPS: [(f64, f64, f64, u64); 9] = [
+    (0.0, 41.0, 1000.0, 0),
+    (2.0, 55.0, 1000.0, 0),
+    // A competitor fills the buffer; the flow follows it, and loses a little later.
+    (5.0, 340.0, 60.0, 0),
+    (25.0, 360.0, 90.0, 5),
+    // The queue empties once, and comes back.
+    (45.0, 42.0, 400.0, 0),
+    (48.0, 250.0, 400.0, 0),
+    // The path loses packets without a queue.
+    (62.0, 41.0, 600.0, 60),
+    // The queue is the flow's own.
+    (75.0, 450.0, 150.0, 0),
+    (90.0, 43.0, 500.0, 30),
+];
+
+fn hardships(flow: FlowInfo, seed: u64) -> Told {
+    let (mut rng, mut at_s, packet) = (Rng::new(seed), 0.0, flow.mss.0);
+    let (mut min_rtt, mut events) = (Span::MAX, Vec::new());
+    while at_s < 100.0 {
+        let now = flow.start + Span::from_secs_f64(at_s);
+        let phase = HARDSHIPS.iter().rev().find(|phase| phase.0 <= at_s);
+        let &(_, rtt_ms, rate_pps, lost) = phase.expect("the first begins at once");
+        let rtt = Span::from_secs_f64((rtt_ms + rng.uniform_in(-0.5, 0.5)) / 1e3);
+        min_rtt = min_rtt.min(rtt);
+        let acked = Bytes(packet * (1 + rng.below(3)));
+        events.push(Event::Ack(Ack {
+            now,
+            sent_at: Time(now.0.saturating_sub(rtt.0)),
+            rtt,
+            min_rtt,
+            acked,
+            inflight: Bytes(packet * (500 + rng.below(100))),
+            delivery_rate: Rate((rate_pps * packet as f64 * 8.0) as u64),
+            cwnd_limited: 1,
+            ..Ack::default()
+        }));
+        if rng.below(1000) < 2 * lost {
+            let (lost, kind) = (Bytes(packet), LossKind::Gap);
+            events.push(Event::Loss(Loss { now, lost, kind, ..Loss::default() }));
+        }
+        at_s += 2.0 / rate_pps * rng.uniform_in(0.8, 1.2);
+    }
+    Told { flow, events }
+}
+
 #[test]
 fn a_decision_of_the_law_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
         compare("law", None);
     }
+}
+
+#[test]
+fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
+    if !governs_flows() {
+        return;
+    }
+    let policy = policy(1, &FLAGSHIP, false, 0.0);
+    let mut room = Room::new();
+    let compiled = Compiled::law(&Settings::default());
+    let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
+    let mut found = Differences::default();
+    let flow = flows(&policy, 0).first().expect("a flow").flow;
+    for seed in 0..8 {
+        replay(&hardships(flow, seed), &policy, &mut asked, &mut found);
+    }
+    report("hardships", &mut found);
+    let missing: Vec<_> = found.rules.iter().filter(|(_, times)| **times == 0.0).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
