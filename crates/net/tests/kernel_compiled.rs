@@ -28,7 +28,7 @@ fn a_network_in_the_kernel_answers_as_the_engine_does_to_recorded_observations()
     if !governs_flows() {
         return;
     }
-    let policy = policy(1, &FLAGSHIP, true, 1.0);
+    let policy = policy(1, &FLAGSHIP, true, 1.0, None);
     let compiled = Compiled::network_of(&policy).expect("dense layers");
     let mut room = Room::new();
     let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
@@ -53,7 +53,7 @@ fn functions_in_fixed_point_are_those_of_the_library() {
     if !governs_flows() {
         return;
     }
-    let policy = policy(1, &FLAGSHIP, true, 1.0);
+    let policy = policy(1, &FLAGSHIP, true, 1.0, None);
     let compiled = Compiled::network_of(&policy).expect("dense layers");
     let mut room = Room::new();
     let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
@@ -82,6 +82,8 @@ fn functions_in_fixed_point_are_those_of_the_library() {
 struct Differences {
     /// Whether the network acts on the law.
     acts: bool,
+    /// Decisions that the guard left to the law.
+    zeros: usize,
     /// Of each feature, the largest.
     features: [f64; FEATURES.len()],
     /// Of the windows, as a part, one for each decision.
@@ -158,6 +160,7 @@ fn replay(
                 let Some(noted) = noted else { continue };
                 signals.end(ack.now);
                 let action = if found.acts { noted.action } else { [0.0; 2] };
+                found.zeros += usize::from(noted.action.iter().all(|value| value.abs() < 1e-12));
                 law.on_interval(signals.last(), action);
                 let newest = asked.newest(FEATURES.len(), 8);
                 let exact = &noted.observation[noted.observation.len() - FEATURES.len()..];
@@ -192,10 +195,10 @@ fn replay(
 const DECISIONS: usize = 12_000;
 
 /// Compares the decisions of a policy, or those of the law alone, and prints how far they differ.
-fn compare(label: &str, last: Option<f64>) {
-    let policy = policy(1, &FLAGSHIP, false, last.unwrap_or(0.0));
+fn compare(label: &str, last: Option<f64>, seen: Option<f64>) {
+    let policy = policy(1, &FLAGSHIP, false, last.unwrap_or(0.0), seen);
     let compiled = match last {
-        Some(_) => Compiled::network_of(&policy).expect("dense layers").over_the_law(&policy),
+        Some(_) => Compiled::policy(&policy).expect("a policy over the law"),
         None => Compiled::law(&Settings::default()),
     };
     let mut room = Room::new();
@@ -208,6 +211,11 @@ fn compare(label: &str, last: Option<f64>) {
         if found.windows.len() >= DECISIONS {
             break;
         }
+    }
+    let zeros = found.zeros;
+    if seen.is_some() {
+        println!("{label}: {zeros} decisions were left to the law");
+        assert!(zeros > 100 && zeros + 100 < found.windows.len(), "{zeros}");
     }
     if found.acts {
         for (name, largest) in FEATURES.iter().zip(found.features) {
@@ -286,7 +294,7 @@ fn hardships(flow: FlowInfo, seed: u64) -> Told {
 #[test]
 fn a_decision_of_the_law_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare("law", None);
+        compare("law", None, None);
     }
 }
 
@@ -312,8 +320,9 @@ fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
 #[test]
 fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare("drawn weights", Some(1.0));
-        compare("small last layer", Some(0.1));
+        compare("drawn weights", Some(1.0), None);
+        compare("small last layer", Some(0.1), None);
+        compare("guarded", Some(1.0), Some(0.1));
     }
 }
 

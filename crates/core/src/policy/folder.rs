@@ -97,6 +97,12 @@ impl Policy {
         Arc::clone(&self.network)
     }
 
+    /// Smallest and largest value of each feature in training, where the policy has a guard: while most of the
+    /// latest 32 intervals have a feature beyond, the law decides alone.
+    pub fn guarded_ranges(&self) -> Option<&[(f32, f32)]> {
+        self.guard.as_ref().map(Guard::ranges)
+    }
+
     /// An agent for one flow; all agents share the weights.
     pub fn agent(&self) -> NetworkAgent {
         NetworkAgent {

@@ -60,6 +60,11 @@ pub(super) struct Guard {
 }
 
 impl Guard {
+    /// Smallest and largest value of each feature.
+    pub fn ranges(&self) -> &[(f32, f32)] {
+        &self.ranges
+    }
+
     /// Takes in the features of the next interval; whether the flow is to be left to the law.
     pub fn takes_over(&mut self, features: &[f32]) -> bool {
         let is_outside = |(value, (low, high)): (&f32, &(f32, f32))| value < low || value > high;

@@ -36,15 +36,23 @@ const FEATURES: [&str; 14] = [
 ];
 
 /// A policy of the flagship's shape, with weights drawn from `seed`: `layers` are units and activation. With
-/// `guards` it has a slow start and halves its window on a loss; without, it decides from the beginning. The
-/// weights of the last layer are `last` times as large as drawn.
-pub fn policy(seed: u64, layers: &[(usize, &str)], guards: bool, last: f64) -> Policy {
+/// `guards` it has a slow start and halves its window on a loss; without, it acts over the law, from the beginning. The
+/// weights of the last layer are `last` times as large as drawn;
+/// a guard leaves to the law what has `queue` above `seen`.
+pub fn policy(
+    seed: u64,
+    layers: &[(usize, &str)],
+    guards: bool,
+    last: f64,
+    seen: Option<f64>,
+) -> Policy {
     let names: Vec<String> = FEATURES.iter().map(|name| format!("{name:?}")).collect();
+    let map = if guards { "rate_and_cwnd" } else { "own_queue" };
     let mut text = format!(
         "format = 1\nabout = \"drawn weights\"\n\
          observation = {{ features = [{}], history = 8 }}\n\
          decision = {{ every = \"srtt\" }}\n\
-         action = {{ map = \"rate_and_cwnd\", scale = 0.1, limit = 100 }}\n\
+         action = {{ map = \"{map}\", limit = 100 }}\n\
          start = {{ slow_start = {guards}, loss_guard = {guards} }}\nlayers = [{{ kind = \"flatten\" }},",
         names.join(", ")
     );
@@ -58,6 +66,13 @@ pub fn policy(seed: u64, layers: &[(usize, &str)], guards: bool, last: f64) -> P
         inputs = *units;
     }
     text += "]\n";
+    if let Some(high) = seen {
+        // What training saw of `queue` ends at `high`, and of the others nowhere.
+        let ranges: Vec<String> = (0..FEATURES.len())
+            .map(|index| if index == 0 { format!("[0, {high}]") } else { "[-9, 9]".to_owned() })
+            .collect();
+        let _ = writeln!(text, "guard = {{ ranges = [{}] }}", ranges.join(", "));
+    }
     let mut rng = Rng::new(seed);
     let mut file = TensorFile::default();
     for (index, (name, shape)) in shapes.iter().enumerate() {

@@ -72,8 +72,11 @@ struct policy {
 	__u32 width; /* features of a vector; 0: the law alone */
 	__u32 rows;
 	__s32 limit; /* largest valid output, Q14 */
-	__u32 reserved;
+	__u32 guarded; /* 1: `low` and `high` hold */
 	__u32 features[FEATURES_MAX]; /* enum feature */
+	/* What training saw of each feature, Q14. */
+	__s32 low[FEATURES_MAX];
+	__s32 high[FEATURES_MAX];
 };
 
 /* In the order of the names in mod.rs. */
@@ -258,7 +261,7 @@ struct governed {
 	__u32 delivered;
 	__u32 held;
 	__u32 lost;
-	__u32 reserved;
+	__u32 outside; /* latest intervals with a feature beyond what training saw, the newest in the lowest bit */
 };
 
 /* For asking what is computed, without a connection. */
@@ -271,7 +274,7 @@ struct question {
 
 _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "layout.rs");
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
-_Static_assert(sizeof(struct policy) == 32 + 4 * FEATURES_MAX, "layout.rs");
+_Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
 _Static_assert(sizeof(struct governed) == 8 * 563, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 362, "layout.rs");

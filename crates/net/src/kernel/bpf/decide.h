@@ -26,13 +26,29 @@ static __always_inline void smooth(struct governed *own, const struct tables *ta
 	own->srtt = rtt + (divide(((s64)own->srtt - (s64)rtt) * (tables->decay[samples] >> 14), Q16_ONE));
 }
 
+/* Of the latest 32 intervals. */
+#define OUTSIDE_MOST 16
+
+static __always_inline u32 bits_of(u32 value)
+{
+	value -= value >> 1 & 0x55555555;
+	value = (value & 0x33333333) + (value >> 2 & 0x33333333);
+	return ((value + (value >> 4) & 0x0f0f0f0f) * 0x01010101) >> 24;
+}
+
 /* Asks the network for the action; false where it has none that is valid. */
 static __always_inline bool act(struct governed *own, const struct network *net, const struct tables *tables,
 				const struct policy *policy)
 {
-	const struct values *result = run_network(net, tables, &own->evaluation);
+	const struct values *result;
 	s32 first, second;
 
+	/* As Guard of the core: where most of the latest intervals are unlike training, the law decides. */
+	if (policy->guarded && bits_of(own->outside) > OUTSIDE_MOST) {
+		own->action[0] = own->action[1] = 0;
+		return true;
+	}
+	result = run_network(net, tables, &own->evaluation);
 	if (!result)
 		return false;
 	first = result->of[0];

@@ -339,6 +339,7 @@ __noinline int feature_of(const struct interval *last, const struct tables *tabl
 __noinline int push_features(struct governed *own, const struct tables *tables, const struct policy *policy)
 {
 	u64 width, keep;
+	u32 outside = 0;
 
 	if (!own || !tables || !policy)
 		return 0;
@@ -354,12 +355,16 @@ __noinline int push_features(struct governed *own, const struct tables *tables, 
 	}
 	for (u64 i = 0; i < FEATURES_MAX; i++) {
 		u64 to = keep + i;
+		s32 value;
 
 		if (i >= width || to >= VALUES_MAX)
 			break;
 		checked(to);
-		own->evaluation.input.of[to] =
+		own->evaluation.input.of[to] = value =
 			feature_of(&own->signals.last, tables, own, policy->features[i]);
+		/* The signs: a branch here would double what the verifier follows. */
+		outside |= ((u64)((s64)value - policy->low[i]) | (u64)((s64)policy->high[i] - value)) >> 63;
 	}
+	own->outside = own->outside << 1 | outside;
 	return 1;
 }

@@ -93,10 +93,14 @@ pub struct Rules {
     pub rows: u32,
     /// Largest valid output, Q14.
     pub limit: i32,
-    /// Zero.
-    pub reserved: u32,
+    /// 1: `low` and `high` hold.
+    pub guarded: u32,
     /// Which features: their places in [`super::FEATURES`].
     pub features: [u32; FEATURES_MAX],
+    /// Smallest value of each in training, Q14.
+    pub low: [i32; FEATURES_MAX],
+    /// Largest value of each in training, Q14.
+    pub high: [i32; FEATURES_MAX],
 }
 
 /// What an acknowledgement tells: times in ns, counts in packets.
@@ -149,7 +153,7 @@ pub struct Question {
 const _: () = {
     assert!(size_of::<Head>() == 8 + 24 * LAYERS_MAX);
     assert!(size_of::<Tables>() == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64);
-    assert!(size_of::<Rules>() == 32 + 4 * FEATURES_MAX);
+    assert!(size_of::<Rules>() == 32 + 12 * FEATURES_MAX);
     assert!(size_of::<Delivery>() == 64);
     assert!(size_of::<Question>() == 8 * GOVERNED + 64 + 8 + 128);
 };

@@ -115,19 +115,24 @@ impl Compiled {
                 format!("feature {name:?}: the kernel computes {}", FEATURES.join(", "))
             })? as u32;
         }
+        let (mut low, mut high) = ([0; FEATURES_MAX], [0; FEATURES_MAX]);
+        let ranges = policy.guarded_ranges();
+        // A feature rounds to the nearest: a bound rounds so that no value within it is beyond.
+        let one = f64::from(1 << POINT);
+        for (place, (least, most)) in ranges.into_iter().flatten().take(FEATURES_MAX).enumerate() {
+            low[place] = (f64::from(*least) * one).round() as i32;
+            high[place] = (f64::from(*most) * one).round() as i32;
+        }
         Ok(Rules {
+            guarded: ranges.is_some().into(),
+            low,
+            high,
             width: spec.observation.features.len() as u32,
             rows: spec.observation.history,
             limit: (spec.action.limit.min(LIMIT_MAX) * f64::from(1 << POINT)) as i32,
             features: places,
             ..rules(&Settings::default())
         })
-    }
-
-    /// The same with other rules: for tests of a network whose actions another map would apply.
-    #[must_use]
-    pub fn over_the_law(self, policy: &Policy) -> Self {
-        Self { rules: Self::rules_of(policy).unwrap_or_default(), ..self }
     }
 
     /// A network of tangents with these numbers between its layers, for measuring what it costs: the weights are
