@@ -303,7 +303,7 @@ fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
     if !governs_flows() {
         return;
     }
-    let policy = policy(1, &FLAGSHIP, false, 0.0);
+    let policy = policy(1, &FLAGSHIP, false, 0.0, None);
     let mut room = Room::new();
     let compiled = Compiled::law(&Settings::default());
     let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");

@@ -362,9 +362,12 @@ impl Law {
         // All that compete by mistake drain with the same loss, and find out.
         let together = competing.is_some() && fresh && self.drains.is_half_due(interval);
         if together || self.drains.is_due(interval) {
-            let rtt = interval.rtt_min.as_secs_f64();
-            let pipe = self.cwnd.min(found) * interval.base.as_secs_f64() / rtt;
-            self.drains.begin(interval, pipe);
+            // A flow whose start ended with a flood of losses may have no sample yet.
+            let full = match interval.rtt_min {
+                Span::ZERO => 1.0,
+                rtt => interval.base.as_secs_f64() / rtt.as_secs_f64(),
+            };
+            self.drains.begin(interval, self.cwnd.min(found) * full);
         }
     }
 

@@ -256,3 +256,14 @@ fn a_far_too_long_queue_of_the_flows_own_is_pushed_down_whatever_the_action() {
     }
     assert!(law.cwnd < 100.0 && law.counts.bloated > 3, "{}", law.cwnd);
 }
+
+#[test]
+fn a_drain_before_any_sample_keeps_a_window() {
+    let mut law = steady();
+    let blind = |now_s: f64| Interval { now: Time::from_secs_f64(now_s), ..Interval::default() };
+    for second in 1..60 {
+        let cwnd = decide(&mut law, &blind(f64::from(second)), [0.0; 2]);
+        assert!(cwnd >= CWND_MIN, "{cwnd} packets after {second} s");
+    }
+    assert!(law.drains.count() > 0, "no drain began");
+}
