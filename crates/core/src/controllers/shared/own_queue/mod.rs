@@ -362,7 +362,7 @@ impl Law {
         // All that compete by mistake drain with the same loss, and find out.
         let together = competing.is_some() && fresh && self.drains.is_half_due(interval);
         if together || self.drains.is_due(interval) {
-            // A flow whose start ended with a flood of losses may have no sample yet.
+            // An interval may know no round trip though an acknowledgement told one.
             let full = match interval.rtt_min {
                 Span::ZERO => 1.0,
                 rtt => interval.base.as_secs_f64() / rtt.as_secs_f64(),
