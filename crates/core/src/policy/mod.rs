@@ -402,10 +402,10 @@ impl Controller for LearnedController {
     }
 
     fn control(&self) -> Control {
-        match &self.phase {
-            Phase::Fallback(fallback) => fallback.control(),
-            Phase::Agent if let Some(law) = &self.law => law.control(),
-            phase => self.hold.control(matches!(phase, Phase::SlowStart { .. })),
+        match (&self.phase, &self.law) {
+            (Phase::Fallback(fallback), _) => fallback.control(),
+            (Phase::Agent, Some(law)) => law.control(),
+            (phase, _) => self.hold.control(matches!(phase, Phase::SlowStart { .. })),
         }
     }
 
