@@ -255,7 +255,7 @@ def test_the_best_of_all_seeds_wins_and_nothing_is_trained_twice(
 def test_killed_in_a_training_it_goes_on_to_the_same_policies(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = seeds.Plan(1, stop_after=600)
+    plan = seeds.Plan(1, stop_after=0)
     whole = trained(place, plan, "whole")
 
     def every_row(folder: Path, fingerprint: str, resume: bool) -> Checkpoints:
