@@ -1,4 +1,4 @@
-//! Fields that few links have.
+//! Fields that few links and senders have.
 use super::*;
 
 /// The message for [`DUMBBELL`] with one more field of the bottleneck.
@@ -76,4 +76,24 @@ fn what_few_links_have_is_not_written_for_the_others() {
     {
         assert!(!text.contains(field), "{field}: {text}");
     }
+}
+
+#[test]
+fn a_fault_in_an_option_of_a_receiver_that_misbehaves_is_found_there() {
+    assert_eq!(
+        refused("controller", "sender = { divide_acks = 0 }\ncontroller"),
+        "s.toml:8: flow[0].sender.divide_acks = 0: allowed is a whole number in [1, 1000]"
+    );
+    assert_eq!(
+        refused("controller", "sender = { fuzz_records = 1.5 }\ncontroller"),
+        "s.toml:8: flow[0].sender.fuzz_records = 1.5: allowed is a number in [0, 1]"
+    );
+    assert_eq!(
+        refused("[[flow]]", "[sender]\noptimistic_acks = 2000000\n[[flow]]"),
+        "s.toml:8: sender.optimistic_acks = 2000000: allowed is a whole number in [0, 1000000]"
+    );
+    assert_eq!(
+        refused("controller", "sender = { recovery = \"ns2\", hide_marks = true }\ncontroller"),
+        "s.toml:8: flow[0].sender.hide_marks = given: allowed is nothing with recovery = \"ns2\""
+    );
 }

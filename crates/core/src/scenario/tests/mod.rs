@@ -560,22 +560,6 @@ fn time_series_have_a_bounded_number_of_rows() {
 #[test]
 fn a_fault_in_the_common_sender_table_is_found_there() {
     assert_eq!(
-        refused("controller", "sender = { divide_acks = 0 }\ncontroller"),
-        "s.toml:8: flow[0].sender.divide_acks = 0: allowed is a whole number in [1, 1000]"
-    );
-    assert_eq!(
-        refused("controller", "sender = { fuzz_records = 1.5 }\ncontroller"),
-        "s.toml:8: flow[0].sender.fuzz_records = 1.5: allowed is a number in [0, 1]"
-    );
-    assert_eq!(
-        refused("[[flow]]", "[sender]\noptimistic_acks = 2000000\n[[flow]]"),
-        "s.toml:8: sender.optimistic_acks = 2000000: allowed is a whole number in [0, 1000000]"
-    );
-    assert_eq!(
-        refused("controller", "sender = { recovery = \"ns2\", hide_marks = true }\ncontroller"),
-        "s.toml:8: flow[0].sender.hide_marks = given: allowed is nothing with recovery = \"ns2\""
-    );
-    assert_eq!(
         refused("[[flow]]", "[sender]\nack_every = 0\n[[flow]]"),
         "s.toml:8: sender.ack_every = 0: allowed is a whole number in [1, 1000]"
     );
