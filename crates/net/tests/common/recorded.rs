@@ -12,28 +12,11 @@ use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Distribution;
 use ackademy::sim::{self, Sim};
 use ackademy::units::Time;
+use ackademy_net::kernel::compiled::FEATURES;
 use network::TensorFile;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
-
-/// The flagship's features.
-const FEATURES: [&str; 14] = [
-    "queue",
-    "rtt_rise",
-    "rtt_spread",
-    "loss_log",
-    "ce_ratio",
-    "drain",
-    "rtt_change",
-    "base_rtt",
-    "base_age",
-    "own_best",
-    "app_limited",
-    "since_loss",
-    "action_0",
-    "action_1",
-];
 
 /// A policy of the flagship's shape, with weights drawn from `seed`: `layers` are units and activation. With
 /// `guards` it has a slow start and halves its window on a loss; without, it acts over the law, from the beginning. The
