@@ -77,15 +77,14 @@ pub fn open(plan: &Plan) -> Result<Port, Error> {
 
 /// Makes a TUN device of this name in the namespace of the calling thread.
 fn attach(device: &str) -> Result<File, Error> {
-    let fail = |error: &dyn std::fmt::Display| {
-        Error::Input(format!("TUN device {device}: {error} (root or CAP_NET_ADMIN is needed)"))
-    };
+    const TUN: &str = "/dev/net/tun";
+    let fail = |why: &str| Error::Input(format!("TUN device {device}: {why}"));
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-        .open("/dev/net/tun")
-        .map_err(|error| fail(&format!("/dev/net/tun: {error}")))?;
+        .open(TUN)
+        .map_err(|error| fail(&format!("{TUN}: {error} (its mode must let this user open it)")))?;
     // SAFETY: `ifreq` is plain data, for which zeroes are a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if device.len() >= request.ifr_name.len() {
@@ -97,7 +96,8 @@ fn attach(device: &str) -> Result<File, Error> {
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     let address = std::ptr::from_ref(&request) as nix::sys::ioctl::ioctl_param_type;
     // SAFETY: TUNSETIFF reads an `ifreq` at this address, which outlives the call.
-    unsafe { ioctl::tun_set_iff(file.as_raw_fd(), address) }.map_err(|error| fail(&error))?;
+    unsafe { ioctl::tun_set_iff(file.as_raw_fd(), address) }
+        .map_err(|error| fail(&format!("{error} (root or CAP_NET_ADMIN is needed)")))?;
     Ok(file)
 }
 
