@@ -68,11 +68,11 @@ struct evaluation {
 struct policy {
 	__u64 target; /* own packets in the queue at 10 Mb/s, Q16 */
 	__u32 loss_limit; /* Q20 */
-	__u32 loss_limit_acted;
 	__u32 width; /* features of a vector; 0: the law alone */
 	__u32 rows;
 	__s32 limit; /* largest valid output, Q14 */
 	__u32 guarded; /* 1: `low` and `high` hold */
+	__u32 reserved; /* whole words of eight bytes */
 	__u32 features[FEATURES_MAX]; /* enum feature */
 	/* What training saw of each feature, Q14. */
 	__s32 low[FEATURES_MAX];

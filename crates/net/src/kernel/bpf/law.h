@@ -464,11 +464,6 @@ static __always_inline void begin_drain(struct law *law, const struct interval *
 	law->drain_least = ~0ULL;
 }
 
-static __always_inline u64 size_of_action(s32 value)
-{
-	return value < 0 ? -(s64)value : value;
-}
-
 static __always_inline bool silent(const struct interval *last)
 {
 	return last->duration > max_u64(last->srtt, INTERVAL_SHORTEST) + 2 * last->srtt;
@@ -510,8 +505,6 @@ static __always_inline s64 plain_window(struct law *law, int answer, s64 to, s64
 static __always_inline void steer(struct law *law, const struct interval *last, const struct tables *tables,
 				  const struct policy *policy, s32 *action, u64 found)
 {
-	s64 used = min_u64(10 * max_u64(size_of_action(action[0]), size_of_action(action[1])), Q14_ONE);
-	s64 limit = policy->loss_limit + (((s64)policy->loss_limit_acted - policy->loss_limit) * used >> 14);
 	s64 queue = own_queue(law, last);
 	s64 target, next, to = 0, cubed;
 	bool competing;
@@ -519,7 +512,7 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 
 	limit_bloat(law, last, queue, action);
 	target = target_packets(law, tables, policy, last->delivery, action[0]);
-	answer = judge_losses(law, last, tables, limit, &to);
+	answer = judge_losses(law, last, tables, policy->loss_limit, &to);
 	if (law->drained)
 		compare_drain(law, last);
 	if (rests(law, last->now, queue * 4 < target))

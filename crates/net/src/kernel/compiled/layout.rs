@@ -83,10 +83,8 @@ pub const FEATURES_MAX: usize = 16;
 pub struct Rules {
     /// Own packets in the queue at 10 Mb/s, Q16.
     pub target: u64,
-    /// Loss that is not answered where no action is in use, Q20.
+    /// Loss beyond that of the path itself that is not answered, Q20.
     pub loss_limit: u32,
-    /// The same under an action.
-    pub loss_limit_acted: u32,
     /// Features of a vector; 0: the law alone.
     pub width: u32,
     /// Vectors of an observation.
@@ -95,6 +93,8 @@ pub struct Rules {
     pub limit: i32,
     /// 1: `low` and `high` hold.
     pub guarded: u32,
+    /// Whole words of eight bytes.
+    pub reserved: u32,
     /// Which features: their places in [`super::FEATURES`].
     pub features: [u32; FEATURES_MAX],
     /// Smallest value of each in training, Q14.

@@ -221,7 +221,6 @@ fn rules(settings: &Settings) -> Rules {
     Rules {
         target: scaled(settings.target_packets, 16) as u64,
         loss_limit: scaled(settings.loss_limit, 20) as u32,
-        loss_limit_acted: scaled(settings.loss_limit_acted, 20) as u32,
         ..Rules::default()
     }
 }

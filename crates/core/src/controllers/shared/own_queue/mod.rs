@@ -63,15 +63,13 @@ const AFTER_MARK: f64 = 0.85;
 pub struct Settings {
     /// Own packets in the queue at 10 Mb/s; grows with the root of the rate.
     pub target_packets: f64,
-    /// Loss beyond that of the path itself that is answered, where no action is in use.
+    /// Loss beyond that of the path itself that is answered.
     pub loss_limit: f64,
-    /// The same under an action of at least 0.1; between, in proportion.
-    pub loss_limit_acted: f64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { target_packets: 3.5, loss_limit: 0.02, loss_limit_acted: 0.10 }
+        Self { target_packets: 3.5, loss_limit: 0.02 }
     }
 }
 
@@ -319,11 +317,10 @@ impl Law {
     }
 
     fn steer(&mut self, interval: &Interval, action: [f64; 2], found: f64) {
-        let limit = self.loss_limit(action);
         let queue = self.own_queue(interval);
         let action = self.limit_bloat(interval, queue, action);
         let target = self.target(interval.delivery_pps, action[0]);
-        let answer = self.losses.judge(interval, self.cwnd, limit);
+        let answer = self.losses.judge(interval, self.cwnd, self.settings.loss_limit);
         let fresh = interval.lost_packets > 0.0;
         if let Some((before, least)) = self.drains.take_result() {
             let base = self.base.value().unwrap_or(interval.base);
@@ -395,13 +392,6 @@ impl Law {
         }
         let step = GAIN * self.velocity * error;
         step.clamp(self.cwnd * (STEP.0 - 1.0), self.cwnd * (STEP.1 - 1.0))
-    }
-
-    /// See [`Settings::loss_limit_acted`].
-    fn loss_limit(&self, action: [f64; 2]) -> f64 {
-        let used = (10.0 * action[0].abs().max(action[1].abs())).min(1.0);
-        let Settings { loss_limit, loss_limit_acted, .. } = self.settings;
-        loss_limit + (loss_limit_acted - loss_limit) * used
     }
 
     fn answer_marks(&mut self, interval: &Interval, cwnd: f64) -> f64 {

@@ -212,11 +212,12 @@ fn a_loss_that_goes_with_a_smaller_window_keeps_it_smaller() {
 }
 
 #[test]
-fn an_action_in_use_bears_more_loss() {
-    let law = steady();
-    close(law.loss_limit([0.0, 0.0]), 0.02);
-    close(law.loss_limit([0.05, 0.0]), 0.06);
-    close(law.loss_limit([0.0, -0.5]), 0.10);
+fn an_action_does_not_change_which_losses_are_answered() {
+    let lossy =
+        Interval { lost_packets: 8.0, acked_packets: 92.0, loss_ratio: 0.08, ..interval(1.0, 0.5) };
+    for action in [[0.0, 0.0], [0.05, 0.0], [0.5, 0.0]] {
+        close(decide(&mut steady(), &lossy, action), 70.0);
+    }
 }
 
 #[test]
