@@ -9,7 +9,13 @@ from typing import Annotated
 import typer
 
 from ackademy import folders, lookup
-from ackademy.cli import train_cubic_beta, train_deep, train_flagship, train_host
+from ackademy.cli import (
+    train_ablations,
+    train_cubic_beta,
+    train_deep,
+    train_flagship,
+    train_host,
+)
 from ackademy.cli.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
 from ackademy.cli.running import INTERRUPTED
 from ackademy.cli.train_deep import Force
@@ -40,6 +46,7 @@ def _root() -> None:
     """Train learned controllers."""
 
 
+app.command("ablations")(train_ablations.ablations_command)
 app.command("cubic-beta")(train_cubic_beta.cubic_beta_command)
 app.command("drinc")(train_deep.drinc_command)
 app.command("drl-cc")(train_host.drl_cc_command)

@@ -109,8 +109,7 @@ def flagship_command(
     check_policy_folder(chosen, force=force)  # before the training, not behind it
     check_output_folder(work)
     try:
-        from ackademy.envs import opening
-        from ackademy.learn import deep, deep_recipe, selection
+        from ackademy.learn import deep, deep_recipe, recipe_source, selection
         from ackademy.learn import seeds as learn_seeds
         from ackademy.render import selection_card, training_card
     except ImportError as error:
@@ -118,18 +117,18 @@ def flagship_command(
             f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
             "extra with `pip install 'ackademy[train]'`"
         ) from None
-    read = deep_recipe.read(recipe or _file(RECIPE, "a recipe with --recipe"), quick=quick)
+    read = deep_recipe.read(recipe or file_here(RECIPE, "a recipe with --recipe"), quick=quick)
     asked = _changed(read, seed, decisions)
-    listed = link_lists.read(networks or _file(LINKS, "a list with --networks")).links
+    listed = link_lists.read(networks or file_here(LINKS, "a list with --networks")).links
     judged = selection.thinned(listed, links) if links else listed
-    source = opening.read_source(asked.source)
+    source = recipe_source.read(asked)
     place = work / "train" / "flagship"
     threads = jobs or core_count()
     judge = selection.Judge(asked, deep.patterns(source, asked), judged, threads, place / "judged")
     console, start = Console(), time.monotonic()
     plan = learn_seeds.Plan(seeds, stop_after)
     try:
-        with _stages(console) as stage:
+        with shown_stages(console) as stage:
             found = learn_seeds.train(asked, plan, deep.Here(threads), judge, place, stage)
     except KeyboardInterrupt:
         told = f"interrupted; run the same command again to go on from what is kept in {place}"
@@ -143,7 +142,7 @@ def flagship_command(
     _tell(console, found, chosen, time.monotonic() - start)
 
 
-def _file(name: str, other: str) -> Path:
+def file_here(name: str, other: str) -> Path:
     """A file here, above, or in the source checkout.
 
     Raises:
@@ -190,7 +189,7 @@ def _command(
 
 
 @contextmanager
-def _stages(console: Console) -> Iterator[Stage]:
+def shown_stages(console: Console) -> Iterator[Stage]:
     """A bar per stage in a terminal; elsewhere a line per stage and tenth of it."""
     if not console.is_terminal:
         yield lambda name: _lines(console, name)

@@ -51,12 +51,16 @@ def read_source(scenario: str | Path | Source) -> Source:
     is_text = isinstance(scenario, str) and "\n" in scenario
     if is_text:
         return parse_source(str(scenario), "scenario")
-    path = _file_of(scenario)
+    path = file_of(scenario)
     return parse_source(read_text(path), str(path))
 
 
-def _file_of(word: str | Path) -> Path:
-    """The file of a named distribution or scenario; a path is returned unchanged."""
+def file_of(word: str | Path) -> Path:
+    """The file of a named distribution or scenario; a path is returned unchanged.
+
+    Raises:
+        ScenarioError: if there is none.
+    """
     kind: lookup.Kind = "distribution" if str(word) in lookup.names("distribution") else "scenario"
     return lookup.find(word, kind, ScenarioError)
 
@@ -76,17 +80,6 @@ def parse_source(text: str, origin: str, files: dict[str, bytes] | None = None) 
     if _is_distribution(text):
         return _core.Distribution.parse(text, origin, files)
     return read_scenario(_core.Scenario.parse(text, origin, files=files))
-
-
-def pack_source(path: Path) -> tuple[str, str, dict[str, bytes]]:
-    """What `parse_source` needs on a machine that does not have the file.
-
-    Raises:
-        ScenarioError: if it cannot be read or is wrong.
-    """
-    text, files = read_text(path), dict[str, bytes]()
-    parse_source(text, str(path), files)
-    return text, str(path), files
 
 
 def _is_distribution(text: str) -> bool:

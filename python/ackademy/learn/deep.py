@@ -25,6 +25,7 @@ from ackademy.learn import (
     networks,
     ppo,
     ranges,
+    recipe_source,
     rollouts,
 )
 from ackademy.learn.deep_recipe import LAW, Recipe
@@ -139,7 +140,7 @@ def train(
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
         ScenarioError: if the scenario or the distribution is wrong.
     """
-    source = opening.read_source(recipe.source)
+    source = recipe_source.read(recipe)
     learners = patterns(source, recipe)
     reward = _reward_of(recipe)
     simulations: EpisodeSource | Collector
@@ -197,7 +198,7 @@ def fingerprint_of(recipe: Recipe) -> str:
     Raises:
         AckademyError: if a file of the recipe cannot be read or is wrong.
     """
-    source = opening.read_source(recipe.source)
+    source = recipe_source.read(recipe)
     return _fingerprint(recipe, source, _reward_of(recipe))
 
 
@@ -321,7 +322,7 @@ def with_changes(
     )
     if source is None:
         return replace(changed, learners=learners) if learners else changed
-    return replace(changed, source=source, learners=learners)
+    return replace(changed, source=source, learners=learners, without_classes=())
 
 
 def _content(source: opening.Source) -> str:

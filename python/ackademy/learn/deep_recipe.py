@@ -28,7 +28,8 @@ CORE_REWARDS = frozenset({"flagship"})
 """rewards that follow from the simulator's truth: only native rollouts have them"""
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
-    "simulations", "agents", "seed", "rollouts", *SETTINGS_TABLES, "layers", "training", "quick",
+    "without_classes", "simulations", "agents", "seed", "rollouts", *SETTINGS_TABLES, "layers",
+    "training", "quick",
 )  # fmt: skip
 SHARES = frozenset(
     {
@@ -67,6 +68,8 @@ class Recipe:
     """a scenario or a distribution of scenarios"""
     learners: tuple[str, ...] = ()
     """patterns of the entries that learn; none: as the distribution says, or the only entry"""
+    without_classes: tuple[str, ...] = ()
+    """classes of the distribution that are left out"""
     simulations: int
     """number of parallel simulations"""
     agents: int
@@ -101,7 +104,8 @@ class Recipe:
     @property
     def policy_about(self) -> str:
         """What the policy is, in a line: the recipe says how it learns, the source on what."""
-        return f"{self.about}, trained on {self.source.stem}"
+        left = f" without {', '.join(self.without_classes)}" if self.without_classes else ""
+        return f"{self.about}, trained on {self.source.stem}{left}"
 
     def settings_text(self) -> str:
         """The five tables as TOML."""
@@ -135,10 +139,27 @@ def read(path: Path, *, quick: bool = False) -> Recipe:
     Raises:
         TrainingError: if it cannot be read, or a field is missing, unknown or not allowed.
     """
+    return recipe_of(load(path), path, quick=quick)
+
+
+def load(path: Path) -> dict[str, object]:
+    """The fields of a TOML file.
+
+    Raises:
+        TrainingError: if it cannot be read, or is no TOML.
+    """
     try:
-        values = tomllib.loads(files.read_text(path, error=TrainingError))
+        return tomllib.loads(files.read_text(path, error=TrainingError))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TrainingError(f"{path}: {error}") from None
+
+
+def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) -> Recipe:
+    """The recipe of these fields, as of the file at `path`.
+
+    Raises:
+        TrainingError: if a field is missing, unknown or not allowed.
+    """
     for key in values:
         if key not in KEYS:
             raise TrainingError(f"{path}: {key}: no such key; allowed: {', '.join(KEYS)}")
@@ -154,7 +175,8 @@ def read(path: Path, *, quick: bool = False) -> Recipe:
         reward=_text(values, "reward", path),
         credit=cast("Credit", _choice(values, "credit", ("sent", "arrived"), path)),
         source=_source(values, path),
-        learners=_names(values, path),
+        learners=_names(values, "learners", path),
+        without_classes=_names(values, "without_classes", path),
         simulations=_whole(values.get("simulations"), "simulations", 1, path, SIMULATIONS_MAX),
         agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
         seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
@@ -236,10 +258,10 @@ def _source(values: Mapping[str, object], path: Path) -> Path:
     return path.parent / _text(values, given[0], path)
 
 
-def _names(values: Mapping[str, object], path: Path) -> tuple[str, ...]:
-    names = values.get("learners", [])
+def _names(values: Mapping[str, object], key: str, path: Path) -> tuple[str, ...]:
+    names = values.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TrainingError(f"{path}: learners = {names!r}: allowed: a list of texts")
+        raise TrainingError(f"{path}: {key} = {names!r}: allowed: a list of texts")
     return tuple(names)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from ackademy import _core
 from ackademy.envs import opening
 from ackademy.errors import EngineError
+from ackademy.learn import recipe_source
 from ackademy.learn.episode_source import F32, F64, I64, Actions, Bools
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class RayEpisodes:
 
         n, agents = recipe.simulations, recipe.agents
         self._shares = shares(n, free_cores())
-        source, agent_settings = ray.put(opening.pack_source(recipe.source)), recipe.settings_text()
+        source, agent_settings = ray.put(recipe_source.pack(recipe)), recipe.settings_text()
         remote = ray.remote(num_cpus=1, max_restarts=0)(Simulations)
         # Of any type: mypy cannot know the methods that Ray makes.
         self.workers: list[Any] = [remote.remote() for _ in self._shares]

@@ -13,6 +13,7 @@ import numpy as np
 
 from ackademy import _core
 from ackademy.envs import opening
+from ackademy.learn import recipe_source
 from ackademy.learn.episode_source import F32
 from ackademy.learn.ray_episode_source import (
     Share,
@@ -81,7 +82,7 @@ class RayRollouts:
 
         self.n, self._agents = recipe.simulations, recipe.agents
         self._shares = shares(self.n, free_cores())
-        source = ray.put(opening.pack_source(recipe.source))
+        source = ray.put(recipe_source.pack(recipe))
         remote = ray.remote(num_cpus=1, max_restarts=0)(Trajectories)
         # Of any type: mypy cannot know the methods that Ray makes.
         self.workers: list[Any] = [remote.remote() for _ in self._shares]

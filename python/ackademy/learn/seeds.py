@@ -19,9 +19,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from ackademy.envs import opening
 from ackademy.errors import TrainingError
-from ackademy.learn import deep, networks, ppo
+from ackademy.learn import deep, networks, ppo, recipe_source
 from ackademy.learn.deep import Opener, TrainingResult
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.rollouts import Watch, sizes_of
@@ -97,7 +96,7 @@ def train(
     """
     if recipe.rollouts != "native":
         raise TrainingError(f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native")
-    entering = _entering(recipe, make)
+    entering = entering_of(recipe, make)
     alone = judge.judge(deep.zeros(recipe, entering), stage("zeros: networks"))
     rows, trained = [Row(None, 0, False, alone)], {}
     for number, seed in enumerate(range(recipe.seed, recipe.seed + plan.seeds), 1):
@@ -150,9 +149,13 @@ def _train(
     return result
 
 
-def _entering(recipe: Recipe, make: Opener) -> tuple[int, int]:
-    """(history, features) of an observation of a recipe whose policy the core accepts."""
-    source = opening.read_source(recipe.source)
+def entering_of(recipe: Recipe, make: Opener) -> tuple[int, int]:
+    """(history, features) of an observation of a recipe whose policy the core accepts.
+
+    Raises:
+        AckademyError: as `deep.train`, if the recipe cannot be used.
+    """
+    source = recipe_source.read(recipe)
     try:
         sizes = sizes_of(make.rollouts(source, recipe, deep.patterns(source, recipe)))
     except ValueError as error:
@@ -199,7 +202,7 @@ def _kept(recipe: Recipe, folder: Path) -> TrainingResult | None:
         snapshots = tuple(_snapshot(folder, decisions) for decisions in state.pop("snapshots"))
         ranges = tuple((float(low), float(high)) for low, high in state.pop("ranges"))
         curve = (folder / "curve.csv").read_text()
-        source = opening.read_source(recipe.source)
+        source = recipe_source.read(recipe)
         return TrainingResult(
             recipe=recipe, source=source, learners=tuple(deep.patterns(source, recipe)),
             weights=snapshots[-1].weights, curve=curve, snapshots=snapshots, ranges=ranges, **state,

@@ -1,0 +1,169 @@
+"""`ackademy train ablations`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from ackademy.backends import link_lists
+from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, RUNS_MAX, SEED_MAX
+from ackademy.cli.options import REPORTS
+from ackademy.cli.running import INTERRUPTED, command
+from ackademy.cli.train_flagship import LINKS, file_here, shown_stages
+from ackademy.console import Console
+from ackademy.errors import TrainingError
+from ackademy.files import check_output_folder, check_outputs, write
+from ackademy.runner.engines import core_count
+
+if TYPE_CHECKING:
+    from ackademy.learn.ablations import Line, Variant
+
+RECIPE = "recipes/flagship_ablations.toml"
+
+
+def ablations_command(
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a variant; all by default.", metavar="NAME", show_default=False),
+    ] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="Another file of variants.", metavar="FILE", show_default=False),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=1000, help="Trainings of a variant; seeds follow on --seed.")
+    ] = 1,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=SEED_MAX - 1000, help="First seed; the recipe's by default."),
+    ] = None,
+    decisions: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=EPISODES_MAX, help="Decisions of a training; the recipe's by default."
+        ),
+    ] = None,
+    networks: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another list of networks to judge on.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+    links: Annotated[
+        int | None,
+        typer.Option(min=1, max=RUNS_MAX, help="Judge on so many of the networks; all by default."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Short trainings, as a check.")] = False,
+    csv: Annotated[Path, typer.Option(help="Write every judgement to this CSV file.")] = REPORTS
+    / "ablations.csv",
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write the table to this Markdown file.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=JOBS_MAX,
+            help="Threads of simulations and judgements; one per core by default.",
+        ),
+    ] = None,
+    work: Annotated[
+        Path, typer.Option(help="Folder of trainings, checkpoints and judgements.")
+    ] = Path("runs"),
+) -> None:
+    """Train and judge variants of the flagship's recipe that each lack one part of it.
+
+    Each is trained and judged as `ackademy train flagship --stop-after 0` does; the law without a
+    network is judged beside them. What is finished is kept, by that command too: an interrupted
+    command continues where it stopped, and several with other --variant options share the work.
+
+    Examples:
+        ackademy train ablations --decisions 3000000
+
+        ackademy train ablations --quick --links 11
+
+        ackademy train ablations --variant flagship --variant no_drain --decisions 3000000 --jobs 1
+    """
+    check_outputs([csv, markdown])
+    check_output_folder(work)
+    try:
+        from ackademy.learn import ablations, deep, recipe_source, selection
+        from ackademy.learn import seeds as learn_seeds
+    except ImportError as error:
+        raise TrainingError(
+            f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
+            "extra with `pip install 'ackademy[train]'`"
+        ) from None
+    read = ablations.read(recipe or file_here(RECIPE, "a file with --recipe"), quick=quick)
+    chosen = [ablations.with_changes(own, seed, decisions) for own in _named(read, variant or [])]
+    listed = link_lists.read(networks or file_here(LINKS, "a list with --networks")).links
+    judged = selection.thinned(listed, links) if links else listed
+    place, threads = work / "train" / "flagship", jobs or core_count()
+    make, plan = deep.Here(threads), learn_seeds.Plan(seeds, stop_after=0)
+    for own in chosen:
+        learn_seeds.entering_of(own.recipe, make)  # none is trained before all are checked
+    console, start, found = Console(), time.monotonic(), {}
+    try:
+        with shown_stages(console) as stage:
+            for own in chosen:
+                source = recipe_source.read(own.recipe)
+                patterns = deep.patterns(source, own.recipe)
+                judge = selection.Judge(own.recipe, patterns, judged, threads, place / "judged")
+
+                def of_variant(name: str, variant: str = own.name) -> selection.Told:
+                    return stage(f"{variant}, {name}")
+
+                found[own.name] = learn_seeds.train(
+                    own.recipe, plan, make, judge, place, of_variant
+                )
+    except KeyboardInterrupt:
+        told = f"interrupted; run the same command again to go on from what is kept in {place}"
+        Console(stderr=True).print(told, style="red", soft_wrap=True, markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+    lines = ablations.lines(found)
+    console.print(_table(lines))
+    write(csv, ablations.frame(found).write_csv(float_precision=4))
+    took = f"{time.monotonic() - start:.0f} s"
+    console.print(f"{took}; every policy: {csv}", highlight=False, soft_wrap=True)
+    if markdown:
+        write(markdown, _markdown(lines, seeds, command()))
+        console.print(f"table: {markdown}", highlight=False, soft_wrap=True)
+
+
+def _named(listed: Sequence[Variant], names: Sequence[str]) -> list[Variant]:
+    known = {own.name: own for own in listed}
+    for name in names:
+        if name not in known:
+            raise TrainingError(f"--variant {name}: allowed: {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(names)] if names else list(listed)
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table(title="Mean reward of the worst quarter, by class of networks", box=None,
+                  title_justify="left", title_style="bold", pad_edge=False,
+                  padding=(0, 1, 0, 0))  # fmt: skip
+    table.add_column("variant")
+    for head in ("mean", *lines[0].of_classes):
+        table.add_column(head, justify="right")
+    for line in lines:
+        values = [f"{value:.2f}".replace("0.", ".") for value in line.of_classes.values()]
+        table.add_row(line.name, f"{line.mean:.3f}", *values)
+    return table
+
+
+def _markdown(lines: Sequence[Line], seeds: int, made: str) -> str:
+    from ackademy.render.markdown.sheet import table
+
+    rows = [
+        [line.name, f"{line.mean:.3f}", f"{line.least:.3f} to {line.most:.3f}",
+         *(f"{value:.2f}" for value in line.of_classes.values())]
+        for line in lines
+    ]  # fmt: skip
+    heads = ["variant", "mean", "of the seeds", *lines[0].of_classes]
+    shown = table(heads, rows, left=1)
+    return f"`{made}` printed this table; seeds of each variant: {seeds}.\n\n{shown}\n"

@@ -1,0 +1,161 @@
+"""Variants of a recipe, each with one thing changed, trained and judged like the recipe itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ackademy.errors import TrainingError
+from ackademy.learn import deep_recipe, ppo
+from ackademy.learn.deep_recipe import Recipe
+from ackademy.learn.seeds import Row, Seeds
+from ackademy.learn.selection import Judgement
+
+KEYS = ("about", "recipe", "variant")
+LAW = "law alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A recipe that differs from another."""
+
+    name: str
+    recipe: Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the table."""
+
+    name: str
+    mean: float
+    """judgement, mean over the seeds"""
+    least: float
+    most: float
+    of_classes: Mapping[str, float]
+
+
+def read(path: Path, *, quick: bool = False) -> list[Variant]:
+    """The variants of a file, in its order.
+
+    Args:
+        path: a TOML file. It names a recipe and has a list of variants. A table of a variant
+            changes fields of the recipe's table; any other field takes the place of the recipe's.
+        quick: take `[quick]` of the recipe for the settings of the learner that it names.
+
+    Raises:
+        TrainingError: if it cannot be read, a field is not allowed, or a variant is no recipe.
+    """
+    values = deep_recipe.load(path)
+    _only(values, KEYS, str(path))
+    base = path.parent / _text(values, "recipe", str(path))
+    usual = deep_recipe.load(base)
+    tables = values.get("variant")
+    if not isinstance(tables, list) or not tables:
+        raise TrainingError(f"{path}: variant = {tables!r}: allowed: a list of tables")
+    found: list[Variant] = []
+    for index, table in enumerate(tables):
+        where = f"{path}: variant[{index}]"
+        if not isinstance(table, dict):
+            raise TrainingError(f"{where} = {table!r}: allowed: a table")
+        name = _text(table, "name", where)
+        if name in [own.name for own in found]:
+            raise TrainingError(f"{where}: name = {name!r}: allowed: every name once")
+        changes = {key: value for key, value in table.items() if key != "name"}
+        _only(changes, deep_recipe.KEYS, where)
+        try:
+            recipe = deep_recipe.recipe_of(_changed(usual, changes), base, quick=quick)
+        except TrainingError as error:
+            raise TrainingError(f"{where}: {error}") from None
+        found.append(Variant(name, recipe))
+    return found
+
+
+def with_changes(variant: Variant, seed: int | None, decisions: int | None) -> Variant:
+    """With another first seed, and another number of decisions.
+
+    Raises:
+        TrainingError: if it does not learn by PPO, which alone counts decisions.
+    """
+    recipe = variant.recipe
+    if not isinstance(recipe.config, ppo.Config):
+        raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: ppo")
+    config = recipe.config if decisions is None else replace(recipe.config, decisions=decisions)
+    seed = recipe.seed if seed is None else seed
+    return Variant(variant.name, replace(recipe, seed=seed, config=config))
+
+
+def lines(found: Mapping[str, Seeds]) -> list[Line]:
+    """The law of the first variant, other laws that differ, and every variant.
+
+    Of each seed the policy that is judged best counts, and of a variant the mean over its seeds.
+    """
+    laws: dict[str, Judgement] = {}
+    for name, seeds in found.items():
+        own = seeds.zeros.judgement
+        if own not in laws.values():
+            laws[f"{LAW}, {name}" if laws else LAW] = own
+    shown = [_line(name, [own]) for name, own in laws.items()]
+    return shown + [
+        _line(name, [own.judgement for own in best_of_seeds(seeds)])
+        for name, seeds in found.items()
+    ]
+
+
+def best_of_seeds(seeds: Seeds) -> list[Row]:
+    """The policy of each seed that is judged best."""
+    return [
+        max((row for row in seeds.rows if row.seed == seed), key=lambda row: row.judgement.mean)
+        for seed in seeds.trained
+    ]
+
+
+def frame(found: Mapping[str, Seeds]) -> pl.DataFrame:
+    """A row per policy: variant, seed (null: the law alone), decisions, judgement, each class."""
+    rows = [
+        {
+            "variant": name,
+            "seed": row.seed,
+            "decisions": row.decisions,
+            "stopped": row.is_stopped,
+            "judgement": row.judgement.mean,
+            **row.judgement.of_classes,
+        }
+        for name, seeds in found.items()
+        for row in seeds.rows
+    ]
+    return pl.DataFrame(rows, schema_overrides={"seed": pl.Int64})
+
+
+def _line(name: str, judged: Sequence[Judgement]) -> Line:
+    means = [own.mean for own in judged]
+    classes = [own.of_classes for own in judged]
+    of_classes = {kind: float(np.mean([own[kind] for own in classes])) for kind in classes[0]}
+    return Line(name, float(np.mean(means)), min(means), max(means), of_classes)
+
+
+def _changed(usual: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """The recipe's fields with a variant's changes."""
+    merged = dict(usual)
+    for key, value in changes.items():
+        before = usual.get(key)
+        is_table = isinstance(value, dict) and isinstance(before, dict)
+        merged[key] = {**before, **value} if is_table else value  # type: ignore[dict-item]
+    return merged
+
+
+def _only(table: Mapping[str, object], allowed: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in allowed:
+            raise TrainingError(f"{where}: {key}: no such key; allowed: {', '.join(allowed)}")
+
+
+def _text(table: Mapping[str, object], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a text")
+    return value
