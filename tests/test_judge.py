@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -125,11 +126,50 @@ def test_the_command_judges_prints_and_continues(links: Path, tmp_path: Path) ->
     assert "Who dominates whom" in page
     assert "Three networks." in page
     shares = judgement.networks(
-        judgement.study(links, [schemes.evaluated(own) for own in ("new_reno", "cubic", "vegas")],
-                        "learner*"),
+        judgement.study(links, [schemes.evaluated(own) for own in ("new_reno", "cubic", "vegas")]),
         tmp_path / "runs" / "judge",
     )  # fmt: skip
     assert all(0.2 < own.points["new_reno"].share < 1.5 for own in shares), shares
+
+
+def test_a_list_says_who_is_judged(links: Path, tmp_path: Path) -> None:
+    found = [schemes.evaluated(own) for own in ("vegas", "cubic")]
+    assert {own.learners for own in judgement.study(links, found).cases} == {("*",)}
+    text = links.read_text()
+    links.write_text(text + '[flows]\n"b.toml" = "learn*"\n')
+    first, other, _ = judgement.study(links, found).cases
+    cell = judgement.study(links, found).cells(tmp_path)[2].scenario()
+    assert (first.learners, other.learners) == (("*",), ("learn*",))
+    assert cell.controllers == ["vegas", "new_reno"]
+    links.write_text(text + '[flows]\n"b.toml" = "none"\n')
+    with pytest.raises(ExperimentError, match=r"b\.toml = 'none': allowed: of learner, cross"):
+        judgement.study(links, found)
+    links.write_text(text + '[flows]\n"d.toml" = "none"\n')
+    with pytest.raises(ExperimentError, match=r"d\.toml"):
+        judgement.study(links, found)
+
+
+def test_the_card_of_a_policy_gets_the_tables_in_one_place(links: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(Path(__file__).parents[1] / "policies" / "aurora_mixed", folder)
+
+    def run(*more: str) -> str:
+        words = [str(folder), "--links", str(links), "--jobs", "1", "--out", str(tmp_path / "runs")]
+        words += ["--html", str(tmp_path / "page.html"), "--card", *more]
+        result = CliRunner().invoke(app, ["judge", *words])
+        assert result.exit_code == 0, result.output
+        return (folder / "CARD.md").read_text()
+
+    one = run("--against", "cubic,vegas", "--networks", "2")
+    assert "2 networks, one seed each" in one
+    assert re.search(r"\n    [0-9a-f]{64}\n", one)
+    assert re.search(r"Of [1-9]\d* decisions the guard of unfamiliar networks left 0\.0 %", one)
+    two = run("--against", "cubic")
+    assert "3 networks, one seed each" in two
+    assert two.count("<!-- judge three -->") == two.count("## On `three`") == 1
+    assert "vegas" not in two.split("<!-- judge three -->")[1]
+    refused = CliRunner().invoke(app, ["judge", "vegas", "--links", str(links), "--card"])
+    assert "judge --card: vegas: allowed: a policy's folder" in str(refused.exception)
 
 
 def test_what_cannot_be_judged_is_one_line(links: Path, tmp_path: Path) -> None:

@@ -169,6 +169,13 @@ def train(
     return weights, log.csv()
 
 
+def test_a_curve_counts_in_whole_numbers_however_many() -> None:
+    log = TrainingLog(("decisions", "reward"))
+    log.row({"decisions": 33_678, "reward": 0.5})
+    log.row({"decisions": 10_001_351, "reward": 2 / 3})
+    assert log.csv() == "decisions,reward\n33678,0.5\n10001351,0.6666667\n"
+
+
 def rewards(curve: str) -> list[float]:
     head, *rows = curve.splitlines()
     place = head.split(",").index("reward")

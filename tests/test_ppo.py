@@ -23,15 +23,16 @@ def learner(config: ppo.Config) -> ppo.Learner:
     return ppo.Learner(LAYERS, config, Sizes((1, 2), 0, 1), seed=1)
 
 
-def batch(seed: int = 2, *, value: float = 0.0) -> Transitions:
+def batch(seed: int = 2, *, value: float = 0.0, share: float = 0.5) -> Transitions:
     """Decisions in scenarios of two classes.
 
     Action 1 is right in class 0 and action -1 in class 1, where rewards are `WORTH` times as large.
-    `value` is added to what the truth says of the capacity, and to the reward.
+    `value` is added to what the truth says of the capacity, and to the reward. Class 1 has
+    `share` of the decisions.
     """
     m, rng = CONFIG.horizon, np.random.default_rng(seed)
     truth = np.zeros((m, len(critic.COLUMNS)), np.float32)
-    kind = np.arange(m) % 2
+    kind = (np.arange(m) * share % 1.0 >= 1.0 - share).astype(np.int64)
     truth[:, critic.COLUMNS.index("class")] = kind
     truth[:, critic.COLUMNS.index("capacity_mbps")] = np.exp(4.0 * value * rng.normal(size=m))
     action = (0.5 * rng.normal(size=(m, 1))).astype(np.float32)
@@ -75,6 +76,27 @@ def test_standardised_advantages_have_mean_0_and_deviation_1_in_each_class() -> 
     for one in range(3):
         assert abs(out[kind == one].mean()) < 1e-9
         assert abs(out[kind == one].std() - 1.0) < 1e-6
+
+
+def test_class_weights_make_classes_count_alike_but_for_a_largest_weight() -> None:
+    kind = np.repeat([4, 7, 9], [60, 39, 1])
+    weights = ppo.class_weights(kind, 1e9)
+    for one in (4, 7, 9):
+        assert weights[kind == one].sum() == pytest.approx(100 / 3)
+    bounded = ppo.class_weights(kind, 5.0)
+    assert (bounded == np.minimum(weights, 5.0)).all()
+    assert bounded[-1] == 5.0
+
+
+def test_a_class_with_few_decisions_is_learned_as_much_as_the_others() -> None:
+    moved = {}
+    for most in (0.0, 100.0):
+        one = learner(replace(CONFIG, advantages_per_class=True, class_weight_max=most))
+        for seed in range(6):
+            one.learn(batch(seed, share=0.9), 1, 0.0)
+        moved[most] = bias(one)
+    assert moved[0.0] < -0.05, "the class with most decisions decides"
+    assert abs(moved[100.0]) < 0.02, "the classes weigh the same"
 
 
 def test_a_critic_that_sees_the_truth_explains_what_the_observation_does_not_show() -> None:

@@ -348,7 +348,14 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     told = json.loads((folder / "seeds.json").read_text())
     assert len(told["policies"]) == 7
     assert told["best"]["beats_the_law"] == (told["best"]["judgement"] > told["law_alone"])
-    assert "## How it was chosen" in (folder / "CARD.md").read_text()
+    card = (folder / "CARD.md").read_text()
+    assert "## How it was chosen" in card
+    assert "decided under proposed assumptions" in card
+    assert "the law alone decides" in card
+    curves = (folder / "curves.csv").read_text().splitlines()
+    assert curves[0].startswith("seed,decisions,")
+    assert {row.split(",")[0] for row in curves[1:]} == {"3", "4"}
+    assert (folder / "curves.svg").read_text().count("reward per decision") == 2
     described = tomllib.loads((folder / "policy.toml").read_text())
     pairs = described["guard"]["ranges"]
     assert len(pairs) == 3

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackademy import _core
-from ackademy.backends import distributions
+from ackademy.backends import distributions, entries
 from ackademy.backends.runs import read_scenario, read_text
 from ackademy.toml_table import TomlTable
 
@@ -22,6 +22,8 @@ class Link:
     kind: str
     """class that a distribution drew it from; `file` for a file"""
     scenario: _core.Scenario
+    flows: tuple[str, ...] = ("*",)
+    """patterns of the entries that are judged"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def read(path: Path) -> LinkList:
         ExperimentError: if the list is wrong, or its digest is not that of its networks.
         ScenarioError: if a file that it names cannot be read or is wrong.
     """
-    table = TomlTable.read(path).only("about", "digest", "drawn", "files")
+    table = TomlTable.read(path).only("about", "digest", "drawn", "files", "flows")
     links = [*_drawn(table, path), *_files(table, path)]
     if not links:
         raise table.error("drawn", "absent", "one [[drawn]] or more, or files")
@@ -63,11 +65,17 @@ def _drawn(table: TomlTable, path: Path) -> Iterator[Link]:
         first, count = own.whole("first_seed", 0), own.whole("count", 1, 10_000)
         seeds = distributions.drawn(distribution, first, count, own.number("progress"))
         for seed, scenario in seeds:
-            yield Link(scenario.name, kind_of[scenario.name.removesuffix(f"-{seed}")], scenario)
+            kind = kind_of[scenario.name.removesuffix(f"-{seed}")]
+            yield Link(scenario.name, kind, scenario, tuple(distribution.learners) or ("*",))
 
 
 def _files(table: TomlTable, path: Path) -> Iterator[Link]:
-    for name in table.strings("files", []):
+    names = table.strings("files", [])
+    told = table.table("flows").only(*names) if "flows" in table.values else None
+    for name in names:
         file = path.parent / name
         parsed = _core.Scenario.parse(read_text(file), str(file))
-        yield Link(name, "file", read_scenario(parsed))
+        flows = told.string(name, "*") if told else "*"
+        if told and not entries.named(parsed, [flows]):
+            raise told.error(name, flows, f"of {', '.join(parsed.entries)}, or a pattern of them")
+        yield Link(name, "file", read_scenario(parsed), (flows,))

@@ -14,6 +14,7 @@ from ackademy.cli.bounds import SEED_MAX
 from ackademy.console import Console
 from ackademy.errors import ExchangeError
 from ackademy.files import check_outputs, write
+from ackademy.policies import cards
 from ackademy.render import terminal
 from ackademy.render.markdown.sheet import sheet
 from ackademy.render.sheets import certify as sheets
@@ -41,6 +42,9 @@ def certify_command(
     ] = 1,
     json: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the table to this file.")] = None,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write the table into the CARD.md of the policy, too.")
+    ] = False,
 ) -> None:
     """Prove properties of a policy for boxes of observations, or find counterexamples.
 
@@ -53,8 +57,8 @@ def certify_command(
         ackademy certify trained/flagship --states 2000 --json certificates.json
     """
     console = Console()
-    check_outputs([json, markdown])
     folder = lookup.find(policy, "policy", ExchangeError)
+    check_outputs([json, markdown, folder / cards.PAGE if card else None])
     with console.status("reading") as status:
         found = certify.certify(
             folder,
@@ -72,3 +76,10 @@ def certify_command(
         write(json, found.json())
     if markdown:
         write(markdown, f"{sheet(own)}\n")
+    if card:
+        text = (
+            f"`ackademy certify {policy} --states {states} --seed {seed} --card` printed this\n"
+            f"table; {len(found.absent)} further properties need features that it lacks. The page "
+            f"on certificates\n(docs/reference/certificates.md) defines them.\n\n{sheet(own)}"
+        )
+        cards.put_section(folder, "certify", "Certificates", text)

@@ -10,6 +10,7 @@ import typer
 
 from ackademy.cli import completion
 from ackademy.cli.options import REPORTS, RUNS, Address, Engine, Jobs, RunsFolder, engine_of
+from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +40,13 @@ def judge_command(
         ),
     ] = AGAINST,
     flows: Annotated[
-        str, typer.Option(help="Flows that are judged; all where none is called so.")
-    ] = "learner*",
+        str,
+        typer.Option(
+            help="Flows that are judged, all where none is called so; by default those that the "
+            "list names.",
+            show_default=False,
+        ),
+    ] = "",
     networks: Annotated[
         int | None,
         typer.Option(min=1, help="So many networks, those with the smallest hashes of names."),
@@ -51,6 +57,9 @@ def judge_command(
     markdown: Annotated[
         Path | None, typer.Option(help="Write the tables to this Markdown file.")
     ] = None,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write the tables into the CARD.md of the policy, too.")
+    ] = False,
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
@@ -67,23 +76,32 @@ def judge_command(
         ackademy judge policies/aurora_mixed
 
         ackademy judge bbr3 --against cubic,copa --networks 32
+
+        ackademy judge policies/mine --links mine.links --card
     """
+    from ackademy import lookup
     from ackademy.backends import schemes
     from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, check_outputs, write
+    from ackademy.policies import cards
     from ackademy.render import terminal
     from ackademy.render.html import judgement as report
+    from ackademy.render.markdown import judgement as judgement_markdown
     from ackademy.studies import judgement
 
     console = Console()
     others = [own.strip() for own in against.split(",") if own.strip()]
     chosen = [schemes.evaluated(own) for own in (controller, *others)]
     schemes.names_differ(chosen)
+    place = lookup.policy_folder(controller) if card else None
+    if card and place is None:
+        raise AckademyError(f"judge --card: {controller}: allowed: a policy's folder")
     study = judgement.study(links, chosen, flows, networks)
     stem = f"judge-{chosen[0].name.replace(' ', '-').replace('/', '-')}"
     page = html or REPORTS / f"{stem}.html"
-    check_outputs([page, page.with_suffix(".csv"), markdown])
+    page_of_policy = place / cards.PAGE if place else None
+    check_outputs([page, page.with_suffix(".csv"), markdown, page_of_policy])
     check_output_folder(out)
     folder = out / "judge"
     began = time.monotonic()
@@ -100,6 +118,11 @@ def judge_command(
         if markdown:
             write(markdown, _markdown(study, found, running.command()))
             console.print(f"tables:  {markdown}", highlight=False, soft_wrap=True)
+        if place:
+            guarded = judgement.guarded(study, folder)
+            text = judgement_markdown.card(study, _sheets(study, found), guarded)
+            cards.put_section(place, f"judge {links.stem}", f"On `{links.stem}`", text)
+            console.print(f"card:    {page_of_policy}", highlight=False, soft_wrap=True)
     console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
     running.report_failures(ran)
 

@@ -95,7 +95,7 @@ class Recipe:
         """Whether the learner sees what only the simulator knows."""
         config = self.config
         return isinstance(config, ppo.Config) and (
-            config.critic_units > 0 or config.advantages_per_class
+            config.critic_units > 0 or config.advantages_per_class or config.class_weight_max > 0.0
         )
 
     @property

@@ -110,6 +110,9 @@ class Config:
     advantages_per_class: bool = False
     """whether advantages are normalised among the decisions of one class of scenarios, before they
     are among those of a minibatch: a class with large rewards does not outweigh the others"""
+    class_weight_max: float = 0.0
+    """advantages are multiplied by what makes each class of scenarios count alike, at most by this:
+    a class with few flows, or short episodes, has few decisions; 0: all decisions count alike"""
     critic_units: int = 0
     """units of each of the two hidden layers of a value that sees the simulation's truth beside the
     observation (asymmetric actor and critic, Pinto et al. 2018); 0: the value has the policy's
@@ -275,6 +278,21 @@ def standardised(advantage: F64, classes: I64) -> F64:
     return out
 
 
+def class_weights(classes: I64, most: float) -> F64:
+    """What makes each class of networks count alike, however many decisions it has.
+
+    Args:
+        classes: shape (m,): class of the scenario of each decision.
+        most: largest weight, so that a few decisions do not rule a step.
+
+    Returns:
+        Shape (m,): the share of decisions that a class had if all had as many, over its own share.
+    """
+    found, place, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    own = len(classes) / (len(found) * counts)
+    return np.asarray(np.minimum(own, most)[place], np.float64)
+
+
 class Learner:
     """Policy, value and optimiser.
 
@@ -358,6 +376,8 @@ class Learner:
         wanted = advantage + value
         if config.advantages_per_class:
             advantage = standardised(advantage, critic.classes(batch.truth))
+        if (most := config.class_weight_max) > 0.0:
+            advantage = advantage * class_weights(critic.classes(batch.truth), most)
         rng = np.random.default_rng((seed, LEARNING, self.updates))
         order = np.stack([rng.permutation(config.horizon) for _ in range(config.epochs)])
         columns = (batch.observation, seen, batch.action, batch.log_probability, advantage, wanted)

@@ -144,7 +144,7 @@ class TrainingLog:
     def csv(self) -> str:
         """The curve: the same training gives the same text."""
         lines = [",".join(self.columns)]
-        lines += [",".join(f"{value:.7g}" for value in row) for row in self.rows]
+        lines += [",".join(_number(value) for value in row) for row in self.rows]
         return "\n".join(lines) + "\n"
 
     def _note(self, row: tuple[float, ...]) -> None:
@@ -157,6 +157,11 @@ class TrainingLog:
         """Write out what TensorBoard still holds."""
         if self._board is not None:
             self._board.close()
+
+
+def _number(value: float) -> str:
+    """Counts as whole numbers, however large; seven digits of what is measured."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.7g}"
 
 
 def _rows(text: str, columns: tuple[str, ...]) -> list[tuple[float, ...]]:

@@ -211,16 +211,35 @@ def write(folder: Path, card: Card) -> None:
     Raises:
         ExperimentError: if they cannot be written.
     """
+    _put(folder, "On a fixed set of runs", in_markdown(card), (BEGIN, END))
+    files.write(folder / CARD, text(card))
+
+
+def put_section(folder: Path, name: str, heading: str, body: str) -> None:
+    """Write a section of `CARD.md`: in the place of the one of this name, or at the end.
+
+    Args:
+        folder: of the policy.
+        name: by which a later call finds it.
+        heading: of the section, if there is none yet.
+        body: Markdown.
+
+    Raises:
+        ExperimentError: if it cannot be written.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    _put(folder, heading, f"{begin}\n{body.strip()}\n{end}", (begin, end))
+
+
+def _put(folder: Path, heading: str, block: str, marks: tuple[str, str]) -> None:
     page = folder / PAGE
     old = files.read_text(page) if page.is_file() else f"# {folder.name}\n"
-    block = in_markdown(card)
-    marked = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    marked = re.compile(re.escape(marks[0]) + ".*?" + re.escape(marks[1]), re.DOTALL)
     if marked.search(old):
         new = marked.sub(lambda _: block, old)
     else:
-        new = f"{old.rstrip()}\n\n## On a fixed set of runs\n\n{block}\n"
+        new = f"{old.rstrip()}\n\n## {heading}\n\n{block}\n"
     files.write(page, new)
-    files.write(folder / CARD, text(card))
 
 
 def _cases(fixed: FixedSet, root: Path) -> list[Case]:

@@ -35,7 +35,7 @@ def write(trained: HostTrained, folder: Path, command: str) -> None:
     Raises:
         AckademyError: if the folder cannot be written, or is one of something else.
     """
-    curve = pl.read_csv(io.StringIO(trained.curve))
+    curve = pl.read_csv(io.StringIO(trained.curve), infer_schema_length=None)
     drawn = curve.rename({"epochs": "decisions", "goodput_mbps": "throughput_mbps"})
     contents = {
         policy_files.POLICY: policy_text(trained, command),

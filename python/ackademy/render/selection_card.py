@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 
 import polars as pl
 
 from ackademy.learn.seeds import Row, Seeds
+from ackademy.render.html import curve
 from ackademy.render.markdown.sheet import table
 
 CSV, JSON = "seeds.csv", "seeds.json"
+CURVES, DRAWN = "curves.csv", "curves.svg"
 LAW = "law alone"
 
 
@@ -36,7 +39,7 @@ def frame(seeds: Seeds) -> pl.DataFrame:
 
 
 def files(seeds: Seeds, networks: str) -> dict[str, str]:
-    """`seeds.csv` and `seeds.json`.
+    """`seeds.csv` and `seeds.json`, and the curves of all trainings.
 
     Args:
         seeds: what was trained.
@@ -57,7 +60,25 @@ def files(seeds: Seeds, networks: str) -> dict[str, str]:
     return {
         CSV: rows.write_csv(float_precision=4),
         JSON: json.dumps(told, indent=1) + "\n",
+        CURVES: curves(seeds),
+        DRAWN: curve.rewards(
+            {
+                f"seed {seed}": pl.read_csv(io.StringIO(own.curve), infer_schema_length=None)
+                for seed, own in seeds.trained.items()
+            }
+        ),
     }
+
+
+def curves(seeds: Seeds) -> str:
+    """The rows of every training's curve, behind its seed."""
+    head = f"seed,{next(iter(seeds.trained.values())).curve.splitlines()[0]}"
+    rows = [
+        f"{seed},{line}"
+        for seed, own in seeds.trained.items()
+        for line in own.curve.splitlines()[1:]
+    ]
+    return "\n".join([head, *rows]) + "\n"
 
 
 def beats_the_law(seeds: Seeds) -> bool:
@@ -97,5 +118,9 @@ that no training draws. A number is the mean reward of the worst quarter of a cl
 judgement is its mean over the classes. {verdict(seeds)}
 
 {table(head, rows, left=1)}
+
+![learning curves of all trainings](curves.svg)
+
+Numbers are in `curves.csv`, those of the table in `seeds.csv`.
 
 """

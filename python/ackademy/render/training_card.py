@@ -39,6 +39,15 @@ DRINC = """\
 The journal paper's hyper-parameters are not public: features and kinds of layers are the paper's,
 every number is *proposed*, so this is a TCP-Drinc-*style* agent, not the paper's weights."""
 
+PROPOSALS = {
+    "flagship": """
+
+It was decided under proposed assumptions: reward, classes of networks and their weights, recipe,
+guards, and the judgement by the worst quarter of a class are *proposed*, and so are the held-out
+networks and the marks that a policy is measured by."""
+}
+"""by reward: what else its policies rest on"""
+
 
 def write(
     trained: TrainingResult,
@@ -73,7 +82,7 @@ def write(
         (scratch / "policy.toml").write_text(policy_text(trained, command), encoding="utf-8")
         networks.save(trained.weights, scratch / "weights.safetensors")
         (scratch / "curve.csv").write_text(trained.curve, encoding="utf-8")
-        curve = pl.read_csv(io.StringIO(trained.curve))
+        curve = pl.read_csv(io.StringIO(trained.curve), infer_schema_length=None)
         (scratch / "curve.svg").write_text(curve_report.svg(curve), encoding="utf-8")
         judged = held_out.judge(trained.source, trained.learners, scratch)
         (scratch / "evaluation.csv").write_text(
@@ -168,7 +177,7 @@ flows in question; delay is the round trip above the empty path. Numbers are in 
 
 It knows what it was trained on: {_limits(recipe)} Elsewhere nothing is promised; what it does there
 is to be measured. An answer that is not finite or out of range hands the flow over to CUBIC for
-good, which the flow's counters show.
+good, which the flow's counters show.{_guarded(trained)}{PROPOSALS.get(recipe.reward, "")}
 """
 
 
@@ -187,7 +196,8 @@ def _made(trained: TrainingResult) -> str:
         ["updates", f"{trained.updates}"],
         ["data packets", f"{trained.packets}"],
         ["seed", f"{recipe.seed}"],
-        *([field.replace("_", " "), f"{value:g}"] for field, value in asdict(config).items()
+        *([field.replace("_", " "), str(value) if type(value) is int else f"{value:g}"]
+          for field, value in asdict(config).items()
           if field not in ("episodes", "row_every")),
     ]  # fmt: skip
     return table(["", ""], rows, left=2)
@@ -220,6 +230,15 @@ def _judgement(judged: pl.DataFrame) -> str:
 def _fallbacks(judged: pl.DataFrame) -> str:
     number = int(judged["fallbacks"].sum())
     return f"Flows handed over to CUBIC: {number or 'none'}."
+
+
+def _guarded(trained: TrainingResult) -> str:
+    if not trained.ranges:
+        return ""
+    return (
+        " Where more than half of the last 32\nintervals have a feature outside of what was seen "
+        "in training, the law alone decides: counter\n`decisions_outside`."
+    )
 
 
 def _limits(recipe: Recipe) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from ackademy.backends import entries, link_lists
-from ackademy.backends.link_lists import LinkList
+from ackademy.backends.link_lists import Link, LinkList
 from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.errors import ExperimentError
 from ackademy.runner import cases, experiments
@@ -89,6 +89,22 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Guarded:
+    """How often guards decided in place of the judged policy, over all networks."""
+
+    decisions: int
+    outside: int
+    """of these, those that the guard of unfamiliar networks left to the law"""
+    fallbacks: int
+    """flows that were handed over to CUBIC"""
+
+    @property
+    def share(self) -> float:
+        """Part of the decisions that was left to the law."""
+        return self.outside / self.decisions if self.decisions else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class _Run:
     """What a run delivered to the judged flows, and what would have been fair."""
 
@@ -100,14 +116,15 @@ class _Run:
 
 
 def study(
-    file: Path, schemes: Sequence[EvaluatedScheme], flows: str, count: int | None = None
+    file: Path, schemes: Sequence[EvaluatedScheme], flows: str = "", count: int | None = None
 ) -> Study:
     """Of a list of networks, or of `count` of them, those whose names have the smallest hashes.
 
     Args:
         file: of the list.
         schemes: the judged one first; the second is the reference.
-        flows: pattern of the entries that a scheme governs; all where none is called so.
+        flows: pattern of the entries that a scheme governs, all where none is called so; by default
+            those that the list names.
         count: of networks, >= 1; all by default.
 
     Raises:
@@ -121,10 +138,7 @@ def study(
     ]
     names = {own.name for own in kept}
     links = [own for own in found.links if own.name in names]
-    chosen = tuple(
-        Case(own.scenario, 1, (flows,) if entries.named(own.scenario, [flows]) else ("*",))
-        for own in links
-    )
+    chosen = tuple(Case(own.scenario, 1, _judged(own, flows)) for own in links)
     return Study(
         schemes=tuple(schemes),
         reference=schemes[1].name,
@@ -156,6 +170,22 @@ def networks(study: Study, folder: Path) -> list[Network]:
         rtt_ms = float(np.mean([run.rtt_ms for run in runs.values()]))
         found.append(Network(case.name, kind, rtt_ms, points))
     return found
+
+
+def guarded(study: Study, folder: Path) -> Guarded:
+    """Of the judged policy, on the networks on which it has run."""
+    counts = dict.fromkeys(("decisions", "decisions_outside", "fallbacks"), 0)
+    for case in study.cases:
+        own = cases.cell(case, study.schemes[0], folder)
+        if not experiments.is_finished(folder, own):
+            continue
+        flows = experiments.read(folder, own, "summary")["flow"].to_list()
+        judged = entries.governed(case.scenario, case.learners, flows)
+        names = [flow for flow, is_own in zip(flows, judged, strict=True) if is_own]
+        counters = experiments.read(folder, own, "counters").filter(pl.col("flow").is_in(names))
+        for name in counts:
+            counts[name] += int(counters.filter(pl.col("name") == name)["value"].sum())
+    return Guarded(*counts.values())
 
 
 def fair_bytes(
@@ -222,6 +252,12 @@ def table(study: Study, found: Sequence[Network]) -> pl.DataFrame:
         for scheme in study.schemes
     ]
     return pl.DataFrame(rows)
+
+
+def _judged(link: Link, flows: str) -> tuple[str, ...]:
+    """Patterns of the entries that a scheme governs."""
+    wanted = (flows,) if flows else link.flows
+    return wanted if entries.named(link.scenario, list(wanted)) else ("*",)
 
 
 def _verdict(name: str, reference: str, found: Sequence[Network]) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -36,13 +36,28 @@ def svg(curve: pl.DataFrame) -> str:
     Args:
         curve: a row per point; columns `decisions` and any of `PANELS`.
     """
-    panels = [(name, title) for name, title in PANELS if name in curve.columns]
-    x = curve["decisions"].cast(pl.Float64).to_numpy()
+    return _picture(
+        [(curve, name, title) for name, title in PANELS if name in curve.columns],
+        "learning curve",
+    )
+
+
+def rewards(curves: Mapping[str, pl.DataFrame]) -> str:
+    """The rewards of several trainings, a panel each, under its name."""
+    return _picture(
+        [(own, "reward", f"{name}: reward per decision") for name, own in curves.items()],
+        "learning curves",
+    )
+
+
+def _picture(panels: Sequence[tuple[pl.DataFrame, str, str]], label: str) -> str:
+    """Panels one below the other: the curve, its column and its title."""
     height = HEIGHT * len(panels) + 18
-    drawn = [
-        element("g", _panel(x, curve[name].to_numpy(), title), transform=f"translate(0 {at})")
-        for at, (name, title) in zip(range(0, height, HEIGHT), panels, strict=False)
-    ]
+    drawn = []
+    for at, (curve, name, title) in zip(range(0, height, HEIGHT), panels, strict=False):
+        x = curve["decisions"].cast(pl.Float64).to_numpy()
+        panel = _panel(x, curve[name].to_numpy(), title)
+        drawn.append(element("g", panel, transform=f"translate(0 {at})"))
     foot = element("text", "decisions of all agents", x=WIDTH - RIGHT, y=height - 4,
                    text_anchor="end")  # fmt: skip
     picture = element(
@@ -54,7 +69,7 @@ def svg(curve: pl.DataFrame) -> str:
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH} {height}",
         role="img",
-        aria_label="learning curve",
+        aria_label=label,
     )
     return f"{picture}\n".replace("text_anchor", "text-anchor")
 
