@@ -28,8 +28,10 @@ name = "usual"
 name = "no_b"
 without_classes = ["B"]
 [[variant]]
-name = "own_critic"
+name = "constant"
 training = { critic_units = 0 }
+[variant.action]
+exponent = 0.0
 """
 
 
@@ -51,6 +53,7 @@ def test_each_variant_of_the_flagship_lacks_what_its_name_says() -> None:
         "no_class_g": ["without_classes"],
         "own_kind": ["without_classes"],
         "own_critic": ["config"],
+        "constant_target": ["settings"],
     }
     features = usual.settings["observation"]["features"]  # type: ignore[index]
     left = found["no_drain"].settings["observation"]["features"]  # type: ignore[index]
@@ -58,6 +61,7 @@ def test_each_variant_of_the_flagship_lacks_what_its_name_says() -> None:
     critic = found["own_critic"].config
     assert isinstance(critic, ppo.Config)
     assert critic.critic_units == 0
+    assert found["constant_target"].settings["action"] == {"map": "own_queue", "exponent": 0.0}
 
 
 @pytest.mark.parametrize(("name", "left"), [("no_class_g", "G"), ("own_kind", "GHI")])
@@ -128,18 +132,18 @@ def test_all_variants_are_trained_once_and_judged_in_one_table(
     lines = (place / "table.md").read_text().splitlines()
     assert lines[0].startswith("`ackademy train ablations --recipe variants.toml")
     names = [line.split(" | ")[0].removeprefix("| ") for line in lines[4:]]
-    assert names == ["law alone", "usual", "no_b", "own_critic"]
+    assert names == ["law alone", "law alone, constant", "usual", "no_b", "constant"]
     with (place / "reports" / "ablations.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["variant", "seed", "decisions", "stopped", "judgement", "A", "B"]
     best: Callable[[str], float] = lambda name: max(  # noqa: E731
         float(row["judgement"]) for row in rows if row["variant"] == name and row["seed"]
     )
-    for line, name in zip(lines[5:], names[1:], strict=True):
+    for line, name in zip(lines[6:], names[2:], strict=True):
         assert float(line.split(" | ")[1]) == pytest.approx(best(name), abs=1e-3)
     status, _, errors = ackademy_command(*words, "--variant", "other", cwd=place)
     assert status == 2
-    assert "--variant other: allowed: usual, no_b, own_critic" in errors
+    assert "--variant other: allowed: usual, no_b, constant" in errors
 
 
 def test_the_policy_of_a_variant_says_what_was_left_out() -> None:

@@ -1,7 +1,7 @@
 //! The law of `shared/own_queue` without learning: each flow steers its own packets in the bottleneck's queue
 //! to a target. A learned controller with the action map `own_queue` and zero actions does the same.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::controllers::shared::own_queue::{Law, Settings};
+use crate::controllers::shared::own_queue::{EXPONENT, EXPONENT_MAX, Law, Settings};
 use crate::controllers::shared::sensing::signals::Signals;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -11,13 +11,29 @@ pub const SPEC: Spec = Spec {
     name: "own_queue",
     about: "steers its own packets in the queue to a target; equal shares whatever the round trips",
     source: "docs/reference/controllers/own_queue.md; after Vegas, FAST and Copa",
-    params: &[Param {
-        name: "target_packets",
-        about: "own packets in the queue at 10 Mb/s; grows with the root of the rate (proposed: 3.5)",
-        kind: ParamKind::Number { default: 3.5, min: 0.1, max: 1000.0 },
-    }],
+    params: &[
+        Param {
+            name: "target_packets",
+            about: "own packets in the queue at 10 Mb/s (proposed: 3.5)",
+            kind: ParamKind::Number { default: 3.5, min: 0.1, max: 1000.0 },
+        },
+        Param {
+            name: "exponent",
+            about: "the target grows with this power of the rate (proposed: its root)",
+            kind: ParamKind::Number { default: EXPONENT, min: 0.0, max: EXPONENT_MAX },
+        },
+    ],
     build: |flow, params| Box::new(OwnQueue::new(flow, params)),
 };
+
+/// The numbers of the law.
+pub fn settings(params: &Params) -> Settings {
+    Settings {
+        target_packets: params.number("target_packets"),
+        exponent: params.number("exponent"),
+        ..Settings::default()
+    }
+}
 
 /// The controller.
 #[derive(Clone, Debug)]
@@ -35,10 +51,8 @@ pub struct OwnQueue {
 impl OwnQueue {
     /// Begins with the flow's initial window.
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
-        let settings =
-            Settings { target_packets: params.number("target_packets"), ..Settings::default() };
         Self {
-            law: Law::new(flow, &settings),
+            law: Law::new(flow, &settings(params)),
             signals: Signals::new(flow.mss, flow.start),
             packet: flow.mss.0.max(1) as f64,
             end: Time(0),

@@ -13,9 +13,11 @@ pub struct Governed {
 }
 
 impl Governed {
-    /// Begins with the flow's initial window, with the numbers of the controller.
-    pub fn new(flow: &FlowInfo) -> Self {
-        let law = Law::new(flow, &Settings::default());
+    /// Begins with the flow's initial window, with the numbers of the controller but for an exponent.
+    pub fn new(flow: &FlowInfo, exponent: Option<f64>) -> Self {
+        let usual = Settings::default();
+        let law =
+            Law::new(flow, &Settings { exponent: exponent.unwrap_or(usual.exponent), ..usual });
         Self { law, packet: flow.mss.0.max(1) as f64 }
     }
 

@@ -169,7 +169,8 @@ impl LearnedController {
         let (length, width) = spec.shape();
         let mss = flow.mss.0.max(1) as f64;
         let features = spec.features().expect("a checked table names features");
-        let law = (spec.action.map == MapSpec::OwnQueue).then(|| Box::new(Governed::new(flow)));
+        let is_law = spec.action.map == MapSpec::OwnQueue;
+        let law = is_law.then(|| Box::new(Governed::new(flow, spec.action.exponent)));
         let signals = law.is_some() || features.iter().any(|feature| feature.uses_signals());
         Self {
             flow: *flow,

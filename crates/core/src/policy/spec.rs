@@ -2,6 +2,7 @@
 //! and environments read the same tables, so that an agent acts in deployment as it did in training.
 use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
+use crate::controllers::shared::own_queue::EXPONENT_MAX;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -106,6 +107,9 @@ pub struct ActionSpec {
     /// values are clipped to [-1, 1].
     #[serde(default = "limit")]
     pub limit: f64,
+    /// Only with `own_queue`: the law's target grows with this power of the rate, in [0, 0.9].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exponent: Option<f64>,
 }
 
 /// What an action changes.
@@ -385,6 +389,13 @@ impl ActionSpec {
     fn check(&self) -> Result<(), SpecError> {
         number("action.scale", self.scale, 1e-6, 10.0)?;
         number("action.limit", self.limit, 1.0, 1e6)?;
+        if let Some(exponent) = self.exponent {
+            if self.map != MapSpec::OwnQueue {
+                let allowed = "nothing, unless map = \"own_queue\"";
+                return Err(fault("action.exponent", exponent, allowed));
+            }
+            number("action.exponent", exponent, 0.0, EXPONENT_MAX)?;
+        }
         if self.steps.len() < 2 || self.steps.len() > STEPS_MAX {
             let allowed = format!("2 to {STEPS_MAX} steps");
             return Err(fault("action.steps", format!("{:?}", self.steps), &allowed));

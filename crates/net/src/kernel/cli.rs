@@ -1,6 +1,6 @@
 //! The command line.
 use super::check::Machine;
-use super::compiled::Compiled;
+use super::compiled::{self, Compiled};
 use super::release::{Released, release, remove};
 use super::scheme::{OneForAll, Scheme};
 use super::status::Status;
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::files;
 use crate::interrupt;
 use crate::link::delays::Delays;
-use ackademy::controllers::shared::own_queue::Settings;
+use ackademy::controllers::own_queue;
 use ackademy::coupled;
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::policy::Policy;
@@ -257,10 +257,11 @@ fn serve(arguments: Serve) -> Result<(), Error> {
 fn compile(scheme: Scheme, params: &Params) -> Result<Arc<Compiled>, Error> {
     let refused = |why: String| Error::Input(format!("--in-kernel: {why}"));
     let compiled = match scheme.name() {
-        "own_queue" => Compiled::law(&Settings {
-            target_packets: params.number("target_packets"),
-            ..Settings::default()
-        }),
+        "own_queue" => {
+            let settings = own_queue::settings(params);
+            compiled::check_exponent(settings.exponent).map_err(refused)?;
+            Compiled::law(&settings)
+        }
         "policy" => {
             let policy: Arc<Policy> = params.file("policy");
             Compiled::policy(&policy).map_err(refused)?

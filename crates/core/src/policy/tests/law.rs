@@ -41,7 +41,12 @@ fn scenario(link: &str, flows: &str) -> Scenario {
 
 /// An environment's run of the scenario with these answers.
 fn learned(scenario: &Scenario, answer: impl Fn(u64) -> [f32; 2]) -> Outcome {
-    let spec = Arc::new(PolicySpec::parse(TABLES).unwrap());
+    answered(scenario, TABLES, answer)
+}
+
+/// The same with other tables.
+fn answered(scenario: &Scenario, tables: &str, answer: impl Fn(u64) -> [f32; 2]) -> Outcome {
+    let spec = Arc::new(PolicySpec::parse(tables).unwrap());
     let environment = Environment::new(scenario, &spec, &["learner".to_owned()], 8).unwrap();
     let mut episode = environment.begin(Seed(5)).unwrap();
     while episode.advance() {
@@ -126,5 +131,27 @@ fn tables_that_the_law_has_a_say_in_are_refused() {
         let text = TABLES.replace(from, to);
         let told = PolicySpec::parse(&text).unwrap_err().to_string();
         assert!(told.contains(path) && told.contains("with map = \"own_queue\""), "{told}");
+    }
+}
+
+#[test]
+fn the_exponent_of_a_policy_is_that_of_the_controller() {
+    let (link, _) = NETWORKS[0];
+    let plain = scenario(link, "");
+    let constant = scenario(link, "params = { exponent = 0.0 }\n");
+    let spec = TABLES.replace("\"own_queue\"", "\"own_queue\"\nexponent = 0.0");
+    let found = text(answered(&plain, &spec, |_| [0.0; 2]));
+    assert_same(&found, &text(alone(&constant)), "exponent = 0");
+    assert!(found != text(alone(&plain)));
+}
+
+#[test]
+fn an_exponent_that_the_law_has_not_is_refused() {
+    for (from, to, allowed) in [
+        ("\"own_queue\"", "\"own_queue\"\nexponent = 1.0", "= 1: allowed is a number in [0, 0.9]"),
+        ("\"own_queue\"", "\"cwnd_factor\"\nexponent = 0.5", "unless map = \"own_queue\""),
+    ] {
+        let told = PolicySpec::parse(&TABLES.replace(from, to)).unwrap_err().to_string();
+        assert!(told.contains("action.exponent = ") && told.contains(allowed), "{told}");
     }
 }

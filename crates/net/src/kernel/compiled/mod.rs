@@ -4,7 +4,7 @@
 //! one line; how far fixed point is from floating point is measured by [`ask::Asked`], which runs the very
 //! instructions of the congestion control.
 use super::record::Plain;
-use ackademy::controllers::shared::own_queue::Settings;
+use ackademy::controllers::shared::own_queue::{EXPONENT, Settings};
 use ackademy::policy::nn::{Activation, DenseLayer, Network};
 use ackademy::policy::{ClockSpec, Feature, Policy};
 
@@ -97,6 +97,7 @@ impl Compiled {
                 "decision: in the kernel it is made each srtt, times 1, at least 10 ms".to_owned()
             );
         }
+        check_exponent(spec.action.exponent.unwrap_or(EXPONENT))?;
         let features = &spec.observation.features;
         if features.len() > FEATURES_MAX {
             let count = features.len();
@@ -213,6 +214,18 @@ impl Compiled {
         let words = self.words.iter().flat_map(|word| word.to_ne_bytes());
         self.head.bytes().iter().copied().chain(words).collect()
     }
+}
+
+/// Whether the kernel computes this power of the rate.
+///
+/// # Errors
+///
+/// One line, if it does not.
+pub fn check_exponent(exponent: f64) -> Result<(), String> {
+    if exponent.total_cmp(&EXPONENT).is_eq() {
+        return Ok(());
+    }
+    Err(format!("exponent = {exponent}: in the kernel it is {EXPONENT}"))
 }
 
 /// The law's numbers.

@@ -91,6 +91,27 @@ fn what_the_kernel_cannot_evaluate_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_policy_over_another_power_of_the_rate_is_refused_in_one_line() {
+    let compiled = |action: &str| {
+        let text = format!(
+            "format = 1\nabout = \"drawn\"\nobservation = {{ features = [\"queue\"], history = 1 }}\n\
+             decision = {{ every = \"srtt\" }}\naction = {{ {action} }}\n\
+             start = {{ slow_start = false, loss_guard = false }}\n\
+             layers = [{{ kind = \"flatten\" }}, {}]\n",
+            dense(2, "tanh")
+        );
+        let shapes: [(&str, &[usize]); 2] = [("layers.1.kernel", &[1, 2]), ("layers.1.bias", &[2])];
+        let mut rng = Rng::new(7);
+        let weights = random(&shapes, &mut || rng.uniform());
+        Compiled::policy(&Policy::read(&[text.into_bytes(), weights]).expect("a policy"))
+    };
+    assert!(compiled("map = \"own_queue\"").is_ok());
+    assert!(compiled("map = \"own_queue\", exponent = 0.5").is_ok());
+    let said = compiled("map = \"own_queue\", exponent = 0.0").expect_err("a constant target");
+    assert_eq!(said, "exponent = 0: in the kernel it is 0.5");
+}
+
+#[test]
 fn a_layer_whose_sums_leave_their_half_of_a_word_is_refused() {
     let policy = policy(&[(&dense(2, "linear"), &[8, 2])]);
     let compiled = |size: f64| Compiled::of_network(policy.network(), &[size; 8]);

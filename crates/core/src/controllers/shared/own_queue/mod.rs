@@ -23,6 +23,10 @@ pub const INTERVAL_MIN: Span = Span::from_millis(10);
 const CWND_MIN: f64 = 2.0;
 /// The rate at which the target is [`Settings::target_packets`]: 10 Mb/s of 1500-byte packets.
 const TARGET_PPS: f64 = 833.0;
+/// The power of the rate that the target grows with: its root.
+pub const EXPONENT: f64 = 0.5;
+/// Largest power: with 1 any split of a link would hold.
+pub const EXPONENT_MAX: f64 = 0.9;
 /// Part of the error that an interval corrects.
 const GAIN: f64 = 0.5;
 /// An error of one sign for so many intervals ...
@@ -61,15 +65,17 @@ const AFTER_MARK: f64 = 0.85;
 /// The numbers of the law that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Own packets in the queue at 10 Mb/s; grows with the root of the rate.
+    /// Own packets in the queue at 10 Mb/s.
     pub target_packets: f64,
+    /// The target grows with this power of the rate, in [0, 1).
+    pub exponent: f64,
     /// Loss beyond that of the path itself that is answered.
     pub loss_limit: f64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { target_packets: 3.5, loss_limit: 0.02 }
+        Self { target_packets: 3.5, exponent: EXPONENT, loss_limit: 0.02 }
     }
 }
 
@@ -294,7 +300,14 @@ impl Law {
 
     /// How many there should be without actions.
     fn plain_target(&self, rate_pps: f64) -> f64 {
-        (self.settings.target_packets * libm::sqrt(rate_pps.max(0.0) / TARGET_PPS)).max(1.0)
+        let rate = rate_pps.max(0.0) / TARGET_PPS;
+        let exponent = self.settings.exponent;
+        let grown = if exponent.total_cmp(&EXPONENT).is_eq() {
+            libm::sqrt(rate)
+        } else {
+            libm::pow(rate, exponent)
+        };
+        (self.settings.target_packets * grown).max(1.0)
     }
 
     /// How many there should be.

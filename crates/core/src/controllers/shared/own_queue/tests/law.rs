@@ -57,6 +57,19 @@ fn the_target_grows_with_the_root_of_the_rate() {
 }
 
 #[test]
+fn the_target_may_grow_with_another_power_of_the_rate() {
+    let of = |exponent| {
+        let settings = Settings { exponent, ..Settings::default() };
+        let law = Law { cwnd: 1000.0, ..Law::new(&flow(), &settings) };
+        [833.0, 83_300.0].map(|pps| law.target(pps, 0.0))
+    };
+    for (exponent, wanted) in [(0.0, 3.5), (0.25, 3.5 * 10.0_f64.sqrt()), (0.5, 35.0)] {
+        close(of(exponent)[0], 3.5);
+        close(of(exponent)[1], wanted);
+    }
+}
+
+#[test]
 fn the_first_action_scales_the_target_up_to_the_window_and_down_to_a_packet() {
     let law = steady();
     close(law.target(833.0, 0.5), 28.0);
