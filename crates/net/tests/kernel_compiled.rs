@@ -6,6 +6,7 @@ mod recorded;
 use ackademy::control::{Ack, FlowInfo, Loss, LossKind};
 use ackademy::controllers::shared::own_queue::{Law, Settings};
 use ackademy::controllers::shared::sensing::signals::Signals;
+use ackademy::policy::Policy;
 use ackademy::rng::Rng;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_net::kernel::compiled::ask::{Asked, Functions, Room};
@@ -194,28 +195,40 @@ fn replay(
 /// sign differs within rounding shows in up to eight of them: of few decisions they would be too large a part.
 const DECISIONS: usize = 12_000;
 
-/// Compares the decisions of a policy, or those of the law alone, and prints how far they differ.
+/// Compares the decisions of a policy with drawn weights, or those of the law alone, and prints how far they differ.
 fn compare(label: &str, last: Option<f64>, seen: Option<f64>) {
     let policy = policy(1, &FLAGSHIP, false, last.unwrap_or(0.0), seen);
-    let compiled = match last {
-        Some(_) => Compiled::policy(&policy).expect("a policy over the law"),
-        None => Compiled::law(&Settings::default()),
-    };
-    let mut room = Room::new();
-    let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
-    let mut found = Differences { acts: last.is_some(), ..Differences::default() };
-    for seed in 0.. {
-        for told in flows(&policy, seed) {
-            replay(&told, &policy, &mut asked, &mut found);
-        }
-        if found.windows.len() >= DECISIONS {
-            break;
-        }
-    }
+    let found = compare_flows(label, &policy, last.is_some());
     let zeros = found.zeros;
     if seen.is_some() {
         println!("{label}: {zeros} decisions were left to the law");
         assert!(zeros > 100 && zeros + 100 < found.windows.len(), "{zeros}");
+    }
+}
+
+/// The policy that is shipped.
+fn shipped() -> Policy {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/flagship/");
+    let read = |name| std::fs::read(format!("{folder}{name}")).expect("a shipped policy");
+    Policy::read(&["policy.toml", "weights.safetensors"].map(read)).expect("a policy")
+}
+
+/// Compares decisions in flows that the policy governs: its own if it `acts`, those of the law alone otherwise.
+fn compare_flows(label: &str, policy: &Policy, acts: bool) -> Differences {
+    let compiled = match acts {
+        true => Compiled::policy(policy).expect("a policy over the law"),
+        false => Compiled::law(&Settings::default()),
+    };
+    let mut room = Room::new();
+    let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
+    let mut found = Differences { acts, ..Differences::default() };
+    for seed in 0.. {
+        for told in flows(policy, seed) {
+            replay(&told, policy, &mut asked, &mut found);
+        }
+        if found.windows.len() >= DECISIONS {
+            break;
+        }
     }
     if found.acts {
         for (name, largest) in FEATURES.iter().zip(found.features) {
@@ -223,6 +236,7 @@ fn compare(label: &str, last: Option<f64>, seen: Option<f64>) {
         }
     }
     report(label, &mut found);
+    found
 }
 
 /// Prints how far the windows differ; they must not by much.
@@ -323,6 +337,13 @@ fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
         compare("drawn weights", Some(1.0), None);
         compare("small last layer", Some(0.1), None);
         compare("guarded", Some(1.0), Some(0.1));
+    }
+}
+
+#[test]
+fn a_decision_of_the_shipped_policy_in_the_kernel_is_that_in_floating_point() {
+    if governs_flows() {
+        compare_flows("flagship", &shipped(), true);
     }
 }
 
