@@ -215,9 +215,10 @@ fn shipped() -> Policy {
 
 /// Compares decisions in flows that the policy governs: its own if it `acts`, those of the law alone otherwise.
 fn compare_flows(label: &str, policy: &Policy, acts: bool) -> Differences {
-    let compiled = match acts {
-        true => Compiled::policy(policy).expect("a policy over the law"),
-        false => Compiled::law(&Settings::default()),
+    let compiled = if acts {
+        Compiled::policy(policy).expect("a policy over the law")
+    } else {
+        Compiled::law(&Settings::default())
     };
     let mut room = Room::new();
     let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
