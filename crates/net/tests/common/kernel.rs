@@ -142,6 +142,8 @@ impl Transfer {
 pub struct TcpInfo {
     /// Packets.
     pub cwnd: u32,
+    /// Bytes per second.
+    pub pacing: u64,
     /// Payload bytes.
     pub acked: u64,
 }
@@ -158,8 +160,8 @@ impl TcpInfo {
         };
         assert_eq!(done, 0, "getsockopt(TCP_INFO)");
         let cwnd = u32::from_ne_bytes(bytes[80..84].try_into().expect("4 bytes"));
-        let acked = u64::from_ne_bytes(bytes[120..128].try_into().expect("8 bytes"));
-        Self { cwnd, acked }
+        let long = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        Self { cwnd, pacing: long(104), acked: long(120) }
     }
 }
 
