@@ -87,6 +87,7 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 	$(ACKADEMYD) bench --cc tcp-drinc --param policy=policies/tcp_drinc --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --cc policy --param policy=policies/aurora_mixed --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc own-queue --flows 20 --rounds 2 --seconds 3
+	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=policies/flagship --flows 20 --rounds 2 --seconds 3
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic
