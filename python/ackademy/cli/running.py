@@ -13,7 +13,7 @@ import typer
 from ackademy import _core
 from ackademy.backends import schemes
 from ackademy.console import Console
-from ackademy.errors import ControllerError
+from ackademy.errors import ControllerError, TrainingError
 from ackademy.exits import BAD_INPUT, INTERRUPTED, fail
 from ackademy.render import terminal
 from ackademy.runner import experiments
@@ -28,12 +28,21 @@ __all__ = [
     "INTERRUPTED",
     "command",
     "fail",
+    "lacks_training",
     "report_failures",
     "resumable",
     "run",
     "settings",
     "warn_of_idle",
 ]
+
+
+def lacks_training(error: ImportError) -> TrainingError:
+    """What to say where the libraries of the extra `train` cannot be imported."""
+    return TrainingError(
+        f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
+        "extra with `pip install 'ackademy[train]'`"
+    )
 
 
 def run(

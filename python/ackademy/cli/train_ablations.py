@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from ackademy.backends import link_lists
-from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, RUNS_MAX, SEED_MAX
+from ackademy.cli.judged_training import (
+    Decisions,
+    Jobs,
+    Links,
+    NetworkList,
+    Quick,
+    Seed,
+    Work,
+    file_here,
+    interrupted,
+    judged_networks,
+    judgement_table,
+    short,
+    shown_stages,
+)
 from ackademy.cli.options import REPORTS
-from ackademy.cli.running import INTERRUPTED, command
-from ackademy.cli.train_flagship import LINKS, file_here, shown_stages
+from ackademy.cli.running import command, lacks_training
 from ackademy.console import Console
 from ackademy.errors import TrainingError
 from ackademy.files import check_output_folder, check_outputs, write
@@ -38,43 +50,18 @@ def ablations_command(
     seeds: Annotated[
         int, typer.Option(min=1, max=1000, help="Trainings of a variant; seeds follow on --seed.")
     ] = 1,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, max=SEED_MAX - 1000, help="First seed; the recipe's by default."),
-    ] = None,
-    decisions: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=EPISODES_MAX, help="Decisions of a training; the recipe's by default."
-        ),
-    ] = None,
-    networks: Annotated[
-        Path | None,
-        typer.Option(
-            help="Another list of networks to judge on.", metavar="FILE", show_default=False
-        ),
-    ] = None,
-    links: Annotated[
-        int | None,
-        typer.Option(min=1, max=RUNS_MAX, help="Judge on so many of the networks; all by default."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Short trainings, as a check.")] = False,
+    seed: Seed = None,
+    decisions: Decisions = None,
+    networks: NetworkList = None,
+    links: Links = None,
+    quick: Quick = False,
     csv: Annotated[Path, typer.Option(help="Write every judgement to this CSV file.")] = REPORTS
     / "ablations.csv",
     markdown: Annotated[
         Path | None, typer.Option(help="Write the table to this Markdown file.")
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=JOBS_MAX,
-            help="Threads of simulations and judgements; one per core by default.",
-        ),
-    ] = None,
-    work: Annotated[
-        Path, typer.Option(help="Folder of trainings, checkpoints and judgements.")
-    ] = Path("runs"),
+    jobs: Jobs = None,
+    work: Work = Path("runs"),
 ) -> None:
     """Train and judge variants of the flagship's recipe that each lack one part of it.
 
@@ -95,14 +82,10 @@ def ablations_command(
         from ackademy.learn import ablations, deep, recipe_source, selection
         from ackademy.learn import seeds as learn_seeds
     except ImportError as error:
-        raise TrainingError(
-            f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
-            "extra with `pip install 'ackademy[train]'`"
-        ) from None
+        raise lacks_training(error) from None
     read = ablations.read(recipe or file_here(RECIPE, "a file with --recipe"), quick=quick)
     chosen = [ablations.with_changes(own, seed, decisions) for own in _named(read, variant or [])]
-    listed = link_lists.read(networks or file_here(LINKS, "a list with --networks")).links
-    judged = selection.thinned(listed, links) if links else listed
+    judged = judged_networks(networks, links)
     place, threads = work / "train" / "flagship", jobs or core_count()
     make, plan = deep.Here(threads), learn_seeds.Plan(seeds, stop_after=0)
     for own in chosen:
@@ -122,9 +105,7 @@ def ablations_command(
                     own.recipe, plan, make, judge, place, of_variant
                 )
     except KeyboardInterrupt:
-        told = f"interrupted; run the same command again to go on from what is kept in {place}"
-        Console(stderr=True).print(told, style="red", soft_wrap=True, markup=False)
-        raise typer.Exit(INTERRUPTED) from None
+        raise interrupted(place) from None
     lines = ablations.lines(found)
     console.print(_table(lines))
     write(csv, ablations.frame(found).write_csv(float_precision=4))
@@ -144,14 +125,9 @@ def _named(listed: Sequence[Variant], names: Sequence[str]) -> list[Variant]:
 
 
 def _table(lines: Sequence[Line]) -> Table:
-    table = Table(title="Mean reward of the worst quarter, by class of networks", box=None,
-                  title_justify="left", title_style="bold", pad_edge=False,
-                  padding=(0, 1, 0, 0))  # fmt: skip
-    table.add_column("variant")
-    for head in ("mean", *lines[0].of_classes):
-        table.add_column(head, justify="right")
+    table = judgement_table("variant", "mean", *lines[0].of_classes)
     for line in lines:
-        values = [f"{value:.2f}".replace("0.", ".") for value in line.of_classes.values()]
+        values = short(line.of_classes.values())
         table.add_row(line.name, f"{line.mean:.3f}", *values)
     return table
 

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from ackademy import lookup
 from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, SEED_MAX
-from ackademy.cli.running import INTERRUPTED
+from ackademy.cli.running import INTERRUPTED, lacks_training
 from ackademy.console import Console, task_field, task_label
 from ackademy.errors import TrainingError
 from ackademy.folders import check_policy_folder, here_or_above, new_policy_folder, work_name
@@ -247,10 +247,7 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
         from ackademy.learn import checkpoint, deep, deep_recipe
         from ackademy.render import training_card
     except ImportError as error:
-        raise TrainingError(
-            f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
-            "extra with `pip install 'ackademy[train]'`"
-        ) from None
+        raise lacks_training(error) from None
     recipe = deep.with_changes(
         deep_recipe.read(asked.recipe or recipe_file(asked.name), quick=asked.quick),
         source=asked.source(),

@@ -12,7 +12,7 @@ import typer
 
 from ackademy import folders, lookup
 from ackademy.cli.bounds import RUNS_MAX, SEED_MAX
-from ackademy.cli.running import INTERRUPTED
+from ackademy.cli.running import INTERRUPTED, lacks_training
 from ackademy.cli.train_deep import Force, Quick, Resume, Work
 from ackademy.console import Console
 from ackademy.errors import TrainingError
@@ -77,10 +77,7 @@ def drl_cc_command(
     try:
         from ackademy.learn import host_training
     except ImportError as error:
-        raise TrainingError(
-            f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
-            "extra with `pip install 'ackademy[train]'`"
-        ) from None
+        raise lacks_training(error) from None
     check_output_folder(out)
     listed = host_training.read(recipe or _recipe_file())
     words = ["--recipe", str(recipe)] if recipe else []

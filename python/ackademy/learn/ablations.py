@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from ackademy.errors import TrainingError
-from ackademy.learn import deep_recipe, ppo
+from ackademy.learn import deep_recipe
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.seeds import Row, Seeds
 from ackademy.learn.selection import Judgement
@@ -51,8 +51,8 @@ def read(path: Path, *, quick: bool = False) -> list[Variant]:
         TrainingError: if it cannot be read, a field is not allowed, or a variant is no recipe.
     """
     values = deep_recipe.load(path)
-    _only(values, KEYS, str(path))
-    base = path.parent / _text(values, "recipe", str(path))
+    deep_recipe.only(values, KEYS, str(path))
+    base = path.parent / deep_recipe.text(values, "recipe", str(path))
     usual = deep_recipe.load(base)
     tables = values.get("variant")
     if not isinstance(tables, list) or not tables:
@@ -62,11 +62,11 @@ def read(path: Path, *, quick: bool = False) -> list[Variant]:
         where = f"{path}: variant[{index}]"
         if not isinstance(table, dict):
             raise TrainingError(f"{where} = {table!r}: allowed: a table")
-        name = _text(table, "name", where)
+        name = deep_recipe.text(table, "name", where)
         if name in [own.name for own in found]:
             raise TrainingError(f"{where}: name = {name!r}: allowed: every name once")
         changes = {key: value for key, value in table.items() if key != "name"}
-        _only(changes, deep_recipe.KEYS, where)
+        deep_recipe.only(changes, deep_recipe.KEYS, where)
         try:
             recipe = deep_recipe.recipe_of(_changed(usual, changes), base, quick=quick)
         except TrainingError as error:
@@ -76,17 +76,12 @@ def read(path: Path, *, quick: bool = False) -> list[Variant]:
 
 
 def with_changes(variant: Variant, seed: int | None, decisions: int | None) -> Variant:
-    """With another first seed, and another number of decisions.
+    """With another first seed, and another number of decisions, where one is given.
 
     Raises:
         TrainingError: if it does not learn by PPO, which alone counts decisions.
     """
-    recipe = variant.recipe
-    if not isinstance(recipe.config, ppo.Config):
-        raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: ppo")
-    config = recipe.config if decisions is None else replace(recipe.config, decisions=decisions)
-    seed = recipe.seed if seed is None else seed
-    return Variant(variant.name, replace(recipe, seed=seed, config=config))
+    return Variant(variant.name, deep_recipe.adjusted(variant.recipe, seed, decisions))
 
 
 def lines(found: Mapping[str, Seeds]) -> list[Line]:
@@ -146,16 +141,3 @@ def _changed(usual: Mapping[str, object], changes: Mapping[str, object]) -> dict
         is_table = isinstance(value, dict) and isinstance(before, dict)
         merged[key] = {**before, **value} if is_table else value  # type: ignore[dict-item]
     return merged
-
-
-def _only(table: Mapping[str, object], allowed: Sequence[str], where: str) -> None:
-    for key in table:
-        if key not in allowed:
-            raise TrainingError(f"{where}: {key}: no such key; allowed: {', '.join(allowed)}")
-
-
-def _text(table: Mapping[str, object], key: str, where: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value:
-        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a text")
-    return value

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -142,6 +142,18 @@ def read(path: Path, *, quick: bool = False) -> Recipe:
     return recipe_of(load(path), path, quick=quick)
 
 
+def adjusted(recipe: Recipe, seed: int | None, decisions: int | None) -> Recipe:
+    """With another first seed, and another number of decisions, where one is given.
+
+    Raises:
+        TrainingError: if it does not learn by PPO, which alone counts decisions.
+    """
+    if not isinstance(recipe.config, ppo.Config):
+        raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: ppo")
+    config = recipe.config if decisions is None else replace(recipe.config, decisions=decisions)
+    return replace(recipe, seed=recipe.seed if seed is None else seed, config=config)
+
+
 def load(path: Path) -> dict[str, object]:
     """The fields of a TOML file.
 
@@ -160,9 +172,7 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
     Raises:
         TrainingError: if a field is missing, unknown or not allowed.
     """
-    for key in values:
-        if key not in KEYS:
-            raise TrainingError(f"{path}: {key}: no such key; allowed: {', '.join(KEYS)}")
+    only(values, KEYS, path)
     learner = _choice(values, "learner", tuple(CONFIGS), path)
     training = _table(values, "training", path)
     shorter = {**training, **_table(values, "quick", path)}
@@ -170,9 +180,9 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
     training = shorter if quick else training
     return Recipe(
         origin=path,
-        about=_text(values, "about", path),
+        about=text(values, "about", path),
         learner=cast("Kind", learner),
-        reward=_text(values, "reward", path),
+        reward=text(values, "reward", path),
         credit=cast("Credit", _choice(values, "credit", ("sent", "arrived"), path)),
         source=_source(values, path),
         learners=_names(values, "learners", path),
@@ -255,7 +265,7 @@ def _source(values: Mapping[str, object], path: Path) -> Path:
     given = [key for key in ("scenario", "distribution") if key in values]
     if len(given) != 1:
         raise TrainingError(f"{path}: scenario or distribution: allowed: one of them")
-    return path.parent / _text(values, given[0], path)
+    return path.parent / text(values, given[0], path)
 
 
 def _names(values: Mapping[str, object], key: str, path: Path) -> tuple[str, ...]:
@@ -265,10 +275,26 @@ def _names(values: Mapping[str, object], key: str, path: Path) -> tuple[str, ...
     return tuple(names)
 
 
-def _text(values: Mapping[str, object], key: str, path: Path) -> str:
-    value = values.get(key)
+def only(table: Mapping[str, object], allowed: Sequence[str], where: str | Path) -> None:
+    """Check the keys of a table.
+
+    Raises:
+        TrainingError: if one is not among those allowed.
+    """
+    for key in table:
+        if key not in allowed:
+            raise TrainingError(f"{where}: {key}: no such key; allowed: {', '.join(allowed)}")
+
+
+def text(table: Mapping[str, object], key: str, where: str | Path) -> str:
+    """The text of a field.
+
+    Raises:
+        TrainingError: if it is absent, empty or no text.
+    """
+    value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise TrainingError(f"{path}: {key} = {value!r}: allowed: a text")
+        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a text")
     return value
 
 

@@ -17,6 +17,7 @@ from ackademy.envs.host import HostSettings, SimulatedHost
 from ackademy.errors import TrainingError
 from ackademy.learn import ddpg
 from ackademy.learn.ddpg import Config, Networks
+from ackademy.learn.deep_recipe import only, text
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.toml_table import toml_value
 
@@ -133,7 +134,7 @@ def read(path: Path) -> list[Recipe]:
         values = tomllib.loads(files.read_text(path, error=TrainingError))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TrainingError(f"{path}: {error}") from None
-    _only(values, KEYS, str(path))
+    only(values, KEYS, str(path))
     if values.get("learner") != "ddpg":
         raise TrainingError(f"{path}: learner = {values.get('learner')!r}: allowed: 'ddpg'")
     seed = _seed(values.get("seed"), str(path))
@@ -146,14 +147,14 @@ def read(path: Path) -> list[Recipe]:
         where = f"{path}: network[{index}]"
         if not isinstance(network, dict):
             raise TrainingError(f"{where} = {network!r}: allowed: a table")
-        _only(network, NETWORK_KEYS, where)
+        only(network, NETWORK_KEYS, where)
         host = _table(network, "host", where)
-        _only(host, HOST_KEYS, f"{where}.host")
+        only(host, HOST_KEYS, f"{where}.host")
         own = _table(values, "training", str(path)) | _table(network, "training", where)
         recipe = Recipe(
             origin=path,
-            about=_text(values, "about", str(path)),
-            name=_text(network, "name", where),
+            about=text(values, "about", str(path)),
+            name=text(network, "name", where),
             networks=_networks(path, network, values.get("scenario"), recipes, where),
             host=host,
             seed=_seed(network.get("seed", seed), where),
@@ -176,7 +177,7 @@ def _networks(
 ) -> tuple[Network, ...]:
     """The scenario of an entry, or those of the entries before it that it names as members."""
     if "members" not in network:
-        scenario = _text({"scenario": network.get("scenario", usual)}, "scenario", where)
+        scenario = text({"scenario": network.get("scenario", usual)}, "scenario", where)
         changes = _table(network, "set", where)
         name = str(network["name"])
         return (Network(name=name, scenario=path.parent / scenario, changes=changes),)
@@ -274,22 +275,9 @@ def fingerprint(recipe: Recipe, scenarios: Sequence[_core.Scenario]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _only(table: Mapping[str, object], allowed: tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in allowed:
-            raise TrainingError(f"{where}: {key}: no such key; allowed: {', '.join(allowed)}")
-
-
 def _seed(value: object, where: str) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
         raise TrainingError(f"{where}: seed = {value!r}: allowed: a whole number from 0")
-    return value
-
-
-def _text(table: Mapping[str, object], key: str, where: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value:
-        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a text")
     return value
 
 

@@ -1,0 +1,135 @@
+"""What the commands share that train the flagship, or variants of it, and judge what comes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.table import Table
+
+from ackademy.backends import link_lists
+from ackademy.backends.link_lists import Link
+from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, RUNS_MAX, SEED_MAX
+from ackademy.cli.running import INTERRUPTED
+from ackademy.console import Console, task_label
+from ackademy.errors import TrainingError
+from ackademy.folders import here_or_above
+
+if TYPE_CHECKING:
+    from ackademy.learn.seeds import Stage
+    from ackademy.learn.selection import Told
+
+LINKS = "distributions/lists/flagship_validation.links"
+
+Seed: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=0, max=SEED_MAX - 1000, help="First seed; the recipe's by default."),
+]
+Decisions: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, max=EPISODES_MAX, help="Decisions of a training; the recipe's by default."),
+]
+NetworkList: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Another list of networks to judge on.", metavar="FILE", show_default=False),
+]
+Links: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, max=RUNS_MAX, help="Judge on so many of the networks; all by default."),
+]
+Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Short trainings, as a check.")]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=JOBS_MAX,
+        help="Threads of simulations and judgements; one per core by default.",
+    ),
+]
+Work: TypeAlias = Annotated[
+    Path, typer.Option(help="Folder of trainings, checkpoints and judgements.")
+]
+
+
+def judged_networks(file: Path | None, count: int | None) -> tuple[Link, ...]:
+    """The networks to judge on: those of a list, by default the validation list, or some of them.
+
+    Raises:
+        TrainingError: if there is no list here.
+        ExperimentError: if it is wrong.
+    """
+    from ackademy.learn import selection
+
+    listed = link_lists.read(file or file_here(LINKS, "a list with --networks")).links
+    return selection.thinned(listed, count) if count else listed
+
+
+def file_here(name: str, other: str) -> Path:
+    """A file here, above, or in the source checkout.
+
+    Raises:
+        TrainingError: if there is none.
+    """
+    for path in here_or_above(name):
+        return path
+    raise TrainingError(f"no {name} here: name {other}")
+
+
+def interrupted(place: Path) -> typer.Exit:
+    """Say that what is finished is kept in a folder; to be raised."""
+    told = f"interrupted; run the same command again to go on from what is kept in {place}"
+    Console(stderr=True).print(told, style="red", soft_wrap=True, markup=False)
+    return typer.Exit(INTERRUPTED)
+
+
+def judgement_table(name: str, *heads: str) -> Table:
+    """An empty table of judgements: a column of names, and columns of numbers."""
+    table = Table(title="Mean reward of the worst quarter, by class of networks", box=None,
+                  title_justify="left", title_style="bold", pad_edge=False,
+                  padding=(0, 1, 0, 0))  # fmt: skip
+    table.add_column(name)
+    for head in heads:
+        table.add_column(head, justify="right")
+    return table
+
+
+def short(values: Iterable[float]) -> list[str]:
+    """Numbers of few characters: eleven classes in 80 columns."""
+    return [f"{value:.2f}".replace("0.", ".") for value in values]
+
+
+@contextmanager
+def shown_stages(console: Console) -> Iterator[Stage]:
+    """A bar per stage in a terminal; elsewhere a line per stage and tenth of it."""
+    if not console.is_terminal:
+        yield lambda name: _lines(console, name)
+        return
+    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+
+        def begin(name: str) -> Told:
+            task = bar.add_task(name, total=None)
+
+            def update(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total)
+
+            return update
+
+        yield begin
+
+
+def _lines(console: Console, name: str) -> Told:
+    tenths, start = {0}, time.monotonic()
+
+    def line(done: int, total: int) -> None:
+        if (tenth := 10 * done // total) not in tenths:
+            tenths.add(tenth)
+            took = time.monotonic() - start
+            console.print(f"{name}: {done} of {total}, {took:.0f} s", highlight=False)
+
+    return line
