@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
-from ackademy import _core, files
+from ackademy import _core
 from ackademy.backends.runs import read_text
 from ackademy.envs.host import HostSettings, SimulatedHost
 from ackademy.errors import TrainingError
 from ackademy.learn import ddpg
 from ackademy.learn.ddpg import Config, Networks
-from ackademy.learn.deep_recipe import only, text
+from ackademy.learn.deep_recipe import load, only, text
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.toml_table import toml_value
 
@@ -130,10 +130,7 @@ def read(path: Path) -> list[Recipe]:
     Raises:
         TrainingError: if it cannot be read, or a field is missing, unknown or not allowed.
     """
-    try:
-        values = tomllib.loads(files.read_text(path, error=TrainingError))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise TrainingError(f"{path}: {error}") from None
+    values = load(path)
     only(values, KEYS, str(path))
     if values.get("learner") != "ddpg":
         raise TrainingError(f"{path}: learner = {values.get('learner')!r}: allowed: 'ddpg'")
