@@ -20,14 +20,16 @@ const AFTER: u32 = 1;
 /// A drain under way.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
-    /// A packet sent later has met the drained queue.
+    /// Its window is in force since then; once that is reached, a packet sent later has met the drained queue.
     since: Time,
+    /// No more than the window is in flight: the window is as before.
+    reached: bool,
     window: f64,
     /// Round trip before.
     before: Span,
     /// Smallest round trip since.
     least: Span,
-    /// The packet has come back: the window is as before.
+    /// The packet has come back.
     over: bool,
 }
 
@@ -61,11 +63,11 @@ impl Drains {
 
     /// The window while one is under way, packets.
     pub fn window(&self) -> Option<f64> {
-        self.drain.filter(|drain| !drain.over).map(|drain| drain.window)
+        self.drain.filter(|drain| !drain.reached).map(|drain| drain.window)
     }
 
-    /// A packet sent after the beginning ends it.
-    pub fn on_ack(&mut self, ack: &Ack) {
+    /// Takes an acknowledgement that found `found` packets in flight.
+    pub fn on_ack(&mut self, ack: &Ack, found: f64) {
         let Some(drain) = &mut self.drain else { return };
         if ack.rtt > Span::ZERO {
             drain.least = drain.least.min(ack.rtt);
@@ -73,7 +75,11 @@ impl Drains {
                 drain.least = drain.least.min(ack.batch_rtt_min);
             }
         }
-        drain.over |= ack.sent_at > drain.since;
+        if drain.reached {
+            drain.over |= ack.sent_at > drain.since;
+        } else if found <= drain.window || ack.sent_at > drain.since {
+            (drain.reached, drain.since) = (true, ack.now);
+        }
     }
 
     /// Whether the law rests in this interval, whose own queue was nearly `empty` or not.
@@ -124,6 +130,7 @@ impl Drains {
             window: PART * pipe,
             before: interval.rtt_min,
             least: Span::MAX,
+            reached: false,
             over: false,
         });
     }

@@ -80,6 +80,8 @@ pub struct Losses {
     delivered: [f64; DELIVERIES],
     /// Intervals since the ceiling was set.
     calm: u32,
+    /// Intervals to come whose losses have been answered.
+    settling: u32,
 }
 
 impl Default for Losses {
@@ -94,6 +96,7 @@ impl Default for Losses {
             ceiling_step: 1.0,
             delivered: [0.0; DELIVERIES],
             calm: 0,
+            settling: 0,
         }
     }
 }
@@ -114,6 +117,11 @@ impl Losses {
         self.pending > allowed(HEAVY, cwnd)
     }
 
+    /// The losses of this interval and the next ones have been answered.
+    pub fn settle(&mut self) {
+        self.settling = SETTLING;
+    }
+
     /// After a restart the past says nothing.
     pub fn forget(&mut self) {
         *self = Self { own: self.own, ..Self::default() };
@@ -131,13 +139,17 @@ impl Losses {
         if let Some(probe) = self.probe {
             return self.follow(probe, interval, queue, limit);
         }
+        if self.settling > 0 {
+            self.settling -= 1;
+            return Answer::Hold;
+        }
         self.lost = PAST * self.lost + lost;
         self.sent = PAST * self.sent + sent;
         if self.lost <= allowed(self.limit(limit), self.sent) {
             return Answer::Go { ceiling: self.raise_ceiling(cwnd) };
         }
         let ratio = self.lost / self.sent;
-        self.begin(cwnd, ratio, mean_queue)
+        self.begin(cwnd, ratio, mean_queue, 0.0)
     }
 
     /// Loss ratio that is not answered.
@@ -145,9 +157,10 @@ impl Losses {
         limit + self.own * (1.0 + SPREAD)
     }
 
-    fn begin(&mut self, cwnd: f64, ratio: f64, queue: Span) -> Answer {
+    /// Cuts the window; a round trip has delivered `delivered` packets before the latest cut.
+    fn begin(&mut self, cwnd: f64, ratio: f64, queue: Span, delivered: f64) -> Answer {
         let (intervals, lost, sent, queue_after) = (0, 0.0, 0.0, Span::ZERO);
-        let delivered = self.delivered.iter().copied().fold(0.0, f64::max);
+        let delivered = self.delivered.iter().copied().fold(delivered, f64::max);
         self.probe =
             Some(Probe { cwnd, ratio, queue, intervals, lost, sent, queue_after, delivered });
         (self.lost, self.sent) = (0.0, 0.0);
@@ -185,7 +198,7 @@ impl Losses {
             self.own = self.own.min(ratio);
         }
         if probe.lost > allowed(self.limit(limit), probe.sent) {
-            return self.begin(probe.cwnd * CUT, ratio, probe.queue_after);
+            return self.begin(probe.cwnd * CUT, ratio, probe.queue_after, probe.delivered);
         }
         self.ceiling = (AFTER_OVERLOAD * probe.delivered).min(probe.cwnd).max(2.0);
         (self.ceiling_step, self.calm) = (1.0, 0);

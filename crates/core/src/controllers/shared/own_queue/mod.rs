@@ -129,6 +129,10 @@ pub struct Law {
     group: Group,
     /// Window before the latest reduction that may prove spurious.
     before: f64,
+    /// Window of the interval before the present one, whose effect the present one's round trips show.
+    earlier: f64,
+    /// When the start ended, until a packet sent later has come back.
+    left: Option<Time>,
     counts: Counts,
 }
 
@@ -163,6 +167,8 @@ impl Law {
             bloated: 0,
             group: Group::default(),
             before: 0.0,
+            earlier: initial,
+            left: None,
             counts: Counts::default(),
         }
     }
@@ -208,13 +214,17 @@ impl Law {
 
     /// Something was delivered.
     pub fn on_ack(&mut self, ack: &Ack) {
-        self.found = self.found.max(ack.prior_inflight.max(ack.inflight).0 as f64 / self.packet);
-        self.drains.on_ack(ack);
+        let found = ack.prior_inflight.max(ack.inflight).0 as f64 / self.packet;
+        self.found = self.found.max(found);
+        self.drains.on_ack(ack, found);
         self.parts.add(ack, self.packet);
         if self.rtt == Span::ZERO {
             self.rtt = ack.rtt;
         }
-        let Phase::Start { until } = self.phase else { return };
+        let Phase::Start { until } = self.phase else {
+            self.follow_start(ack);
+            return;
+        };
         if self.look_for_a_queue(ack) {
             return;
         }
@@ -234,7 +244,7 @@ impl Law {
                 self.losses.on_loss(loss.lost.0 as f64 / self.packet);
                 if self.is_starting() && self.losses.is_flood(self.cwnd) {
                     self.before = self.cwnd;
-                    self.phase = Phase::Steady;
+                    self.leave_start(loss.now);
                     self.set(self.cwnd / 2.0);
                 }
             }
@@ -260,8 +270,39 @@ impl Law {
         self.drains.cancel();
         self.competition.end();
         self.group = Group::default();
+        self.left = None;
         self.losses.forget();
         self.turn(true);
+    }
+
+    /// The start has ended; what comes for a round trip are the effects of its last window.
+    fn leave_start(&mut self, now: Time) {
+        self.phase = Phase::Steady;
+        (self.earlier, self.left) = (self.cwnd, Some(now));
+        self.losses.settle();
+    }
+
+    /// What the last packets of the start tell: only they are delivered at the rate of the path, since a
+    /// sample covers a round trip, and the start sends twice as much in each.
+    fn follow_start(&mut self, ack: &Ack) {
+        let Some(left) = self.left else { return };
+        if ack.sent_at > left {
+            self.left = None;
+            return;
+        }
+        let filled = self.filled(ack, self.rate_pps(ack)).min(self.earlier);
+        self.set(self.cwnd.max(filled));
+    }
+
+    fn rate_pps(&self, ack: &Ack) -> f64 {
+        let known =
+            if ack.delivery_rate == Rate::UNLIMITED { 0.0 } else { ack.delivery_rate.0 as f64 };
+        known / 8.0 / self.packet
+    }
+
+    /// A window that fills the path at this rate, and the target.
+    fn filled(&self, ack: &Ack, rate_pps: f64) -> f64 {
+        rate_pps * ack.min_rtt.as_secs_f64() + self.target(rate_pps, 0.0)
     }
 
     fn turn(&mut self, below: bool) {
@@ -287,6 +328,9 @@ impl Law {
         }
         self.set(self.cwnd.clamp(before * STEP_IN_ALL.0, before * STEP_IN_ALL.1));
         self.limit_unused();
+        if self.left.is_none() {
+            self.earlier = before;
+        }
     }
 
     /// Own packets in the queue.
@@ -296,6 +340,13 @@ impl Law {
         }
         let waiting = 1.0 - interval.base.0 as f64 / self.rtt.0 as f64;
         self.cwnd.min(interval.inflight_mean_packets) * waiting.max(0.0)
+    }
+
+    /// Own packets in the queue once the latest change of the window shows in it. A larger window adds to
+    /// a queue that is there, and else fills the path.
+    fn queue_to_come(&self, queue: f64, target: f64) -> f64 {
+        let change = self.cwnd - self.earlier;
+        if change < 0.0 || queue > target / 2.0 { (queue + change).max(0.0) } else { queue }
     }
 
     /// How many there should be without actions.
@@ -322,9 +373,8 @@ impl Law {
         if rtt <= ack.min_rtt + delay_threshold(ack.min_rtt) {
             return false;
         }
-        self.phase = Phase::Steady;
-        let filled = rate_pps * ack.min_rtt.as_secs_f64() + self.target(rate_pps, 0.0);
-        self.set(filled.clamp(self.cwnd / 4.0, self.cwnd));
+        self.leave_start(ack.now);
+        self.set(self.filled(ack, rate_pps).clamp(self.cwnd / 4.0, self.cwnd));
         self.turn(false);
         true
     }
@@ -342,6 +392,7 @@ impl Law {
         if self.drains.on_interval(interval, queue < target / 4.0) {
             return;
         }
+        let error = target - self.queue_to_come(queue, target);
         let competing = self.compete(interval, fresh);
         let cwnd = match (competing, answer) {
             (Some(cwnd), _) => cwnd,
@@ -355,9 +406,9 @@ impl Law {
                 self.turn(true);
                 cwnd
             }
-            (_, Answer::Hold) => (self.cwnd + self.step(target - queue)).min(self.cwnd),
+            (_, Answer::Hold) => (self.cwnd + self.step(error)).min(self.cwnd),
             (_, Answer::Go { ceiling }) => {
-                let next = self.cwnd + self.step(target - queue);
+                let next = self.cwnd + self.step(error);
                 next.min(ceiling.max(self.cwnd))
             }
         };
