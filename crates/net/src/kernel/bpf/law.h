@@ -12,6 +12,8 @@
 #define CWND_LEAST (2LL * PACKET)
 #define CWND_MOST ((s64)PACKET << 24)
 #define NONE (1LL << 50)
+/* Smallest target where losses restrain it: 0.2 packets. */
+#define TARGET_LEAST 13107
 #define VELOCITY_MOST (32 * Q16_ONE)
 /* 0.15 and 0.85 in Q24. */
 #define TERM_1 2516582LL
@@ -481,6 +483,18 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 	return ANSWER_GO;
 }
 
+/* As Losses::restraint, in Q16. */
+static __always_inline u64 restraint(const struct law *law, const struct tables *tables, u64 limit)
+{
+	u64 beyond;
+
+	if (law->sent <= 0)
+		return Q16_ONE;
+	/* Q24: the root of a small part needs more bits than a ratio has. */
+	beyond = less((min_u64(law->lost, law->sent) << 24) / (u64)law->sent, (u64)law->own << 4);
+	return Q16_ONE - square_root(tables, min_u64((beyond << 32) / max_u64(limit << 4, 1), 1ULL << 32));
+}
+
 /* As Drains::on_interval. */
 static __always_inline bool rests(struct law *law, u64 now, bool empty)
 {
@@ -524,7 +538,7 @@ static __always_inline void begin_drain(struct law *law, const struct interval *
 	law->draining = 1;
 	law->reached = law->over = 0;
 	law->drain_since = last->now;
-	law->drain_window = pipe * 3 / 4;
+	law->drain_window = pipe / 2;
 	law->drain_before = last->rtt_min;
 	law->drain_least = ~0ULL;
 }
@@ -576,8 +590,9 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 	int answer;
 
 	limit_bloat(law, last, queue, action);
-	target = target_packets(law, tables, policy, last->delivery, action[0]);
 	answer = judge_losses(law, last, tables, policy->loss_limit, &to);
+	target = target_packets(law, tables, policy, last->delivery, action[0]);
+	target = max_u64((u64)target * restraint(law, tables, policy->loss_limit) >> 16, TARGET_LEAST);
 	if (law->drained)
 		compare_drain(law, last);
 	if (rests(law, last->now, queue * 4 < target))
