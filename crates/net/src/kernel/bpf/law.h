@@ -469,10 +469,10 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 		law->settling--;
 		return ANSWER_HOLD;
 	}
-	law->lost = (law->lost - (law->lost >> 2)) + lost;
+	law->lost = (law->lost - (law->lost >> 2)) + (lost << 16);
 	law->sent = (law->sent - (law->sent >> 2)) + sent;
-	if (law->lost > allowed_losses(tables, limit_in_all(law, limit), law->sent))
-		return begin_probe(law, law->cwnd, loss_ratio(law->lost, law->sent), less(last->rtt_mean, last->base),
+	if (law->lost >> 16 > allowed_losses(tables, limit_in_all(law, limit), law->sent))
+		return begin_probe(law, law->cwnd, loss_ratio(law->lost >> 16, law->sent), less(last->rtt_mean, last->base),
 				   0, to);
 	law->calm++;
 	if (law->calm > CEILING_INTERVALS && (u64)law->cwnd * 100 >= (u64)law->ceiling * 95) {
@@ -490,9 +490,10 @@ static __always_inline u64 restraint(const struct law *law, const struct tables 
 
 	if (law->sent <= 0)
 		return Q16_ONE;
-	/* Q24: the root of a small part needs more bits than a ratio has. */
-	beyond = less((min_u64(law->lost, law->sent) << 24) / (u64)law->sent, (u64)law->own << 4);
-	return Q16_ONE - square_root(tables, min_u64((beyond << 32) / max_u64(limit << 4, 1), 1ULL << 32));
+	/* Q28: the root of a small part needs more bits than a ratio has. */
+	beyond = less((min_u64(law->lost, 1ULL << 51) << 12) / (u64)law->sent, (u64)law->own << 8);
+	beyond = min_u64(beyond, 1ULL << 28);
+	return Q16_ONE - square_root(tables, min_u64((beyond << 32) / max_u64(limit << 8, 1), 1ULL << 32));
 }
 
 /* As Drains::on_interval. */
