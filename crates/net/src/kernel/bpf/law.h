@@ -483,17 +483,16 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 	return ANSWER_GO;
 }
 
-/* As Losses::restraint, in Q16. */
-static __always_inline u64 restraint(const struct law *law, const struct tables *tables, u64 limit)
+/* As Losses::restraint, in Q16. The verifier follows a function that is not inline once, not with each path to it. */
+__noinline u64 restraint(const struct law *law, const struct tables *tables, u64 limit)
 {
-	u64 beyond;
+	u64 part;
 
-	if (law->sent <= 0)
+	if (!law || !tables || law->sent <= 0)
 		return Q16_ONE;
 	/* Q28: the root of a small part needs more bits than a ratio has. */
-	beyond = less((min_u64(law->lost, 1ULL << 51) << 12) / (u64)law->sent, (u64)law->own << 8);
-	beyond = min_u64(beyond, 1ULL << 28);
-	return Q16_ONE - square_root(tables, min_u64((beyond << 32) / max_u64(limit << 8, 1), 1ULL << 32));
+	part = min_u64((min_u64(law->lost, 1ULL << 51) << 12) / (u64)law->sent, 1ULL << 28);
+	return Q16_ONE - square_root(tables, min_u64((part << 32) / max_u64(limit << 8, 1), 1ULL << 32));
 }
 
 /* As Drains::on_interval. */
