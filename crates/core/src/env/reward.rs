@@ -11,7 +11,7 @@ use crate::decision::{Metrics, Truth};
 /// U(s) − w·ln(1 + q / max(τ, 10 ms)) − 5·min(p, 0.2) − 0.05·min(|ln x/x₀|, 1), cut to [−1, 1].
 ///
 /// - U(s) = ½·s + ½·(1 + ln max(s, 0.02) / 3.91) up to s = 1, and 2 − s above.
-/// - w is 0.5. Beside a loss-based flow it is 0.1, and q is the time that the bottleneck takes for the flow's
+/// - w is 0.25. Beside a loss-based flow it is 0.1, and q is the time that the bottleneck takes for the flow's
 ///   own packets in queues: the others' queue is not its fault, and giving up must not be worth it.
 /// - The last term counts from 10 intervals after an event on ([`Truth::intervals_since_event`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub struct Flagship {
 impl Default for Flagship {
     fn default() -> Self {
         Self {
-            delay: 0.5,
+            delay: 0.25,
             delay_beside_loss_based: 0.1,
             base_rtt_min_ms: 10.0,
             loss: 5.0,
