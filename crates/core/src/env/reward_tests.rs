@@ -45,20 +45,20 @@ fn the_fair_share_is_worth_most_and_starvation_costs_most() {
 
 #[test]
 fn delay_costs_by_its_ratio_to_the_base_round_trip_but_not_to_less_than_ten_milliseconds() {
-    // 40 ms of queue over 40 ms: 0.5·ln 2.
-    same(own(&Truth { queue_ms: 40.0, ..calm() }, 10.0, 10.0), 1.0 - 0.346_573_590_3);
+    // 40 ms of queue over 40 ms: 0.25·ln 2.
+    same(own(&Truth { queue_ms: 40.0, ..calm() }, 10.0, 10.0), 1.0 - 0.173_286_795_1);
     // 10 ms of queue over 1 ms, taken for 10 ms.
     let short = Truth { queue_ms: 10.0, base_rtt_ms: 1.0, ..calm() };
-    same(own(&short, 10.0, 10.0), 1.0 - 0.346_573_590_3);
+    same(own(&short, 10.0, 10.0), 1.0 - 0.173_286_795_1);
 }
 
 #[test]
-fn beside_a_loss_based_flow_only_the_own_queue_costs_and_a_fifth_of_it() {
+fn beside_a_loss_based_flow_only_the_own_queue_costs_and_two_fifths_of_it() {
     let beside = Truth { loss_based_flows: 1.0, queue_ms: 400.0, own_queue_ms: 40.0, ..calm() };
     same(own(&beside, 10.0, 10.0), 1.0 - 0.069_314_718_1);
     // A flow of BBR is none of these.
     let bbr = Truth { loss_based_flows: 0.0, bbr_flows: 1.0, queue_ms: 40.0, ..calm() };
-    same(own(&bbr, 10.0, 10.0), 1.0 - 0.346_573_590_3);
+    same(own(&bbr, 10.0, 10.0), 1.0 - 0.173_286_795_1);
 }
 
 #[test]

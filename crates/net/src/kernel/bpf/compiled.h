@@ -169,6 +169,8 @@ struct law {
 	__s64 initial;
 	__s64 until; /* of the start */
 	__s64 before;
+	__s64 earlier; /* window of the interval before the present one, whose effect the present one shows */
+	__u64 left; /* when the start ended, until a packet sent later has come back; 0: none to wait for */
 	__u64 rtt; /* of the latest interval: the mean of its parts' smallest */
 	__u32 starting;
 	__u32 below;
@@ -219,10 +221,12 @@ struct law {
 	__u32 probe_intervals;
 	/* Drains. */
 	__u32 draining;
+	__u32 reached; /* no more than its window is in flight: the window is as before */
 	__u32 over;
 	__u32 rest;
 	__u32 drained; /* the latest has shown something */
 	__u32 curve_calm; /* intervals since a reduction under competition */
+	__u32 settling; /* intervals to come whose losses have been answered */
 	__u64 random[4];
 	__u64 empty_at;
 	__u64 jitter; /* Q24 */
@@ -276,7 +280,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 563, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 566, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 362, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 557, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 560, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

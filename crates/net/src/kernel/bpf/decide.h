@@ -61,14 +61,14 @@ static __always_inline bool act(struct governed *own, const struct network *net,
 }
 
 /* Packets were lost, or a mark was answered, or the timer expired. */
-static __always_inline void on_loss(struct governed *own, const struct tables *tables, u32 packets, bool gap,
-				    bool timeout)
+static __always_inline void on_loss(struct governed *own, const struct tables *tables, u32 packets, u64 now,
+				    bool gap, bool timeout)
 {
 	sense_loss(&own->signals, packets, gap, timeout);
 	if (timeout)
 		law_timeout(&own->law);
 	else if (packets)
-		law_loss(&own->law, tables, packets);
+		law_loss(&own->law, tables, packets, now);
 }
 
 enum decided {

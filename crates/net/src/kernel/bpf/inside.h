@@ -40,16 +40,16 @@ static __always_inline bool begin_governing(struct sock *sk, struct state *st, _
 
 /* Tells signals and law of what was lost since the last call. */
 static __always_inline void take_losses(const struct tcp_sock *tp, struct governed *own, const struct tables *all,
-					bool gap, bool timeout)
+					u64 now, bool gap, bool timeout)
 {
 	u32 lost = tp->lost - own->lost;
 
 	own->lost = tp->lost;
-	on_loss(own, all, lost, gap, timeout);
+	on_loss(own, all, lost, now, gap, timeout);
 }
 
 /* What a record would tell, at once. */
-static __always_inline void tell_inside(struct sock *sk, struct state *st, __u32 kind)
+static __always_inline void tell_inside(struct sock *sk, struct state *st, __u64 now, __u32 kind)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct governed *own = governed_of(sk);
@@ -60,7 +60,7 @@ static __always_inline void tell_inside(struct sock *sk, struct state *st, __u32
 		return;
 	/* A gap without a loss is a mark. */
 	if (kind == RECORD_GAP || kind == RECORD_TIMEOUT)
-		take_losses(tp, own, all, kind == RECORD_GAP && ca_state(sk) == CA_CWR, kind == RECORD_TIMEOUT);
+		take_losses(tp, own, all, now, kind == RECORD_GAP && ca_state(sk) == CA_CWR, kind == RECORD_TIMEOUT);
 	if (kind == RECORD_IDLE)
 		law_idle(&own->law);
 	follow(tp, st, own);
@@ -97,7 +97,7 @@ static __always_inline bool govern(struct sock *sk, struct state *st, const stru
 		*decided = on_delivery(own, &ack, net, all, rules);
 	}
 	if (tp->lost != own->lost)
-		take_losses(tp, own, all, false, false);
+		take_losses(tp, own, all, now, false, false);
 	follow(tp, st, own);
 	return *decided != DECIDED_INVALID;
 }

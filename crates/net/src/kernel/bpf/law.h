@@ -25,6 +25,8 @@
 #define QUEUE_NONE 500
 #define AFTER_OVERLOAD 92
 #define CEILING_INTERVALS 24
+/* Intervals after a cut in which losses from before are found. */
+#define SETTLING 2
 /* Times the base, for so many intervals. */
 #define BLOAT 8
 #define BLOATED 20
@@ -83,6 +85,7 @@ static __always_inline void forget_losses(struct law *law)
 	law->ceiling = NONE;
 	law->ceiling_step = PACKET;
 	law->calm = 0;
+	law->settling = 0;
 	for (int i = 0; i < DELIVERIES; i++)
 		law->delivered[i] = 0;
 }
@@ -108,6 +111,8 @@ static __always_inline void start_law(struct law *law, u32 initial, u32 ssthresh
 	law->until = ssthresh >= 0x7fffffff ? NONE : (s64)ssthresh * PACKET;
 	law->starting = 1;
 	law->before = 0;
+	law->earlier = law->initial;
+	law->left = 0;
 	law->rtt = 0;
 	law->steady = 0;
 	law->below = 1;
@@ -118,13 +123,13 @@ static __always_inline void start_law(struct law *law, u32 initial, u32 ssthresh
 		law->random[i] = split_mix(&seed);
 	draw_jitter(law);
 	law->empty_at = now;
-	law->draining = law->over = law->rest = law->drained = 0;
+	law->draining = law->reached = law->over = law->rest = law->drained = 0;
 }
 
 /* What may be in flight. */
 static __always_inline s64 law_window(const struct law *law)
 {
-	if (law->draining && !law->over)
+	if (law->draining && !law->reached)
 		return clamp_s64(law->drain_window, CWND_LEAST, law->cwnd);
 	return law->cwnd;
 }
@@ -154,21 +159,31 @@ static __always_inline void restart_law(struct law *law, s64 until)
 	law->starting = 1;
 	law->draining = 0;
 	law->rest = 0;
+	law->left = 0;
 	end_competition(law);
 	forget_group(law);
 	forget_losses(law);
 	turn(law, true);
 }
 
+/* The start has ended; what comes for a round trip are the effects of its last window. */
+static __always_inline void leave_start(struct law *law, u64 now)
+{
+	law->starting = 0;
+	law->earlier = law->cwnd;
+	law->left = now;
+	law->settling = SETTLING;
+}
+
 /* Packets were lost. */
-__noinline int law_loss(struct law *law, const struct tables *tables, u32 packets)
+__noinline int law_loss(struct law *law, const struct tables *tables, u32 packets, u64 now)
 {
 	if (!law || !tables)
 		return 0;
 	law->pending += (s64)packets * PACKET;
 	if (law->starting && law->pending > allowed_losses(tables, HEAVY, law->cwnd)) {
 		law->before = law->cwnd;
-		law->starting = 0;
+		leave_start(law, now);
 		set_window(law, law->cwnd >> 1);
 	}
 	return 1;
@@ -196,6 +211,17 @@ static __always_inline s64 own_queue(const struct law *law, const struct interva
 		return 0;
 	waiting = (less(law->rtt, last->base) << 24) / law->rtt;
 	return min_u64(law->cwnd, last->inflight_mean) * waiting >> 24;
+}
+
+/* Own packets in the queue once the latest change of the window shows in it. A larger window adds to a queue that is
+ * there, and else fills the path. */
+static __always_inline s64 queue_to_come(const struct law *law, s64 queue, s64 target)
+{
+	s64 change = law->cwnd - law->earlier;
+
+	if (change >= 0 && 2 * queue <= target)
+		return queue;
+	return clamp_s64(queue + change, 0, CWND_MOST);
 }
 
 /* How many there should be at this rate. */
@@ -235,20 +261,31 @@ static __always_inline void take_parts(struct law *law)
 	law->part_packets = law->parts = 0;
 }
 
-/* The start ends with a queue, on a path with this round trip and rate. */
-__noinline int end_start(struct law *law, const struct tables *tables, const struct policy *policy, u64 base, u64 rate)
+/* A window that fills a path with this round trip at this rate, and the target. */
+__noinline u64 filled_window(const struct law *law, const struct tables *tables, const struct policy *policy, u64 base,
+			     u64 rate)
+{
+	if (!law || !tables || !policy)
+		return 0;
+	/* Less rate first: the product must fit. */
+	return (rate >> 4) * (base / US) / (1000000 >> 4) + target_packets(law, tables, policy, rate, 0);
+}
+
+/* What the last packets of the start tell: only they are delivered at the rate of the path, since a sample covers a
+ * round trip, and the start sends twice as much in each. */
+static __always_inline void follow_start(struct law *law, const struct delivery *ack, const struct tables *tables,
+					 const struct policy *policy)
 {
 	u64 filled;
 
-	if (!law || !tables || !policy)
-		return 0;
-	law->starting = 0;
-	/* Less rate first: the product must fit. */
-	filled = (rate >> 4) * (base / US) / (1000000 >> 4);
-	filled += target_packets(law, tables, policy, rate, 0);
-	set_window(law, clamp_s64(filled, law->cwnd >> 2, law->cwnd));
-	turn(law, false);
-	return 1;
+	if (!law->left)
+		return;
+	if (ack->sent_at > law->left) {
+		law->left = 0;
+		return;
+	}
+	filled = filled_window(law, tables, policy, ack->min_rtt, ack->rate);
+	set_window(law, max_u64(law->cwnd, min_u64(filled, law->earlier)));
 }
 
 /* Whether the smallest of a group of samples shows a queue. */
@@ -256,7 +293,7 @@ static __always_inline bool look_for_a_queue(struct law *law, const struct deliv
 					     const struct policy *policy)
 {
 	u64 threshold = clamp_s64(ack->min_rtt / 8, 4 * MS, 16 * MS);
-	u64 rtt, rate;
+	u64 rtt, rate, filled;
 
 	if (!ack->rtt)
 		return false;
@@ -270,23 +307,42 @@ static __always_inline bool look_for_a_queue(struct law *law, const struct deliv
 	forget_group(law);
 	if (rtt <= ack->min_rtt + threshold)
 		return false;
-	end_start(law, tables, policy, ack->min_rtt, rate);
+	leave_start(law, ack->now);
+	filled = filled_window(law, tables, policy, ack->min_rtt, rate);
+	set_window(law, clamp_s64(filled, law->cwnd >> 2, law->cwnd));
+	turn(law, false);
 	return true;
+}
+
+/* As Drains::on_ack. */
+static __always_inline void follow_drain(struct law *law, const struct delivery *ack)
+{
+	bool sent_later = ack->sent_at > law->drain_since;
+
+	if (ack->rtt)
+		law->drain_least = min_u64(law->drain_least, ack->rtt);
+	if (law->reached) {
+		law->over |= sent_later;
+	} else if (sent_later || (s64)ack->found * PACKET <= law->drain_window) {
+		law->reached = 1;
+		law->drain_since = ack->now;
+	}
 }
 
 static __always_inline void law_delivery(struct law *law, const struct delivery *ack, const struct tables *tables,
 					 const struct policy *policy)
 {
 	law->found = max_u64(law->found, (u64)ack->found * PACKET);
-	if (law->draining) {
-		if (ack->rtt)
-			law->drain_least = min_u64(law->drain_least, ack->rtt);
-		law->over |= ack->sent_at > law->drain_since;
-	}
+	if (law->draining)
+		follow_drain(law, ack);
 	add_to_part(law, ack);
 	if (!law->rtt)
 		law->rtt = ack->rtt;
-	if (!law->starting || look_for_a_queue(law, ack, tables, policy))
+	if (!law->starting) {
+		follow_start(law, ack, tables, policy);
+		return;
+	}
+	if (look_for_a_queue(law, ack, tables, policy))
 		return;
 	if (ack->growing) {
 		s64 grown = law->cwnd + (s64)ack->acked * PACKET;
@@ -320,8 +376,11 @@ enum answer {
 	ANSWER_RESTORE,
 };
 
-static __always_inline int begin_probe(struct law *law, s64 cwnd, s64 ratio, u64 queue, s64 *to)
+/* Cuts the window; a round trip has delivered `delivered` packets before the latest cut. */
+static __always_inline int begin_probe(struct law *law, s64 cwnd, s64 ratio, u64 queue, s64 delivered, s64 *to)
 {
+	for (int i = 0; i < DELIVERIES; i++)
+		delivered = max_u64(delivered, law->delivered[i]);
 	law->probing = 1;
 	law->probe_cwnd = cwnd;
 	law->probe_ratio = ratio;
@@ -329,7 +388,7 @@ static __always_inline int begin_probe(struct law *law, s64 cwnd, s64 ratio, u64
 	law->probe_intervals = 0;
 	law->probe_lost = law->probe_sent = 0;
 	law->probe_queue_after = 0;
-	law->probe_delivered = max_u64(law->delivered[0], max_u64(law->delivered[1], law->delivered[2]));
+	law->probe_delivered = delivered;
 	law->lost = law->sent = 0;
 	*to = ratio > law->own + HEAVY ? cwnd >> 1 : (s64)((u64)cwnd * 7 / 10);
 	return ANSWER_CUT;
@@ -361,7 +420,8 @@ static __always_inline int conclude(struct law *law, const struct tables *tables
 	if (small || fell)
 		law->own = min_u64(law->own, ratio);
 	if (law->probe_lost > allowed_losses(tables, limit_in_all(law, limit), law->probe_sent))
-		return begin_probe(law, (u64)law->probe_cwnd * 7 / 10, ratio, law->probe_queue_after, to);
+		return begin_probe(law, (u64)law->probe_cwnd * 7 / 10, ratio, law->probe_queue_after,
+				   law->probe_delivered, to);
 	law->ceiling = min_u64((u64)law->probe_delivered * AFTER_OVERLOAD / 100, law->probe_cwnd);
 	law->ceiling = max_u64(law->ceiling, CWND_LEAST);
 	law->ceiling_step = PACKET;
@@ -393,7 +453,7 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 	note_delivered(law, last);
 	if (law->probing) {
 		law->probe_intervals++;
-		judged = law->probe_intervals > 2 ? law->probe_intervals - 2 : 0;
+		judged = law->probe_intervals > SETTLING ? law->probe_intervals - SETTLING : 0;
 		if (judged) {
 			law->probe_lost += lost;
 			law->probe_sent += sent;
@@ -403,10 +463,15 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 			return ANSWER_HOLD;
 		return conclude(law, tables, last->base, limit, to);
 	}
+	if (law->settling) {
+		law->settling--;
+		return ANSWER_HOLD;
+	}
 	law->lost = (law->lost - (law->lost >> 2)) + lost;
 	law->sent = (law->sent - (law->sent >> 2)) + sent;
 	if (law->lost > allowed_losses(tables, limit_in_all(law, limit), law->sent))
-		return begin_probe(law, law->cwnd, loss_ratio(law->lost, law->sent), less(last->rtt_mean, last->base), to);
+		return begin_probe(law, law->cwnd, loss_ratio(law->lost, law->sent), less(last->rtt_mean, last->base),
+				   0, to);
 	law->calm++;
 	if (law->calm > CEILING_INTERVALS && (u64)law->cwnd * 100 >= (u64)law->ceiling * 95) {
 		law->ceiling += law->ceiling_step;
@@ -457,7 +522,7 @@ static __always_inline void begin_drain(struct law *law, const struct interval *
 	pipe = last->rtt_min ? pipe * (last->base / US) / (last->rtt_min / US) : pipe;
 	law->drains++;
 	law->draining = 1;
-	law->over = 0;
+	law->reached = law->over = 0;
 	law->drain_since = last->now;
 	law->drain_window = pipe * 3 / 4;
 	law->drain_before = last->rtt_min;
@@ -506,7 +571,7 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 				  const struct policy *policy, s32 *action, u64 found)
 {
 	s64 queue = own_queue(law, last);
-	s64 target, next, to = 0, cubed;
+	s64 target, error, next, to = 0, cubed;
 	bool competing;
 	int answer;
 
@@ -517,11 +582,12 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 		compare_drain(law, last);
 	if (rests(law, last->now, queue * 4 < target))
 		return;
+	error = target - queue_to_come(law, queue, target);
 	compete(law, last, tables, policy);
 	next = law->curve_cwnd;
 	competing = next != 0;
 	if (!competing)
-		next = plain_window(law, answer, to, target - queue);
+		next = plain_window(law, answer, to, error);
 	if (last->marked) {
 		turn(law, false);
 		next = min_u64(next, (u64)law->cwnd * 85 / 100);
@@ -559,5 +625,7 @@ __noinline int law_interval(struct law *law, const struct interval *last, const 
 	limit = 2 * law->found_max.value[0] + 10 * PACKET;
 	if (law->cwnd > limit)
 		set_window(law, limit);
+	if (!law->left)
+		law->earlier = before;
 	return 1;
 }

@@ -59,7 +59,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	else if (kind == RECORD_IDLE)
 		st->idle = st->number;
 	if (in_kernel) {
-		tell_inside(sk, st, kind);
+		tell_inside(sk, st, now, kind);
 		return 0;
 	}
 	record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);

@@ -106,19 +106,25 @@ impl<'room> Asked<'room> {
         Ok(self.questions.read(0).answer[0] != 0)
     }
 
-    /// Packets were lost, at the beginning of a loss episode, or the timer expired.
+    /// Packets were lost at `now`, at the beginning of a loss episode, or the timer expired.
     ///
     /// # Errors
     ///
     /// If the kernel refuses.
-    pub fn on_loss(&mut self, packets: u32, kind: LossKind) -> Result<(), Error> {
+    pub fn on_loss(&mut self, now: Time, packets: u32, kind: LossKind) -> Result<(), Error> {
         let found = match kind {
             LossKind::Gap => 1,
             LossKind::Timeout => 2,
             _ => 0,
         };
         let idle = u32::from(kind == LossKind::Idle);
-        let delivery = Delivery { acked: packets, found, app_limited: idle, ..Delivery::default() };
+        let delivery = Delivery {
+            now: now.0,
+            acked: packets,
+            found,
+            app_limited: idle,
+            ..Delivery::default()
+        };
         self.tell(&Question { delivery, ..self.questions.read(0) });
         run(&self.skeleton.progs.ask_loss)
     }

@@ -13,7 +13,7 @@ const EVERY_MAX: Span = Span::from_millis(8000);
 /// By so much, as a part, intervals differ at random.
 const JITTER: f64 = 0.1;
 /// The window of a drain, as a part of what the path holds without a queue.
-const PART: f64 = 0.75;
+const PART: f64 = 0.5;
 /// Intervals after a drain whose round trips and deliveries are its effect.
 const AFTER: u32 = 1;
 

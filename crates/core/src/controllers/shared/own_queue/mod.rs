@@ -41,6 +41,8 @@ const STEP: (f64, f64) = (0.8, 1.25);
 const STEP_IN_ALL: (f64, f64) = (0.5, 2.0);
 /// The first value of an action changes the target by up to so many powers of two.
 const TARGET_OCTAVES: f64 = 6.0;
+/// Smallest target where losses restrain it, packets.
+const TARGET_MIN: f64 = 0.2;
 /// The second value's effect h(u) = a·u + b·u³: fine near zero.
 const FACTOR_TERMS: (f64, f64) = (0.15, 0.85);
 /// Pacing, in windows per round trip; in the start, that doubles the window in one, more.
@@ -382,8 +384,9 @@ impl Law {
     fn steer(&mut self, interval: &Interval, action: [f64; 2], found: f64) {
         let queue = self.own_queue(interval);
         let action = self.limit_bloat(interval, queue, action);
-        let target = self.target(interval.delivery_pps, action[0]);
         let answer = self.losses.judge(interval, self.cwnd, self.settings.loss_limit);
+        let target = self.target(interval.delivery_pps, action[0]);
+        let target = (target * self.losses.restraint(self.settings.loss_limit)).max(TARGET_MIN);
         let fresh = interval.lost_packets > 0.0;
         if let Some((before, least)) = self.drains.take_result() {
             let base = self.base.value().unwrap_or(interval.base);
