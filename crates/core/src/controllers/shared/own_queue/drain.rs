@@ -148,11 +148,11 @@ mod tests {
 
     const BASE: Span = Span::from_millis(100);
 
-    /// A drain to 75 packets that began at 1 s.
+    /// A drain to 50 packets that began at 1 s.
     fn draining() -> Drains {
         let mut drains = Drains::new(&flow());
         drains.begin(&interval(1000, 20), 100.0);
-        assert_eq!(drains.window(), Some(75.0));
+        assert_eq!(drains.window(), Some(50.0));
         drains
     }
 
@@ -170,9 +170,9 @@ mod tests {
     #[test]
     fn it_ends_when_its_window_is_reached_and_its_result_comes_with_a_packet_sent_then() {
         let mut drains = draining();
-        drains.on_ack(&ack(1010, 890), 76.0);
-        assert_eq!(drains.window(), Some(75.0));
-        drains.on_ack(&ack(1040, 920), 75.0);
+        drains.on_ack(&ack(1010, 890), 51.0);
+        assert_eq!(drains.window(), Some(50.0));
+        drains.on_ack(&ack(1040, 920), 50.0);
         assert_eq!(drains.window(), None);
         // Sent in the drain, but before its window was reached.
         drains.on_ack(&ack(1125, 1020), 90.0);
@@ -190,7 +190,7 @@ mod tests {
     fn a_window_that_is_never_reached_is_in_force_for_a_round_trip() {
         let mut drains = draining();
         drains.on_ack(&ack(1110, 1000), 90.0);
-        assert_eq!(drains.window(), Some(75.0));
+        assert_eq!(drains.window(), Some(50.0));
         drains.on_ack(&ack(1121, 1001), 90.0);
         assert_eq!(drains.window(), None);
     }

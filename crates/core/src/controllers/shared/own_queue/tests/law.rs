@@ -360,7 +360,7 @@ fn a_drain_comes_when_the_queue_was_long_not_empty_and_ends_when_its_window_is_r
     }
     assert!(at > 4.6, "{at}");
     let (window, before) = (law.cwnd_packets(), law.cwnd);
-    close(window, 0.75 * before * 100.0 / 103.8);
+    close(window, 0.5 * before * 100.0 / 103.8);
     let ack = |sent_s: f64, found: f64| Ack {
         now: Time::from_secs_f64(sent_s + 0.1),
         sent_at: Time::from_secs_f64(sent_s),
