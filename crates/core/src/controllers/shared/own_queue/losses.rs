@@ -107,15 +107,14 @@ impl Losses {
         self.own
     }
 
-    /// Factor of the target, from 1 without losses to 0 where they reach the `limit` beyond the path's own.
+    /// Factor of the target, from 1 without losses to 0 where they reach the `limit`, the path's own included.
     /// Flows whose targets are more than the buffer lose alike; so they meet, in proportion to their targets,
-    /// where these fit.
+    /// where these fit. One that takes such losses for its path's must meet them, too.
     pub fn restraint(&self, limit: f64) -> f64 {
         if self.sent <= 0.0 {
             return 1.0;
         }
-        let beyond = (self.lost / self.sent - self.own).max(0.0);
-        1.0 - libm::sqrt((beyond / limit).min(1.0))
+        1.0 - libm::sqrt((self.lost / self.sent / limit).min(1.0))
     }
 
     /// So many packets were declared lost.
