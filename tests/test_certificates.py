@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from ackademy import _core
 from ackademy.policies import certificates
 from ackademy.policies.bounds import ACTIVATIONS, F64, Dense, DenseNetwork
 from ackademy.policies.certificates import PROPERTIES, Box, Scales, States, Verdict, verdict_of
+from ackademy.studies import certify
 
 FEATURES = (
     "queue",
@@ -30,6 +33,8 @@ FEATURES = (
     "action_1",
 )
 HISTORY = 8
+STEPS = Path(__file__).parents[1] / "crates/core/tests/files/own_queue_steps.txt"
+"""steps of the law itself: `the_stored_steps_are_those_of_the_law` writes and checks them"""
 SCALES = Scales.of(FEATURES)
 
 
@@ -62,6 +67,7 @@ def drawn_states(seed: int, count: int = 40) -> States:
     return States(
         SCALES.low + share * (SCALES.high - SCALES.low),
         window,
+        rng.uniform(0.9, 1.1, count) * window,
         rng.uniform(0.5, 1.0, count) * window,
         window / rng.uniform(0.005, 0.3, count),
     )
@@ -127,6 +133,7 @@ def test_a_property_whose_features_the_policy_lacks_does_not_apply() -> None:
     short = States(
         states.observation[:, :, :3],
         states.cwnd_packets,
+        states.earlier_packets,
         states.inflight_packets,
         states.delivery_pps,
     )
@@ -145,6 +152,35 @@ def test_the_laws_step_never_falls_with_an_action_and_never_rises_with_the_queue
     step = certificates.change(states, ratio, low)
     assert (step <= certificates.change(states, ratio, high) + 1e-12).all()
     assert (step >= certificates.change(states, 1.1 * ratio, low) - 1e-12).all()
+
+
+def test_the_step_is_that_of_the_law_to_the_last_stored_digit() -> None:
+    window, earlier, inflight, pps, ratio, first, second, stored = np.loadtxt(STEPS, skiprows=1).T
+    states = States(np.zeros((len(window), 1, 1)), window, earlier, inflight, pps)
+    step = certificates.change(states, ratio, np.stack([first, second], axis=1))
+    assert np.abs(step - stored).max() < 2e-6
+    still = certificates.change(
+        replace(states, earlier_packets=window), ratio, np.stack([first, second], axis=1)
+    )
+    assert (np.abs(still - stored) > 1e-3).mean() > 0.3, "the window before decides nothing"
+
+
+def test_a_queue_that_the_last_step_takes_away_is_no_deep_queue_of_the_flows_own() -> None:
+    states, push = drawn_states(9, 400), always(1.0, 1.0)
+    before = verdict("P1", push, replace(states, earlier_packets=states.cwnd_packets))
+    after = verdict("P1", push, replace(states, earlier_packets=2.0 * states.cwnd_packets))
+    assert before.states > 0
+    assert after.states == 0
+    assert verdict("P1", always(0.0, 0.0), states).certified == 1.0
+
+
+def test_the_window_before_is_that_of_the_streams_decision_before() -> None:
+    window = np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
+    stream = np.array([0, 1, 0, 1, 0, 1])
+    # The last decision of stream 1 is of a new episode.
+    place = np.array([4, 0, 5, 1, 6, 3])
+    earlier = certify._earlier(window, stream, place)
+    assert earlier.tolist() == [10.0, 20.0, 10.0, 20.0, 30.0, 60.0]
 
 
 def test_every_freed_feature_exists() -> None:

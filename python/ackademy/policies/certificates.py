@@ -55,6 +55,8 @@ class States:
     """(m, history, features)"""
     cwnd_packets: F64
     """(m,)"""
+    earlier_packets: F64
+    """(m,): the window of the interval before, whose effect the round trips show"""
     inflight_packets: F64
     """(m,)"""
     delivery_pps: F64
@@ -93,6 +95,20 @@ def target_packets(delivery_pps: F64) -> F64:
     return np.maximum(3.5 * np.sqrt(delivery_pps / 833.0), 1.0)
 
 
+def queue_to_come(own: F64, rise: F64, target: F64) -> F64:
+    """Own packets in the queue once the latest change of the window shows in it.
+
+    A larger window adds to a queue that is there, and else fills the path.
+
+    Args:
+        own: packets in the queue.
+        rise: of the window, that the queue does not show yet.
+        target: of own packets in the queue.
+    """
+    shows = (rise < 0.0) | (own > target / 2.0)
+    return np.where(shows, np.maximum(own + rise, 0.0), own)
+
+
 def change(states: States, ratio: F64, action: F64) -> F64:
     """How ln of the window changes in one interval, by the law at its smallest velocity.
 
@@ -107,7 +123,10 @@ def change(states: States, ratio: F64, action: F64) -> F64:
     flight = np.minimum(window, states.inflight_packets)
     own = flight * (1.0 - 1.0 / ratio)
     wanted = target_packets(states.delivery_pps) * np.exp2(6.0 * action[:, 0])
-    error = 0.5 * (np.clip(wanted, 1.0, window) - own)
+    target = np.clip(wanted, 1.0, window)
+    error = 0.5 * (
+        target - queue_to_come(own, states.cwnd_packets - states.earlier_packets, target)
+    )
     step = np.log(np.clip(1.0 + error / window, STEP_LOW, STEP_HIGH))
     push = 0.15 * action[:, 1] + 0.85 * action[:, 1] ** 3
     return np.clip(step + 0.5 * math.log(2.0) * push, -math.log(2.0), math.log(2.0))
@@ -334,10 +353,14 @@ def _always(states: States, scales: Scales, box: Box) -> Bools:
 
 
 def _eight_targets(states: States, scales: Scales, box: Box) -> Bools:
-    """Whether the flow itself has eight times its target in the queue, over the whole slice."""
+    """Whether the flow itself keeps eight times its target in the queue, over the whole slice.
+
+    What the last step takes away counts, and what it adds does not.
+    """
     least, _ = _ratios(scales, box)
     flight = np.minimum(states.cwnd_packets, states.inflight_packets)
-    own = flight * (1.0 - 1.0 / least)
+    fall = np.minimum(states.cwnd_packets - states.earlier_packets, 0.0)
+    own = flight * (1.0 - 1.0 / least) + fall
     return np.asarray(own >= 8.0 * target_packets(states.delivery_pps))
 
 

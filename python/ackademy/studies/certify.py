@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from ackademy import _core
 from ackademy.envs import opening
@@ -115,9 +116,21 @@ def record(folder: Path, distribution: _core.Distribution, count: int, seed: int
     def of(name: str) -> F64:
         return np.asarray(batch["truth"][:, columns.index(name)], np.float64)
 
+    window = of("cwnd_packets")
     return States(
         np.asarray(batch["observation"], np.float64),
-        of("cwnd_packets"),
+        window,
+        _earlier(window, batch["stream"], batch["place"]),
         of("inflight_packets"),
         of("acked_packets") / np.maximum(of("duration_s"), 1e-9),
     )
+
+
+def _earlier(window: F64, stream: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> F64:
+    """The window at a stream's decision before, or the same one at its first."""
+    order = np.lexsort((place, stream))
+    first, second = order[:-1], order[1:]
+    follows = (stream[first] == stream[second]) & (place[first] + 1 == place[second])
+    earlier = window.copy()
+    earlier[second[follows]] = window[first[follows]]
+    return earlier

@@ -140,3 +140,58 @@ impl Drains {
         (self.drain, self.rest) = (None, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controllers::test_support::flow;
+
+    const BASE: Span = Span::from_millis(100);
+
+    /// A drain to 50 packets that began at 1 s.
+    fn draining() -> Drains {
+        let mut drains = Drains::new(&flow());
+        drains.begin(&interval(1000, 20), 100.0);
+        assert_eq!(drains.window(), Some(50.0));
+        drains
+    }
+
+    fn interval(now_ms: u64, queue_ms: u64) -> Interval {
+        let rtt_min = BASE + Span::from_millis(queue_ms);
+        let now = Time(now_ms * 1_000_000);
+        Interval { now, rtt_min, srtt: rtt_min, base: BASE, ..Interval::default() }
+    }
+
+    fn ack(now_ms: u64, sent_ms: u64) -> Ack {
+        let [now, sent_at] = [now_ms, sent_ms].map(|ms| Time(ms * 1_000_000));
+        Ack { now, sent_at, rtt: now.since(sent_at), ..Ack::default() }
+    }
+
+    #[test]
+    fn it_ends_when_its_window_is_reached_and_its_result_comes_with_a_packet_sent_then() {
+        let mut drains = draining();
+        drains.on_ack(&ack(1010, 890), 51.0);
+        assert_eq!(drains.window(), Some(50.0));
+        drains.on_ack(&ack(1040, 920), 50.0);
+        assert_eq!(drains.window(), None);
+        // Sent in the drain, but before its window was reached.
+        drains.on_ack(&ack(1125, 1020), 90.0);
+        assert!(drains.on_interval(&interval(1130, 20), false), "it rests");
+        assert_eq!(drains.take_result(), None);
+        drains.on_ack(&ack(1143, 1041), 95.0);
+        assert!(drains.on_interval(&interval(1150, 2), false), "that interval shows the drain");
+        let [before, least] = [120, 102].map(Span::from_millis);
+        assert_eq!(drains.take_result(), Some((before, least)));
+        assert!(drains.on_interval(&interval(1250, 2), false), "and the next one");
+        assert!(!drains.on_interval(&interval(1350, 2), false));
+    }
+
+    #[test]
+    fn a_window_that_is_never_reached_is_in_force_for_a_round_trip() {
+        let mut drains = draining();
+        drains.on_ack(&ack(1110, 1000), 90.0);
+        assert_eq!(drains.window(), Some(50.0));
+        drains.on_ack(&ack(1121, 1001), 90.0);
+        assert_eq!(drains.window(), None);
+    }
+}

@@ -229,3 +229,64 @@ impl Losses {
 fn allowed(ratio: f64, sent: f64) -> f64 {
     ratio * sent + DEVIATIONS * libm::sqrt(ratio * sent).max(0.5)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Span = Span::from_millis(100);
+
+    /// A round trip that delivered and lost so many, with a queue of so long.
+    fn interval(acked_packets: f64, lost_packets: f64, queue_ms: u64) -> Interval {
+        let rtt = BASE + Span::from_millis(queue_ms);
+        Interval {
+            duration: rtt,
+            rtt_min: rtt,
+            rtt_mean: rtt,
+            base: BASE,
+            acked_packets,
+            lost_packets,
+            ..Interval::default()
+        }
+    }
+
+    #[test]
+    fn losses_that_have_been_answered_only_hold() {
+        let mut losses = Losses::default();
+        losses.settle();
+        for _ in 0..SETTLING {
+            assert_eq!(losses.judge(&interval(70.0, 30.0, 0), 100.0, 0.02), Answer::Hold);
+        }
+        assert_eq!(losses.judge(&interval(70.0, 30.0, 0), 100.0, 0.02), Answer::Cut(50.0));
+    }
+
+    #[test]
+    fn a_restart_forgets_that_losses_have_been_answered() {
+        let mut losses = Losses::default();
+        losses.settle();
+        losses.forget();
+        assert_eq!(losses.judge(&interval(70.0, 30.0, 0), 100.0, 0.02), Answer::Cut(50.0));
+    }
+
+    /// The answer after a cut and the intervals that follow it.
+    fn after_a_cut(losses: &mut Losses, interval: &Interval) -> Answer {
+        for _ in 0..SETTLING + JUDGED.0 - 1 {
+            assert_eq!(losses.judge(interval, 50.0, 0.02), Answer::Hold);
+        }
+        losses.judge(interval, 50.0, 0.02)
+    }
+
+    #[test]
+    fn a_second_cut_remembers_what_was_delivered_before_the_first() {
+        let mut losses = Losses::default();
+        assert_eq!(losses.judge(&interval(60.0, 20.0, 10), 100.0, 0.02), Answer::Cut(50.0));
+        let Answer::Cut(_) = after_a_cut(&mut losses, &interval(30.0, 10.0, 10)) else {
+            panic!("a loss that stays with the queue is cut again")
+        };
+        let Answer::Restore(cwnd) = after_a_cut(&mut losses, &interval(30.0, 0.0, 0)) else {
+            panic!("a loss that has gone is over")
+        };
+        // Not of the 30 packets that smaller windows had delivered since.
+        assert!((cwnd - AFTER_OVERLOAD * 60.0).abs() < 1e-9, "{cwnd}");
+    }
+}

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::*;
 use crate::controllers::test_support::{MSS, close, flow};
 use crate::units::Bytes;
@@ -11,7 +13,7 @@ fn law() -> Law {
 /// Out of the start with a window of 100 packets.
 fn steady() -> Law {
     let mut law = law();
-    (law.phase, law.cwnd) = (Phase::Steady, 100.0);
+    (law.phase, law.cwnd, law.earlier) = (Phase::Steady, 100.0, 100.0);
     law
 }
 
@@ -46,6 +48,45 @@ fn an_interval_corrects_half_of_the_error() {
     close(decide(&mut law, &interval(1.0, 0.0), [0.0; 2]), 100.0 + 0.5 * 3.5);
     let (mut law, queue) = (steady(), 100.0 * (1.0 - 100.0 / 110.0));
     close(decide(&mut law, &interval(1.0, 10.0), [0.0; 2]), 100.0 + 0.5 * (3.5 - queue));
+}
+
+#[test]
+fn an_interval_does_not_correct_a_queue_that_the_last_step_has_already_taken_away() {
+    let (mut law, queue) = (steady(), 100.0 * (1.0 - 100.0 / 110.0));
+    law.earlier = 100.0 + (queue - 3.5);
+    close(decide(&mut law, &interval(1.0, 10.0), [0.0; 2]), 100.0);
+    // The next interval still shows half of it.
+    let mut law = steady();
+    law.earlier = 100.0 + (queue - 3.5) / 2.0;
+    close(decide(&mut law, &interval(1.0, 10.0), [0.0; 2]), 100.0 - 0.5 * (queue - 3.5) / 2.0);
+    // More than the queue cannot be taken away.
+    law = steady();
+    law.earlier = 150.0;
+    close(decide(&mut law, &interval(1.0, 10.0), [0.0; 2]), 100.0 + 0.5 * 3.5);
+}
+
+#[test]
+fn what_the_last_step_added_is_in_the_queue_only_where_there_is_one() {
+    let after = |queue_ms: f64| {
+        let mut law = steady();
+        law.earlier = 96.0;
+        decide(&mut law, &interval(1.0, queue_ms), [0.0; 2])
+    };
+    // Less than half of the target: the path was not full.
+    close(after(0.0), 100.0 + 0.5 * 3.5);
+    let queue = 100.0 * (1.0 - 100.0 / 102.0);
+    close(after(2.0), 100.0 + 0.5 * (3.5 - (queue + 4.0)));
+}
+
+#[test]
+fn the_step_that_an_interval_makes_is_foreseen_in_the_next() {
+    let mut law = steady();
+    let first = decide(&mut law, &interval(1.0, 10.0), [0.0; 2]);
+    close(law.earlier, 100.0);
+    let queue = first * (1.0 - 100.0 / 110.0);
+    let error = 3.5 - (queue + first - 100.0);
+    close(decide(&mut law, &interval(1.1, 10.0), [0.0; 2]), first + 0.5 * error);
+    close(law.earlier, first);
 }
 
 #[test]
@@ -150,6 +191,81 @@ fn the_start_doubles_and_ends_with_a_queue_in_eight_packets() {
     close(law.cwnd_packets(), 50.0 + 3.5 * libm::sqrt(500.0 / 833.0));
 }
 
+/// A law that a queue has taken out of the start at 1 s, with a window of 100 packets before.
+fn ended_by_a_queue() -> Law {
+    let mut law = law();
+    // The first seven of eight packets still add one each.
+    law.cwnd = 93.0;
+    (0..8).for_each(|_| law.on_ack(&told(1.0, 0.9, 500.0)));
+    assert!(!law.is_starting());
+    law
+}
+
+/// An acknowledgement of a packet sent at `sent_s`, delivered at so many packets per second.
+fn told(now_s: f64, sent_s: f64, rate_pps: f64) -> Ack {
+    let rtt = BASE + Span::from_millis(13);
+    Ack {
+        now: Time::from_secs_f64(now_s),
+        sent_at: Time::from_secs_f64(sent_s),
+        rtt,
+        srtt: rtt,
+        min_rtt: BASE,
+        acked: Bytes(MSS),
+        inflight: Bytes(10 * MSS),
+        delivery_rate: Rate((rate_pps * 8.0 * MSS as f64) as u64),
+        cwnd_limited: 1,
+        ..Ack::default()
+    }
+}
+
+fn filled(rate_pps: f64) -> f64 {
+    rate_pps * 0.1 + 3.5 * libm::sqrt(rate_pps / 833.0)
+}
+
+#[test]
+fn after_a_queue_ended_the_start_its_last_packets_raise_the_window_to_what_the_path_holds() {
+    let mut law = ended_by_a_queue();
+    close(law.cwnd_packets(), filled(500.0));
+    law.on_ack(&told(1.01, 0.9, 800.0));
+    close(law.cwnd_packets(), filled(800.0));
+    law.on_ack(&told(1.02, 0.91, 600.0));
+    close(law.cwnd_packets(), filled(800.0));
+    // At most the window that the start had reached.
+    law.on_ack(&told(1.03, 0.92, 5000.0));
+    close(law.cwnd_packets(), 100.0);
+}
+
+#[test]
+fn a_packet_sent_after_the_start_ends_what_the_start_can_tell() {
+    let mut law = ended_by_a_queue();
+    law.on_ack(&told(1.12, 1.01, 800.0));
+    close(law.cwnd_packets(), filled(500.0));
+    law.on_ack(&told(1.13, 0.99, 800.0));
+    close(law.cwnd_packets(), filled(500.0));
+}
+
+#[test]
+fn losses_of_the_start_are_answered_once() {
+    let mut law = law();
+    law.cwnd = 100.0;
+    law.on_loss(&Loss { kind: LossKind::Gap, lost: Bytes(30 * MSS), ..Loss::default() });
+    assert!(!law.is_starting());
+    close(law.cwnd_packets(), 50.0);
+    let lossy = |round: u32| Interval {
+        lost_packets: 30.0,
+        acked_packets: 70.0,
+        loss_ratio: 0.3,
+        ..interval(f64::from(round) / 10.0, 0.5)
+    };
+    for round in 1..=2 {
+        close(decide(&mut law, &lossy(round), [0.0; 2]), 50.0);
+    }
+    assert_eq!(law.counts.cuts, 0);
+    // Later ones are those of the halved window.
+    close(decide(&mut law, &lossy(3), [0.0; 2]), 25.0);
+    assert_eq!(law.counts.cuts, 1);
+}
+
 #[test]
 fn a_time_out_leaves_two_packets_and_starts_again_up_to_half_of_the_window() {
     let mut law = steady();
@@ -234,7 +350,7 @@ fn an_action_does_not_change_which_losses_are_answered() {
 }
 
 #[test]
-fn a_drain_comes_when_the_queue_was_long_not_empty_and_ends_with_a_packet_sent_in_it() {
+fn a_drain_comes_when_the_queue_was_long_not_empty_and_ends_when_its_window_is_reached() {
     let mut law = steady();
     let mut at = 0.0;
     while law.drains.window().is_none() {
@@ -244,18 +360,22 @@ fn a_drain_comes_when_the_queue_was_long_not_empty_and_ends_with_a_packet_sent_i
     }
     assert!(at > 4.6, "{at}");
     let (window, before) = (law.cwnd_packets(), law.cwnd);
-    close(window, 0.75 * before * 100.0 / 103.8);
-    let ack = |sent_s: f64| Ack {
+    close(window, 0.5 * before * 100.0 / 103.8);
+    let ack = |sent_s: f64, found: f64| Ack {
         now: Time::from_secs_f64(sent_s + 0.1),
         sent_at: Time::from_secs_f64(sent_s),
+        inflight: Bytes((found * MSS as f64) as u64),
         rtt: BASE,
         srtt: BASE,
         ..Ack::default()
     };
-    law.on_ack(&ack(at - 0.01));
+    law.on_ack(&ack(at - 0.05, window + 1.0));
     close(law.cwnd_packets(), window);
-    law.on_ack(&ack(at + 0.01));
+    law.on_ack(&ack(at - 0.04, window - 0.5));
     close(law.cwnd_packets(), before);
+    // The law rests until a packet sent from then on has told of the drained queue.
+    let error = interval(at + 0.1, 3.8);
+    close(decide(&mut law, &error, [0.0; 2]), before);
     assert_eq!(law.counters()[0], ("drains", 1.0));
 }
 
@@ -283,4 +403,50 @@ fn a_drain_in_an_interval_that_knows_no_round_trip_keeps_a_window() {
         assert!(cwnd >= CWND_MIN, "{cwnd} packets after {second} s");
     }
     assert!(law.drains.window().is_some() || law.drains.count() > 0, "no drain began");
+}
+
+/// One step of the law at its smallest velocity, without losses, as ln of the window after over that before. The row is the
+/// window, that of the interval before, packets in flight, packets per second, the round trip over the base, and the action.
+fn step_of(row: [f64; 7]) -> f64 {
+    let [cwnd, earlier, inflight, pps, ratio, first, second] = row;
+    let mut law = Law { cwnd, earlier, phase: Phase::Steady, ..law() };
+    let rtt = BASE.mul_f64(ratio);
+    let interval = Interval {
+        duration: rtt,
+        rtt_min: rtt,
+        rtt_mean: rtt,
+        srtt: rtt,
+        inflight_mean_packets: inflight,
+        delivery_pps: pps,
+        ..interval(1.0, 0.0)
+    };
+    libm::log(decide(&mut law, &interval, [first, second]) / cwnd)
+}
+
+/// `certificates.change` of the Python package repeats the law's step; its tests read the same file.
+#[test]
+fn the_stored_steps_are_those_of_the_law() {
+    let mut rng = crate::rng::Rng::new(7);
+    let mut table = String::from("cwnd earlier inflight pps ratio first second change\n");
+    for _ in 0..300 {
+        let cwnd = libm::exp(rng.uniform_in(2.5, 7.5));
+        let [earlier, inflight] =
+            [(0.7, 1.5), (0.5, 1.1)].map(|(low, high)| cwnd * rng.uniform_in(low, high));
+        let queue = libm::exp(rng.uniform_in(-5.0, 1.0));
+        let actions = if rng.chance(0.5) { 0.0 } else { 1.0 };
+        let [first, second] = [(); 2].map(|()| actions * rng.uniform_in(-1.0, 1.0));
+        let drawn = [cwnd, earlier, inflight, cwnd / 0.1, 1.0 + queue, first, second];
+        let row = drawn.map(|value| (value * 1e6).round() / 1e6);
+        for value in row.iter().chain(&[step_of(row)]) {
+            let _ = write!(table, "{value:.6} ");
+        }
+        table.truncate(table.len() - 1);
+        table.push('\n');
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/own_queue_steps.txt");
+    if std::env::var_os("ACKADEMY_BLESS").is_some() {
+        std::fs::write(path, &table).expect("a writable folder");
+    }
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(stored == table, "{path} differs; ACKADEMY_BLESS=1 writes it anew");
 }
