@@ -195,11 +195,15 @@ fn replay(
 /// sign differs within rounding shows in up to eight of them: of few decisions they would be too large a part.
 const DECISIONS: usize = 12_000;
 
-/// Compares the decisions of a policy with drawn weights, or those of the law alone, and prints how far they differ.
-fn compare(label: &str, last: Option<f64>, seen: Option<f64>) {
+/// Compares the decisions of a policy with drawn weights, or those of the law alone, and prints how far they differ. Of
+/// a thousand windows `beyond` may differ by more than 1 %.
+fn compare(label: &str, last: Option<f64>, seen: Option<f64>, beyond: usize) {
     let policy = policy(1, &FLAGSHIP, false, last.unwrap_or(0.0), seen);
-    let found = compare_flows(label, &policy, last.is_some(), 1);
+    let found = compare_flows(label, &policy, last.is_some(), beyond);
     let zeros = found.zeros;
+    // However fast an error is corrected: without one whose sign differs, windows are the same within rounding.
+    let most = found.windows[(found.windows.len() - 1) * 99 / 100];
+    assert!(most < 1e-3, "{label}: {most}");
     if seen.is_some() {
         println!("{label}: {zeros} decisions were left to the law");
         assert!(zeros > 100 && zeros + 100 < found.windows.len(), "{zeros}");
@@ -310,7 +314,7 @@ fn hardships(flow: FlowInfo, seed: u64) -> Told {
 #[test]
 fn a_decision_of_the_law_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare("law", None, None);
+        compare("law", None, None, 1);
     }
 }
 
@@ -336,9 +340,14 @@ fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
 #[test]
 fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare("drawn weights", Some(1.0), None);
-        compare("small last layer", Some(0.1), None);
-        compare("guarded", Some(1.0), Some(0.1));
+        compare("drawn weights", Some(1.0), None, 1);
+        // Its actions hardly change, so the queue settles at the target, where errors are near zero. Actions differ by
+        // 0.0001, and so targets by up to 0.002 packets: an error smaller than that has either sign. One sign then keeps
+        // the speed of the correction, the other takes it back, until the error changes its sign for both. No precision
+        // that 14 bits of an action could have excludes this. Five such errors, of 0.0001 to 0.0014 packets, precede all
+        // 18 windows beyond 1 % of these 13 848; none of these flows had lost packets of late.
+        compare("small last layer", Some(0.1), None, 2);
+        compare("guarded", Some(1.0), Some(0.1), 1);
     }
 }
 

@@ -202,7 +202,7 @@ struct law {
 	__u64 ended; /* when the queue last ended it; 0: never */
 	/* Losses. */
 	__s64 pending;
-	__s64 lost;
+	__s64 lost; /* Q32: its share of what was sent is small, and its root counts */
 	__s64 sent;
 	__s64 own; /* Q20 */
 	__s64 ceiling;

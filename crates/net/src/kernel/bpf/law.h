@@ -12,6 +12,8 @@
 #define CWND_LEAST (2LL * PACKET)
 #define CWND_MOST ((s64)PACKET << 24)
 #define NONE (1LL << 50)
+/* Smallest target where losses restrain it: 0.2 packets. */
+#define TARGET_LEAST 13107
 #define VELOCITY_MOST (32 * Q16_ONE)
 /* 0.15 and 0.85 in Q24. */
 #define TERM_1 2516582LL
@@ -467,10 +469,10 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 		law->settling--;
 		return ANSWER_HOLD;
 	}
-	law->lost = (law->lost - (law->lost >> 2)) + lost;
+	law->lost = (law->lost - (law->lost >> 2)) + (lost << 16);
 	law->sent = (law->sent - (law->sent >> 2)) + sent;
-	if (law->lost > allowed_losses(tables, limit_in_all(law, limit), law->sent))
-		return begin_probe(law, law->cwnd, loss_ratio(law->lost, law->sent), less(last->rtt_mean, last->base),
+	if (law->lost >> 16 > allowed_losses(tables, limit_in_all(law, limit), law->sent))
+		return begin_probe(law, law->cwnd, loss_ratio(law->lost >> 16, law->sent), less(last->rtt_mean, last->base),
 				   0, to);
 	law->calm++;
 	if (law->calm > CEILING_INTERVALS && (u64)law->cwnd * 100 >= (u64)law->ceiling * 95) {
@@ -479,6 +481,18 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 	}
 	*to = law->ceiling;
 	return ANSWER_GO;
+}
+
+/* As Losses::restraint, in Q16. The verifier follows a function that is not inline once, not with each path to it. */
+__noinline u64 restraint(const struct law *law, const struct tables *tables, u64 limit)
+{
+	u64 part;
+
+	if (!law || !tables || law->sent <= 0)
+		return Q16_ONE;
+	/* Q28: the root of a small part needs more bits than a ratio has. */
+	part = min_u64((min_u64(law->lost, 1ULL << 51) << 12) / (u64)law->sent, 1ULL << 28);
+	return Q16_ONE - square_root(tables, min_u64((part << 32) / max_u64(limit << 8, 1), 1ULL << 32));
 }
 
 /* As Drains::on_interval. */
@@ -524,7 +538,7 @@ static __always_inline void begin_drain(struct law *law, const struct interval *
 	law->draining = 1;
 	law->reached = law->over = 0;
 	law->drain_since = last->now;
-	law->drain_window = pipe * 3 / 4;
+	law->drain_window = pipe / 2;
 	law->drain_before = last->rtt_min;
 	law->drain_least = ~0ULL;
 }
@@ -576,8 +590,9 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 	int answer;
 
 	limit_bloat(law, last, queue, action);
-	target = target_packets(law, tables, policy, last->delivery, action[0]);
 	answer = judge_losses(law, last, tables, policy->loss_limit, &to);
+	target = target_packets(law, tables, policy, last->delivery, action[0]);
+	target = max_u64((u64)target * restraint(law, tables, policy->loss_limit) >> 16, TARGET_LEAST);
 	if (law->drained)
 		compare_drain(law, last);
 	if (rests(law, last->now, queue * 4 < target))
