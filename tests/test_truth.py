@@ -106,7 +106,7 @@ def test_flagship_is_what_its_formula_says() -> None:
     assert reward(10.0, 10.0) == pytest.approx(1.0)
     half = 0.25 + 0.5 * (1 - np.log(2) / np.log(50))
     assert reward(5.0, 5.0) == pytest.approx(half)
-    assert reward(10.0, 10.0, queue_ms=40.0) == pytest.approx(1 - 0.5 * np.log(2))
+    assert reward(10.0, 10.0, queue_ms=40.0) == pytest.approx(1 - 0.25 * np.log(2))
     assert reward(10.0, 10.0, congestion_loss=0.02) == pytest.approx(0.9)
     assert reward(10.0, 5.0, intervals_since_event=20.0) == pytest.approx(1 - 0.05 * np.log(2))
     assert np.isnan(reward(10.0, 10.0, interval=0.0)), "the first interval is unrewarded"
