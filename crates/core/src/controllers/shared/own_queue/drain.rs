@@ -1,5 +1,6 @@
 //! Drains: for one round trip a flow keeps less in flight than the path holds without a queue, so that the
 //! smallest round trip is measured anew. Where the queue stays, it is somebody else's.
+use super::samples::smallest;
 use crate::control::{Ack, FlowInfo};
 use crate::controllers::shared::sensing::signals::Interval;
 use crate::rng::Rng;
@@ -70,10 +71,7 @@ impl Drains {
     pub fn on_ack(&mut self, ack: &Ack, found: f64) {
         let Some(drain) = &mut self.drain else { return };
         if ack.rtt > Span::ZERO {
-            drain.least = drain.least.min(ack.rtt);
-            if ack.batch_rtt_min > Span::ZERO {
-                drain.least = drain.least.min(ack.batch_rtt_min);
-            }
+            drain.least = drain.least.min(smallest(ack));
         }
         if drain.reached {
             drain.over |= ack.sent_at > drain.since;

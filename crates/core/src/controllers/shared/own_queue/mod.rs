@@ -15,7 +15,7 @@ use crate::units::{Rate, Span, Time};
 use compete::{Competition, Scene};
 use drain::Drains;
 use losses::{Answer, Losses};
-use samples::{Group, Parts};
+use samples::{Group, Parts, rate_pps};
 
 /// Shortest monitor interval; otherwise it is a smoothed round trip.
 pub const INTERVAL_MIN: Span = Span::from_millis(10);
@@ -292,14 +292,8 @@ impl Law {
             self.left = None;
             return;
         }
-        let filled = self.filled(ack, self.rate_pps(ack)).min(self.earlier);
+        let filled = self.filled(ack, rate_pps(ack, self.packet)).min(self.earlier);
         self.set(self.cwnd.max(filled));
-    }
-
-    fn rate_pps(&self, ack: &Ack) -> f64 {
-        let known =
-            if ack.delivery_rate == Rate::UNLIMITED { 0.0 } else { ack.delivery_rate.0 as f64 };
-        known / 8.0 / self.packet
     }
 
     /// A window that fills the path at this rate, and the target.

@@ -53,8 +53,14 @@ impl Parts {
     }
 }
 
+/// Delivery rate of a record, packets/s; 0 where it is unknown. `packet` is the size of a full one, bytes.
+pub fn rate_pps(ack: &Ack, packet: f64) -> f64 {
+    let known = if ack.delivery_rate == Rate::UNLIMITED { 0.0 } else { ack.delivery_rate.0 as f64 };
+    known / 8.0 / packet
+}
+
 /// Smallest sample of a record that has one.
-fn smallest(ack: &Ack) -> Span {
+pub fn smallest(ack: &Ack) -> Span {
     if ack.batch_rtt_min > Span::ZERO { ack.batch_rtt_min.min(ack.rtt) } else { ack.rtt }
 }
 
@@ -75,9 +81,7 @@ impl Group {
         }
         let smallest = smallest(ack);
         self.rtt = if self.packets > 0.0 { self.rtt.min(smallest) } else { smallest };
-        let known =
-            if ack.delivery_rate == Rate::UNLIMITED { 0.0 } else { ack.delivery_rate.0 as f64 };
-        self.rate_pps = self.rate_pps.max(known / 8.0 / packet);
+        self.rate_pps = self.rate_pps.max(rate_pps(ack, packet));
         self.packets += ack.acked.0 as f64 / packet;
         if self.packets < SAMPLES_MIN as f64 {
             return None;
