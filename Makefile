@@ -113,9 +113,9 @@ peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libn
 		{ apt-get update -qq && apt-get install -y -qq ns2 libns3-dev g++; }
 	$(BIN)ackademy peers
 
-wasm: ## core compiles without an operating system
+wasm: ## core builds without an operating system
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
-	cargo check --quiet --package ackademy --lib --target wasm32-unknown-unknown
+	cargo build --quiet --package ackademy --lib --target wasm32-unknown-unknown
 
 fuzz: ## parsers of scenarios, distributions, traces and policies, FUZZ_SECONDS=20 each
 	rustup toolchain list | grep nightly >/dev/null || rustup toolchain install nightly --profile minimal
