@@ -11,6 +11,10 @@ const EVERY: Span = Span::from_millis(5000);
 /// The same in round trips, where that is longer, up to this: the base is that of 10 s.
 const EVERY_RTTS: u64 = 50;
 const EVERY_MAX: Span = Span::from_millis(8000);
+/// The first one comes after so much time or so many round trips, whichever is longer: a flow that has met
+/// the queues of others from its first packet on takes them for a part of the path.
+const FIRST: Span = Span::from_millis(1250);
+const FIRST_RTTS: u64 = 10;
 /// By so much, as a part, intervals differ at random.
 const JITTER: f64 = 0.1;
 /// The window of a drain, as a part of what the path holds without a queue.
@@ -106,7 +110,8 @@ impl Drains {
 
     /// Whether the queue has not been empty for so long that the base is in doubt.
     pub fn is_due(&self, interval: &Interval) -> bool {
-        let every = EVERY.max((interval.srtt * EVERY_RTTS).min(EVERY_MAX)).mul_f64(self.jitter);
+        let (time, rtts) = if self.count == 0 { (FIRST, FIRST_RTTS) } else { (EVERY, EVERY_RTTS) };
+        let every = time.max((interval.srtt * rtts).min(EVERY_MAX)).mul_f64(self.jitter);
         interval.now.since(self.empty_at) > every
     }
 
@@ -182,6 +187,19 @@ mod tests {
         assert_eq!(drains.take_result(), Some((before, least)));
         assert!(drains.on_interval(&interval(1250, 2), false), "and the next one");
         assert!(!drains.on_interval(&interval(1350, 2), false));
+    }
+
+    #[test]
+    fn the_first_is_due_after_ten_round_trips_and_the_next_after_fifty() {
+        let mut drains = Drains { jitter: 1.0, ..Drains::new(&flow()) };
+        drains.empty_at = Time(0);
+        let first = 10 * 140;
+        assert!(!drains.is_due(&interval(first, 40)) && drains.is_due(&interval(first + 1, 40)));
+        drains.begin(&interval(first + 1, 40), 100.0);
+        drains.finish(Time(2_000_000_000));
+        drains.jitter = 1.0;
+        let next = 2000 + 50 * 140;
+        assert!(!drains.is_due(&interval(next, 40)) && drains.is_due(&interval(next + 1, 40)));
     }
 
     #[test]
