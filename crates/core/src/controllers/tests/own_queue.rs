@@ -91,23 +91,20 @@ fn buffers_too_short_for_the_target_cost_little_loss_and_little_of_the_link() {
 }
 
 #[test]
-fn after_its_start_a_flow_uses_the_link_without_a_gap_up_to_its_first_drain() {
+fn after_its_start_a_flow_uses_the_link_without_a_gap_but_for_its_drains() {
     let text = "duration_s = 10\nsample_interval_ms = 250\n[dumbbell]\nrtt_ms = 124\n[dumbbell.bottleneck]\n\
                 rate_mbps = 57\nqueue = { kind = \"drop_tail\", bdp = 4 }\n\
                 [[flow]]\ncontroller = \"own_queue\"\n";
     let scenario = Scenario::parse(text, "test.toml").expect("a valid scenario");
     let series = crate::sim::run(&scenario.network, Seed(1)).expect("it runs").flow_series;
-    let (bytes, cwnd) = (&series.delivered_bytes, &series.cwnd_packets);
+    let bytes = &series.delivered_bytes;
     let whole = 57e6 / 8.0 * 0.25;
-    let mut used = Vec::new();
-    for at in 5..series.time_s.len() {
-        if cwnd[at] < 0.9 * cwnd[at - 1] {
-            break;
-        }
-        used.push((bytes[at] - bytes[at - 1]) as f64 / whole);
-    }
-    assert!(used.len() >= 16, "no drain before five seconds: {used:?}");
-    assert!(used.iter().all(|part| *part >= 0.9), "{used:?}");
+    let parts = bytes.windows(2).skip(4).map(|two| (two[1] - two[0]) as f64 / whole);
+    let parts = parts.collect::<Vec<_>>();
+    // Two drains are due in this time, and each may show in two samples.
+    let short = parts.iter().filter(|part| **part < 0.9).count();
+    assert!(parts.len() >= 32 && short <= 4, "{parts:?}");
+    assert!(parts.iter().all(|part| *part > 0.7), "{parts:?}");
 }
 
 /// Jain's index of eight flows of which one comes every 0.2 s, over the time from `from_s` to 60 s.

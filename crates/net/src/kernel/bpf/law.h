@@ -126,6 +126,7 @@ static __always_inline void start_law(struct law *law, u32 initial, u32 ssthresh
 	draw_jitter(law);
 	law->empty_at = now;
 	law->draining = law->reached = law->over = law->rest = law->drained = 0;
+	law->drains = 0;
 }
 
 /* What may be in flight. */
@@ -518,7 +519,8 @@ static __always_inline bool rests(struct law *law, u64 now, bool empty)
 
 static __always_inline bool drain_is_due(const struct law *law, const struct interval *last)
 {
-	u64 every = max_u64(5000 * MS, min_u64(last->srtt * 50, 8000 * MS));
+	u64 rtts = last->srtt * (law->drains ? 50 : 10);
+	u64 every = max_u64(law->drains ? 5000 * MS : 1250 * MS, min_u64(rtts, 8000 * MS));
 
 	return less(last->now, law->empty_at) > (every >> 8) * law->jitter >> 16;
 }

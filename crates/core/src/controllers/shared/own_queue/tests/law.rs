@@ -328,6 +328,9 @@ fn lossy(law: &mut Law, rounds: u32, ratio: f64, over: f64) -> Vec<f64> {
 #[test]
 fn a_loss_that_stays_with_a_smaller_window_is_the_paths_own() {
     let mut law = steady();
+    // Its first drain is over: the next is not due within these intervals.
+    law.drains.begin(&interval(0.0, 0.5), 1.0);
+    law.drains.cancel();
     let windows = lossy(&mut law, 30, 0.05, 0.0);
     assert!(windows.iter().any(|window| *window < 72.0), "{windows:?}");
     assert_eq!(law.counts.cuts, 1);
@@ -360,10 +363,10 @@ fn a_drain_comes_when_the_queue_was_long_not_empty_and_ends_when_its_window_is_r
     let mut at = 0.0;
     while law.drains.window().is_none() {
         at += 0.1;
-        assert!(at < 6.5, "50 round trips of 104 ms and a tenth");
+        assert!(at < 1.5, "1.25 s and a tenth");
         decide(&mut law, &interval(at, 3.8), [0.0; 2]);
     }
-    assert!(at > 4.6, "{at}");
+    assert!(at > 1.1, "{at}");
     let (window, before) = (law.cwnd_packets(), law.cwnd);
     close(window, 0.5 * before * 100.0 / 103.8);
     let ack = |sent_s: f64, found: f64| Ack {
