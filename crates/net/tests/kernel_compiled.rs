@@ -4,7 +4,7 @@ mod common;
 mod recorded;
 
 use ackademy::control::{Ack, FlowInfo, Loss, LossKind, Recovery};
-use ackademy::controllers::shared::own_queue::{Law, Settings};
+use ackademy::controllers::shared::own_queue::{Law, Settings, is_misled_by_jitter};
 use ackademy::controllers::shared::sensing::signals::Signals;
 use ackademy::policy::Policy;
 use ackademy::rng::Rng;
@@ -85,6 +85,8 @@ struct Differences {
     acts: bool,
     /// Decisions that the guard left to the law.
     zeros: usize,
+    /// Decisions that jitter would have misled.
+    misled: usize,
     /// Of each feature, the largest.
     features: [f64; FEATURES.len()],
     /// Of the windows, as a part, one for each decision.
@@ -160,8 +162,11 @@ fn replay(
                 );
                 let Some(noted) = noted else { continue };
                 signals.end(ack.now);
-                let action = if found.acts { noted.action } else { [0.0; 2] };
+                let guarded = policy.guarded_ranges().is_some();
+                let misled = guarded && is_misled_by_jitter(signals.last(), noted.action);
+                found.misled += usize::from(misled);
                 found.zeros += usize::from(noted.action.iter().all(|value| value.abs() < 1e-12));
+                let action = if found.acts && !misled { noted.action } else { [0.0; 2] };
                 law.on_interval(signals.last(), action);
                 let newest = asked.newest(FEATURES.len(), 8);
                 let exact = &noted.observation[noted.observation.len() - FEATURES.len()..];
@@ -205,7 +210,8 @@ fn compare(label: &str, last: Option<f64>, seen: Option<f64>, beyond: usize) {
     let most = found.windows[(found.windows.len() - 1) * 99 / 100];
     assert!(most < 1e-3, "{label}: {most}");
     if seen.is_some() {
-        println!("{label}: {zeros} decisions were left to the law");
+        println!("{label}: {zeros} decisions were left to the law, {} by jitter", found.misled);
+        assert!(found.misled > 100, "{}", found.misled);
         assert!(zeros > 100 && zeros + 100 < found.windows.len(), "{zeros}");
     }
 }

@@ -237,7 +237,8 @@ def _guarded(trained: TrainingResult) -> str:
         return ""
     return (
         " Where more than half of the last 32\nintervals have a feature outside of what was seen "
-        "in training, the law alone decides: counter\n`decisions_outside`."
+        "in training, the law alone decides: counter\n`decisions_outside`. So it does where jitter "
+        "hides the queue: `decisions_misled`."
     )
 
 

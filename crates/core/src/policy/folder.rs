@@ -182,6 +182,10 @@ impl Agent for NetworkAgent {
         Ok(Action::Values(values))
     }
 
+    fn is_guarded(&self) -> bool {
+        self.guard.is_some()
+    }
+
     fn counters(&self) -> Vec<(&'static str, f64)> {
         self.guard.iter().map(|_| ("decisions_outside", self.outside as f64)).collect()
     }

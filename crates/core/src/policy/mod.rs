@@ -7,6 +7,7 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
+use crate::controllers::shared::own_queue::is_misled_by_jitter;
 use crate::controllers::shared::sensing::signals::{Interval, Signals};
 use crate::units::{Bytes, Rate, Span, Time};
 use action::{ActionMap, Hold};
@@ -53,6 +54,12 @@ pub trait Agent: Send {
     ///
     /// If there is no valid action; the flow falls back for the rest of its life.
     fn act(&mut self, observation: &[f32]) -> Result<Action, InvalidAction>;
+
+    /// Whether its flow is left to the law where jitter misleads it ([`is_misled_by_jitter`]): a network in
+    /// use, not one in training. Constant.
+    fn is_guarded(&self) -> bool {
+        false
+    }
 
     /// Whether [`Agent::observe`] is called, for which interval accounts must be kept. Constant.
     fn wants_reports(&self) -> bool {
@@ -109,6 +116,7 @@ pub struct LearnedController {
     flow: FlowInfo,
     spec: Arc<PolicySpec>,
     agent: Box<dyn Agent>,
+    is_guarded: bool,
     fallback: MakeFallback,
     features: Vec<&'static Feature>,
     history: History,
@@ -149,6 +157,7 @@ struct Counts {
     decisions: u64,
     not_finite: u64,
     out_of_range: u64,
+    misled: u64,
 }
 
 impl LearnedController {
@@ -194,6 +203,7 @@ impl LearnedController {
             ended: false,
             counts: Counts::default(),
             spec: Arc::clone(spec),
+            is_guarded: agent.is_guarded(),
             agent,
             fallback,
             map,
@@ -282,9 +292,9 @@ impl LearnedController {
         };
         match action.and_then(|action| self.map.apply(action, &mut self.hold)) {
             Ok(values) => {
-                self.action = values;
+                self.action = self.guarded(values);
                 if let (Some(law), Some(signals)) = (&mut self.law, &self.signals) {
-                    law.act(signals.last(), values);
+                    law.act(signals.last(), self.action);
                 }
                 let state = self.state();
                 if let Some(accounts) = &mut self.accounts {
@@ -294,6 +304,19 @@ impl LearnedController {
             }
             Err(reason) => self.fall_back(reason),
         }
+    }
+
+    /// The values of the agent, or those that leave the flow to the law.
+    fn guarded(&mut self, values: [f64; ACTION_MAX]) -> [f64; ACTION_MAX] {
+        let (true, true, Some(signals)) = (self.is_guarded, self.law.is_some(), &self.signals)
+        else {
+            return values;
+        };
+        if !is_misled_by_jitter(signals.last(), values) {
+            return values;
+        }
+        self.counts.misled += 1;
+        [0.0; ACTION_MAX]
     }
 
     /// The fallback takes over, starting from the present window.
@@ -432,7 +455,7 @@ impl Controller for LearnedController {
 
     /// The number of decisions, of fallbacks, and of their reasons; then what agent and law count.
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        let Counts { decisions, not_finite, out_of_range } = self.counts;
+        let Counts { decisions, not_finite, out_of_range, misled } = self.counts;
         let mut counters = vec![
             ("decisions", decisions as f64),
             ("fallbacks", (not_finite + out_of_range) as f64),
@@ -440,6 +463,7 @@ impl Controller for LearnedController {
             ("out_of_range", out_of_range as f64),
         ];
         counters.extend(self.agent.counters());
+        counters.extend(self.is_guarded.then_some(("decisions_misled", misled as f64)));
         counters.extend(self.law.iter().flat_map(|law| law.counters()));
         counters
     }

@@ -204,7 +204,7 @@ pub struct Observer {
     noted: Arc<Mutex<Noted>>,
 }
 
-/// The newest observation, and the action.
+/// The newest observation, and the network's action.
 #[derive(Clone, Debug, Default)]
 pub struct Noted {
     pub observation: Vec<f32>,
@@ -225,6 +225,9 @@ impl Agent for Notes {
             action: values.map(|value| f64::from(value.clamp(-1.0, 1.0))),
         };
         Ok(action)
+    }
+    fn is_guarded(&self) -> bool {
+        self.inner.is_guarded()
     }
 }
 

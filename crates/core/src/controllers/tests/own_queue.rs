@@ -25,6 +25,19 @@ fn random_loss_of_five_percent_leaves_most_of_the_link() {
 }
 
 #[test]
+fn jitter_is_not_taken_for_a_queue() {
+    for jitter_ms in [0.2, 0.5, 1.0, 2.0] {
+        let text = format!(
+            "duration_s = 30\n[dumbbell]\nrtt_ms = 20\n[dumbbell.bottleneck]\nrate_mbps = 100\n\
+             jitter_ms = {jitter_ms}\nqueue = {{ kind = \"drop_tail\", bdp = 0.5 }}\n\
+             [[flow]]\ncontroller = \"own_queue\"\n"
+        );
+        let (mbps, _) = simulated(&text)[0];
+        assert!(mbps > 70.0, "{mbps} at {jitter_ms} ms");
+    }
+}
+
+#[test]
 fn a_flow_that_comes_late_gets_its_half() {
     let text = "duration_s = 60\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 20\n\
                 queue = { kind = \"drop_tail\", bdp = 2 }\n[[flow]]\ncontroller = \"own_queue\"\n\

@@ -108,6 +108,7 @@ struct interval {
 	__u64 srtt;
 	__u64 base;
 	__u64 base_age;
+	__u64 jitter;
 	__u64 acked; /* packets */
 	__u64 lost;
 	__u64 marked;
@@ -159,6 +160,10 @@ struct signals {
 	__u64 near_base;
 	struct largest delivery;
 	__u64 recent[4];
+	/* As Jitter of jitter.rs. */
+	__u64 differences[2];
+	__u64 jitter_mean;
+	__u64 round_trips;
 	__u64 delivered;
 	struct interval last;
 };
@@ -280,7 +285,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 566, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, law) == 8 * 362, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 560, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 571, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, law) == 8 * 367, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 565, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

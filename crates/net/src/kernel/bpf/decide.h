@@ -57,6 +57,8 @@ static __always_inline bool act(struct governed *own, const struct network *net,
 		return false;
 	own->action[0] = clamp_s64(first, -Q14_ONE, Q14_ONE);
 	own->action[1] = clamp_s64(second, -Q14_ONE, Q14_ONE);
+	if (policy->guarded && is_misled_by_jitter(&own->signals.last, own->action[0], own->action[1]))
+		own->action[0] = own->action[1] = 0;
 	return true;
 }
 

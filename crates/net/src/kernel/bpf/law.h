@@ -29,6 +29,10 @@
 #define CEILING_INTERVALS 24
 /* Intervals after a cut in which losses from before are found. */
 #define SETTLING 2
+/* Jitter is less a queue as far as it exceeds the time of so many packets. */
+#define JITTER_PACKETS 4ULL
+/* Beyond the time of so many it hides what a policy was trained to see. */
+#define JITTER_HIDES 2ULL
 /* Times the base, for so many intervals. */
 #define BLOAT 8
 #define BLOATED 20
@@ -205,14 +209,34 @@ static __always_inline void law_idle(struct law *law)
 	set_window(law, min_u64(law->cwnd, law->initial));
 }
 
+/* Jitter beyond the time in which the flow sends so many packets at best. */
+static __always_inline u64 jitter_beyond(const struct interval *last, u64 packets)
+{
+	return less(last->jitter, (packets << 16) * SECOND / max_u64(last->delivery_max, PACKET));
+}
+
+/* Of an action's second value in Q14: half of the power of two that it applies, in Q24. */
+static __always_inline s64 half_effect(s64 value)
+{
+	s64 cubed = value * value * value >> 28;
+
+	return (TERM_1 * value + TERM_3 * cubed) >> 15;
+}
+
+/* As is_misled_by_jitter of own_queue/mod.rs: 6 times the first value and 20 times the second one's effect. */
+static __always_inline bool is_misled_by_jitter(const struct interval *last, s64 first, s64 second)
+{
+	return 6 * (first << 10) + 40 * half_effect(second) < 0 && jitter_beyond(last, JITTER_HIDES) > 0;
+}
+
 /* Own packets in the queue. */
 static __always_inline s64 own_queue(const struct law *law, const struct interval *last)
 {
-	u64 waiting;
+	u64 above = less(law->rtt, last->base), waiting;
 
 	if (!law->rtt)
 		return 0;
-	waiting = (less(law->rtt, last->base) << 24) / law->rtt;
+	waiting = ((above - min_u64(jitter_beyond(last, JITTER_PACKETS), above) * 3 / 4) << 24) / law->rtt;
 	return min_u64(law->cwnd, last->inflight_mean) * waiting >> 24;
 }
 
@@ -587,7 +611,7 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 				  const struct policy *policy, s32 *action, u64 found)
 {
 	s64 queue = own_queue(law, last);
-	s64 target, error, next, to = 0, cubed;
+	s64 target, error, next, to = 0;
 	bool competing;
 	int answer;
 
@@ -609,8 +633,7 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 		turn(law, false);
 		next = min_u64(next, (u64)law->cwnd * 85 / 100);
 	}
-	cubed = (s64)action[1] * action[1] * action[1] >> 28;
-	next = times_exp2(tables, next, (TERM_1 * action[1] + TERM_3 * cubed) >> 15);
+	next = times_exp2(tables, next, half_effect(action[1]));
 	if (next > law->cwnd && silent(last))
 		return;
 	set_window(law, next);

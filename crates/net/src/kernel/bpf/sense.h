@@ -13,6 +13,9 @@
 #define WINDOW (10 * SECOND)
 /* A round trip is left out if a smaller one came within so small a part of the window. */
 #define RESOLUTION 64
+/* Intervals without an estimate of the jitter, and those over which it is averaged. */
+#define JITTER_UNKNOWN 4
+#define JITTER_INTERVALS 16
 /* No difference between the samples of an interval counts as more: its square must fit. */
 #define DIFFERENCE_MAX_US (1 << 22)
 
@@ -83,6 +86,23 @@ __noinline int smallest_sample(struct smallest *own, u32 at, u32 rtt, u32 window
 static __always_inline u64 smallest_of(struct smallest *own)
 {
 	return own->length ? (u64)kept_at(own, 0)->rtt_us * US : 0;
+}
+
+/* As Jitter::add: takes the smallest round trip of the interval, before it is one of the recent ones. */
+static __always_inline void take_jitter(struct signals *own)
+{
+	s64 second = (s64)own->min - 2 * (s64)own->recent[3] + (s64)own->recent[2];
+	u64 difference = second < 0 ? -second : second;
+	u64 least = min_u64(difference, min_u64(own->differences[0], own->differences[1]));
+
+	own->differences[1] = own->differences[0];
+	own->differences[0] = difference;
+	if (own->round_trips < JITTER_UNKNOWN + JITTER_INTERVALS)
+		own->round_trips++;
+	if (own->round_trips <= JITTER_UNKNOWN)
+		return;
+	own->jitter_mean += divide((s64)least - (s64)own->jitter_mean, own->round_trips - JITTER_UNKNOWN);
+	own->last.jitter = 4 * own->jitter_mean;
 }
 
 /* Takes the smallest round trip of the interval; last_within of windowed_min.rs tells when it was confirmed. */
@@ -197,6 +217,7 @@ static __always_inline void end_round_trips(const struct tables *tables, struct 
 		change = clamp_s64(change, -(1LL << 40), 1LL << 40);
 		last->rtt_change = clamp_s64(divide(change * Q14_ONE, last->duration), -(1 << 20), 1 << 20);
 	}
+	take_jitter(own);
 	take_base(own);
 	own->recent[0] = own->recent[1];
 	own->recent[1] = own->recent[2];

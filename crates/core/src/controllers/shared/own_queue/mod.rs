@@ -61,6 +61,14 @@ const STARVED: f64 = 0.1;
 /// A queue that makes the round trip so many times the base, of which own packets are more than half of the
 /// window, for so many intervals, takes the second value of an action to at most this and the first to 0.
 const BLOAT: (f64, f64, u32, f64) = (8.0, 0.5, 20, -0.5);
+/// So much of the jitter is taken off the round trip, as far as it exceeds the time in which the flow sends so many
+/// packets at best. Packets of other flows in the queue let round trips differ, too, but by less.
+const JITTER_PART: f64 = 0.75;
+const JITTER_PACKETS: f64 = 4.0;
+/// Beyond the time of so many packets jitter hides what a policy was trained to see.
+const JITTER_HIDES: f64 = 2.0;
+/// A window that every interval multiplies by 2^(h/2) is taken to settle as if its target were 2^(20·h) times as large.
+const FACTOR_OCTAVES: f64 = 20.0;
 /// A congestion mark takes so much of the window (RFC 8511), once per interval.
 const AFTER_MARK: f64 = 0.85;
 
@@ -334,8 +342,10 @@ impl Law {
         if self.rtt == Span::ZERO {
             return 0.0;
         }
-        let waiting = 1.0 - interval.base.0 as f64 / self.rtt.0 as f64;
-        self.cwnd.min(interval.inflight_mean_packets) * waiting.max(0.0)
+        let above = self.rtt.0.saturating_sub(interval.base.0) as f64;
+        let waiting = above - JITTER_PART * jitter_beyond(JITTER_PACKETS, interval).min(above);
+        let waiting = waiting / self.rtt.0 as f64;
+        self.cwnd.min(interval.inflight_mean_packets) * waiting
     }
 
     /// Own packets in the queue once the latest change of the window shows in it. A larger window adds to
@@ -488,6 +498,17 @@ impl Law {
 /// The power of two, halved, that the second value of an action applies.
 fn effect(value: f64) -> f64 {
     FACTOR_TERMS.0 * value + FACTOR_TERMS.1 * value * value * value
+}
+
+/// Jitter beyond the time in which the flow sends so many packets at best, ns; 0 without.
+fn jitter_beyond(packets: f64, interval: &Interval) -> f64 {
+    (interval.jitter.0 as f64 - packets * 1e9 / interval.delivery_max_pps.max(1.0)).max(0.0)
+}
+
+/// Whether jitter hides the queue from a policy whose action would leave a shorter one than the law does.
+pub fn is_misled_by_jitter(interval: &Interval, action: [f64; 2]) -> bool {
+    let octaves = TARGET_OCTAVES * action[0] + FACTOR_OCTAVES * effect(action[1]);
+    octaves < 0.0 && jitter_beyond(JITTER_HIDES, interval) > 0.0
 }
 
 /// Whether acknowledgements stayed away for round trips.

@@ -1,4 +1,5 @@
 //! From ACKs to numbers: moving averages, gaps between packets, and what one step achieved.
+pub mod jitter;
 pub mod monitor_interval;
 
 use crate::control::{Ack, Loss};

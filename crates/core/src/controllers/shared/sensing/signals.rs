@@ -1,6 +1,7 @@
 //! What a flow can tell of its bottleneck at the end of a monitor interval: the interval's round trips,
 //! losses and marks, and how they compare with those of the last ten seconds. One code for the law
 //! `own_queue`, for training and for deployment.
+use super::jitter::Jitter;
 use crate::control::{Ack, Loss, LossKind};
 use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::controllers::shared::windowed_min::WindowedMin;
@@ -37,6 +38,8 @@ pub struct Interval {
     pub base: Span,
     /// Since a sample of at most 1.02 times `base` arrived.
     pub base_age: Span,
+    /// By so much jitter alone keeps the smallest round trips of intervals above `base`.
+    pub jitter: Span,
     /// Newly delivered.
     pub acked_packets: f64,
     /// Declared lost.
@@ -123,6 +126,7 @@ pub struct Signals {
     base: WindowedMin,
     /// When a sample near the base last arrived.
     near_base: Time,
+    jitter: Jitter,
     delivery_max: WindowedMax,
     /// Smallest round trips of the latest intervals; zeros before there are as many.
     recent: [Span; DRAIN_INTERVALS],
@@ -140,6 +144,7 @@ impl Signals {
             sums: Sums::default(),
             base: WindowedMin::default(),
             near_base: start,
+            jitter: Jitter::default(),
             delivery_max: WindowedMax::new(WINDOW.0),
             recent: [Span::ZERO; DRAIN_INTERVALS],
             delivered: false,
@@ -241,6 +246,8 @@ impl Signals {
         }
         self.base.sample(samples.min_at, samples.min, WINDOW);
         interval.base = self.base.value().unwrap_or(samples.min);
+        self.jitter.add(samples.min);
+        interval.jitter = self.jitter.above_base();
         let near = interval.base.mul_f64(NEAR_BASE);
         // A base that rose may have been confirmed by samples that were not near the one before.
         let known = self.base.last_within(near).unwrap_or(samples.min_at);

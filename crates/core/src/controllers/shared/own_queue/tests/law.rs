@@ -458,3 +458,31 @@ fn the_stored_steps_are_those_of_the_law() {
     let stored = std::fs::read_to_string(path).unwrap_or_default();
     assert!(stored == table, "{path} differs; ACKADEMY_BLESS=1 writes it anew");
 }
+
+#[test]
+fn jitter_hides_the_queue_from_actions_that_ask_for_less_than_the_law() {
+    let of = |jitter_us: u64| Interval {
+        jitter: Span(jitter_us * 1000),
+        delivery_max_pps: 10_000.0, // two packets in 0.2 ms
+        ..Interval::default()
+    };
+    assert!(is_misled_by_jitter(&of(300), [-0.1, 0.0]));
+    assert!(is_misled_by_jitter(&of(300), [0.1, -0.5]), "the factor outweighs the target");
+    assert!(!is_misled_by_jitter(&of(300), [0.1, 0.0]));
+    assert!(!is_misled_by_jitter(&of(300), [0.0, 0.0]));
+    assert!(!is_misled_by_jitter(&of(100), [-0.1, 0.0]), "the queue is seen");
+}
+
+#[test]
+fn jitter_beyond_four_packets_is_no_queue_but_for_a_quarter() {
+    let mut law = steady();
+    (law.cwnd, law.rtt) = (108.0, Span::from_millis(108));
+    for (jitter_ms, queue) in [(0, 8.0), (2, 8.0), (4, 6.5), (100, 2.0)] {
+        let interval = Interval {
+            jitter: Span::from_millis(jitter_ms),
+            delivery_max_pps: 2000.0, // four packets in 2 ms
+            ..interval(1.0, 8.0)
+        };
+        close(law.own_queue(&interval), queue);
+    }
+}
