@@ -60,6 +60,26 @@ pub struct Delivered {
     pub advanced: bool,
 }
 
+impl Delivered {
+    #[inline]
+    fn add_certain(&mut self, packet: (Time, u64)) {
+        if self.certain.is_none_or(|newest| newest < packet) {
+            self.certain = Some(packet);
+        }
+    }
+
+    /// Packets sent once, the first and the last of them at these times.
+    #[inline]
+    fn add_timed(&mut self, first: Time, last: Time) {
+        if self.timed == Time::NEVER {
+            (self.timed_first, self.timed) = (first, last);
+        } else {
+            self.timed_first = self.timed_first.min(first);
+            self.timed = self.timed.max(last);
+        }
+    }
+}
+
 /// What a pass of loss detection found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lost {
@@ -326,6 +346,10 @@ impl Scoreboard {
         }
         delivered.advanced = ack.seq > self.una;
         while self.una < ack.seq {
+            self.acknowledge_plain(ack.seq, &mut delivered);
+            if self.una == ack.seq {
+                break;
+            }
             let Some(segment) = self.segments.pop_front() else { break };
             self.outstanding -= u64::from(segment.size);
             if segment.flags & SACKED == 0 {
@@ -358,14 +382,45 @@ impl Scoreboard {
             self.open = gaps.is_open();
         }
         let blocks = if ack.repeat { &ack.sack[1..] } else { &ack.sack[..] };
-        for &(offset, length) in blocks {
-            if length > 0 {
-                let start = (ack.seq + u64::from(offset)).max(self.una);
-                let end = (ack.seq + u64::from(offset) + u64::from(length)).min(self.nxt());
-                self.sack(start, end, &mut delivered);
-            }
+        for &(offset, length) in blocks.iter().take_while(|&&(_, length)| length > 0) {
+            let start = (ack.seq + u64::from(offset)).max(self.una);
+            let end = (ack.seq + u64::from(offset) + u64::from(length)).min(self.nxt());
+            self.sack(start, end, &mut delivered);
         }
         delivered
+    }
+
+    /// Takes the first segments off, up to `end`, of which nothing is known but that they were sent, once: most are
+    /// such. They left in this order, so the last of them is the newest.
+    #[allow(clippy::inline_always, reason = "called for every acknowledgement")]
+    #[inline(always)]
+    fn acknowledge_plain(&mut self, end: u64, delivered: &mut Delivered) {
+        let (segments, _) = self.segments.as_slices();
+        let most = segments.len().min((end - self.una) as usize);
+        let plain = segments[..most].iter().take_while(|segment| segment.flags == IN_PIPE);
+        let (mut count, mut bytes) = (0, 0);
+        for segment in plain {
+            count += 1;
+            bytes += u64::from(segment.size);
+        }
+        let &[Segment { sent_at: first, .. }, ..] = &segments[..count] else { return };
+        let Segment { sent_at: last, sent, .. } = segments[count - 1];
+        let newest = (last, self.una + count as u64 - 1);
+        if newest >= delivered.newest {
+            delivered.newest = newest;
+            delivered.sent = sent;
+        }
+        delivered.add_certain(newest);
+        delivered.add_timed(first, last);
+        delivered.bytes += bytes;
+        delivered.reordered |= self.una < delivered.fack;
+        self.highest_delivered = self.highest_delivered.max(newest.1);
+        self.inflight -= bytes;
+        self.outstanding -= bytes;
+        self.una += count as u64;
+        for _ in 0..count {
+            self.segments.pop_front();
+        }
     }
 
     /// All but `left` bytes of the first segment are acknowledged: only these count, and leave again, from now on.
@@ -449,16 +504,10 @@ impl Scoreboard {
             delivered.sent = segment.sent;
         }
         if !retransmitted || segment.sent_at <= delivered.credible {
-            delivered.certain = delivered.certain.max(Some((segment.sent_at, seq)));
+            delivered.add_certain((segment.sent_at, seq));
         }
         if !retransmitted {
-            if delivered.timed == Time::NEVER {
-                delivered.timed = segment.sent_at;
-                delivered.timed_first = segment.sent_at;
-            } else {
-                delivered.timed = delivered.timed.max(segment.sent_at);
-                delivered.timed_first = delivered.timed_first.min(segment.sent_at);
-            }
+            delivered.add_timed(segment.sent_at, segment.sent_at);
             delivered.reordered |= seq < delivered.fack;
         }
         self.highest_delivered = self.highest_delivered.max(seq);
