@@ -182,7 +182,8 @@ impl Sim {
     /// A timer that moves later keeps its old wake-up, which then finds nothing due: this is cheaper
     /// than moving it with every acknowledgement. A wake-up later than the earliest is remembered, so
     /// that a timer that comes and goes before it does not schedule another.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "called for every acknowledgement")]
+    #[inline(always)]
     pub(super) fn set_wake(&mut self, index: u32) {
         let flow = &mut self.hosts.flows[index as usize];
         flow.sender_due = flow.sender.deadline();

@@ -4,32 +4,22 @@
 //! keeps a busy-until time and the departures still to come, and needs no event of its own. Where it
 //! decides on departure (`CoDel`, FQ-CoDel), the link asks for an event per transmission.
 use super::aggregation::Aggregation;
-use super::delay::{Delay, Jitter};
+use super::delay::Delay;
 use super::exact::Exact;
-use super::loss::{Duplicate, GilbertElliott, Loss, Process, Reorder};
+use super::loss::{Duplicate, Loss, Reorder};
 use super::policer::Policer;
-use super::queues::codel::{self, Codel};
-use super::queues::device::BelowDiscipline;
 use super::queues::drop_tail::DropTail;
-use super::queues::dualpi2::{self, Dualpi2};
-use super::queues::fq_codel::{self, FqCodel};
-use super::queues::pie::{self, Pie};
-use super::queues::red::{self, Red};
-use super::queues::step::Step;
 use super::queues::{Admission, Backlog, Fate, Scheduler};
 use super::remark::Remark;
 use super::retransmit::Retransmit;
-use super::service::{Outages, Service};
-use super::steps::Steps;
+use super::service::Service;
 use crate::rng::{Rng, Seed};
-use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, RatePlan};
-use crate::sim::plan::{LossSpec, QueueSpec};
+use crate::sim::plan::{LinkPlan, RatePlan};
 use crate::transport::packet::{Kind, Packet};
 use crate::units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
-/// A typical full packet.
-const FULL_PACKET: Bytes = Bytes(1500);
+mod parts;
 
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug)]
@@ -38,31 +28,51 @@ pub struct InPipe {
     pub at: Time,
     /// Breaks ties between events of one instant.
     pub order: u64,
+    /// Its [`Packet::early`] and [`Packet::hop`] there. They are not written to the packet before it is copied to
+    /// this place: a wide load waits for the narrow stores that come right before it.
+    pub early: u16,
+    /// See `early`.
+    pub hop: u8,
     /// The packet.
     pub packet: Packet,
 }
 
-/// What became of a packet offered to a link.
+/// What became of a packet offered to a link. Small enough to be returned in two registers: what goes through
+/// memory here in parts is read as a whole, and waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// It will arrive at this time.
-    Arrives {
-        /// When.
-        at: Time,
-        /// It may be overtaken or overtakes: it needs an event of its own.
-        loose: bool,
-        /// A second copy arrives with it.
-        twice: bool,
-    },
+    /// It will arrive at this time, after all before it.
+    Arrives(Time),
+    /// It will arrive at this time. It may be overtaken or overtakes: it needs an event of its own.
+    Loose(Time),
+    /// As `Arrives`, and a second copy with it.
+    Twice(Time),
+    /// As `Loose`, and a second copy with it.
+    LooseTwice(Time),
     /// Dropped by the queue.
     Dropped,
     /// Lost on the wire.
     Lost,
-    /// Held by a scheduler; the link is to be asked for its next transmission if it was idle.
-    Held {
-        /// Whether nothing is being transmitted.
-        idle: bool,
-    },
+    /// Held by a scheduler, which is transmitting.
+    Held,
+    /// Held by a scheduler with nothing to transmit: the link is to be asked for its next transmission.
+    HeldIdle,
+}
+
+impl Offer {
+    fn arrives(at: Time, loose: bool, twice: bool) -> Self {
+        match (loose, twice) {
+            (false, false) => Self::Arrives(at),
+            (true, false) => Self::Loose(at),
+            (false, true) => Self::Twice(at),
+            (true, true) => Self::LooseTwice(at),
+        }
+    }
+
+    /// Whether its transmission is known.
+    pub fn is_sent(self) -> bool {
+        !matches!(self, Self::Dropped | Self::Held | Self::HeldIdle)
+    }
 }
 
 /// Counters of a link.
@@ -123,6 +133,8 @@ pub struct Link {
     duplicate: Option<Duplicate>,
     reorder: Option<Reorder>,
     extras: Option<Box<Extras>>,
+    /// The delay, if nothing else happens to a packet on this wire, and to every packet the same.
+    plain_wire: Option<Span>,
     busy_until: Exact,
     /// Departures to come; a link of one rate without limit, loss or samples does not need them.
     departures: VecDeque<Departure>,
@@ -153,17 +165,22 @@ impl Link {
         let sub = |label: &str| Seed(seed.derive(label, index));
         let rng = |label: &str| seed.stream(label, index);
         let every = if plan.sampled { sample_interval } else { Span::ZERO };
-        let discipline = discipline(plan, sub("hash").0);
+        let discipline = parts::discipline(plan, sub("hash").0);
         let steady = matches!(plan.rate, RatePlan::Constant(_)) && plan.outages.is_empty();
         let unlimited = matches!(discipline, Discipline::Unlimited);
         let loses = plan.loss.is_some() || plan.extras.retransmit.is_some();
+        let delay = parts::delay(plan, Seed(seed.derive("delay", plan.delay_of.unwrap_or(index))));
+        let plain_wire = match delay {
+            Delay::Constant(span) if parts::has_plain_wire(plan) => Some(span),
+            _ => None,
+        };
         Self {
-            service: service(plan, sub("rate")),
-            delay: delay(plan, Seed(seed.derive("delay", plan.delay_of.unwrap_or(index)))),
+            service: parts::service(plan, sub("rate")),
+            delay,
             keep_order: plan.keep_order,
             discipline,
             rng: rng("queue"),
-            loss: plan.loss.as_ref().map(|spec| loss(spec, rng("loss"))),
+            loss: plan.loss.as_ref().map(|spec| parts::loss(spec, rng("loss"))),
             duplicate: (plan.duplicate_ratio > 0.0)
                 .then(|| Duplicate { ratio: plan.duplicate_ratio, rng: rng("duplicate") }),
             reorder: plan.reorder.as_ref().map(|spec| Reorder {
@@ -172,7 +189,8 @@ impl Link {
                 high: Span::from_secs_f64(spec.high_ms / 1e3),
                 rng: rng("reorder"),
             }),
-            extras: extras(plan, &rng),
+            extras: parts::extras(plan, &rng),
+            plain_wire,
             busy_until: Exact::default(),
             departures: VecDeque::new(),
             records: !unlimited || !steady || loses || every > Span::ZERO,
@@ -277,7 +295,8 @@ impl Link {
         }
     }
 
-    /// A packet arrives at the link, whose queue may mark it. Calls must not go back in time. Packets that a scheduler
+    /// A packet arrives at the link, whose queue may mark it. Calls must not go back in time. What becomes of its
+    /// [`Packet::early`] tells [`early`](Self::early). Packets that a scheduler
     /// drops, this one or others, go to `dropped`.
     #[inline]
     pub fn offer(&mut self, now: Time, packet: &mut Packet, dropped: &mut Vec<Packet>) -> Offer {
@@ -323,9 +342,15 @@ impl Link {
             self.stats.transmitted_packets += 1;
             self.stats.wait_sum += u128::from(self.waited.0);
         }
-        packet.early = departs.early;
         self.remark(packet);
         self.depart(departs, packet.size)
+    }
+
+    /// What rounding to whole nanoseconds added to the time at which the latest packet leaves
+    /// ([`Packet::early`]).
+    #[inline]
+    pub fn early(&self) -> u16 {
+        self.busy_until.early
     }
 
     /// Whether a policer, if there is one, lets a packet in.
@@ -356,7 +381,8 @@ impl Link {
     }
 
     /// Books a departure and launches the packet.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "called for every hop of every packet")]
+    #[inline(always)]
     fn depart(&mut self, departs: Exact, size: u32) -> Offer {
         let offer = self.launch(departs.at);
         let lost = offer == Offer::Lost;
@@ -401,7 +427,7 @@ impl Link {
             queue.enqueue(now, packet, &mut self.rng, dropped);
         }
         self.count_drops(&dropped[before..]);
-        Offer::Held { idle: now >= self.busy_until.at }
+        if now >= self.busy_until.at { Offer::HeldIdle } else { Offer::Held }
     }
 
     /// The next transmission of a link with a scheduler, which is free at `now`: what becomes of
@@ -438,14 +464,22 @@ impl Link {
         let start = if behind { self.busy_until } else { Exact { at: now, early: packet.early } };
         let departs = self.service.finish(start, packet.size);
         self.busy_until = departs;
-        packet.early = departs.early;
         self.remark(&mut packet);
         Some((self.depart(departs, packet.size), packet, departs.at))
     }
 
     /// A packet is on the wire from `departs` on.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "called for every hop of every packet")]
+    #[inline(always)]
     fn launch(&mut self, departs: Time) -> Offer {
+        match self.plain_wire {
+            Some(delay) => Offer::Arrives(departs + delay),
+            None => self.launch_on_wire(departs),
+        }
+    }
+
+    #[inline(never)]
+    fn launch_on_wire(&mut self, departs: Time) -> Offer {
         if let Some(loss) = &mut self.loss
             && loss.lost(departs)
         {
@@ -478,7 +512,7 @@ impl Link {
             self.last_arrival = at;
         }
         let twice = self.duplicate.as_mut().is_some_and(Duplicate::duplicated);
-        Offer::Arrives { at, loose, twice }
+        Offer::arrives(at, loose, twice)
     }
 
     /// What has left by `now` is no longer in the queue; what was not lost is delivered.
@@ -516,185 +550,4 @@ impl Extras {
         let ready = departs + extra;
         Some(self.aggregation.as_mut().map_or(ready, |aggregation| aggregation.release(ready)))
     }
-}
-
-fn extras(plan: &LinkPlan, rng: &dyn Fn(&str) -> Rng) -> Option<Box<Extras>> {
-    let spec = &plan.extras;
-    if *spec == ExtrasPlan::default() {
-        return None;
-    }
-    let remarks = spec.bleach || spec.forge_ce > 0.0;
-    Some(Box::new(Extras {
-        policer: spec.policer.as_ref().map(Policer::new),
-        aggregation: spec.aggregation.as_ref().map(|one| Aggregation::new(one, rng("aggregation"))),
-        retransmit: spec.retransmit.as_ref().map(|one| Retransmit::new(one, rng("retransmit"))),
-        remark: remarks.then(|| Remark {
-            bleach: spec.bleach,
-            forge: spec.forge_ce,
-            rng: rng("remark"),
-        }),
-    }))
-}
-
-fn service(plan: &LinkPlan, seed: Seed) -> Service {
-    let service = match &plan.rate {
-        RatePlan::Constant(rate) => Service::constant(*rate),
-        RatePlan::Schedule(steps) => {
-            Service::schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
-        }
-        RatePlan::Random { low, high, every } => {
-            Service::random(*low, *high, *every, seed).expect("the scenario's range is checked")
-        }
-        RatePlan::Trace(trace) => Service::trace(std::sync::Arc::clone(trace)),
-    };
-    if plan.outages.is_empty() {
-        return service;
-    }
-    let periods = plan.outages.iter().copied().filter(|(from, to)| from < to).collect();
-    service.with_outages(Outages::new(periods).expect("the scenario's outages are checked"))
-}
-
-fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
-    match &plan.delay {
-        DelayPlan::Constant(span) if plan.jitter > Span::ZERO => Delay::Jitter(Jitter {
-            mean: *span,
-            sd: plan.jitter,
-            min: Span::ZERO,
-            rng: seed.stream("jitter", 0),
-        }),
-        DelayPlan::Constant(span) => Delay::Constant(*span),
-        DelayPlan::Schedule(steps) => {
-            Delay::Schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
-        }
-        DelayPlan::Random { low, high, every } => {
-            Delay::random(*low, *high, *every, seed).expect("the scenario's range is checked")
-        }
-    }
-}
-
-fn loss(spec: &LossSpec, rng: Rng) -> Loss {
-    let (process, from_s, until_s) = match *spec {
-        LossSpec::Bernoulli { ratio, from_s, until_s } => {
-            (Process::Bernoulli { ratio }, from_s, until_s)
-        }
-        LossSpec::GilbertElliott {
-            good_to_bad,
-            bad_to_good,
-            good_loss,
-            bad_loss,
-            from_s,
-            until_s,
-        } => {
-            let model = GilbertElliott {
-                p_good_to_bad: good_to_bad,
-                p_bad_to_good: bad_to_good,
-                loss_good: good_loss,
-                loss_bad: bad_loss,
-                bad: false,
-            };
-            (Process::GilbertElliott(model), from_s, until_s)
-        }
-    };
-    let until = until_s.map_or(Time::NEVER, Time::from_secs_f64);
-    Loss { process, from: Time::from_secs_f64(from_s), until, rng }
-}
-
-fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
-    let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
-    let limit = |packets: u64| DropTail { packets, bytes: u64::MAX };
-    let codel = |target_ms: f64, interval_ms: f64, packets: u64, ecn: bool| codel::Config {
-        target: millis(target_ms),
-        interval: millis(interval_ms),
-        ecn,
-        limit: limit(packets),
-        ..codel::Config::default()
-    };
-    // RED ages its average by what an idle link could have sent: full packets at its mean rate.
-    let packet_time = match plan.rate {
-        RatePlan::Constant(rate) => rate.time_for(FULL_PACKET),
-        _ => red::Config::default().packet_time,
-    };
-    match plan.queue {
-        QueueSpec::DropTail { packets: None, bytes: None, .. } => Discipline::Unlimited,
-        QueueSpec::DropTail { packets, bytes, .. } => Discipline::DropTail(DropTail {
-            packets: packets.unwrap_or(u64::MAX),
-            bytes: bytes.unwrap_or(u64::MAX),
-        }),
-        QueueSpec::Red { min_packets, max_packets, max_ratio, weight, packets, ecn } => {
-            Discipline::Admission(Box::new(Red::new(red::Config {
-                min_packets,
-                max_packets,
-                max_probability: max_ratio,
-                weight,
-                ecn,
-                packet_time,
-                limit: limit(packets),
-            })))
-        }
-        QueueSpec::Pie { target_ms, update_ms, packets, ecn } => {
-            Discipline::Admission(Box::new(Pie::new(pie::Config {
-                target: millis(target_ms),
-                t_update: millis(update_ms),
-                ecn,
-                limit: limit(packets),
-                ..pie::Config::default()
-            })))
-        }
-        QueueSpec::Step { mark_packets, packets } => {
-            Discipline::Admission(Box::new(Step { mark_packets, limit: limit(packets) }))
-        }
-        QueueSpec::Dualpi2 { .. } => dualpi2(&plan.queue),
-        QueueSpec::Codel { target_ms, interval_ms, packets, ecn } => {
-            let config = codel(target_ms, interval_ms, packets, ecn);
-            Discipline::Scheduler(Box::new(Codel::new(config)))
-        }
-        QueueSpec::FqCodel {
-            target_ms,
-            interval_ms,
-            packets,
-            queues,
-            quantum_bytes,
-            newton,
-            device_packets,
-            ecn,
-        } => {
-            let queue = FqCodel::new(fq_codel::Config {
-                queues,
-                quantum_bytes,
-                perturbation: hash_seed,
-                codel: codel::Config { newton, ..codel(target_ms, interval_ms, packets, ecn) },
-            });
-            if device_packets == 0 {
-                return Discipline::Scheduler(Box::new(queue));
-            }
-            Discipline::Scheduler(Box::new(BelowDiscipline::new(queue, device_packets)))
-        }
-    }
-}
-
-fn dualpi2(queue: &QueueSpec) -> Discipline {
-    let QueueSpec::Dualpi2 {
-        target_ms,
-        update_ms,
-        alpha,
-        beta,
-        coupling,
-        step_ms,
-        classic_share,
-        packets,
-    } = *queue
-    else {
-        return Discipline::Unlimited;
-    };
-    let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
-    Discipline::Scheduler(Box::new(Dualpi2::new(dualpi2::Config {
-        target: millis(target_ms),
-        t_update: millis(update_ms),
-        alpha,
-        beta,
-        coupling,
-        step: millis(step_ms),
-        classic_share,
-        limit: DropTail { packets, bytes: u64::MAX },
-    })))
 }

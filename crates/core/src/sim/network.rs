@@ -11,7 +11,7 @@ use super::plan::LinkPlan;
 use super::record::{LinkRow, LinkSeries};
 use super::timers::{Due, Timer, Timers};
 use crate::rng::Seed;
-use crate::transport::packet::Packet;
+use crate::transport::packet::{HOP_END, Packet};
 use crate::units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -282,7 +282,7 @@ impl<E: Copy> Network<E> {
                     }
                 },
             }
-            if u32::from(packet.hop) >= ends.path(packet).hops {
+            if packet.hop == HOP_END {
                 return Some(Next::Packet);
             }
             self.forward(packet, self.now, ends);
@@ -302,7 +302,8 @@ impl<E: Copy> Network<E> {
             return event;
         };
         let pipe = &mut self.links[index as usize].pipe;
-        *packet = pipe.pop_front().expect("a scheduled pipe is not empty").packet;
+        let arrival = pipe.pop_front().expect("a scheduled pipe is not empty");
+        *packet = Packet { early: arrival.early, hop: arrival.hop, ..arrival.packet };
         // The next arrival takes this one's place in the heap: one sift instead of two.
         if let Some(next) = pipe.front() {
             *top = Reverse((Due::new(next.at, next.order), event));
@@ -341,38 +342,36 @@ impl<E: Copy> Network<E> {
 
     /// Takes a packet over its next link, and over those behind it that need no event.
     pub fn forward<X: Ends<Event = E>>(&mut self, packet: &mut Packet, mut at: Time, ends: &mut X) {
+        let path = ends.path(packet);
         loop {
-            let path = ends.path(packet);
             let hop = u32::from(packet.hop);
             if hop >= path.hops {
                 // A path without links: the packet is there.
+                packet.hop = HOP_END;
                 self.put_loose(at, *packet);
                 return;
             }
             let index = self.paths[(path.start + hop) as usize];
             let last = hop + 1 == path.hops;
-            let next = (!last).then(|| self.paths[(path.start + hop + 1) as usize]);
             let offer = self.links[index as usize].offer(at, packet, &mut self.dropped);
-            if self.tells_waits && matches!(offer, Offer::Arrives { .. } | Offer::Lost) {
+            if self.tells_waits && offer.is_sent() {
                 ends.waited(packet, self.links[index as usize].waited());
             }
             match offer {
-                Offer::Arrives { at: there, loose: false, twice: false } => {
-                    packet.hop += 1;
-                    if let Some(next) = next
-                        && self.passes[next as usize]
-                        && there <= self.end
-                    {
+                Offer::Arrives(there) => {
+                    if !last && there <= self.end && self.passes_next(path, hop) {
+                        packet.hop += 1;
+                        packet.early = self.links[index as usize].early();
                         at = there;
                         continue;
                     }
-                    self.put_in_pipe(index, there, packet);
+                    let hop = if last { HOP_END } else { packet.hop + 1 };
+                    self.put_in_pipe(index, there, packet, hop);
                 }
-                Offer::Held { idle } => {
+                Offer::Held => self.report_drops(ends),
+                Offer::HeldIdle => {
                     self.report_drops(ends);
-                    if idle {
-                        self.transmit(index, ends);
-                    }
+                    self.transmit(index, ends);
                 }
                 other => self.settle(index, other, packet, ends),
             }
@@ -380,44 +379,56 @@ impl<E: Copy> Network<E> {
         }
     }
 
+    /// Whether the link behind this hop takes a packet without an event.
+    fn passes_next(&self, path: Path, hop: u32) -> bool {
+        self.passes[self.paths[(path.start + hop + 1) as usize] as usize]
+    }
+
     /// The less common ends of an offer.
     #[cold]
     fn settle<X: Ends>(&mut self, link: u32, offer: Offer, packet: &mut Packet, ends: &mut X) {
-        match offer {
-            Offer::Dropped => ends.dropped(packet),
-            Offer::Lost => ends.lost(packet),
-            Offer::Held { .. } => {}
-            Offer::Arrives { at, loose, twice } => {
-                packet.hop += 1;
-                self.put_on_wire(link, at, loose, packet);
-                if twice {
-                    packet.copy = true;
-                    ends.copied(packet);
-                    self.put_on_wire(link, at, loose, packet);
-                }
-            }
+        let (at, loose, twice) = match offer {
+            Offer::Dropped => return ends.dropped(packet),
+            Offer::Lost => return ends.lost(packet),
+            Offer::Held | Offer::HeldIdle => return,
+            Offer::Arrives(at) => (at, false, false),
+            Offer::Loose(at) => (at, true, false),
+            Offer::Twice(at) => (at, false, true),
+            Offer::LooseTwice(at) => (at, true, true),
+        };
+        let is_last = u32::from(packet.hop) + 1 >= ends.path(packet).hops;
+        packet.hop = if is_last { HOP_END } else { packet.hop + 1 };
+        self.put_on_wire(link, at, loose, packet);
+        if twice {
+            packet.copy = true;
+            ends.copied(packet);
+            self.put_on_wire(link, at, loose, packet);
         }
     }
 
     fn put_on_wire(&mut self, link: u32, at: Time, loose: bool, packet: &Packet) {
         if loose {
-            self.put_loose(at, *packet);
+            let early = self.links[link as usize].early();
+            self.put_loose(at, Packet { early, ..*packet });
         } else {
-            self.put_in_pipe(link, at, packet);
+            self.put_in_pipe(link, at, packet, packet.hop);
         }
     }
 
+    /// Puts the packet that this link has just sent on its wire.
     #[allow(
         clippy::inline_always,
         reason = "called for every hop of every packet, which must not be copied for the call"
     )]
     #[inline(always)]
-    fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet) {
+    fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet, hop: u8) {
         self.order += 1;
         let order = self.order;
-        let pipe = &mut self.links[link as usize].pipe;
+        let sender = &mut self.links[link as usize];
+        let early = sender.early();
+        let pipe = &mut sender.pipe;
         debug_assert!(pipe.back().is_none_or(|last| last.at <= at), "FIFO broken");
-        pipe.push_back(InPipe { at, order, packet: *packet });
+        pipe.push_back(InPipe { at, order, early, hop, packet: *packet });
         if pipe.len() == 1 {
             self.heap.push(Reverse((Due::new(at, order), LinkEvent::Pipe(link))));
         }

@@ -139,7 +139,8 @@ impl Service {
     /// When `size` bytes that may start at `start` have been sent. Starts must not decrease, nor
     /// lie before the last finish; one after it means that the link was idle. `Time::NEVER` if
     /// nothing is served from `start` on, or not before the clock ends.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "called for every hop of every packet")]
+    #[inline(always)]
     pub fn finish(&mut self, start: Exact, size: u32) -> Exact {
         debug_assert!(start.at >= self.finished.at, "{start:?} is before {:?}", self.finished);
         debug_assert!((1..=MAX_SIZE).contains(&size), "a packet of {size} bytes");
@@ -372,6 +373,7 @@ impl Source {
 }
 
 impl Discrete {
+    #[inline(never)]
     fn finish(&mut self, start: Time, size: u32, outages: &Outages) -> Time {
         if start > self.now {
             self.left = 0;

@@ -5,6 +5,9 @@ use crate::units::Time;
 /// SACK blocks an acknowledgement carries at most (RFC 2018 with timestamps).
 pub const SACK_BLOCKS: usize = 3;
 
+/// [`Packet::hop`] of a packet on the last link of its path, or behind it.
+pub const HOP_END: u8 = u8::MAX;
+
 /// Data, acknowledgement or datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -47,7 +50,7 @@ pub struct Packet {
     pub size: u32,
     /// What it is.
     pub kind: Kind,
-    /// Index of the next link on its path.
+    /// Index of the next link on its path, or [`HOP_END`].
     pub hop: u8,
     /// ECN-capable transport.
     pub ect: Ect,

@@ -197,7 +197,8 @@ impl Receiver {
         }
     }
 
-    #[inline]
+    #[allow(clippy::inline_always, reason = "called for every data packet")]
+    #[inline(always)]
     fn take(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
         self.note_timestamp(packet);
         if packet.ce {

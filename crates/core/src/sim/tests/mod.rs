@@ -96,7 +96,7 @@ fn a_free_link_begins_one_transmission_at_a_time() {
     let packet = || Packet { size: 1500, ..Packet::default() };
     let millisecond = Span::from_millis(1);
     let now = Time(0);
-    assert_eq!(link.offer(now, &mut packet(), &mut dropped), Offer::Held { idle: true });
+    assert_eq!(link.offer(now, &mut packet(), &mut dropped), Offer::HeldIdle);
     let (_, _, free_at) = link.transmit(now, &mut dropped).expect("a packet");
     assert_eq!(free_at, now + millisecond);
     for _ in 0..2 {
