@@ -3,10 +3,10 @@
 
 pub mod config;
 pub mod delivery_rate;
+mod few;
 pub mod misbehaviour;
 pub mod multipath;
 pub mod packet;
-mod ranges;
 pub mod receiver;
 pub mod rtt;
 pub mod schedulers;

@@ -1,9 +1,9 @@
 //! The receiving end of a flow: what arrived, and when to acknowledge it.
+use crate::transport::few::Few;
 use crate::transport::misbehaviour::{Ahead, Misbehaviour};
 use crate::transport::packet::{Kind, Packet, SACK_BLOCKS};
-use crate::transport::ranges::first_after;
 use crate::units::{Span, Time};
-use std::collections::VecDeque;
+use ackademy_prefetch::prefetch;
 
 /// Tracks segments and makes acknowledgements.
 #[allow(clippy::struct_excessive_bools)] // each is one documented property
@@ -42,9 +42,10 @@ struct Misbehaving {
 
 /// What was received beyond a gap.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Beyond {
     /// Disjoint, sorted, non-touching [start, end).
-    blocks: VecDeque<(u64, u64)>,
+    blocks: Few<(u64, u64), 2>,
     /// Segments that started the two blocks reported before the newest (RFC 2018 section 4).
     recent: [u64; SACK_BLOCKS - 1],
     /// Kept here because few receivers do.
@@ -152,6 +153,14 @@ impl Receiver {
         !self.waits
     }
 
+    /// Asks for what the next arrival touches outside.
+    #[inline]
+    pub(crate) fn fetch_behind(&self) {
+        if let Some(beyond) = self.beyond.as_ref().filter(|_| self.waits) {
+            prefetch(&**beyond);
+        }
+    }
+
     /// The next segment expected.
     pub fn next_expected(&self) -> u64 {
         self.next
@@ -249,11 +258,17 @@ impl Receiver {
         }
     }
 
+    #[inline]
     fn advance(&mut self) {
         self.next += 1;
-        if self.waits
-            && let Some(beyond) = &mut self.beyond
-        {
+        if self.waits {
+            self.pass_what_waited();
+        }
+    }
+
+    #[inline(never)]
+    fn pass_what_waited(&mut self) {
+        if let Some(beyond) = &mut self.beyond {
             self.next = beyond.pass(self.next);
             self.waits = !beyond.blocks.is_empty();
         }
@@ -294,7 +309,7 @@ impl Receiver {
 impl Default for Beyond {
     fn default() -> Self {
         Self {
-            blocks: VecDeque::new(),
+            blocks: Few::default(),
             recent: [u64::MAX; SACK_BLOCKS - 1],
             misbehaving: Misbehaving::default(),
         }
@@ -314,7 +329,7 @@ impl Beyond {
     }
 
     fn holds(&self, seq: u64) -> bool {
-        let index = first_after(&self.blocks, |block| block.1 <= seq);
+        let index = self.blocks.first_after(|block| block.1 <= seq);
         self.blocks.get(index).is_some_and(|block| block.0 <= seq)
     }
 
@@ -325,18 +340,18 @@ impl Beyond {
             last.1 += 1;
             return;
         }
-        let index = first_after(&self.blocks, |block| block.1 < seq);
+        let index = self.blocks.first_after(|block| block.1 < seq);
         let touches_left = self.blocks.get(index).is_some_and(|block| block.1 == seq);
         let right = if touches_left { index + 1 } else { index };
-        let touches_right = self.blocks.get(right).is_some_and(|block| block.0 == seq + 1);
-        match (touches_left, touches_right) {
-            (true, true) => {
-                self.blocks[index].1 = self.blocks[right].1;
+        let above = self.blocks.get(right).filter(|block| block.0 == seq + 1).copied();
+        match (self.blocks.get_mut(index), above) {
+            (Some(left), Some((_, end))) if touches_left => {
+                left.1 = end;
                 self.blocks.remove(right);
             }
-            (true, false) => self.blocks[index].1 = seq + 1,
-            (false, true) => self.blocks[right].0 = seq,
-            (false, false) => self.blocks.insert(index, (seq, seq + 1)),
+            (Some(left), None) if touches_left => left.1 = seq + 1,
+            (Some(right), Some(_)) => right.0 = seq,
+            _ => self.blocks.insert(index, (seq, seq + 1)),
         }
     }
 
@@ -348,7 +363,7 @@ impl Beyond {
         let mut used = newest;
         let mut last_start = u64::MAX;
         for seq in [trigger, self.recent[0], self.recent[1]] {
-            let index = first_after(&self.blocks, |block| block.1 <= seq);
+            let index = self.blocks.first_after(|block| block.1 <= seq);
             let Some(&(start, end)) = self.blocks.get(index) else { continue };
             let known =
                 ack.sack[newest..used].iter().any(|block| next + u64::from(block.0) == start);

@@ -1,8 +1,8 @@
 //! What a SACK sender knows of every packet it has in flight.
 use super::undo::Retransmitted;
 use crate::transport::delivery_rate::SentState;
+use crate::transport::few::Few;
 use crate::transport::packet::Packet;
-use crate::transport::ranges::first_after;
 use crate::units::{Span, Time};
 use ackademy_prefetch::prefetch;
 use std::collections::VecDeque;
@@ -121,13 +121,14 @@ pub struct Scoreboard {
 
 /// What is out of order.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct Gaps {
     /// Selectively acknowledged, as disjoint, sorted, non-touching [start, end).
-    sacked: VecDeque<(u64, u64)>,
+    sacked: Few<(u64, u64), 2>,
     /// To be sent again, lowest first.
-    lost: VecDeque<u64>,
+    lost: Few<u64, 4>,
     /// Sent again and not yet judged, in sending order.
-    retransmissions: VecDeque<(u64, Time)>,
+    retransmissions: Few<(u64, Time), 3>,
     /// Below this, no packet is left that `peek_rescue` would offer.
     rescued: u64,
     /// Of what was cumulatively acknowledged; kept when the lists are empty.
@@ -147,10 +148,10 @@ impl Gaps {
         while let Some(&(start, end)) = self.sacked.front()
             && start < una
         {
-            self.sacked.pop_front();
             forgotten += una.min(end) - start;
-            if end > una {
-                self.sacked.push_front((una, end));
+            match self.sacked.get_mut(0) {
+                Some(first) if end > una => first.0 = una,
+                _ => drop(self.sacked.pop_front()),
             }
         }
         forgotten
@@ -228,6 +229,15 @@ impl Scoreboard {
         }
     }
 
+    /// Asks for what the next acknowledgement touches outside.
+    #[inline]
+    pub fn fetch_behind(&self) {
+        self.fetch_first();
+        if let Some(gaps) = self.open_gaps() {
+            prefetch(gaps);
+        }
+    }
+
     /// Whether loss detection has anything to look at.
     pub fn has_gaps(&self) -> bool {
         self.sacked_count > 0 || self.first_retransmission().is_some()
@@ -243,7 +253,13 @@ impl Scoreboard {
     }
 
     /// Size of the first segment to be sent again.
+    #[inline]
     pub fn peek_lost(&mut self) -> Option<u32> {
+        if self.open { self.peek_lost_of_many() } else { None }
+    }
+
+    #[inline(never)]
+    fn peek_lost_of_many(&mut self) -> Option<u32> {
         while let Some(seq) = self.first_lost() {
             if let Some(segment) = self.get(seq)
                 && segment.flags & LOST != 0
@@ -373,6 +389,10 @@ impl Scoreboard {
         if ack.left() > 0 && self.una == ack.seq {
             self.shorten_first(ack.left(), &mut delivered);
         }
+        if self.segments.is_empty() {
+            // The next lies where the first did, not in one place after the other.
+            self.segments.clear();
+        }
         // The next acknowledgement is about these; until then the state of many other flows is touched.
         self.fetch_first();
         if self.open
@@ -446,7 +466,7 @@ impl Scoreboard {
         }
         let mut gaps = self.gaps.take().unwrap_or_default();
         let sacked = &mut gaps.sacked;
-        let first = first_after(sacked, |block| block.1 < start);
+        let first = sacked.first_after(|block| block.1 < start);
         // Most blocks of a report were known before.
         if let Some(&(block_start, block_end)) = sacked.get(first)
             && block_start <= start
@@ -467,11 +487,12 @@ impl Scoreboard {
             last += 1;
         }
         self.deliver_range(fresh_from, end, delivered);
-        if last == first {
-            sacked.insert(first, merged);
-        } else {
-            sacked[first] = merged;
-            sacked.drain(first + 1..last);
+        match sacked.get_mut(first) {
+            Some(block) if last > first => {
+                *block = merged;
+                sacked.remove_range(first + 1, last);
+            }
+            _ => sacked.insert(first, merged),
         }
         self.gaps = Some(gaps);
         self.open = true;
@@ -614,7 +635,7 @@ impl Scoreboard {
         sent.sort_unstable_by_key(|&(seq, sent_at)| (sent_at, seq));
         let gaps = self.gaps_mut();
         gaps.lost.clear();
-        gaps.retransmissions = sent.into();
+        gaps.retransmissions = sent.into_iter().collect();
     }
 
     fn judge(&mut self, seq: u64, lost: &mut Lost) {

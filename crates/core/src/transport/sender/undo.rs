@@ -1,10 +1,13 @@
 //! Whether an answer to loss was for nothing: by timestamps (Eifel, RFC 3522) or by reports of
 //! duplicates (RFC 3708), with Linux's rules for when to take it back.
+use crate::transport::few::Few;
 use crate::units::Time;
 use std::collections::VecDeque;
 
 /// Most ranges of retransmitted segments that [`Retransmitted`] keeps.
 const RANGES_MAX: usize = 32;
+/// Ranges that wait to be moved to the others.
+const LATEST: usize = 4;
 
 /// The latest answer to loss, and what is known of its retransmissions.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +64,10 @@ impl Undo {
 /// Which of the segments acknowledged last were retransmitted.
 #[derive(Clone, Debug, Default)]
 pub struct Retransmitted {
-    /// Disjoint, sorted, non-touching [start, end).
-    ranges: VecDeque<(u64, u64)>,
+    /// The ranges before `latest`; of all, only the last [`RANGES_MAX`] count.
+    earlier: VecDeque<(u64, u64)>,
+    /// The newest ranges wait here, to be moved together: the others are far away in memory.
+    latest: Few<(u64, u64), LATEST>,
     /// Nothing is known of the segments before.
     known_from: u64,
 }
@@ -70,22 +75,41 @@ pub struct Retransmitted {
 impl Retransmitted {
     /// Segment `seq`, above all earlier ones, is acknowledged and was retransmitted.
     pub fn push(&mut self, seq: u64) {
-        match self.ranges.back_mut() {
+        match self.latest.back_mut() {
             Some(last) if last.1 == seq => last.1 += 1,
-            _ => self.ranges.push_back((seq, seq + 1)),
+            _ => {
+                if self.latest.len() == LATEST {
+                    self.settle();
+                }
+                self.latest.push_back((seq, seq + 1));
+            }
         }
-        if self.ranges.len() > RANGES_MAX
-            && let Some((_, end)) = self.ranges.pop_front()
-        {
+    }
+
+    /// Moves what waits, but for the newest, which may grow yet, and forgets what counts no more.
+    fn settle(&mut self) {
+        while self.latest.len() > 1 {
+            self.earlier.extend(self.latest.pop_front());
+        }
+        let forgotten = self.forgotten();
+        if let Some((_, end)) = self.earlier.drain(..forgotten).next_back() {
             self.known_from = end;
         }
     }
 
+    /// How many of the earlier ranges count no more.
+    fn forgotten(&self) -> usize {
+        (self.earlier.len() + self.latest.len()).saturating_sub(RANGES_MAX)
+    }
+
     /// Whether the acknowledged segment `seq` was retransmitted; `None` if that is forgotten.
     pub fn get(&self, seq: u64) -> Option<bool> {
-        let next = self.ranges.partition_point(|&(_, end)| end <= seq);
-        let within = self.ranges.get(next).is_some_and(|&(start, _)| start <= seq);
-        (seq >= self.known_from).then_some(within)
+        let last_forgotten = self.forgotten().checked_sub(1);
+        let end = last_forgotten.map_or(self.known_from, |last| self.earlier[last].1);
+        let next = self.earlier.partition_point(|&(_, end)| end <= seq);
+        let ranges = self.earlier.get(next).into_iter().chain(self.latest.iter());
+        let within = ranges.into_iter().any(|&(start, end)| start <= seq && seq < end);
+        (seq >= end).then_some(within)
     }
 }
 
