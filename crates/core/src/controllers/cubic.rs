@@ -262,13 +262,18 @@ impl Cubic {
     /// As [`Window::remember`].
     fn remember(&mut self) {
         self.window.remember();
-        if self.window.cwnd > 1.0 || self.before.is_none() {
-            self.before = Some(Box::new(Before {
+        if self.rules == Rules::Rfc9438 && (self.window.cwnd > 1.0 || self.before.is_none()) {
+            let state = Before {
                 w_max: self.w_max,
                 cwnd_prior: self.cwnd_prior,
                 epoch: self.epoch.clone(),
                 climbing: self.climbing,
-            }));
+            };
+            // The box of the reduction before is used again: losses are frequent among many flows.
+            match &mut self.before {
+                Some(before) => **before = state,
+                None => self.before = Some(Box::new(state)),
+            }
         }
     }
 
