@@ -1,21 +1,26 @@
 //! Quantiles of many times in little memory: a histogram whose buckets grow with the value.
 use crate::units::Span;
+use ackademy_prefetch::prefetch;
 
 /// Counts of spans in buckets of 1/128 of an octave: a quantile is off by at most 0.8 %. Only the
 /// range that was seen is kept, so a flow whose round trips stay within an octave takes half a KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanHistogram {
-    first: usize,
     counts: Vec<u32>,
-    total: u64,
-    /// Buckets of the latest spans, counted when there are enough: the counts of many histograms are far
-    /// away, and to reach for several at once takes as long as for one.
+    /// Buckets of the latest spans, counted when there are many: the counts of many histograms are far away, and
+    /// what is added comes to lie side by side here.
+    waiting: Vec<u16>,
+    /// The latest of them.
     recent: [u16; RECENT],
     held: u8,
+    /// The bucket of the first count.
+    first: u16,
 }
 
-/// Spans that wait to be counted.
+/// Spans that wait in place.
 const RECENT: usize = 11;
+/// Spans that wait to be counted at most.
+const WAITING: usize = RECENT * 24;
 
 impl SpanHistogram {
     /// Counts a span so many times.
@@ -27,28 +32,50 @@ impl SpanHistogram {
         self.recent[usize::from(self.held)] = bucket as u16;
         self.held += 1;
         if usize::from(self.held) == RECENT {
+            self.put_aside();
+        }
+    }
+
+    /// The latest spans join those that wait.
+    fn put_aside(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        if self.waiting.is_empty() {
+            self.waiting.reserve_exact(WAITING);
+        }
+        self.waiting.extend_from_slice(&self.recent[..held.into()]);
+        if self.waiting.len() + RECENT > WAITING {
             self.settle();
         }
     }
 
-    /// Counts the spans that wait.
+    /// Counts the spans that wait aside.
     fn settle(&mut self) {
-        let held = std::mem::take(&mut self.held);
-        for bucket in std::mem::take(&mut self.recent).into_iter().take(held.into()) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for bucket in waiting.drain(..) {
             self.count(bucket.into(), 1);
+        }
+        self.waiting = waiting;
+    }
+
+    /// Asks for what the next span may touch.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        if usize::from(self.held) + 1 == RECENT
+            && let Some(last) = self.waiting.last()
+        {
+            prefetch(last);
         }
     }
 
     fn count(&mut self, bucket: usize, times: u32) {
-        self.total += u64::from(times);
         if self.counts.is_empty() {
-            self.first = bucket;
-        } else if bucket < self.first {
-            let missing = self.first - bucket;
+            self.first = bucket as u16;
+        } else if bucket < usize::from(self.first) {
+            let missing = usize::from(self.first) - bucket;
             self.counts.splice(0..0, std::iter::repeat_n(0, missing));
-            self.first = bucket;
+            self.first = bucket as u16;
         }
-        let index = bucket - self.first;
+        let index = bucket - usize::from(self.first);
         if index >= self.counts.len() {
             self.counts.resize(index + 1, 0);
         }
@@ -57,23 +84,25 @@ impl SpanHistogram {
 
     /// How many spans were counted.
     pub fn total(&self) -> u64 {
-        self.total + u64::from(self.held)
+        let counted: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
+        counted + self.waiting.len() as u64 + u64::from(self.held)
     }
 
     /// The value that `permille` thousandths of the counted spans do not exceed, spread evenly inside
     /// its bucket; `None` without spans.
     pub fn quantile(&self, permille: u64) -> Option<Span> {
-        if self.held > 0 {
+        if self.held > 0 || !self.waiting.is_empty() {
             let mut all = self.clone();
+            all.put_aside();
             all.settle();
             return all.quantile(permille);
         }
-        let rank = (self.total * permille).div_ceil(1000).max(1);
+        let rank = (self.total() * permille).div_ceil(1000).max(1);
         let mut below = 0;
         for (index, &count) in self.counts.iter().enumerate() {
             let count = u64::from(count);
             if below + count >= rank {
-                let bucket = self.first + index;
+                let bucket = usize::from(self.first) + index;
                 let (low, high) = (lowest_in(bucket), lowest_in(bucket + 1));
                 let inside = u128::from(high - low) * u128::from(2 * (rank - below) - 1);
                 return Some(Span(low + (inside / u128::from(2 * count)) as u64));

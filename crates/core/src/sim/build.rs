@@ -293,10 +293,12 @@ impl Start<'_> {
         let datagrams = match plan.traffic {
             TrafficSpec::Cbr { rate_mbps, packet_bytes } => {
                 let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(packet_bytes)));
-                Some(Datagrams {
+                Some(Box::new(Datagrams {
                     every_ns: NonZero::new(every.0).unwrap_or(NonZero::<u64>::MIN),
                     size: packet_bytes,
-                })
+                    sent: 0,
+                    sent_bytes: 0,
+                }))
             }
             _ => None,
         };
@@ -306,6 +308,7 @@ impl Start<'_> {
             header_bytes: plan.sender.header.0,
             datagrams,
             base_rtt: hops.map(|&link| network.links[link as usize].delay.minimum()).sum(),
+            copies: None,
         }
     }
 }

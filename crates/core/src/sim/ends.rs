@@ -1,5 +1,5 @@
 //! What happens at the ends of a path: receivers, senders and applications.
-use super::{Datagrams, Event, Flow, Sim};
+use super::{Event, Flow, Sim};
 use crate::control::Coupled;
 use crate::transport::misbehaviour;
 use crate::transport::multipath::Mapping;
@@ -239,25 +239,23 @@ impl Sim {
 
     fn send_datagram(&mut self, index: u32) {
         let connection = self.hosts.flows[index as usize].connection as usize;
-        let Some(Datagrams { every_ns, size }) = self.hosts.plans[index as usize].datagrams else {
-            return;
-        };
+        let Some(source) = &mut self.hosts.plans[index as usize].datagrams else { return };
         if self.net.now() >= self.hosts.connections[connection].app.stop() {
             return;
         }
-        let counts = &mut self.hosts.flows[index as usize].arrived;
-        counts.datagrams += 1;
-        counts.datagram_bytes += u64::from(size);
+        source.sent += 1;
+        source.sent_bytes += u64::from(source.size);
+        let every = Span(source.every_ns.get());
         let mut packet = Packet {
             flow: index,
-            size,
+            size: source.size,
             kind: Kind::Datagram,
-            seq: counts.datagrams,
+            seq: source.sent,
             sent_at: self.net.now(),
             ..Packet::default()
         };
         self.send(&mut packet);
-        self.wake_by(self.net.now() + Span(every_ns.get()), index);
+        self.wake_by(self.net.now() + every, index);
     }
 
     /// The application of a connection acts.
@@ -283,8 +281,8 @@ impl Sim {
             if !was_active {
                 self.hosts.flows[flow as usize].arrived.progress = self.net.now();
             }
-            if self.hosts.plans[flow as usize].datagrams.is_some() {
-                if self.hosts.flows[flow as usize].arrived.datagrams == 0 {
+            if let Some(source) = &self.hosts.plans[flow as usize].datagrams {
+                if source.sent == 0 {
                     self.send_datagram(flow);
                 }
             } else {

@@ -2,21 +2,20 @@
 //!
 //! Pipes are ordered, so the flows of the next arrivals are known. Their lines come from memory side by
 //! side while earlier events are handled; one after the other, as they are used, each would be waited for.
-use super::link::InPipe;
+use super::pipe::Pipe;
 use super::{Flow, Hosts};
 use crate::transport::packet::{Kind, Packet};
 use ackademy_prefetch::prefetch;
-use std::collections::VecDeque;
 
 /// Flows whose state fits into a core's own cache: below, asking costs more than it saves.
 pub(super) const MANY: usize = 200;
 
 /// How many arrivals ahead a flow's own state is asked for; what it points to, and so on, when what
 /// points there has come.
-const FLOW: usize = 12;
-const CONNECTION: usize = 8;
-const GOVERNOR: usize = 5;
-const CONTROLLER: usize = 2;
+const FLOW: usize = 14;
+const BEHIND: usize = 9;
+const GOVERNOR: usize = 6;
+const CONTROLLER: usize = 3;
 
 /// What a wake-up looks at first.
 pub(super) fn for_timer(flow: &Flow) {
@@ -40,8 +39,9 @@ fn for_ack(flow: &Flow) {
 impl Hosts {
     /// Asks for what the next arrivals of a link's pipe will touch.
     #[inline]
-    pub(super) fn fetch_ahead(&self, pipe: &VecDeque<InPipe>) {
+    pub(super) fn fetch_ahead(&self, pipe: &Pipe) {
         let Some(&Packet { kind, .. }) = pipe.front().map(|next| &next.packet) else { return };
+        pipe.fetch(FLOW);
         let flow = |ahead: usize| {
             let next = pipe.get(ahead).map(|next| &next.packet);
             next.filter(|packet| packet.kind == kind)
@@ -49,11 +49,14 @@ impl Hosts {
         };
         if kind != Kind::Ack {
             flow(FLOW).into_iter().for_each(for_data);
+            if let Some(flow) = flow(BEHIND) {
+                flow.receiver.fetch_behind();
+            }
             return;
         }
         flow(FLOW).into_iter().for_each(for_ack);
         let governor = |flow: &Flow| &self.governors[flow.governor as usize];
-        if let Some(flow) = flow(CONNECTION) {
+        if let Some(flow) = flow(BEHIND) {
             flow.sender.fetch_behind();
             prefetch(governor(flow));
             prefetch(&self.connections[flow.connection as usize].app.supply);

@@ -7,6 +7,7 @@ use super::aggregation::Aggregation;
 use super::delay::Delay;
 use super::exact::Exact;
 use super::loss::{Duplicate, Loss, Reorder};
+use super::pipe::Pipe;
 use super::policer::Policer;
 use super::queues::drop_tail::DropTail;
 use super::queues::{Admission, Backlog, Fate, Scheduler};
@@ -20,22 +21,6 @@ use crate::units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
 mod parts;
-
-/// A packet on the wire.
-#[derive(Clone, Copy, Debug)]
-pub struct InPipe {
-    /// When it arrives at the other end.
-    pub at: Time,
-    /// Breaks ties between events of one instant.
-    pub order: u64,
-    /// Its [`Packet::early`] and [`Packet::hop`] there. They are not written to the packet before it is copied to
-    /// this place: a wide load waits for the narrow stores that come right before it.
-    pub early: u16,
-    /// See `early`.
-    pub hop: u8,
-    /// The packet.
-    pub packet: Packet,
-}
 
 /// What became of a packet offered to a link. Small enough to be returned in two registers: what goes through
 /// memory here in parts is read as a whole, and waits for them.
@@ -150,7 +135,7 @@ pub struct Link {
     /// Whether a scheduler's packets take along when they came, for `waited`.
     notes_arrivals: bool,
     /// Packets on the wire, in order of arrival.
-    pub pipe: VecDeque<InPipe>,
+    pub pipe: Pipe,
     /// Counters.
     pub stats: LinkStats,
     sample_interval: Span,
@@ -200,7 +185,7 @@ impl Link {
             last_arrival: Time(0),
             waited: Span::ZERO,
             notes_arrivals: false,
-            pipe: VecDeque::new(),
+            pipe: Pipe::default(),
             stats: LinkStats::default(),
             sample_interval: every,
             next_sample: if every > Span::ZERO { Time(0) } else { Time::NEVER },

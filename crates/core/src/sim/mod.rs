@@ -21,9 +21,9 @@ use crate::transport::receiver::Receiver;
 use crate::transport::sender::Sender;
 use crate::units::{Bytes, Rate, Span, Time};
 pub use build::{Arrival, arrivals};
-use link::InPipe;
 use multipath::Multipath;
 use network::{Ends, Network, Next, Path};
+use pipe::Pipe;
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ pub mod loss;
 mod multipath;
 pub mod network;
 mod outcome;
+pub mod pipe;
 pub mod plan;
 pub mod policer;
 pub mod queues;
@@ -93,13 +94,6 @@ struct Arrived {
     progress: Time,
     /// Longest time without.
     stall_max: Span,
-    /// Sent by a source without a sender.
-    datagrams: u64,
-    datagram_bytes: u64,
-    /// Copies that links made of its packets.
-    copies: u64,
-    /// Of these, dropped by queues or lost on the wire.
-    copies_lost: u64,
 }
 
 impl Arrived {
@@ -108,26 +102,6 @@ impl Arrived {
         self.delivered_bytes += bytes;
         self.stall_max = self.stall_max.max(now.since(self.progress));
         self.progress = now;
-    }
-
-    /// Books a drop by a queue; the loss of a copy is not a loss of what was sent.
-    fn drop_in_queue(&mut self, packet: &Packet) {
-        let is_data = u64::from(packet.kind != Kind::Ack);
-        if packet.copy {
-            self.copies_lost += is_data;
-        } else {
-            self.queue_drops += is_data;
-        }
-    }
-
-    /// As [`drop_in_queue`](Self::drop_in_queue), for a loss on the wire.
-    fn lose_on_wire(&mut self, packet: &Packet) {
-        let is_data = u64::from(packet.kind != Kind::Ack);
-        if packet.copy {
-            self.copies_lost += is_data;
-        } else {
-            self.random_losses += is_data;
-        }
     }
 }
 
@@ -164,17 +138,34 @@ struct FlowPlan {
     name: Box<str>,
     start: Time,
     header_bytes: u64,
-    /// Those of a constant-rate source.
-    datagrams: Option<Datagrams>,
     base_rtt: Span,
+    /// Those of a constant-rate source. Few flows have these or copies, so both lie apart.
+    datagrams: Option<Box<Datagrams>>,
+    copies: Option<Box<Copies>>,
+}
+
+impl FlowPlan {
+    /// What was put on the wire without a sender: datagrams and their bytes.
+    fn datagrams_sent(&self) -> (u64, u64) {
+        self.datagrams.as_ref().map_or((0, 0), |source| (source.sent, source.sent_bytes))
+    }
+}
+
+/// Copies that links made of a flow's packets.
+#[derive(Default)]
+struct Copies {
+    made: u64,
+    /// Of these, dropped by queues or lost on the wire.
+    lost: u64,
 }
 
 /// What a constant-rate source sends.
-#[derive(Clone, Copy)]
 struct Datagrams {
     /// From one to the next.
     every_ns: NonZero<u64>,
     size: u32,
+    sent: u64,
+    sent_bytes: u64,
 }
 
 /// Senders, receivers and applications.
@@ -325,7 +316,8 @@ impl Sim {
         self.hosts
             .flows
             .iter()
-            .map(|flow| flow.sender.stats().sent_packets + flow.arrived.datagrams)
+            .zip(&self.hosts.plans)
+            .map(|(flow, plan)| flow.sender.stats().sent_packets + plan.datagrams_sent().0)
             .sum()
     }
 
@@ -395,6 +387,19 @@ impl Sim {
     }
 }
 
+impl Hosts {
+    /// Books the loss of a packet in this count; the loss of a copy is not a loss of what was sent.
+    fn book_loss(&mut self, packet: &Packet, count: fn(&mut Arrived) -> &mut u64) {
+        let is_data = u64::from(packet.kind != Kind::Ack);
+        let index = packet.flow as usize;
+        if packet.copy {
+            self.plans[index].copies.get_or_insert_default().lost += is_data;
+        } else {
+            *count(&mut self.flows[index].arrived) += is_data;
+        }
+    }
+}
+
 impl Ends for Hosts {
     type Event = Event;
 
@@ -405,7 +410,7 @@ impl Ends for Hosts {
     }
 
     fn dropped(&mut self, packet: &Packet) {
-        self.flows[packet.flow as usize].arrived.drop_in_queue(packet);
+        self.book_loss(packet, |arrived| &mut arrived.queue_drops);
         if let Some(truth) = &mut self.truth
             && packet.kind == Kind::Data
             && !packet.copy
@@ -430,15 +435,16 @@ impl Ends for Hosts {
     }
 
     fn lost(&mut self, packet: &Packet) {
-        self.flows[packet.flow as usize].arrived.lose_on_wire(packet);
+        self.book_loss(packet, |arrived| &mut arrived.random_losses);
     }
 
     fn copied(&mut self, copy: &mut Packet) {
-        self.flows[copy.flow as usize].arrived.copies += u64::from(copy.kind != Kind::Ack);
+        let copies = self.plans[copy.flow as usize].copies.get_or_insert_default();
+        copies.made += u64::from(copy.kind != Kind::Ack);
     }
 
     #[inline]
-    fn fetch_for_packets(&self, pipe: &VecDeque<InPipe>) {
+    fn fetch_for_packets(&self, pipe: &Pipe) {
         self.fetch_ahead(pipe);
     }
 

@@ -6,7 +6,8 @@
 //! A link's arrivals are in order, so only the next one needs a place in the event heap; the heap
 //! holds one entry per busy link, not one per packet. What ends wait for lies beside it, where what is
 //! far away costs nothing (`timers`).
-use super::link::{InPipe, Link, Offer};
+use super::link::{Link, Offer};
+use super::pipe::{InPipe, Pipe};
 use super::plan::LinkPlan;
 use super::record::{LinkRow, LinkSeries};
 use super::timers::{Due, Timer, Timers};
@@ -14,8 +15,8 @@ use crate::rng::Seed;
 use crate::transport::packet::{HOP_END, Packet};
 use crate::units::{Span, Time};
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::collections::{BinaryHeap, VecDeque};
 
 /// What is at the ends of paths.
 pub trait Ends {
@@ -39,7 +40,7 @@ pub trait Ends {
     fn copied(&mut self, copy: &mut Packet);
 
     /// The packets that arrive next over one link, in order: a chance to fetch what they will touch.
-    fn fetch_for_packets(&self, pipe: &VecDeque<InPipe>);
+    fn fetch_for_packets(&self, pipe: &Pipe);
 
     /// An event's time comes near: a chance to fetch what it will touch.
     fn fetch_for_event(&self, event: Self::Event);
@@ -230,7 +231,8 @@ impl<E: Copy> Network<E> {
 
     /// Packets on the wire, and packets that schedulers hold.
     pub(super) fn inside(&self) -> (impl Iterator<Item = &Packet>, u64) {
-        let pipes = self.links.iter().flat_map(|link| &link.pipe).map(|in_pipe| &in_pipe.packet);
+        let pipes =
+            self.links.iter().flat_map(|link| link.pipe.iter()).map(|in_pipe| &in_pipe.packet);
         (pipes.chain(self.loose.iter().flatten()), self.links.iter().map(Link::held).sum())
     }
 
@@ -302,8 +304,9 @@ impl<E: Copy> Network<E> {
             return event;
         };
         let pipe = &mut self.links[index as usize].pipe;
-        let arrival = pipe.pop_front().expect("a scheduled pipe is not empty");
+        let arrival = pipe.front().expect("a scheduled pipe is not empty");
         *packet = Packet { early: arrival.early, hop: arrival.hop, ..arrival.packet };
+        pipe.drop_front();
         // The next arrival takes this one's place in the heap: one sift instead of two.
         if let Some(next) = pipe.front() {
             *top = Reverse((Due::new(next.at, next.order), event));

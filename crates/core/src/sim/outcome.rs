@@ -31,10 +31,13 @@ impl Sim {
     /// wire or in a scheduler's queue.
     fn conserves_packets(&self) -> bool {
         let mut missing: Vec<i64> = vec![0; self.hosts.flows.len()];
-        for (missing, flow) in missing.iter_mut().zip(&self.hosts.flows) {
+        let flows = self.hosts.flows.iter().zip(&self.hosts.plans);
+        for (missing, (flow, plan)) in missing.iter_mut().zip(flows) {
             let arrived = &flow.arrived;
-            let made = flow.sender.stats().sent_packets + arrived.datagrams + arrived.copies;
-            let lost = arrived.queue_drops + arrived.random_losses + arrived.copies_lost;
+            let copies = plan.copies.as_ref().map_or((0, 0), |copies| (copies.made, copies.lost));
+            let sent = flow.sender.stats().sent_packets + plan.datagrams_sent().0;
+            let made = sent + copies.0;
+            let lost = arrived.queue_drops + arrived.random_losses + copies.1;
             let ended = arrived.packets + lost;
             *missing = made as i64 - ended as i64;
         }
@@ -100,8 +103,8 @@ impl Sim {
             start_s: plan.start.as_secs_f64(),
             active_s: app.active(end).as_secs_f64(),
             mss_bytes: flow.packet_bytes,
-            sent_packets: sent.sent_packets + arrived.datagrams,
-            sent_bytes: sent.sent_bytes + arrived.datagram_bytes,
+            sent_packets: sent.sent_packets + plan.datagrams_sent().0,
+            sent_bytes: sent.sent_bytes + plan.datagrams_sent().1,
             retransmitted_packets: sent.retransmitted_packets,
             dropped_packets: arrived.queue_drops + arrived.random_losses,
             queue_drops: arrived.queue_drops,

@@ -6,8 +6,9 @@
 use super::packet::{self, CE};
 use crate::error::Error;
 use ackademy::rng::Seed;
-use ackademy::sim::link::{InPipe, LinkStats};
+use ackademy::sim::link::LinkStats;
 use ackademy::sim::network::{Ends, Network, Next, Path};
+use ackademy::sim::pipe::Pipe;
 use ackademy::sim::plan::LinkPlan;
 use ackademy::sim::plan::Route;
 use ackademy::sim::record::{LinkRow, LinkSeries};
@@ -377,7 +378,7 @@ impl Ends for Hosts {
         copy.seq = u64::from(index);
     }
 
-    fn fetch_for_packets(&self, _: &VecDeque<InPipe>) {}
+    fn fetch_for_packets(&self, _: &Pipe) {}
 
     fn fetch_for_event(&self, event: Infallible) {
         match event {}

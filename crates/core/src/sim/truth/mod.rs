@@ -102,7 +102,7 @@ impl Sim {
         let learns: Vec<u32> = self.flows_of(controller).collect();
         let facts = |index: usize| {
             let flow = &self.hosts.flows[index];
-            let name = match self.hosts.plans[index].datagrams {
+            let name = match &self.hosts.plans[index].datagrams {
                 Some(_) => "none",
                 None => &*self.hosts.connections[flow.connection as usize].controller,
             };

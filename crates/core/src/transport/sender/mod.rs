@@ -153,12 +153,17 @@ struct Allowed {
 
 impl Allowed {
     fn read(governor: &Governor, packet: u64) -> Self {
-        let Control { cwnd, pacing_rate, ssthresh } = governor.coupled.control(governor.id);
+        let Governor { coupled, id } = governor;
+        Self::bounded(coupled.control(*id), coupled.next_timer(*id), packet)
+    }
+
+    #[inline]
+    fn bounded(control: Control, timer: Option<Time>, packet: u64) -> Self {
         Self {
-            cwnd: cwnd.0.clamp(packet, CWND_MAX.0),
-            ssthresh: ssthresh.0,
-            pacing_rate: pacing_rate.max(PACING_MIN),
-            timer: governor.coupled.next_timer(governor.id).unwrap_or(Time::NEVER),
+            cwnd: control.cwnd.0.clamp(packet, CWND_MAX.0),
+            ssthresh: control.ssthresh.0,
+            pacing_rate: control.pacing_rate.max(PACING_MIN),
+            timer: timer.unwrap_or(Time::NEVER),
         }
     }
 }

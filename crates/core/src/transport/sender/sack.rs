@@ -138,7 +138,8 @@ impl SackSender {
 
     #[inline]
     pub(super) fn fetch_behind(&self) {
-        self.board.fetch_first();
+        self.board.fetch_behind();
+        self.stats.rtt_histogram.fetch();
     }
 
     pub(super) fn deadline(&self) -> Time {
@@ -566,8 +567,8 @@ impl SackSender {
             recovering: u64::from(self.episode.reduces() || in_disorder),
             cwnd_limited: u64::from(limited),
         };
-        governor.coupled.on_ack(governor.id, &record);
-        self.allowed = Allowed::read(governor, self.packet);
+        let (control, timer) = governor.coupled.answer(governor.id, &record);
+        self.allowed = Allowed::bounded(control, timer, self.packet);
     }
 
     fn tell_loss(&mut self, now: Time, kind: LossKind, lost: Lost, governor: &mut Governor) {
