@@ -121,7 +121,7 @@ def compare_command(
     from ackademy.render import terminal
     from ackademy.render.html import comparison as report
     from ackademy.render.sheets import compare as sheets
-    from ackademy.studies import comparison, harm_matrix, league, measured
+    from ackademy.studies import comparison, harm_matrix, league, league_oracle, measured
 
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
@@ -140,7 +140,9 @@ def compare_command(
         check_exports(page, markdown, json, csv)
         runner = engine_of(engine, address, jobs)
         met = harm_matrix.meetings(loaded) if only is None and backend == "sim" else []
-        ran, judged = _league(console, loaded, _Found(on_networks, met), out, runner)
+        told = backend == "sim"
+        oracle = league_oracle.cases(loaded, runs or loaded.runs, only or "*") if told else []
+        ran, judged = _league(console, loaded, _Found(on_networks, met, oracle), out, runner)
         _league_reports(console, loaded, judged, page, markdown)
         _export(league.tables(judged.results), json, csv)
         running.report_failures(ran)
@@ -178,6 +180,7 @@ class _Found(NamedTuple):
 
     cases: Sequence[league.SchemeCase]
     meetings: Sequence[harm_matrix.Meeting]
+    oracle: Sequence[league.SchemeCase]
 
 
 class _Judged(NamedTuple):
@@ -200,10 +203,11 @@ def _league(
     began = time.monotonic()
     folder = out / f"league-{suite.name}"
     cells = [cell for own in found.cases for cell in own.cells]
+    cells += [cell for own in found.oracle for cell in own.cells]
     cells += [cell for own in found.meetings for cell in own.cells]
     ran = running.run(cells, folder, engine, console, f"league {suite.name}")
     results = league.results(found.cases, folder)
-    scores = league_scores.scores(results, folder)
+    scores = league_scores.scores(results, folder, league.results(found.oracle, folder))
     judged = _Judged(results, scores, harm_matrix.measure(found.meetings, folder))
     console.print(terminal_league.tables(results, console, scores, judged.harms))
     kernel_runs = [run for result in results for run in result.measured.kernel_runs]

@@ -21,6 +21,7 @@ def sheets(found: Sequence[Scores], harms: Sequence[Harm]) -> list[Sheet]:
     every = [
         power(found),
         regret(found),
+        oracle(found),
         dominance(found),
         away(found),
         response(found),
@@ -144,6 +145,32 @@ def regret(found: Sequence[Scores]) -> Sheet:
         for name, own in sorted(known, key=lambda item: (item[1].networks < most, item[1].mean))
     )
     return Sheet("regret against an omniscient flow", SCHEME, heads, lines)
+
+
+def oracle(found: Sequence[Scores]) -> Sheet:
+    """Regret to the run of a flow that is told rate and round trip, the smallest mean first."""
+    heads = (
+        Head("mean", about="1 − S/S of the BDP oracle, on networks where one flow is alone"),
+        Head("p90", about="over networks"),
+        Head("worst"),
+        Head("worst on"),
+        Head("networks"),
+    )
+    known = [(own.scheme, own.oracle) for own in found if own.oracle is not None]
+    lines = tuple(
+        Line(
+            (Part(name),),
+            (
+                number(own.mean),
+                number(own.p90),
+                number(own.worst),
+                cell(own.where),
+                cell(str(own.networks), own.networks),
+            ),
+        )
+        for name, own in sorted(known, key=lambda item: item[1].mean)
+    )
+    return Sheet("regret against the BDP oracle", SCHEME, heads, lines)
 
 
 def dominance(found: Sequence[Scores]) -> Sheet:
