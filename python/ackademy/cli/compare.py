@@ -74,6 +74,14 @@ def compare_command(
         int | None,
         typer.Option(min=1, help="Of the networks that a suite draws, run one of so many."),
     ] = None,
+    worst: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=RUNS_MAX,
+            help="Search so many networks for the largest regret of each scheme of the suite.",
+        ),
+    ] = None,
     backend: BackendName = "sim",
     param: Params = None,
     settings: Overrides = None,
@@ -115,7 +123,7 @@ def compare_command(
     """
     from ackademy import lookup
     from ackademy.backends import schemes
-    from ackademy.cli import running
+    from ackademy.cli import league_worst, running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
     from ackademy.render import terminal
@@ -126,7 +134,8 @@ def compare_command(
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
-    for option, value in (("--only", only), ("--thin", thin), ("--markdown", markdown)):
+    of_suites = {"--only": only, "--thin": thin, "--worst": worst, "--markdown": markdown}
+    for option, value in of_suites.items():
         if value is not None and not suite:
             raise AckademyError(f"compare: {option}: allowed: with --suite")
     check_output_folder(out)
@@ -144,6 +153,8 @@ def compare_command(
         oracle = league_oracle.cases(loaded, runs or loaded.runs, only or "*") if told else []
         ran, judged = _league(console, loaded, _Found(on_networks, met, oracle), out, runner)
         _league_reports(console, loaded, judged, page, markdown)
+        if worst is not None:
+            league_worst.report(console, loaded, worst, out, runner)
         _export(league.tables(judged.results), json, csv)
         running.report_failures(ran)
         return
