@@ -149,9 +149,10 @@ def compare_command(
         check_exports(page, markdown, json, csv)
         runner = engine_of(engine, address, jobs)
         met = harm_matrix.meetings(loaded) if only is None and backend == "sim" else []
+        short = harm_matrix.transfers(loaded) if met else []
         told = backend == "sim"
         oracle = league_oracle.cases(loaded, runs or loaded.runs, only or "*") if told else []
-        ran, judged = _league(console, loaded, _Found(on_networks, met, oracle), out, runner)
+        ran, judged = _league(console, loaded, _Found(on_networks, met, short, oracle), out, runner)
         _league_reports(console, loaded, judged, page, markdown)
         if worst is not None:
             league_worst.report(console, loaded, worst, out, runner)
@@ -191,6 +192,7 @@ class _Found(NamedTuple):
 
     cases: Sequence[league.SchemeCase]
     meetings: Sequence[harm_matrix.Meeting]
+    transfers: Sequence[harm_matrix.Transfers]
     oracle: Sequence[league.SchemeCase]
 
 
@@ -216,10 +218,11 @@ def _league(
     cells = [cell for own in found.cases for cell in own.cells]
     cells += [cell for own in found.oracle for cell in own.cells]
     cells += [cell for own in found.meetings for cell in own.cells]
+    cells += [cell for own in found.transfers for cell in own.cells]
     ran = running.run(cells, folder, engine, console, f"league {suite.name}")
     results = league.results(found.cases, folder)
     scores = league_scores.scores(results, folder, league.results(found.oracle, folder))
-    judged = _Judged(results, scores, harm_matrix.measure(found.meetings, folder))
+    judged = _Judged(results, scores, harm_matrix.measure(found.meetings, folder, found.transfers))
     console.print(terminal_league.tables(results, console, scores, judged.harms))
     kernel_runs = [run for result in results for run in result.measured.kernel_runs]
     console.print(terminal.kernel_notes(kernel_runs))

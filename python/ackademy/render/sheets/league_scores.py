@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ackademy.render.numbers import NONE, significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, estimated, number, shaded
 from ackademy.stats.league_metrics import CDF_LEVELS, MARGINS
-from ackademy.studies.harm_matrix import Harm, Neighbour, neighbours
+from ackademy.studies.harm_matrix import COMPLETION, Harm, Neighbour, neighbours
 from ackademy.studies.league_scores import REFERENCE, Away, Scores
 
 SCHEME = (Head("scheme"),)
@@ -249,6 +249,7 @@ def harm(found: Sequence[Neighbour]) -> Sheet:
         Head("harm", about="median harm in throughput to the others, 0 to 1"),
         Head("to delay", about="median harm in p95 round trip"),
         Head("to loss", about="median harm in loss"),
+        Head("to completion", about="median harm in the median completion time of transfers"),
         Head("excess", about="median harm in throughput beyond that of the victim's own kind"),
         Head("excess p95"),
         Head("passes", about="median excess at most 0, p95 at most 0.1"),
@@ -260,7 +261,10 @@ def harm(found: Sequence[Neighbour]) -> Sheet:
         Line(
             (Part(own.scheme),),
             (
-                *(number(own.done[what], 2) for what in ("throughput", "delay", "loss")),
+                *(
+                    number(own.done[what], 2)
+                    for what in ("throughput", "delay", "loss", COMPLETION)
+                ),
                 number(own.excess_median, 2),
                 number(own.excess_p95, 2),
                 cell("yes" if own.passes else "no", float(own.passes)),
