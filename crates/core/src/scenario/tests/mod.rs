@@ -467,25 +467,6 @@ fn settings_of_dualpi2_are_within_their_ranges() {
 }
 
 #[test]
-fn fields_of_dualpi2_are_named_as_those_of_other_queues() {
-    let queue = |fields: &str| {
-        let queue = format!("{{ kind = \"dualpi2\"{fields} }}");
-        refused("{ kind = \"drop_tail\", packets = 50 }", &queue)
-    };
-    assert_eq!(
-        queue(""),
-        "s.toml:6: dumbbell.bottleneck.queue.packets = absent: allowed is a value: there is no default"
-    );
-    assert_eq!(
-        queue(", packets = 100, target_ms = \"15\""),
-        "s.toml:6: dumbbell.bottleneck.queue.target_ms = \"15\": allowed is a number"
-    );
-    let unknown = queue(", packets = 100, tarket = 15");
-    let named = "s.toml:6: dumbbell.bottleneck.queue.tarket = 15: allowed is a field named ";
-    assert!(unknown.starts_with(named), "{unknown}");
-}
-
-#[test]
 fn outages_are_in_order() {
     assert_eq!(
         refused("rate_mbps = 10", "rate_mbps = 10\noutages = [[1, 3], [2, 4]]"),
