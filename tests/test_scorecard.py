@@ -131,6 +131,25 @@ def test_the_next_card_finds_the_runs_of_the_first(tmp_path: Path, tiny: Path) -
     assert "0 simulations run, 16 found finished" in out
 
 
+def test_a_card_says_beforehand_how_long_it_takes(tmp_path: Path, tiny: Path) -> None:
+    loaded = cards.load(str(tiny))
+    plan = study.Plan(loaded, parse("cubic")[0], (), loaded.full)
+    rows = study.planned(plan)
+    part = rows[0].parts[0]
+    cells = list(part.cells.values())
+    mbit = sum(2.0 * part.networks[index].number("rate_mbps") for _, index, _, _ in part.cells)
+    expected = len(cells) * study.RUN_S + mbit * study.MBIT_S
+    assert study.expected_s(plan, rows, cells) == pytest.approx(expected)
+    assert study.expected_s(plan, rows, []) == 0.0
+    kernel = study.Plan(loaded, parse("cubic")[0], (), loaded.full, "kernel")
+    assert study.expected_s(kernel, rows, cells) == 2.0 * len(cells)
+    words = ("scorecard", "cubic", "--card", tiny, "--row", "A1", "--against", "")
+    _, first, _ = ackademy_command(*words, cwd=tmp_path)
+    assert first.startswith("8 runs, 0 of them found finished: about 0 s for the others")
+    _, again, _ = ackademy_command(*words, cwd=tmp_path)
+    assert again.startswith("8 runs, 8 of them found finished\n")
+
+
 def test_a_quick_card_runs_a_part_of_the_networks(tmp_path: Path, tiny: Path) -> None:
     words = ("scorecard", "cubic", "--card", tiny, "--row", "A1", "--quick", "--against", "")
     status, out, err = ackademy_command(*words, "--jobs", "1", cwd=tmp_path)

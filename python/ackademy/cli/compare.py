@@ -74,6 +74,14 @@ def compare_command(
         int | None,
         typer.Option(min=1, help="Of the networks that a suite draws, run one of so many."),
     ] = None,
+    worst: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=RUNS_MAX,
+            help="Search so many networks for the largest regret of each scheme of the suite.",
+        ),
+    ] = None,
     backend: BackendName = "sim",
     param: Params = None,
     settings: Overrides = None,
@@ -115,18 +123,19 @@ def compare_command(
     """
     from ackademy import lookup
     from ackademy.backends import schemes
-    from ackademy.cli import running
+    from ackademy.cli import league_worst, running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
     from ackademy.render import terminal
     from ackademy.render.html import comparison as report
     from ackademy.render.sheets import compare as sheets
-    from ackademy.studies import comparison, harm_matrix, league, measured
+    from ackademy.studies import comparison, harm_matrix, league, league_oracle, measured
 
     console = Console(stderr=is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
-    for option, value in (("--only", only), ("--thin", thin), ("--markdown", markdown)):
+    of_suites = {"--only": only, "--thin": thin, "--worst": worst, "--markdown": markdown}
+    for option, value in of_suites.items():
         if value is not None and not suite:
             raise AckademyError(f"compare: {option}: allowed: with --suite")
     check_output_folder(out)
@@ -140,8 +149,13 @@ def compare_command(
         check_exports(page, markdown, json, csv)
         runner = engine_of(engine, address, jobs)
         met = harm_matrix.meetings(loaded) if only is None and backend == "sim" else []
-        ran, judged = _league(console, loaded, _Found(on_networks, met), out, runner)
+        short = harm_matrix.transfers(loaded) if met else []
+        told = backend == "sim"
+        oracle = league_oracle.cases(loaded, runs or loaded.runs, only or "*") if told else []
+        ran, judged = _league(console, loaded, _Found(on_networks, met, short, oracle), out, runner)
         _league_reports(console, loaded, judged, page, markdown)
+        if worst is not None:
+            league_worst.report(console, loaded, worst, out, runner)
         _export(league.tables(judged.results), json, csv)
         running.report_failures(ran)
         return
@@ -178,6 +192,8 @@ class _Found(NamedTuple):
 
     cases: Sequence[league.SchemeCase]
     meetings: Sequence[harm_matrix.Meeting]
+    transfers: Sequence[harm_matrix.Transfers]
+    oracle: Sequence[league.SchemeCase]
 
 
 class _Judged(NamedTuple):
@@ -200,11 +216,13 @@ def _league(
     began = time.monotonic()
     folder = out / f"league-{suite.name}"
     cells = [cell for own in found.cases for cell in own.cells]
+    cells += [cell for own in found.oracle for cell in own.cells]
     cells += [cell for own in found.meetings for cell in own.cells]
+    cells += [cell for own in found.transfers for cell in own.cells]
     ran = running.run(cells, folder, engine, console, f"league {suite.name}")
     results = league.results(found.cases, folder)
-    scores = league_scores.scores(results, folder)
-    judged = _Judged(results, scores, harm_matrix.measure(found.meetings, folder))
+    scores = league_scores.scores(results, folder, league.results(found.oracle, folder))
+    judged = _Judged(results, scores, harm_matrix.measure(found.meetings, folder, found.transfers))
     console.print(terminal_league.tables(results, console, scores, judged.harms))
     kernel_runs = [run for result in results for run in result.measured.kernel_runs]
     console.print(terminal.kernel_notes(kernel_runs))

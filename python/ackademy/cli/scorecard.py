@@ -77,6 +77,7 @@ def scorecard_command(
     from ackademy.files import check_output_folder, check_outputs, write
     from ackademy.render import scorecard_csv, terminal
     from ackademy.render.html import scorecard as report
+    from ackademy.runner import engines, experiments
     from ackademy.studies.scorecard import card as cards
     from ackademy.studies.scorecard import study
 
@@ -98,7 +99,12 @@ def scorecard_command(
     check_outputs([page, csv])
     rows = study.planned(plan)
     todo = [cell for own in rows for cell in own.cells]
-    ran = running.run(todo, cells, engine_of(engine, address, jobs), console, "scorecard")
+    own_engine = engine_of(engine, address, jobs)
+    left = experiments.missing(cells, todo)
+    at_once = 1 if backend == "kernel" else engines.jobs_of(own_engine)
+    spent_s = study.expected_s(plan, rows, left) / at_once
+    console.print(_expected(len(set(todo)), len(set(left)), spent_s), highlight=False)
+    ran = running.run(todo, cells, own_engine, console, "scorecard")
     results = study.results(plan, rows, cells, ran.failures)
     for line in _summary(plan, results, console):
         console.print(line, highlight=False)
@@ -124,6 +130,15 @@ def scorecard_command(
     console.print(f"numbers: {csv}", highlight=False)
     if backend == "sim":
         running.report_failures(ran)
+
+
+def _expected(n_runs: int, n_left: int, spent_s: float) -> str:
+    """What the command is about to do, and how long that takes."""
+    found = f"{n_runs} runs, {n_runs - n_left} of them found finished"
+    if n_left == 0:
+        return found
+    about = f"{spent_s:.0f} s" if spent_s < 90.0 else f"{spent_s / 60.0:.0f} min"
+    return f"{found}: about {about} for the others if the machine is idle"
 
 
 def _summary(plan: Plan, results: list[RowResult], console: Console) -> list[Table | str]:

@@ -108,7 +108,7 @@ def stress_command(
     )
     if study.against is not None:
         schemes.names_differ(study.schemes)
-    page = html or REPORTS / f"stress-{_stem(study.scheme.name)}.html"
+    page = html or REPORTS / f"stress-{stem(study.scheme.name)}.html"
     folder_of_worst = worst or page.parent / f"{page.stem}-worst"
     check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json"), markdown])
     check_output_folder(folder_of_worst)
@@ -118,8 +118,8 @@ def stress_command(
             stack.enter_context(engines.ray_session(address))
         own = stack.enter_context(engines.kept(engine_of(engine, address, jobs)))
         stack.enter_context(running.resumable())
-        tried, found = _search(study, _Runner(study, out / "stress", own, console), minutes)
-    _keep(study, found, folder_of_worst)
+        tried, found = search(study, Runner(study, out / "stress", own, console), minutes)
+    keep_findings(study, found, folder_of_worst)
     for table in terminal.sheets([sheets.findings(study, found, folder_of_worst)], console):
         console.print(table)
     say = partial(console.print, highlight=False, soft_wrap=True)
@@ -137,7 +137,7 @@ def stress_command(
         say(f"table:   {markdown}")
 
 
-def _keep(study: Study, found: Sequence[Finding], folder: Path) -> None:
+def keep_findings(study: Study, found: Sequence[Finding], folder: Path) -> None:
     """Write a scenario file per finding."""
     for own in found:
         network = own.tried.network
@@ -160,7 +160,7 @@ def _json(study: Study, tried: Sequence[Tried], found: Sequence[Finding], folder
 
 
 @dataclass(slots=True)
-class _Runner:
+class Runner:
     """Runs networks, shows how far the work is, and ends the command if a run fails."""
 
     study: Study
@@ -173,6 +173,7 @@ class _Runner:
     progress: experiments.Progress = field(default=experiments.quiet)
 
     def __call__(self, networks: Sequence[Network]) -> list[Tried]:
+        """Run networks with every seed, and read what they left."""
         cells = [
             cell
             for own in networks
@@ -190,8 +191,8 @@ class _Runner:
         return [self.study.read(own, self.folder, self.seeds) for own in networks]
 
 
-def _search(
-    study: Study, runner: _Runner, minutes: float | None
+def search(
+    study: Study, runner: Runner, minutes: float | None
 ) -> tuple[list[Tried], list[Finding]]:
     """All networks that were tried, and what is kept of them."""
     began = time.monotonic()
@@ -233,6 +234,6 @@ def _scheme(word: str, param: Sequence[str] | None, space: Space) -> EvaluatedSc
     return own
 
 
-def _stem(name: str) -> str:
+def stem(name: str) -> str:
     """A name as a part of a file's name."""
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -38,6 +38,14 @@ HARMED: Mapping[str, tuple[str, bool]] = {
     "loss": ("loss_ratio", False),
 }
 """by what is harmed: the column of a run, and whether more is better"""
+COMPLETION = "completion"
+"""what else is harmed, where a suite has transfers: the median completion time, less is better"""
+OF_BULK, OF_TRANSFERS = "transfers.toml", "transfers_alone.toml"
+"""the scenarios of transfers beside a bulk flow and alone"""
+TRANSFER_BYTES, LOAD = 1e5, 0.1
+"""mean size of a transfer, and the part of the link that all of them offer"""
+EDGE_S = 10.0
+"""at both ends of a run: transfers that start there do not count"""
 
 
 Means: TypeAlias = Mapping[str, float]
@@ -52,6 +60,17 @@ class Meeting:
     first: Scheme
     second: Scheme | None
     """none for `first` alone"""
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """Short transfers of a scheme on a network, beside a bulk flow of another, or of its own."""
+
+    network: Network
+    by: Scheme | None
+    """of the bulk flow; none for the transfers alone"""
+    to: Scheme
     cells: tuple[Cell, ...]
 
 
@@ -81,11 +100,7 @@ def meetings(suite: Suite) -> list[Meeting]:
     """
     if suite.pairs is None:
         return []
-    schemes = [
-        own
-        for own in suite.schemes
-        if own.networks == "*" and not own.controller.startswith("kernel:")
-    ]
+    schemes = _schemes(suite)
     found = []
     for network in suite.pairs.networks:
         for first, second in itertools.combinations_with_replacement(schemes, 2):
@@ -96,8 +111,46 @@ def meetings(suite: Suite) -> list[Meeting]:
     return found
 
 
-def measure(met: Sequence[Meeting], folder: Path) -> list[Harm]:
-    """What every scheme does to every other, from the cells on disk; missing ones are left out."""
+def transfers(suite: Suite) -> list[Transfers]:
+    """Transfers of every scheme alone and beside every scheme, where the suite asks for them."""
+    if suite.pairs is None or not suite.pairs.transfers:
+        return []
+    schemes = _schemes(suite)
+    return [
+        Transfers(network, by, to, _transfer_cells(network, by, to, suite.pairs.runs))
+        for network in suite.pairs.networks
+        for to in schemes
+        for by in (None, *schemes)
+    ]
+
+
+def completion_ms(summary: pl.DataFrame, duration_s: float) -> float:
+    """Median completion time of the transfers of a run.
+
+    Args:
+        summary: of the run's flows: `flow`, `start_s`, `transfers`, `fct_mean_ms`.
+        duration_s: of the run.
+
+    Returns:
+        ms, > 0. A transfer that does not finish counts as infinite, so the median is infinite where
+        half of them do not. `nan` if none starts between `EDGE_S` and `EDGE_S` before the end.
+    """
+    inside = pl.col("start_s").is_between(EDGE_S, duration_s - EDGE_S)
+    own = summary.filter(pl.col("flow").str.starts_with(SECOND) & inside)
+    done = own["transfers"].to_numpy() > 0
+    times = np.where(done, own["fct_mean_ms"].cast(pl.Float64).to_numpy(), math.inf)
+    return float(np.quantile(times, 0.5, method="lower")) if times.size else math.nan
+
+
+def measure(met: Sequence[Meeting], folder: Path, short: Sequence[Transfers] = ()) -> list[Harm]:
+    """What every scheme does to every other, from the cells on disk; missing ones are left out.
+
+    Args:
+        met: pairs of flows, and flows alone.
+        folder: of the cells.
+        short: transfers, of which the completion time is harmed; without them it is unknown.
+    """
+    completion = _completions(short, folder)
     alone: dict[tuple[str, str], Means] = {}
     beside: dict[tuple[str, str, str], tuple[Means, bool]] = {}
     rate: dict[str, float] = {}
@@ -120,7 +173,37 @@ def measure(met: Sequence[Meeting], folder: Path) -> list[Harm]:
             flows = summary if by == to else summary.filter(pl.col("flow") == flow)
             suffers = any(starved.values()) if by == to else starved[flow]
             beside[own.network.name, by.name, to.name] = (_means(flows), suffers)
-    return _harms(alone, beside, rate)
+    found = _harms(alone, beside, rate)
+    return [_with_completion(own, completion) for own in found] if short else found
+
+
+def _completions(short: Sequence[Transfers], folder: Path) -> dict[tuple[str, str, str], float]:
+    """By network, scheme of the bulk flow (empty without one) and of the transfers, in ms."""
+    found = {}
+    for own in short:
+        finished, _ = experiments.countable(folder, own.cells)
+        times = [
+            completion_ms(experiments.read(folder, cell, "summary"), cell.scenario().duration_s)
+            for cell in finished
+        ]
+        known = [time for time in times if not math.isnan(time)]
+        if known:
+            by = own.by.name if own.by else ""
+            found[own.network.name, by, own.to.name] = float(np.mean(known))
+    return found
+
+
+def _with_completion(own: Harm, found: Mapping[tuple[str, str, str], float]) -> Harm:
+    """The same, and what A does to the completion times of B, and beyond what B itself does."""
+    before, beside, kind = (
+        found.get((own.network, by, own.to), math.nan) for by in ("", own.by, own.to)
+    )
+    done, usual = (harm(before, time, more_is_better=False) for time in (beside, kind))
+    return replace(
+        own,
+        harm={**own.harm, COMPLETION: done},
+        excess={**own.excess, COMPLETION: excess_harm(done, usual)},
+    )
 
 
 def _harms(
@@ -187,6 +270,34 @@ def _cells(network: Network, schemes: Sequence[Scheme], runs: int) -> tuple[Cell
     )
 
 
+def _transfer_cells(network: Network, by: Scheme | None, to: Scheme, runs: int) -> tuple[Cell, ...]:
+    scenario = network.scenario.with_name(OF_BULK if by else OF_TRANSFERS)
+    per_s = LOAD * network.rates_mbps[0][1] * 1e6 / (8.0 * TRANSFER_BYTES)
+    governed = ((SECOND, to), *(((FIRST, by),) if by else ()))
+    return tuple(
+        Cell(
+            text=read_text(scenario),
+            origin=str(scenario),
+            controller=None,
+            seed=seed,
+            overrides=(*network.overrides.items(), ("flow.0.traffic.per_s", repr(per_s))),
+            assignments=tuple(
+                Assignment(flow, own.controller, tuple(_params(network, own, 2).items()))
+                for flow, own in governed
+            ),
+        )
+        for seed in range(1, runs + 1)
+    )
+
+
+def _schemes(suite: Suite) -> list[Scheme]:
+    return [
+        own
+        for own in suite.schemes
+        if own.networks == "*" and not own.controller.startswith("kernel:")
+    ]
+
+
 def _to_itself(network: Network) -> dict[str, str]:
     """The settings of the same link in the scenario of one flow, which has schedules."""
     own = dict(network.overrides)
@@ -237,13 +348,20 @@ def _neighbour(name: str, found: Sequence[Harm]) -> Neighbour:
     excess = np.array([own.excess["throughput"] for own in does])
     return Neighbour(
         scheme=name,
-        done={what: _quantile([own.harm[what] for own in does], 0.5) for what in HARMED},
+        done=_medians(does),
         excess_median=_quantile(excess, 0.5),
         excess_p95=_quantile(excess, 0.95),
-        suffered={what: _quantile([own.harm[what] for own in has], 0.5) for what in HARMED},
+        suffered=_medians(has),
         starves=_counted(own.to for own in does if own.starved),
         starved_by=_counted(own.by for own in has if own.starved),
     )
+
+
+def _medians(found: Sequence[Harm]) -> dict[str, float]:
+    return {
+        what: _quantile([own.harm.get(what, math.nan) for own in found], 0.5)
+        for what in (*HARMED, COMPLETION)
+    }
 
 
 def _quantile(values: Sequence[float] | FloatArray, level: float) -> float:

@@ -48,7 +48,7 @@ KEYS = (
     "pairs",
 )
 SCHEME_KEYS = ("name", "controller", "family", "kind", "params", "learns", "networks", "ecn")
-PAIR_KEYS = ("networks", "seed", "runs")
+PAIR_KEYS = ("networks", "seed", "runs", "transfers")
 NETWORK_KEYS = (
     "name",
     "title",
@@ -185,6 +185,8 @@ class Pairs:
 
     networks: tuple[Network, ...]
     runs: int
+    transfers: bool = False
+    """whether transfers of every scheme meet bulk flows of every scheme, too"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +424,8 @@ def _pairs(table: TomlTable, folder: Path, sender: Mapping[str, str], thin: int)
     count = math.ceil(entry.whole("networks", 1, 90) / thin)
     found = pair_networks(entry.whole("seed", 0), count)
     networks = tuple(_drawn(own, "Two flows", folder, sender) for own in found)
-    return Pairs(networks, entry.whole("runs", 1, RUNS_MAX))
+    short = entry.switch("transfers", default=False)
+    return Pairs(networks, entry.whole("runs", 1, RUNS_MAX), short)
 
 
 def _grid_scenario(folder: Path, name: str) -> Path:

@@ -57,6 +57,19 @@ class Regret:
 
 
 @dataclass(frozen=True, slots=True)
+class OracleRegret:
+    """How far a scheme is from the run of a flow that is told its path, over networks."""
+
+    networks: int
+    mean: float
+    """of 1 - S / S of the oracle; below 0 where the scheme has more power than the oracle"""
+    p90: float
+    worst: float
+    where: str
+    """the network of the worst"""
+
+
+@dataclass(frozen=True, slots=True)
 class Away:
     """A learned scheme on its own paper's networks, and on all others."""
 
@@ -102,6 +115,8 @@ class Scores:
     """winning rate; `nan` without a window"""
     regret: Regret | None
     """none where no network has a known fair share"""
+    oracle: OracleRegret | None
+    """none where the oracle has not run"""
     away: Away | None
     """none of a scheme that is not learned"""
     dominance: Dominance
@@ -112,12 +127,13 @@ class Scores:
     """round trip over the empty one, second by second, likewise"""
 
 
-def scores(found: Sequence[Result], folder: Path) -> list[Scores]:
+def scores(found: Sequence[Result], folder: Path, oracle: Sequence[Result] = ()) -> list[Scores]:
     """Every scheme's scores, the largest winning rate of the power league first.
 
     Args:
         found: what was measured.
         folder: of the cells; time series of drawn networks are read from it.
+        oracle: what the BDP oracle did on some of the networks (`ackademy.studies.league_oracle`).
     """
     networks = ranked(found)
     names = list(dict.fromkeys(row.scheme for rows in networks.values() for row in rows))
@@ -125,6 +141,7 @@ def scores(found: Sequence[Result], folder: Path) -> list[Scores]:
     power = {margin: league_metrics.winning_rates(rounds, margin) for margin in MARGINS}
     windows = list(_windows(networks, folder))
     regrets = _regrets(networks, names)
+    beside_oracle = _beside_oracle(networks, oracle)
     away = _away(networks)
     dominance = _dominance(networks, names)
     response = _responses(networks, folder)
@@ -136,6 +153,7 @@ def scores(found: Sequence[Result], folder: Path) -> list[Scores]:
             windows=sum(name in own for own, _ in windows),
             friendly=_friendly(name, windows),
             regret=regrets.get(name),
+            oracle=beside_oracle.get(name),
             away=away.get(name),
             dominance=dominance[name],
             used=response.get(name, ((), ()))[0],
@@ -252,6 +270,37 @@ def _regrets(networks: Mapping[str, Sequence[Result]], names: Sequence[str]) -> 
             p_value=adjusted.get(name, math.nan),
         )
     return found
+
+
+def _beside_oracle(
+    networks: Mapping[str, Sequence[Result]], oracle: Sequence[Result]
+) -> dict[str, OracleRegret]:
+    """By scheme: 1 - S / S of the oracle on the networks on which it delivered something."""
+    known = {own.network: _ideal(own) for own in oracle if own.n_runs}
+    values: dict[str, dict[str, float]] = {}
+    for name, rows in networks.items():
+        share, ratio = known.get(name, (math.nan, math.nan))
+        if math.isnan(ratio):
+            continue
+        for row in rows:
+            own_share, own_ratio = _ideal(row)
+            value = regret.power_regret(own_share, own_ratio, share, ratio)
+            values.setdefault(row.scheme, {})[name] = value
+    return {scheme: _oracle_regret(own) for scheme, own in values.items()}
+
+
+def _oracle_regret(own: Mapping[str, float]) -> OracleRegret:
+    values = np.array(list(own.values()))
+    where, worst = max(own.items(), key=lambda item: item[1])
+    return OracleRegret(
+        values.size, float(values.mean()), float(np.quantile(values, 0.9)), worst, where
+    )
+
+
+def _ideal(row: Result) -> tuple[float, float]:
+    """Share of what is fair and ratio of round trips, neither better than an omniscient flow's."""
+    ratio = row.value("rtt_ratio")
+    return min(fair_share(row), 1.0), ratio if math.isnan(ratio) else max(ratio, 1.0)
 
 
 def _away(networks: Mapping[str, Sequence[Result]]) -> dict[str, Away]:

@@ -448,7 +448,8 @@ impl Bbr1 {
 
     fn update_min_rtt(&mut self, ack: &Ack, sample: &Sample) {
         let expired = sample.now.since(self.min_rtt_at) > MIN_RTT_WINDOW;
-        if ack.rtt > Span::ZERO && (ack.rtt <= self.min_rtt || expired) {
+        // As large a sample postpones no probe (source, since version 5.10).
+        if ack.rtt > Span::ZERO && (ack.rtt < self.min_rtt || expired) {
             self.min_rtt = ack.rtt;
             self.min_rtt_at = sample.now;
         }

@@ -5,7 +5,7 @@ use crate::decision::{ACTION_MAX, Action, AgentState, InvalidAction};
 use crate::policy::joint::{JointAgent, JointObservation, JointSpec, PATHS_MAX, WINDOW_MIN};
 use crate::rng::Seed;
 use crate::scenario::Scenario;
-use crate::sim::plan::{ConnectionPlan, NetworkPlan, QueueSpec, RatePlan};
+use crate::sim::plan::{ConnectionPlan, Dualpi2Spec, NetworkPlan, QueueSpec, RatePlan};
 use crate::sim::{self, Sim};
 use crate::units::{Span, Time};
 
@@ -157,7 +157,7 @@ fn packets_of(queue: &QueueSpec, packet: f64) -> Option<f64> {
         | QueueSpec::Codel { packets, .. }
         | QueueSpec::FqCodel { packets, .. }
         | QueueSpec::Pie { packets, .. }
-        | QueueSpec::Dualpi2 { packets, .. }
+        | QueueSpec::Dualpi2(Dualpi2Spec { packets, .. })
         | QueueSpec::Step { packets, .. } => Some(packets as f64),
     }
 }

@@ -4,7 +4,7 @@ use super::handover::Handovers;
 use super::network::{MBPS_MAX, MILLIS_MAX, Reader, SECONDS_MAX, duplicate, millis, one_of};
 use super::spec::{DelayRandomSpec, LinkEcn, LinkSpec, RateRandomSpec, ScenarioSpec};
 use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, RatePlan};
-use crate::sim::plan::{LossSpec, QueueSpec};
+use crate::sim::plan::{Dualpi2Spec, LossSpec, QueueSpec};
 use crate::toml_error::Fault;
 use crate::units::{Rate, Span, Time};
 
@@ -368,7 +368,7 @@ fn queue_plan(
             number(&field("update_ms"), *update_ms, min..=MILLIS_MAX)?;
             at_least_one("packets", *packets)?;
         }
-        QueueSpec::Dualpi2 { .. } => check_dualpi2(path, queue, reader)?,
+        QueueSpec::Dualpi2(spec) => check_dualpi2(path, spec, reader)?,
         QueueSpec::Step { mark_packets, packets } => {
             integer(&field("mark_packets"), *mark_packets, 0..=1_000_000_000)?;
             at_least_one("packets", *packets)?;
@@ -383,34 +383,21 @@ fn queue_plan(
     Ok(queue.clone())
 }
 
-fn check_dualpi2(path: &str, queue: &QueueSpec, reader: &Reader) -> Result<(), Fault> {
+fn check_dualpi2(path: &str, spec: &Dualpi2Spec, reader: &Reader) -> Result<(), Fault> {
     let field = |name: &str| format!("{path}.{name}");
-    let QueueSpec::Dualpi2 {
-        target_ms,
-        update_ms,
-        alpha,
-        beta,
-        coupling,
-        step_ms,
-        classic_share,
-        packets,
-    } = *queue
-    else {
-        return Ok(());
-    };
     let update_min = (reader.duration_s * 1e3 / DRAWS_MAX).max(1e-3);
     for (name, value, range) in [
-        ("target_ms", target_ms, 1e-3..=MILLIS_MAX),
-        ("update_ms", update_ms, update_min..=MILLIS_MAX),
-        ("alpha", alpha, 0.0..=1e6),
-        ("beta", beta, 0.0..=1e6),
-        ("coupling", coupling, 1e-3..=1e3),
-        ("step_ms", step_ms, 0.0..=MILLIS_MAX),
-        ("classic_share", classic_share, 1e-3..=0.999),
+        ("target_ms", spec.target_ms, 1e-3..=MILLIS_MAX),
+        ("update_ms", spec.update_ms, update_min..=MILLIS_MAX),
+        ("alpha", spec.alpha, 0.0..=1e6),
+        ("beta", spec.beta, 0.0..=1e6),
+        ("coupling", spec.coupling, 1e-3..=1e3),
+        ("step_ms", spec.step_ms, 0.0..=MILLIS_MAX),
+        ("classic_share", spec.classic_share, 1e-3..=0.999),
     ] {
         number(&field(name), value, range)?;
     }
-    integer(&field("packets"), packets, 1..=u64::MAX >> 1)?;
+    integer(&field("packets"), spec.packets, 1..=u64::MAX >> 1)?;
     Ok(())
 }
 

@@ -264,31 +264,7 @@ kinds! {
             ecn: bool,
         },
         /// Two coupled queues, of which that of ECT(1) packets is short (RFC 9332).
-        Dualpi2 {
-            /// Queue delay to hold.
-            #[serde(default = "fifteen")]
-            target_ms: f64,
-            /// Update interval.
-            #[serde(default = "sixteen")]
-            update_ms: f64,
-            /// Weight of the delay's distance from the target, per second.
-            #[serde(default = "dualpi2_alpha")]
-            alpha: f64,
-            /// Weight of the delay's change, per second.
-            #[serde(default = "dualpi2_beta")]
-            beta: f64,
-            /// Low-latency marks per square root of classic drops.
-            #[serde(default = "two")]
-            coupling: f64,
-            /// Low-latency packets that waited so long are marked.
-            #[serde(default = "one")]
-            step_ms: f64,
-            /// Part of the link for classic packets while both kinds wait.
-            #[serde(default = "tenth")]
-            classic_share: f64,
-            /// Hard limit over both queues.
-            packets: u64,
-        },
+        Dualpi2(Dualpi2Spec),
         /// Drop-tail that marks beyond a threshold (RFC 8257 section 4.1).
         Step {
             /// Packets in the system, the one in transmission included, that an arrival may find unmarked.
@@ -297,6 +273,36 @@ kinds! {
             packets: u64,
         },
     }
+}
+
+/// Settings of the queue discipline `dualpi2`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Dualpi2Spec {
+    /// Queue delay to hold.
+    #[serde(default = "fifteen")]
+    pub target_ms: f64,
+    /// Update interval.
+    #[serde(default = "sixteen")]
+    pub update_ms: f64,
+    /// Weight of the delay's distance from the target, per second.
+    #[serde(default = "dualpi2_alpha")]
+    pub alpha: f64,
+    /// Weight of the delay's change, per second.
+    #[serde(default = "dualpi2_beta")]
+    pub beta: f64,
+    /// Low-latency marks per square root of classic drops.
+    #[serde(default = "two")]
+    pub coupling: f64,
+    /// Low-latency packets that waited so long are marked.
+    #[serde(default = "one")]
+    pub step_ms: f64,
+    /// Part of the link for classic packets while both kinds wait.
+    #[serde(default = "tenth")]
+    pub classic_share: f64,
+    /// Hard limit over both queues.
+    pub packets: u64,
 }
 
 impl QueueSpec {
@@ -312,7 +318,7 @@ impl QueueSpec {
             | Self::Codel { packets, .. }
             | Self::FqCodel { packets, .. }
             | Self::Pie { packets, .. }
-            | Self::Dualpi2 { packets, .. }
+            | Self::Dualpi2(Dualpi2Spec { packets, .. })
             | Self::Step { packets, .. } => packets as f64 * packet_bytes,
         }
     }

@@ -1,6 +1,6 @@
 //! A value of a TOML text, or of a table made here, that serde reads.
 use super::read::{Problem, Step};
-use serde::de::value::StrDeserializer;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess,
     VariantAccess, Visitor,
@@ -387,8 +387,11 @@ impl<'a> VariantAccess<'a> for Variant<'a> {
         }
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'a>>(self, _: T) -> Result<T::Value, Problem> {
-        Err(Problem::custom("a table with fields"))
+    fn newtype_variant_seed<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Problem> {
+        match self.fields {
+            Some(fields) => seed.deserialize(MapAccessDeserializer::new(Table::new(fields))),
+            None => Err(self.no_table()),
+        }
     }
 
     fn tuple_variant<V: Visitor<'a>>(self, _: usize, _: V) -> Result<V::Value, Problem> {
@@ -402,7 +405,13 @@ impl<'a> VariantAccess<'a> for Variant<'a> {
     ) -> Result<V::Value, Problem> {
         match self.fields {
             Some(fields) => visitor.visit_map(Table::new(fields)),
-            None => Err(self.node.problem(format!("a table with a field `{KIND}`"))),
+            None => Err(self.no_table()),
         }
+    }
+}
+
+impl Variant<'_> {
+    fn no_table(&self) -> Problem {
+        self.node.problem(format!("a table with a field `{KIND}`"))
     }
 }

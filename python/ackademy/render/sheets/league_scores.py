@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ackademy.render.numbers import NONE, significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, estimated, number, shaded
 from ackademy.stats.league_metrics import CDF_LEVELS, MARGINS
-from ackademy.studies.harm_matrix import Harm, Neighbour, neighbours
+from ackademy.studies.harm_matrix import COMPLETION, Harm, Neighbour, neighbours
 from ackademy.studies.league_scores import REFERENCE, Away, Scores
 
 SCHEME = (Head("scheme"),)
@@ -21,6 +21,7 @@ def sheets(found: Sequence[Scores], harms: Sequence[Harm]) -> list[Sheet]:
     every = [
         power(found),
         regret(found),
+        oracle(found),
         dominance(found),
         away(found),
         response(found),
@@ -146,6 +147,32 @@ def regret(found: Sequence[Scores]) -> Sheet:
     return Sheet("regret against an omniscient flow", SCHEME, heads, lines)
 
 
+def oracle(found: Sequence[Scores]) -> Sheet:
+    """Regret to the run of a flow that is told rate and round trip, the smallest mean first."""
+    heads = (
+        Head("mean", about="1 − S/S of the BDP oracle, on networks where one flow is alone"),
+        Head("p90", about="over networks"),
+        Head("worst"),
+        Head("worst on"),
+        Head("networks"),
+    )
+    known = [(own.scheme, own.oracle) for own in found if own.oracle is not None]
+    lines = tuple(
+        Line(
+            (Part(name),),
+            (
+                number(own.mean),
+                number(own.p90),
+                number(own.worst),
+                cell(own.where),
+                cell(str(own.networks), own.networks),
+            ),
+        )
+        for name, own in sorted(known, key=lambda item: item[1].mean)
+    )
+    return Sheet("regret against the BDP oracle", SCHEME, heads, lines)
+
+
 def dominance(found: Sequence[Scores]) -> Sheet:
     """Who is dominated on how many networks, the most often on the front first."""
     heads = (
@@ -222,6 +249,7 @@ def harm(found: Sequence[Neighbour]) -> Sheet:
         Head("harm", about="median harm in throughput to the others, 0 to 1"),
         Head("to delay", about="median harm in p95 round trip"),
         Head("to loss", about="median harm in loss"),
+        Head("to completion", about="median harm in the median completion time of transfers"),
         Head("excess", about="median harm in throughput beyond that of the victim's own kind"),
         Head("excess p95"),
         Head("passes", about="median excess at most 0, p95 at most 0.1"),
@@ -233,7 +261,10 @@ def harm(found: Sequence[Neighbour]) -> Sheet:
         Line(
             (Part(own.scheme),),
             (
-                *(number(own.done[what], 2) for what in ("throughput", "delay", "loss")),
+                *(
+                    number(own.done[what], 2)
+                    for what in ("throughput", "delay", "loss", COMPLETION)
+                ),
                 number(own.excess_median, 2),
                 number(own.excess_p95, 2),
                 cell("yes" if own.passes else "no", float(own.passes)),

@@ -29,6 +29,9 @@ from ackademy.studies.scorecard.ran import Ran, RunData
 
 TABLES = ("summary", "links", "counters", "flow_series", "link_series")
 """that measures read"""
+RUN_S, MBIT_S = 0.020, 1.2e-5
+"""seconds of a core that a run takes with its measures, and each megabit that its link could carry:
+of 170 runs of the full card, and of what a whole one takes besides"""
 OWN = "own*"
 """pattern of the flows that the tested controller governs"""
 OWN_ENTRY = '"name" = "own'
@@ -124,6 +127,30 @@ def planned(plan: Plan) -> list[PlannedRow]:
         PlannedRow(row, tuple(_planned_part(plan, part) for part in row.parts))
         for row in plan.card.rows
     ]
+
+
+def expected_s(plan: Plan, rows: Sequence[PlannedRow], missing: Sequence[Cell]) -> float:
+    """How long runs take on one core; on the kernel, which runs in real time, one after the other.
+
+    Args:
+        plan: of the card.
+        rows: its rows.
+        missing: the runs that are not finished.
+
+    Returns:
+        Seconds, >= 0: 0 without a missing run. A network without a rate counts as an empty run.
+    """
+    left = set(missing)
+    costs: dict[Cell, float] = {}
+    for part in (part for row in rows for part in row.parts):
+        for (_, index, _, _), cell in part.cells.items():
+            if cell in left:
+                network = part.networks[index]
+                rate = network.number("rate_mbps")
+                mbit = 0.0 if math.isnan(rate) else rate * network.duration_s
+                real = plan.backend == "kernel"
+                costs[cell] = network.duration_s if real else RUN_S + MBIT_S * mbit
+    return math.fsum(costs.values())
 
 
 def results(

@@ -211,6 +211,15 @@ fn after_ten_seconds_without_a_smaller_round_trip_four_packets_stay_for_200_ms_a
 }
 
 #[test]
+fn round_trips_as_small_as_the_smallest_do_not_postpone_the_probe() {
+    let (mut bbr, mut feed) = steady();
+    let expires = bbr.min_rtt_at + MIN_RTT_WINDOW;
+    assert!(expires < Time(0) + Span::from_millis(10_200), "{expires:?}");
+    feed.run(&mut bbr, expires.0 / 1_000_000 + 4);
+    assert!(matches!(bbr.mode, Mode::ProbeRtt { .. }), "{:?}", bbr.mode);
+}
+
+#[test]
 fn rates_measured_in_a_round_trip_probe_do_not_lower_the_estimate() {
     let (mut bbr, mut feed) = steady();
     feed.rtt_ms = 120;

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 
 #[path = "bbr3_draft.rs"]
 mod draft;
+#[path = "bbr3_paths.rs"]
+mod paths;
 
 /// What the controller was told last, and how it is after it.
 #[derive(Clone, Debug)]
@@ -21,8 +23,12 @@ struct Step {
 }
 
 impl Step {
+    fn now(&self) -> Time {
+        self.loss.map_or(self.ack.now, |loss| loss.now)
+    }
+
     fn secs(&self) -> f64 {
-        self.loss.map_or(self.ack.now, |loss| loss.now).since(Time(0)).as_secs_f64()
+        self.now().since(Time(0)).as_secs_f64()
     }
 }
 

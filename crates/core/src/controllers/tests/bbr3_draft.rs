@@ -5,12 +5,12 @@ use crate::transport::delivery_rate::{DeliveryRate, SentState};
 use std::collections::VecDeque;
 
 /// 20 Mb/s for packets of 1500 bytes, in packets per second.
-const RATE: f64 = 20e6 / 12_000.0;
-const DEEP: &str = "rate_mbps = 20\nqueue = { kind = \"drop_tail\", packets = 400 }";
-const SHALLOW: &str = "rate_mbps = 20\nqueue = { kind = \"drop_tail\", packets = 30 }";
+pub(super) const RATE: f64 = 20e6 / 12_000.0;
+pub(super) const DEEP: &str = "rate_mbps = 20\nqueue = { kind = \"drop_tail\", packets = 400 }";
+pub(super) const SHALLOW: &str = "rate_mbps = 20\nqueue = { kind = \"drop_tail\", packets = 30 }";
 
 /// The rate is as given from second 0, and `later` from second `at`.
-fn changing(mbps: f64, at: f64, later: f64, packets: u32) -> String {
+pub(super) fn changing(mbps: f64, at: f64, later: f64, packets: u32) -> String {
     format!(
         "rate_schedule = [[0, {mbps}], [{at}, {later}]]\n\
          queue = {{ kind = \"drop_tail\", packets = {packets} }}"
@@ -18,16 +18,16 @@ fn changing(mbps: f64, at: f64, later: f64, packets: u32) -> String {
 }
 
 /// The steps before and after the first, from `from` on, that comes into a state.
-fn enters(steps: &[Step], from: usize, state: State) -> Option<usize> {
+pub(super) fn enters(steps: &[Step], from: usize, state: State) -> Option<usize> {
     (from.max(1)..steps.len())
         .find(|&at| steps[at].bbr.state == state && steps[at - 1].bbr.state != state)
 }
 
-fn must_enter(steps: &[Step], from: usize, state: State) -> usize {
+pub(super) fn must_enter(steps: &[Step], from: usize, state: State) -> usize {
     enters(steps, from, state).unwrap_or_else(|| panic!("never in {state:?}"))
 }
 
-fn leaves(steps: &[Step], from: usize) -> usize {
+pub(super) fn leaves(steps: &[Step], from: usize) -> usize {
     let state = steps[from].bbr.state;
     let stays = steps[from..].iter().take_while(|step| step.bbr.state == state).count();
     assert!(from + stays < steps.len(), "never out of {state:?}");
@@ -35,7 +35,7 @@ fn leaves(steps: &[Step], from: usize) -> usize {
 }
 
 /// Share of a rate in packets per second that is delivered from one step to another.
-fn share(from: &Step, to: &Step, rate: f64) -> f64 {
+pub(super) fn share(from: &Step, to: &Step, rate: f64) -> f64 {
     (to.bbr.delivered - from.bbr.delivered) / (to.secs() - from.secs()) / rate
 }
 
@@ -464,7 +464,7 @@ fn case_17_handling_token_bucket_policers() {
 }
 
 /// In flight and both bounds, as `remember_state` has to keep them.
-fn bounds(bbr: &Bbr3) -> (Bounds, f64) {
+pub(super) fn bounds(bbr: &Bbr3) -> (Bounds, f64) {
     (bbr.short, bbr.longterm)
 }
 

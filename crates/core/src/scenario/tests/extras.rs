@@ -97,3 +97,22 @@ fn a_fault_in_an_option_of_a_receiver_that_misbehaves_is_found_there() {
         "s.toml:8: flow[0].sender.hide_marks = given: allowed is nothing with recovery = \"ns2\""
     );
 }
+
+#[test]
+fn fields_of_dualpi2_are_named_as_those_of_other_queues() {
+    let queue = |fields: &str| {
+        let queue = format!("{{ kind = \"dualpi2\"{fields} }}");
+        refused("{ kind = \"drop_tail\", packets = 50 }", &queue)
+    };
+    assert_eq!(
+        queue(""),
+        "s.toml:6: dumbbell.bottleneck.queue.packets = absent: allowed is a value: there is no default"
+    );
+    assert_eq!(
+        queue(", packets = 100, target_ms = \"15\""),
+        "s.toml:6: dumbbell.bottleneck.queue.target_ms = \"15\": allowed is a number"
+    );
+    let unknown = queue(", packets = 100, tarket = 15");
+    let named = "s.toml:6: dumbbell.bottleneck.queue.tarket = 15: allowed is a field named ";
+    assert!(unknown.starts_with(named), "{unknown}");
+}

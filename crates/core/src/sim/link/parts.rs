@@ -4,7 +4,9 @@ use crate::rng::{Rng, Seed};
 use crate::sim::aggregation::Aggregation;
 use crate::sim::delay::{Delay, Jitter};
 use crate::sim::loss::{GilbertElliott, Loss, Process};
-use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, LossSpec, QueueSpec, RatePlan};
+use crate::sim::plan::{
+    DelayPlan, Dualpi2Spec, ExtrasPlan, LinkPlan, LossSpec, QueueSpec, RatePlan,
+};
 use crate::sim::policer::Policer;
 use crate::sim::queues::codel::{self, Codel};
 use crate::sim::queues::device::BelowDiscipline;
@@ -156,7 +158,7 @@ pub(super) fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
         QueueSpec::Step { mark_packets, packets } => {
             Discipline::Admission(Box::new(Step { mark_packets, limit: limit(packets) }))
         }
-        QueueSpec::Dualpi2 { .. } => dualpi2(&plan.queue),
+        QueueSpec::Dualpi2(spec) => dualpi2(spec),
         QueueSpec::Codel { target_ms, interval_ms, packets, ecn } => {
             let config = codel(target_ms, interval_ms, packets, ecn);
             Discipline::Scheduler(Box::new(Codel::new(config)))
@@ -185,29 +187,16 @@ pub(super) fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
     }
 }
 
-fn dualpi2(queue: &QueueSpec) -> Discipline {
-    let QueueSpec::Dualpi2 {
-        target_ms,
-        update_ms,
-        alpha,
-        beta,
-        coupling,
-        step_ms,
-        classic_share,
-        packets,
-    } = *queue
-    else {
-        return Discipline::Unlimited;
-    };
+fn dualpi2(spec: Dualpi2Spec) -> Discipline {
     let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
     Discipline::Scheduler(Box::new(Dualpi2::new(dualpi2::Config {
-        target: millis(target_ms),
-        t_update: millis(update_ms),
-        alpha,
-        beta,
-        coupling,
-        step: millis(step_ms),
-        classic_share,
-        limit: DropTail { packets, bytes: u64::MAX },
+        target: millis(spec.target_ms),
+        t_update: millis(spec.update_ms),
+        alpha: spec.alpha,
+        beta: spec.beta,
+        coupling: spec.coupling,
+        step: millis(spec.step_ms),
+        classic_share: spec.classic_share,
+        limit: DropTail { packets: spec.packets, bytes: u64::MAX },
     })))
 }
