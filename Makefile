@@ -23,6 +23,10 @@ UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
 # Not `uv run`: Ray would start each of its workers with it, in a copy of the project to be built.
 BIN := .venv/bin/
 
+# Empty is unset. Some machines set it; there each of the hundreds of processes that tests start compiles what it
+# imports anew, which takes longer than most of these tests.
+export PYTHONDONTWRITEBYTECODE :=
+
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
