@@ -22,12 +22,17 @@ IGNORED ?=
 UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
 # Not `uv run`: Ray would start each of its workers with it, in a copy of the project to be built.
 BIN := .venv/bin/
+PYTEST = $(BIN)pytest -q -n $(WORKERS) --dist worksteal $(MARK) --durations=15
+
+# Empty is unset. Some machines set it; there each of the hundreds of processes that tests start compiles what it
+# imports anew, which takes longer than most of these tests.
+export PYTHONDONTWRITEBYTECODE :=
 
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap lint \
-	deny msrv peers fuzz wasm clean
+.PHONY: help system build ackademyd python demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap \
+	lint deny msrv peers fuzz wasm clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,7 +63,11 @@ build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS
 demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
 	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS) --assumptions
 
-test: test-rust test-python ## the tests, in 15 to 20 minutes on two cores
+# The Rust tests mostly wait for links and timers; meanwhile a processor builds what the Python tests need.
+test: system $(UV) ## the tests
+	cargo test --workspace --quiet --no-run
+	.ci/beside "$(MAKE) ackademyd python" "$(MAKE) test-rust"
+	$(PYTEST)
 
 test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] in Rust
 	$(MAKE) test MARK= IGNORED=--include-ignored
@@ -66,9 +75,12 @@ test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] i
 test-rust: system
 	cargo test --workspace --quiet -- $(IGNORED)
 
-test-python: $(UV) ackademyd
+test-python: ackademyd python
+	$(PYTEST)
+
+# What the Python tests need in .venv.
+python: $(UV)
 	$(UV) sync --locked --quiet --inexact --extra onnx --extra ray --extra train
-	$(BIN)pytest -q -n $(WORKERS) --dist worksteal $(MARK) --durations=15
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project

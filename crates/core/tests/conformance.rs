@@ -14,11 +14,7 @@ use ackademy::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-#[allow(dead_code, reason = "other tests use the rest")]
-#[path = "support/files.rs"]
-mod files;
-#[path = "support/table.rs"]
-mod table;
+use crate::support::table;
 use table::{MSS, ack, loss, number};
 
 /// Most packets that the test's sender keeps in flight, so that a large window costs no memory.

@@ -15,12 +15,8 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-#[allow(dead_code, reason = "the tests of plain controllers use the rest")]
-#[path = "support/files.rs"]
-mod files;
-use files::files_of;
-#[path = "support/table.rs"]
-mod table;
+use crate::support::files::files_of;
+use crate::support::table;
 use table::{MSS, ack, loss, number};
 
 fn defaults(spec: &'static Spec) -> Params {

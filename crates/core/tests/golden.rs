@@ -1,5 +1,5 @@
 //! Tables of what networks do with every controller, compared with stored text, so that a review
-//! sees in the diff what a change did. `ACKADEMY_BLESS=1 cargo test --test golden` writes them anew;
+//! sees in the diff what a change did. `ACKADEMY_BLESS=1 cargo test --test core_tests golden` writes them anew;
 //! a change of any of them belongs in the changelog.
 use std::fmt::Write as _;
 use std::path::PathBuf;

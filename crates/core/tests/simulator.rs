@@ -1,14 +1,10 @@
 //! What every simulation must hold, on scenarios chosen for it; `swarm.rs` has those drawn at random.
-#[allow(dead_code, reason = "other tests use the rest")]
-#[path = "support/draw.rs"]
-mod draw;
-
+use crate::support::draw::{Draw, check, parse, run, same};
 use ackademy::controllers;
 use ackademy::rng::{Rng, Seed};
 use ackademy::sim;
 use ackademy::sim::record::Outcome;
 use ackademy::units::Span;
-use draw::{Draw, check, parse, run, same};
 
 #[test]
 fn the_draws_reach_everything_there_is() {

@@ -1,18 +1,14 @@
 //! What every simulation must hold, over scenarios drawn at random: from fixed seeds, and from seeds that
 //! change every day. A failure prints the scenario, which `cargo run --example run` takes, and the
 //! command that repeats it.
-#[allow(dead_code, reason = "other tests use the rest")]
-#[path = "support/draw.rs"]
-mod draw;
-
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, Output};
 
+use crate::support::draw::{Draw, check, parse, same};
 use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
 use ackademy::sim;
-use draw::{Draw, check, parse, same};
 
 /// Names the first seed, in place of the day's.
 const VARIABLE: &str = "ACKADEMY_SEED";
@@ -47,7 +43,7 @@ fn for_any_scenario(test: &str, first: u64, count: u64, claims: impl Fn(&Scenari
         if let Err(panic) = catch_unwind(AssertUnwindSafe(claims)) {
             println!("--- seed {seed}\n{text}---");
             println!(
-                "repeat: {VARIABLE}={seed} cargo test -p ackademy --test swarm -- --exact {test} --include-ignored"
+                "repeat: {VARIABLE}={seed} cargo test -p ackademy --test core_tests -- --exact swarm::{test} --include-ignored"
             );
             resume_unwind(panic);
         }
@@ -151,7 +147,7 @@ fn drill() {
 /// The drill from `first` on, failing at 73.
 fn drilled(first: &str) -> Output {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "drill"])
+        .args(["--exact", "swarm::drill"])
         .env(VARIABLE, first)
         .env(DRILL, "73")
         .output()
@@ -166,8 +162,7 @@ fn a_failure_prints_its_scenario_and_the_command_that_repeats_it() {
         let (said, told) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(told.contains(&format!("5 scenarios from ACKADEMY_SEED={first} on")), "{told}");
-        let repeat =
-            "repeat: ACKADEMY_SEED=73 cargo test -p ackademy --test swarm -- --exact drill";
+        let repeat = "repeat: ACKADEMY_SEED=73 cargo test -p ackademy --test core_tests -- --exact swarm::drill";
         assert_eq!(said.contains(repeat), fails, "{said}");
         assert_eq!(said.contains(&Draw(Rng::new(73)).scenario()), fails, "{said}");
     }

@@ -12,9 +12,7 @@ use ackademy_net::kernel::may_pace;
 use ackademy_net::kernel::record::{Flow, PACING_NONE, Record, flag, kind};
 use std::sync::{Arc, Mutex};
 
-#[path = "../../core/tests/support/files.rs"]
-mod files;
-use files::files;
+use crate::files::files;
 
 const RTT_US: u32 = 100_000;
 const START_NS: u64 = 1_000_000_000;

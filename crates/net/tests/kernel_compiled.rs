@@ -1,8 +1,8 @@
 //! Policies in fixed point: what the kernel computes, against what the engine in floating point does.
-mod common;
-#[path = "common/recorded.rs"]
-mod recorded;
-
+use crate::common::bench::Bench;
+use crate::common::kernel::TcpInfo;
+use crate::common::machine::{best_of, governs_flows, kept};
+use crate::recorded::{Event, FLAGSHIP, Observer, Told, flows, observations, policy};
 use ackademy::control::{Ack, FlowInfo, Loss, LossKind, Recovery};
 use ackademy::controllers::shared::own_queue::{Law, Settings, is_misled_by_jitter};
 use ackademy::controllers::shared::sensing::signals::Signals;
@@ -13,10 +13,6 @@ use ackademy_net::kernel::compiled::ask::{Asked, Functions, Room};
 use ackademy_net::kernel::compiled::layout::Delivery;
 use ackademy_net::kernel::compiled::{Compiled, FEATURES};
 use ackademy_net::kernel::{Options, Registered};
-use common::bench::Bench;
-use common::kernel::TcpInfo;
-use common::machine::{best_of, governs_flows, kept};
-use recorded::{Event, FLAGSHIP, Observer, Told, flows, observations, policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,14 +1,12 @@
 //! Flows of the kernel's TCP under controllers of user space, over an emulated link. Needs root, BTF
 //! and TUN.
-mod common;
-
+use crate::common::bench::Bench;
+use crate::common::kernel::{Fixed, Log, Served, TcpInfo};
+use crate::common::machine::{best_of, governs_flows, kept};
 use ackademy::control::{Control, FlowInfo, LossKind};
 use ackademy::controllers;
 use ackademy::params::Params;
 use ackademy::units::{Bytes, Rate, Span};
-use common::bench::Bench;
-use common::kernel::{Fixed, Log, Served, TcpInfo};
-use common::machine::{best_of, governs_flows, kept};
 use std::time::Duration;
 
 const PACKET: u64 = 1500;

@@ -1,15 +1,13 @@
 //! Subflows of the kernel's MPTCP under one governor, over two emulated paths. Needs root, BTF, TUN and MPTCP.
-mod common;
-
+use crate::common::bench::Bench;
+use crate::common::kernel::Served;
+use crate::common::machine::{best_of, governs_mptcp, kept};
 use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, SubflowId};
 use ackademy::coupled::{self, Scope};
 use ackademy::params::{self, ParamValue, Params};
 use ackademy::units::Bytes;
 use ackademy_net::kernel::{FlowKey, FlowTotals, Group};
 use ackademy_net::lab::mptcp_info::{Connection, Subflow};
-use common::bench::Bench;
-use common::kernel::Served;
-use common::machine::{best_of, governs_mptcp, kept};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

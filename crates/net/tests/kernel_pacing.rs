@@ -1,11 +1,9 @@
 //! Rates that a controller asks for, on flows of the kernel's TCP. Needs root, BTF and TUN.
-mod common;
-
+use crate::common::bench::Bench;
+use crate::common::kernel::{Fixed, Served, TcpInfo};
+use crate::common::machine::{best_of, governs_flows, kept};
 use ackademy::control::{Ack, Control, Controller, Loss};
 use ackademy::units::{Bytes, Rate, Span, Time};
-use common::bench::Bench;
-use common::kernel::{Fixed, Served, TcpInfo};
-use common::machine::{best_of, governs_flows, kept};
 use std::time::Duration;
 
 const PACKET: u64 = 1500;
@@ -156,7 +154,7 @@ fn rate_based_controllers_use_a_link_of_the_kernels() {
         // A machine that stalls for some milliseconds looks like a queue to Vivace, which then leaves
         // its start at half the rate: what the link allows shows in the best of a few flows.
         best_of(|| {
-            let served = Served::controller("pc", name);
+            let served = Served::controller("rb", name);
             let acked = transfer(&bench, &served, 6.0);
             let (_, closed) = served.finish();
             assert_eq!((closed[0].1.fallbacks, closed[0].1.invalid), (0, 0), "{name}");

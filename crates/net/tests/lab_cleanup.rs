@@ -1,14 +1,12 @@
 //! The lab leaves nothing behind, however it ends. Needs root, TUN and BPF `struct_ops`.
-mod common;
-
+use crate::common::lab::{leftovers, machine, output, start};
+use crate::common::machine::{has_iperf3, wait_until};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::units::Span;
 use ackademy_net::clock;
 use ackademy_net::lab::hosts::Hosts;
 use ackademy_net::lab::plan::{Family, Plan};
-use common::lab::{leftovers, machine, output, start};
-use common::machine::{has_iperf3, wait_until};
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::sys::signal::{Signal, kill};

@@ -1,8 +1,6 @@
 //! Scenario files on this machine's TCP. Needs root, TUN and BPF `struct_ops`.
-mod common;
-
-use common::lab::{column, layout, machine, number, run, share, simulated};
-use common::machine::{best_of, has_iperf3, kept};
+use crate::common::lab::{column, layout, machine, number, run, share, simulated};
+use crate::common::machine::{best_of, has_iperf3, kept};
 use serde_json::Value;
 
 /// 10 Mb/s and 20 ms with `seconds` of the given flows.

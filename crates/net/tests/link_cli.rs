@@ -1,9 +1,7 @@
 //! `ackademyd link` as a program: what it runs, how it ends, what it leaves. Needs root and TUN.
-mod common;
-
+use crate::common::bench::owner;
+use crate::common::machine::{makes_links, wait_until};
 use ackademy_net::namespace::path_of;
-use common::bench::owner;
-use common::machine::{makes_links, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::Path;

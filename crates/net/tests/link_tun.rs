@@ -1,10 +1,8 @@
 //! The emulator on real TUN devices, between namespaces of its own. Needs root and TUN.
-mod common;
-
+use crate::common::bench::{Bench, owner};
+use crate::common::machine::{best_of, kept, makes_links};
 use ackademy::units::Span;
 use ackademy_net::link::tun;
-use common::bench::{Bench, owner};
-use common::machine::{best_of, kept, makes_links};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4Tos, TcpCongestion};
 use std::io::{Read, Write};

@@ -1,8 +1,6 @@
 //! `ACKADEMY_REQUIRE` turns what would be skipped into a failure.
-mod common;
-
-use common::machine::has_iperf3;
-use common::require::{VARIABLE, names};
+use crate::common::machine::has_iperf3;
+use crate::common::require::{VARIABLE, names};
 use std::process::{Command, Output};
 
 #[test]
@@ -34,10 +32,10 @@ fn needs_iperf3() {
     has_iperf3();
 }
 
-/// This test file's `needs_iperf3` on a machine without it, where `required` is required.
+/// The test above on a machine without it, where `required` is required.
 fn without_iperf3(required: &str) -> Output {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["--ignored", "--exact", "needs_iperf3", "--nocapture"])
+        .args(["--ignored", "--exact", "require::needs_iperf3", "--nocapture"])
         .env("PATH", "/nonexistent")
         .env(VARIABLE, required)
         .output()
@@ -60,5 +58,5 @@ fn what_is_lacking_is_said_where_it_is_not_required() {
     let output = without_iperf3("links");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("skipped: tests of require: needs iperf3: iperf3: "), "{said}");
+    assert!(said.contains("skipped: tests of no_network: needs iperf3: iperf3: "), "{said}");
 }

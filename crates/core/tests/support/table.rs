@@ -1,5 +1,5 @@
 //! What the tables of plain and of coupled controllers must hold alike, and the records that both are tried with.
-use crate::files::files_of;
+use super::files::files_of;
 use ackademy::control::{Ack, Loss, LossKind};
 use ackademy::params::{Param, ParamKind, ParamValue, Params};
 use ackademy::units::{Bytes, Rate, Span, Time};

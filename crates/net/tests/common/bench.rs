@@ -44,7 +44,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// `label` is unique among the tests of a file; `link` are a scenario's fields of the link from
+    /// `label` is unique among the tests of a program; `link` are a scenario's fields of the link from
     /// sender to receiver. The way back adds 5 ms and nothing else.
     pub fn new(label: &str, link: &str) -> Self {
         Self::between(label, link, ["10.77.0.1", "10.77.0.2"])

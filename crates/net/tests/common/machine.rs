@@ -1,4 +1,4 @@
-//! What a machine needs for these tests. What it lacks is said once per test file, and the tests that
+//! What a machine needs for these tests. What it lacks is said once per test program, and the tests that
 //! need it pass without having tested anything, unless `ACKADEMY_REQUIRE` names it (`require.rs`).
 use super::require::has;
 use ackademy_net::kernel::check::Machine;

@@ -1,4 +1,4 @@
-//! What several test files share.
+//! What several test programs share.
 #![allow(dead_code)] // each uses a part of it
 pub mod bench;
 pub mod kernel;

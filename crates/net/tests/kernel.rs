@@ -1,0 +1,10 @@
+//! Flows of the kernel's TCP, governed from user space and in the kernel. The lab's, the link's and the
+//! faults' tests are programs of their own, which run one after another, so that none of them disturbs
+//! the times and rates that are measured here.
+mod common;
+mod kernel_compiled;
+mod kernel_flows;
+mod kernel_mptcp;
+mod kernel_pacing;
+#[path = "common/recorded.rs"]
+mod recorded;
