@@ -175,12 +175,18 @@ def check_bandit(config: ddpg.Config, networks: ddpg.Networks) -> None:
     assert (error < 0.25 * without).all(), f"{error} of {without}"
 
 
-def check_plant(config: ddpg.Config, networks: ddpg.Networks) -> None:
-    best = best_gain(config.discount)
-    for x in (-0.6, -0.3, 0.3, 0.6):
-        seen = Observation(np.array([x], np.float32), np.array([[x]], np.float32))
-        action = float(actions(config, networks, seen)[0])
-        assert action / x == pytest.approx(-best, abs=0.35), f"at {x}; best {-best:.3f}"
+def check_plant(config: ddpg.Config, learnt: list[ddpg.Networks]) -> None:
+    """Gains at single states spread by 0.2 over seeds and processors, their means by 0.1."""
+    best, states = best_gain(config.discount), (-0.6, -0.3, 0.3, 0.6)
+    gains = np.array(
+        [
+            float(actions(config, networks, Observation(state, state[None]))[0]) / x
+            for networks in learnt
+            for x, state in ((x, np.array([x], np.float32)) for x in states)
+        ]
+    )
+    assert gains.mean() == pytest.approx(-best, abs=0.3), f"{gains}; best {-best:.3f}"
+    assert gains == pytest.approx(np.full_like(gains, -best), abs=0.7)
 
 
 def test_the_updates_alone_find_a_bandit_s_best_changes() -> None:
@@ -189,7 +195,7 @@ def test_the_updates_alone_find_a_bandit_s_best_changes() -> None:
 
 def test_the_updates_alone_find_nearly_the_best_gain_of_a_linear_system() -> None:
     config = replace(SHORT, discount=0.9)
-    check_plant(config, learnt(Plant(), config))
+    check_plant(config, [learnt(Plant(), config, seed) for seed in (1, 2)])
 
 
 @pytest.mark.slow  # thousands of updates
@@ -201,7 +207,7 @@ def test_a_bandit_s_best_changes_are_found_from_the_target_and_the_last_flow() -
 @pytest.mark.slow  # thousands of updates
 def test_a_linear_system_gets_nearly_its_best_gain() -> None:
     config = replace(QUICK, epochs=4000, discount=0.9, noise_end=0.1)
-    check_plant(config, train(Plant(), config).networks)
+    check_plant(config, [train(Plant(), config).networks])
 
 
 def test_flows_beyond_those_that_are_there_do_not_count() -> None:
