@@ -10,6 +10,9 @@ use ackademy_prefetch::prefetch;
 /// Flows whose state fits into a core's own cache: below, asking costs more than it saves.
 pub(super) const MANY: usize = 200;
 
+/// Flows of which what hangs off their state does not fit beside it.
+const VAST: usize = 4000;
+
 /// How many arrivals ahead a flow's own state is asked for; what it points to, and so on, when what
 /// points there has come.
 const FLOW: usize = 14;
@@ -41,7 +44,10 @@ impl Hosts {
     #[inline]
     pub(super) fn fetch_ahead(&self, pipe: &Pipe) {
         let Some(&Packet { kind, .. }) = pipe.front().map(|next| &next.packet) else { return };
-        pipe.fetch(FLOW);
+        let vast = self.flows.len() > VAST;
+        if vast {
+            pipe.fetch(FLOW);
+        }
         let flow = |ahead: usize| {
             let next = pipe.get(ahead).map(|next| &next.packet);
             next.filter(|packet| packet.kind == kind)
@@ -49,7 +55,7 @@ impl Hosts {
         };
         if kind != Kind::Ack {
             flow(FLOW).into_iter().for_each(for_data);
-            if let Some(flow) = flow(BEHIND) {
+            if let Some(flow) = flow(BEHIND).filter(|_| vast) {
                 flow.receiver.fetch_behind();
             }
             return;
@@ -57,7 +63,7 @@ impl Hosts {
         flow(FLOW).into_iter().for_each(for_ack);
         let governor = |flow: &Flow| &self.governors[flow.governor as usize];
         if let Some(flow) = flow(BEHIND) {
-            flow.sender.fetch_behind();
+            flow.sender.fetch_behind(vast);
             prefetch(governor(flow));
             prefetch(&self.connections[flow.connection as usize].app.supply);
         }

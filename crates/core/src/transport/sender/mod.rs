@@ -318,9 +318,9 @@ impl Sender {
 
     /// Asks for what lies outside the sender itself.
     #[inline]
-    pub(crate) fn fetch_behind(&self) {
+    pub(crate) fn fetch_behind(&self, all: bool) {
         if let Self::Sack(sender) = self {
-            sender.fetch_behind();
+            sender.fetch_behind(all);
         }
     }
 

@@ -137,9 +137,12 @@ impl SackSender {
     }
 
     #[inline]
-    pub(super) fn fetch_behind(&self) {
-        self.board.fetch_behind();
-        self.stats.rtt_histogram.fetch();
+    pub(super) fn fetch_behind(&self, all: bool) {
+        self.board.fetch_first();
+        if all {
+            self.board.fetch_gaps();
+            self.stats.rtt_histogram.fetch();
+        }
     }
 
     pub(super) fn deadline(&self) -> Time {

@@ -229,10 +229,9 @@ impl Scoreboard {
         }
     }
 
-    /// Asks for what the next acknowledgement touches outside.
+    /// Asks for what is out of order.
     #[inline]
-    pub fn fetch_behind(&self) {
-        self.fetch_first();
+    pub fn fetch_gaps(&self) {
         if let Some(gaps) = self.open_gaps() {
             prefetch(gaps);
         }
