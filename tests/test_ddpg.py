@@ -176,17 +176,12 @@ def check_bandit(config: ddpg.Config, networks: ddpg.Networks) -> None:
 
 
 def check_plant(config: ddpg.Config, learnt: list[ddpg.Networks]) -> None:
-    """Gains at single states spread by 0.2 over seeds and processors, their means by 0.1."""
-    best, states = best_gain(config.discount), (-0.6, -0.3, 0.3, 0.6)
-    gains = np.array(
-        [
-            float(actions(config, networks, Observation(state, state[None]))[0]) / x
-            for networks in learnt
-            for x, state in ((x, np.array([x], np.float32)) for x in states)
-        ]
-    )
-    assert gains.mean() == pytest.approx(-best, abs=0.3), f"{gains}; best {-best:.3f}"
-    assert gains == pytest.approx(np.full_like(gains, -best), abs=0.7)
+    """One seed's gain at one state spreads by 0.2, and depends on how a processor rounds."""
+    best = best_gain(config.discount)
+    for x in (-0.6, -0.3, 0.3, 0.6):
+        seen = Observation(np.array([x], np.float32), np.array([[x]], np.float32))
+        gains = [float(actions(config, networks, seen)[0]) / x for networks in learnt]
+        assert np.mean(gains) == pytest.approx(-best, abs=0.35), f"at {x}; best {-best:.3f}"
 
 
 def test_the_updates_alone_find_a_bandit_s_best_changes() -> None:
@@ -195,7 +190,7 @@ def test_the_updates_alone_find_a_bandit_s_best_changes() -> None:
 
 def test_the_updates_alone_find_nearly_the_best_gain_of_a_linear_system() -> None:
     config = replace(SHORT, discount=0.9)
-    check_plant(config, [learnt(Plant(), config, seed) for seed in (1, 2)])
+    check_plant(config, [learnt(Plant(), config, seed) for seed in (1, 2, 3, 4)])
 
 
 @pytest.mark.slow  # thousands of updates
