@@ -91,7 +91,7 @@ pub struct Cubic {
 }
 
 /// The state of the cubic before a reduction (RFC 9438 section 4.9).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Before {
     w_max: f64,
     cwnd_prior: f64,
@@ -270,10 +270,7 @@ impl Cubic {
                 climbing: self.climbing,
             };
             // The box of the reduction before is used again: losses are frequent among many flows.
-            match &mut self.before {
-                Some(before) => **before = state,
-                None => self.before = Some(Box::new(state)),
-            }
+            **self.before.get_or_insert_default() = state;
         }
     }
 

@@ -8,9 +8,9 @@ use super::{
     Allowed, Departure, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits,
 };
 use crate::control::{Ack, Loss, LossKind};
-use crate::transport::config::{Ecn, SenderConfig};
+use crate::transport::config::SenderConfig;
 use crate::transport::delivery_rate::DeliveryRate;
-use crate::transport::packet::{Ect, Packet};
+use crate::transport::packet::Packet;
 use crate::transport::rtt::RttEstimator;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
@@ -187,14 +187,6 @@ impl SackSender {
 
     pub(super) fn inflight(&self) -> Bytes {
         Bytes(self.board.inflight())
-    }
-
-    pub(super) fn ect(&self) -> Ect {
-        match self.config.ecn {
-            Ecn::Off => Ect::Not,
-            Ecn::Classic | Ecn::Accurate => Ect::Zero,
-            Ecn::L4s => Ect::One,
-        }
     }
 
     /// The next packet that pacing, the window and the data at hand allow.

@@ -603,12 +603,8 @@ impl Scoreboard {
     pub fn was_retransmitted(&self, seq: u64) -> Option<bool> {
         match self.get(seq) {
             Some(segment) => Some(segment.flags & RETRANSMITTED != 0),
-            None => self.retransmitted(seq),
+            None => self.gaps.as_ref().map_or(Some(false), |gaps| gaps.retransmitted.get(seq)),
         }
-    }
-
-    fn retransmitted(&self, seq: u64) -> Option<bool> {
-        self.gaps.as_ref().map_or(Some(false), |gaps| gaps.retransmitted.get(seq))
     }
 
     /// Whether anything sent again is in flight.

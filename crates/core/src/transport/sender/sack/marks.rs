@@ -1,9 +1,18 @@
 //! Congestion marks, counted by the receiver.
 use super::{Episode, SackSender, Undo};
 use crate::transport::config::Ecn;
-use crate::transport::packet::Packet;
+use crate::transport::packet::{Ect, Packet};
 
 impl SackSender {
+    /// What packets announce.
+    pub(in crate::transport::sender) fn ect(&self) -> Ect {
+        match self.config.ecn {
+            Ecn::Off => Ect::Not,
+            Ecn::Classic | Ecn::Accurate => Ect::Zero,
+            Ecn::L4s => Ect::One,
+        }
+    }
+
     /// RFC 3168 section 6.1.2: one reduction per round trip with marks. It is spread over the round
     /// trip like that of a loss: a window cut at once would stop the sender for half of it, and a
     /// burst at once after that meets an AQM that is still marking.

@@ -1,5 +1,6 @@
 //! How fast: rate reduction, pacing, marks.
 use super::*;
+use crate::transport::packet::Ect;
 
 // RFC 6937
 
