@@ -790,6 +790,52 @@ def interval_metrics() -> list[str]:
 def truth_columns() -> list[str]:
     """Columns of `Episodes.truth` and `Episodes.credit_truth`; no feature has such a name."""
 
+@final
+class RewardedIntervals:
+    """Which flows get a reward after a step, and for which interval (`ackademy.envs.rewarder`)."""
+
+    def __init__(self, n: int, agents: int, sent: bool) -> None:
+        """Of `n` episodes with `agents` flows each.
+
+        Args:
+            n: episodes.
+            agents: flows of an episode.
+            sent: whether an interval is the packets sent in it, or what arrived in it.
+        """
+
+    def reset(self, accounts: object) -> None:
+        """Start over after all episodes have been reset.
+
+        Args:
+            accounts: an object with the arrays of `Episodes`.
+
+        Raises:
+            ValueError: if an array has another shape.
+        """
+
+    def take(self, accounts: object) -> tuple[
+        npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64],
+        npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64],
+    ]:  # fmt: skip
+        """What is rewarded after a step.
+
+        Args:
+            accounts: an object with the arrays of `Episodes`.
+
+        Returns:
+            The places of the k flows that get a reward (episode * agents + agent), shape (k,);
+            their intervals and those before, shape (k, 17); the highest throughput of the flow by
+            the end of either, shape (k,); the number of the decision that a flow is rewarded for,
+            or -1, shape (n, agents).
+
+        Raises:
+            ValueError: if an array has another shape.
+        """
+
+    @property
+    def entered(self) -> npt.NDArray[np.bool_]:
+        """(n, agents): which flows have been due in their present episode."""
+
 def flagship_reward(
     metrics: npt.NDArray[np.float64],
     truth: npt.NDArray[np.float64],

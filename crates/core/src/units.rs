@@ -70,12 +70,17 @@ impl Span {
 
     /// In seconds.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
+        self.as_f64() / 1e9
     }
 
     /// In milliseconds.
     pub fn as_millis_f64(self) -> f64 {
-        self.0 as f64 / 1e6
+        self.as_f64() / 1e6
+    }
+
+    /// In nanoseconds, at most those of 292 years: processors convert signed numbers in one instruction.
+    fn as_f64(self) -> f64 {
+        self.0.min(i64::MAX as u64) as i64 as f64
     }
 
     /// This many times the span, rounded down; negative and NaN factors give zero.

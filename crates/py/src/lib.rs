@@ -17,6 +17,7 @@ mod host;
 mod policy;
 mod records;
 mod reward;
+mod rewarded;
 mod rollouts;
 mod scenario;
 mod sends;
@@ -55,6 +56,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<host::JointPolicy>()?;
     module.add_class::<policy::Policy>()?;
     module.add_class::<records::Loss>()?;
+    module.add_class::<rewarded::RewardedIntervals>()?;
     module.add_class::<rollouts::Rollouts>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;

@@ -230,6 +230,8 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._actions = opening.action_array(self.episodes)
         self._view = self.episodes.observation.reshape(num_envs, *single.shape)
+        self._metrics = IntervalMetrics(self.episodes.metrics[:, 0]).by_name()
+        self._decision = self.episodes.decision[:, 0]
         self._seeded = False
         self._never: BoolArray = np.zeros(num_envs, np.bool_)
 
@@ -268,12 +270,10 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._view.copy() if self._copy else self._view
 
     def _info(self) -> Info:
-        metrics = self.episodes.metrics[:, 0]
-        decision = self.episodes.decision[:, 0]
         if self._copy:
-            metrics, decision = metrics.copy(), decision.copy()
-        return {
-            "metrics": IntervalMetrics(metrics).by_name(),
-            "decision": decision,
-            "credit": self._rewarder.reward_decision[:, 0].copy(),
-        }
+            metrics = IntervalMetrics(self.episodes.metrics[:, 0].copy()).by_name()
+            decision = self.episodes.decision[:, 0].copy()
+        else:
+            metrics, decision = dict(self._metrics), self._decision
+        credit = self._rewarder.reward_decision[:, 0]
+        return {"metrics": metrics, "decision": decision, "credit": credit}

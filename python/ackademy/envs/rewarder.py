@@ -7,17 +7,14 @@ from typing import Literal, Protocol, TypeAlias, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
+from ackademy import _core
+from ackademy.envs.metrics import FloatArray, IntervalMetrics
 from ackademy.envs.rewards import Reward, find, needs_truth, team_share
 from ackademy.errors import TrainingError
 
 Credit = Literal["arrived", "sent"]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-TIME, ACKED, LOST, THROUGHPUT = (
-    COLUMNS.index(name) for name in ("time_s", "acked_packets", "lost_packets", "throughput_mbps")
-)
 
 
 class Accounts(Protocol):
@@ -86,7 +83,6 @@ class Rewarder:
     Attributes:
         reward_decision: number of the decision that the last reward is for, -1 without one; shape
             (n, agents).
-        entered: which flows have been due in their present episode; shape (n, agents).
 
     Raises:
         TrainingError: if there is no such reward or account, or it needs truth that is not there.
@@ -98,29 +94,29 @@ class Rewarder:
         self.function = find(reward)
         self.credit = credit
         self._accounts = accounts
-        shape = accounts.due.shape
-        self.reward_decision: IntArray = np.full(shape, -1, np.int64)
-        self._before = np.zeros_like(accounts.metrics)
-        self._best = np.zeros(shape)
-        self.entered: BoolArray = np.zeros(shape, np.bool_)
-        self._over = np.zeros(shape[0], np.bool_)
-        self._left = np.zeros(shape, np.bool_)
-        self._made: IntArray = np.full(shape, -1, np.int64)
+        n, agents = accounts.due.shape
+        self._intervals = _core.RewardedIntervals(n, agents, sent=credit == "sent")
+        self.reward_decision: IntArray = np.full((n, agents), -1, np.int64)
         self._needs_truth = needs_truth(self.function)
         columns = getattr(accounts, "truth", np.zeros(0)).shape[-1]
         if self._needs_truth and columns == 0:
             allowed = "allowed with simulations that collect it"
             raise TrainingError(f"reward {_name(self.function)}: it needs truth; {allowed}")
         self._team_share = team_share(self.function)
-        self._own = np.full(shape, np.nan)
+        self._own = np.full((n, agents), np.nan)
+        self._over = np.zeros(n, np.bool_)
+
+    @property
+    def entered(self) -> BoolArray:
+        """Which flows have been due in their present episode; shape (n, agents)."""
+        return self._intervals.entered
 
     def reset(self) -> None:
         """Start over after all episodes have been reset."""
-        self.entered[:] = False
-        self._left[:] = False
+        self._intervals.reset(self._accounts)
         self._own[:] = np.nan
-        self.reward_decision[:] = -1
-        self._enter()
+        self._over = self._accounts.over.copy()
+        self.reward_decision = np.full_like(self.reward_decision, -1)
 
     def compute(self) -> FloatArray:
         """The rewards of the step just made, shape (n, agents).
@@ -128,88 +124,34 @@ class Rewarder:
         Raises:
             TrainingError: if the function returns a wrong shape or a number that is not finite.
         """
-        began = self._over
-        if began.any():
-            self.entered[began] = False
-            self._left[began] = False
-            self._own[began] = np.nan
-        account, rewarded = self._account()
-        rewards = np.zeros(rewarded.shape)
-        self.reward_decision[:] = -1
+        places, rows, before, best, best_before, decisions = self._intervals.take(self._accounts)
+        self.reward_decision = decisions
+        rewards = np.zeros(decisions.shape)
         if self._needs_truth:
-            if rewarded.any():
-                rewards[rewarded] = self._judge_by_truth(account, rewarded)
-                self.reward_decision[rewarded] = self._numbers()[rewarded]
-        elif rewarded.all():
-            rows, best = account.reshape(-1, len(COLUMNS)), self._best.reshape(-1)
-            before = self._before.reshape(rows.shape)
-            rewards.reshape(-1)[:] = self._judge(rows, before, best)
-            self._before[:] = account
-            self.reward_decision[:] = self._numbers()
-        elif rewarded.any():
-            rows, best = account[rewarded], self._best[rewarded]
-            rewards[rewarded] = self._judge(rows, self._before[rewarded], best)
-            self._before[rewarded] = rows
-            self._best[rewarded] = best
-            self.reward_decision[rewarded] = self._numbers()[rewarded]
-        self._enter()
+            self._own[self._over] = np.nan
+            self._over = self._accounts.over.copy()
+        if len(places) > 0:
+            truth = self._truth(places) if self._needs_truth else None
+            metrics = IntervalMetrics(rows, best, truth)
+            own = judge(self.function, metrics, IntervalMetrics(before, best_before))
+            mixed = self._mix(own, places) if self._needs_truth else own
+            rewards.reshape(-1)[places] = mixed
         return rewards
 
-    def _account(self) -> tuple[FloatArray, BoolArray]:
-        """The account of each reward, and the flows that get one."""
-        accounts = self._accounts
-        if self.credit == "sent":
-            return accounts.credit, self.entered & (accounts.credit_step >= 0)
-        metrics = accounts.metrics
-        rewarded = self.entered & accounts.due
-        if accounts.left.any():
-            ends = self.entered & accounts.left & ~self._left
-            known = (metrics[..., ACKED] > 0.0) | (metrics[..., LOST] > 0.0)
-            # A flow that has fallen back has no new metrics.
-            rewarded |= ends & known & (metrics[..., TIME] > self._before[..., TIME])
-        return metrics, rewarded
-
-    def _numbers(self) -> IntArray:
-        return self._accounts.credit_step if self.credit == "sent" else self._made
-
-    def _judge_by_truth(self, account: FloatArray, rewarded: BoolArray) -> FloatArray:
-        """The rewards of the flows that get one, of a function that needs the truth."""
+    def _truth(self, places: IntArray) -> FloatArray:
+        """The truth of the intervals of the flows in these places."""
         accounts = cast("AccountsWithTruth", self._accounts)
         truth = accounts.credit_truth if self.credit == "sent" else accounts.truth
-        rows, best = account[rewarded], self._best[rewarded]
-        best_before = best.copy()
-        np.maximum(best, rows[..., THROUGHPUT], out=best)
-        metrics = IntervalMetrics(rows, best, truth[rewarded])
-        own = judge(self.function, metrics, IntervalMetrics(self._before[rewarded], best_before))
-        self._before[rewarded] = rows
-        self._best[rewarded] = best
-        self._own[rewarded] = np.where(np.isnan(own), self._own[rewarded], own)
-        least = np.fmin.reduce(np.where(accounts.left, np.nan, self._own), axis=1)
-        least = np.broadcast_to(least[:, None], rewarded.shape)[rewarded]
+        return truth.reshape(-1, truth.shape[-1])[places]
+
+    def _mix(self, own: FloatArray, places: IntArray) -> FloatArray:
+        """Own rewards and a share of the least in the same episode; 0 for the unrewarded."""
+        latest = self._own.reshape(-1)
+        latest[places] = np.where(np.isnan(own), latest[places], own)
+        least = np.fmin.reduce(np.where(self._accounts.left, np.nan, self._own), axis=1)
+        least = least[places // self._own.shape[1]]
         mixed = own + self._team_share * (np.fmin(least, own) - own)
         return np.where(np.isnan(own), 0.0, mixed)
-
-    def _judge(self, rows: FloatArray, before: FloatArray, best: FloatArray) -> FloatArray:
-        """The rewards of rows of metrics; raises `best` in place."""
-        best_before = best.copy()
-        np.maximum(best, rows[..., THROUGHPUT], out=best)
-        return judge(
-            self.function, IntervalMetrics(rows, best), IntervalMetrics(before, best_before)
-        )
-
-    def _enter(self) -> None:
-        """Record the first interval of new flows, and forget episodes that have ended."""
-        accounts = self._accounts
-        self._over = accounts.over.copy()
-        self._left = accounts.left.copy()
-        np.copyto(self._made, accounts.decision, where=accounts.due)
-        if self.entered.all():
-            return
-        new = accounts.due & ~self.entered
-        if new.any():
-            self._before[new] = accounts.metrics[new]
-            self._best[new] = accounts.metrics[new][:, THROUGHPUT]
-            self.entered |= new
 
 
 def judge(function: Reward, metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
@@ -228,8 +170,10 @@ def judge(function: Reward, metrics: IntervalMetrics, before: IntervalMetrics) -
     rewards = np.asarray(function(metrics, before))
     if rewards.shape != shape:
         raise TrainingError(f"reward {_name(function)}: shape {rewards.shape}: allowed: {shape}")
-    known = np.isnan(rewards) if needs_truth(function) else np.zeros(shape, np.bool_)
-    if not (np.isfinite(rewards) | known).all():
+    known = np.isfinite(rewards)
+    if needs_truth(function):
+        known |= np.isnan(rewards)
+    if not known.all():
         raise TrainingError(f"reward {_name(function)}: not finite; allowed: numbers")
     return rewards
 

@@ -207,14 +207,19 @@ impl Hold {
     /// that the transport does not grow the window by itself.
     pub fn control(&self, in_slow_start: bool) -> Control {
         let packet = self.packet_bits / 8.0;
-        let cwnd = Bytes((self.cwnd() * packet) as u64);
-        let ssthresh = Bytes((self.window.ssthresh * packet) as u64);
+        let cwnd = Bytes(whole(self.cwnd() * packet));
+        let ssthresh = Bytes(whole(self.window.ssthresh * packet));
         Control {
             cwnd,
-            pacing_rate: self.rate_bps.map_or(Rate::UNLIMITED, |rate| Rate(rate.max(1.0) as u64)),
+            pacing_rate: self.rate_bps.map_or(Rate::UNLIMITED, |rate| Rate(whole(rate.max(1.0)))),
             ssthresh: if in_slow_start { ssthresh } else { ssthresh.min(cwnd) },
         }
     }
+}
+
+/// The whole part of a number from 0, at most `i64::MAX`: processors convert to signed numbers in one instruction.
+fn whole(number: f64) -> u64 {
+    number as i64 as u64
 }
 
 #[cfg(test)]

@@ -52,16 +52,17 @@ struct Samples {
 }
 
 impl Samples {
-    fn add(&mut self, now: Time, rtt: Span, weight: f64) {
+    #[inline]
+    fn add(&mut self, now: Time, rtt: Span, rtt_s: f64, weight: f64) {
         if self.weight == 0.0 {
             *self = Self { min: rtt, first: rtt, origin: now, ..Self::default() };
         }
         self.min = self.min.min(rtt);
         self.last = rtt;
         self.weight += weight;
-        self.sum_s += weight * rtt.as_secs_f64();
+        self.sum_s += weight * rtt_s;
         let x = now.since(self.origin).as_secs_f64();
-        let y = (rtt.0 as f64 - self.first.0 as f64) / 1e9;
+        let y = rtt.0.wrapping_sub(self.first.0) as i64 as f64 / 1e9;
         self.x += weight * x;
         self.xx += weight * x * x;
         self.y += weight * y;
@@ -82,18 +83,61 @@ impl Samples {
     }
 }
 
+/// What a record of deliveries, or a share of one, adds to an account.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    now: Time,
+    bytes: f64,
+    packets: f64,
+    /// Zero without a sample.
+    rtt: Span,
+    rtt_s: f64,
+    /// Time since the record before, if there was one.
+    gap_s: Option<f64>,
+}
+
+impl Entry {
+    /// Of a part of the record's packets.
+    fn share(&self, part: f64, mss: f64) -> Self {
+        let bytes = part * self.bytes;
+        let gap_s = self.gap_s.map(|gap_s| part * gap_s);
+        Self { bytes, packets: bytes / mss, gap_s, ..*self }
+    }
+}
+
+/// Makes the entries of a flow's records, one after the other.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    mss: f64,
+    last: Option<Time>,
+}
+
+impl Entries {
+    /// `mss` is the size of a full packet, in bytes.
+    pub fn new(mss: f64) -> Self {
+        Self { mss, last: None }
+    }
+
+    /// The entry of the next record.
+    #[inline]
+    pub fn next(&mut self, ack: &Ack) -> Entry {
+        let bytes = ack.acked.0 as f64;
+        let gap_s = self.last.replace(ack.now).map(|last| ack.now.since(last).as_secs_f64());
+        let (rtt, rtt_s) = (ack.rtt, ack.rtt.as_secs_f64());
+        Entry { now: ack.now, bytes, packets: bytes / self.mss, rtt, rtt_s, gap_s }
+    }
+}
+
 impl Account {
-    /// Books `share` of a record's packets; `gap` is the time since the record before.
-    fn add(&mut self, ack: &Ack, share: f64, gap: Option<Span>, mss: f64) {
-        let bytes = share * ack.acked.0 as f64;
-        let packets = bytes / mss;
-        self.acked += bytes;
-        if ack.rtt > Span::ZERO && packets > 0.0 {
-            self.rtt.add(ack.now, ack.rtt, packets);
+    #[inline]
+    fn add(&mut self, entry: &Entry) {
+        self.acked += entry.bytes;
+        if entry.rtt > Span::ZERO && entry.packets > 0.0 {
+            self.rtt.add(entry.now, entry.rtt, entry.rtt_s, entry.packets);
         }
-        if let Some(gap) = gap {
-            self.gap_s += share * gap.as_secs_f64();
-            self.gaps += packets;
+        if let Some(gap_s) = entry.gap_s {
+            self.gap_s += gap_s;
+            self.gaps += entry.packets;
         }
     }
 
@@ -131,7 +175,6 @@ pub struct Arrived {
     mss: f64,
     account: Account,
     since: Time,
-    last_ack: Option<Time>,
     /// Bytes sent by the latest record, and by the end of the last interval.
     sent: u64,
     sent_before: u64,
@@ -145,7 +188,6 @@ impl Arrived {
             mss,
             account: Account::default(),
             since: start,
-            last_ack: None,
             sent: 0,
             sent_before: 0,
             lost: 0,
@@ -153,10 +195,9 @@ impl Arrived {
     }
 
     /// Something was delivered.
-    pub fn on_ack(&mut self, ack: &Ack) {
-        let gap = self.last_ack.map(|last| ack.now.since(last));
-        self.account.add(ack, 1.0, gap, self.mss);
-        self.last_ack = Some(ack.now);
+    #[inline]
+    pub fn on_ack(&mut self, ack: &Ack, entry: &Entry) {
+        self.account.add(entry);
         // What was sent is delivered, lost or on its way.
         let sent = ack.delivered.0.saturating_add(ack.inflight.0).saturating_add(self.lost);
         self.sent = self.sent.max(sent);
@@ -214,6 +255,14 @@ struct Interval {
     state: State,
 }
 
+impl Interval {
+    #[inline]
+    fn add(&mut self, entry: &Entry) {
+        self.first_ack.get_or_insert(entry.now);
+        self.account.add(entry);
+    }
+}
+
 /// Assigns deliveries and losses to the interval in which their packets were sent.
 ///
 /// An interval is closed by the first acknowledgement of a packet of a later interval, or two smoothed round
@@ -226,7 +275,6 @@ pub struct IntervalAccounts {
     open: VecDeque<Interval>,
     /// Closed and not taken yet, with the end and the duration.
     closed: VecDeque<(u64, Interval, Time, Span)>,
-    last_ack: Option<Time>,
     last_sent_at: Time,
     srtt: Span,
 }
@@ -235,7 +283,7 @@ impl IntervalAccounts {
     /// Accounts without an interval.
     pub fn new(mss: f64) -> Self {
         let (open, closed) = (VecDeque::new(), VecDeque::new());
-        Self { mss, open, closed, last_ack: None, last_sent_at: Time(0), srtt: Span::ZERO }
+        Self { mss, open, closed, last_sent_at: Time(0), srtt: Span::ZERO }
     }
 
     /// Begins an interval, with a decision or without: packets sent from now on belong to it. `sent`
@@ -256,39 +304,37 @@ impl IntervalAccounts {
     }
 
     /// Something was delivered.
-    pub fn on_ack(&mut self, ack: &Ack) {
-        let gap = self.last_ack.map(|last| ack.now.since(last));
-        self.last_ack = Some(ack.now);
+    pub fn on_ack(&mut self, ack: &Ack, entry: &Entry) {
         self.srtt = ack.srtt;
         let from = self.last_sent_at.min(ack.sent_at);
         self.last_sent_at = self.last_sent_at.max(ack.sent_at);
-        let packets = ack.acked.0 as f64 / self.mss;
-        // One packet or a late retransmission: there is no span to share by.
-        let point = packets <= 1.0 || from == ack.sent_at;
-        let from = if point { ack.sent_at } else { from };
         let newest = self.index_of(ack.sent_at);
-        let oldest = self.index_of(from);
-        for index in oldest.unwrap_or(0)..newest.map_or(0, |newest| newest + 1) {
-            let begin = self.open[index].start.max(from);
-            let end = self.open.get(index + 1).map_or(ack.sent_at, |next| next.start);
-            let share = if point {
-                1.0
-            } else {
-                let part = end.min(ack.sent_at).since(begin).0 as f64;
-                part / ack.sent_at.since(from).0 as f64
-            };
-            if share <= 0.0 && Some(index) != newest {
-                continue;
+        // One packet or a late retransmission: there is no span to share by.
+        if entry.packets <= 1.0 || from == ack.sent_at {
+            if let Some(newest) = newest {
+                self.open[newest].add(entry);
             }
-            let interval = &mut self.open[index];
-            interval.first_ack.get_or_insert(ack.now);
-            interval.account.add(ack, share, gap, self.mss);
+        } else {
+            self.spread(ack.sent_at, from, newest, entry);
         }
         for _ in 0..newest.unwrap_or(0) {
             self.close_first(ack.now, false);
         }
         while self.open.get(1).is_some_and(|next| ack.now.since(next.start) > ack.srtt * 2) {
             self.close_first(ack.now, true);
+        }
+    }
+
+    /// Shares what was sent from `from` to `sent_at` among the intervals up to `newest`.
+    fn spread(&mut self, sent_at: Time, from: Time, newest: Option<usize>, entry: &Entry) {
+        let oldest = self.index_of(from);
+        for index in oldest.unwrap_or(0)..newest.map_or(0, |newest| newest + 1) {
+            let begin = self.open[index].start.max(from);
+            let end = self.open.get(index + 1).map_or(sent_at, |next| next.start);
+            let part = end.min(sent_at).since(begin).0 as f64 / sent_at.since(from).0 as f64;
+            if part > 0.0 || Some(index) == newest {
+                self.open[index].add(&entry.share(part, self.mss));
+            }
         }
     }
 
@@ -315,6 +361,10 @@ impl IntervalAccounts {
 
     /// The interval in which a packet was sent; `None` if that was before the first interval.
     fn index_of(&self, sent_at: Time) -> Option<usize> {
+        // Most packets are of the earliest open interval: those before it are closed.
+        if self.open.get(1).is_none_or(|second| second.start > sent_at) {
+            return self.open.front().filter(|first| first.start <= sent_at).map(|_| 0);
+        }
         self.open.partition_point(|interval| interval.start <= sent_at).checked_sub(1)
     }
 

@@ -14,7 +14,7 @@ use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
 use features::{History, Moment};
 use law::Governed;
-use metrics::{Arrived, IntervalAccounts, State};
+use metrics::{Arrived, Entries, IntervalAccounts, State};
 use std::sync::Arc;
 
 mod action;
@@ -127,6 +127,7 @@ pub struct LearnedController {
     law: Option<Box<Governed>>,
     phase: Phase,
     rtt_min: MinRtt,
+    entries: Entries,
     arrived: Arrived,
     /// Only for features that need them.
     signals: Option<Box<Signals>>,
@@ -192,6 +193,7 @@ impl LearnedController {
                 Phase::Agent
             },
             rtt_min: MinRtt::new(spec.observation.rtt_min == RttMinSpec::Window),
+            entries: Entries::new(mss),
             arrived: Arrived::new(mss, flow.start),
             signals: signals.then(|| Box::new(Signals::new(flow.mss, flow.start))),
             accounts: agent.wants_reports().then(|| IntervalAccounts::new(mss)),
@@ -358,7 +360,8 @@ impl Controller for LearnedController {
             Latest { inflight: ack.inflight, srtt: ack.srtt, delivery_rate: ack.delivery_rate };
         self.hold.srtt_s = ack.srtt.as_secs_f64();
         self.rtt_min.on_ack(ack);
-        self.arrived.on_ack(ack);
+        let entry = self.entries.next(ack);
+        self.arrived.on_ack(ack, &entry);
         if let Some(signals) = &mut self.signals {
             signals.on_ack(ack);
         }
@@ -366,7 +369,7 @@ impl Controller for LearnedController {
             law.on_ack(ack);
         }
         if let Some(accounts) = &mut self.accounts {
-            accounts.on_ack(ack);
+            accounts.on_ack(ack, &entry);
         }
         self.start(ack);
         if self.due.is_some() || !self.clock.ends(ack) {

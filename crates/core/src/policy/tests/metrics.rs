@@ -40,6 +40,15 @@ fn accounts(intervals: u64) -> IntervalAccounts {
     accounts
 }
 
+fn book(accounts: &mut IntervalAccounts, ack: &Ack) {
+    book_all(accounts, [*ack]);
+}
+
+fn book_all(accounts: &mut IntervalAccounts, acks: impl IntoIterator<Item = Ack>) {
+    let mut entries = Entries::new(MSS);
+    acks.into_iter().for_each(|ack| accounts.on_ack(&ack, &entries.next(&ack)));
+}
+
 fn taken(accounts: &mut IntervalAccounts) -> Vec<Credit> {
     std::iter::from_fn(|| accounts.take()).collect()
 }
@@ -48,7 +57,7 @@ fn taken(accounts: &mut IntervalAccounts) -> Vec<Credit> {
 fn what_is_sent_in_a_interval_is_its_own_whenever_it_arrives() {
     let mut accounts = accounts(3);
     for sent_ms in (0..60).filter(|&sent_ms| sent_ms != 7 && sent_ms != 25) {
-        accounts.on_ack(&ack(sent_ms, 1));
+        book(&mut accounts, &ack(sent_ms, 1));
         if sent_ms == 10 {
             accounts.on_loss(&loss(7, 1, LossKind::Gap));
         }
@@ -73,24 +82,24 @@ fn what_is_sent_in_a_interval_is_its_own_whenever_it_arrives() {
 fn a_interval_closes_with_the_first_acknowledgement_of_a_later_one() {
     let mut accounts = accounts(2);
     for sent_ms in 0..20 {
-        accounts.on_ack(&ack(sent_ms, 1));
+        book(&mut accounts, &ack(sent_ms, 1));
         assert_eq!(accounts.take(), None, "at {sent_ms} ms");
     }
-    accounts.on_ack(&ack(20, 1));
+    book(&mut accounts, &ack(20, 1));
     assert_eq!(accounts.take().map(|credit| credit.decision), Some(0));
 }
 
 #[test]
 fn a_loss_that_later_packets_reveal_still_counts_until_the_interval_is_told() {
     let mut accounts = accounts(2);
-    (0..19).chain(20..23).for_each(|sent_ms| accounts.on_ack(&ack(sent_ms, 1)));
+    (0..19).chain(20..23).for_each(|sent_ms| book(&mut accounts, &ack(sent_ms, 1)));
     accounts.on_loss(&loss(19, 1, LossKind::Gap));
     let credit = accounts.take().expect("closed by the packet of 20 ms");
     close(credit.metrics.lost_packets, 1.0);
     close(credit.metrics.acked_packets, 19.0);
     // Taken: a later loss of it is not counted.
     accounts.on_loss(&loss(18, 1, LossKind::More));
-    (23..60).for_each(|sent_ms| accounts.on_ack(&ack(sent_ms, 1)));
+    (23..60).for_each(|sent_ms| book(&mut accounts, &ack(sent_ms, 1)));
     assert!(taken(&mut accounts).iter().all(|credit| credit.metrics.lost_packets == 0.0));
 }
 
@@ -99,7 +108,7 @@ fn a_interval_of_which_nothing_returns_closes_after_two_round_trips_and_its_pack
     let mut accounts = accounts(2);
     // Only a late repair of a packet from before the first interval is acknowledged.
     for now in [99, 100, 101] {
-        accounts.on_ack(&Ack { now: at(now), sent_at: Time(0), ..ack(0, 1) });
+        book(&mut accounts, &Ack { now: at(now), sent_at: Time(0), ..ack(0, 1) });
     }
     let credit = accounts.take().expect("20 ms and two round trips are over");
     close(credit.metrics.time_s, 0.101);
@@ -110,9 +119,9 @@ fn a_interval_of_which_nothing_returns_closes_after_two_round_trips_and_its_pack
 #[test]
 fn a_batch_is_booked_to_the_intervals_as_its_packets_would_be() {
     let (mut singly, mut batched) = (accounts(4), accounts(4));
-    (0..80).for_each(|sent_ms| singly.on_ack(&ack(sent_ms, 1)));
-    batched.on_ack(&ack(0, 1));
-    (8..80).step_by(8).for_each(|sent_ms| batched.on_ack(&ack(sent_ms, 8)));
+    book_all(&mut singly, (0..80).map(|sent_ms| ack(sent_ms, 1)));
+    let batches = (8..80).step_by(8).map(|sent_ms| ack(sent_ms, 8));
+    book_all(&mut batched, std::iter::once(ack(0, 1)).chain(batches));
     let (singly, batched) = (taken(&mut singly), taken(&mut batched));
     assert_eq!(singly.len(), batched.len());
     for (one, many) in singly.iter().zip(&batched) {
@@ -128,7 +137,7 @@ fn an_interval_without_a_decision_is_not_reported() {
     let mut accounts = accounts(2);
     accounts.begin(at(40), None, 40_000, State::default());
     accounts.begin(at(60), Some(2), 60_000, State::default());
-    (0..100).for_each(|sent_ms| accounts.on_ack(&ack(sent_ms, 1)));
+    (0..100).for_each(|sent_ms| book(&mut accounts, &ack(sent_ms, 1)));
     let told: Vec<_> = taken(&mut accounts).iter().map(|credit| credit.decision).collect();
     assert_eq!(told, [0, 1]);
 }
@@ -138,7 +147,7 @@ fn packets_sent_before_the_first_interval_are_not_counted() {
     let mut accounts = IntervalAccounts::new(MSS);
     accounts.begin(at(50), Some(0), 50_000, State::default());
     accounts.begin(at(70), Some(1), 70_000, State::default());
-    (0..71).for_each(|sent_ms| accounts.on_ack(&ack(sent_ms, 1)));
+    (0..71).for_each(|sent_ms| book(&mut accounts, &ack(sent_ms, 1)));
     close(accounts.take().expect("closed").metrics.acked_packets, 20.0);
 }
 
@@ -157,16 +166,15 @@ fn what_arrives_is_summed_up_from_decision_to_decision() {
     let mut arrived = Arrived::new(MSS, Time(0));
     let sent =
         |delivered: u64| Ack { delivered: Bytes(delivered), inflight: Bytes(5000), ..ack(0, 1) };
-    arrived.on_ack(&Ack { now: at(40), ..sent(1000) });
+    let mut entries = Entries::new(MSS);
+    let mut book = |arrived: &mut Arrived, ack: Ack| arrived.on_ack(&ack, &entries.next(&ack));
+    book(&mut arrived, Ack { now: at(40), ..sent(1000) });
     arrived.restart(at(40));
     for (millis, rtt_ms, packets) in [(50, 40, 1), (60, 50, 1), (80, 70, 2)] {
         let rtt = Span::from_millis(rtt_ms);
-        arrived.on_ack(&Ack {
-            now: at(millis),
-            rtt,
-            acked: Bytes(packets * 1000),
-            ..sent(1000 * (millis / 10 - 3))
-        });
+        let acked = Bytes(packets * 1000);
+        let sent = sent(1000 * (millis / 10 - 3));
+        book(&mut arrived, Ack { now: at(millis), rtt, acked, ..sent });
     }
     arrived.on_loss(&loss(50, 1, LossKind::Gap));
     arrived.on_loss(&loss(50, 1, LossKind::Deflate));
@@ -198,7 +206,7 @@ fn no_record_is_all_zeros() {
 fn samples_of_one_moment_have_no_slope() {
     let mut samples = Samples::default();
     for rtt in [40, 50, 60] {
-        samples.add(at(100_000), Span::from_millis(rtt), 1.0);
+        samples.add(at(100_000), Span::from_millis(rtt), rtt as f64 / 1e3, 1.0);
     }
     close(samples.slope(), 0.0);
 }

@@ -1,0 +1,223 @@
+//! Class `RewardedIntervals`: which flows get a reward after a step, and for which interval.
+use ackademy::decision::METRICS;
+use ackademy::policy::METRIC_NAMES;
+use numpy::ndarray::Array2;
+use numpy::{
+    Element, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
+    PyReadonlyArray3,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// What is remembered of a flow between steps.
+#[derive(Clone, Copy, Default)]
+struct Flow {
+    /// It has been due in its present episode.
+    entered: bool,
+    /// It had ended by the last step.
+    left: bool,
+    /// Number of its latest decision.
+    made: i64,
+    /// The interval before the next one that is rewarded.
+    before: [f64; METRICS],
+    /// Highest throughput of an interval of its episode, Mb/s.
+    best: f64,
+}
+
+/// The flows of `n` episodes with `agents` flows each.
+#[pyclass(frozen, module = "ackademy._core")]
+pub struct RewardedIntervals {
+    n: usize,
+    agents: usize,
+    /// Whether an interval is what was sent in it, or what arrived in it.
+    sent: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    flows: Vec<Flow>,
+    /// Which episodes were over at the last step.
+    over: Vec<bool>,
+}
+
+/// Places of flows; the metrics of each one's interval and of the one before; the highest throughput by the end of
+/// either; number of the decision that each flow is rewarded for, or −1.
+type Taken<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<i64>>,
+);
+
+/// What simulations show after a step, as far as rewards follow from it.
+#[derive(FromPyObject)]
+struct Shown<'py> {
+    metrics: PyReadonlyArray3<'py, f64>,
+    credit: PyReadonlyArray3<'py, f64>,
+    credit_step: PyReadonlyArray2<'py, i64>,
+    decision: PyReadonlyArray2<'py, i64>,
+    due: PyReadonlyArray2<'py, bool>,
+    left: PyReadonlyArray2<'py, bool>,
+    over: PyReadonlyArray1<'py, bool>,
+}
+
+#[pymethods]
+impl RewardedIntervals {
+    #[new]
+    fn new(n: usize, agents: usize, sent: bool) -> Self {
+        let state = State { flows: vec![Flow::default(); n * agents], over: vec![false; n] };
+        Self { n, agents, sent, state: Mutex::new(state) }
+    }
+
+    /// Starts over: all episodes have been reset.
+    fn reset(&self, accounts: Shown<'_>) -> PyResult<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.flows.fill(Flow::default());
+        self.each(&mut state, &accounts, |_, _, _| {})
+    }
+
+    /// What is rewarded after a step.
+    fn take<'py>(&self, py: Python<'py>, accounts: Shown<'py>) -> PyResult<Taken<'py>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut places, mut rows, mut before) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut best, mut best_before) = (Vec::new(), Vec::new());
+        let mut decisions = vec![-1; self.n * self.agents];
+        self.each(&mut state, &accounts, |place, flow, rewarded| {
+            let Some(Rewarded { row, decision }) = rewarded else { return };
+            places.push(place as i64);
+            rows.extend_from_slice(row);
+            before.extend_from_slice(&flow.before);
+            best_before.push(flow.best);
+            flow.best = flow.best.max(row[THROUGHPUT]);
+            best.push(flow.best);
+            flow.before.copy_from_slice(row);
+            decisions[place] = decision;
+        })?;
+        let table = |values: Vec<f64>| -> PyResult<Bound<'py, PyArray2<f64>>> {
+            let table = Array2::from_shape_vec((places.len(), METRICS), values);
+            Ok(PyArray2::from_owned_array(py, table.map_err(|error| refused(&error))?))
+        };
+        let (rows, before) = (table(rows)?, table(before)?);
+        let decisions = Array2::from_shape_vec((self.n, self.agents), decisions);
+        Ok((
+            PyArray1::from_vec(py, places),
+            rows,
+            before,
+            PyArray1::from_vec(py, best),
+            PyArray1::from_vec(py, best_before),
+            PyArray2::from_owned_array(py, decisions.map_err(|error| refused(&error))?),
+        ))
+    }
+
+    /// Which flows have been due in their present episode, shape (n, agents).
+    #[getter]
+    fn entered<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<bool>>> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let entered = state.flows.iter().map(|flow| flow.entered).collect();
+        let table = Array2::from_shape_vec((self.n, self.agents), entered);
+        Ok(PyArray2::from_owned_array(py, table.map_err(|error| refused(&error))?))
+    }
+}
+
+/// An interval that a flow is rewarded for, and the decision that began it.
+struct Rewarded<'a> {
+    row: &'a [f64],
+    decision: i64,
+}
+
+impl RewardedIntervals {
+    /// Takes in what is shown of each flow; `see` gets what it is rewarded for, if anything.
+    fn each(
+        &self,
+        state: &mut State,
+        shown: &Shown<'_>,
+        mut see: impl FnMut(usize, &mut Flow, Option<Rewarded<'_>>),
+    ) -> PyResult<()> {
+        let flows = self.n * self.agents;
+        let metrics = slice("metrics", &shown.metrics, flows * METRICS)?;
+        let credit = slice("credit", &shown.credit, flows * METRICS)?;
+        let credit_step = slice("credit_step", &shown.credit_step, flows)?;
+        let decision = slice("decision", &shown.decision, flows)?;
+        let due = slice("due", &shown.due, flows)?;
+        let left = slice("left", &shown.left, flows)?;
+        let over = slice("over", &shown.over, self.n)?;
+        for (place, flow) in state.flows.iter_mut().enumerate() {
+            let columns = place * METRICS..(place + 1) * METRICS;
+            let arrived = &metrics[columns.clone()];
+            if state.over[place / self.agents] {
+                (flow.entered, flow.left) = (false, false);
+            }
+            let rewarded = if !flow.entered {
+                None
+            } else if self.sent {
+                let decision = credit_step[place];
+                (decision >= 0).then(|| Rewarded { row: &credit[columns], decision })
+            } else {
+                let ends = left[place] && !flow.left && flow.has_more(arrived);
+                (due[place] || ends).then(|| Rewarded { row: arrived, decision: flow.made })
+            };
+            see(place, flow, rewarded);
+            flow.left = left[place];
+            if due[place] {
+                flow.made = decision[place];
+                if !flow.entered {
+                    flow.entered = true;
+                    flow.before.copy_from_slice(arrived);
+                    flow.best = arrived[THROUGHPUT];
+                }
+            }
+        }
+        state.over.copy_from_slice(over);
+        Ok(())
+    }
+}
+
+impl Flow {
+    /// Whether a last interval has anything to tell. A flow that has fallen back has no new metrics.
+    fn has_more(&self, arrived: &[f64]) -> bool {
+        let known = arrived[ACKED] > 0.0 || arrived[LOST] > 0.0;
+        known && arrived[TIME] > self.before[TIME]
+    }
+}
+
+/// The numbers of an array, of which there must be so many.
+fn slice<'a, T: Element, D: numpy::ndarray::Dimension>(
+    name: &str,
+    array: &'a PyReadonlyArray<'_, T, D>,
+    count: usize,
+) -> PyResult<&'a [T]> {
+    let numbers = array.as_slice()?;
+    if numbers.len() == count {
+        return Ok(numbers);
+    }
+    Err(PyValueError::new_err(format!("{name} of {} numbers: allowed is {count}", numbers.len())))
+}
+
+fn refused(error: &numpy::ndarray::ShapeError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+const TIME: usize = place_of("time_s");
+const ACKED: usize = place_of("acked_packets");
+const LOST: usize = place_of("lost_packets");
+const THROUGHPUT: usize = place_of("throughput_mbps");
+
+/// The column of this name.
+const fn place_of(name: &str) -> usize {
+    let mut place = 0;
+    while !equal(METRIC_NAMES[place].as_bytes(), name.as_bytes()) {
+        place += 1;
+    }
+    place
+}
+
+const fn equal(left: &[u8], right: &[u8]) -> bool {
+    let mut place = 0;
+    while place < left.len() && place < right.len() && left[place] == right[place] {
+        place += 1;
+    }
+    place == left.len() && place == right.len()
+}
