@@ -1,4 +1,5 @@
 //! Class `Episodes`: many simulations stepped at once for learners, into arrays that stay the same.
+use crate::board::{Arrays, Board, Sizes};
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
 use crate::simulation::{Plan, Simulation};
@@ -14,6 +15,7 @@ use numpy::{
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Most simulations at once.
@@ -26,8 +28,7 @@ const BYTES_MAX: usize = 4 << 30;
 pub struct Episodes {
     source: Arc<EpisodeSource>,
     state: Mutex<State>,
-    /// Of which each is locked by the thread that works on it.
-    simulations: Arc<[Mutex<Simulation>]>,
+    shared: Arc<Shared>,
     observation: Py<PyArray4<f32>>,
     metrics: Py<PyArray3<f64>>,
     credit: Py<PyArray3<f64>>,
@@ -46,7 +47,23 @@ type Work = Box<dyn Fn(usize) + Send + Sync>;
 /// What calls change, one at a time.
 struct State {
     plan: Plan,
+    /// Episodes have begun.
+    begun: bool,
     workers: Workers<Work>,
+}
+
+/// What the threads have in common.
+struct Shared {
+    source: Arc<EpisodeSource>,
+    /// Of which each is locked by the thread that works on it.
+    simulations: Box<[Mutex<Simulation>]>,
+    board: Board,
+    /// What new episodes follow from.
+    plan: Mutex<Plan>,
+    /// In this call every simulation begins anew, whatever goes on.
+    begins: AtomicBool,
+    /// An episode could not begin.
+    failed: AtomicBool,
 }
 
 /// What a learner answers, for all agents of all simulations.
@@ -89,14 +106,21 @@ impl Episodes {
         let source = EpisodeSource::new(origin(source)?, &spec, learners, agents);
         let source = Arc::new(source.map_err(refused)?.collect_truth(truth));
         let width = if truth { TRUTH } else { 0 };
-        let simulation =
-            |index| Mutex::new(Simulation::new(index, agents, (history * features, width)));
-        let simulations: Arc<[_]> = (0..n).map(simulation).collect();
-        let workers = workers(&source, &simulations, threads)?;
+        let sizes = Sizes { n, agents, numbers: history * features, columns: width };
+        let plan = Plan { seed, first, progress: 0.0 };
+        let shared = Arc::new(Shared {
+            source: Arc::clone(&source),
+            simulations: (0..n).map(|index| Mutex::new(Simulation::new(index))).collect(),
+            board: Board::new(sizes, spec.choices() > 0),
+            plan: Mutex::new(plan),
+            begins: AtomicBool::new(true),
+            failed: AtomicBool::new(false),
+        });
+        let workers = workers(&shared, threads)?;
         Ok(Self {
             source,
-            state: Mutex::new(State { plan: Plan { seed, first, progress: 0.0 }, workers }),
-            simulations,
+            state: Mutex::new(State { plan, begun: false, workers }),
+            shared,
             observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
             metrics: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
             credit: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
@@ -118,42 +142,32 @@ impl Episodes {
         if let Some(seed) = seed {
             state.plan.seed = seed;
         }
-        for simulation in self.locked() {
-            let mut simulation = simulation;
-            if seed.is_some() {
-                simulation.begun = 0;
-            }
-            simulation.begin = Some(state.plan);
+        if seed.is_some() {
+            self.locked().for_each(|mut simulation| simulation.rewind());
         }
-        self.go_on(py, &mut state, rows)
+        let begun = self.go_on(py, &mut state, rows, true);
+        state.begun = begun.is_ok();
+        begun
     }
 
     /// Answers for the agents whose decision is due, and runs every simulation until the next.
     fn step(&self, py: Python<'_>, actions: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut state = self.state()?;
         let actions = self.take(actions)?;
-        if self.locked().any(|own| own.episode.is_none() && own.outcome.is_none()) {
+        if !state.begun {
             return Err(PyRuntimeError::new_err("step before reset"));
         }
         self.check_choices(py, &actions)?;
-        let actions = actions.gather();
         let rows = self.rows(py)?;
-        for (mut simulation, actions) in self.locked().zip(actions.chunks(self.source.agents())) {
-            if simulation.shown.over {
-                simulation.begin = Some(state.plan);
-            } else {
-                simulation.actions.clear();
-                simulation.actions.extend_from_slice(actions);
-            }
-        }
-        self.go_on(py, &mut state, rows)
+        actions.write(&self.shared.board);
+        self.go_on(py, &mut state, rows, false)
     }
 
     /// Tables of the last episode of the simulation `index` that ended, as `simulate` returns them.
     fn tables<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
         let _idle = self.state()?;
-        let n = self.simulations.len();
-        let simulation = self.simulations.get(index).ok_or_else(|| {
+        let n = self.shared.simulations.len();
+        let simulation = self.shared.simulations.get(index).ok_or_else(|| {
             PyValueError::new_err(format!("index = {index}: allowed is a whole number below {n}"))
         })?;
         let outcome = lock(simulation).outcome.clone().ok_or_else(|| {
@@ -291,7 +305,7 @@ impl Episodes {
 
     /// Every simulation, while none is being worked on.
     fn locked(&self) -> impl Iterator<Item = MutexGuard<'_, Simulation>> {
-        self.simulations.iter().map(lock)
+        self.shared.simulations.iter().map(lock)
     }
 
     /// The arrays for writing. To be called before anything changes: one that cannot be written to is
@@ -311,12 +325,23 @@ impl Episodes {
         })
     }
 
-    /// Lets every simulation go on, without the interpreter, and shows what is new.
-    fn go_on(&self, py: Python<'_>, state: &mut State, mut rows: Rows) -> PyResult<()> {
-        py.detach(|| state.workers.run(self.simulations.len()));
-        rows.fill(self.locked())?;
+    /// Lets every simulation go on, or begin anew, without the interpreter, and shows what is new.
+    fn go_on(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        mut rows: Rows,
+        begins: bool,
+    ) -> PyResult<()> {
+        *lock(&self.shared.plan) = state.plan;
+        self.shared.begins.store(begins, Ordering::Relaxed);
+        py.detach(|| state.workers.run(self.shared.simulations.len()));
+        self.shared.board.show(rows.slices()?);
         drop(rows);
         py.check_signals()?;
+        if !self.shared.failed.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
         match self.locked().find_map(|mut simulation| simulation.error.take()) {
             Some(error) => Err(refused(error)),
             None => Ok(()),
@@ -381,64 +406,57 @@ struct Rows<'py> {
 }
 
 impl Rows<'_> {
-    /// Copies what the simulations have to show.
-    fn fill<'a>(
-        &mut self,
-        simulations: impl Iterator<Item = MutexGuard<'a, Simulation>>,
-    ) -> PyResult<()> {
-        let observation = self.observation.as_slice_mut()?;
-        let metrics = self.metrics.as_slice_mut()?;
-        let credit = self.credit.as_slice_mut()?;
-        let credit_step = self.credit_step.as_slice_mut()?;
-        let truth = self.truth.as_slice_mut()?;
-        let credit_truth = self.credit_truth.as_slice_mut()?;
-        let due = self.due.as_slice_mut()?;
-        let left = self.left.as_slice_mut()?;
-        let decision = self.decision.as_slice_mut()?;
-        let over = self.over.as_slice_mut()?;
-        for (index, simulation) in simulations.enumerate() {
-            let shown = &simulation.shown;
-            place(observation, index, &shown.observation);
-            place(metrics, index, &shown.metrics);
-            place(credit, index, &shown.credit);
-            place(credit_step, index, &shown.credit_step);
-            place(truth, index, &shown.truth);
-            place(credit_truth, index, &shown.credit_truth);
-            place(due, index, &shown.due);
-            place(left, index, &shown.left);
-            place(decision, index, &shown.decision);
-            over[index] = shown.over;
-        }
-        Ok(())
+    fn slices(&mut self) -> PyResult<Arrays<'_>> {
+        Ok(Arrays {
+            observation: self.observation.as_slice_mut()?,
+            metrics: self.metrics.as_slice_mut()?,
+            credit: self.credit.as_slice_mut()?,
+            truth: self.truth.as_slice_mut()?,
+            credit_truth: self.credit_truth.as_slice_mut()?,
+            credit_step: self.credit_step.as_slice_mut()?,
+            decision: self.decision.as_slice_mut()?,
+            due: self.due.as_slice_mut()?,
+            left: self.left.as_slice_mut()?,
+            over: self.over.as_slice_mut()?,
+        })
     }
 }
 
-/// Copies row `index`.
-fn place<T: Copy>(rows: &mut [T], index: usize, row: &[T]) {
-    rows[index * row.len()..][..row.len()].copy_from_slice(row);
+impl Shared {
+    /// What a thread does with the simulation of this index.
+    fn work(&self, index: usize) {
+        let mut simulation = lock(&self.simulations[index]);
+        if self.begins.load(Ordering::Relaxed) || self.board.is_over(index) {
+            simulation.begin(&self.source, *lock(&self.plan), &self.board);
+        } else {
+            simulation.go_on(&self.board);
+        }
+        if simulation.error.is_some() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Only the thread that works on a simulation holds its lock.
-fn lock(simulation: &Mutex<Simulation>) -> MutexGuard<'_, Simulation> {
-    simulation.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Actions<'_> {
     /// In the order of agents; out of the interpreter's reach.
-    fn gather(&self) -> Vec<Action> {
+    fn write(&self, board: &Board) {
         match self {
             Self::Choices(choices) => {
-                let choice =
-                    |&index: &i64| Action::Choice(usize::try_from(index).unwrap_or(usize::MAX));
-                choices.as_array().iter().map(choice).collect()
+                for (place, &index) in choices.as_array().iter().enumerate() {
+                    let choice = usize::try_from(index).unwrap_or(usize::MAX);
+                    board.answer(place, Action::Choice(choice));
+                }
             }
             Self::Values(values) => {
-                let rows = values.as_array();
-                let lanes = rows.rows();
-                let action = |row: numpy::ndarray::ArrayView1<f32>| {
-                    Action::Values([row[0], row.get(1).copied().unwrap_or(0.0)])
-                };
-                lanes.into_iter().map(action).collect()
+                for (place, row) in values.as_array().rows().into_iter().enumerate() {
+                    let second = row.get(1).copied().unwrap_or(0.0);
+                    board.answer(place, Action::Values([row[0], second]));
+                }
             }
         }
     }
@@ -481,16 +499,11 @@ pub(crate) fn origin(source: &Bound<'_, PyAny>) -> PyResult<Source> {
     Err(PyTypeError::new_err(format!("source of type {class}: {allowed}")))
 }
 
-fn workers(
-    source: &Arc<EpisodeSource>,
-    simulations: &Arc<[Mutex<Simulation>]>,
-    threads: usize,
-) -> PyResult<Workers<Work>> {
+fn workers(shared: &Arc<Shared>, threads: usize) -> PyResult<Workers<Work>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = if threads == 0 { cores } else { threads.min(cores) }.min(simulations.len());
-    let (source, simulations) = (Arc::clone(source), Arc::clone(simulations));
-    let work = move |index: usize| lock(&simulations[index]).go_on(&source);
-    let workers = Workers::new(threads, Box::new(work) as Work);
+    let threads = if threads == 0 { cores } else { threads.min(cores) };
+    let (threads, shared) = (threads.min(shared.simulations.len()), Arc::clone(shared));
+    let workers = Workers::new(threads, Box::new(move |index| shared.work(index)) as Work);
     workers.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
 }
 

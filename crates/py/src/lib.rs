@@ -5,6 +5,7 @@
 use ackademy::digest::{EMPTY, fnv1a};
 use pyo3::prelude::*;
 
+mod board;
 mod catalogue;
 mod controller;
 mod coupled_controller;

@@ -154,10 +154,10 @@ impl RewardedIntervals {
                 None
             } else if self.sent {
                 let decision = credit_step[place];
-                (decision >= 0).then(|| Rewarded { row: &credit[columns], decision })
+                (decision >= 0).then_some(Rewarded { row: &credit[columns], decision })
             } else {
                 let ends = left[place] && !flow.left && flow.has_more(arrived);
-                (due[place] || ends).then(|| Rewarded { row: arrived, decision: flow.made })
+                (due[place] || ends).then_some(Rewarded { row: arrived, decision: flow.made })
             };
             see(place, flow, rewarded);
             flow.left = left[place];

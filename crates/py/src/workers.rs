@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 /// How long a thread without jobs stays awake; *proposed*, about what the caller does between two calls.
 const AWAKE: Duration = Duration::from_micros(200);
-/// Calls after which it is tried again which is faster, the calling thread alone or all; *proposed*.
-const PERIOD: u32 = 64;
+/// Calls after which it is tried again which is faster, the calling thread alone or all: so many at first, twice as
+/// many whenever the answer is the same as before, up to the second number; *proposed*.
+const PERIODS: (u32, u32) = (64, 1024);
 /// Calls of each kind that are compared; *proposed*.
 const COMPARED: u32 = 4;
 
@@ -44,12 +45,21 @@ pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
 
 /// Whether work is shared: for small steps, or where other programs need the processors, one thread
 /// alone is faster.
-#[derive(Default)]
 struct Pace {
     /// Calls since the latest comparison began; none before the very first call, which only sets things up.
     calls: Option<u32>,
     /// Time of the compared calls: alone, shared.
     took: [Duration; 2],
+    /// Calls from one comparison to the next.
+    period: u32,
+    /// What the comparison before found.
+    was_shared: Option<bool>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { calls: None, took: [Duration::ZERO; 2], period: PERIODS.0, was_shared: None }
+    }
 }
 
 impl Pace {
@@ -71,8 +81,11 @@ impl Pace {
             self.took[usize::from(self.is_shared())] += took;
         }
         self.calls = Some(calls + 1);
-        if calls + 1 == PERIOD {
-            *self = Self { calls: Some(0), ..Self::default() };
+        if calls + 1 == self.period {
+            let is_shared = Some(self.is_shared());
+            let same = self.was_shared == is_shared;
+            let period = if same { (2 * self.period).min(PERIODS.1) } else { PERIODS.0 };
+            *self = Self { calls: Some(0), period, was_shared: is_shared, ..Self::default() };
         }
     }
 }

@@ -184,14 +184,7 @@ pub struct Arrived {
 impl Arrived {
     /// An empty account; `mss` is the size of a full packet, in bytes.
     pub fn new(mss: f64, start: Time) -> Self {
-        Self {
-            mss,
-            account: Account::default(),
-            since: start,
-            sent: 0,
-            sent_before: 0,
-            lost: 0,
-        }
+        Self { mss, account: Account::default(), since: start, sent: 0, sent_before: 0, lost: 0 }
     }
 
     /// Something was delivered.

@@ -361,16 +361,20 @@ impl Beyond {
         let next = ack.seq;
         let newest = usize::from(ack.repeat);
         let mut used = newest;
-        let mut last_start = u64::MAX;
+        let mut last = 0..0;
         for seq in [trigger, self.recent[0], self.recent[1]] {
+            // Mostly one after the other.
+            if last.contains(&seq) {
+                continue;
+            }
             let index = self.blocks.first_after(|block| block.1 <= seq);
             let Some(&(start, end)) = self.blocks.get(index) else { continue };
             let known =
                 ack.sack[newest..used].iter().any(|block| next + u64::from(block.0) == start);
-            if start > seq || known || start == last_start || used == SACK_BLOCKS {
+            if start > seq || known || used == SACK_BLOCKS {
                 continue;
             }
-            last_start = start;
+            last = start..end;
             ack.sack[used] = ((start - next) as u32, (end - start) as u32);
             used += 1;
         }

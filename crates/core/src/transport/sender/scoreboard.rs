@@ -254,7 +254,7 @@ impl Scoreboard {
     /// Size of the first segment to be sent again.
     #[inline]
     pub fn peek_lost(&mut self) -> Option<u32> {
-        if self.open { self.peek_lost_of_many() } else { None }
+        if self.first_lost().is_some() { self.peek_lost_of_many() } else { None }
     }
 
     #[inline(never)]
