@@ -329,18 +329,16 @@ impl<E: Copy> Network<E> {
         ends: &X,
     ) -> Option<TimerEvent<E>> {
         let fetches = self.fetches;
-        let due = self.timers.first(first.at().min(until), |event| {
+        let timer = self.timers.take(first.at().min(until), first, |event| {
             if fetches && let TimerEvent::OfEnds(event) = event {
                 ends.fetch_for_event(event);
             }
-        });
-        if due >= first || due.at() > until {
-            return None;
-        }
+        })?;
+        let due = timer.due;
         debug_assert!(due.at() >= self.now, "the clock ran back from {} to {due:?}", self.now);
         self.now = due.at();
         self.events += 1;
-        self.timers.pop().map(|timer| timer.event)
+        Some(timer.event)
     }
 
     /// Takes a packet over its next link, and over those behind it that need no event.

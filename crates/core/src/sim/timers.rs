@@ -186,9 +186,30 @@ impl<E: Copy> Timers<E> {
         if first < Due::NEVER { first.at() } else { self.bound }
     }
 
+    /// Takes the first event, if it is due up to `limit` and before `before`. `see` as in [`first`](Self::first).
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        limit: Time,
+        before: Due,
+        see: impl FnMut(E),
+    ) -> Option<Timer<E>> {
+        if !self.crowd.is_empty() || self.near.is_empty() {
+            let due = self.first(limit, see);
+            return if due < before && due.at() <= limit { self.pop() } else { None };
+        }
+        let timer = *self.near.last()?;
+        if timer.due >= before || timer.due.at() > limit {
+            return None;
+        }
+        self.near.pop();
+        self.soonest = self.near.last().map_or(self.bound, |next| next.due.at());
+        Some(timer)
+    }
+
     /// Takes the event that [`first`](Self::first) announced.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Timer<E>> {
+    fn pop(&mut self) -> Option<Timer<E>> {
         let timer = match (self.near.last(), self.crowd.peek()) {
             (near, Some(Reverse(first))) if near.is_none_or(|near| first.due < near.due) => {
                 self.crowd.pop().map(|Reverse(timer)| timer)
@@ -290,7 +311,8 @@ mod tests {
                 assert!(timers.soonest() <= expected.at(), "seed {seed}, step {step}");
                 if first.at() <= limit || expected.at() <= limit {
                     assert_eq!(first, expected, "seed {seed}, step {step}");
-                    assert_eq!(timers.pop(), list.pop());
+                    assert_eq!(timers.take(limit, first, |_| ()), None, "none before itself");
+                    assert_eq!(timers.take(limit, Due::NEVER, |_| ()), list.pop());
                     now = first.at().0;
                 }
             }

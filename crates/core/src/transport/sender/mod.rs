@@ -256,7 +256,14 @@ impl Sender {
     }
 
     /// A deadline has come: expires what is due.
+    #[inline]
     pub fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
+        // Mostly it is pacing's, for which nothing expires.
+        if let Self::Sack(sender) = self
+            && now < sender.expiry()
+        {
+            return;
+        }
         either!(self, sender => sender.on_deadline(now, governor, supply));
     }
 

@@ -147,11 +147,16 @@ impl SackSender {
 
     pub(super) fn deadline(&self) -> Time {
         let pacing = if self.release > Time(0) { self.release } else { Time::NEVER };
+        self.expiry().min(pacing)
+    }
+
+    /// When `on_deadline` has something to do.
+    #[inline]
+    pub(super) fn expiry(&self) -> Time {
         self.rto_deadline
             .min(self.probe_deadline)
             .min(self.reorder_deadline)
             .min(self.allowed.timer)
-            .min(pacing)
     }
 
     pub(super) fn unacknowledged_payload(&self) -> u64 {
@@ -624,6 +629,7 @@ impl SackSender {
     }
 
     /// Expires what is due.
+    #[inline(never)]
     pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
