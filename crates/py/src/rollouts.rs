@@ -255,18 +255,35 @@ impl Rollouts {
         }
     }
 
-    /// The batch, in the order of the simulations.
+    /// The batch, in the order of the simulations, by two threads if there are two.
     fn gather(&self, work: &Work) -> (Columns, Vec<Means>) {
-        let rows = |(index, own)| lock(own).columns().len().min(work.goal(index).rows);
-        let rows = self.simulations.iter().enumerate().map(rows).sum();
-        let mut all = lock(&self.simulations[0]).columns().empty(rows);
+        let count = |(index, own)| lock(own).columns().len().min(work.goal(index).rows);
+        let counts: Vec<usize> = self.simulations.iter().enumerate().map(count).collect();
+        let empty = || lock(&self.simulations[0]).columns().empty(counts.iter().sum());
+        let (mut seen, mut rest) = (empty(), empty());
         let mut sums = Vec::with_capacity(self.simulations.len());
-        for (index, own) in self.simulations.iter().enumerate() {
-            let mut own = lock(own);
-            own.columns().move_to(work.goal(index).rows, &mut all);
-            sums.push(own.take_means());
+        let mut move_seen = || {
+            for (own, &count) in self.simulations.iter().zip(&counts) {
+                lock(own).columns().move_seen(count, &mut seen);
+            }
+        };
+        let mut move_rest = || {
+            for (own, &count) in self.simulations.iter().zip(&counts) {
+                let mut own = lock(own);
+                own.columns().move_rest(count, &mut rest);
+                sums.push(own.take_means());
+            }
+        };
+        if self.threads > 1 {
+            std::thread::scope(|scope| {
+                scope.spawn(move_seen);
+                move_rest();
+            });
+        } else {
+            move_seen();
+            move_rest();
         }
-        (all, sums)
+        (rest.with_seen(seen), sums)
     }
 }
 

@@ -120,11 +120,18 @@ impl Columns {
         }
     }
 
-    /// Moves the first `count` decisions, or as many as there are, to the end of `other`.
-    pub fn move_to(&mut self, count: usize, other: &mut Self) {
-        let count = count.min(self.len());
+    /// Moves what was seen at the first `count` decisions to the end of `other`: about half of the bytes. The other half
+    /// is [`move_rest`](Self::move_rest)'s, which another thread may do at the same time, of other simulations.
+    pub fn move_seen(&mut self, count: usize, other: &mut Self) {
         shift(&mut self.observation, &mut other.observation, count * self.numbers);
         shift(&mut self.following, &mut other.following, count * self.numbers);
+        let truth = if self.truth.is_empty() { 0 } else { count * TRUTH_ROW };
+        shift(&mut self.truth, &mut other.truth, truth);
+        shift(&mut self.following_truth, &mut other.following_truth, truth);
+    }
+
+    /// Moves everything else about the first `count` decisions to the end of `other`.
+    pub fn move_rest(&mut self, count: usize, other: &mut Self) {
         shift(&mut self.value, &mut other.value, count * self.values);
         let choices = if self.values == 0 { count } else { 0 };
         shift(&mut self.choice, &mut other.choice, choices);
@@ -139,9 +146,14 @@ impl Columns {
         shift(&mut self.reward, &mut other.reward, rewards);
         let truth = count.min(self.rewarded_truth.len() / TRUTH);
         shift(&mut self.rewarded_truth, &mut other.rewarded_truth, truth * TRUTH);
-        shift(&mut self.truth, &mut other.truth, truth * TRUTH_ROW);
-        shift(&mut self.following_truth, &mut other.following_truth, truth * TRUTH_ROW);
         shift(&mut self.class, &mut other.class, count);
+    }
+
+    /// These decisions with what was seen at them, which was moved apart.
+    #[must_use]
+    pub fn with_seen(self, seen: Self) -> Self {
+        let Self { observation, following, truth, following_truth, .. } = seen;
+        Self { observation, following, truth, following_truth, ..self }
     }
 
     pub(super) fn push(&mut self, action: Action, log_probability: f32, account: &Account) {
