@@ -67,8 +67,7 @@ impl Linux {
         if cwnd.0 / WINDOW_MIN < packet.0 {
             return false;
         }
-        // A record stands for an ACK, or for one of each two packets in it.
-        let acks = (ack.acked.0 as f64 / (2 * packet.0.max(1)) as f64).max(1.0);
+        let acks = acks_of(ack, packet);
         self.found = self.train_is_long(ack, cwnd, acks) | self.delay_has_grown(ack.rtt, acks);
         self.found
     }
@@ -94,6 +93,16 @@ impl Linux {
     pub fn restart(&mut self) {
         *self = Self::default();
     }
+}
+
+/// How many ACKs a record stands for: as many as its newest one, whose size `prior_inflight` tells, goes into it;
+/// one for each two packets where that is not known.
+fn acks_of(ack: &Ack, packet: Bytes) -> f64 {
+    let newest = match ack.prior_inflight.0.saturating_sub(ack.inflight.0) {
+        0 => 2 * packet.0,
+        newest => newest.max(packet.0),
+    };
+    (ack.acked.0 as f64 / newest.max(1) as f64).max(1.0)
 }
 
 /// The smaller of two samples; zero means no sample.
@@ -318,19 +327,24 @@ mod tests {
 
     #[test]
     fn a_record_of_many_acks_is_judged_by_their_mean_gap() {
-        // Ten packets every 10 ms are an ACK every 2 ms, eight are not.
-        for (packets, found) in [(10, true), (8, false)] {
+        // Packets of a record every 10 ms, and of its newest ACK, if that is known: in pairs, ten are an ACK every
+        // 2 ms and eight are not; acknowledged singly, five are.
+        let unknown = [(10, 0, true), (8, 0, false)];
+        let known = [(10, 2, true), (8, 2, false), (5, 1, true), (4, 1, false), (10, 10, false)];
+        for (packets, newest, found) in unknown.into_iter().chain(known) {
             let mut hystart = Linux::default();
             let mut ends = |after: f64| {
                 let record = Ack {
                     acked: PACKET * packets,
+                    inflight: PACKET * 20,
+                    prior_inflight: PACKET * (20 + newest) * u64::from(newest > 0),
                     sent_at: at(100.0),
                     ..ack(200.0 + after, 100.0)
                 };
                 hystart.on_ack(&record, PACKET * 40, PACKET)
             };
             let ended = (0..10).any(|index| ends(f64::from(index) * 10.0));
-            assert_eq!(ended, found, "{packets} packets");
+            assert_eq!(ended, found, "{packets} packets, {newest} in the newest ACK");
         }
     }
 }
