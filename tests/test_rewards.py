@@ -362,3 +362,11 @@ def test_an_unknown_account_is_one_line() -> None:
 def test_a_script_has_what_episodes_have() -> None:
     for name in vars(Script()):
         assert hasattr(_core.Episodes, name), name
+
+
+def test_arrays_of_another_shape_are_one_line() -> None:
+    script = Script()
+    rewarding = rewarder(script)
+    script.metrics = np.zeros((1, 1, len(COLUMNS)))
+    with pytest.raises(ValueError, match="metrics of 17 numbers: allowed is 34"):
+        rewarding.reset()
