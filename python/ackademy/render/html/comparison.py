@@ -14,6 +14,7 @@ from ackademy.render.html.page import Head, Section, document, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
+from ackademy.render.html.shapes import bullets
 from ackademy.render.html.sheet import sheet
 from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import significant
@@ -141,8 +142,7 @@ def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
     """How runs on the kernel went; nothing for those of the simulator."""
     if not runs:
         return []
-    lines = [element("li", line) for line in notes(runs)]
-    return [Section("kernel", "On the kernel", "", element("ul", join(lines)))]
+    return [Section("kernel", "On the kernel", "", bullets(notes(runs)))]
 
 
 def _planes(groups: dict[str, list[Measured]], colour: dict[str, int]) -> Markup:
