@@ -10,7 +10,7 @@ import typer
 from ackademy.backends import controllers
 from ackademy.cli import completion
 from ackademy.cli.bounds import RUNS_MAX, finite
-from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder
+from ackademy.cli.options import REPORTS, RUNS, Jobs, Markdown, Params, RunsFolder
 
 
 def gap_command(
@@ -46,9 +46,7 @@ def gap_command(
         ),
     ] = None,
     html: Annotated[Path, typer.Option(help="Report file.")] = REPORTS / "gap.html",
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables to this Markdown file.")
-    ] = None,
+    markdown: Markdown = None,
     jobs: Jobs = None,
     out: RunsFolder = RUNS,
 ) -> None:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackademy.cli import completion
-from ackademy.cli.options import REPORTS, RUNS, Address, Engine, Jobs, RunsFolder, engine_of
+from ackademy.cli.options import (
+    REPORTS,
+    RUNS,
+    Address,
+    Engine,
+    Jobs,
+    Markdown,
+    RunsFolder,
+    engine_of,
+)
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
@@ -54,9 +63,7 @@ def judge_command(
     html: Annotated[
         Path | None, typer.Option(help="Report file; beside it a CSV file of every network.")
     ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables to this Markdown file.")
-    ] = None,
+    markdown: Markdown = None,
     card: Annotated[
         bool, typer.Option("--card", help="Write the tables into the CARD.md of the policy, too.")
     ] = False,
@@ -113,16 +120,16 @@ def judge_command(
             console.print(shown)
         write(page, report.page(study, found, running.command()))
         write(page.with_suffix(".csv"), judgement.table(study, found).write_csv())
-        console.print(f"numbers: {page.with_suffix('.csv')}", highlight=False, soft_wrap=True)
-        console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+        console.say(f"numbers: {page.with_suffix('.csv')}")
+        console.say(f"report:  {page}")
         if markdown:
             write(markdown, _markdown(study, found, running.command()))
-            console.print(f"tables:  {markdown}", highlight=False, soft_wrap=True)
+            console.say(f"tables:  {markdown}")
         if place:
             guarded = judgement.guarded(study, folder)
             text = judgement_markdown.card(study, _sheets(study, found), guarded)
             cards.put_section(place, f"judge {links.stem}", f"On `{links.stem}`", text)
-            console.print(f"card:    {page_of_policy}", highlight=False, soft_wrap=True)
+            console.say(f"card:    {page_of_policy}")
     console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
     running.report_failures(ran)
 

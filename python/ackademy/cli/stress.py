@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,17 @@ from ackademy.backends import controllers, schemes
 from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.cli import completion, running
 from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
-from ackademy.cli.options import REPORTS, RUNS, Address, Engine, Jobs, Params, engine_of
+from ackademy.cli.options import (
+    REPORTS,
+    RUNS,
+    Address,
+    Engine,
+    Jobs,
+    Page,
+    Params,
+    RunsFolder,
+    engine_of,
+)
 from ackademy.console import Console
 from ackademy.errors import ControllerError, ScenarioError
 from ackademy.files import check_output_folder, check_outputs, write
@@ -71,7 +80,7 @@ def stress_command(
         int, typer.Option(min=1, max=KEEP_MAX, help="Number of scenarios to keep.")
     ] = 8,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the search.")] = 1,
-    html: Annotated[Path | None, typer.Option(help="Report file.")] = None,
+    html: Page = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write the table to this Markdown file.")
     ] = None,
@@ -79,7 +88,7 @@ def stress_command(
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
-    out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
+    out: RunsFolder = RUNS,
 ) -> None:
     """Search for the networks on which a controller does worst, and keep them as scenarios.
 
@@ -122,19 +131,18 @@ def stress_command(
     keep_findings(study, found, folder_of_worst)
     for table in terminal.sheets([sheets.findings(study, found, folder_of_worst)], console):
         console.print(table)
-    say = partial(console.print, highlight=False, soft_wrap=True)
-    say(f"tried {len(tried)} networks; scenarios: {folder_of_worst}")
+    console.say(f"tried {len(tried)} networks; scenarios: {folder_of_worst}")
     command = running.command()
     write(page, report.page(study, tried, found, folder_of_worst, command))
     write(page.with_suffix(".csv"), stress.csv(tried))
     write(page.with_suffix(".json"), _json(study, tried, found, folder_of_worst))
-    say(f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}")
-    say(f"report:  {page}")
+    console.say(f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}")
+    console.say(f"report:  {page}")
     if markdown:
         shown = sheets.findings(study, found, folder_of_worst, commands=True)
         text = f"# {shown.title}\n\n`{command}` printed this table.\n\n{sheet(shown)}\n"
         write(markdown, text)
-        say(f"table:   {markdown}")
+        console.say(f"table:   {markdown}")
 
 
 def keep_findings(study: Study, found: Sequence[Finding], folder: Path) -> None:
