@@ -209,9 +209,7 @@ def _beta(outcome: Outcome, _: Mapping[str, float]) -> Markup:
 def _sweep(outcomes: Sequence[Outcome], rate_mbps: float) -> Markup:
     shown = [outcome for outcome in outcomes if outcome.rate_mbps == rate_mbps]
     lines = [(outcome.learner.name, *_by_beta(outcome, DEFAULT_C)) for outcome in shown]
-    values = np.concatenate([refused for _, _, refused in lines])
-    axis = _axis(float(values.min()), float(values.max()), "refused writes, %")
-    frame = Frame(Axis(0.0, 1.0, "beta"), axis)
+    frame = _refused_by_beta([refused for _, _, refused in lines])
     content: list[Markup] = []
     for index, (name, beta, refused) in enumerate(lines):
         content.append(_stroke(frame, beta, refused, f"s{index}", name))
@@ -225,9 +223,7 @@ def _sweep(outcomes: Sequence[Outcome], rate_mbps: float) -> Markup:
 def _grid(outcome: Outcome, _: Mapping[str, float]) -> Markup:
     cs = sorted({setting.c_thousandths for setting in outcome.known})
     lines = [(c, *_by_beta(outcome, c)) for c in cs]
-    values = np.concatenate([refused for _, _, refused in lines])
-    axis = _axis(float(values.min()), float(values.max()), "refused writes, %")
-    frame = Frame(Axis(0.0, 1.0, "beta"), axis)
+    frame = _refused_by_beta([refused for _, _, refused in lines])
     content, keys = [], []
     for index, (c, beta, refused) in enumerate(lines):
         name, colour = f"C = {c / C_UNITS:g}", f"s{index % 8}"
@@ -235,6 +231,12 @@ def _grid(outcome: Outcome, _: Mapping[str, float]) -> Markup:
         content.append(_stroke(frame, beta, refused, colour + weight, name))
         keys.append((name, colour))
     return join((legend(keys), _draw(frame, content, f"refused writes, {outcome.name[1]}")))
+
+
+def _refused_by_beta(lines: Sequence[FloatArray]) -> Frame:
+    values = np.concatenate(lines)
+    axis = _axis(float(values.min()), float(values.max()), "refused writes, %")
+    return Frame(Axis(0.0, 1.0, "beta"), axis)
 
 
 def _by_beta(outcome: Outcome, c_thousandths: int) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ from ackademy.render.numbers import NONE, significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, estimated, number, shaded
 from ackademy.stats.league_metrics import CDF_LEVELS, MARGINS
 from ackademy.studies.harm_matrix import COMPLETION, Harm, Neighbour, neighbours
-from ackademy.studies.league_scores import REFERENCE, Away, Scores
+from ackademy.studies.league_scores import REFERENCE, Away, Scores, Spread
 
 SCHEME = (Head("scheme"),)
 NAMED_MAX = 3
@@ -132,10 +132,7 @@ def regret(found: Sequence[Scores]) -> Sheet:
         Line(
             (Part(name),),
             (
-                number(own.mean),
-                number(own.p90),
-                number(own.worst),
-                cell(own.where),
+                *_spread(own),
                 number(own.utility),
                 estimated(own.beyond_reference, digits=3),
                 number(own.p_value, 2),
@@ -158,16 +155,7 @@ def oracle(found: Sequence[Scores]) -> Sheet:
     )
     known = [(own.scheme, own.oracle) for own in found if own.oracle is not None]
     lines = tuple(
-        Line(
-            (Part(name),),
-            (
-                number(own.mean),
-                number(own.p90),
-                number(own.worst),
-                cell(own.where),
-                cell(str(own.networks), own.networks),
-            ),
-        )
+        Line((Part(name),), (*_spread(own), cell(str(own.networks), own.networks)))
         for name, own in sorted(known, key=lambda item: item[1].mean)
     )
     return Sheet("regret against the BDP oracle", SCHEME, heads, lines)
@@ -290,6 +278,11 @@ def matrix(found: Sequence[Harm]) -> Sheet:
     )
     title = "harm in throughput, by line to column; ! where the column starves"
     return Sheet(title, (Head("by"),), heads, lines)
+
+
+def _spread(own: Spread) -> tuple[Cell, ...]:
+    """Mean, p90 and worst, with the network of the worst."""
+    return number(own.mean), number(own.p90), number(own.worst), cell(own.where)
 
 
 def _pair(found: Sequence[Harm]) -> Cell:
