@@ -39,7 +39,7 @@ from ackademy.stats.claims import Checked, Claim
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, t_interval
 from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Assumption, Paper
+from ackademy.studies.experiment_files import Assumption, Item
 from ackademy.toml_table import TomlTable, toml_value
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
@@ -206,15 +206,9 @@ METRICS: Mapping[str, Metric] = {
 
 
 @dataclass(frozen=True, slots=True)
-class BetaStudy:
+class BetaStudy(Item):
     """Learners at several rates, checked and ready to run."""
 
-    name: str
-    item: str
-    title: str
-    about: str
-    path: Path
-    paper: Paper
     runs: int
     rates_mbps: tuple[float, ...]
     learners: tuple[Learner, ...]
@@ -384,12 +378,7 @@ def load(name: str) -> BetaStudy:
         raise item.error("learner", [], "at least one [[learner]]")
     rows = [(learner.name, group_of(rate)) for learner in learners for rate in rates]
     return BetaStudy(
-        name=experiment_files.name_of(path),
-        item=item.string("item"),
-        title=item.string("title"),
-        about=item.string("about"),
-        path=path,
-        paper=experiment_files.read_paper(path),
+        **experiment_files.item_of(path, item),
         runs=item.whole("runs", 1, experiment_files.RUNS_MAX),
         rates_mbps=rates,
         learners=learners,

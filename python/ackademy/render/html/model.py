@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from ackademy.papers.learningcc.fluid_study import Point
-from ackademy.render.html.experiment import Described, assumptions_section, reproduction_head
+from ackademy.render.html.experiment import assumptions_section, reproduction_head
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Section, document
 from ackademy.render.html.plot import Axis, Frame
 from ackademy.render.html.shapes import legend, panel, ring
-from ackademy.studies.experiment_files import Assumption
+from ackademy.studies.experiment_files import Assumption, Item
 
 LEAD = "Dots: measured. Lines: the fluid model. Rings: the square-root law."
 
 
-def page(study: Described, points: Sequence[Point], assumptions: Sequence[Assumption]) -> str:
+def page(study: Item, points: Sequence[Point], assumptions: Sequence[Assumption]) -> str:
     """The HTML file."""
     head = reproduction_head(study, {})
     charts = [_chart(case, points) for case in dict.fromkeys(point.case for point in points)]
