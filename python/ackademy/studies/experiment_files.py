@@ -264,10 +264,8 @@ def parse_assumptions(table: TomlTable) -> list[Assumption]:
     """
     entries = []
     for entry in table.tables("assumption"):
-        origin = entry.only("origin", "text").string("origin")
-        if origin not in get_args(Origin):
-            raise entry.error("origin", origin, ", ".join(get_args(Origin)))
-        entries.append(Assumption(cast("Origin", origin), entry.string("text")))
+        origin = entry.only("origin", "text").choice("origin", get_args(Origin))
+        entries.append(Assumption(origin, entry.string("text")))
     return entries
 
 
@@ -285,9 +283,7 @@ def _row(
         raise item.error("published", scheme, ", ".join(schemes))
     published = _published(item, cells, metrics)
     _, own = schemes[scheme]
-    like = own.string("like", scheme)
-    if like not in schemes:
-        raise own.error("like", like, ", ".join(schemes))
+    like = own.choice("like", schemes, scheme)
     settings = TomlTable({**schemes[like][0].values, **own.values}, own.where)
     place = item.table("group", group)
     missing = settings.string("missing", "")

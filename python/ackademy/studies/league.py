@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from ackademy import _core, lookup
 from ackademy.backends import Backend
@@ -276,13 +276,11 @@ def load(name: str, thin: int = 1) -> Suite:
     schemes = (*(base.schemes if base else ()), *own)
     sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
     names = [scheme.name for scheme in schemes]
-    by = table.string("by", "flow")
-    if by not in get_args(By):
-        raise table.error("by", by, ", ".join(get_args(By)))
+    by = table.choice("by", get_args(By), "flow")
     networks = (
         *(base.networks if base else ()),
         *(
-            replace(_network(entry, path.parent, sender, names), by=cast("By", by))
+            replace(_network(entry, path.parent, sender, names), by=by)
             for entry in table.tables("network")
         ),
         *(own for entry in table.tables("grid") for own in _grid(entry, path.parent, sender, thin)),
@@ -382,15 +380,13 @@ def _cells(
 
 
 def _scheme(entry: TomlTable, folder: Path) -> Scheme:
-    kind = entry.only(*SCHEME_KEYS).string("kind")
-    if kind not in get_args(Kind):
-        raise entry.error("kind", kind, ", ".join(get_args(Kind)))
+    kind = entry.only(*SCHEME_KEYS).choice("kind", get_args(Kind))
     return Scheme(
         name=entry.string("name"),
         controller=entry.string("controller"),
         params=_params(entry.table("params"), folder),
         learns=entry.switch("learns", default=False),
-        kind=cast("Kind", kind),
+        kind=kind,
         family=entry.string("family"),
         networks=entry.string("networks", "*"),
         ecn=entry.string("ecn", ""),
@@ -470,7 +466,7 @@ def _network(
         overrides={**sender, **own},
         link=entry.string("link"),
         full_delay_ms=entry.number("full_delay_ms"),
-        random_loss=entry.optional_number("random_loss"),
+        random_loss=entry.number("random_loss", 0.0),
         learner_params=_params(entry.table("learner_params"), folder),
         scheme_params={
             name: _params(entry.table("params", name), folder) for name in of_schemes.values
@@ -481,7 +477,7 @@ def _network(
 
 
 def _offered(entry: TomlTable) -> float:
-    ratio = entry.number("offered_ratio") if "offered_ratio" in entry.values else 1.0
+    ratio = entry.number("offered_ratio", 1.0)
     if not 0.0 < ratio <= 1.0:
         raise entry.error("offered_ratio", ratio, "a number above 0, at most 1")
     return ratio

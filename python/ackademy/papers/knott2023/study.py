@@ -409,13 +409,11 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
             (folder / scenario).resolve(), overrides, entry.string("controller", "cubic_ns3")
         )
     )
-    unit = entry.string("loss_unit", "percent")
-    if unit not in ("percent", "fraction"):
-        raise entry.error("loss_unit", unit, "percent, fraction")
+    unit = entry.choice("loss_unit", ("percent", "fraction"), "percent")
     tuned = entry.strings("tune", TUNES[0])
     if tuned not in TUNES:
         raise entry.error("tune", tuned, ", ".join(map(str, TUNES)))
-    beta_step = entry.number("beta_step") if "beta_step" in entry.values else 0.1
+    beta_step = entry.number("beta_step", 0.1)
     if not is_beta_step(beta_step):
         raise entry.error("beta_step", beta_step, BETA_STEP_ALLOWED)
     return Learner(
