@@ -16,8 +16,8 @@ from typing import Literal, get_args
 
 from ackademy import _core, lookup
 from ackademy.backends import Backend
-from ackademy.backends.runs import read_text
 from ackademy.errors import ExperimentError
+from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name, Results
@@ -363,20 +363,14 @@ def _cells(
     if backend == "kernel":
         overrides["duration_s"] = toml_value(suite.kernel_duration_s)
     assignment = Assignment(network.flows, scheme.controller, tuple(params.items()))
-    text = read_text(network.scenario)
-    return tuple(
-        Cell(
-            text=text,
-            origin=str(network.scenario),
-            controller=None,
-            seed=seed,
-            overrides=tuple(overrides.items()),
-            assignments=(assignment,),
-            sample_interval_ms=SAMPLE_MS[network.role],
-            backend=backend,
-        )
-        for seed in range(1, runs + 1)
+    own = replace(
+        experiments.of_file(network.scenario),
+        overrides=tuple(overrides.items()),
+        assignments=(assignment,),
+        sample_interval_ms=SAMPLE_MS[network.role],
+        backend=backend,
     )
+    return experiments.seeded(own, runs)
 
 
 def _scheme(entry: TomlTable, folder: Path) -> Scheme:
