@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from ackademy.stats.results import Results
     from ackademy.studies import harm_matrix, league, league_scores
 
-SAMPLE_MS = 200.0
-"""between rows of the time series that the report draws"""
-
 
 def compare_command(
     scenarios: Annotated[
@@ -145,14 +142,13 @@ def compare_command(
     options.check_exports(html, json, csv)
     cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
     changes = tuple(options.overrides(settings).items())
-    plan = comparison.Plan(runs or 5, SAMPLE_MS, changes, backend)
+    plan = comparison.Plan(runs or 5, comparison.SAMPLE_MS, changes, backend)
     rows = comparison.rows(cases, schemes.parse(cc, common), plan)
     folder = out / "compare"
     cells = [cell for row in rows for cell in row.cells]
     ran = running.run(cells, folder, options.engine_of(engine, address, jobs), console, "comparing")
     found = measured.measure(rows, folder)
-    for table in terminal.sheet(sheets.sheet(found), console):
-        console.print(table)
+    terminal.show([sheets.sheet(found)], console)
     console.print(terminal.kernel_notes([run for own in found for run in own.kernel_runs]))
     write(html, report.page(found, folder, running.command()))
     console.print(f"report: {html}", highlight=False)

@@ -133,8 +133,7 @@ def _print(
         title = summary.axis or f"{policy} on {len(study.cases)} links"
         by_axis.setdefault(title, []).append(summary)
     shown = [sheets.means(title, rows, policy) for title, rows in by_axis.items()]
-    for table in terminal.sheets([*shown, sheets.worst(listed, policy)], console):
-        console.print(table)
+    terminal.show([*shown, sheets.worst(listed, policy)], console)
 
 
 def _markdown(

@@ -116,8 +116,7 @@ def judge_command(
     ran = running.run(study.cells(folder), folder, runner, console, "networks")
     found = judgement.networks(study, folder)
     if found:
-        for shown in terminal.sheets(_sheets(study, found), console):
-            console.print(shown)
+        terminal.show(_sheets(study, found), console)
         write(page, report.page(study, found, running.command()))
         write(page.with_suffix(".csv"), judgement.table(study, found).write_csv())
         console.say(f"numbers: {page.with_suffix('.csv')}")

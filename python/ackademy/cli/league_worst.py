@@ -47,8 +47,7 @@ def report(
             for scheme in _schemes(suite)
         ]
     shown = sheets.worst(found, budget)
-    for table in terminal.sheets([shown], console):
-        console.print(table)
+    terminal.show([shown], console)
     write(folder / "worst.md", f"# {shown.title}\n\n{sheet(shown)}\n")
     console.print(f"worst networks: {folder}", highlight=False)
     return found

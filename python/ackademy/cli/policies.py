@@ -227,5 +227,4 @@ def _print(source: Source, found: Sequence[Summary], console: Console) -> None:
         rows = [own for own in found if own.group == group]
         title = f"{group or source.origin}, {rows[0].n_runs} runs"
         shown.append(sheets.evaluated(title, rows, {}))
-    for table in terminal.sheets(shown, console):
-        console.print(table)
+    terminal.show(shown, console)

@@ -129,8 +129,7 @@ def stress_command(
         stack.enter_context(running.resumable())
         tried, found = search(study, Runner(study, out / "stress", own, console), minutes)
     keep_findings(study, found, folder_of_worst)
-    for table in terminal.sheets([sheets.findings(study, found, folder_of_worst)], console):
-        console.print(table)
+    terminal.show([sheets.findings(study, found, folder_of_worst)], console)
     console.say(f"tried {len(tried)} networks; scenarios: {folder_of_worst}")
     command = running.command()
     write(page, report.page(study, tried, found, folder_of_worst, command))
