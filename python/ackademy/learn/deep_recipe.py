@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -296,6 +296,21 @@ def text(table: Mapping[str, object], key: str, where: str | Path) -> str:
     if not isinstance(value, str) or not value:
         raise TrainingError(f"{where}: {key} = {value!r}: allowed: a text")
     return value
+
+
+def listed(found: object, key: str, path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """The tables of a list with at least one, each behind its place for messages.
+
+    Raises:
+        TrainingError: if it is no such list, once the first table that is none is asked for.
+    """
+    if not isinstance(found, list) or not found:
+        raise TrainingError(f"{path}: {key} = {found!r}: allowed: a list of tables")
+    for index, table in enumerate(found):
+        where = f"{path}: {key}[{index}]"
+        if not isinstance(table, dict):
+            raise TrainingError(f"{where} = {table!r}: allowed: a table")
+        yield where, table
 
 
 def _choice(values: Mapping[str, object], key: str, allowed: tuple[str, ...], path: Path) -> str:

@@ -17,7 +17,7 @@ from ackademy.envs.host import HostSettings, SimulatedHost
 from ackademy.errors import TrainingError
 from ackademy.learn import ddpg
 from ackademy.learn.ddpg import Config, Networks
-from ackademy.learn.deep_recipe import load, only, table, text
+from ackademy.learn.deep_recipe import listed, load, only, table, text
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.toml_table import toml_value
 
@@ -137,13 +137,8 @@ def read(path: Path) -> list[Recipe]:
     seed = _seed(values.get("seed"), str(path))
     config = config_of(table(values, "training", str(path)), str(path))
     networks = values.get("network", [{"name": path.stem}])
-    if not isinstance(networks, list) or not networks:
-        raise TrainingError(f"{path}: network = {networks!r}: allowed: a list of tables")
     recipes: list[Recipe] = []
-    for index, network in enumerate(networks):
-        where = f"{path}: network[{index}]"
-        if not isinstance(network, dict):
-            raise TrainingError(f"{where} = {network!r}: allowed: a table")
+    for where, network in listed(networks, "network", path):
         only(network, NETWORK_KEYS, where)
         host = table(network, "host", where)
         only(host, HOST_KEYS, f"{where}.host")

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -196,13 +197,24 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool = Fals
     Raises:
         AckademyError: if it cannot be written, or holds something else.
     """
+    with new_folder(folder, force=force) as scratch:
+        for name, content in files.items():
+            (scratch / name).write_bytes(content)
+
+
+@contextmanager
+def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
+    """A folder that takes the place of a policy's once everything is written to it.
+
+    Raises:
+        AckademyError: as `write_folder`.
+    """
     check_policy_folder(folder, force=force)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        for name, content in files.items():
-            (scratch / name).write_bytes(content)
+        yield scratch
         put_policy_folder(scratch, folder)
     except OSError as error:
         raise ExchangeError(f"cannot write {folder}: {error.strerror or error}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -13,8 +12,6 @@ from pathlib import Path
 import polars as pl
 
 from ackademy import _core
-from ackademy.errors import TrainingError
-from ackademy.folders import check_policy_folder, put_policy_folder
 from ackademy.learn import dqn, networks
 from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe
@@ -74,29 +71,21 @@ def write(
     Raises:
         AckademyError: if the folder cannot be written, or is one of something else.
     """
-    check_policy_folder(folder, force=True)
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
-    try:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        (scratch / "policy.toml").write_text(policy_text(trained, command), encoding="utf-8")
+    curve = pl.read_csv(io.StringIO(trained.curve), infer_schema_length=None)
+    with policy_files.new_folder(folder, force=True) as scratch:
+
+        def put(name: str, text: str) -> None:
+            (scratch / name).write_text(text, encoding="utf-8")
+
+        put("policy.toml", policy_text(trained, command))
         networks.save(trained.weights, scratch / "weights.safetensors")
-        (scratch / "curve.csv").write_text(trained.curve, encoding="utf-8")
-        curve = pl.read_csv(io.StringIO(trained.curve), infer_schema_length=None)
-        (scratch / "curve.svg").write_text(curve_report.svg(curve), encoding="utf-8")
+        put("curve.csv", trained.curve)
+        put("curve.svg", curve_report.svg(curve))
         judged = held_out.judge(trained.source, trained.learners, scratch)
-        (scratch / "evaluation.csv").write_text(
-            judged.write_csv(float_precision=4), encoding="utf-8"
-        )
+        put("evaluation.csv", judged.write_csv(float_precision=4))
         for name, content in (more or {}).items():
-            (scratch / name).write_text(content, encoding="utf-8")
-        text = card_text(trained, command, judged, folder, chosen)
-        (scratch / "CARD.md").write_text(text, encoding="utf-8")
-        put_policy_folder(scratch, folder)
-    except OSError as error:
-        raise TrainingError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+            put(name, content)
+        put("CARD.md", card_text(trained, command, judged, folder, chosen))
     return judged
 
 
