@@ -14,19 +14,8 @@ import typer
 from ackademy import _core
 from ackademy.backends import controllers, schemes
 from ackademy.backends.schemes import EvaluatedScheme
-from ackademy.cli import completion, running
+from ackademy.cli import completion, options, running
 from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
-from ackademy.cli.options import (
-    REPORTS,
-    RUNS,
-    Address,
-    Engine,
-    Jobs,
-    Page,
-    Params,
-    RunsFolder,
-    engine_of,
-)
 from ackademy.console import Console
 from ackademy.errors import ControllerError, ScenarioError
 from ackademy.files import check_output_folder, check_outputs, write
@@ -51,7 +40,7 @@ def stress_command(
             autocompletion=completion.controllers,
         ),
     ],
-    param: Params = None,
+    param: options.Params = None,
     against: Annotated[
         str,
         typer.Option(
@@ -80,15 +69,15 @@ def stress_command(
         int, typer.Option(min=1, max=KEEP_MAX, help="Number of scenarios to keep.")
     ] = 8,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the search.")] = 1,
-    html: Page = None,
+    html: options.Page = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write the table to this Markdown file.")
     ] = None,
     worst: Annotated[Path | None, typer.Option(help="Folder for the kept scenarios.")] = None,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    address: Address = None,
-    out: RunsFolder = RUNS,
+    jobs: options.Jobs = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Search for the networks on which a controller does worst, and keep them as scenarios.
 
@@ -117,7 +106,7 @@ def stress_command(
     )
     if study.against is not None:
         schemes.names_differ(study.schemes)
-    page = html or REPORTS / f"stress-{stem(study.scheme.name)}.html"
+    page = html or options.REPORTS / f"stress-{stem(study.scheme.name)}.html"
     folder_of_worst = worst or page.parent / f"{page.stem}-worst"
     check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json"), markdown])
     check_output_folder(folder_of_worst)
@@ -125,7 +114,7 @@ def stress_command(
     with ExitStack() as stack:
         if engine == "ray":
             stack.enter_context(engines.ray_session(address))
-        own = stack.enter_context(engines.kept(engine_of(engine, address, jobs)))
+        own = stack.enter_context(engines.kept(options.engine_of(engine, address, jobs)))
         stack.enter_context(running.resumable())
         tried, found = search(study, Runner(study, out / "stress", own, console), minutes)
     keep_findings(study, found, folder_of_worst)
