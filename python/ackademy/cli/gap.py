@@ -79,7 +79,8 @@ def gap_command(
     check_output_folder(out)
     ours = schemes.parse(cc, running.settings(param, cc))
     files = lookup.scenario_files(scenarios)
-    found = gap.pairs(files, ours, _names(baselines), runs, duration_s)
+    named = [controllers.canonical(word.strip()) for word in baselines.split(",") if word.strip()]
+    found = gap.pairs(files, ours, named, runs, duration_s)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]
@@ -97,8 +98,3 @@ def gap_command(
         write(markdown, gap_markdown.tables(gaps, running.command()))
         console.print(f"tables: {markdown}", highlight=False)
     running.report_failures(ran)
-
-
-def _names(words: str) -> list[str]:
-    """Controllers separated by commas."""
-    return [controllers.canonical(word.strip()) for word in words.split(",") if word.strip()]

@@ -128,6 +128,8 @@ def card_text(
     """`CARD.md`."""
     recipe, about = trained.recipe, trained.recipe.policy_about
     note = f"\n\n{DRINC}" if "drinc" in recipe.about.lower() else ""
+    runs = int(judged.filter(pl.col("controller") == "policy")["runs"].sum())
+    limits = f"`{recipe.source.name}`, under a reward that is `{recipe.reward}`."
     return f"""\
 # {folder.name}
 
@@ -154,7 +156,7 @@ Means over all decisions between two rows of `curve.csv`, {_exploring(recipe)}
 
 ## How well it does
 
-Scenarios drawn from `{recipe.source.name}` as at the end of training, {_runs(judged)} seeds that
+Scenarios drawn from `{recipe.source.name}` as at the end of training, {runs} seeds that
 no episode was drawn from, each run by the policy and by two others in its place. Means over the
 flows in question; delay is the round trip above the empty path. Numbers are in `evaluation.csv`.
 
@@ -164,7 +166,7 @@ flows in question; delay is the round trip above the empty path. Numbers are in 
 
 ## Limits
 
-It knows what it was trained on: {_limits(recipe)} Elsewhere nothing is promised; what it does there
+It knows what it was trained on: {limits} Elsewhere nothing is promised; what it does there
 is to be measured. An answer that is not finite or out of range hands the flow over to CUBIC for
 good, which the flow's counters show.{_guarded(trained)}{PROPOSALS.get(recipe.reward, "")}
 """
@@ -199,10 +201,6 @@ def _exploring(recipe: Recipe) -> str:
     return "with the noise of training."
 
 
-def _runs(judged: pl.DataFrame) -> int:
-    return int(judged.filter(pl.col("controller") == "policy")["runs"].sum())
-
-
 def _judgement(judged: pl.DataFrame) -> str:
     head = ["scenario", "controller", "runs", "Mb/s", "utilisation", "delay ms", "loss", "Jain"]
     rows = []
@@ -229,7 +227,3 @@ def _guarded(trained: TrainingResult) -> str:
         "in training, the law alone decides: counter\n`decisions_outside`. So it does where jitter "
         "hides the queue: `decisions_misled`."
     )
-
-
-def _limits(recipe: Recipe) -> str:
-    return f"`{recipe.source.name}`, under a reward that is `{recipe.reward}`."

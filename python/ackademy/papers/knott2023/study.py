@@ -104,10 +104,6 @@ class Metric:
     of: Callable[[Outcome, Training], float]
 
 
-def _episodes(column: str) -> Callable[[Outcome, Training], float]:
-    return lambda outcome, training: _mean(training.episodes[column])
-
-
 def _mean(values: pl.Series) -> float:
     return float(values.to_numpy().mean())
 
@@ -160,7 +156,9 @@ METRICS: Mapping[str, Metric] = {
     "throughput_default": Metric(
         "throughput, default β", "1/s", lambda o, _: o.default.throughput_pps
     ),
-    "throughput_mean": Metric("throughput, mean", "1/s", _episodes("throughput_mean")),
+    "throughput_mean": Metric(
+        "throughput, mean", "1/s", lambda _, t: _mean(t.episodes["throughput_mean"])
+    ),
     "throughput_change": Metric(
         "throughput, change",
         "%",

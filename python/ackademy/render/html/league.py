@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from ackademy.backends.kernel import KernelRun
 from ackademy.render.html import assumptions
 from ackademy.render.html.comparison import kernel_section
 from ackademy.render.html.league_plane import marks, plane
@@ -109,7 +108,7 @@ def page(
             _tables(shown, marked),
         ),
         Section("assumptions", "What this rests on", "", assumptions.listed(suite.assumptions)),
-        *kernel_section(_kernel_runs(found)),
+        *kernel_section([run for result in found for run in result.measured.kernel_runs]),
         Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
     ]
     return document(head, sections)
@@ -304,7 +303,3 @@ def _tables(networks: Mapping[str, Sequence[Result]], marked: Mark) -> Markup:
         best = ", ".join(result.scheme for result in leaders(rows))
         parts.append(fold(own.title, sheet(own, mark=marked), hint=f"best: {best}"))
     return join(parts)
-
-
-def _kernel_runs(found: Sequence[Result]) -> list[KernelRun]:
-    return [run for result in found for run in result.measured.kernel_runs]

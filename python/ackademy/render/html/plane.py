@@ -46,7 +46,7 @@ def plane(
         whole: whether the axes reach to the last dot; else to the ellipses, and dots far outside
             them are cut off.
     """
-    shapes = [(cloud, _ellipse(cloud)) for cloud in clouds]
+    shapes = [(cloud, confidence_ellipse(_points(cloud))) for cloud in clouds]
     outlines = [ellipse.outline() for _, ellipse in shapes]
     printed = np.array([cloud.published for cloud in clouds if cloud.published])
     dots = [_points(cloud) for cloud in clouds] if whole else []
@@ -86,10 +86,6 @@ def _points(cloud: Cloud) -> FloatArray:
     """Shape (dots, 2): delay and throughput, where both are known."""
     points = np.column_stack([cloud.delay_ms, cloud.throughput_mbps])
     return points[np.isfinite(points).all(axis=1)]
-
-
-def _ellipse(cloud: Cloud) -> Ellipse:
-    return confidence_ellipse(_points(cloud))
 
 
 def _cloud(frame: Frame, cloud: Cloud, ellipse: Ellipse) -> Markup:
