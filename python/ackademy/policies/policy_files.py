@@ -75,13 +75,24 @@ def tensors_of(content: bytes) -> dict[str, npt.NDArray[Any]]:
     return tensors
 
 
-def bytes_of(tensors: Mapping[str, npt.NDArray[np.float32]]) -> bytes:
-    """Tensors as safetensors: the bytes that the library of that name would write."""
-    header, parts, offset = {}, [], 0
-    for name in sorted(tensors):
-        raw = np.ascontiguousarray(tensors[name], "<f4").tobytes()
+def bytes_of(tensors: Tensors, metadata: Mapping[str, str] | None = None) -> bytes:
+    """Tensors as safetensors: the bytes that the library of that name would write.
+
+    Args:
+        tensors: of the types of `DTYPES`; others become `F32`.
+        metadata: texts about them, if there are any.
+    """
+    header: dict[str, object] = (
+        {"__metadata__": dict(sorted(metadata.items()))} if metadata is not None else {}
+    )
+    kinds = {np.dtype(kind): name for name, kind in DTYPES.items()}
+    parts, offset = [], 0
+    # Wide elements first keeps every tensor aligned.
+    for name in sorted(tensors, key=lambda own: (tensors[own].dtype == np.uint8, own)):
+        kind = kinds.get(tensors[name].dtype, "F32")
+        raw = tensors[name].astype(np.dtype(DTYPES[kind]).newbyteorder("<")).tobytes()
         header[name] = {
-            "dtype": "F32",
+            "dtype": kind,
             "shape": list(tensors[name].shape),
             "data_offsets": [offset, offset + len(raw)],
         }
