@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ackademy.render.html.forest import Mark, Scale, forest, reach
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document, tabs
+from ackademy.render.html.page import Head, Section, document, repeat_section, tabs
 from ackademy.render.html.scatter import Point, scatter
 from ackademy.render.html.series import Strip, strips
 from ackademy.render.html.shapes import bullets, colour_keys, legend
@@ -63,7 +63,7 @@ def page(gaps: Sequence[Gap], folder: Path, command: str) -> str:
             sheet(sheets.runs(gaps, colour)),
         ),
         *_assumptions_section(gaps),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(_head(gaps, names, checked, len(large)), sections)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head as PageHead
-from ackademy.render.html.page import Section, document, tabs
+from ackademy.render.html.page import Section, document, repeat_section, tabs
 from ackademy.render.html.plot import Axis as PlotAxis
 from ackademy.render.html.plot import Frame
 from ackademy.render.html.shapes import colour_keys, fold, hit, legend, panel
@@ -86,7 +86,7 @@ def page(
             "Each is kept as a scenario file; its command prints the same numbers.",
             _worst(listed),
         ),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(head, sections)
 

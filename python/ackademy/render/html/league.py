@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from ackademy.render.html import assumptions
 from ackademy.render.html.comparison import kernel_section
+from ackademy.render.html.experiment import assumptions_list
 from ackademy.render.html.league_plane import marks, plane
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head as PageHead
-from ackademy.render.html.page import Section, document, tabs
+from ackademy.render.html.page import Section, document, repeat_section, tabs
 from ackademy.render.html.shapes import bullets, fold, key, legend
 from ackademy.render.html.sheet import sheet
 from ackademy.render.numbers import NONE, percent, significant, with_interval
@@ -107,9 +107,9 @@ def page(
             f"Mean ± half the {NOMINAL} over runs. A heading sorts.",
             _tables(shown, marked),
         ),
-        Section("assumptions", "What this rests on", "", assumptions.listed(suite.assumptions)),
+        Section("assumptions", "What this rests on", "", assumptions_list(suite.assumptions)),
         *kernel_section([run for result in found for run in result.measured.kernel_runs]),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(head, sections)
 

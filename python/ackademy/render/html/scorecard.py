@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.page import Head, Section, document, repeat_section
 from ackademy.render.html.shapes import bullets, fold
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets import scorecard as sheets
@@ -65,7 +65,7 @@ def page(
         Section("rows", "Row by row", "", join([_row(plan, own, repeat) for own in found])),
         Section("marks", "How the marks are decided", "", _rules()),
         Section("run", "How it was run", "", bullets(facts)),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(head, sections)
 

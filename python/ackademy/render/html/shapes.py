@@ -50,5 +50,11 @@ def bullets(lines: Iterable[Child]) -> Markup:
     return element("ul", join([element("li", line) for line in lines]))
 
 
+def terms(entries: Iterable[tuple[Markup, str]]) -> Markup:
+    """A list of terms, each with what it stands for."""
+    pairs = [join((term, element("dd", text))) for term, text in entries]
+    return element("dl", join(pairs), class_="assumptions")
+
+
 def _hint(text: str) -> Markup | None:
     return element("span", text, class_="hint") if text else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head as PageHead
-from ackademy.render.html.page import Section, document
+from ackademy.render.html.page import Section, document, repeat_section
 from ackademy.render.html.plot import Axis, Frame
 from ackademy.render.html.shapes import colour_keys, hit, legend
 from ackademy.render.html.sheet import sheet
@@ -68,7 +68,7 @@ def page(
             _progress(study, tried, wanted),
         ),
         Section("families", "Kinds of networks", "", _families(tried, wanted)),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(head, sections)
 
