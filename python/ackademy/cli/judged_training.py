@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from rich.table import Table
@@ -15,9 +15,12 @@ from ackademy.backends import link_lists
 from ackademy.backends.link_lists import Link
 from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, RUNS_MAX, SEED_MAX
 from ackademy.cli.running import file_here, stopped
-from ackademy.cli.train_progress import Stage, stages
+from ackademy.cli.train_progress import stages
 from ackademy.console import Console
 from ackademy.runner import experiments
+
+if TYPE_CHECKING:
+    from ackademy.learn.seeds import Stage
 
 LINKS = "distributions/lists/flagship_validation.links"
 

@@ -113,6 +113,11 @@ def words_of(options: Mapping[str, object]) -> list[str]:
     return [word for pair in given for word in pair]
 
 
+def stem(name: str) -> str:
+    """A name as a part of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
+
+
 def export(path: Path, text: str) -> None:
     """Write text for other programs to a file, or to stdout for `-`."""
     from ackademy.files import write

@@ -106,7 +106,7 @@ def stress_command(
     )
     if study.against is not None:
         schemes.names_differ(study.schemes)
-    page = html or options.REPORTS / f"stress-{stem(study.scheme.name)}.html"
+    page = html or options.REPORTS / f"stress-{options.stem(study.scheme.name)}.html"
     folder_of_worst = worst or page.parent / f"{page.stem}-worst"
     check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json"), markdown])
     check_output_folder(folder_of_worst)
@@ -228,8 +228,3 @@ def _scheme(word: str, param: Sequence[str] | None, space: Space) -> EvaluatedSc
         reason = str(error).partition(": ")[2]
         raise ControllerError(f"stress {word}: {reason}") from error
     return own
-
-
-def stem(name: str) -> str:
-    """A name as a part of a file's name."""
-    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ackademy.console import Console, counting_bar
 from ackademy.runner import experiments
 
 if TYPE_CHECKING:
+    from ackademy.learn.lp_tcp.training import Stage
     from ackademy.learn.running_reward import RunningReward
-
-Stage: TypeAlias = Callable[[str], experiments.Progress]
-"""called when a stage begins, with its name; returns what to tell of its progress"""
 
 
 @contextmanager
