@@ -23,6 +23,23 @@ class Console(rich.console.Console):
     ) -> None:
         super().__init__(stderr=stderr, width=width, file=file, markup=False, emoji=False)
 
+    def say(self, text: str) -> None:
+        """Print a line whose words stay as they are, so that paths in it can be copied."""
+        self.print(text, highlight=False, soft_wrap=True)
+
+
+def counting_bar(
+    console: rich.console.Console, *more: rich.progress.ProgressColumn
+) -> rich.progress.Progress:
+    """A bar with counts, the time that it took, and more columns; gone when it is done."""
+    columns = (
+        task_label(),
+        rich.progress.BarColumn(),
+        rich.progress.MofNCompleteColumn(),
+        rich.progress.TimeElapsedColumn(),
+    )
+    return rich.progress.Progress(*columns, *more, console=console, transient=True)
+
 
 def task_label() -> rich.progress.TextColumn:
     """The column of a progress bar that shows a task's description."""

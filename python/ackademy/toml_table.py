@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ackademy import files
 from ackademy.errors import ExperimentError
 
+T = TypeVar("T", bound=str)
 SHOWN_MAX = 200
 """characters of a value in an error"""
 
@@ -55,14 +57,17 @@ class TomlTable:
             raise self.error(key, value, "a text")
         return value
 
-    def number(self, key: str) -> float:
-        """A finite number from 0."""
-        value = self.values.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, value, "a finite number from 0")
-        if not 0 <= value <= sys.float_info.max:
-            raise self.error(key, value, "a finite number from 0")
-        return float(value)
+    def choice(self, key: str, allowed: Collection[T], default: T | None = None) -> T:
+        """One of some texts; the default if the key is absent."""
+        value = self.string(key, default)
+        for own in allowed:
+            if own == value:
+                return own
+        raise self.error(key, value, ", ".join(allowed))
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A finite number from 0; the default if the key is absent."""
+        return self._number(key, default, 0.0, "a finite number from 0")
 
     def whole(self, key: str, low: int, high: int = 2**63 - 1) -> int:
         """A whole number in a range, both ends allowed."""
@@ -78,18 +83,9 @@ class TomlTable:
             raise self.error(key, value, "true, false")
         return value
 
-    def optional_number(self, key: str) -> float:
-        """A number from 0; 0 if the key is absent."""
-        return self.number(key) if key in self.values else 0.0
-
     def any_number(self, key: str) -> float:
         """A finite number of either sign."""
-        value = self.values.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, value, "a finite number")
-        if not abs(value) <= sys.float_info.max:
-            raise self.error(key, value, "a finite number")
-        return float(value)
+        return self._number(key, None, -sys.float_info.max, "a finite number")
 
     def strings(self, key: str, default: list[str] | None = None) -> list[str]:
         """A list of texts; the default if the key is absent."""
@@ -125,6 +121,16 @@ class TomlTable:
         if not isinstance(entries, list) or not all(isinstance(e, Mapping) for e in entries):
             raise self.error(key, entries, "a list of tables")
         return [TomlTable(entry, f"{self.where}: {key}[{i}]") for i, entry in enumerate(entries)]
+
+    def _number(self, key: str, default: float | None, least: float, allowed: str) -> float:
+        value, most = self.values.get(key, default), sys.float_info.max
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not least <= value <= most
+        ):
+            raise self.error(key, value, allowed)
+        return float(value)
 
     def error(self, key: str, value: object, allowed: str) -> ExperimentError:
         """That the value of a field is not allowed, on one line."""

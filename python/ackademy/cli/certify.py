@@ -68,8 +68,7 @@ def certify_command(
             lambda work: status.update(f"certifying: {work}"),
         )
     own = sheets.certificates(folder.name, found)
-    for table in terminal.sheets([own], console):
-        console.print(table)
+    terminal.show([own], console)
     for name in found.absent:
         console.print(f"{name} does not apply: the policy lacks a feature of it")
     if json:

@@ -9,26 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from ackademy.cli import completion
+from ackademy.cli import completion, options
 from ackademy.cli.bounds import RUNS_MAX
-from ackademy.cli.options import (
-    REPORTS,
-    RUNS,
-    Address,
-    BackendName,
-    Csv,
-    Engine,
-    Jobs,
-    Json,
-    Overrides,
-    Params,
-    RunsFolder,
-    check_exports,
-    engine_of,
-    export,
-    is_stdout,
-    overrides,
-)
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
@@ -37,9 +19,6 @@ if TYPE_CHECKING:
     from ackademy.runner.experiments import CellsRun
     from ackademy.stats.results import Results
     from ackademy.studies import harm_matrix, league, league_scores
-
-SAMPLE_MS = 200.0
-"""between rows of the time series that the report draws"""
 
 
 def compare_command(
@@ -82,9 +61,9 @@ def compare_command(
             help="Search so many networks for the largest regret of each scheme of the suite.",
         ),
     ] = None,
-    backend: BackendName = "sim",
-    param: Params = None,
-    settings: Overrides = None,
+    backend: options.BackendName = "sim",
+    param: options.Params = None,
+    settings: options.Overrides = None,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -99,12 +78,12 @@ def compare_command(
     markdown: Annotated[
         Path | None, typer.Option(help="Write the tables of a suite to this Markdown file.")
     ] = None,
-    json: Json = None,
-    csv: Csv = None,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    address: Address = None,
-    out: RunsFolder = RUNS,
+    json: options.Json = None,
+    csv: options.Csv = None,
+    jobs: options.Jobs = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Compare controllers on the same scenarios, with nominal 95 % intervals.
 
@@ -131,7 +110,7 @@ def compare_command(
     from ackademy.render.sheets import compare as sheets
     from ackademy.studies import comparison, harm_matrix, league, league_oracle, measured
 
-    console = Console(stderr=is_stdout(json, csv))
+    console = Console(stderr=options.is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
     of_suites = {"--only": only, "--thin": thin, "--worst": worst, "--markdown": markdown}
@@ -145,9 +124,9 @@ def compare_command(
             raise AckademyError("compare: allowed beside --suite: no --cc, --set")
         loaded = league.load(suite, thin or 1)
         on_networks = league.scheme_cases(loaded, runs or loaded.runs, backend, only or "*")
-        page = html or REPORTS / f"league-{loaded.name}-{backend}.html"
-        check_exports(page, markdown, json, csv)
-        runner = engine_of(engine, address, jobs)
+        page = html or options.REPORTS / f"league-{loaded.name}-{backend}.html"
+        options.check_exports(page, markdown, json, csv)
+        runner = options.engine_of(engine, address, jobs)
         met = harm_matrix.meetings(loaded) if only is None and backend == "sim" else []
         short = harm_matrix.transfers(loaded) if met else []
         told = backend == "sim"
@@ -159,17 +138,17 @@ def compare_command(
         _export(league.tables(judged.results), json, csv)
         running.report_failures(ran)
         return
-    html = html or REPORTS / "compare.html"
-    check_exports(html, json, csv)
+    html = html or options.REPORTS / "compare.html"
+    options.check_exports(html, json, csv)
     cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
-    plan = comparison.Plan(runs or 5, SAMPLE_MS, tuple(overrides(settings).items()), backend)
+    changes = tuple(options.overrides(settings).items())
+    plan = comparison.Plan(runs or 5, comparison.SAMPLE_MS, changes, backend)
     rows = comparison.rows(cases, schemes.parse(cc, common), plan)
     folder = out / "compare"
     cells = [cell for row in rows for cell in row.cells]
-    ran = running.run(cells, folder, engine_of(engine, address, jobs), console, "comparing")
+    ran = running.run(cells, folder, options.engine_of(engine, address, jobs), console, "comparing")
     found = measured.measure(rows, folder)
-    for table in terminal.sheet(sheets.sheet(found), console):
-        console.print(table)
+    terminal.show([sheets.sheet(found)], console)
     console.print(terminal.kernel_notes([run for own in found for run in own.kernel_runs]))
     write(html, report.page(found, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
@@ -182,9 +161,9 @@ def _export(results: Results, json: Path | None, csv: Path | None) -> None:
     from ackademy.render import exports
 
     if json:
-        export(json, exports.results_json(results))
+        options.export(json, exports.results_json(results))
     if csv:
-        export(csv, results.csv())
+        options.export(csv, results.csv())
 
 
 class _Found(NamedTuple):

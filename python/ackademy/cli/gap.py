@@ -10,7 +10,7 @@ import typer
 from ackademy.backends import controllers
 from ackademy.cli import completion
 from ackademy.cli.bounds import RUNS_MAX, finite
-from ackademy.cli.options import REPORTS, RUNS, Jobs, Params, RunsFolder
+from ackademy.cli.options import REPORTS, RUNS, Jobs, Markdown, Params, RunsFolder
 
 
 def gap_command(
@@ -46,9 +46,7 @@ def gap_command(
         ),
     ] = None,
     html: Annotated[Path, typer.Option(help="Report file.")] = REPORTS / "gap.html",
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables to this Markdown file.")
-    ] = None,
+    markdown: Markdown = None,
     jobs: Jobs = None,
     out: RunsFolder = RUNS,
 ) -> None:
@@ -81,7 +79,8 @@ def gap_command(
     check_output_folder(out)
     ours = schemes.parse(cc, running.settings(param, cc))
     files = lookup.scenario_files(scenarios)
-    found = gap.pairs(files, ours, _names(baselines), runs, duration_s)
+    named = [controllers.canonical(word.strip()) for word in baselines.split(",") if word.strip()]
+    found = gap.pairs(files, ours, named, runs, duration_s)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]
     emulated = [cell for pair in found for cell in pair.kernel]
@@ -99,8 +98,3 @@ def gap_command(
         write(markdown, gap_markdown.tables(gaps, running.command()))
         console.print(f"tables: {markdown}", highlight=False)
     running.report_failures(ran)
-
-
-def _names(words: str) -> list[str]:
-    """Controllers separated by commas."""
-    return [controllers.canonical(word.strip()) for word in words.split(",") if word.strip()]

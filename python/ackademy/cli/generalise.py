@@ -11,8 +11,8 @@ import typer
 from ackademy import lookup
 from ackademy.backends import distributions, schemes
 from ackademy.backends.schemes import EvaluatedScheme
-from ackademy.cli import completion, running
-from ackademy.cli.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX
+from ackademy.cli import completion, options, running
+from ackademy.cli.bounds import RUNS_MAX, SEED_MAX
 from ackademy.console import Console
 from ackademy.errors import AckademyError
 from ackademy.files import check_output_folder, check_outputs, write
@@ -25,8 +25,6 @@ from ackademy.studies import generalise, scored
 from ackademy.studies.generalise import Study, Worst
 from ackademy.studies.scored import Summary
 
-RUNS, REPORTS = Path("runs"), Path("reports")
-
 
 def generalise_command(
     policy: Annotated[
@@ -38,13 +36,8 @@ def generalise_command(
         ),
     ] = "",
     cc: Annotated[str, typer.Option(help="The controller, instead of POLICY.")] = "",
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
-    ] = None,
-    against: Annotated[
-        str, typer.Option(help="Controllers or policies to compare with, separated by commas.")
-    ] = "cubic,cubic_rfc9438,new_reno",
+    param: options.PolicyParams = None,
+    against: options.Against = options.AGAINST,
     distribution: Annotated[
         Path,
         typer.Option(help="Distribution of dumbbells with one bottleneck."),
@@ -53,17 +46,13 @@ def generalise_command(
     seed: Annotated[
         int, typer.Option(min=0, max=SEED_MAX, help="Seed of the first link; the others count up.")
     ] = 1,
-    html: Annotated[Path | None, typer.Option(help="Report file.")] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables to this Markdown file.")
-    ] = None,
+    html: options.Page = None,
+    markdown: options.Markdown = None,
     worst: Annotated[
         Path | None, typer.Option(help="Folder for the scenarios of the worst links.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
+    jobs: options.Processes = None,
+    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Evaluate a frozen policy on links it was not trained on, and list where it fails.
 
@@ -83,7 +72,7 @@ def generalise_command(
     study = _study(own, against, distribution, (seed, links))
     folder = out / "generalise"
     stem = f"generalise-{study.policy.name.replace(' ', '-').replace('/', '-')}"
-    page = html or REPORTS / f"{stem}.html"
+    page = html or options.REPORTS / f"{stem}.html"
     folder_of_worst = worst or page.parent / f"{page.stem}-worst"
     check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json"), markdown])
     check_output_folder(folder_of_worst)
@@ -95,7 +84,7 @@ def generalise_command(
     listed = generalise.worst(study, found, folder_of_worst)
     command = running.command()
     _print(study, gathered, listed, console)
-    console.print(f"worst links: {folder_of_worst}", highlight=False, soft_wrap=True)
+    console.say(f"worst links: {folder_of_worst}")
     write(page, report.page(study, found, gathered, listed, command))
     results = scored.tables("generalise", found, gathered)
     write(page.with_suffix(".csv"), generalise.csv(results, found))
@@ -107,15 +96,11 @@ def generalise_command(
         "worst": generalise.worst_in_json(listed),
     }
     write(page.with_suffix(".json"), exports.results_json(results, described))
-    console.print(
-        f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}",
-        highlight=False,
-        soft_wrap=True,
-    )
-    console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+    console.say(f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}")
+    console.say(f"report:  {page}")
     if markdown:
         write(markdown, _markdown(study, gathered, listed, command))
-        console.print(f"tables:  {markdown}", highlight=False, soft_wrap=True)
+        console.say(f"tables:  {markdown}")
     running.report_failures(ran)
 
 
@@ -148,8 +133,7 @@ def _print(
         title = summary.axis or f"{policy} on {len(study.cases)} links"
         by_axis.setdefault(title, []).append(summary)
     shown = [sheets.means(title, rows, policy) for title, rows in by_axis.items()]
-    for table in terminal.sheets([*shown, sheets.worst(listed, policy)], console):
-        console.print(table)
+    terminal.show([*shown, sheets.worst(listed, policy)], console)
 
 
 def _markdown(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackademy.cli import completion
-from ackademy.cli.options import REPORTS, RUNS, Address, Engine, Jobs, RunsFolder, engine_of
+from ackademy.cli import completion, options
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
@@ -54,16 +53,14 @@ def judge_command(
     html: Annotated[
         Path | None, typer.Option(help="Report file; beside it a CSV file of every network.")
     ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables to this Markdown file.")
-    ] = None,
+    markdown: options.Markdown = None,
     card: Annotated[
         bool, typer.Option("--card", help="Write the tables into the CARD.md of the policy, too.")
     ] = False,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    address: Address = None,
-    out: RunsFolder = RUNS,
+    jobs: options.Jobs = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Judge a controller or policy on a fixed list of networks, beside others.
 
@@ -99,30 +96,29 @@ def judge_command(
         raise AckademyError(f"judge --card: {controller}: allowed: a policy's folder")
     study = judgement.study(links, chosen, flows, networks)
     stem = f"judge-{chosen[0].name.replace(' ', '-').replace('/', '-')}"
-    page = html or REPORTS / f"{stem}.html"
+    page = html or options.REPORTS / f"{stem}.html"
     page_of_policy = place / cards.PAGE if place else None
     check_outputs([page, page.with_suffix(".csv"), markdown, page_of_policy])
     check_output_folder(out)
     folder = out / "judge"
     began = time.monotonic()
-    runner = engine_of(engine, address, jobs)
+    runner = options.engine_of(engine, address, jobs)
     ran = running.run(study.cells(folder), folder, runner, console, "networks")
     found = judgement.networks(study, folder)
     if found:
-        for shown in terminal.sheets(_sheets(study, found), console):
-            console.print(shown)
+        terminal.show(_sheets(study, found), console)
         write(page, report.page(study, found, running.command()))
         write(page.with_suffix(".csv"), judgement.table(study, found).write_csv())
-        console.print(f"numbers: {page.with_suffix('.csv')}", highlight=False, soft_wrap=True)
-        console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+        console.say(f"numbers: {page.with_suffix('.csv')}")
+        console.say(f"report:  {page}")
         if markdown:
             write(markdown, _markdown(study, found, running.command()))
-            console.print(f"tables:  {markdown}", highlight=False, soft_wrap=True)
+            console.say(f"tables:  {markdown}")
         if place:
             guarded = judgement.guarded(study, folder)
             text = judgement_markdown.card(study, _sheets(study, found), guarded)
             cards.put_section(place, f"judge {links.stem}", f"On `{links.stem}`", text)
-            console.print(f"card:    {page_of_policy}", highlight=False, soft_wrap=True)
+            console.say(f"card:    {page_of_policy}")
     console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
     running.report_failures(ran)
 

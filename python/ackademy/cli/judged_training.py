@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
 from ackademy.backends import link_lists
 from ackademy.backends.link_lists import Link
 from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, RUNS_MAX, SEED_MAX
-from ackademy.cli.running import INTERRUPTED
-from ackademy.console import Console, task_label
-from ackademy.errors import TrainingError
-from ackademy.folders import here_or_above
+from ackademy.cli.running import file_here, stopped
+from ackademy.cli.train_progress import stages
+from ackademy.console import Console
+from ackademy.runner import experiments
 
 if TYPE_CHECKING:
     from ackademy.learn.seeds import Stage
-    from ackademy.learn.selection import Told
 
 LINKS = "distributions/lists/flagship_validation.links"
 
@@ -69,22 +67,9 @@ def judged_networks(file: Path | None, count: int | None) -> tuple[Link, ...]:
     return selection.thinned(listed, count) if count else listed
 
 
-def file_here(name: str, other: str) -> Path:
-    """A file here, above, or in the source checkout.
-
-    Raises:
-        TrainingError: if there is none.
-    """
-    for path in here_or_above(name):
-        return path
-    raise TrainingError(f"no {name} here: name {other}")
-
-
 def interrupted(place: Path) -> typer.Exit:
     """Say that what is finished is kept in a folder; to be raised."""
-    told = f"interrupted; run the same command again to go on from what is kept in {place}"
-    Console(stderr=True).print(told, style="red", soft_wrap=True, markup=False)
-    return typer.Exit(INTERRUPTED)
+    return stopped(f"interrupted; run the same command again to go on from what is kept in {place}")
 
 
 def judgement_table(name: str, *heads: str) -> Table:
@@ -103,27 +88,12 @@ def short(values: Iterable[float]) -> list[str]:
     return [f"{value:.2f}".replace("0.", ".") for value in values]
 
 
-@contextmanager
-def shown_stages(console: Console) -> Iterator[Stage]:
+def shown_stages(console: Console) -> AbstractContextManager[Stage]:
     """A bar per stage in a terminal; elsewhere a line per stage and tenth of it."""
-    if not console.is_terminal:
-        yield lambda name: _lines(console, name)
-        return
-    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-
-        def begin(name: str) -> Told:
-            task = bar.add_task(name, total=None)
-
-            def update(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total)
-
-            return update
-
-        yield begin
+    return stages(console, lambda name: _lines(console, name))
 
 
-def _lines(console: Console, name: str) -> Told:
+def _lines(console: Console, name: str) -> experiments.Progress:
     tenths, start = {0}, time.monotonic()
 
     def line(done: int, total: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ackademy.backends.schemes import EvaluatedScheme
-from ackademy.cli import running, stress
+from ackademy.cli import options, running, stress
 from ackademy.console import Console
 from ackademy.files import write
 from ackademy.render import terminal
@@ -47,8 +47,7 @@ def report(
             for scheme in _schemes(suite)
         ]
     shown = sheets.worst(found, budget)
-    for table in terminal.sheets([shown], console):
-        console.print(table)
+    terminal.show([shown], console)
     write(folder / "worst.md", f"# {shown.title}\n\n{sheet(shown)}\n")
     console.print(f"worst networks: {folder}", highlight=False)
     return found
@@ -73,5 +72,5 @@ def _searched(
     study = Study(scheme, None, stress_space.read(SPACE), SEED, budget, "evolution", KEPT)
     runner = stress.Runner(study, cells / "stress", engine, console)
     _, findings = stress.search(study, runner, None)
-    stress.keep_findings(study, findings, kept / stress.stem(scheme.name))
+    stress.keep_findings(study, findings, kept / options.stem(scheme.name))
     return findings

@@ -142,8 +142,6 @@ def _command(model: Path, like: Path | None, out: Path) -> str:
 
 
 def _tell(out: Path, apart: float, what: str) -> None:
-    Console().print(
-        f"{what}; onnxruntime's outputs and ours are at most {apart:.1e} apart\nwritten: {out}",
-        highlight=False,
-        soft_wrap=True,
+    Console().say(
+        f"{what}; onnxruntime's outputs and ours are at most {apart:.1e} apart\nwritten: {out}"
     )

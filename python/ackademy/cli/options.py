@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -54,6 +54,19 @@ Csv = Annotated[
     typer.Option("--csv", metavar="FILE", help="Write the numbers as CSV; - for stdout."),
 ]
 STDOUT = "-"
+Against = Annotated[
+    str, typer.Option(help="Controllers or policies to compare with, separated by commas.")
+]
+AGAINST = "cubic,cubic_rfc9438,new_reno"
+PolicyParams = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
+]
+Processes = Annotated[
+    int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
+]
+Page = Annotated[Path | None, typer.Option(help="Report file.")]
+Markdown = Annotated[Path | None, typer.Option(help="Write the tables to this Markdown file.")]
 RunsFolder = Annotated[Path, typer.Option(help="Folder of the cells.")]
 ReportsFolder = Annotated[Path, typer.Option(help="Folder of the reports.")]
 
@@ -92,6 +105,17 @@ def overrides(words: Sequence[str] | None) -> dict[str, str]:
         )
         found[path] = value if _is_toml(value) else toml_value(value)
     return found
+
+
+def words_of(options: Mapping[str, object]) -> list[str]:
+    """Options as words of a command line; those that are `None` are left out."""
+    given = ((name, str(value)) for name, value in options.items() if value is not None)
+    return [word for pair in given for word in pair]
+
+
+def stem(name: str) -> str:
+    """A name as a part of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
 
 
 def export(path: Path, text: str) -> None:

@@ -65,8 +65,7 @@ def peers(
     except PeersError as error:
         console.print(f"error: {error}", style="red", markup=False, highlight=False)
         raise typer.Exit(1) from error
-    for table in terminal.sheet(sheets.cases(rows), console):
-        console.print(table)
+    terminal.show([sheets.cases(rows)], console)
     write_json(rows, out)
     console.print(f"written to {out}", markup=False)
 
@@ -82,8 +81,7 @@ def _drawn(count: int, seed: int, record: Path | None, console: Console) -> None
     recorded = drawn_peers.Recorded(simulators.root / "build" / "peers" / "runs.json", simulators)
     console.print(f"{count} points drawn from seed {seed}; peers' runs are kept in {recorded.path}")
     rows = drawn_peers.compare(drawn_peers.draw(count, seed), recorded, ours, console)
-    for table in terminal.sheets([sheets.counts(rows), sheets.outside(rows)], console):
-        console.print(table)
+    terminal.show([sheets.counts(rows), sheets.outside(rows)], console)
     if record is not None:
         drawn_peers.write_record(rows, seed, record)
         console.print(f"written to {record}", markup=False)

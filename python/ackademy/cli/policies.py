@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ackademy import files, folders, lookup
 from ackademy.backends import schemes
-from ackademy.cli import completion, running
-from ackademy.cli.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
+from ackademy.cli import completion, options, running
+from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
 from ackademy.console import Console
 from ackademy.errors import AckademyError
 from ackademy.files import write
@@ -28,7 +28,6 @@ from ackademy.studies.evaluate import FIRST_SEED, Source
 from ackademy.studies.scored import Summary
 from ackademy.toml_table import TomlTable
 
-RUNS, REPORTS = Path("runs"), Path("reports")
 CARD_S = 20.0
 """of each run of a card (proposed)"""
 
@@ -50,13 +49,8 @@ def eval_command(
             help="Evaluate on draws from this; by default the distribution of its training."
         ),
     ] = None,
-    against: Annotated[
-        str, typer.Option(help="Controllers or policies to compare with, separated by commas.")
-    ] = "cubic,cubic_rfc9438,new_reno",
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
-    ] = None,
+    against: options.Against = options.AGAINST,
+    param: options.PolicyParams = None,
     runs: Annotated[
         int | None,
         typer.Option(min=1, max=RUNS_MAX, help="Draws or seeds; 40 by default, 4 for a card."),
@@ -72,11 +66,9 @@ def eval_command(
         float,
         typer.Option(min=1.0, callback=finite, help="Seconds of each run of a new card."),
     ] = CARD_S,
-    html: Annotated[Path | None, typer.Option(help="Report file.")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
+    html: options.Page = None,
+    jobs: options.Processes = None,
+    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Evaluate a frozen policy beside other controllers, on its training scenarios or others.
 
@@ -115,7 +107,7 @@ def eval_command(
     compared = (own, *others)
     schemes.names_differ(compared)
     named = f"eval-{own.name}-{Path(source.origin).stem}.html".replace(" ", "-").replace("/", "-")
-    page = html or REPORTS / named
+    page = html or options.REPORTS / named
     files.check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json")])
     files.check_output_folder(out)
     cells = out / "eval"
@@ -140,8 +132,8 @@ def eval_command(
     }
     write(page.with_suffix(".json"), exports.results_json(results, tried))
     numbers = f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}"
-    console.print(numbers, highlight=False, soft_wrap=True)
-    console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+    console.say(numbers)
+    console.say(f"report:  {page}")
     running.report_failures(ran)
 
 
@@ -235,5 +227,4 @@ def _print(source: Source, found: Sequence[Summary], console: Console) -> None:
         rows = [own for own in found if own.group == group]
         title = f"{group or source.origin}, {rows[0].n_runs} runs"
         shown.append(sheets.evaluated(title, rows, {}))
-    for table in terminal.sheets(shown, console):
-        console.print(table)
+    terminal.show(shown, console)

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackademy.cli import completion
+from ackademy.cli import completion, options
 from ackademy.cli.bounds import RUNS_MAX
-from ackademy.cli.options import (
-    REPORTS,
-    RUNS,
-    Address,
-    Engine,
-    Jobs,
-    ReportsFolder,
-    RunsFolder,
-    engine_of,
-)
 from ackademy.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -42,11 +32,11 @@ def reproduce_command(
             min=1, max=RUNS_MAX, help="Simulations per row; the paper's number by default."
         ),
     ] = None,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    address: Address = None,
-    out: RunsFolder = RUNS,
-    reports: ReportsFolder = REPORTS,
+    jobs: options.Jobs = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    out: options.RunsFolder = options.RUNS,
+    reports: options.ReportsFolder = options.REPORTS,
     assumptions: Annotated[
         bool,
         typer.Option("--assumptions", help="Print every assumption, not only how many there are."),
@@ -84,7 +74,7 @@ def reproduce_command(
     label = f"{studies[0].item} of {paper}" if len(studies) == 1 else paper
     began = time.monotonic()
     with running.resumable(), terminal.progress_bar(console, label) as progress:
-        chosen = engine_of(engine, address, jobs)
+        chosen = options.engine_of(engine, address, jobs)
         ran = papers.run_all(studies, runs, folder, chosen, progress)
     spent_s = time.monotonic() - began
     found = [(study, study.collect(runs or study.runs, folder)) for study in studies]
@@ -95,7 +85,7 @@ def reproduce_command(
         index = reports / f"{paper}.html"
         write(index, index_report.page(paper, found, spent_s, running.command()))
         console.print(terminal.index(found))
-        console.print(f"all items: {index}", highlight=False, soft_wrap=True)
+        console.say(f"all items: {index}")
     console.print(terminal.effort(ran, spent_s), highlight=False)
     running.report_failures(ran)
 
@@ -112,8 +102,8 @@ def report_command(
     runs: Annotated[
         int | None, typer.Option(min=1, max=RUNS_MAX, help="Simulations per row.")
     ] = None,
-    out: RunsFolder = RUNS,
-    reports: ReportsFolder = REPORTS,
+    out: options.RunsFolder = options.RUNS,
+    reports: options.ReportsFolder = options.REPORTS,
 ) -> None:
     """Write the reports of finished simulations, without running anything.
 
@@ -157,5 +147,5 @@ def _write_reports(
     table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")
     write(table, findings.csv())
     write(page, experiments.page(findings))
-    console.print(f"numbers: {table}", highlight=False, soft_wrap=True)
-    console.print(f"report:  {page}", highlight=False, soft_wrap=True)
+    console.say(f"numbers: {table}")
+    console.say(f"report:  {page}")

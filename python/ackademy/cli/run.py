@@ -8,19 +8,8 @@ from typing import Annotated
 import typer
 
 from ackademy.backends import schemes
-from ackademy.cli import completion
+from ackademy.cli import completion, options
 from ackademy.cli.bounds import SAMPLE_MS_MAX, SEED_MAX, finite
-from ackademy.cli.options import (
-    BackendName,
-    Csv,
-    Json,
-    Overrides,
-    Params,
-    check_exports,
-    export,
-    is_stdout,
-    overrides,
-)
 from ackademy.errors import ControllerError
 
 SAMPLES_PER_RUN = 2000
@@ -44,9 +33,9 @@ def run_command(
             autocompletion=completion.controllers,
         ),
     ] = None,
-    backend: BackendName = "sim",
-    param: Params = None,
-    settings: Overrides = None,
+    backend: options.BackendName = "sim",
+    param: options.Params = None,
+    settings: options.Overrides = None,
     seed: Annotated[
         int, typer.Option(min=0, max=SEED_MAX, help="Seed of every random choice.")
     ] = 1,
@@ -61,8 +50,8 @@ def run_command(
     ] = 0.0,
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
-    json: Json = None,
-    csv: Csv = None,
+    json: options.Json = None,
+    csv: options.Csv = None,
 ) -> None:
     """Run a scenario once and print its flows and links.
 
@@ -84,12 +73,12 @@ def run_command(
     from ackademy.render import exports, terminal
     from ackademy.render.html import comparison as report
 
-    console = Console(stderr=is_stdout(json, csv))
-    check_exports(html, json, csv)
+    console = Console(stderr=options.is_stdout(json, csv))
+    options.check_exports(html, json, csv)
     check_output_folder(parquet)
     given = running.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
-    parsed = runs.read_scenario(scenario, overrides=overrides(settings))
+    parsed = runs.read_scenario(scenario, overrides=options.overrides(settings))
     if scheme is not None:
         parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
     running.warn_of_idle([parsed])
@@ -115,9 +104,9 @@ def run_command(
         write(html, report.run_page(result, running.command()))
         console.print(f"report: {html}", highlight=False)
     if json:
-        export(json, exports.run_json(result))
+        options.export(json, exports.run_json(result))
     if csv:
-        export(csv, exports.run_csv(result))
+        options.export(csv, exports.run_csv(result))
 
 
 def only(found: list[schemes.Scheme]) -> schemes.Scheme:

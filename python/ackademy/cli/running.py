@@ -15,6 +15,7 @@ from ackademy.backends import schemes
 from ackademy.console import Console
 from ackademy.errors import ControllerError, TrainingError
 from ackademy.exits import BAD_INPUT, INTERRUPTED, fail
+from ackademy.folders import here_or_above
 from ackademy.render import terminal
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
@@ -28,11 +29,13 @@ __all__ = [
     "INTERRUPTED",
     "command",
     "fail",
+    "file_here",
     "lacks_training",
     "report_failures",
     "resumable",
     "run",
     "settings",
+    "stopped",
     "warn_of_idle",
 ]
 
@@ -43,6 +46,23 @@ def lacks_training(error: ImportError) -> TrainingError:
         f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
         "extra with `pip install 'ackademy[train]'`"
     )
+
+
+def file_here(name: str, other: str) -> Path:
+    """A file here, above, or in the source checkout.
+
+    Raises:
+        TrainingError: if there is none; `other` says what to name instead.
+    """
+    for path in here_or_above(name):
+        return path
+    raise TrainingError(f"no {name} here: name {other}")
+
+
+def stopped(told: str) -> typer.Exit:
+    """Say what is kept of a training that was interrupted; to be raised."""
+    Console(stderr=True).print(told, style="red", soft_wrap=True)
+    return typer.Exit(INTERRUPTED)
 
 
 def run(

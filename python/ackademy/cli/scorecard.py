@@ -11,7 +11,7 @@ import typer
 
 from ackademy.cli import completion
 from ackademy.cli.bounds import RUNS_MAX
-from ackademy.cli.options import REPORTS, RUNS, Address, BackendName, Engine, Jobs, engine_of
+from ackademy.cli.options import REPORTS, RUNS, Address, BackendName, Engine, Jobs, engine_of, stem
 from ackademy.errors import AckademyError, ControllerError
 
 if TYPE_CHECKING:
@@ -169,9 +169,7 @@ def _limits(card: Card, runs: int | None, backend: str, *, quick: bool) -> Limit
 
 def _name_parts(plan: Plan, rows: list[str], *, quick: bool) -> list[str]:
     """What tells the files of cards apart."""
-    kept = "".join(
-        c if c.isalnum() or c in "-_." else "-" for c in plan.scheme.label.split("/")[-1]
-    )
+    kept = stem(plan.scheme.label.split("/")[-1])
     backend = [plan.backend] if plan.backend != "sim" else []
     return [kept, *backend, *rows, *(["quick"] if quick else [])]
 

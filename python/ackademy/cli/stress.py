@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +14,8 @@ import typer
 from ackademy import _core
 from ackademy.backends import controllers, schemes
 from ackademy.backends.schemes import EvaluatedScheme
-from ackademy.cli import completion, running
+from ackademy.cli import completion, options, running
 from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
-from ackademy.cli.options import REPORTS, RUNS, Address, Engine, Jobs, Params, engine_of
 from ackademy.console import Console
 from ackademy.errors import ControllerError, ScenarioError
 from ackademy.files import check_output_folder, check_outputs, write
@@ -42,7 +40,7 @@ def stress_command(
             autocompletion=completion.controllers,
         ),
     ],
-    param: Params = None,
+    param: options.Params = None,
     against: Annotated[
         str,
         typer.Option(
@@ -71,15 +69,15 @@ def stress_command(
         int, typer.Option(min=1, max=KEEP_MAX, help="Number of scenarios to keep.")
     ] = 8,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the search.")] = 1,
-    html: Annotated[Path | None, typer.Option(help="Report file.")] = None,
+    html: options.Page = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write the table to this Markdown file.")
     ] = None,
     worst: Annotated[Path | None, typer.Option(help="Folder for the kept scenarios.")] = None,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    address: Address = None,
-    out: Annotated[Path, typer.Option(help="Folder of the cells.")] = RUNS,
+    jobs: options.Jobs = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Search for the networks on which a controller does worst, and keep them as scenarios.
 
@@ -108,7 +106,7 @@ def stress_command(
     )
     if study.against is not None:
         schemes.names_differ(study.schemes)
-    page = html or REPORTS / f"stress-{stem(study.scheme.name)}.html"
+    page = html or options.REPORTS / f"stress-{options.stem(study.scheme.name)}.html"
     folder_of_worst = worst or page.parent / f"{page.stem}-worst"
     check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json"), markdown])
     check_output_folder(folder_of_worst)
@@ -116,25 +114,23 @@ def stress_command(
     with ExitStack() as stack:
         if engine == "ray":
             stack.enter_context(engines.ray_session(address))
-        own = stack.enter_context(engines.kept(engine_of(engine, address, jobs)))
+        own = stack.enter_context(engines.kept(options.engine_of(engine, address, jobs)))
         stack.enter_context(running.resumable())
         tried, found = search(study, Runner(study, out / "stress", own, console), minutes)
     keep_findings(study, found, folder_of_worst)
-    for table in terminal.sheets([sheets.findings(study, found, folder_of_worst)], console):
-        console.print(table)
-    say = partial(console.print, highlight=False, soft_wrap=True)
-    say(f"tried {len(tried)} networks; scenarios: {folder_of_worst}")
+    terminal.show([sheets.findings(study, found, folder_of_worst)], console)
+    console.say(f"tried {len(tried)} networks; scenarios: {folder_of_worst}")
     command = running.command()
     write(page, report.page(study, tried, found, folder_of_worst, command))
     write(page.with_suffix(".csv"), stress.csv(tried))
     write(page.with_suffix(".json"), _json(study, tried, found, folder_of_worst))
-    say(f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}")
-    say(f"report:  {page}")
+    console.say(f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}")
+    console.say(f"report:  {page}")
     if markdown:
         shown = sheets.findings(study, found, folder_of_worst, commands=True)
         text = f"# {shown.title}\n\n`{command}` printed this table.\n\n{sheet(shown)}\n"
         write(markdown, text)
-        say(f"table:   {markdown}")
+        console.say(f"table:   {markdown}")
 
 
 def keep_findings(study: Study, found: Sequence[Finding], folder: Path) -> None:
@@ -232,8 +228,3 @@ def _scheme(word: str, param: Sequence[str] | None, space: Space) -> EvaluatedSc
         reason = str(error).partition(": ")[2]
         raise ControllerError(f"stress {word}: {reason}") from error
     return own
-
-
-def stem(name: str) -> str:
-    """A name as a part of a file's name."""
-    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)

@@ -218,14 +218,8 @@ def _class(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_")) or name
 
 
-def _controller(name: str) -> Files:
-    text = CONTROLLER.format(stem=name, cls=_class(name))
-    return {f"{name}.py": text.encode()}
-
-
-def _coupled(name: str) -> Files:
-    text = COUPLED.format(stem=name, cls=_class(name))
-    return {f"{name}.py": text.encode()}
+def _python(text: str, name: str) -> Files:
+    return {f"{name}.py": text.format(stem=name, cls=_class(name)).encode()}
 
 
 def _experiment(name: str) -> Files:
@@ -263,9 +257,9 @@ def _policy(name: str) -> Files:
 
 
 _TEMPLATES: Mapping[Kind, Callable[[str], Files]] = {
-    "controller": _controller,
-    "coupled": _coupled,
-    "reward": lambda name: {f"{name}.py": REWARD.format(stem=name).encode()},
+    "controller": lambda name: _python(CONTROLLER, name),
+    "coupled": lambda name: _python(COUPLED, name),
+    "reward": lambda name: _python(REWARD, name),
     "scenario": lambda name: {f"{name}.toml": SCENARIO.encode()},
     "experiment": _experiment,
     "policy": _policy,

@@ -16,8 +16,9 @@ from ackademy.cli import (
     train_flagship,
     train_host,
 )
-from ackademy.cli.bounds import JOBS_MAX, RUNS_MAX, SEED_MAX, finite
-from ackademy.cli.running import INTERRUPTED
+from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
+from ackademy.cli.options import Jobs
+from ackademy.cli.running import stopped
 from ackademy.cli.train_deep import Force
 from ackademy.cli.train_progress import stages
 from ackademy.console import Console
@@ -31,7 +32,12 @@ from ackademy.learn.lp_tcp.forest import Growth
 from ackademy.learn.lp_tcp.result import Recipe
 from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
 from ackademy.learn.lp_tcp.training import Workshop
-from ackademy.runner import engines
+from ackademy.runner import engines, experiments
+
+Seed = Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of recording and fitting.")]
+Duration = Annotated[
+    float, typer.Option(min=1.0, callback=finite, help="Simulated seconds to record.")
+]
 
 app = typer.Typer(
     help="Train learned controllers.",
@@ -61,16 +67,12 @@ def lp_tcp_command(
         typer.Option(help="Buffer and senders: L=50,K=1 or, one among NewReno, L=50,K=4,mix."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The paper's five setups.")] = False,
-    seed: Annotated[
-        int, typer.Option(min=0, max=SEED_MAX, help="Seed of recording and fitting.")
-    ] = 1,
+    seed: Seed = 1,
     out: Annotated[
         Path, typer.Option(help="Folder of the policies, with a subfolder per setup.")
     ] = folders.TRAINED / "lp_tcp",
     force: Force = False,
-    duration_s: Annotated[
-        float, typer.Option(min=1.0, callback=finite, help="Simulated seconds to record.")
-    ] = 5000.0,
+    duration_s: Duration = 5000.0,
     pieces: Annotated[
         int,
         typer.Option(
@@ -95,10 +97,7 @@ def lp_tcp_command(
             min=1, max=RUNS_MAX, help="Simulations per threshold where senders share the link."
         ),
     ] = 20,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, max=JOBS_MAX, help="Number of processes; one per core by default."),
-    ] = None,
+    jobs: Jobs = None,
     work: Annotated[Path, typer.Option(help="Folder of finished stages.")] = Path("runs"),
 ) -> None:
     """Train LP-TCP's loss predictor: record NewReno, fit a forest, score it, choose the threshold.
@@ -138,12 +137,8 @@ def lp_tcp_command(
 def lp_tcp_on_command(
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", metavar="FILE")],
     out: Annotated[Path, typer.Option(help="The policy's folder.")],
-    seed: Annotated[
-        int, typer.Option(min=0, max=SEED_MAX, help="Seed of recording and fitting.")
-    ] = 1,
-    duration_s: Annotated[
-        float, typer.Option(min=1.0, callback=finite, help="Simulated seconds to record.")
-    ] = 3000.0,
+    seed: Seed = 1,
+    duration_s: Duration = 3000.0,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another value for a field of the file.", metavar="FIELD=TOML"),
@@ -167,12 +162,10 @@ def lp_tcp_on_command(
     folder = work / "train" / "lp_tcp_on" / folders.work_name(out)
     trained = network.train(task, out, folder, engines.local(jobs), jobs)
     chosen = trained.chosen
-    Console().print(
+    Console().say(
         f"{scenario.stem}: {trained.n_losses} losses, F1 {trained.th0.f1:.3f} at th₀ = "
         f"{trained.th0.threshold:g}; threshold {chosen.threshold:g}: M_e {chosen.m_e:.4f}; "
-        f"{len(trained.content) / 1e6:.2f} MB\npolicy: {out}",
-        highlight=False,
-        soft_wrap=True,
+        f"{len(trained.content) / 1e6:.2f} MB\npolicy: {out}"
     )
 
 
@@ -189,22 +182,24 @@ def scenario_folder() -> Path:
 
 def _train(recipe: Recipe, workshop: Workshop, out: Path, console: Console) -> None:
     setup, start = recipe.recording.setup, time.monotonic()
-    with stages(console, str(setup)) as stage:
+
+    def line(name: str) -> experiments.Progress:
+        console.say(name)
+        return experiments.quiet
+
+    with stages(console, line) as stage:
         try:
-            trained = lp_tcp.train(recipe, workshop, stage)
+            trained = lp_tcp.train(recipe, workshop, lambda name: stage(f"{setup}: {name}"))
         except KeyboardInterrupt:
-            message = f"interrupted; finished stages are kept in {workshop.work}"
-            Console(stderr=True).print(message, style="red", soft_wrap=True)
-            raise typer.Exit(INTERRUPTED) from None
+            told = f"interrupted; finished stages are kept in {workshop.work}"
+            raise stopped(told) from None
     folder = out / setup.folder
     lp_tcp.export(trained, folder, command(recipe))
     best, th0 = trained.chosen, trained.th0
-    console.print(
+    console.say(
         f"{setup}: {trained.sends.losses} losses, F1 {th0.f1:.3f} at th₀ = {th0.threshold:g}; "
         f"threshold {best.threshold:g}: M_e {best.m_e:.4f}; {len(trained.forest) / 1e6:.2f} MB; "
-        f"{time.monotonic() - start:.0f} s\npolicy: {folder}",
-        highlight=False,
-        soft_wrap=True,
+        f"{time.monotonic() - start:.0f} s\npolicy: {folder}"
     )
 
 

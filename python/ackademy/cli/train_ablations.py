@@ -10,23 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from ackademy.cli.judged_training import (
-    Decisions,
-    Jobs,
-    Links,
-    NetworkList,
-    Quick,
-    Seed,
-    Work,
-    file_here,
-    interrupted,
-    judged_networks,
-    judgement_table,
-    short,
-    shown_stages,
-)
+from ackademy.cli import judged_training
 from ackademy.cli.options import REPORTS
-from ackademy.cli.running import command, lacks_training
+from ackademy.cli.running import command, file_here, lacks_training
 from ackademy.console import Console
 from ackademy.errors import TrainingError
 from ackademy.files import check_output_folder, check_outputs, write
@@ -50,18 +36,18 @@ def ablations_command(
     seeds: Annotated[
         int, typer.Option(min=1, max=1000, help="Trainings of a variant; seeds follow on --seed.")
     ] = 1,
-    seed: Seed = None,
-    decisions: Decisions = None,
-    networks: NetworkList = None,
-    links: Links = None,
-    quick: Quick = False,
+    seed: judged_training.Seed = None,
+    decisions: judged_training.Decisions = None,
+    networks: judged_training.NetworkList = None,
+    links: judged_training.Links = None,
+    quick: judged_training.Quick = False,
     csv: Annotated[Path, typer.Option(help="Write every judgement to this CSV file.")] = REPORTS
     / "ablations.csv",
     markdown: Annotated[
         Path | None, typer.Option(help="Write the table to this Markdown file.")
     ] = None,
-    jobs: Jobs = None,
-    work: Work = Path("runs"),
+    jobs: judged_training.Jobs = None,
+    work: judged_training.Work = Path("runs"),
 ) -> None:
     """Train and judge variants of the flagship's recipe that each lack one part of it.
 
@@ -85,14 +71,14 @@ def ablations_command(
         raise lacks_training(error) from None
     read = ablations.read(recipe or file_here(RECIPE, "a file with --recipe"), quick=quick)
     chosen = [ablations.with_changes(own, seed, decisions) for own in _named(read, variant or [])]
-    judged = judged_networks(networks, links)
+    judged = judged_training.judged_networks(networks, links)
     place, threads = work / "train" / "flagship", jobs or core_count()
     make, plan = deep.Here(threads), learn_seeds.Plan(seeds, stop_after=0)
     for own in chosen:
         learn_seeds.entering_of(own.recipe, make)  # none is trained before all are checked
     console, start, found = Console(), time.monotonic(), {}
     try:
-        with shown_stages(console) as stage:
+        with judged_training.shown_stages(console) as stage:
             for own in chosen:
                 source = recipe_source.read(own.recipe)
                 patterns = deep.patterns(source, own.recipe)
@@ -105,15 +91,15 @@ def ablations_command(
                     own.recipe, plan, make, judge, place, of_variant
                 )
     except KeyboardInterrupt:
-        raise interrupted(place) from None
+        raise judged_training.interrupted(place) from None
     lines = ablations.lines(found)
     console.print(_table(lines))
     write(csv, ablations.frame(found).write_csv(float_precision=4))
     took = f"{time.monotonic() - start:.0f} s"
-    console.print(f"{took}; every policy: {csv}", highlight=False, soft_wrap=True)
+    console.say(f"{took}; every policy: {csv}")
     if markdown:
         write(markdown, _markdown(lines, seeds, command()))
-        console.print(f"table: {markdown}", highlight=False, soft_wrap=True)
+        console.say(f"table: {markdown}")
 
 
 def _named(listed: Sequence[Variant], names: Sequence[str]) -> list[Variant]:
@@ -125,9 +111,9 @@ def _named(listed: Sequence[Variant], names: Sequence[str]) -> list[Variant]:
 
 
 def _table(lines: Sequence[Line]) -> Table:
-    table = judgement_table("variant", "mean", *lines[0].of_classes)
+    table = judged_training.judgement_table("variant", "mean", *lines[0].of_classes)
     for line in lines:
-        values = short(line.of_classes.values())
+        values = judged_training.short(line.of_classes.values())
         table.add_row(line.name, f"{line.mean:.3f}", *values)
     return table
 

@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table
 
 from ackademy import lookup
 from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, SEED_MAX
-from ackademy.cli.running import INTERRUPTED, lacks_training
-from ackademy.console import Console, task_field, task_label
+from ackademy.cli.options import Address, words_of
+from ackademy.cli.running import file_here, lacks_training, stopped
+from ackademy.cli.train_progress import tenths
+from ackademy.console import Console, counting_bar, task_field
 from ackademy.errors import TrainingError
-from ackademy.folders import check_policy_folder, here_or_above, new_policy_folder, work_name
+from ackademy.folders import check_policy_folder, new_policy_folder, work_name
 from ackademy.render.numbers import significant
 
 if TYPE_CHECKING:
@@ -35,6 +30,10 @@ if TYPE_CHECKING:
     from ackademy.learn.running_reward import RunningReward
 
 Learnt: TypeAlias = Literal["drinc", "ppo"]
+PolicyFolder = Annotated[
+    Path | None,
+    typer.Option(help="The policy's folder; by default a new one in trained/.", show_default=False),
+]
 RecipeFile = Annotated[
     Path | None, typer.Option(help="Another recipe file.", metavar="FILE", show_default=False)
 ]
@@ -67,10 +66,6 @@ Threads = Annotated[
 Engine = Annotated[
     Literal["local", "ray"], typer.Option(help="Local simulations, or a Ray cluster.")
 ]
-Address = Annotated[
-    str | None,
-    typer.Option(help="Address of a running Ray cluster; by default one is started here."),
-]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing policy.")]
 Work = Annotated[Path, typer.Option(help="Folder of checkpoints and TensorBoard files.")]
 
@@ -85,13 +80,7 @@ def command(name: Learnt, default: str, about: str) -> Callable[..., None]:
     """
 
     def train(
-        out: Annotated[
-            Path | None,
-            typer.Option(
-                help="The policy's folder; by default a new one in trained/.",
-                show_default=False,
-            ),
-        ] = None,
+        out: PolicyFolder = None,
         recipe: RecipeFile = None,
         scenario: Scenario = None,
         distribution: Distribution = None,
@@ -183,8 +172,7 @@ class Asked:
             "--seed": self.seed,
             "--episodes": self.episodes,
         }
-        words = ["ackademy", "train", self.name]
-        words += [w for k, v in options.items() if v is not None for w in (k, str(v))]
+        words = ["ackademy", "train", self.name, *words_of(options)]
         words += [w for pattern in self.learners for w in ("--learner", pattern)]
         words += ["--quick"] * self.quick
         return shlex.join([*words, "--out", str(out)])
@@ -234,9 +222,7 @@ def recipe_file(name: Learnt) -> Path:
         TrainingError: if there is none.
     """
     file = {"drinc": "drinc.toml", "ppo": "aurora_mixed.toml"}[name]
-    for path in here_or_above(f"recipes/{file}"):
-        return path
-    raise TrainingError(f"no recipes/{file} here: name a recipe with --recipe")
+    return file_here(f"recipes/{file}", "a recipe with --recipe")
 
 
 def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -> None:
@@ -262,17 +248,13 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
     console = Console()
     folder = work / "train" / asked.name / work_name(out)
     if resume and not checkpoint.found(folder):
-        Console(stderr=True).print(
-            f"no checkpoint in {folder}: the training begins anew", soft_wrap=True, markup=False
-        )
+        told = f"no checkpoint in {folder}: the training begins anew"
+        Console(stderr=True).print(told, soft_wrap=True)
     with place.opened() as make, _bar(console, out.name) as progress:
         try:
             trained = deep.train(recipe, make, folder, resume=resume, progress=progress)
         except KeyboardInterrupt:
-            Console(stderr=True).print(
-                _interrupted(folder), style="red", soft_wrap=True, markup=False
-            )
-            raise typer.Exit(INTERRUPTED) from None
+            raise stopped(_interrupted(folder)) from None
     judged = training_card.write(trained, out, asked.command(out))
     _tell(console, trained, judged, out)
 
@@ -293,29 +275,15 @@ def _interrupted(folder: Path) -> str:
 def _bar(console: Console, name: str) -> Iterator[training_log.Progress]:
     """Episodes and their reward in a bar in a terminal; elsewhere a line now and then."""
     if not console.is_terminal:
-        tenths: set[int] = set()
-
-        def line(done: int, total: int, reward: RunningReward) -> None:
-            if (tenth := 10 * done // total) not in tenths:
-                tenths.add(tenth)
-                more = f", {reward}" if str(reward) else ""
-                console.print(f"{name}: {done} of {total} episodes{more}", highlight=False)
-
-        yield line
+        yield tenths(console, name, "episodes")
         return
-    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, reward_column(), console=console, transient=True) as bar:
+    with counting_bar(console, task_field("reward")) as bar:
         task = bar.add_task(f"{name}: episodes", total=None, reward="")
 
         def update(done: int, total: int, reward: RunningReward) -> None:
             bar.update(task, completed=done, total=total, reward=str(reward))
 
         yield update
-
-
-def reward_column() -> TextColumn:
-    """The column that shows a task's running reward."""
-    return task_field("reward")
 
 
 def _tell(console: Console, trained: TrainingResult, judged: pl.DataFrame, out: Path) -> None:
@@ -328,10 +296,8 @@ def _tell(console: Console, trained: TrainingResult, judged: pl.DataFrame, out: 
         shown = ["–" if row[n] is None else significant(row[n], 3) for n in numbers]
         table.add_row(row["scenario"], row["controller"], *shown)
     console.print(table)
-    console.print(
+    console.say(
         f"{trained.episodes} episodes, {trained.decisions} decisions, {trained.updates} updates, "
         f"{trained.packets / 1e6:.1f} million packets; {trained.wall_s:.0f} s, "
-        f"{trained.cpu_s:.0f} s of CPU\npolicy: {out}",
-        highlight=False,
-        soft_wrap=True,
+        f"{trained.cpu_s:.0f} s of CPU\npolicy: {out}"
     )

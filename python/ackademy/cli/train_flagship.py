@@ -9,24 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ackademy.cli import judged_training
 from ackademy.cli.bounds import EPISODES_MAX
-from ackademy.cli.judged_training import (
-    Decisions,
-    Jobs,
-    Links,
-    NetworkList,
-    Quick,
-    Seed,
-    Work,
-    file_here,
-    interrupted,
-    judged_networks,
-    judgement_table,
-    short,
-    shown_stages,
-)
-from ackademy.cli.running import lacks_training
-from ackademy.cli.train_deep import Force
+from ackademy.cli.options import words_of
+from ackademy.cli.running import file_here, lacks_training
+from ackademy.cli.train_deep import Force, PolicyFolder, RecipeFile
 from ackademy.console import Console
 from ackademy.files import check_output_folder
 from ackademy.folders import check_policy_folder, new_policy_folder
@@ -41,20 +28,13 @@ STOP_AFTER = 3_000_000
 
 
 def flagship_command(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The policy's folder; by default a new one in trained/.", show_default=False
-        ),
-    ] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(help="Another recipe file.", metavar="FILE", show_default=False)
-    ] = None,
+    out: PolicyFolder = None,
+    recipe: RecipeFile = None,
     seeds: Annotated[
         int, typer.Option(min=1, max=1000, help="Number of trainings; seeds follow on --seed.")
     ] = 5,
-    seed: Seed = None,
-    decisions: Decisions = None,
+    seed: judged_training.Seed = None,
+    decisions: judged_training.Decisions = None,
     stop_after: Annotated[
         int,
         typer.Option(
@@ -64,12 +44,12 @@ def flagship_command(
             "0: none is.",
         ),
     ] = STOP_AFTER,
-    networks: NetworkList = None,
-    links: Links = None,
-    quick: Quick = False,
+    networks: judged_training.NetworkList = None,
+    links: judged_training.Links = None,
+    quick: judged_training.Quick = False,
     force: Force = False,
-    jobs: Jobs = None,
-    work: Work = Path("runs"),
+    jobs: judged_training.Jobs = None,
+    work: judged_training.Work = Path("runs"),
 ) -> None:
     """Train the flagship with several seeds, judge some policies of each, and keep the best.
 
@@ -97,7 +77,7 @@ def flagship_command(
         raise lacks_training(error) from None
     read = deep_recipe.read(recipe or file_here(RECIPE, "a recipe with --recipe"), quick=quick)
     asked = deep_recipe.adjusted(read, seed, decisions)
-    judged = judged_networks(networks, links)
+    judged = judged_training.judged_networks(networks, links)
     source = recipe_source.read(asked)
     place = work / "train" / "flagship"
     threads = jobs or core_count()
@@ -105,10 +85,10 @@ def flagship_command(
     console, start = Console(), time.monotonic()
     plan = learn_seeds.Plan(seeds, stop_after)
     try:
-        with shown_stages(console) as stage:
+        with judged_training.shown_stages(console) as stage:
             found = learn_seeds.train(asked, plan, deep.Here(threads), judge, place, stage)
     except KeyboardInterrupt:
-        raise interrupted(place) from None
+        raise judged_training.interrupted(place) from None
     words = _command(chosen, recipe, seeds, seed, decisions, stop_after, networks, links, quick)
     training_card.write(
         found.winner, chosen, words,
@@ -138,8 +118,7 @@ def _command(
         "--networks": networks,
         "--links": links,
     }
-    words = [w for k, v in options.items() if v is not None for w in (k, str(v))]
-    words += ["--quick"] * quick
+    words = [*words_of(options), *["--quick"] * quick]
     return shlex.join(["ackademy", "train", "flagship", *words, "--out", str(out)])
 
 
@@ -147,25 +126,19 @@ def _tell(console: Console, found: Seeds, out: Path, wall_s: float) -> None:
     from ackademy.render import selection_card
 
     classes = sorted(found.zeros.judgement.of_classes)
-    table = judgement_table("seed", "decisions", "mean", *classes)
+    table = judged_training.judgement_table("seed", "decisions", "mean", *classes)
     for row in found.rows:
         name = "law" if row.seed is None else f"{row.seed}{'*' * row.is_stopped}"
-        values = short(row.judgement.of_classes.values())
+        values = judged_training.short(row.judgement.of_classes.values())
         style = "bold" if row is found.best else None
         table.add_row(name, str(row.decisions), f"{row.judgement.mean:.4f}", *values, style=style)
     console.print(table)
     if any(row.is_stopped for row in found.rows):
         console.print("* stopped: below the law alone", highlight=False)
     for seed, own in found.trained.items():
-        console.print(
+        console.say(
             f"seed {seed}: {own.decisions} decisions, {own.episodes} episodes, "
             f"{own.updates} updates, {own.packets / 1e6:.1f} million packets, {own.wall_s:.0f} s, "
-            f"{own.cpu_s:.0f} s of CPU",
-            highlight=False,
-            soft_wrap=True,
+            f"{own.cpu_s:.0f} s of CPU"
         )
-    console.print(
-        f"{selection_card.verdict(found)}\n{wall_s:.0f} s in all; policy: {out}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.say(f"{selection_card.verdict(found)}\n{wall_s:.0f} s in all; policy: {out}")

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackademy import folders, lookup
-from ackademy.cli.bounds import RUNS_MAX, SEED_MAX
-from ackademy.cli.running import INTERRUPTED, lacks_training
-from ackademy.cli.train_deep import Force, Quick, Resume, Work
+from ackademy.cli.bounds import RUNS_MAX
+from ackademy.cli.options import words_of
+from ackademy.cli.running import file_here, lacks_training, stopped
+from ackademy.cli.train_deep import Force, Quick, RecipeFile, Resume, Scenario, Seed, Work
+from ackademy.cli.train_progress import tenths
 from ackademy.console import Console
 from ackademy.errors import TrainingError
 from ackademy.files import check_output_folder
-from ackademy.folders import check_policy_folder, here_or_above, work_name
+from ackademy.folders import check_policy_folder, work_name
 
 if TYPE_CHECKING:
     from ackademy.learn.host_training import HostTrained, Recipe
-    from ackademy.learn.running_reward import RunningReward
 
 QUICK_EPOCHS, QUICK_WARMUP, QUICK_ROWS = 400, 100, 100
 """of `--quick`"""
@@ -35,22 +36,16 @@ def drl_cc_command(
     everything: Annotated[
         bool, typer.Option("--all", help="Every agent of the recipe, one after the other.")
     ] = False,
-    scenario: Annotated[
-        Path | None, typer.Option(help="Train on this scenario instead.", metavar="FILE")
-    ] = None,
+    scenario: Scenario = None,
     out: Annotated[
         Path, typer.Option(help="Folder of the policies, with a subfolder per network.")
     ] = folders.TRAINED / "drl_cc",
-    recipe: Annotated[
-        Path | None, typer.Option(help="Another recipe file.", metavar="FILE", show_default=False)
-    ] = None,
+    recipe: RecipeFile = None,
     epochs: Annotated[
         int | None,
         typer.Option(min=1, max=RUNS_MAX * 100, help="Number of epochs; the recipe's by default."),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=SEED_MAX, help="Seed; the recipe's by default.")
-    ] = None,
+    seed: Seed = None,
     quick: Quick = False,
     resume: Resume = False,
     force: Force = False,
@@ -79,10 +74,9 @@ def drl_cc_command(
     except ImportError as error:
         raise lacks_training(error) from None
     check_output_folder(out)
-    listed = host_training.read(recipe or _recipe_file())
-    words = ["--recipe", str(recipe)] if recipe else []
-    words += [w for k, v in (("--epochs", epochs), ("--seed", seed)) if v is not None
-              for w in (k, str(v))]  # fmt: skip
+    file = recipe or file_here("recipes/drl_cc.toml", "a recipe with --recipe")
+    listed = host_training.read(file)
+    words = words_of({"--recipe": recipe, "--epochs": epochs, "--seed": seed})
     words += ["--quick"] * quick
     console = Console()
     chosen = [
@@ -95,17 +89,6 @@ def drl_cc_command(
         what = ["--scenario", str(scenario)] if scenario else ["--network", own.name]
         made = shlex.join(["ackademy", "train", "drl-cc", *what, *words, "--out", str(out)])
         _train(own, out / own.name, made, console, resume=resume, work=work)
-
-
-def _recipe_file() -> Path:
-    """The recipe, in `recipes` here, above, or in the source checkout.
-
-    Raises:
-        TrainingError: if there is none.
-    """
-    for path in here_or_above("recipes/drl_cc.toml"):
-        return path
-    raise TrainingError("no recipes/drl_cc.toml here: name a recipe with --recipe")
 
 
 def _chosen(listed: Sequence[Recipe], names: Sequence[str], scenario: Path | None) -> list[Recipe]:
@@ -138,22 +121,14 @@ def _train(
     from ackademy.render import host_card
 
     folder = work / "train" / "drl_cc" / work_name(out)
-    tenths: set[int] = set()
-
-    def line(done: int, total: int, reward: RunningReward) -> None:
-        if (tenth := 10 * done // total) not in tenths:
-            tenths.add(tenth)
-            more = f", {reward}" if str(reward) else ""
-            console.print(f"{recipe.name}: {done} of {total} epochs{more}", highlight=False)
-
+    line = tenths(console, recipe.name, "epochs")
     try:
         trained = host_training.train(recipe, folder, resume=resume, progress=line)
     except KeyboardInterrupt:
-        message = f"interrupted; go on with --resume from the checkpoint in {folder}"
-        Console(stderr=True).print(message, style="red", soft_wrap=True, markup=False)
-        raise typer.Exit(INTERRUPTED) from None
+        told = f"interrupted; go on with --resume from the checkpoint in {folder}"
+        raise stopped(told) from None
     host_card.write(trained, out, made)
-    console.print(_told(trained, out), highlight=False, soft_wrap=True)
+    console.say(_told(trained, out))
 
 
 def _told(trained: HostTrained, out: Path) -> str:

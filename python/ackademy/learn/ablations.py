@@ -54,14 +54,8 @@ def read(path: Path, *, quick: bool = False) -> list[Variant]:
     deep_recipe.only(values, KEYS, str(path))
     base = path.parent / deep_recipe.text(values, "recipe", str(path))
     usual = deep_recipe.load(base)
-    tables = values.get("variant")
-    if not isinstance(tables, list) or not tables:
-        raise TrainingError(f"{path}: variant = {tables!r}: allowed: a list of tables")
     found: list[Variant] = []
-    for index, table in enumerate(tables):
-        where = f"{path}: variant[{index}]"
-        if not isinstance(table, dict):
-            raise TrainingError(f"{where} = {table!r}: allowed: a table")
+    for where, table in deep_recipe.listed(values.get("variant"), "variant", path):
         name = deep_recipe.text(table, "name", where)
         if name in [own.name for own in found]:
             raise TrainingError(f"{where}: name = {name!r}: allowed: every name once")

@@ -34,6 +34,7 @@ from ackademy.envs.host import Measured, Observation
 from ackademy.errors import TrainingError
 from ackademy.learn.episode_source import F32
 from ackademy.learn.layers import Lstm
+from ackademy.learn.networks import leaves, with_leaves
 from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
@@ -384,7 +385,7 @@ def train(host: Host, config: Config, seed: int, log: TrainingLog) -> Trained:
     noise, episodes, past = np.zeros(paths), 0, 0
     if (kept := log.resumed) is not None:
         past = kept.counter("step")
-        learner = _restored(learner, kept.arrays)
+        learner = with_leaves(learner, kept.arrays, "learner")
         actions[:past] = kept.arrays["actions"]
 
     greedy: F32 | None = None
@@ -459,13 +460,4 @@ def tensors(networks: Networks) -> dict[str, F32]:
 
 def _arrays(learner: Learner, actions: F32) -> dict[str, npt.NDArray[np.generic]]:
     """For a checkpoint: the simulations are repeated from their actions."""
-    leaves = enumerate(jax.tree.leaves(learner))
-    return {"actions": actions, **{f"learner.{i}": np.asarray(leaf) for i, leaf in leaves}}
-
-
-def _restored(like: Learner, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Learner:
-    """The learner of a checkpoint."""
-    leaves, structure = jax.tree.flatten(like)
-    kept = [jnp.asarray(arrays[f"learner.{i}"]) for i in range(len(leaves))]
-    restored: Learner = jax.tree.unflatten(structure, kept)
-    return restored
+    return {"actions": actions, **leaves(learner, "learner")}

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -174,8 +174,8 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
     """
     only(values, KEYS, path)
     learner = _choice(values, "learner", tuple(CONFIGS), path)
-    training = _table(values, "training", path)
-    shorter = {**training, **_table(values, "quick", path)}
+    training = table(values, "training", path)
+    shorter = {**training, **table(values, "quick", path)}
     config_of(learner, shorter, str(path))  # a fault in [quick] is told without --quick, too
     training = shorter if quick else training
     return Recipe(
@@ -191,7 +191,7 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
         agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
         seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
         rollouts=_collecting(values, learner, path),
-        settings={name: _table(values, name, path) for name in SETTINGS_TABLES if name in values},
+        settings={name: table(values, name, path) for name in SETTINGS_TABLES if name in values},
         layers=layers_of(_tables(values, "layers", path), str(path)),
         config=config_of(learner, training, str(path)),
     )
@@ -298,6 +298,21 @@ def text(table: Mapping[str, object], key: str, where: str | Path) -> str:
     return value
 
 
+def listed(found: object, key: str, path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """The tables of a list with at least one, each behind its place for messages.
+
+    Raises:
+        TrainingError: if it is no such list, once the first table that is none is asked for.
+    """
+    if not isinstance(found, list) or not found:
+        raise TrainingError(f"{path}: {key} = {found!r}: allowed: a list of tables")
+    for index, table in enumerate(found):
+        where = f"{path}: {key}[{index}]"
+        if not isinstance(table, dict):
+            raise TrainingError(f"{where} = {table!r}: allowed: a table")
+        yield where, table
+
+
 def _choice(values: Mapping[str, object], key: str, allowed: tuple[str, ...], path: Path) -> str:
     value = values.get(key)
     if not isinstance(value, str) or value not in allowed:
@@ -313,11 +328,16 @@ def _whole(value: object, key: str, least: int, where: Path | str, most: int = W
     return value
 
 
-def _table(values: Mapping[str, object], key: str, path: Path) -> dict[str, object]:
-    table = values.get(key, {})
-    if not isinstance(table, dict):
-        raise TrainingError(f"{path}: {key} = {table!r}: allowed: a table")
-    return table
+def table(values: Mapping[str, object], key: str, where: str | Path) -> dict[str, object]:
+    """The table of a field, empty if it is absent.
+
+    Raises:
+        TrainingError: if it is no table.
+    """
+    found = values.get(key, {})
+    if not isinstance(found, dict):
+        raise TrainingError(f"{where}: {key} = {found!r}: allowed: a table")
+    return found
 
 
 def _tables(values: Mapping[str, object], key: str, path: Path) -> list[dict[str, object]]:

@@ -217,22 +217,12 @@ class _Learner:
         self._optimiser = optax.adam(config.learning_rate).init(weights)
 
     def greedy(self, env: EpisodeSource) -> I64:
-        """The best action of every agent that is due; 0 elsewhere.
-
-        Computed in slices of one shape, padded: XLA compiles a function per shape.
-        """
+        """The best action of every agent that is due; 0 elsewhere."""
         due = env.due
         seen = env.observation[due]
-        width = len(due)
-        best = np.zeros(len(seen), np.int64)
-        for start in range(0, len(seen), width):
-            part = seen[start : start + width]
-            padded = np.zeros((width, *part.shape[1:]), np.float32)
-            padded[: len(part)] = part
-            values = networks.jitted(self._layers, self.weights, jnp.asarray(padded))
-            best[start : start + width] = np.asarray(values)[: len(part)].argmax(axis=1)
         actions = np.zeros(due.shape, np.int64)
-        actions[due] = best
+        values = networks.in_slices(self._layers, self.weights, seen, len(due))
+        actions[due] = values.argmax(axis=1)
         return actions
 
     def learn(self, batches: Batches) -> tuple[F32, F32]:
@@ -248,8 +238,7 @@ class _Learner:
         """For a checkpoint."""
         parts = {"weights": self.weights, "target": self._target}
         out = {f"{part}.{k}": np.asarray(v) for part, ws in parts.items() for k, v in ws.items()}
-        leaves = jax.tree.leaves(self._optimiser)
-        return {**out, **{f"optimiser.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}}
+        return {**out, **networks.leaves(self._optimiser, "optimiser")}
 
     def restore(self, updates: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Restore a checkpoint."""
@@ -258,9 +247,7 @@ class _Learner:
             {name: jnp.asarray(arrays[f"{part}.{name}"]) for name in self.weights}
             for part in ("weights", "target")
         )
-        leaves, structure = jax.tree.flatten(self._optimiser)
-        kept = [jnp.asarray(arrays[f"optimiser.{i}"]) for i in range(len(leaves))]
-        self._optimiser = jax.tree.unflatten(structure, kept)
+        self._optimiser = networks.with_leaves(self._optimiser, arrays, "optimiser")
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -27,7 +27,30 @@ class Sizes:
     """numbers of one continuous action"""
 
 
-class EpisodeSource(Protocol):
+class Simulated(Protocol):
+    """Parallel simulations that a learner learns from."""
+
+    @property
+    def n_choices(self) -> int:
+        """Number of discrete actions; 0: actions are continuous."""
+
+    @property
+    def action_size(self) -> int:
+        """Numbers of one continuous action."""
+
+    @property
+    def packets(self) -> int:
+        """Data packets simulated so far."""
+
+    @property
+    def progress(self) -> float:
+        """Training progress in [0, 1], by which the scenarios of new episodes are drawn."""
+
+    @progress.setter
+    def progress(self, value: float, /) -> None: ...
+
+
+class EpisodeSource(Simulated, Protocol):
     """Parallel simulations, each with up to `agents` learning flows.
 
     The arrays are allocated once: `step` and `reset` write into them.
@@ -64,25 +87,6 @@ class EpisodeSource(Protocol):
     @property
     def left(self) -> Bools:
         """Shape (n, agents): the flow has ended before the episode."""
-
-    @property
-    def n_choices(self) -> int:
-        """Number of discrete actions; 0: actions are continuous."""
-
-    @property
-    def action_size(self) -> int:
-        """Numbers of one continuous action."""
-
-    @property
-    def packets(self) -> int:
-        """Data packets simulated so far."""
-
-    @property
-    def progress(self) -> float:
-        """Training progress in [0, 1], by which the scenarios of new episodes are drawn."""
-
-    @progress.setter
-    def progress(self, value: float, /) -> None: ...
 
     def reset(self, seed: int | None = None) -> None:
         """Begin new episodes in all simulations."""

@@ -17,7 +17,7 @@ from ackademy.envs.host import HostSettings, SimulatedHost
 from ackademy.errors import TrainingError
 from ackademy.learn import ddpg
 from ackademy.learn.ddpg import Config, Networks
-from ackademy.learn.deep_recipe import load, only, text
+from ackademy.learn.deep_recipe import listed, load, only, table, text
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.toml_table import toml_value
 
@@ -135,19 +135,14 @@ def read(path: Path) -> list[Recipe]:
     if values.get("learner") != "ddpg":
         raise TrainingError(f"{path}: learner = {values.get('learner')!r}: allowed: 'ddpg'")
     seed = _seed(values.get("seed"), str(path))
-    config = config_of(_table(values, "training", str(path)), str(path))
+    config = config_of(table(values, "training", str(path)), str(path))
     networks = values.get("network", [{"name": path.stem}])
-    if not isinstance(networks, list) or not networks:
-        raise TrainingError(f"{path}: network = {networks!r}: allowed: a list of tables")
     recipes: list[Recipe] = []
-    for index, network in enumerate(networks):
-        where = f"{path}: network[{index}]"
-        if not isinstance(network, dict):
-            raise TrainingError(f"{where} = {network!r}: allowed: a table")
+    for where, network in listed(networks, "network", path):
         only(network, NETWORK_KEYS, where)
-        host = _table(network, "host", where)
+        host = table(network, "host", where)
         only(host, HOST_KEYS, f"{where}.host")
-        own = _table(values, "training", str(path)) | _table(network, "training", where)
+        own = table(values, "training", str(path)) | table(network, "training", where)
         recipe = Recipe(
             origin=path,
             about=text(values, "about", str(path)),
@@ -175,7 +170,7 @@ def _networks(
     """The scenario of an entry, or those of the entries before it that it names as members."""
     if "members" not in network:
         scenario = text({"scenario": network.get("scenario", usual)}, "scenario", where)
-        changes = _table(network, "set", where)
+        changes = table(network, "set", where)
         name = str(network["name"])
         return (Network(name=name, scenario=path.parent / scenario, changes=changes),)
     members, known = network["members"], {own.name: own.networks for own in before}
@@ -275,11 +270,4 @@ def fingerprint(recipe: Recipe, scenarios: Sequence[_core.Scenario]) -> str:
 def _seed(value: object, where: str) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
         raise TrainingError(f"{where}: seed = {value!r}: allowed: a whole number from 0")
-    return value
-
-
-def _table(table: Mapping[str, object], key: str, where: str) -> dict[str, object]:
-    value = table.get(key, {})
-    if not isinstance(value, dict):
-        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a table")
     return value

@@ -150,25 +150,35 @@ class Flatten:
 
 
 @dataclass(frozen=True, slots=True)
-class Lstm:
-    """Hochreiter and Schmidhuber's cell with a forget gate; starts from zeros; gates i, f, g, o."""
+class Recurrent:
+    """What a cell with gates has: the last of its states, or all of them."""
 
-    kind: ClassVar[str] = "lstm"
+    kind: ClassVar[str]
+    gates: ClassVar[int]
     units: int
     returns: Literal["last", "all"] = "last"
 
     def output(self, shape: Shape) -> Shape:
         """Shape behind the layer."""
-        return _recurrent_output(shape, self.kind, self.units, self.returns)
+        steps, _ = _with_time(shape, self.kind)
+        return (self.units,) if self.returns == "last" else (steps, self.units)
 
     def parts(self, shape: Shape) -> dict[str, tuple[Shape, Initializer]]:
         """Shapes of its tensors and how they begin."""
-        u = self.units
+        wide = self.gates * self.units
         return {
-            "kernel": ((shape[-1], 4 * u), _lecun),
-            "recurrent": ((u, 4 * u), _orthogonal_blocks),
-            "bias": ((4 * u,), _zeros),
+            "kernel": ((shape[-1], wide), _lecun),
+            "recurrent": ((self.units, wide), _orthogonal_blocks),
+            "bias": ((wide,), _zeros),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Lstm(Recurrent):
+    """Hochreiter and Schmidhuber's cell with a forget gate; starts from zeros; gates i, f, g, o."""
+
+    kind: ClassVar[str] = "lstm"
+    gates: ClassVar[int] = 4
 
     def __call__(self, p: Parts, x: Array) -> Array:
         """What leaves the layer for a batch that enters it."""
@@ -189,26 +199,15 @@ class Lstm:
 
 
 @dataclass(frozen=True, slots=True)
-class Gru:
+class Gru(Recurrent):
     """Cho's cell as in Flax: gates r, z, n, the reset gate behind the recurrent product of n."""
 
     kind: ClassVar[str] = "gru"
-    units: int
-    returns: Literal["last", "all"] = "last"
-
-    def output(self, shape: Shape) -> Shape:
-        """Shape behind the layer."""
-        return _recurrent_output(shape, self.kind, self.units, self.returns)
+    gates: ClassVar[int] = 3
 
     def parts(self, shape: Shape) -> dict[str, tuple[Shape, Initializer]]:
         """Shapes of its tensors and how they begin."""
-        u = self.units
-        return {
-            "kernel": ((shape[-1], 3 * u), _lecun),
-            "recurrent": ((u, 3 * u), _orthogonal_blocks),
-            "bias": ((3 * u,), _zeros),
-            "recurrent_bias": ((u,), _zeros),
-        }
+        return {**Recurrent.parts(self, shape), "recurrent_bias": ((self.units,), _zeros)}
 
     def __call__(self, p: Parts, x: Array) -> Array:
         """What leaves the layer for a batch that enters it."""
@@ -303,11 +302,6 @@ def _with_time(shape: Shape, kind: str) -> tuple[int, int]:
     if len(shape) != 2:
         raise TrainingError(f"{kind}: allowed: before `flatten` and before `returns = 'last'`")
     return shape[0], shape[1]
-
-
-def _recurrent_output(shape: Shape, kind: str, units: int, returns: str) -> Shape:
-    steps, _ = _with_time(shape, kind)
-    return (units,) if returns == "last" else (steps, units)
 
 
 def _zeros(key: Array, shape: Shape) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import flax.linen as nn
 import jax
@@ -18,9 +18,11 @@ from jax import Array
 from ackademy.errors import TrainingError
 from ackademy.learn.layers import Layer, Shape, shapes_through
 
+T = TypeVar("T")
 Weights: TypeAlias = dict[str, Array]
 """by the name of the tensor: `layers.{i}.{part}`"""
-Tensors: TypeAlias = dict[str, npt.NDArray[np.float32]]
+Tensor: TypeAlias = npt.NDArray[np.float32]
+Tensors: TypeAlias = dict[str, Tensor]
 """the same outside of JAX"""
 
 
@@ -81,6 +83,43 @@ def apply(layers: Sequence[Layer], weights: Mapping[str, Array], x: Array) -> Ar
 def jitted(layers: tuple[Layer, ...], weights: Weights, x: Array) -> Array:
     """`apply`, compiled once per list of layers and shape."""
     return apply(layers, weights, x)
+
+
+def in_slices(layers: tuple[Layer, ...], weights: Weights, x: Tensor, width: int) -> Tensor:
+    """Outputs of any number of observations, computed in slices of one shape, padded.
+
+    XLA compiles a function per shape.
+
+    Args:
+        layers: one behind the other.
+        weights: of the layers.
+        x: shape (m, history, features).
+        width: observations of a slice, >= 1.
+
+    Returns:
+        Shape (m, outputs).
+    """
+    parts = []
+    for start in range(0, len(x), width):
+        part = x[start : start + width]
+        padded = np.zeros((width, *part.shape[1:]), np.float32)
+        padded[: len(part)] = part
+        parts.append(np.asarray(jitted(layers, weights, jax.numpy.asarray(padded)))[: len(part)])
+    units = layers[-1].output((1,))[-1]
+    return np.concatenate(parts) if parts else np.zeros((0, units), np.float32)
+
+
+def leaves(tree: Any, name: str) -> dict[str, npt.NDArray[np.generic]]:  # noqa: ANN401  # any tree
+    """The arrays of a tree, for a checkpoint."""
+    return {f"{name}.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+
+
+def with_leaves(like: T, arrays: Mapping[str, npt.NDArray[np.generic]], name: str) -> T:
+    """A tree like another, with the arrays that `leaves` gave."""
+    leaves, structure = jax.tree.flatten(like)
+    kept = [jax.numpy.asarray(arrays[f"{name}.{i}"]) for i in range(len(leaves))]
+    restored: T = jax.tree.unflatten(structure, kept)
+    return restored
 
 
 def save(weights: Mapping[str, Array], path: Path) -> None:

@@ -326,7 +326,8 @@ class Learner:
     def act(self, env: EpisodeSource, rng: np.random.Generator) -> tuple[Actions, F32]:
         """An action for every agent that is due, and its log-probability; 0 elsewhere."""
         due = env.due
-        outputs = self._outputs(env.observation[due], len(due))
+        weights, seen = self.parameters["policy"], env.observation[due]
+        outputs = networks.in_slices(self._layers, weights, seen, len(due))
         log_probability = np.zeros(due.shape, np.float32)
         if env.n_choices:
             shifted = outputs - outputs.max(axis=1, keepdims=True)
@@ -342,19 +343,6 @@ class Learner:
         values[due] = outputs[:, : env.action_size] + np.exp(log_std) * noise
         log_probability[due] = (-0.5 * noise**2 - log_std - LOG_ROOT).sum(axis=1)
         return values, log_probability
-
-    def _outputs(self, seen: F32, width: int) -> F32:
-        """The policy's outputs, in padded slices of one shape: XLA compiles one per shape."""
-        parts = []
-        for start in range(0, len(seen), width):
-            part = seen[start : start + width]
-            padded = np.zeros((width, *part.shape[1:]), np.float32)
-            padded[: len(part)] = part
-            weights = self.parameters["policy"]
-            outputs = networks.jitted(self._layers, weights, jnp.asarray(padded))
-            parts.append(np.asarray(outputs)[: len(part)])
-        units = self._layers[-1].output((1,))[-1]
-        return np.concatenate(parts) if parts else np.zeros((0, units), np.float32)
 
     def learn(self, batch: Transitions, seed: int, progress: float) -> dict[str, F32 | float]:
         """Some epochs over a batch; returns their means for the curve.
@@ -409,15 +397,13 @@ class Learner:
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """For a checkpoint."""
-        leaves = jax.tree.leaves((self.parameters, self._optimiser))
-        return {f"learner.{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        return networks.leaves((self.parameters, self._optimiser), "learner")
 
     def restore(self, updates: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Restore a checkpoint."""
         self.updates = updates
-        leaves, structure = jax.tree.flatten((self.parameters, self._optimiser))
-        kept = [jnp.asarray(arrays[f"learner.{i}"]) for i in range(len(leaves))]
-        self.parameters, self._optimiser = jax.tree.unflatten(structure, kept)
+        before = (self.parameters, self._optimiser)
+        self.parameters, self._optimiser = networks.with_leaves(before, arrays, "learner")
 
 
 def _optimiser(config: Config) -> optax.GradientTransformation:

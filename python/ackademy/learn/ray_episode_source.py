@@ -9,7 +9,7 @@ takes longer than that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -110,37 +110,62 @@ class Simulations:
         return arrays, own.packets
 
 
-class RayEpisodes:
-    """The simulations of a recipe on the cluster that Ray is connected to; an `EpisodeSource`.
+class Workers:
+    """The simulations of a recipe on the cluster that Ray is connected to.
 
     Args:
         recipe: its source is read here and sent as text.
-        learners: patterns of the entries that learn.
+        kind: class of a worker; its method `begin` takes the source and more arguments.
+        arguments: these, of a share.
 
     Raises:
         EngineError: if the workers do not begin, or a node has another version of this package.
-        ValueError: as `Episodes`.
+        ValueError: as what a worker begins.
 
     Attributes:
         workers: Ray's handles, one for each share of the simulations.
+        begun: what the first worker answered.
+        progress: of the training, in [0, 1].
     """
 
-    def __init__(self, recipe: Recipe, learners: list[str]) -> None:
+    def __init__(
+        self, recipe: Recipe, kind: type, arguments: Callable[[Share], tuple[Any, ...]]
+    ) -> None:
         import ray
 
-        n, agents = recipe.simulations, recipe.agents
-        self._shares = shares(n, free_cores())
-        source, agent_settings = ray.put(recipe_source.pack(recipe)), recipe.settings_text()
-        remote = ray.remote(num_cpus=1, max_restarts=0)(Simulations)
+        self._shares = shares(recipe.simulations, free_cores())
+        source = ray.put(recipe_source.pack(recipe))
+        remote = ray.remote(num_cpus=1, max_restarts=0)(kind)
         # Of any type: mypy cannot know the methods that Ray makes.
         self.workers: list[Any] = [remote.remote() for _ in self._shares]
         check_versions(self.workers)
-        begun = []
-        for share, worker in zip(self._shares, self.workers, strict=True):
-            sizes = {"first": share.first, "n": share.count, "agents": agents, "seed": recipe.seed}
-            begun.append(worker.begin.remote(source, agent_settings, learners, sizes))
+        pairs = list(zip(self._shares, self.workers, strict=True))
+        begun = [worker.begin.remote(source, *arguments(share)) for share, worker in pairs]
         same = [answer_of(*pair) for pair in zip(self._shares, begun, strict=True)]
-        self.n_choices, self.action_size, entering = same[0]
+        self.begun: Any = same[0]
+        self.progress = 0.0
+
+    def close(self) -> None:
+        """End the workers; the simulations cannot be used after it."""
+        import ray
+
+        for worker in self.workers:
+            ray.kill(worker)
+        self.workers = []
+
+
+class RayEpisodes(Workers):
+    """As `Workers`, stepped: an `EpisodeSource`; `learners` are patterns of the entries."""
+
+    def __init__(self, recipe: Recipe, learners: list[str]) -> None:
+        n, agents, settings = recipe.simulations, recipe.agents, recipe.settings_text()
+
+        def arguments(share: Share) -> tuple[Any, ...]:
+            sizes = {"first": share.first, "n": share.count, "agents": agents, "seed": recipe.seed}
+            return settings, learners, sizes
+
+        super().__init__(recipe, Simulations, arguments)
+        self.n_choices, self.action_size, entering = self.begun
         self.observation: F32 = np.zeros((n, agents, *entering), np.float32)
         self.metrics: F64 = np.zeros((n, agents, len(_core.interval_metrics())))
         self.credit: F64 = np.zeros_like(self.metrics)
@@ -150,7 +175,6 @@ class RayEpisodes:
         self.over: Bools = np.zeros(n, np.bool_)
         self.left: Bools = np.zeros((n, agents), np.bool_)
         self.packets = 0
-        self.progress = 0.0
 
     def reset(self, seed: int | None = None) -> None:
         """Begin all episodes anew."""
@@ -161,14 +185,6 @@ class RayEpisodes:
         parts = [actions[share.first : share.first + share.count] for share in self._shares]
         pairs = zip(self.workers, parts, strict=True)
         self._take([worker.step.remote(part, self.progress) for worker, part in pairs])
-
-    def close(self) -> None:
-        """End the workers; the source cannot be used after it."""
-        import ray
-
-        for worker in self.workers:
-            ray.kill(worker)
-        self.workers = []
 
     def _take(self, answers: Sequence[Any]) -> None:
         """Copy the workers' arrays into those of all simulations."""

@@ -13,15 +13,8 @@ import numpy as np
 
 from ackademy import _core
 from ackademy.envs import opening
-from ackademy.learn import recipe_source
 from ackademy.learn.episode_source import F32
-from ackademy.learn.ray_episode_source import (
-    Share,
-    answer_of,
-    check_versions,
-    free_cores,
-    shares,
-)
+from ackademy.learn.ray_episode_source import Share, Workers, answer_of
 
 if TYPE_CHECKING:
     from ackademy.learn.deep_recipe import Recipe
@@ -65,47 +58,28 @@ class Trajectories:
         return batch, (own.packets, own.decisions, own.episodes)
 
 
-class RayRollouts:
-    """The simulations of a recipe on the cluster that Ray is connected to; a `Collector`.
-
-    Args:
-        recipe: its source is read here and sent as text.
-        learners: patterns of the entries that learn.
-
-    Raises:
-        EngineError: if the workers do not begin, or a node has another version of this package.
-        ValueError: as `_core.Rollouts`.
-    """
+class RayRollouts(Workers):
+    """As `Workers`, by batches: a `Collector`; `learners` are patterns of the entries."""
 
     def __init__(self, recipe: Recipe, learners: list[str]) -> None:
-        import ray
-
         self.n, self._agents = recipe.simulations, recipe.agents
-        self._shares = shares(self.n, free_cores())
-        source = ray.put(recipe_source.pack(recipe))
-        remote = ray.remote(num_cpus=1, max_restarts=0)(Trajectories)
-        # Of any type: mypy cannot know the methods that Ray makes.
-        self.workers: list[Any] = [remote.remote() for _ in self._shares]
-        check_versions(self.workers)
-        begun = []
-        for share, worker in zip(self._shares, self.workers, strict=True):
-            settings = {
-                "agent_settings": recipe.settings_text(),
-                "n": share.count,
-                "agents": recipe.agents,
-                "learners": learners,
-                "seed": recipe.seed,
-                "credit": recipe.credit,
-                "truth": recipe.needs_truth,
-                "reward": recipe.core_reward,
-                "first": share.first,
-                "threads": 1,
-            }
-            begun.append(worker.begin.remote(source, settings))
-        same = [answer_of(*pair) for pair in zip(self._shares, begun, strict=True)]
-        self.n_choices, self.action_size, self.history, self.n_features = same[0]
+        settings = {
+            "agent_settings": recipe.settings_text(),
+            "agents": recipe.agents,
+            "learners": learners,
+            "seed": recipe.seed,
+            "credit": recipe.credit,
+            "truth": recipe.needs_truth,
+            "reward": recipe.core_reward,
+            "threads": 1,
+        }
+        super().__init__(
+            recipe,
+            Trajectories,
+            lambda share: ({**settings, "n": share.count, "first": share.first},),
+        )
+        self.n_choices, self.action_size, self.history, self.n_features = self.begun
         self.packets = self.decisions = self.episodes = 0
-        self.progress = 0.0
         self._counts: list[Counts] = [(0, 0, 0)] * len(self._shares)
 
     def collect(
@@ -136,14 +110,6 @@ class RayRollouts:
         totals = (sum(column) for column in zip(*self._counts, strict=True))
         self.packets, self.decisions, self.episodes = totals
         return joined(parts)
-
-    def close(self) -> None:
-        """End the workers; the collector cannot be used after it."""
-        import ray
-
-        for worker in self.workers:
-            ray.kill(worker)
-        self.workers = []
 
 
 def part_of(share: Share, decisions: int, n: int) -> int:

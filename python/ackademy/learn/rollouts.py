@@ -28,7 +28,7 @@ from ackademy.envs.rewards import Reward
 from ackademy.errors import TrainingError
 from ackademy.learn import ppo
 from ackademy.learn.credit import Transitions
-from ackademy.learn.episode_source import F32, F64, Sizes
+from ackademy.learn.episode_source import F32, F64, Simulated, Sizes
 from ackademy.learn.layers import Layer, tables_of
 from ackademy.learn.ranges import Seen
 from ackademy.learn.training_log import Means, TrainingLog
@@ -40,20 +40,12 @@ LAST_PART = 0.2
 """of a training, over which snapshots are spread evenly, its end included (*proposed*)"""
 
 
-class Collector(Protocol):
+class Collector(Simulated, Protocol):
     """Collects decisions; `_core.Rollouts` implements it."""
 
     @property
     def n(self) -> int:
         """Simulations."""
-
-    @property
-    def n_choices(self) -> int:
-        """Number of discrete actions; 0: actions are continuous."""
-
-    @property
-    def action_size(self) -> int:
-        """Numbers of one continuous action."""
 
     @property
     def history(self) -> int:
@@ -64,23 +56,12 @@ class Collector(Protocol):
         """Numbers of a vector."""
 
     @property
-    def packets(self) -> int:
-        """Data packets simulated so far."""
-
-    @property
     def decisions(self) -> int:
         """Decisions made so far, completed or not."""
 
     @property
     def episodes(self) -> int:
         """Episodes that have ended."""
-
-    @property
-    def progress(self) -> float:
-        """Training progress in [0, 1], by which the scenarios of new episodes are drawn."""
-
-    @progress.setter
-    def progress(self, value: float, /) -> None: ...
 
     def collect(
         self,

@@ -34,6 +34,10 @@ SNAPSHOTS = 3
 STOP_AFTER = 3_000_000
 """decisions after which a training that is below the law alone is stopped"""
 STATE = "trained.json"
+KEPT = (
+    "decisions", "episodes", "updates", "packets", "wall_s", "cpu_s", "is_stopped", "ranges",
+)  # fmt: skip
+"""of a training's result, in its file"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +174,8 @@ def _tensors(snapshot: ppo.Snapshot) -> networks.Tensors:
 
 def _keep(result: TrainingResult, folder: Path) -> None:
     """Keep a training, whole or not at all."""
-    state = {
-        "decisions": result.decisions,
-        "episodes": result.episodes,
-        "updates": result.updates,
-        "packets": result.packets,
-        "wall_s": result.wall_s,
-        "cpu_s": result.cpu_s,
-        "is_stopped": result.is_stopped,
-        "ranges": result.ranges,
-        "snapshots": [one.decisions for one in result.snapshots],
-    }
+    state = {name: getattr(result, name) for name in KEPT}
+    state["snapshots"] = [one.decisions for one in result.snapshots]
     made = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)

@@ -136,7 +136,5 @@ def load(name: str) -> Study:
     """
     path = experiment_files.find(name)
     table = TomlTable.read(path)
-    kind = table.string("kind", "table")
-    if kind not in KINDS:
-        raise table.error("kind", kind, ", ".join(sorted(KINDS)))
+    kind = table.choice("kind", sorted(KINDS), "table")
     return cast("Study", importlib.import_module(KINDS[kind]).load(name))

@@ -22,6 +22,7 @@ from ackademy import _core
 from ackademy.policies.bounds import F64, DenseNetwork
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
+Ends: TypeAlias = tuple[float, float]
 
 RECENT = 4
 """intervals that a box frees: those that the drain looks at"""
@@ -270,13 +271,18 @@ def _between(low: float, high: float, share: float) -> float:
     return low + (high - low) * share
 
 
-def _deep_queue(states: States, scales: Scales, start: float, end: float) -> Box:
-    box = _kept(states)
-    low, high = queue_of(2.0), queue_of(20.0)
-    _set(box, scales, "queue", _between(low, high, start), _between(low, high, end))
-    _set(box, scales, "drain", 0.0, 0.1)
-    _set(box, scales, "loss_log", 0.0, 0.0)
-    return Box(*box)
+def _queue(ratios: Ends, drain: Ends, loss: Ends) -> Callable[[States, Scales, float, float], Box]:
+    """Boxes of a queue, which is cut into slices between two ratios of round trips."""
+
+    def box_of(states: States, scales: Scales, start: float, end: float) -> Box:
+        box = _kept(states)
+        low, high = map(queue_of, ratios)
+        _set(box, scales, "queue", _between(low, high, start), _between(low, high, end))
+        _set(box, scales, "drain", *drain)
+        _set(box, scales, "loss_log", *map(loss_of, loss))
+        return Box(*box)
+
+    return box_of
 
 
 def _clear_path(states: States, scales: Scales, start: float, end: float) -> Box:
@@ -292,15 +298,6 @@ def _clear_path(states: States, scales: Scales, start: float, end: float) -> Box
 def _heavy_loss(states: States, scales: Scales, start: float, end: float) -> Box:
     box = _kept(states)
     _set(box, scales, "loss_log", *(loss_of(_between(0.2, 1.0, share)) for share in (start, end)))
-    return Box(*box)
-
-
-def _foreign_queue(states: States, scales: Scales, start: float, end: float) -> Box:
-    box = _kept(states)
-    low, high = queue_of(1.5), queue_of(5.0)
-    _set(box, scales, "queue", _between(low, high, start), _between(low, high, end))
-    _set(box, scales, "drain", 0.5, 1.0)
-    _set(box, scales, "loss_log", 0.0, loss_of(0.01))
     return Box(*box)
 
 
@@ -369,7 +366,7 @@ PROPERTIES = (
         "P1",
         "A deep queue that drains, with eight times the target in it: the window does not grow.",
         ("queue", "drain", "loss_log"),
-        _deep_queue,
+        _queue((2.0, 20.0), drain=(0.0, 0.1), loss=(0.0, 0.0)),
         SLICES,
         _change,
         "at most",
@@ -402,7 +399,7 @@ PROPERTIES = (
         "P4",
         "A queue that never drains is somebody else's: the target is not lowered.",
         ("queue", "drain", "loss_log"),
-        _foreign_queue,
+        _queue((1.5, 5.0), drain=(0.5, 1.0), loss=(0.0, 0.01)),
         SLICES,
         _push,
         "at least",

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -74,13 +75,24 @@ def tensors_of(content: bytes) -> dict[str, npt.NDArray[Any]]:
     return tensors
 
 
-def bytes_of(tensors: Mapping[str, npt.NDArray[np.float32]]) -> bytes:
-    """Tensors as safetensors: the bytes that the library of that name would write."""
-    header, parts, offset = {}, [], 0
-    for name in sorted(tensors):
-        raw = np.ascontiguousarray(tensors[name], "<f4").tobytes()
+def bytes_of(tensors: Tensors, metadata: Mapping[str, str] | None = None) -> bytes:
+    """Tensors as safetensors: the bytes that the library of that name would write.
+
+    Args:
+        tensors: of the types of `DTYPES`; others become `F32`.
+        metadata: texts about them, if there are any.
+    """
+    header: dict[str, object] = (
+        {"__metadata__": dict(sorted(metadata.items()))} if metadata is not None else {}
+    )
+    kinds = {np.dtype(kind): name for name, kind in DTYPES.items()}
+    parts, offset = [], 0
+    # Wide elements first keeps every tensor aligned.
+    for name in sorted(tensors, key=lambda own: (tensors[own].dtype == np.uint8, own)):
+        kind = kinds.get(tensors[name].dtype, "F32")
+        raw = tensors[name].astype(np.dtype(DTYPES[kind]).newbyteorder("<")).tobytes()
         header[name] = {
-            "dtype": "F32",
+            "dtype": kind,
             "shape": list(tensors[name].shape),
             "data_offsets": [offset, offset + len(raw)],
         }
@@ -196,13 +208,24 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool = Fals
     Raises:
         AckademyError: if it cannot be written, or holds something else.
     """
+    with new_folder(folder, force=force) as scratch:
+        for name, content in files.items():
+            (scratch / name).write_bytes(content)
+
+
+@contextmanager
+def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
+    """A folder that takes the place of a policy's once everything is written to it.
+
+    Raises:
+        AckademyError: as `write_folder`.
+    """
     check_policy_folder(folder, force=force)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        for name, content in files.items():
-            (scratch / name).write_bytes(content)
+        yield scratch
         put_policy_folder(scratch, folder)
     except OSError as error:
         raise ExchangeError(f"cannot write {folder}: {error.strerror or error}") from None

@@ -125,16 +125,12 @@ def compare(
     cases = [_case(own) for own in _several(scenarios)]
     found = _schemes(cc)
     texts = tuple((path, toml_value(value)) for path, value in overrides.items())
-    plan = Plan(runs, SAMPLE_MS, texts, backend)
+    plan = Plan(runs, comparison.SAMPLE_MS, texts, backend)
     rows = comparison.rows(_named_apart(cases), found, plan)
     of_classes = any(controllers.is_registered(str(scheme.controller)) for scheme in found)
     engine = engines.local(1 if of_classes else jobs)
     with tempfile.TemporaryDirectory() as scratch:
         return _measured(rows, Path(folder or scratch), engine)
-
-
-SAMPLE_MS = 200.0
-"""between rows of the time series that the report draws"""
 
 
 def _measured(rows: Sequence[measured.Row], folder: Path, engine: engines.Engine) -> Comparison:

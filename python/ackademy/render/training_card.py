@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -13,8 +12,6 @@ from pathlib import Path
 import polars as pl
 
 from ackademy import _core
-from ackademy.errors import TrainingError
-from ackademy.folders import check_policy_folder, put_policy_folder
 from ackademy.learn import dqn, networks
 from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe
@@ -74,29 +71,21 @@ def write(
     Raises:
         AckademyError: if the folder cannot be written, or is one of something else.
     """
-    check_policy_folder(folder, force=True)
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}")
-    try:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        (scratch / "policy.toml").write_text(policy_text(trained, command), encoding="utf-8")
+    curve = pl.read_csv(io.StringIO(trained.curve), infer_schema_length=None)
+    with policy_files.new_folder(folder, force=True) as scratch:
+
+        def put(name: str, text: str) -> None:
+            (scratch / name).write_text(text, encoding="utf-8")
+
+        put("policy.toml", policy_text(trained, command))
         networks.save(trained.weights, scratch / "weights.safetensors")
-        (scratch / "curve.csv").write_text(trained.curve, encoding="utf-8")
-        curve = pl.read_csv(io.StringIO(trained.curve), infer_schema_length=None)
-        (scratch / "curve.svg").write_text(curve_report.svg(curve), encoding="utf-8")
+        put("curve.csv", trained.curve)
+        put("curve.svg", curve_report.svg(curve))
         judged = held_out.judge(trained.source, trained.learners, scratch)
-        (scratch / "evaluation.csv").write_text(
-            judged.write_csv(float_precision=4), encoding="utf-8"
-        )
+        put("evaluation.csv", judged.write_csv(float_precision=4))
         for name, content in (more or {}).items():
-            (scratch / name).write_text(content, encoding="utf-8")
-        text = card_text(trained, command, judged, folder, chosen)
-        (scratch / "CARD.md").write_text(text, encoding="utf-8")
-        put_policy_folder(scratch, folder)
-    except OSError as error:
-        raise TrainingError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+            put(name, content)
+        put("CARD.md", card_text(trained, command, judged, folder, chosen))
     return judged
 
 
@@ -139,6 +128,8 @@ def card_text(
     """`CARD.md`."""
     recipe, about = trained.recipe, trained.recipe.policy_about
     note = f"\n\n{DRINC}" if "drinc" in recipe.about.lower() else ""
+    runs = int(judged.filter(pl.col("controller") == "policy")["runs"].sum())
+    limits = f"`{recipe.source.name}`, under a reward that is `{recipe.reward}`."
     return f"""\
 # {folder.name}
 
@@ -165,7 +156,7 @@ Means over all decisions between two rows of `curve.csv`, {_exploring(recipe)}
 
 ## How well it does
 
-Scenarios drawn from `{recipe.source.name}` as at the end of training, {_runs(judged)} seeds that
+Scenarios drawn from `{recipe.source.name}` as at the end of training, {runs} seeds that
 no episode was drawn from, each run by the policy and by two others in its place. Means over the
 flows in question; delay is the round trip above the empty path. Numbers are in `evaluation.csv`.
 
@@ -175,7 +166,7 @@ flows in question; delay is the round trip above the empty path. Numbers are in 
 
 ## Limits
 
-It knows what it was trained on: {_limits(recipe)} Elsewhere nothing is promised; what it does there
+It knows what it was trained on: {limits} Elsewhere nothing is promised; what it does there
 is to be measured. An answer that is not finite or out of range hands the flow over to CUBIC for
 good, which the flow's counters show.{_guarded(trained)}{PROPOSALS.get(recipe.reward, "")}
 """
@@ -210,10 +201,6 @@ def _exploring(recipe: Recipe) -> str:
     return "with the noise of training."
 
 
-def _runs(judged: pl.DataFrame) -> int:
-    return int(judged.filter(pl.col("controller") == "policy")["runs"].sum())
-
-
 def _judgement(judged: pl.DataFrame) -> str:
     head = ["scenario", "controller", "runs", "Mb/s", "utilisation", "delay ms", "loss", "Jain"]
     rows = []
@@ -240,7 +227,3 @@ def _guarded(trained: TrainingResult) -> str:
         "in training, the law alone decides: counter\n`decisions_outside`. So it does where jitter "
         "hides the queue: `decisions_misled`."
     )
-
-
-def _limits(recipe: Recipe) -> str:
-    return f"`{recipe.source.name}`, under a reward that is `{recipe.reward}`."

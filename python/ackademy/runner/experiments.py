@@ -15,12 +15,13 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
 from ackademy.backends.kernel import KernelRun
+from ackademy.backends.runs import read_text
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.runner.cells import Cell, Files, key, store
 from ackademy.runner.engines import Engine, kernel_last
@@ -122,6 +123,20 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
         outcomes.close() if hasattr(outcomes, "close") else None
         shutil.rmtree(scratch, ignore_errors=True)
     return CellsRun(len(folders), len(folders) - len(todo), failures, damaged)
+
+
+def of_file(path: Path) -> Cell:
+    """The run of a scenario file as it is, with seed 1.
+
+    Raises:
+        ScenarioError: if it cannot be read.
+    """
+    return Cell(text=read_text(path), origin=str(path), controller=None, seed=1)
+
+
+def seeded(cell: Cell, runs: int) -> tuple[Cell, ...]:
+    """A cell with so many seeds, from 1."""
+    return tuple(replace(cell, seed=seed) for seed in range(1, runs + 1))
 
 
 def missing(folder: Path, cells: Sequence[Cell]) -> list[Cell]:

@@ -331,10 +331,6 @@ def _of_stress(run: RunTables) -> float:
     raise ExperimentError("metric = 'regret', ...: allowed: in `stress` alone")
 
 
-def _pooled(run: RunTables) -> float:
-    return pooled_loss(run.of(run.chosen))
-
-
 def _merit(samples: FloatArray) -> float:
     means = np.array(mean(samples[..., TP])), np.array(_delay(samples[..., D]))
     return float(figure_of_merit(*means))
@@ -445,7 +441,12 @@ METRICS: Mapping[str, Metric] = {
         _mean_of("p", "", "packets dropped over packets sent of a flow, mean over flows", P)
     ),
     "loss": _lower(
-        _per_run("loss", "", "packets dropped over packets sent, all flows together", _pooled)
+        _per_run(
+            "loss",
+            "",
+            "packets dropped over packets sent, all flows together",
+            lambda run: pooled_loss(run.of(run.chosen)),
+        )
     ),
     "queue_loss": _lower(
         _per_run(

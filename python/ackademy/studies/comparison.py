@@ -14,6 +14,8 @@ from ackademy.stats.results import Name
 from ackademy.studies.measured import Row
 
 STUDY = "compare"
+SAMPLE_MS = 200.0
+"""between rows of the time series that the report draws"""
 METRICS = (
     "throughput_mean_mbps",
     "goodput_mean_mbps",

@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Literal, TypeAlias
 
 from ackademy import files
-from ackademy.console import Console
+from ackademy.console import Console, counting_bar
 from ackademy.studies import peers
 from ackademy.studies.peers import (
     Algorithm,
@@ -271,7 +271,7 @@ def compare(
     pairs = [(case_of(point, scheme), scheme) for point in points for scheme in SCHEMES]
     total = sum(len(scheme.peers) * len(seeds_of(case, SEEDS)) for case, scheme in pairs)
     found = []
-    with peers.progress(console) as drawn:
+    with counting_bar(console) as drawn:
         bar = drawn.add_task("", total=total)
         for case, scheme in pairs:
             drawn.update(bar, description=case.name)

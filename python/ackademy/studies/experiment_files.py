@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from ackademy.backends.schemes import AS_WRITTEN
 from ackademy.errors import ExperimentError
@@ -122,16 +122,24 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
-    """One table or figure of a paper."""
+class Item:
+    """What stands above the numbers of a table or figure."""
 
     name: str
     """as on the command line: `kong2018/table5`"""
     path: Path
+    """of its file"""
     paper: Paper
     item: str
+    """what the paper calls it: `Table 5`"""
     title: str
     about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment(Item):
+    """One table or figure of a paper."""
+
     scenario: Path
     runs: int
     sample_interval_ms: float
@@ -238,6 +246,16 @@ def read_paper(path: Path) -> Paper:
     return Paper(**{key: common.string(key) for key in ("title", "authors", "venue", "doi")})
 
 
+def item_of(path: Path, table: TomlTable) -> dict[str, Any]:
+    """The fields of `Item`, from an experiment's file.
+
+    Raises:
+        ExperimentError: if one is missing or wrong.
+    """
+    texts = {key: table.string(key) for key in ("item", "title", "about")}
+    return {"name": name_of(path), "path": path, **texts, "paper": read_paper(path)}
+
+
 def parse_assumptions(table: TomlTable) -> list[Assumption]:
     """The `[[assumption]]` entries of a file.
 
@@ -246,10 +264,8 @@ def parse_assumptions(table: TomlTable) -> list[Assumption]:
     """
     entries = []
     for entry in table.tables("assumption"):
-        origin = entry.only("origin", "text").string("origin")
-        if origin not in get_args(Origin):
-            raise entry.error("origin", origin, ", ".join(get_args(Origin)))
-        entries.append(Assumption(cast("Origin", origin), entry.string("text")))
+        origin = entry.only("origin", "text").choice("origin", get_args(Origin))
+        entries.append(Assumption(origin, entry.string("text")))
     return entries
 
 
@@ -267,9 +283,7 @@ def _row(
         raise item.error("published", scheme, ", ".join(schemes))
     published = _published(item, cells, metrics)
     _, own = schemes[scheme]
-    like = own.string("like", scheme)
-    if like not in schemes:
-        raise own.error("like", like, ", ".join(schemes))
+    like = own.choice("like", schemes, scheme)
     settings = TomlTable({**schemes[like][0].values, **own.values}, own.where)
     place = item.table("group", group)
     missing = settings.string("missing", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from ackademy.stats.claims import RowName
 from ackademy.stats.metrics import metric_of
@@ -62,15 +62,13 @@ def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
     Raises:
         ExperimentError: if a field is wrong.
     """
-    kind = entry.only(*KEYS).string("kind")
-    if kind not in get_args(FigureKind):
-        raise entry.error("kind", kind, ", ".join(get_args(FigureKind)))
+    kind = entry.only(*KEYS).choice("kind", get_args(FigureKind))
     if kind not in ("windows", "rates"):
         metric_of(entry.string("metric"), entry.where)
     if kind == "plane":
         metric_of(entry.string("across"), entry.where)
     return Figure(
-        kind=cast("FigureKind", kind),
+        kind=kind,
         title=entry.string("title"),
         about=entry.string("about", ""),
         metric=entry.string("metric", ""),

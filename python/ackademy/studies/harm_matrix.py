@@ -17,7 +17,6 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from ackademy.backends.runs import read_text
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.formulas import FloatArray
@@ -256,38 +255,28 @@ def _cells(network: Network, schemes: Sequence[Scheme], runs: int) -> tuple[Cell
         Assignment(flow, scheme.controller, tuple(_params(network, scheme, len(schemes)).items()))
         for flow, scheme in zip(flows, schemes, strict=True)
     )
-    return tuple(
-        Cell(
-            text=read_text(scenario),
-            origin=str(scenario),
-            controller=None,
-            seed=seed,
-            overrides=tuple(overrides.items()),
-            assignments=assignments,
-            sample_interval_ms=SAMPLE_MS,
-        )
-        for seed in range(1, runs + 1)
+    own = replace(
+        experiments.of_file(scenario),
+        overrides=tuple(overrides.items()),
+        assignments=assignments,
+        sample_interval_ms=SAMPLE_MS,
     )
+    return experiments.seeded(own, runs)
 
 
 def _transfer_cells(network: Network, by: Scheme | None, to: Scheme, runs: int) -> tuple[Cell, ...]:
     scenario = network.scenario.with_name(OF_BULK if by else OF_TRANSFERS)
     per_s = LOAD * network.rates_mbps[0][1] * 1e6 / (8.0 * TRANSFER_BYTES)
     governed = ((SECOND, to), *(((FIRST, by),) if by else ()))
-    return tuple(
-        Cell(
-            text=read_text(scenario),
-            origin=str(scenario),
-            controller=None,
-            seed=seed,
-            overrides=(*network.overrides.items(), ("flow.0.traffic.per_s", repr(per_s))),
-            assignments=tuple(
-                Assignment(flow, own.controller, tuple(_params(network, own, 2).items()))
-                for flow, own in governed
-            ),
-        )
-        for seed in range(1, runs + 1)
+    own = replace(
+        experiments.of_file(scenario),
+        overrides=(*network.overrides.items(), ("flow.0.traffic.per_s", repr(per_s))),
+        assignments=tuple(
+            Assignment(flow, scheme.controller, tuple(_params(network, scheme, 2).items()))
+            for flow, scheme in governed
+        ),
     )
+    return experiments.seeded(own, runs)
 
 
 def _schemes(suite: Suite) -> list[Scheme]:

@@ -12,12 +12,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from ackademy import _core, lookup
 from ackademy.backends import Backend
-from ackademy.backends.runs import read_text
 from ackademy.errors import ExperimentError
+from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name, Results
@@ -276,13 +276,11 @@ def load(name: str, thin: int = 1) -> Suite:
     schemes = (*(base.schemes if base else ()), *own)
     sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
     names = [scheme.name for scheme in schemes]
-    by = table.string("by", "flow")
-    if by not in get_args(By):
-        raise table.error("by", by, ", ".join(get_args(By)))
+    by = table.choice("by", get_args(By), "flow")
     networks = (
         *(base.networks if base else ()),
         *(
-            replace(_network(entry, path.parent, sender, names), by=cast("By", by))
+            replace(_network(entry, path.parent, sender, names), by=by)
             for entry in table.tables("network")
         ),
         *(own for entry in table.tables("grid") for own in _grid(entry, path.parent, sender, thin)),
@@ -365,32 +363,24 @@ def _cells(
     if backend == "kernel":
         overrides["duration_s"] = toml_value(suite.kernel_duration_s)
     assignment = Assignment(network.flows, scheme.controller, tuple(params.items()))
-    text = read_text(network.scenario)
-    return tuple(
-        Cell(
-            text=text,
-            origin=str(network.scenario),
-            controller=None,
-            seed=seed,
-            overrides=tuple(overrides.items()),
-            assignments=(assignment,),
-            sample_interval_ms=SAMPLE_MS[network.role],
-            backend=backend,
-        )
-        for seed in range(1, runs + 1)
+    own = replace(
+        experiments.of_file(network.scenario),
+        overrides=tuple(overrides.items()),
+        assignments=(assignment,),
+        sample_interval_ms=SAMPLE_MS[network.role],
+        backend=backend,
     )
+    return experiments.seeded(own, runs)
 
 
 def _scheme(entry: TomlTable, folder: Path) -> Scheme:
-    kind = entry.only(*SCHEME_KEYS).string("kind")
-    if kind not in get_args(Kind):
-        raise entry.error("kind", kind, ", ".join(get_args(Kind)))
+    kind = entry.only(*SCHEME_KEYS).choice("kind", get_args(Kind))
     return Scheme(
         name=entry.string("name"),
         controller=entry.string("controller"),
         params=_params(entry.table("params"), folder),
         learns=entry.switch("learns", default=False),
-        kind=cast("Kind", kind),
+        kind=kind,
         family=entry.string("family"),
         networks=entry.string("networks", "*"),
         ecn=entry.string("ecn", ""),
@@ -470,7 +460,7 @@ def _network(
         overrides={**sender, **own},
         link=entry.string("link"),
         full_delay_ms=entry.number("full_delay_ms"),
-        random_loss=entry.optional_number("random_loss"),
+        random_loss=entry.number("random_loss", 0.0),
         learner_params=_params(entry.table("learner_params"), folder),
         scheme_params={
             name: _params(entry.table("params", name), folder) for name in of_schemes.values
@@ -481,7 +471,7 @@ def _network(
 
 
 def _offered(entry: TomlTable) -> float:
-    ratio = entry.number("offered_ratio") if "offered_ratio" in entry.values else 1.0
+    ratio = entry.number("offered_ratio", 1.0)
     if not 0.0 < ratio <= 1.0:
         raise entry.error("offered_ratio", ratio, "a number above 0, at most 1")
     return ratio

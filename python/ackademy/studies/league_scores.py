@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +39,8 @@ RTT_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Regret:
-    """How far a scheme is from an omniscient flow, over networks."""
+class Spread:
+    """How far a scheme is from a better one, over networks."""
 
     networks: int
     mean: float
@@ -48,25 +48,25 @@ class Regret:
     worst: float
     where: str
     """the network of the worst"""
+
+    @classmethod
+    def of(cls, found: Mapping[str, float]) -> Spread:
+        """Of regrets by network."""
+        values = np.array(list(found.values()))
+        where, worst = max(found.items(), key=lambda item: item[1])
+        return cls(values.size, float(values.mean()), float(np.quantile(values, 0.9)), worst, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Regret(Spread):
+    """How far a scheme is from an omniscient flow, over networks."""
+
     utility: float
     """mean of the utility form, nats"""
     beyond_reference: Interval
     """mean of its regret minus the reference scheme's, over the networks of both"""
     p_value: float
     """of that difference being 0, adjusted for the number of schemes; `nan` for the reference"""
-
-
-@dataclass(frozen=True, slots=True)
-class OracleRegret:
-    """How far a scheme is from the run of a flow that is told its path, over networks."""
-
-    networks: int
-    mean: float
-    """of 1 - S / S of the oracle; below 0 where the scheme has more power than the oracle"""
-    p90: float
-    worst: float
-    where: str
-    """the network of the worst"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,9 @@ class Scores:
     """winning rate; `nan` without a window"""
     regret: Regret | None
     """none where no network has a known fair share"""
-    oracle: OracleRegret | None
-    """none where the oracle has not run"""
+    oracle: Spread | None
+    """1 - S / S of the run of a flow that is told its path: below 0 where the scheme has more power
+    than this oracle; none where it has not run"""
     away: Away | None
     """none of a scheme that is not learned"""
     dominance: Dominance
@@ -257,14 +258,8 @@ def _regrets(networks: Mapping[str, Sequence[Result]], names: Sequence[str]) -> 
     for name in names:
         if not power[name]:
             continue
-        values = np.array(list(power[name].values()))
-        where, worst = max(power[name].items(), key=lambda item: item[1])
         found[name] = Regret(
-            networks=values.size,
-            mean=float(values.mean()),
-            p90=float(np.quantile(values, 0.9)),
-            worst=worst,
-            where=where,
+            **asdict(Spread.of(power[name])),
             utility=float(np.mean(list(utility[name].values()))),
             beyond_reference=paired[name].interval if name in paired else Interval(0.0, 0.0, 0.0),
             p_value=adjusted.get(name, math.nan),
@@ -274,7 +269,7 @@ def _regrets(networks: Mapping[str, Sequence[Result]], names: Sequence[str]) -> 
 
 def _beside_oracle(
     networks: Mapping[str, Sequence[Result]], oracle: Sequence[Result]
-) -> dict[str, OracleRegret]:
+) -> dict[str, Spread]:
     """By scheme: 1 - S / S of the oracle on the networks on which it delivered something."""
     known = {own.network: _ideal(own) for own in oracle if own.n_runs}
     values: dict[str, dict[str, float]] = {}
@@ -286,15 +281,7 @@ def _beside_oracle(
             own_share, own_ratio = _ideal(row)
             value = regret.power_regret(own_share, own_ratio, share, ratio)
             values.setdefault(row.scheme, {})[name] = value
-    return {scheme: _oracle_regret(own) for scheme, own in values.items()}
-
-
-def _oracle_regret(own: Mapping[str, float]) -> OracleRegret:
-    values = np.array(list(own.values()))
-    where, worst = max(own.items(), key=lambda item: item[1])
-    return OracleRegret(
-        values.size, float(values.mean()), float(np.quantile(values, 0.9)), worst, where
-    )
+    return {scheme: Spread.of(own) for scheme, own in values.items()}
 
 
 def _ideal(row: Result) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ackademy.studies.peers import Case, Peer, Simulators, ns2_arguments, ns3_arguments
 
@@ -24,6 +24,23 @@ class SpeedCase:
     """packets; above this ns-2's Linux agents retransmit their whole window at start-up"""
 
 
+_MANY = SpeedCase(
+    name="S3: 100 CUBIC, 1 Gb/s, 40 ms, L=4000, 20 s",
+    case=Case(
+        name="S3",
+        algorithm="cubic",
+        buffer=4000,
+        flows=100,
+        spread_s=0.1,
+        rate_bps=1e9,
+        rtt_s=0.040,
+        duration_s=20.0,
+    ),
+    access_bps=10e9,
+    ns3_duration_s=4.0,
+    ns3_socket_bytes=2e6,
+    ns2_window=100_000,
+)
 SPEED_CASES: Mapping[str, SpeedCase] = {
     "S1": SpeedCase(
         name="S1: one NewReno, 10 Mb/s, 150 ms, L=50, 400 s",
@@ -43,40 +60,14 @@ SPEED_CASES: Mapping[str, SpeedCase] = {
         ns3_socket_bytes=8e6,
         ns2_window=3900,
     ),
-    "S3": SpeedCase(
-        name="S3: 100 CUBIC, 1 Gb/s, 40 ms, L=4000, 20 s",
-        case=Case(
-            name="S3",
-            algorithm="cubic",
-            buffer=4000,
-            flows=100,
-            spread_s=0.1,
-            rate_bps=1e9,
-            rtt_s=0.040,
-            duration_s=20.0,
-        ),
-        access_bps=10e9,
-        ns3_duration_s=4.0,
-        ns3_socket_bytes=2e6,
-        ns2_window=100_000,
-    ),
+    "S3": _MANY,
     # The peers have a node per end: with 10 000 flows their routing tables alone have 4e8 entries.
-    "S5/1000": SpeedCase(
+    "S5/1000": replace(
+        _MANY,
         name="S5: 1000 CUBIC, 1 Gb/s, 40 ms, L=4000, 5 s",
-        case=Case(
-            name="S5/1000",
-            algorithm="cubic",
-            buffer=4000,
-            flows=1000,
-            spread_s=1.0,
-            rate_bps=1e9,
-            rtt_s=0.040,
-            duration_s=5.0,
-        ),
-        access_bps=10e9,
+        case=replace(_MANY.case, name="S5/1000", flows=1000, spread_s=1.0, duration_s=5.0),
         ns3_duration_s=2.0,
         ns3_socket_bytes=2e5,
-        ns2_window=100_000,
     ),
 }
 

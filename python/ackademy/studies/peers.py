@@ -18,9 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-from ackademy.console import Console, task_label
+from ackademy.console import Console, counting_bar
 from ackademy.errors import AckademyError
 
 Peer: TypeAlias = Literal["ns-2", "ns-3"]
@@ -614,7 +612,7 @@ def compare(
 
     total = sum(_runs_of(case, runs) * len(kinds_of(case)) for case in chosen)
     found = []
-    with progress(console) as drawn:
+    with counting_bar(console) as drawn:
         bar = drawn.add_task("", total=total)
         for case in chosen:
             count = _runs_of(case, runs)
@@ -644,9 +642,3 @@ def _peer_runner(simulators: Simulators, peer: Peer) -> Ours:
         return replace(result, cpu_s=simulators.run_bare(peer, case).cpu_s)
 
     return run
-
-
-def progress(console: Console) -> Progress:
-    """A bar that is gone when it is done."""
-    columns = (task_label(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)

@@ -236,7 +236,7 @@ def simplify(found: Sequence[Tried], evaluate: Evaluate) -> list[Tried]:
         waiting = [index for index, own in enumerate(asked) if own is not None]
         networks = [own for own in asked if own is not None]
         for index, answer in zip(waiting, evaluate(networks), strict=True):
-            if _is_kept(answer, found[index]):
+            if answer.value >= KEPT * found[index].value:
                 simplest[index] = answer
             try:
                 asked[index] = questions[index].send(answer.value)
@@ -382,10 +382,6 @@ def _differ(one: Network, other: Network) -> bool:
         elif abs(first - second) >= APART:
             return True
     return False
-
-
-def _is_kept(answer: Tried, found: Tried) -> bool:
-    return answer.value >= KEPT * found.value
 
 
 def _simpler(found: Tried) -> Generator[Network, float, None]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ackademy.runner import cells, experiments
 from ackademy.runner.engines import Engine
 from ackademy.stats.claims import Checked
 from ackademy.studies import experiment_files, reproduce
-from ackademy.studies.experiment_files import Experiment, Paper
+from ackademy.studies.experiment_files import Experiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,39 +35,12 @@ class TableFindings:
 
 
 @dataclass(frozen=True, slots=True)
-class TableStudy:
+class TableStudy(Experiment):
     """An experiment of rows and columns."""
-
-    experiment: Experiment
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return self.experiment.name
-
-    @property
-    def item(self) -> str:
-        """What the paper calls it."""
-        return self.experiment.item
-
-    @property
-    def title(self) -> str:
-        """What it is about."""
-        return self.experiment.title
-
-    @property
-    def paper(self) -> Paper:
-        """Where it was published."""
-        return self.experiment.paper
-
-    @property
-    def runs(self) -> int:
-        """The paper's number of simulations per row."""
-        return self.experiment.runs
 
     def steps(self, runs: int) -> int:
         """Distinct cells."""
-        return len({cells.key(cell) for cell in reproduce.all_cells(self.experiment, runs)})
+        return len({cells.key(cell) for cell in reproduce.all_cells(self, runs)})
 
     def run(
         self,
@@ -77,12 +50,12 @@ class TableStudy:
         progress: experiments.Progress,
     ) -> experiments.CellsRun:
         """Simulate the cells that are not there."""
-        every = reproduce.all_cells(self.experiment, runs)
+        every = reproduce.all_cells(self, runs)
         return experiments.run_cells(every, folder, engine, progress)
 
     def collect(self, runs: int, folder: Path) -> TableFindings:
         """Measure what is on disk."""
-        return TableFindings(reproduce.collect(self.experiment, runs, folder))
+        return TableFindings(reproduce.collect(self, runs, folder))
 
 
 def load(name: str) -> TableStudy:
@@ -91,4 +64,5 @@ def load(name: str) -> TableStudy:
     Raises:
         ExperimentError: if it is missing or wrong.
     """
-    return TableStudy(experiment_files.load(name))
+    found = experiment_files.load(name)
+    return TableStudy(**{own.name: getattr(found, own.name) for own in fields(found)})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ackademy.backends.runs import read_text
 from ackademy.learn.lp_tcp.setups import Setup
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
@@ -19,6 +18,7 @@ from ackademy.stats.run_tables import RunTables
 CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """the paper's; th₀ comes on top"""
 TABLES = ("summary", "links", "counters")
+METRICS = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ class Tried:
     m_e: float
 
 
-def cells(setup: Setup, policy: str, threshold: float, runs: int, scenarios: Path) -> list[Cell]:
+def cells(
+    setup: Setup, policy: str, threshold: float, runs: int, scenarios: Path
+) -> tuple[Cell, ...]:
     """Runs of LP-TCP in a setup, seeds from 1; one sender draws nothing at random: one run.
 
     Args:
@@ -49,31 +51,25 @@ def cells(setup: Setup, policy: str, threshold: float, runs: int, scenarios: Pat
     overrides = {"dumbbell.bottleneck.queue.packets": str(setup.buffer_packets)}
     overrides["flow.1.count" if setup.mix else "flow.0.count"] = str(setup.senders - setup.mix)
     params = (("policy", policy), ("threshold", threshold))
-    return [
-        Cell(
-            text=read_text(path),
-            origin=str(path),
-            controller=None,
-            seed=seed,
-            overrides=tuple(overrides.items()),
-            assignments=(Assignment("sender", "lp_tcp", params),),
-        )
-        for seed in range(1, (1 if setup.senders == 1 else runs) + 1)
-    ]
+    own = replace(
+        experiments.of_file(path),
+        overrides=tuple(overrides.items()),
+        assignments=(Assignment("sender", "lp_tcp", params),),
+    )
+    return experiments.seeded(own, 1 if setup.senders == 1 else runs)
 
 
-def measure(threshold: float, found: Sequence[Cell], folder: Path) -> Tried:
-    """The metrics of finished cells.
+def measure(threshold: float, found: Sequence[Cell], folder: Path, flows: str = "sender*") -> Tried:
+    """The metrics of finished cells, of the flows that a pattern names.
 
     Raises:
         ExperimentError: if a cell has not been run.
     """
     runs = []
     for cell in found:
-        flows, links, counters = (experiments.read(folder, cell, name) for name in TABLES)
-        runs.append(RunTables(flows, links, counters, chosen="sender*"))
-    names = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
-    metrics = [metric_of(name) for name in names]
+        summary, links, counters = (experiments.read(folder, cell, name) for name in TABLES)
+        runs.append(RunTables(summary, links, counters, flows))
+    metrics = [metric_of(name) for name in METRICS]
     numbers = [m.statistic(np.stack([m.extract(run) for run in runs])) for m in metrics]
     return Tried(threshold, *numbers)
 

@@ -6,7 +6,6 @@ Zang and Ma 2018, section 3.1.1). scikit-learn fits the forest; using a forest d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ackademy.errors import TrainingError
+from ackademy.policies import policy_files
 from ackademy.runner.experiments import Progress, quiet
 
 if TYPE_CHECKING:
@@ -126,44 +126,15 @@ def flatten(model: RandomForestClassifier) -> Arrays:
 
 
 def to_bytes(arrays: Arrays, metadata: Mapping[str, str]) -> bytes:
-    """The forest as safetensors: eight bytes of length, a JSON header, the tensors."""
-    tensors: dict[str, tuple[str, npt.NDArray[Any]]] = {
-        "child": ("U32", arrays.child),
-        "feature": ("U8", arrays.feature),
-        "root": ("U32", arrays.root),
-        "threshold": ("F32", arrays.threshold),
-        "value": ("F32", arrays.value),
-    }
-    # Wide elements first keeps every tensor aligned.
-    order = sorted(tensors, key=lambda name: (-tensors[name][1].itemsize, name))
-    header: dict[str, object] = {"__metadata__": dict(sorted(metadata.items()))}
-    offset, parts = 0, []
-    for name in order:
-        kind, values = tensors[name]
-        raw = values.astype(values.dtype.newbyteorder("<")).tobytes()
-        header[name] = {
-            "dtype": kind,
-            "shape": list(values.shape),
-            "data_offsets": [offset, offset + len(raw)],
-        }
-        parts.append(raw)
-        offset += len(raw)
-    text = json.dumps(header, ensure_ascii=True, separators=(",", ":"))
-    text += " " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text.encode("ascii"), *parts])
+    """The forest as safetensors."""
+    tensors = {name: getattr(arrays, name) for name in Arrays.__dataclass_fields__}
+    return policy_files.bytes_of(tensors, metadata)
 
 
 def from_bytes(content: bytes) -> Arrays:
     """Read the bytes of `to_bytes`."""
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
-    kinds = {"U8": "u1", "U32": "<u4", "F32": "<f4"}
-
-    def tensor(name: str) -> npt.NDArray[Any]:
-        first, end = header[name]["data_offsets"]
-        return np.frombuffer(content[start + first : start + end], kinds[header[name]["dtype"]])
-
-    return Arrays(**{name: tensor(name) for name in Arrays.__dataclass_fields__})
+    tensors = policy_files.tensors_of(content)
+    return Arrays(**{name: tensors[name] for name in Arrays.__dataclass_fields__})
 
 
 def _flatten_tree(tree: Any) -> dict[str, npt.NDArray[Any]]:  # noqa: ANN401

@@ -11,7 +11,7 @@ the end of a recovery.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,23 +20,19 @@ from ackademy import _core, files
 from ackademy.backends.runs import read_text
 from ackademy.errors import TrainingError
 from ackademy.learn.lp_tcp import collecting, forest, scoring
-from ackademy.learn.lp_tcp.choosing import CANDIDATES, TABLES, Tried, best
+from ackademy.learn.lp_tcp.choosing import CANDIDATES, Tried, best, measure
 from ackademy.learn.lp_tcp.forest import Growth
 from ackademy.learn.lp_tcp.result import scikit_learn_version
 from ackademy.learn.lp_tcp.training import METADATA, TRAIN_SHARE
 from ackademy.policies import policy_files
 from ackademy.runner import experiments
-from ackademy.runner.cells import Cell
 from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import quiet
-from ackademy.stats.metrics import metric_of
-from ackademy.stats.run_tables import RunTables
 
 DELIVERED_PER_LOSS = 49
 """rows to fit to per lost one, as for the setups"""
 LOSSES_MIN = 20
 """lost packets in congestion avoidance to fit to, and again to score on"""
-METRICS = ("throughput_mean_mbps", "delay_mean_ms", "loss_ratio", "m_e")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,27 +132,17 @@ def train(task: Task, out: Path, work: Path, engine: Engine, jobs: int) -> Train
 
 def _try(task: Task, policy: Path, threshold: float, work: Path, engine: Engine) -> Tried:
     params = (("policy", str(policy.resolve())), ("threshold", threshold))
-    cells = [
-        Cell(
-            text=read_text(task.path),
-            origin=str(task.path),
-            controller="lp_tcp",
-            seed=seed,
-            overrides=tuple(task.overrides().items()),
-            params=params,
-        )
-        for seed in range(1, task.runs + 1)
-    ]
+    own = replace(
+        experiments.of_file(task.path),
+        controller="lp_tcp",
+        overrides=tuple(task.overrides().items()),
+        params=params,
+    )
+    cells = experiments.seeded(own, task.runs)
     ran = experiments.run_cells(cells, work / "cells", engine, quiet)
     if ran.failures:
         raise TrainingError(f"{task.path}: a simulation failed: {ran.failures[0].error}")
-    tables = []
-    for cell in cells:
-        flows, links, counters = (experiments.read(work / "cells", cell, name) for name in TABLES)
-        tables.append(RunTables(flows, links, counters))
-    metrics = [metric_of(name) for name in METRICS]
-    numbers = [m.statistic(np.stack([m.extract(run) for run in tables])) for m in metrics]
-    return Tried(threshold, *numbers)
+    return measure(threshold, cells, work / "cells", "*")
 
 
 def _card(trained: TrainingResult, out: Path) -> str:

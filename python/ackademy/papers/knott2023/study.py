@@ -39,7 +39,7 @@ from ackademy.stats.claims import Checked, Claim
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, t_interval
 from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Assumption, Paper
+from ackademy.studies.experiment_files import Assumption, Item
 from ackademy.toml_table import TomlTable, toml_value
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
@@ -104,10 +104,6 @@ class Metric:
     of: Callable[[Outcome, Training], float]
 
 
-def _episodes(column: str) -> Callable[[Outcome, Training], float]:
-    return lambda outcome, training: _mean(training.episodes[column])
-
-
 def _mean(values: pl.Series) -> float:
     return float(values.to_numpy().mean())
 
@@ -160,7 +156,9 @@ METRICS: Mapping[str, Metric] = {
     "throughput_default": Metric(
         "throughput, default β", "1/s", lambda o, _: o.default.throughput_pps
     ),
-    "throughput_mean": Metric("throughput, mean", "1/s", _episodes("throughput_mean")),
+    "throughput_mean": Metric(
+        "throughput, mean", "1/s", lambda _, t: _mean(t.episodes["throughput_mean"])
+    ),
     "throughput_change": Metric(
         "throughput, change",
         "%",
@@ -206,15 +204,9 @@ METRICS: Mapping[str, Metric] = {
 
 
 @dataclass(frozen=True, slots=True)
-class BetaStudy:
+class BetaStudy(Item):
     """Learners at several rates, checked and ready to run."""
 
-    name: str
-    item: str
-    title: str
-    about: str
-    path: Path
-    paper: Paper
     runs: int
     rates_mbps: tuple[float, ...]
     learners: tuple[Learner, ...]
@@ -384,12 +376,7 @@ def load(name: str) -> BetaStudy:
         raise item.error("learner", [], "at least one [[learner]]")
     rows = [(learner.name, group_of(rate)) for learner in learners for rate in rates]
     return BetaStudy(
-        name=experiment_files.name_of(path),
-        item=item.string("item"),
-        title=item.string("title"),
-        about=item.string("about"),
-        path=path,
-        paper=experiment_files.read_paper(path),
+        **experiment_files.item_of(path, item),
         runs=item.whole("runs", 1, experiment_files.RUNS_MAX),
         rates_mbps=rates,
         learners=learners,
@@ -420,13 +407,11 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
             (folder / scenario).resolve(), overrides, entry.string("controller", "cubic_ns3")
         )
     )
-    unit = entry.string("loss_unit", "percent")
-    if unit not in ("percent", "fraction"):
-        raise entry.error("loss_unit", unit, "percent, fraction")
+    unit = entry.choice("loss_unit", ("percent", "fraction"), "percent")
     tuned = entry.strings("tune", TUNES[0])
     if tuned not in TUNES:
         raise entry.error("tune", tuned, ", ".join(map(str, TUNES)))
-    beta_step = entry.number("beta_step") if "beta_step" in entry.values else 0.1
+    beta_step = entry.number("beta_step", 0.1)
     if not is_beta_step(beta_step):
         raise entry.error("beta_step", beta_step, BETA_STEP_ALLOWED)
     return Learner(

@@ -14,7 +14,7 @@ from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
 from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Assumption, Paper
+from ackademy.studies.experiment_files import Assumption, Item
 from ackademy.toml_table import TomlTable
 
 
@@ -34,14 +34,9 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class CurveStudy:
+class CurveStudy(Item):
     """A figure of F1 curves: study and findings in one."""
 
-    name: str
-    item: str
-    title: str
-    about: str
-    paper: Paper
     curves: tuple[Curve, ...]
     assumptions: tuple[Assumption, ...]
     runs: int = 1
@@ -88,11 +83,7 @@ def load(name: str) -> CurveStudy:
     path = experiment_files.find(name)
     item = TomlTable.read(path).only("kind", "title", "item", "about", "curve", "assumption")
     return CurveStudy(
-        name=experiment_files.name_of(path),
-        item=item.string("item"),
-        title=item.string("title"),
-        about=item.string("about"),
-        paper=experiment_files.read_paper(path),
+        **experiment_files.item_of(path, item),
         curves=tuple(_curve(entry, path.parent) for entry in item.tables("curve")),
         assumptions=tuple(experiment_files.parse_assumptions(item)),
     )

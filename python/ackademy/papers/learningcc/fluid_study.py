@@ -23,7 +23,7 @@ from ackademy.stats.claims import Checked
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
 from ackademy.studies import experiment_files, reproduce
-from ackademy.studies.experiment_files import Assumption, Experiment, Paper, Row
+from ackademy.studies.experiment_files import Assumption, Experiment, Item, Row
 from ackademy.toml_table import TomlTable
 
 KEYS = (
@@ -91,14 +91,9 @@ class FluidFindings:
 
 
 @dataclass(frozen=True, slots=True)
-class FluidStudy:
+class FluidStudy(Item):
     """The simulations that the model is compared with."""
 
-    name: str
-    item: str
-    title: str
-    about: str
-    paper: Paper
     measured: Experiment
     """reduced to the rows of the two schemes"""
     reno: str
@@ -208,11 +203,7 @@ def load(name: str) -> FluidStudy:
     if not {row.scheme for row in rows} == set(schemes):
         raise ExperimentError(f"{path}: reno, learningcc = {schemes}: allowed: its schemes")
     return FluidStudy(
-        name=experiment_files.name_of(path),
-        item=table.string("item"),
-        title=table.string("title"),
-        about=table.string("about"),
-        paper=experiment_files.read_paper(path),
+        **experiment_files.item_of(path, table),
         measured=replace(measured, rows=rows),
         reno=schemes[0],
         learningcc=schemes[1],

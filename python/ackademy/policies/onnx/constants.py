@@ -6,6 +6,7 @@ shapes of its reshapes. These few operations on constants are computed here, siz
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias
@@ -98,16 +99,9 @@ def _fits(sizes: Sequence[int]) -> None:
         raise Refused(f"makes shape {list(sizes)}: allowed: at most {NUMBERS_MAX} numbers")
 
 
-def _added(inputs: Sequence[Array], _: Attributes) -> Array:
+def _of_two(inputs: Sequence[Array], operation: Callable[[Array, Array], Array]) -> Array:
     _fits(np.broadcast_shapes(inputs[0].shape, inputs[1].shape))
-    out: Array = inputs[0] + inputs[1]
-    return out
-
-
-def _multiplied(inputs: Sequence[Array], _: Attributes) -> Array:
-    _fits(np.broadcast_shapes(inputs[0].shape, inputs[1].shape))
-    out: Array = inputs[0] * inputs[1]
-    return out
+    return operation(inputs[0], inputs[1])
 
 
 def _joined(inputs: Sequence[Array], attributes: Attributes) -> Array:
@@ -152,7 +146,7 @@ def _axes(inputs: Sequence[Array | None], attributes: Attributes) -> tuple[int, 
 
 
 OPERATIONS: Mapping[str, Callable[[Sequence[Any], Attributes], Array]] = {
-    "Add": _added,
+    "Add": lambda x, a: _of_two(x, operator.add),
     "Cast": lambda x, a: x[0].astype(ITEM_TYPES[a["to"]]),
     "Concat": _joined,
     "Constant": lambda x, a: array_of(a["value"]),
@@ -160,7 +154,7 @@ OPERATIONS: Mapping[str, Callable[[Sequence[Any], Attributes], Array]] = {
     "Expand": lambda x, a: _expanded(x[0], x[1]),
     "Gather": _taken,
     "Identity": lambda x, a: x[0],
-    "Mul": _multiplied,
+    "Mul": lambda x, a: _of_two(x, operator.mul),
     "Reshape": lambda x, a: x[0].reshape(whole(x[1])),
     "Slice": _slice,
     "Squeeze": lambda x, a: np.squeeze(x[0], _axes(x, a)),

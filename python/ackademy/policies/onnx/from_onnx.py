@@ -408,10 +408,6 @@ def _places(sides: list[Array | None], attributes: Attributes) -> list[int]:
     return list(attributes["axes"])
 
 
-def _gather(chain: Chain, value: Value, sides: list[Array | None], attributes: Attributes) -> Value:
-    return chain.gather(value, attributes.get("axis", 0), sides[1])
-
-
 def _transpose(chain: Chain, value: Value, _: list[Array | None], attributes: Attributes) -> Value:
     backwards = list(range(len(value.axes)))[::-1]
     return chain.transpose(value, list(attributes.get("perm", backwards)))
@@ -422,7 +418,7 @@ MOVES: Mapping[str, Move] = {
     "Conv": _conv,
     "Dropout": lambda chain, value, sides, a: value,
     "Flatten": _flatten,
-    "Gather": _gather,
+    "Gather": lambda chain, value, sides, a: chain.gather(value, a.get("axis", 0), sides[1]),
     "Gemm": _gemm,
     "Identity": lambda chain, value, sides, a: value,
     "MatMul": _matmul,

@@ -10,10 +10,11 @@ import numpy as np
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import Run
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document, tabs
+from ackademy.render.html.page import Head, Section, document, repeat_section, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
+from ackademy.render.html.shapes import bullets
 from ackademy.render.html.sheet import sheet
 from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import significant
@@ -62,8 +63,7 @@ def page(found: Sequence[Measured], folder: Path, command: str) -> str:
             )
         )
     sections += kernel_section([run for own in found for run in own.kernel_runs])
-    code = element("pre", element("code", command))
-    sections.append(Section("repeat", "How to repeat it", "", code))
+    sections.append(repeat_section(command))
     return document(head, sections)
 
 
@@ -94,7 +94,7 @@ def run_page(run: Run, command: str) -> str:
         *_connections(run),
         Section("links", "Links", "", sheet(of_run.links(run))),
         *kernel_section([run.kernel] if run.kernel else []),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(head, sections)
 
@@ -141,8 +141,7 @@ def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
     """How runs on the kernel went; nothing for those of the simulator."""
     if not runs:
         return []
-    lines = [element("li", line) for line in notes(runs)]
-    return [Section("kernel", "On the kernel", "", element("ul", join(lines)))]
+    return [Section("kernel", "On the kernel", "", bullets(notes(runs)))]
 
 
 def _planes(groups: dict[str, list[Measured]], colour: dict[str, int]) -> Markup:

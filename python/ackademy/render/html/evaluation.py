@@ -9,9 +9,10 @@ import numpy as np
 
 from ackademy import files
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.page import Head, Section, document, repeat_section
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
+from ackademy.render.html.shapes import terms
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets import evaluation as sheets
 from ackademy.stats.intervals import NOMINAL
@@ -86,17 +87,9 @@ def page(
     if curve is not None and (drawn := _curve(curve)) is not None:
         sections.append(Section("curve", "How it learned", f"From {curve.name}.", drawn))
     if made:
-        entries = [
-            join((element("dt", key), element("dd", str(value)))) for key, value in made.items()
-        ]
-        sections.append(
-            Section(
-                "made", "How it was made", "", element("dl", join(entries), class_="assumptions")
-            )
-        )
-    sections.append(
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command)))
-    )
+        entries = ((element("dt", key), str(value)) for key, value in made.items())
+        sections.append(Section("made", "How it was made", "", terms(entries)))
+    sections.append(repeat_section(command))
     return document(head, sections)
 
 

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from ackademy.render.claims import VERDICTS, describe
-from ackademy.render.html import assumptions
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section
+from ackademy.render.html.shapes import terms
 from ackademy.stats.claims import Checked
-from ackademy.studies.experiment_files import Assumption, Paper
+from ackademy.studies.experiment_files import Assumption, Item, Paper
 
 
-class Described(Protocol):
-    """What stands above a report."""
-
-    @property
-    def item(self) -> str:
-        """As the paper calls it."""
-
-    @property
-    def title(self) -> str:
-        """In a few words."""
-
-    @property
-    def about(self) -> str:
-        """In a sentence."""
-
-    @property
-    def paper(self) -> Paper:
-        """Where it was published."""
-
-
-def reproduction_head(study: Described, facts: Mapping[str, str]) -> Head:
+def reproduction_head(study: Item, facts: Mapping[str, str]) -> Head:
     """The heading of one item, with what it cites."""
     paper = study.paper
     cite = join((f"{paper.authors}: “{paper.title}”. {paper.venue}. ", doi(paper)))
@@ -75,7 +54,12 @@ def claims_list(claims: Iterable[tuple[str, Checked]]) -> Markup:
     return element("ul", join(entries), class_="claims")
 
 
+def assumptions_list(found: Iterable[Assumption]) -> Markup:
+    """Each with its origin as the term and as the class, in the order given."""
+    return terms((element("dt", own.origin, class_=own.origin), own.text) for own in found)
+
+
 def assumptions_section(found: Iterable[Assumption]) -> Section:
     """Every choice behind the numbers, and who made it."""
     lead = "Every choice behind these numbers, and who made it."
-    return Section("assumptions", "What this rests on", lead, assumptions.listed(found))
+    return Section("assumptions", "What this rests on", lead, assumptions_list(found))

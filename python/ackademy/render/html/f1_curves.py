@@ -8,9 +8,10 @@ import numpy as np
 
 from ackademy.papers.kong2018.f1_curves import Curve, CurveStudy
 from ackademy.render.html.experiment import assumptions_section, reproduction_head
-from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.markup import Markup, element
 from ackademy.render.html.page import Section, document
 from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.shapes import legend, ring
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets.papers import f1_maxima
 from ackademy.stats.formulas import FloatArray
@@ -19,7 +20,8 @@ from ackademy.stats.formulas import FloatArray
 def page(study: CurveStudy) -> str:
     """The HTML report."""
     head = reproduction_head(study, {})
-    drawing = element("figure", _legend(study.curves), _drawn(study.curves), class_="panel drawn")
+    keys = legend((curve.name, f"s{index}") for index, curve in enumerate(study.curves))
+    drawing = element("figure", keys, _drawn(study.curves), class_="panel drawn")
     lead = "Rings are the maxima, th₀. Packets the forest has not been fitted to."
     return document(
         head,
@@ -42,17 +44,8 @@ def _drawn(curves: Sequence[Curve]) -> Markup:
             element(
                 "g",
                 element("path", class_="stroke", d=frame.line(x, y)),
-                element("path", class_="ring", d=peak),
-                element("path", class_="hole", d=peak),
+                ring(peak),
                 class_=f"s{index}",
             )
         )
     return frame.draw(content, label="F1 by threshold", class_="figure")
-
-
-def _legend(curves: Sequence[Curve]) -> Markup:
-    entries = [
-        element("li", element("i", class_=f"key s{index}"), curve.name)
-        for index, curve in enumerate(curves)
-    ]
-    return element("ul", join(entries), class_="legend")

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackademy.backends import entries
+from ackademy.render.html import shapes
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
@@ -42,9 +43,8 @@ def figures(reproduction: Reproduction, colour: Mapping[str, int]) -> Markup:
     for figure in reproduction.experiment.figures:
         drawing = drawers[figure.kind](reproduction, figure, colour)
         if drawing is not None:
-            caption = element("figcaption", element("b", figure.title))
             about = element("p", figure.about, class_="hint") if figure.about else None
-            parts.append(element("figure", caption, about, drawing, class_="panel drawn"))
+            parts.append(shapes.panel(figure.title, about, drawing, class_="panel drawn"))
     return join(parts)
 
 
@@ -69,13 +69,7 @@ def _bars(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int])
                 _bar(frame, left + 0.1 * width, left + 0.9 * width, interval),
                 _whisker(frame, middle, interval),
                 _ring(frame, middle, published),
-                _hit(
-                    frame,
-                    middle,
-                    interval,
-                    published,
-                    _tip(figure, scheme, group, *shown[scheme, group]),
-                ),
+                _hit(frame, middle, figure, (scheme, group), interval, published),
                 class_=f"s{colour[scheme]}",
             )
         )
@@ -113,9 +107,7 @@ def _lines(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]
                 _whisker(frame, x, interval),
                 _dot(frame, x, interval),
                 _ring(frame, x, published),
-                _hit(
-                    frame, x, interval, published, _tip(figure, scheme, group, interval, published)
-                ),
+                _hit(frame, x, figure, (scheme, group), interval, published),
             ]
         path = element("path", class_="stroke", d=line)
         content.append(element("g", path, *marks, class_=f"s{colour[scheme]}"))
@@ -138,32 +130,15 @@ def _windows(
     top = max(float(np.nanquantile(cwnd, 0.998)) for _, lines in charts for _, _, cwnd in lines)
     cards = []
     for measured, lines in charts:
-        frame = Frame(Axis(0.0, end, "time, s", n_ticks=4), Axis(0.0, 1.08 * top, n_ticks=3))
         # The first line has the scheme's colour, the others those of the palette that follow.
         first = colour[measured.row.scheme]
-        keys = [(name, (first + index) % 8) for index, (name, _, _) in enumerate(lines)]
-        paths = [
-            element(
-                "path",
-                class_=f"line s{key}",
-                d=frame.line(*thin(time, cwnd, N_BUCKETS)),
-                data_name=name,
-                data_unit="packets",
-            )
-            for (name, time, cwnd), (_, key) in zip(lines, keys, strict=True)
+        own = [
+            (name, (first + index) % 8, *thin(time, cwnd, N_BUCKETS))
+            for index, (name, time, cwnd) in enumerate(lines)
         ]
         title = " ".join(measured.row.name)
-        drawing = frame.draw(
-            paths,
-            label=f"cwnd over time, {title}",
-            class_="wide",
-            data_x=f"{frame.x.low:g},{frame.x.high:g}",
-            data_y=f"{frame.y.low:g},{frame.y.high:g}",
-        )
-        head = element(
-            "header", element("b", title), element("span", "cwnd, packets", class_="hint")
-        )
-        cards.append(element("article", head, _keys(keys), drawing, class_="strip"))
+        label = f"cwnd over time, {title}"
+        cards.append(_over_time(title, label, ("cwnd", "packets"), own, (end, top)))
     return element("div", join(cards), class_="strips")
 
 
@@ -173,37 +148,55 @@ def _rates(reproduction: Reproduction, figure: Figure, colour: Mapping[str, int]
     cards = []
     for group in dict.fromkeys(measured.row.group for measured in rows):
         lines = [
-            (measured.row.scheme, *_delivered(reproduction, measured, figure))
+            (
+                measured.row.scheme,
+                colour[measured.row.scheme],
+                *_delivered(reproduction, measured, figure),
+            )
             for measured in rows
             if measured.row.group == group and measured.drawn is not None
         ]
         if not lines:
             continue
-        end = max(float(time[-1]) for _, time, _ in lines)
-        top = max(float(rate.max()) for _, _, rate in lines)
-        frame = Frame(Axis(0.0, end, "time, s", n_ticks=4), Axis(0.0, 1.08 * top, n_ticks=3))
-        paths = [
-            element(
-                "path",
-                class_=f"line s{colour[scheme]}",
-                d=frame.line(time, rate),
-                data_name=scheme,
-                data_unit="Mb/s",
-            )
-            for scheme, time, rate in lines
-        ]
-        drawing = frame.draw(
-            paths,
-            label=f"total over time, {group}",
-            class_="wide",
-            data_x=f"{frame.x.low:g},{frame.x.high:g}",
-            data_y=f"{frame.y.low:g},{frame.y.high:g}",
-        )
-        hint = element("span", "delivered by all flows together, Mb/s", class_="hint")
-        head = element("header", element("b", group), hint)
-        keys = _keys([(scheme, colour[scheme]) for scheme, _, _ in lines])
-        cards.append(element("article", head, keys, drawing, class_="strip"))
+        end = max(float(time[-1]) for _, _, time, _ in lines)
+        top = max(float(rate.max()) for _, _, _, rate in lines)
+        label, what = f"total over time, {group}", ("delivered by all flows together", "Mb/s")
+        cards.append(_over_time(group, label, what, lines, (end, top)))
     return element("div", join(cards), class_="strips") if cards else None
+
+
+def _over_time(
+    title: str,
+    label: str,
+    what: tuple[str, str],
+    lines: Sequence[tuple[str, int, FloatArray, FloatArray]],
+    ends: tuple[float, float],
+) -> Markup:
+    """A card of lines over time.
+
+    Args:
+        title: above the card.
+        label: of the drawing.
+        what: is drawn, and its unit.
+        lines: name, colour, times in s, values.
+        ends: of the time, and largest value.
+    """
+    frame = Frame(Axis(0.0, ends[0], "time, s", n_ticks=4), Axis(0.0, 1.08 * ends[1], n_ticks=3))
+    paths = [
+        element(
+            "path",
+            class_=f"line s{colour}",
+            d=frame.line(time, values),
+            data_name=name,
+            data_unit=what[1],
+        )
+        for name, colour, time, values in lines
+    ]
+    drawing = frame.draw(paths, label=label, class_="wide", is_read=True)
+    hint = element("span", ", ".join(what), class_="hint")
+    head = element("header", element("b", title), hint)
+    keys = _keys([(name, colour) for name, colour, _, _ in lines])
+    return element("article", head, keys, drawing, class_="strip")
 
 
 def _delivered(
@@ -347,31 +340,28 @@ def _dot(frame: Frame, x: float, interval: Interval | None) -> Markup | None:
 def _ring(frame: Frame, x: float, published: float | None) -> Markup | None:
     if published is None:
         return None
-    dot = frame.dots(np.array([x]), np.array([published]))
-    return join((element("path", class_="ring", d=dot), element("path", class_="hole", d=dot)))
+    return shapes.ring(frame.dots(np.array([x]), np.array([published])))
 
 
 def _hit(
-    frame: Frame, x: float, interval: Interval | None, published: float | None, tip: str
+    frame: Frame,
+    x: float,
+    figure: Figure,
+    name: RowName,
+    interval: Interval | None,
+    published: float | None,
 ) -> Markup:
-    """Where the pointer finds the numbers."""
-    values = [
-        value for value in (interval.value if interval else None, published) if value is not None
-    ]
-    dots = frame.dots(np.full(len(values), x), np.array(values))
-    return element("path", element("title", tip), class_="hit", d=dots, data_tip=tip)
-
-
-def _tip(
-    figure: Figure, scheme: str, group: str, interval: Interval | None, published: float | None
-) -> str:
+    """Where the pointer finds the numbers of a row."""
     unit = metric_of(figure.metric).unit
-    lines = [f"{scheme}, {group}"]
+    values, lines = [], [", ".join(name)]
     if interval is not None:
+        values.append(interval.value)
         lines.append(f"ours {with_interval(interval)} {unit}".rstrip())
     if published is not None:
+        values.append(published)
         lines.append(f"published {significant(published)} {unit}".rstrip())
-    return "\n".join(lines)
+    dots = frame.dots(np.full(len(values), x), np.array(values))
+    return shapes.hit(dots, "\n".join(lines))
 
 
 def _legend(schemes: Sequence[str], colour: Mapping[str, int], shown: Shown) -> Markup:
@@ -380,7 +370,5 @@ def _legend(schemes: Sequence[str], colour: Mapping[str, int], shown: Shown) -> 
 
 
 def _keys(names: Sequence[tuple[str, int]], *, published: bool = False) -> Markup:
-    entries = [element("li", element("i", class_=f"key s{key}"), name) for name, key in names]
-    if published:
-        entries.append(element("li", element("i", class_="key ring"), "published"))
-    return element("ul", join(entries), class_="legend")
+    keys = shapes.colour_keys(names)
+    return shapes.legend([*keys, *([("published", "ring")] if published else [])])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from ackademy.render.html.forest import Mark, Scale, forest, reach
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document, tabs
-from ackademy.render.html.scatter import Point, colour_keys, scatter
+from ackademy.render.html.page import Head, Section, document, repeat_section, tabs
+from ackademy.render.html.scatter import Point, scatter
 from ackademy.render.html.series import Strip, strips
+from ackademy.render.html.shapes import bullets, colour_keys, legend
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheet import head_of
 from ackademy.render.sheets import gap as sheets
@@ -62,7 +63,7 @@ def page(gaps: Sequence[Gap], folder: Path, command: str) -> str:
             sheet(sheets.runs(gaps, colour)),
         ),
         *_assumptions_section(gaps),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(_head(gaps, names, checked, len(large)), sections)
 
@@ -131,7 +132,8 @@ def _scatter(gaps: Sequence[Gap], colour: Mapping[str, int]) -> Markup:
             head = head_of(metric)
             panels.append(scatter(head.label, head.unit, points))
     names = {one.pair.controller: colour[one.pair.controller] for one in gaps}
-    return join((colour_keys(names), element("div", join(panels), class_="panels")))
+    keys = legend(colour_keys(names.items()))
+    return join((keys, element("div", join(panels), class_="panels")))
 
 
 def _claims_section(claims: Sequence[Claim]) -> list[Section]:
@@ -190,6 +192,5 @@ def _assumptions_section(gaps: Sequence[Gap]) -> list[Section]:
     )
     if not lines:
         return []
-    body = element("ul", join([element("li", line) for line in lines]))
     lead = "Where a run on the kernel is not what the scenario says to the letter."
-    return [Section("assumptions", "Assumptions", lead, body)]
+    return [Section("assumptions", "Assumptions", lead, bullets(lines))]

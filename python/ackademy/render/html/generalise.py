@@ -8,10 +8,10 @@ import numpy as np
 
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head as PageHead
-from ackademy.render.html.page import Section, document, tabs
+from ackademy.render.html.page import Section, document, repeat_section, tabs
 from ackademy.render.html.plot import Axis as PlotAxis
 from ackademy.render.html.plot import Frame
-from ackademy.render.html.scatter import colour_keys
+from ackademy.render.html.shapes import colour_keys, fold, hit, legend, panel
 from ackademy.render.html.sheet import sheet
 from ackademy.render.numbers import significant, with_interval
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, goodness, shaded
@@ -78,7 +78,7 @@ def page(
             "links",
             "Link by link",
             "A dot is a run, 0 is the best there is; a tip tells of everybody on a link.",
-            join((colour_keys(colours), _panels(study, found, colours))),
+            join((legend(colour_keys(colours.items())), _panels(study, found, colours))),
         ),
         Section(
             "worst",
@@ -86,7 +86,7 @@ def page(
             "Each is kept as a scenario file; its command prints the same numbers.",
             _worst(listed),
         ),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(head, sections)
 
@@ -235,16 +235,14 @@ def _along(axis: Axis, study: Study, found: Sequence[Row], colours: Mapping[str,
             for name, score in row.scores.items()
         )
         at = frame.dots(np.array([across]), np.array([row.scores[policy].utility]))
-        content.append(element("path", element("title", tip), class_="hit", d=at, data_tip=tip))
+        content.append(hit(at, tip))
     drawing = frame.draw(content, label=f"utility by {axis.label}")
-    caption = element("figcaption", element("b", f"Utility by {axis.label}"))
-    return element("figure", caption, drawing, class_="panel")
+    return panel(f"Utility by {axis.label}", drawing)
 
 
 def _worst(listed: Sequence[Worst]) -> Markup:
     parts: list[Markup] = []
     for kind in dict.fromkeys(own.kind for own in listed):
         table = sheets.everybody([own for own in listed if own.kind == kind])
-        summary = element("summary", element("b", kind.capitalize()))
-        parts.append(element("details", summary, sheet(table), class_="fold", open=not parts))
+        parts.append(fold(kind.capitalize(), sheet(table), is_open=not parts))
     return join(parts)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ackademy.render.html.markup import element, join
 from ackademy.render.html.page import Head as PageHead
-from ackademy.render.html.page import Section, document
+from ackademy.render.html.page import Section, document, repeat_section
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets import judgement as sheets
 from ackademy.studies import judgement
@@ -50,8 +49,6 @@ def page(study: Study, found: Sequence[Network], command: str) -> str:
             Section("all", "All networks", LEAD, sheet(all_of_them)),
             Section("pairs", "Who dominates whom", "Per cent of the networks.", sheet(pairs)),
             Section("kinds", "By class of networks", "Without intervals.", sheet(kinds)),
-            Section(
-                "repeat", "How to repeat it", "", join([element("pre", element("code", command))])
-            ),
+            repeat_section(command),
         ],
     )

@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from ackademy.backends.kernel import KernelRun
-from ackademy.render.html import assumptions
 from ackademy.render.html.comparison import kernel_section
-from ackademy.render.html.league_plane import key, legend, marks, plane
+from ackademy.render.html.experiment import assumptions_list
+from ackademy.render.html.league_plane import marks, plane
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head as PageHead
-from ackademy.render.html.page import Section, document, tabs
+from ackademy.render.html.page import Section, document, repeat_section, tabs
+from ackademy.render.html.shapes import bullets, fold, key, legend
 from ackademy.render.html.sheet import sheet
 from ackademy.render.numbers import NONE, percent, significant, with_interval
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, goodness, head_of, shaded
@@ -99,7 +99,7 @@ def page(
             "planes",
             "Throughput against delay",
             f"Means over runs with their {NOMINAL}s; upper left is best.",
-            join((legend(_playing(mark, shown)), _planes(shown, mark))),
+            join((legend(_playing(mark, shown).items()), _planes(shown, mark))),
         ),
         Section(
             "numbers",
@@ -107,9 +107,9 @@ def page(
             f"Mean ± half the {NOMINAL} over runs. A heading sorts.",
             _tables(shown, marked),
         ),
-        Section("assumptions", "What this rests on", "", assumptions.listed(suite.assumptions)),
-        *kernel_section(_kernel_runs(found)),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        Section("assumptions", "What this rests on", "", assumptions_list(suite.assumptions)),
+        *kernel_section([run for result in found for run in result.measured.kernel_runs]),
+        repeat_section(command),
     ]
     return document(head, sections)
 
@@ -118,8 +118,7 @@ def _scored(scores: Sequence[Scores], harms: Sequence[Harm]) -> list[Section]:
     """A section of scores and one of harm, as far as there are some."""
     found = []
     if scores:
-        words = [element("li", line) for line in league_scores.summary(scores, harms)]
-        own = [element("ul", *words)]
+        own = [bullets(league_scores.summary(scores, harms))]
         own += [_titled(one) for one in league_scores.sheets(scores, ())]
         found.append(Section("scores", "Scores over networks", SCORES_LEAD, join(own)))
     if harms:
@@ -289,17 +288,12 @@ def _planes(networks: Mapping[str, Sequence[Result]], mark: Mapping[str, str]) -
     by_paper: dict[str, list[Markup]] = {}
     for rows in (rows for rows in networks.values() if leaders(rows)):
         by_paper.setdefault(rows[0].scheme_case.network.paper, []).append(plane(rows, mark))
-    folds = [
-        element(
-            "details",
-            element("summary", element("b", paper)),
-            element("div", join(panels), class_="panels"),
-            class_="fold",
-            open=True,
-        )
-        for paper, panels in by_paper.items()
-    ]
-    return join(folds)
+    return join(
+        [
+            fold(paper, element("div", join(panels), class_="panels"), is_open=True)
+            for paper, panels in by_paper.items()
+        ]
+    )
 
 
 def _tables(networks: Mapping[str, Sequence[Result]], marked: Mark) -> Markup:
@@ -307,12 +301,5 @@ def _tables(networks: Mapping[str, Sequence[Result]], marked: Mark) -> Markup:
     for rows in networks.values():
         own = sheets.network(rows)
         best = ", ".join(result.scheme for result in leaders(rows))
-        summary = element(
-            "summary", element("b", own.title), element("span", f"best: {best}", class_="hint")
-        )
-        parts.append(element("details", summary, sheet(own, mark=marked), class_="fold"))
+        parts.append(fold(own.title, sheet(own, mark=marked), hint=f"best: {best}"))
     return join(parts)
-
-
-def _kernel_runs(found: Sequence[Result]) -> list[KernelRun]:
-    return [run for result in found for run in result.measured.kernel_runs]

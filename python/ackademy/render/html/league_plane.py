@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.markup import Markup, element
 from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.shapes import hit, panel
 from ackademy.render.numbers import padded, significant, with_interval
 from ackademy.studies.league import Result
 
@@ -30,17 +31,6 @@ def marks(names: Sequence[str]) -> Mapping[str, str]:
     }
 
 
-def key(mark: str) -> Markup:
-    """A marker beside a name."""
-    return element("i", class_=f"key {mark}")
-
-
-def legend(mark: Mapping[str, str]) -> Markup:
-    """Which marker is which scheme."""
-    entries = [element("li", key(classes), name) for name, classes in mark.items()]
-    return element("ul", join(entries), class_="legend")
-
-
 def plane(results: Sequence[Result], mark: Mapping[str, str]) -> Markup:
     """One panel: delay to the right, on a logarithmic axis, and throughput upwards.
 
@@ -60,10 +50,7 @@ def plane(results: Sequence[Result], mark: Mapping[str, str]) -> Markup:
     content = [_mark(frame, result, mark[result.scheme]) for result in shown]
     names = ", ".join(result.scheme for result in shown)
     drawing = frame.draw(content, label=f"Throughput against delay, {network.title}: {names}")
-    caption = element(
-        "figcaption", element("b", network.title), element("span", "↖ better", class_="hint")
-    )
-    return element("figure", caption, drawing, class_="panel")
+    return panel(network.title, drawing, hint="↖ better")
 
 
 def _place(result: Result) -> bool:
@@ -91,5 +78,5 @@ def _mark(frame: Frame, result: Result, mark: str) -> Markup:
     shapes.append(element("path", class_="blob", d=dot))
     if "hollow" in mark:
         shapes.append(element("path", class_="hole", d=dot))
-    shapes.append(element("path", element("title", tip), class_="hit", d=dot, data_tip=tip))
+    shapes.append(hit(dot, tip))
     return element("g", *shapes, class_=f"mark {mark}")

@@ -18,6 +18,7 @@ from ackademy.render.html.experiment import assumptions_section, claims_section,
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Section, document, tabs
 from ackademy.render.html.plot import Axis, Frame, thin
+from ackademy.render.html.shapes import legend, ring
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets import papers as sheets
 from ackademy.stats.formulas import FloatArray
@@ -168,7 +169,7 @@ def _band(
     if published is not None:
         content.append(_level(frame, published, "dotted"))
         keys.append(("published mean", "dotted"))
-    return join((_legend(keys), _draw(frame, content, f"{label}, {outcome.name[1]}")))
+    return join((legend(keys), _draw(frame, content, f"{label}, {outcome.name[1]}")))
 
 
 def _rewards(outcome: Outcome, all_outcomes: Sequence[Outcome]) -> Markup:
@@ -202,39 +203,40 @@ def _beta(outcome: Outcome, _: Mapping[str, float]) -> Markup:
         path = frame.line(x, y)
         content.append(element("path", class_=f"line s{index}", d=path, data_name=name))
         keys.append((name, f"s{index}"))
-    return join((_legend(keys), _draw(frame, content, f"beta, {outcome.name[1]}")))
+    return join((legend(keys), _draw(frame, content, f"beta, {outcome.name[1]}")))
 
 
 def _sweep(outcomes: Sequence[Outcome], rate_mbps: float) -> Markup:
     shown = [outcome for outcome in outcomes if outcome.rate_mbps == rate_mbps]
     lines = [(outcome.learner.name, *_by_beta(outcome, DEFAULT_C)) for outcome in shown]
-    values = np.concatenate([refused for _, _, refused in lines])
-    axis = _axis(float(values.min()), float(values.max()), "refused writes, %")
-    frame = Frame(Axis(0.0, 1.0, "beta"), axis)
+    frame = _refused_by_beta([refused for _, _, refused in lines])
     content: list[Markup] = []
     for index, (name, beta, refused) in enumerate(lines):
         content.append(_stroke(frame, beta, refused, f"s{index}", name))
         default = 100.0 * shown[index].default.refused_ratio
         dot = frame.dots(np.array([0.7]), np.array([default]))
-        ring = (element("path", class_="ring", d=dot), element("path", class_="hole", d=dot))
-        content.append(element("g", *ring, class_=f"s{index}"))
+        content.append(element("g", ring(dot), class_=f"s{index}"))
     keys = [(name, f"s{index}") for index, (name, _, _) in enumerate(lines)]
-    return join((_legend(keys), _draw(frame, content, f"refused writes by beta, {rate_mbps:g}")))
+    return join((legend(keys), _draw(frame, content, f"refused writes by beta, {rate_mbps:g}")))
 
 
 def _grid(outcome: Outcome, _: Mapping[str, float]) -> Markup:
     cs = sorted({setting.c_thousandths for setting in outcome.known})
     lines = [(c, *_by_beta(outcome, c)) for c in cs]
-    values = np.concatenate([refused for _, _, refused in lines])
-    axis = _axis(float(values.min()), float(values.max()), "refused writes, %")
-    frame = Frame(Axis(0.0, 1.0, "beta"), axis)
+    frame = _refused_by_beta([refused for _, _, refused in lines])
     content, keys = [], []
     for index, (c, beta, refused) in enumerate(lines):
         name, colour = f"C = {c / C_UNITS:g}", f"s{index % 8}"
         weight = "" if c == DEFAULT_C else " faint"
         content.append(_stroke(frame, beta, refused, colour + weight, name))
         keys.append((name, colour))
-    return join((_legend(keys), _draw(frame, content, f"refused writes, {outcome.name[1]}")))
+    return join((legend(keys), _draw(frame, content, f"refused writes, {outcome.name[1]}")))
+
+
+def _refused_by_beta(lines: Sequence[FloatArray]) -> Frame:
+    values = np.concatenate(lines)
+    axis = _axis(float(values.min()), float(values.max()), "refused writes, %")
+    return Frame(Axis(0.0, 1.0, "beta"), axis)
 
 
 def _by_beta(outcome: Outcome, c_thousandths: int) -> tuple[FloatArray, FloatArray]:
@@ -271,18 +273,7 @@ def _level(frame: Frame, value: float, class_: str) -> Markup:
 
 
 def _draw(frame: Frame, content: Sequence[Markup], label: str) -> Markup:
-    return frame.draw(
-        content,
-        label=label,
-        class_="figure",
-        data_x=f"{frame.x.low:g},{frame.x.high:g}",
-        data_y=f"{frame.y.low:g},{frame.y.high:g}",
-    )
-
-
-def _legend(keys: Sequence[tuple[str, str]]) -> Markup:
-    entries = [element("li", element("i", class_=f"key {class_}"), name) for name, class_ in keys]
-    return element("ul", join(entries), class_="legend")
+    return frame.draw(content, label=label, class_="figure", is_read=True)
 
 
 # -------------------------------------------------------------------------------- numbers

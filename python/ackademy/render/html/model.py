@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from ackademy.papers.learningcc.fluid_study import Point
-from ackademy.render.html.experiment import Described, assumptions_section, reproduction_head
+from ackademy.render.html.experiment import assumptions_section, reproduction_head
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Section, document
 from ackademy.render.html.plot import Axis, Frame
-from ackademy.studies.experiment_files import Assumption
+from ackademy.render.html.shapes import legend, panel, ring
+from ackademy.studies.experiment_files import Assumption, Item
 
 LEAD = "Dots: measured. Lines: the fluid model. Rings: the square-root law."
 
 
-def page(study: Described, points: Sequence[Point], assumptions: Sequence[Assumption]) -> str:
+def page(study: Item, points: Sequence[Point], assumptions: Sequence[Assumption]) -> str:
     """The HTML file."""
     head = reproduction_head(study, {})
     charts = [_chart(case, points) for case in dict.fromkeys(point.case for point in points)]
@@ -44,14 +45,10 @@ def _chart(case: str, points: Sequence[Point]) -> Markup:
                 class_=f"s{index}",
             )
         )
-        keys.append(element("li", element("i", class_=f"key s{index}"), scheme))
+        keys.append((scheme, f"s{index}"))
         law = np.array([np.nan if point.law is None else point.law for point in line])
         if np.isfinite(law).any():
-            rings = frame.dots(x, law)
-            ring = element("path", class_="ring", d=rings), element("path", class_="hole", d=rings)
-            content.append(element("g", *ring, class_=f"s{index}"))
-            keys.append(element("li", element("i", class_="key ring"), f"{scheme}, law"))
-    legend = element("ul", join(keys), class_="legend")
+            content.append(element("g", ring(frame.dots(x, law)), class_=f"s{index}"))
+            keys.append((f"{scheme}, law", "ring"))
     drawing = frame.draw(content, label=f"{case}: share of the link by loss", class_="figure")
-    caption = element("figcaption", element("b", case.capitalize()))
-    return element("figure", caption, legend, drawing, class_="panel drawn")
+    return panel(case.capitalize(), legend(keys), drawing, class_="panel drawn")

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackademy.backends import entries
-from ackademy.render.html import assumptions
-from ackademy.render.html.experiment import claims_section, reproduction_head
+from ackademy.render.html.experiment import assumptions_list, claims_section, reproduction_head
 from ackademy.render.html.figures import figures
 from ackademy.render.html.forest import Mark, Scale, forest, reach
 from ackademy.render.html.markup import Markup, element, join
@@ -247,7 +246,7 @@ def _assumptions(reproduction: Reproduction) -> Markup:
         for row in (measured.row for measured in reproduction.rows)
         if row.deterministic
     ]
-    rests_on = assumptions.listed((*reproduction.experiment.assumptions, *run_once))
+    rests_on = assumptions_list((*reproduction.experiment.assumptions, *run_once))
     missing = {m.row.scheme: m.row.missing for m in reproduction.rows if m.row.missing}
     absent = [
         element("p", f"{scheme} is not in this table yet: {reason}.")

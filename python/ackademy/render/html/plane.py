@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html import shapes
+from ackademy.render.html.markup import Markup, element
 from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.shapes import hit, panel, ring
 from ackademy.render.numbers import padded, significant
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Ellipse, confidence_ellipse
@@ -44,7 +46,7 @@ def plane(
         whole: whether the axes reach to the last dot; else to the ellipses, and dots far outside
             them are cut off.
     """
-    shapes = [(cloud, _ellipse(cloud)) for cloud in clouds]
+    shapes = [(cloud, confidence_ellipse(_points(cloud))) for cloud in clouds]
     outlines = [ellipse.outline() for _, ellipse in shapes]
     printed = np.array([cloud.published for cloud in clouds if cloud.published])
     dots = [_points(cloud) for cloud in clouds] if whole else []
@@ -59,8 +61,7 @@ def plane(
     content += [_published(frame, cloud) for cloud in clouds if cloud.published]
     names = ", ".join(cloud.name for cloud in clouds)
     drawing = frame.draw(content, label=f"Throughput against delay, {title}: {names}")
-    caption = element("figcaption", element("b", title), element("span", "↖ better", class_="hint"))
-    return element("figure", caption, drawing, class_="panel")
+    return panel(title, drawing, hint="↖ better")
 
 
 def _range(low: float, high: float, smallest: float) -> tuple[float, float]:
@@ -73,24 +74,18 @@ def _range(low: float, high: float, smallest: float) -> tuple[float, float]:
 
 def legend(clouds: Sequence[tuple[str, int]], *, published: bool) -> Markup:
     """Which colour is which scheme."""
-    entries = [
-        element("li", element("i", class_=f"key s{colour}"), name) for name, colour in clouds
-    ]
-    if entries:
-        entries.append(element("li", element("i", class_="key ellipse"), "95 % of the runs"))
+    keys = shapes.colour_keys(clouds)
+    if keys:
+        keys.append(("95 % of the runs", "ellipse"))
     if published:
-        entries.append(element("li", element("i", class_="key ring"), "published"))
-    return element("ul", join(entries), class_="legend")
+        keys.append(("published", "ring"))
+    return shapes.legend(keys)
 
 
 def _points(cloud: Cloud) -> FloatArray:
     """Shape (dots, 2): delay and throughput, where both are known."""
     points = np.column_stack([cloud.delay_ms, cloud.throughput_mbps])
     return points[np.isfinite(points).all(axis=1)]
-
-
-def _ellipse(cloud: Cloud) -> Ellipse:
-    return confidence_ellipse(_points(cloud))
 
 
 def _cloud(frame: Frame, cloud: Cloud, ellipse: Ellipse) -> Markup:
@@ -107,7 +102,7 @@ def _cloud(frame: Frame, cloud: Cloud, ellipse: Ellipse) -> Markup:
         element("path", class_="run", d=frame.dots(cloud.delay_ms, cloud.throughput_mbps)),
         element("path", class_="halo", d=frame.dots(*centre)),
         element("path", class_="centre", d=frame.dots(*centre)),
-        element("path", element("title", tip), class_="hit", d=frame.dots(*centre), data_tip=tip),
+        hit(frame.dots(*centre), tip),
         class_=f"s{cloud.colour}",
     )
 
@@ -116,10 +111,4 @@ def _published(frame: Frame, cloud: Cloud) -> Markup:
     delay, throughput = cloud.published or (np.nan, np.nan)
     dot = frame.dots(np.array([delay]), np.array([throughput]))
     tip = f"{cloud.name}, published\n{significant(throughput)} Mb/s, {significant(delay)} ms"
-    return element(
-        "g",
-        element("path", class_="ring", d=dot),
-        element("path", class_="hole", d=dot),
-        element("path", element("title", tip), class_="hit", d=dot, data_tip=tip),
-        class_=f"s{cloud.colour}",
-    )
+    return element("g", ring(dot), hit(dot, tip), class_=f"s{cloud.colour}")

@@ -80,9 +80,16 @@ class Frame:
         return "".join(f"M{a} {b}h0" for a, b in self.points(x[finite], y[finite]))
 
     def draw(
-        self, content: Sequence[Markup], *, label: str, class_: str = "", **data: str | None
+        self, content: Sequence[Markup], *, label: str, class_: str = "", is_read: bool = False
     ) -> Markup:
-        """The chart: grid, content, and tick labels around them."""
+        """The chart: grid, content, and tick labels around them.
+
+        Args:
+            content: of the grid.
+            label: for those who do not see it.
+            class_: more classes.
+            is_read: whether the pointer reads values off its lines, which have names.
+        """
         x_ticks, y_ticks = self.x.ticks(), self.y.ticks()
         x_at = [f"{100 * float(v):.3f}%" for v in self.x.part(np.array(x_ticks))]
         y_at = [f"{100 - 100 * float(v):.3f}%" for v in self.y.part(np.array(y_ticks))]
@@ -98,7 +105,8 @@ class Frame:
             preserveAspectRatio="none",
             role="img",
             aria_label=label,
-            **data,
+            data_x=f"{self.x.low:g},{self.x.high:g}" if is_read else None,
+            data_y=f"{self.y.low:g},{self.y.high:g}" if is_read else None,
         )
         x_labels = [
             element("span", self.x.tick_label(value), class_="tick tick-x", style=f"left:{at}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.markup import Markup, element
 from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.shapes import hit, panel
 from ackademy.render.numbers import significant
 
 WIDE = 8.0
@@ -46,15 +47,7 @@ def scatter(title: str, unit: str, points: Sequence[Point]) -> Markup:
     content = [element("path", class_="diagonal", d=frame.line(ends, ends))]
     content += [_dot(frame, point, unit) for point in points]
     drawing = frame.draw(content, label=f"{title}: kernel against simulator")
-    return element("figure", element("figcaption", element("b", title)), drawing, class_="panel")
-
-
-def colour_keys(names: Mapping[str, int]) -> Markup:
-    """Which colour is which controller."""
-    entries = [
-        element("li", element("i", class_=f"key s{colour}"), name) for name, colour in names.items()
-    ]
-    return element("ul", join(entries), class_="legend")
+    return panel(title, drawing)
 
 
 def _dot(frame: Frame, point: Point, unit: str) -> Markup:
@@ -67,6 +60,6 @@ def _dot(frame: Frame, point: Point, unit: str) -> Markup:
         "g",
         element("path", class_="halo", d=at),
         element("path", class_="centre", d=at),
-        element("path", element("title", tip), class_="hit", d=at, data_tip=tip),
+        hit(at, tip),
         class_=f"s{point.colour}",
     )

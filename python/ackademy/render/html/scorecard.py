@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ackademy.render.html.markup import Markup, element, join
-from ackademy.render.html.page import Head, Section, document
+from ackademy.render.html.page import Head, Section, document, repeat_section
+from ackademy.render.html.shapes import bullets, fold
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets import scorecard as sheets
 from ackademy.studies.scorecard.measures import MEASURES
@@ -63,10 +64,8 @@ def page(
         Section("numbers", "First measures", numbers, sheet(sheets.summary(plan, list(found)))),
         Section("rows", "Row by row", "", join([_row(plan, own, repeat) for own in found])),
         Section("marks", "How the marks are decided", "", _rules()),
-        Section(
-            "run", "How it was run", "", element("ul", join([element("li", f) for f in facts]))
-        ),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        Section("run", "How it was run", "", bullets(facts)),
+        repeat_section(command),
     ]
     return document(head, sections)
 
@@ -112,13 +111,9 @@ def _networks(plan: Plan, own: CheckResult) -> Markup:
     durations = sorted({network.duration_s for network in own.networks})
     length = f"{durations[0]:g} s" if durations else ""
     length += f" to {durations[-1]:g} s" if len(durations) > 1 else ""
-    summary = element(
-        "summary",
-        element("b", sheets.unit(own)),
-        element("span", f"{len(own.values.networks)} networks, runs of {length}", class_="hint"),
-    )
+    hint = f"{len(own.values.networks)} networks, runs of {length}"
     body = (element("p", about, class_="hint"), sheet(sheets.networks(plan, own)))
-    return element("details", summary, *body, class_="fold")
+    return fold(sheets.unit(own), *body, hint=hint)
 
 
 def _rules() -> Markup:
@@ -135,4 +130,4 @@ def _rules() -> Markup:
         "controller or backend does not have. Not measured: the runs are missing. Reported: "
         "no mark is proposed.",
     )
-    return element("ul", join([element("li", line) for line in lines]))
+    return bullets(lines)

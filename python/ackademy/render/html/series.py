@@ -10,6 +10,7 @@ import polars as pl
 
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame, thin
+from ackademy.render.html.shapes import key, legend
 from ackademy.stats.formulas import FloatArray
 
 N_BUCKETS = 350
@@ -64,7 +65,7 @@ def _card(run: Strip, charts: Sequence[_Lines], tops: Sequence[float], end: floa
     more = f"the {MAX_LINES} largest of {n_flows} flows" if n_flows > MAX_LINES else None
     head = element(
         "header",
-        element("i", class_=f"key s{run.colour}"),
+        key(f"s{run.colour}"),
         element("b", run.name),
         element("span", run.note, class_="hint"),
         element("span", more, class_="hint") if more else None,
@@ -82,11 +83,7 @@ def _flow_legend(names: Sequence[str]) -> Markup | None:
     """Which colour is which flow; nothing for one flow, which has the run's colour."""
     if len(names) < 2:
         return None
-    entries = [
-        element("li", element("i", class_=f"key s{index}"), name)
-        for index, name in enumerate(names)
-    ]
-    return element("ul", join(entries), class_="legend")
+    return legend((name, f"s{index}") for index, name in enumerate(names))
 
 
 def _chart(chart: _Lines, run: Strip, top: float, end: float, *, x_label: str) -> Markup:
@@ -107,8 +104,7 @@ def _chart(chart: _Lines, run: Strip, top: float, end: float, *, x_label: str) -
         lines,
         label=f"{chart.title} of {run.name} over time",
         class_="wide" if x_label else "wide bare",
-        data_x=f"{frame.x.low:g},{frame.x.high:g}",
-        data_y=f"{frame.y.low:g},{frame.y.high:g}",
+        is_read=True,
     )
     return join((title, drawing))
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ackademy.render.html.markup import Markup, element, join, math_label, stacked
+from ackademy.render.html.shapes import key
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, wrapped
 
 COLUMNS_WIDE = 7
 """columns that fit on a page of 1300 pixels in full size; more are set closer"""
-
-
-def key(colour: int) -> Markup:
-    """The mark of a colour."""
-    return element("i", class_=f"key s{colour}")
 
 
 def sheet(
@@ -57,7 +53,7 @@ def _head(head: Head, *, sorts: bool) -> Markup:
 
 
 def _line(line: Line, mark: Callable[[Line], Markup] | None) -> Markup:
-    before = mark(line) if mark else (None if line.colour is None else key(line.colour))
+    before = mark(line) if mark else (None if line.colour is None else key(f"s{line.colour}"))
     first, *others = line.names
     name = element("span", before, first.text, class_="name") if before else join((first.text,))
     note = " · ".join(text for text in (*(part.text for part in others), line.note) if text)

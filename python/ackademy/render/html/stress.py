@@ -9,9 +9,9 @@ import numpy as np
 
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head as PageHead
-from ackademy.render.html.page import Section, document
+from ackademy.render.html.page import Section, document, repeat_section
 from ackademy.render.html.plot import Axis, Frame
-from ackademy.render.html.scatter import colour_keys
+from ackademy.render.html.shapes import colour_keys, hit, legend
 from ackademy.render.html.sheet import sheet
 from ackademy.render.numbers import significant
 from ackademy.render.sheet import Head, Line, Part, Sheet, cell, number
@@ -68,7 +68,7 @@ def page(
             _progress(study, tried, wanted),
         ),
         Section("families", "Kinds of networks", "", _families(tried, wanted)),
-        Section("repeat", "How to repeat it", "", element("pre", element("code", command))),
+        repeat_section(command),
     ]
     return document(head, sections)
 
@@ -93,9 +93,10 @@ def _progress(study: Study, tried: Sequence[Tried], wanted: str) -> Markup:
         name = own.network.family.name
         tip = f"{name}\n{in_words(own.network)}\n{wanted} {significant(own.value, 3)}"
         content.append(element("path", class_=f"run s{colours[name]}", d=at))
-        content.append(element("path", element("title", tip), class_="hit", d=at, data_tip=tip))
+        content.append(hit(at, tip))
     drawing = frame.draw(content, label=f"{wanted} by network")
-    return join((colour_keys(colours), element("figure", drawing, class_="panel")))
+    keys = legend(colour_keys(colours.items()))
+    return join((keys, element("figure", drawing, class_="panel")))
 
 
 def _families(tried: Sequence[Tried], wanted: str) -> Markup:

@@ -18,12 +18,11 @@ def tables(
 ) -> str:
     """Rankings, scores and harm, then each network's best schemes beside its best classic one."""
     ranking, best = sheets.rankings(rankings(found)), sheets.winners(listed(ranked(found)))
-    scored = [f"{_title(own.title)}\n\n{sheet(own)}" for own in league_scores.sheets(scores, harms)]
+    scored = [
+        f"### {own.title[0].upper()}{own.title[1:]}\n\n{sheet(own)}"
+        for own in league_scores.sheets(scores, harms)
+    ]
     made = f"Made by `{command}`."
     words = "\n".join(f"- {line}" for line in league_scores.summary(scores, harms))
     parts = [made, words, sheet(ranking), *scored, sheet(best)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _title(title: str) -> str:
-    return f"### {title[0].upper()}{title[1:]}"

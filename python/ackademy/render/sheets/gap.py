@@ -121,7 +121,10 @@ def large(found: Sequence[tuple[Gap, str, Difference]]) -> Sheet:
     lines = [
         Line(
             (Part(own.pair.controller), Part(metric_of(metric).name)),
-            (cell(percent_with_interval(apart.relative)), cell(_yes(apart.is_significant))),
+            (
+                cell(percent_with_interval(apart.relative)),
+                cell("yes" if apart.is_significant else "no"),
+            ),
             own.pair.scenario,
         )
         for own, metric, apart in found
@@ -196,10 +199,6 @@ def _note(own: Gap) -> str:
 def _claimed(claim: gap.Claim) -> str:
     bound = f"{100 * claim.bound:.0f} %"
     return f"{metric_of(claim.metric).name} of {claim.ours} within {bound} of {claim.theirs}"
-
-
-def _yes(switch: bool) -> str:
-    return "yes" if switch else "no"
 
 
 def _run(own: Gap) -> tuple[Cell, ...]:

@@ -9,7 +9,7 @@ from ackademy.render.numbers import NONE, significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, estimated, number, shaded
 from ackademy.stats.league_metrics import CDF_LEVELS, MARGINS
 from ackademy.studies.harm_matrix import COMPLETION, Harm, Neighbour, neighbours
-from ackademy.studies.league_scores import REFERENCE, Away, Scores
+from ackademy.studies.league_scores import REFERENCE, Away, Scores, Spread
 
 SCHEME = (Head("scheme"),)
 NAMED_MAX = 3
@@ -100,14 +100,12 @@ def power(found: Sequence[Scores]) -> Sheet:
         Head("windows", about="of the friendliness league"),
     )
     lines = tuple(
-        Line(
-            (Part(own.scheme),),
-            (
-                *(_percent(own.power[margin]) for margin in MARGINS),
-                cell(str(own.rounds), own.rounds),
-                _percent(own.friendly),
-                cell(str(own.windows) if own.windows else NONE, own.windows),
-            ),
+        _line(
+            own.scheme,
+            *(_percent(own.power[margin]) for margin in MARGINS),
+            cell(str(own.rounds), own.rounds),
+            _percent(own.friendly),
+            cell(str(own.windows) if own.windows else NONE, own.windows),
         )
         for own in found
     )
@@ -129,18 +127,13 @@ def regret(found: Sequence[Scores]) -> Sheet:
     known = [(own.scheme, own.regret) for own in found if own.regret is not None]
     most = max((own.networks for _, own in known), default=0)
     lines = tuple(
-        Line(
-            (Part(name),),
-            (
-                number(own.mean),
-                number(own.p90),
-                number(own.worst),
-                cell(own.where),
-                number(own.utility),
-                estimated(own.beyond_reference, digits=3),
-                number(own.p_value, 2),
-                cell(str(own.networks), own.networks),
-            ),
+        _line(
+            name,
+            *_spread(own),
+            number(own.utility),
+            estimated(own.beyond_reference, digits=3),
+            number(own.p_value, 2),
+            cell(str(own.networks), own.networks),
         )
         for name, own in sorted(known, key=lambda item: (item[1].networks < most, item[1].mean))
     )
@@ -158,16 +151,7 @@ def oracle(found: Sequence[Scores]) -> Sheet:
     )
     known = [(own.scheme, own.oracle) for own in found if own.oracle is not None]
     lines = tuple(
-        Line(
-            (Part(name),),
-            (
-                number(own.mean),
-                number(own.p90),
-                number(own.worst),
-                cell(own.where),
-                cell(str(own.networks), own.networks),
-            ),
-        )
+        _line(name, *_spread(own), cell(str(own.networks), own.networks))
         for name, own in sorted(known, key=lambda item: item[1].mean)
     )
     return Sheet("regret against the BDP oracle", SCHEME, heads, lines)
@@ -185,16 +169,14 @@ def dominance(found: Sequence[Scores]) -> Sheet:
     )
     rows = [(own.scheme, own.dominance) for own in found if own.dominance.networks]
     lines = tuple(
-        Line(
-            (Part(name),),
-            (
-                _percent(own.on_front / own.networks),
-                cell(str(own.networks), own.networks),
-                _most(own.dominates_most),
-                _most(own.dominated_most),
-                _percent(own.dominates_reference / own.networks),
-                _percent(own.dominated_by_reference / own.networks),
-            ),
+        _line(
+            name,
+            _percent(own.on_front / own.networks),
+            cell(str(own.networks), own.networks),
+            _most(own.dominates_most),
+            _most(own.dominated_most),
+            _percent(own.dominates_reference / own.networks),
+            _percent(own.dominated_by_reference / own.networks),
         )
         for name, own in sorted(rows, key=lambda item: -item[1].on_front / item[1].networks)
     )
@@ -211,14 +193,12 @@ def away(found: Sequence[Scores]) -> Sheet:
     )
     known = [(own.scheme, own.away) for own in found if own.away is not None]
     lines = tuple(
-        Line(
-            (Part(name),),
-            (
-                number(own.home),
-                number(own.away),
-                estimated(own.beyond_reference, digits=3),
-                _survival(own),
-            ),
+        _line(
+            name,
+            number(own.home),
+            number(own.away),
+            estimated(own.beyond_reference, digits=3),
+            _survival(own),
         )
         for name, own in sorted(known, key=lambda item: (math.isnan(item[1].away), item[1].away))
     )
@@ -234,10 +214,7 @@ def response(found: Sequence[Scores]) -> Sheet:
     )
     known = [own for own in found if own.used]
     lines = tuple(
-        Line(
-            (Part(own.scheme),),
-            (*map(_percent, own.used), *(number(value) for value in own.rtt_ratio)),
-        )
+        _line(own.scheme, *map(_percent, own.used), *(number(value) for value in own.rtt_ratio))
         for own in sorted(known, key=lambda own: -own.used[len(own.used) // 2])
     )
     return Sheet("response to links redrawn every 10 s", SCHEME, heads, lines)
@@ -258,20 +235,15 @@ def harm(found: Sequence[Neighbour]) -> Sheet:
         Head("starved by"),
     )
     lines = tuple(
-        Line(
-            (Part(own.scheme),),
-            (
-                *(
-                    number(own.done[what], 2)
-                    for what in ("throughput", "delay", "loss", COMPLETION)
-                ),
-                number(own.excess_median, 2),
-                number(own.excess_p95, 2),
-                cell("yes" if own.passes else "no", float(own.passes)),
-                number(own.suffered["throughput"], 2),
-                _named(own.starves),
-                _named(own.starved_by),
-            ),
+        _line(
+            own.scheme,
+            *(number(own.done[what], 2) for what in ("throughput", "delay", "loss", COMPLETION)),
+            number(own.excess_median, 2),
+            number(own.excess_p95, 2),
+            cell("yes" if own.passes else "no", float(own.passes)),
+            number(own.suffered["throughput"], 2),
+            _named(own.starves),
+            _named(own.starved_by),
         )
         for own in found
     )
@@ -285,11 +257,18 @@ def matrix(found: Sequence[Harm]) -> Sheet:
     for own in found:
         pairs.setdefault((own.by, own.to), []).append(own)
     heads = tuple(Head(name, about=f"what {name} suffers") for name in names)
-    lines = tuple(
-        Line((Part(by),), tuple(_pair(pairs.get((by, to), [])) for to in names)) for by in names
-    )
+    lines = tuple(_line(by, *(_pair(pairs.get((by, to), [])) for to in names)) for by in names)
     title = "harm in throughput, by line to column; ! where the column starves"
     return Sheet(title, (Head("by"),), heads, lines)
+
+
+def _line(name: str, *cells: Cell) -> Line:
+    return Line((Part(name),), cells)
+
+
+def _spread(own: Spread) -> tuple[Cell, ...]:
+    """Mean, p90 and worst, with the network of the worst."""
+    return number(own.mean), number(own.p90), number(own.worst), cell(own.where)
 
 
 def _pair(found: Sequence[Harm]) -> Cell:

@@ -239,6 +239,12 @@ def sheets(found: Sequence[Sheet], console: Console) -> list[Table]:
     return [table for own in found for table in sheet(own, console, is_framed=False)]
 
 
+def show(found: Sequence[Sheet], console: Console) -> None:
+    """Print several sheets."""
+    for table in sheets(found, console):
+        console.print(table)
+
+
 def sheet(own: Sheet, console: Console, *, is_framed: bool = True) -> list[Table]:
     """A sheet as few tables as the width of the terminal allows; groups and names on the left."""
     names: dict[str, list[str | Text]] = {}

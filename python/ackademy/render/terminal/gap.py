@@ -22,7 +22,8 @@ SET_UP_S = 1.0
 def forecast(cells: Sequence[Cell]) -> str:
     """How long the runs on the kernel take, all of them in real time."""
     seconds = sum(cell.scenario().duration_s + SET_UP_S for cell in cells)
-    return f"{len(cells)} runs on the kernel take about {_duration(seconds)}"
+    shown = f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60.0:.0f} min"
+    return f"{len(cells)} runs on the kernel take about {shown}"
 
 
 def tables(gaps: Sequence[Gap], console: Console) -> Group:
@@ -37,7 +38,3 @@ def tables(gaps: Sequence[Gap], console: Console) -> Group:
         Text(line, style="yellow" if n_large else "green"),
         kernel_notes([run for own in gaps for run in own.kernel.kernel_runs]),
     )
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60.0:.0f} min"

@@ -318,9 +318,9 @@ def _part(table: TomlTable) -> Part:
     return Part(
         name=table.string("name"),
         duration_s=table.number("duration_s"),
-        packets=table.optional_number("packets"),
-        rtts=table.optional_number("rtts"),
-        sample_ms=table.number("sample_ms") if "sample_ms" in table.values else 100.0,
+        packets=table.number("packets", 0.0),
+        rtts=table.number("rtts", 0.0),
+        sample_ms=table.number("sample_ms", 100.0),
         n_networks=n_networks,
         n_networks_min=table.whole("networks_min", 1, NETWORKS_MAX)
         if "networks_min" in table.values
@@ -346,12 +346,8 @@ def _variant(table: TomlTable) -> Variant:
 
 def _check(table: TomlTable, axes: Sequence[str]) -> Check:
     table.only(*CHECK_KEYS)
-    measure = table.string("measure")
-    if measure not in MEASURES:
-        raise table.error("measure", measure, ", ".join(MEASURES))
-    over = table.string("over", "worst")
-    if over not in get_args(Over):
-        raise table.error("over", over, ", ".join(get_args(Over)))
+    measure = table.choice("measure", MEASURES)
+    over = table.choice("over", get_args(Over), "worst")
     falls = table.string("falls_along", "")
     if falls and falls not in axes:
         raise table.error("falls_along", falls, ", ".join(axes))
@@ -360,10 +356,10 @@ def _check(table: TomlTable, axes: Sequence[str]) -> Check:
         at_most=high,
         at_least=low,
         alternative=table.string("or", ""),
-        over=cast("Over", over),
+        over=over,
         against=table.string("against", ""),
-        margin=table.number("margin") if "margin" in table.values else MARGIN,
-        slack=table.optional_number("slack"),
+        margin=table.number("margin", MARGIN),
+        slack=table.number("slack", 0.0),
         excess_over=table.string("excess_over", ""),
         falls_along=falls,
     )

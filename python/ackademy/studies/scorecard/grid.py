@@ -88,7 +88,8 @@ def text(part: Part, network: Network, variant: Variant) -> str:
     Raises:
         ExperimentError: if a placeholder has no value, or no flow is left.
     """
-    own = {name: _filled(value, network.values, part.where) for name, value in _of(variant)}
+    more = variant.values or {}
+    own = {name: _filled(value, network.values, part.where) for name, value in more.items()}
     values = {**network.values, **own}
     values.setdefault("duration_s", network.duration_s)
     filled = _filled(part.scenario, values, part.where)
@@ -191,10 +192,6 @@ def _operand(word: str, values: Mapping[str, object], where: str) -> object:
         allowed = ", ".join(f"${name}" for name in values)
         raise ExperimentError(f"{where}: scenario: {word}: allowed: {allowed}")
     return values[word[1:]]
-
-
-def _of(variant: Variant) -> list[tuple[str, object]]:
-    return list((variant.values or {}).items())
 
 
 def _stays(flow: object, variant: Variant) -> bool:

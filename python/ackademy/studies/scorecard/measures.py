@@ -228,7 +228,10 @@ def harm_throughput(ran: Ran) -> float:
 
 def harm_delay(ran: Ran) -> float:
     """Harm to the victims' 95th percentile of RTT; variants as in `harm_throughput`."""
-    alone, beside = (_victims_p95_ms(ran.runs[name]) for name in ("alone", "beside"))
+    alone, beside = (
+        float(ran.runs[name].flows("victim*")["rtt_p95_ms"].to_numpy().mean())
+        for name in ("alone", "beside")
+    )
     return harm(alone, beside, False)
 
 
@@ -431,10 +434,6 @@ def _settled_after(outside_s: FloatArray, at_s: float, end_s: float) -> float:
 def _victims_mbps(run: RunData) -> float:
     edges = np.array([run.warm_s, run.duration_s])
     return float(run.rates(run.flows("victim*")["flow"], edges).mean())
-
-
-def _victims_p95_ms(run: RunData) -> float:
-    return float(run.flows("victim*")["rtt_p95_ms"].to_numpy().mean())
 
 
 def _sent(run: RunData) -> float:
