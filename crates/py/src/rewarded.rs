@@ -7,6 +7,7 @@ use numpy::{
     PyReadonlyArray3,
 };
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -53,11 +54,10 @@ type Taken<'py> = (
 );
 
 /// What simulations show after a step, as far as rewards follow from it.
-#[derive(FromPyObject)]
 struct Shown<'py> {
     metrics: PyReadonlyArray3<'py, f64>,
-    credit: PyReadonlyArray3<'py, f64>,
-    credit_step: PyReadonlyArray2<'py, i64>,
+    /// What was sent, and the number of the decision that began it; only where that is rewarded.
+    credit: Option<(PyReadonlyArray3<'py, f64>, PyReadonlyArray2<'py, i64>)>,
     decision: PyReadonlyArray2<'py, i64>,
     due: PyReadonlyArray2<'py, bool>,
     left: PyReadonlyArray2<'py, bool>,
@@ -73,14 +73,16 @@ impl RewardedIntervals {
     }
 
     /// Starts over: all episodes have been reset.
-    fn reset(&self, accounts: Shown<'_>) -> PyResult<()> {
+    fn reset(&self, accounts: &Bound<'_, PyAny>) -> PyResult<()> {
+        let accounts = self.shown(accounts)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.flows.fill(Flow::default());
         self.each(&mut state, &accounts, |_, _, _| {})
     }
 
     /// What is rewarded after a step.
-    fn take<'py>(&self, py: Python<'py>, accounts: Shown<'py>) -> PyResult<Taken<'py>> {
+    fn take<'py>(&self, py: Python<'py>, accounts: &Bound<'py, PyAny>) -> PyResult<Taken<'py>> {
+        let accounts = self.shown(accounts)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut places, mut rows, mut before) = (Vec::new(), Vec::new(), Vec::new());
         let (mut best, mut best_before) = (Vec::new(), Vec::new());
@@ -129,6 +131,24 @@ struct Rewarded<'a> {
 }
 
 impl RewardedIntervals {
+    fn shown<'py>(&self, accounts: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
+        let py = accounts.py();
+        let credit = if self.sent {
+            let rows = accounts.getattr(intern!(py, "credit"))?.extract()?;
+            Some((rows, accounts.getattr(intern!(py, "credit_step"))?.extract()?))
+        } else {
+            None
+        };
+        Ok(Shown {
+            metrics: accounts.getattr(intern!(py, "metrics"))?.extract()?,
+            credit,
+            decision: accounts.getattr(intern!(py, "decision"))?.extract()?,
+            due: accounts.getattr(intern!(py, "due"))?.extract()?,
+            left: accounts.getattr(intern!(py, "left"))?.extract()?,
+            over: accounts.getattr(intern!(py, "over"))?.extract()?,
+        })
+    }
+
     /// Takes in what is shown of each flow; `see` gets what it is rewarded for, if anything.
     fn each(
         &self,
@@ -138,8 +158,12 @@ impl RewardedIntervals {
     ) -> PyResult<()> {
         let flows = self.n * self.agents;
         let metrics = slice("metrics", &shown.metrics, flows * METRICS)?;
-        let credit = slice("credit", &shown.credit, flows * METRICS)?;
-        let credit_step = slice("credit_step", &shown.credit_step, flows)?;
+        let credit = match &shown.credit {
+            Some((rows, steps)) => {
+                Some((slice("credit", rows, flows * METRICS)?, slice("credit_step", steps, flows)?))
+            }
+            None => None,
+        };
         let decision = slice("decision", &shown.decision, flows)?;
         let due = slice("due", &shown.due, flows)?;
         let left = slice("left", &shown.left, flows)?;
@@ -152,9 +176,9 @@ impl RewardedIntervals {
             }
             let rewarded = if !flow.entered {
                 None
-            } else if self.sent {
-                let decision = credit_step[place];
-                (decision >= 0).then_some(Rewarded { row: &credit[columns], decision })
+            } else if let Some((rows, steps)) = credit {
+                let decision = steps[place];
+                (decision >= 0).then_some(Rewarded { row: &rows[columns], decision })
             } else {
                 let ends = left[place] && !flow.left && flow.has_more(arrived);
                 (due[place] || ends).then_some(Rewarded { row: arrived, decision: flow.made })

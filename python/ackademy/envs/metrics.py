@@ -162,7 +162,8 @@ class IntervalMetrics:
     @property
     def rtt_ms(self) -> FloatArray:
         """Mean round-trip sample, or the smoothed time where the interval has no sample."""
-        return np.where(self.rtt_mean_ms > 0.0, self.rtt_mean_ms, self.srtt_ms)
+        mean = self.rtt_mean_ms
+        return np.where(mean > 0.0, mean, self.srtt_ms)
 
     @property
     def sent_mbps(self) -> FloatArray:

@@ -126,16 +126,19 @@ class Rewarder:
         """
         places, rows, before, best, best_before, decisions = self._intervals.take(self._accounts)
         self.reward_decision = decisions
-        rewards = np.zeros(decisions.shape)
         if self._needs_truth:
             self._own[self._over] = np.nan
             self._over = self._accounts.over.copy()
-        if len(places) > 0:
-            truth = self._truth(places) if self._needs_truth else None
-            metrics = IntervalMetrics(rows, best, truth)
-            own = judge(self.function, metrics, IntervalMetrics(before, best_before))
-            mixed = self._mix(own, places) if self._needs_truth else own
-            rewards.reshape(-1)[places] = mixed
+        if len(places) == 0:
+            return np.zeros(decisions.shape)
+        truth = self._truth(places) if self._needs_truth else None
+        metrics = IntervalMetrics(rows, best, truth)
+        own = judge(self.function, metrics, IntervalMetrics(before, best_before))
+        mixed = self._mix(own, places) if self._needs_truth else own
+        if len(places) == decisions.size:
+            return mixed.reshape(decisions.shape)
+        rewards = np.zeros(decisions.shape)
+        rewards.reshape(-1)[places] = mixed
         return rewards
 
     def _truth(self, places: IntArray) -> FloatArray:
