@@ -150,7 +150,15 @@ impl Sim {
     /// Sends what may be sent, and sets the flow's next wake-up. What an ACK lets out leaves as much
     /// before this nanosecond as the ACK came.
     fn pump(&mut self, index: u32, early: u16) {
-        while self.send_packet::<false>(index, early) {}
+        let now = self.net.now();
+        if self.hosts.flows[index as usize].sender.release() == Time(0) {
+            while self.send_packet::<false>(index, early) {}
+        } else {
+            // A paced sender need not be asked until it lets the next packet out.
+            while self.hosts.flows[index as usize].sender.release() <= now
+                && self.send_packet::<false>(index, early)
+            {}
+        }
         self.set_wake(index);
     }
 

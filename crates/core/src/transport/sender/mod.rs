@@ -250,6 +250,12 @@ impl Sender {
         either!(self, sender => sender.transmit(now, governor, supply))
     }
 
+    /// When pacing lets the next packet out; zero if it holds none back.
+    #[inline]
+    pub fn release(&self) -> Time {
+        if let Self::Sack(sender) = self { sender.release() } else { Time(0) }
+    }
+
     /// When `on_deadline` is to be called; [`Time::NEVER`] for not at all.
     pub fn deadline(&self) -> Time {
         either!(self, sender => sender.deadline())

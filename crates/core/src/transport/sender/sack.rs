@@ -194,6 +194,11 @@ impl SackSender {
         Bytes(self.board.inflight())
     }
 
+    #[inline]
+    pub(super) fn release(&self) -> Time {
+        self.release
+    }
+
     /// The next packet that pacing, the window and the data at hand allow.
     #[expect(clippy::inline_always, reason = "in two loops: see `Sim::send_packet`")]
     #[inline(always)]
