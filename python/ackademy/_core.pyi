@@ -137,6 +137,7 @@ class Episodes:
         first: int = 0,
         threads: int = 0,
         truth: bool = False,
+        credit: bool = True,
     ) -> Episodes:
         """Nothing runs until `reset`.
 
@@ -154,6 +155,8 @@ class Episodes:
             threads: that simulate; 0 for as many as there are cores. Results do not depend on it.
             truth: whether what only the simulator knows is collected (`truth`, `credit_truth`),
                 which changes no result.
+            credit: whether the fate of the packets sent in each interval is accounted (`credit`,
+                `credit_step`), which changes no other result.
 
         Raises:
             ValueError: one line with what is wrong and what is allowed.

@@ -75,7 +75,7 @@ enum Actions<'py> {
 #[pymethods]
 impl Episodes {
     #[new]
-    #[pyo3(signature = (source, agent_settings, *, n, agents, learners, seed, first=0, threads=0, truth=false))]
+    #[pyo3(signature = (source, agent_settings, *, n, agents, learners, seed, first=0, threads=0, truth=false, credit=true))]
     #[allow(clippy::too_many_arguments)] // all but the first two by name
     fn new(
         py: Python<'_>,
@@ -88,6 +88,7 @@ impl Episodes {
         first: u64,
         threads: usize,
         truth: bool,
+        credit: bool,
     ) -> PyResult<Self> {
         within("n", n, N_MAX)?;
         within("agents", agents, AGENTS_MAX)?;
@@ -104,7 +105,8 @@ impl Episodes {
             )));
         }
         let source = EpisodeSource::new(origin(source)?, &spec, learners, agents);
-        let source = Arc::new(source.map_err(refused)?.collect_truth(truth));
+        let source = source.map_err(refused)?.collect_truth(truth).give_credit(credit);
+        let source = Arc::new(source);
         let width = if truth { TRUTH } else { 0 };
         let sizes = Sizes { n, agents, numbers: history * features, columns: width };
         let plan = Plan { seed, first, progress: 0.0 };

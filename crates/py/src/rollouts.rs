@@ -82,7 +82,9 @@ impl Rollouts {
         let source = EpisodeSource::new(origin(source)?, &spec, learners, agents);
         let reward = reward_of(reward)?;
         let collects = truth || reward.is_some();
-        let source = Arc::new(source.map_err(refused)?.collect_truth(collects));
+        let credit = credit_of(credit)?;
+        let source = source.map_err(refused)?.collect_truth(collects);
+        let source = Arc::new(source.give_credit(credit == CreditKind::Sent));
         let simulation = |index: usize| {
             let number = first.wrapping_add(index as u64);
             Mutex::new(Rollout::new(number, (index * agents) as i64, &source))
@@ -90,7 +92,6 @@ impl Rollouts {
         let simulations = (0..n).map(simulation).collect();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if threads == 0 { cores } else { threads.min(cores) }.min(n);
-        let credit = credit_of(credit)?;
         let plan = Mutex::new(Plan { seed, progress: 0.0, credit, truth, reward });
         Ok(Self { source, threads, simulations, plan })
     }

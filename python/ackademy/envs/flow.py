@@ -103,8 +103,9 @@ class Flow(gym.Env[Observation, Action]):
         reward = find(reward)
         truth = needs_truth(reward)
         self._episodes = opening.open_episodes(
-            scenario, agent_settings, learner, n=1, agents=1, threads=1, truth=truth
-        )
+            scenario, agent_settings, learner, n=1, agents=1, threads=1, truth=truth,
+            credit=credit == "sent",
+        )  # fmt: skip
         self._rewarder = Rewarder(reward, credit, self._episodes)
         self.observation_space = opening.observation_space(self._episodes, flat=flat)
         self.action_space = opening.action_space(self._episodes)
@@ -219,8 +220,9 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         reward = find(reward)
         truth = needs_truth(reward)
         self.episodes = opening.open_episodes(
-            scenario, agent_settings, learner, n=num_envs, agents=1, threads=threads, truth=truth
-        )
+            scenario, agent_settings, learner, n=num_envs, agents=1, threads=threads, truth=truth,
+            credit=credit == "sent",
+        )  # fmt: skip
         self._rewarder = Rewarder(reward, credit, self.episodes)
         self._copy = copy
         single = opening.observation_space(self.episodes, flat=flat)

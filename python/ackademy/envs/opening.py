@@ -115,6 +115,7 @@ def open_episodes(
     agents: int,
     threads: int,
     truth: bool = False,
+    credit: bool = True,
 ) -> _core.Episodes:
     """Simulations that stop when a decision is due.
 
@@ -126,6 +127,7 @@ def open_episodes(
         agents: agents in each.
         threads: that simulate; 0 for as many as there are cores.
         truth: whether what only the simulator knows is collected, for a reward that needs it.
+        credit: whether the fate of the packets sent in each interval is accounted.
 
     Raises:
         AckademyError: if scenario, agent settings or learner is wrong.
@@ -143,6 +145,7 @@ def open_episodes(
             seed=0,
             threads=threads,
             truth=truth,
+            credit=credit,
         )
     except ValueError as error:
         raise TrainingError(str(error)) from error

@@ -103,8 +103,9 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         reward = find(reward)
         truth = needs_truth(reward)
         self._episodes = opening.open_episodes(
-            source, agent_settings, learner, n=1, agents=count, threads=1, truth=truth
-        )
+            source, agent_settings, learner, n=1, agents=count, threads=1, truth=truth,
+            credit=credit == "sent",
+        )  # fmt: skip
         self._rewarder = Rewarder(reward, credit, self._episodes)
         self.render_mode = None
         self.possible_agents = [f"flow_{place}" for place in range(count)]

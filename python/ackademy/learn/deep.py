@@ -97,6 +97,7 @@ class Here:
             learners=learners,
             seed=recipe.seed,
             threads=self.threads,
+            credit=recipe.credit == "sent",
         )
 
     def rollouts(self, source: opening.Source, recipe: Recipe, learners: list[str]) -> Collector:

@@ -59,6 +59,8 @@ pub struct Environment {
     network: NetworkPlan,
     spec: Arc<PolicySpec>,
     agents: usize,
+    /// Whether what is sent is accounted.
+    credit: bool,
     /// The class of the scenario, if truth is collected.
     truth: Option<usize>,
 }
@@ -82,7 +84,14 @@ impl Environment {
         if found > agents {
             return Err(too_many(agents, found));
         }
-        Ok(Self { network, spec: Arc::clone(spec), agents, truth: None })
+        Ok(Self { network, spec: Arc::clone(spec), agents, credit: true, truth: None })
+    }
+
+    /// Whether agents are told the fate of the packets sent in each interval ([`AgentState::credit`]); they are by
+    /// default, which takes a thirtieth of the time.
+    #[must_use]
+    pub fn give_credit(self, credit: bool) -> Self {
+        Self { credit, ..self }
     }
 
     /// Collects [`Truth`](crate::decision::Truth) for every agent from now on; `class` is that of the scenario
@@ -105,10 +114,10 @@ impl Environment {
             }
             let more = left.checked_sub(plan.subflows.len());
             left = more.ok_or_else(|| too_many(self.agents, self.agents + 1))?;
-            let spec = Arc::clone(&self.spec);
+            let (spec, credit) = (Arc::clone(&self.spec), self.credit);
             let controller = move |flow: &FlowInfo| -> Box<dyn crate::control::Controller> {
                 let (length, width) = spec.shape();
-                let agent = Box::new(ExternalAgent::new(length * width));
+                let agent = Box::new(ExternalAgent::new(length * width, credit));
                 Box::new(LearnedController::new(flow, &spec, agent, controllers::fallback))
             };
             Ok(Box::new(PerFlow::new(controller)) as Box<dyn crate::control::Coupled>)

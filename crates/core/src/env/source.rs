@@ -21,6 +21,7 @@ pub struct EpisodeSource {
     spec: Arc<PolicySpec>,
     learners: Vec<String>,
     agents: usize,
+    credit: bool,
     truth: bool,
 }
 
@@ -51,7 +52,14 @@ impl EpisodeSource {
                 Environments::Drawn(distribution)
             }
         };
-        Ok(Self { environments, spec: Arc::clone(spec), learners, agents, truth: false })
+        let spec = Arc::clone(spec);
+        Ok(Self { environments, spec, learners, agents, credit: true, truth: false })
+    }
+
+    /// See [`Environment::give_credit`].
+    #[must_use]
+    pub fn give_credit(self, credit: bool) -> Self {
+        Self { credit, ..self }
     }
 
     /// Whether episodes collect [`Truth`](crate::decision::Truth) for every agent; they do not by default.
@@ -68,16 +76,21 @@ impl EpisodeSource {
     /// See [`Environment::new`] and [`Environment::begin`].
     pub fn begin(&self, seed: Seed, progress: f64) -> Result<Episode, EnvError> {
         match &self.environments {
-            Environments::Same(environment) if self.truth => {
-                environment.clone().collect_truth(0).begin(seed)
+            Environments::Same(environment) if self.truth || !self.credit => {
+                self.with_options(environment.clone(), 0).begin(seed)
             }
             Environments::Same(environment) => environment.begin(seed),
             Environments::Drawn(distribution) => {
                 let (scenario, class) = distribution.draw_of_class(seed, progress)?;
                 let new = Environment::new(&scenario, &self.spec, &self.learners, self.agents)?;
-                if self.truth { new.collect_truth(class) } else { new }.begin(seed)
+                self.with_options(new, class).begin(seed)
             }
         }
+    }
+
+    fn with_options(&self, new: Environment, class: usize) -> Environment {
+        let new = new.give_credit(self.credit);
+        if self.truth { new.collect_truth(class) } else { new }
     }
 
     /// Place among [`classes`](Self::classes) of the scenario that [`begin`](Self::begin) takes.

@@ -61,9 +61,14 @@ pub trait Agent: Send {
         false
     }
 
-    /// Whether [`Agent::observe`] is called, for which interval accounts must be kept. Constant.
+    /// Whether [`Agent::observe`] is called. Constant.
     fn wants_reports(&self) -> bool {
         false
+    }
+
+    /// Whether reports have [`Report::credit`], for which what is sent must be accounted interval by interval. Constant.
+    fn wants_credit(&self) -> bool {
+        self.wants_reports()
     }
 
     /// A decision is due, or the run ends and no further decision will be.
@@ -90,7 +95,8 @@ pub struct Report<'a> {
     pub observation: &'a [f32],
     /// Metrics of what arrived since the previous interval ended.
     pub arrived: Metrics,
-    /// Metrics of the packets sent in the earliest closed interval that was not reported yet.
+    /// Metrics of the packets sent in the earliest closed interval that was not reported yet; none unless the
+    /// agent wants them.
     pub credit: Option<Credit>,
     /// Number of the decision, from 0: how many were made before.
     pub decision: u64,
@@ -131,8 +137,9 @@ pub struct LearnedController {
     arrived: Arrived,
     /// Only for features that need them.
     signals: Option<Box<Signals>>,
-    /// Only for an agent that wants reports.
+    /// Only for an agent that wants credit.
     accounts: Option<IntervalAccounts>,
+    wants_reports: bool,
     latest: Latest,
     /// Window at the end of the previous interval, packets.
     cwnd_before: f64,
@@ -196,7 +203,8 @@ impl LearnedController {
             entries: Entries::new(mss),
             arrived: Arrived::new(mss, flow.start),
             signals: signals.then(|| Box::new(Signals::new(flow.mss, flow.start))),
-            accounts: agent.wants_reports().then(|| IntervalAccounts::new(mss)),
+            accounts: agent.wants_credit().then(|| IntervalAccounts::new(mss)),
+            wants_reports: agent.wants_reports(),
             latest: Latest::default(),
             cwnd_before: law.as_ref().map_or_else(|| hold.cwnd(), |law| law.cwnd()),
             law,
@@ -274,11 +282,11 @@ impl LearnedController {
     }
 
     fn report(&mut self, arrived: Metrics, due: bool) {
-        if let Some(accounts) = &mut self.accounts {
+        if self.wants_reports {
             self.agent.observe(&Report {
                 observation: self.history.rows(),
                 arrived,
-                credit: accounts.take(),
+                credit: self.accounts.as_mut().and_then(IntervalAccounts::take),
                 decision: self.counts.decisions,
                 due,
             });
