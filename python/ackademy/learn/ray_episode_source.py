@@ -74,7 +74,7 @@ class Simulations:
             source: text and origin of a scenario or a distribution, and the files it names.
             agent_settings: TOML of the five tables.
             learners: patterns of the entries that learn.
-            sizes: `first`, `n`, `agents` and `seed` of `Episodes`.
+            sizes: `first`, `n`, `agents`, `seed` and `credit` of `Episodes`.
 
         Returns:
             Number of choices, size of an action, shape of one observation.
@@ -88,6 +88,7 @@ class Simulations:
             seed=sizes["seed"],
             first=sizes["first"],
             threads=1,
+            credit=bool(sizes["credit"]),
         )
         return own.n_choices, own.action_size, own.observation.shape[2:]
 
@@ -161,7 +162,9 @@ class RayEpisodes(Workers):
         n, agents, settings = recipe.simulations, recipe.agents, recipe.settings_text()
 
         def arguments(share: Share) -> tuple[Any, ...]:
-            sizes = {"first": share.first, "n": share.count, "agents": agents, "seed": recipe.seed}
+            credit = recipe.credit == "sent"
+            own = {"first": share.first, "n": share.count, "agents": agents}
+            sizes = {**own, "seed": recipe.seed, "credit": credit}
             return settings, learners, sizes
 
         super().__init__(recipe, Simulations, arguments)
