@@ -19,6 +19,7 @@ __all__ = [
     "JointPolicy",
     "Loss",
     "Policy",
+    "RewardedIntervals",
     "Rollouts",
     "Scenario",
     "collect_sends",
@@ -797,7 +798,7 @@ def truth_columns() -> list[str]:
 class RewardedIntervals:
     """Which flows get a reward after a step, and for which interval (`ackademy.envs.rewarder`)."""
 
-    def __init__(self, n: int, agents: int, sent: bool) -> None:
+    def __new__(cls, n: int, agents: int, sent: bool) -> RewardedIntervals:
         """Of `n` episodes with `agents` flows each.
 
         Args:
