@@ -253,7 +253,7 @@ impl Sender {
     /// When pacing lets the next packet out; zero if it holds none back.
     #[inline]
     pub fn release(&self) -> Time {
-        if let Self::Sack(sender) = self { sender.release() } else { Time(0) }
+        either!(self, sender => sender.release)
     }
 
     /// When `on_deadline` is to be called; [`Time::NEVER`] for not at all.

@@ -67,7 +67,7 @@ pub struct Ns2Sender {
     /// Packets that the last event still allows (`maxburst` of `send_much()`).
     burst: u32,
     /// Pacing: nothing leaves before; zero when something else than pacing holds packets back.
-    release: Time,
+    pub(super) release: Time,
 }
 
 impl Ns2Sender {

@@ -1,6 +1,7 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
 //! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
 use self::probe::Probe;
+use self::reduction::Prr;
 use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
 use super::undo::{Duplicates, Undo};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 mod marks;
 mod probe;
+mod reduction;
 mod unsent;
 
 /// From the declaration of a loss until everything sent before it is acknowledged.
@@ -49,16 +51,6 @@ struct Progress<'a> {
     ce_bytes: u32,
 }
 
-/// RFC 6937's state.
-#[derive(Clone, Copy, Debug, Default)]
-struct Prr {
-    recover_fs: u64,
-    delivered: u64,
-    out: u64,
-    /// `sndcnt`: may still be sent for this acknowledgement.
-    budget: u64,
-}
-
 /// A sender with selective acknowledgements.
 #[derive(Debug)]
 pub struct SackSender {
@@ -87,7 +79,7 @@ pub struct SackSender {
     probe_deadline: Time,
     reorder_deadline: Time,
     /// Pacing: nothing leaves before; zero when something else than pacing holds packets back.
-    release: Time,
+    pub(super) release: Time,
     last_sent: Time,
     /// The window was full when this was the next segment.
     blocked_at: u64,
@@ -192,11 +184,6 @@ impl SackSender {
 
     pub(super) fn inflight(&self) -> Bytes {
         Bytes(self.board.inflight())
-    }
-
-    #[inline]
-    pub(super) fn release(&self) -> Time {
-        self.release
     }
 
     /// The next packet that pacing, the window and the data at hand allow.
@@ -601,38 +588,6 @@ impl SackSender {
         self.flight
     }
 
-    /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
-    /// (RFC 6675 section 5 step 4.3).
-    fn reduce(&mut self, delivered: &Delivered, opened: bool) {
-        if self.config.prr {
-            self.reduce_proportionally(delivered, opened);
-        } else if opened && matches!(self.episode, Episode::Fast(_)) {
-            self.allow_one();
-        }
-    }
-
-    /// RFC 6937 section 3.1, slow start reduction bound. With `rescue`, as in ns-3, an acknowledgement
-    /// of nothing that was sent again is answered by as much as it delivers and no more.
-    fn reduce_proportionally(&mut self, delivered: &Delivered, opened: bool) {
-        let prr = &mut self.prr;
-        prr.delivered += delivered.bytes;
-        let pipe = self.board.inflight();
-        let ssthresh = self.allowed.cwnd;
-        let sndcnt = if pipe > ssthresh {
-            let share = u128::from(prr.delivered) * u128::from(ssthresh);
-            (share.div_ceil(u128::from(prr.recover_fs)) as u64).saturating_sub(prr.out)
-        } else {
-            let limit = if self.config.rescue && !delivered.repaired {
-                delivered.bytes
-            } else {
-                prr.delivered.saturating_sub(prr.out).max(delivered.bytes) + self.packet
-            };
-            (ssthresh - pipe).min(limit)
-        };
-        // The first retransmission is not subject to the bound (RFC 6937 section 3).
-        prr.budget = if opened { sndcnt.max(self.packet) } else { sndcnt };
-    }
-
     /// Expires what is due.
     #[inline(never)]
     pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
@@ -693,11 +648,6 @@ impl SackSender {
         // The earliest segment leaves now (RFC 6298 section 5.4), even where RACK leaves more than a
         // window of later ones in flight.
         self.allow_one();
-    }
-
-    /// Widens the window for one packet, until the controller is next asked.
-    fn allow_one(&mut self) {
-        self.allowed.cwnd = self.allowed.cwnd.max(self.board.inflight() + self.packet);
     }
 }
 
