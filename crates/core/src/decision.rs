@@ -28,6 +28,23 @@ pub const METRIC_NAMES: [&str; METRICS] = [
     "pacing_mbps",
 ];
 
+/// The place of the metric of this name; a name that is none does not compile where a constant is made of it.
+pub const fn metric_place(name: &str) -> usize {
+    let mut place = 0;
+    while !equal(METRIC_NAMES[place].as_bytes(), name.as_bytes()) {
+        place += 1;
+    }
+    place
+}
+
+const fn equal(left: &[u8], right: &[u8]) -> bool {
+    let mut place = 0;
+    while place < left.len() && place < right.len() && left[place] == right[place] {
+        place += 1;
+    }
+    place == left.len() && place == right.len()
+}
+
 /// Number of columns of truth.
 pub const TRUTH: usize = 16;
 

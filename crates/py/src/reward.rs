@@ -1,11 +1,13 @@
 //! The reward that needs truth, and the names of truth's columns.
-use ackademy::decision::{METRICS, Metrics, TRUTH, TRUTH_NAMES, Truth};
+use ackademy::decision::{METRICS, Metrics, TRUTH, TRUTH_NAMES, Truth, metric_place};
 use ackademy::env::reward::Flagship;
 use numpy::{
     PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods, ndarray::ArrayView1,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+const THROUGHPUT: usize = metric_place("throughput_mbps");
 
 /// Names of the columns of `Episodes.truth` and `Episodes.credit_truth`.
 #[pyfunction]
@@ -38,7 +40,7 @@ pub fn flagship_reward<'py>(
     }
     let reward = Flagship::default();
     let throughput =
-        |row: ArrayView1<f64>| Metrics { throughput_mbps: row[4], ..Metrics::default() };
+        |row: ArrayView1<f64>| Metrics { throughput_mbps: row[THROUGHPUT], ..Metrics::default() };
     let known = |row: ArrayView1<f64>| Truth::from_row(&std::array::from_fn(|place| row[place]));
     let (metrics, truth, before) = (metrics.as_array(), truth.as_array(), before_mbps.as_array());
     let pairs = metrics.rows().into_iter().zip(truth.rows()).zip(before);

@@ -1,6 +1,6 @@
 //! Class `RewardedIntervals`: which flows get a reward after a step, and for which interval.
-use ackademy::decision::METRICS;
-use ackademy::policy::METRIC_NAMES;
+use ackademy::decision::{METRICS, metric_place};
+use ackademy::env::Baseline;
 use numpy::ndarray::Array2;
 use numpy::{
     Element, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
@@ -14,16 +14,12 @@ use std::sync::{Mutex, PoisonError};
 /// What is remembered of a flow between steps.
 #[derive(Clone, Copy, Default)]
 struct Flow {
-    /// It has been due in its present episode.
-    entered: bool,
+    /// What its next rewarded interval is compared with, once it has been due in its present episode.
+    baseline: Option<Baseline>,
     /// It had ended by the last step.
     left: bool,
     /// Number of its latest decision.
     made: i64,
-    /// The interval before the next one that is rewarded.
-    before: [f64; METRICS],
-    /// Highest throughput of an interval of its episode, Mb/s.
-    best: f64,
 }
 
 /// The flows of `n` episodes with `agents` flows each.
@@ -77,7 +73,7 @@ impl RewardedIntervals {
         let accounts = self.shown(accounts)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.flows.fill(Flow::default());
-        self.each(&mut state, &accounts, |_, _, _| {})
+        self.each(&mut state, &accounts, |_, _, _, _| {})
     }
 
     /// What is rewarded after a step.
@@ -87,15 +83,12 @@ impl RewardedIntervals {
         let (mut places, mut rows, mut before) = (Vec::new(), Vec::new(), Vec::new());
         let (mut best, mut best_before) = (Vec::new(), Vec::new());
         let mut decisions = vec![-1; self.n * self.agents];
-        self.each(&mut state, &accounts, |place, flow, rewarded| {
-            let Some(Rewarded { row, decision }) = rewarded else { return };
+        self.each(&mut state, &accounts, |place, own, earlier, decision| {
             places.push(place as i64);
-            rows.extend_from_slice(row);
-            before.extend_from_slice(&flow.before);
-            best_before.push(flow.best);
-            flow.best = flow.best.max(row[THROUGHPUT]);
-            best.push(flow.best);
-            flow.before.copy_from_slice(row);
+            rows.extend_from_slice(&own.row);
+            best.push(own.best);
+            before.extend_from_slice(&earlier.row);
+            best_before.push(earlier.best);
             decisions[place] = decision;
         })?;
         let table = |values: Vec<f64>| -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -118,16 +111,10 @@ impl RewardedIntervals {
     #[getter]
     fn entered<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<bool>>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let entered = state.flows.iter().map(|flow| flow.entered).collect();
+        let entered = state.flows.iter().map(|flow| flow.baseline.is_some()).collect();
         let table = Array2::from_shape_vec((self.n, self.agents), entered);
         Ok(PyArray2::from_owned_array(py, table.map_err(|error| refused(&error))?))
     }
-}
-
-/// An interval that a flow is rewarded for, and the decision that began it.
-struct Rewarded<'a> {
-    row: &'a [f64],
-    decision: i64,
 }
 
 impl RewardedIntervals {
@@ -149,18 +136,19 @@ impl RewardedIntervals {
         })
     }
 
-    /// Takes in what is shown of each flow; `see` gets what it is rewarded for, if anything.
+    /// Takes in what is shown of each flow; of one that is rewarded, `see` gets the place, the interval and what it is
+    /// compared with, and the decision that began it.
     fn each(
         &self,
         state: &mut State,
         shown: &Shown<'_>,
-        mut see: impl FnMut(usize, &mut Flow, Option<Rewarded<'_>>),
+        mut see: impl FnMut(usize, &Baseline, &Baseline, i64),
     ) -> PyResult<()> {
         let flows = self.n * self.agents;
-        let metrics = slice("metrics", &shown.metrics, flows * METRICS)?;
+        let metrics = rows_of("metrics", &shown.metrics, flows)?;
         let credit = match &shown.credit {
             Some((rows, steps)) => {
-                Some((slice("credit", rows, flows * METRICS)?, slice("credit_step", steps, flows)?))
+                Some((rows_of("credit", rows, flows)?, slice("credit_step", steps, flows)?))
             }
             None => None,
         };
@@ -169,29 +157,27 @@ impl RewardedIntervals {
         let left = slice("left", &shown.left, flows)?;
         let over = slice("over", &shown.over, self.n)?;
         for (place, flow) in state.flows.iter_mut().enumerate() {
-            let columns = place * METRICS..(place + 1) * METRICS;
-            let arrived = &metrics[columns.clone()];
+            let arrived = &metrics[place];
             if state.over[place / self.agents] {
-                (flow.entered, flow.left) = (false, false);
+                (flow.baseline, flow.left) = (None, false);
             }
-            let rewarded = if !flow.entered {
-                None
-            } else if let Some((rows, steps)) = credit {
-                let decision = steps[place];
-                (decision >= 0).then_some(Rewarded { row: &rows[columns], decision })
-            } else {
-                let ends = left[place] && !flow.left && flow.has_more(arrived);
-                (due[place] || ends).then_some(Rewarded { row: arrived, decision: flow.made })
-            };
-            see(place, flow, rewarded);
+            if let Some(baseline) = &mut flow.baseline {
+                let ends = left[place] && !flow.left && has_more(arrived, baseline);
+                let rewarded = match credit {
+                    Some((rows, steps)) => {
+                        (steps[place] >= 0).then_some((rows[place], steps[place]))
+                    }
+                    None => (due[place] || ends).then_some((*arrived, flow.made)),
+                };
+                if let Some((row, decision)) = rewarded {
+                    let earlier = baseline.replace(row);
+                    see(place, baseline, &earlier, decision);
+                }
+            }
             flow.left = left[place];
             if due[place] {
                 flow.made = decision[place];
-                if !flow.entered {
-                    flow.entered = true;
-                    flow.before.copy_from_slice(arrived);
-                    flow.best = arrived[THROUGHPUT];
-                }
+                flow.baseline.get_or_insert_with(|| Baseline::new(*arrived));
             }
         }
         state.over.copy_from_slice(over);
@@ -199,12 +185,19 @@ impl RewardedIntervals {
     }
 }
 
-impl Flow {
-    /// Whether a last interval has anything to tell. A flow that has fallen back has no new metrics.
-    fn has_more(&self, arrived: &[f64]) -> bool {
-        let known = arrived[ACKED] > 0.0 || arrived[LOST] > 0.0;
-        known && arrived[TIME] > self.before[TIME]
-    }
+/// Whether a last interval has anything to tell. A flow that has fallen back has no new metrics.
+fn has_more(arrived: &[f64; METRICS], baseline: &Baseline) -> bool {
+    let known = arrived[ACKED] > 0.0 || arrived[LOST] > 0.0;
+    known && arrived[TIME] > baseline.row[TIME]
+}
+
+/// The rows of an array of metrics, of which there must be so many.
+fn rows_of<'a>(
+    name: &str,
+    array: &'a PyReadonlyArray3<'_, f64>,
+    count: usize,
+) -> PyResult<&'a [[f64; METRICS]]> {
+    Ok(slice(name, array, count * METRICS)?.as_chunks().0)
 }
 
 /// The numbers of an array, of which there must be so many.
@@ -224,24 +217,6 @@ fn refused(error: &numpy::ndarray::ShapeError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-const TIME: usize = place_of("time_s");
-const ACKED: usize = place_of("acked_packets");
-const LOST: usize = place_of("lost_packets");
-const THROUGHPUT: usize = place_of("throughput_mbps");
-
-/// The column of this name.
-const fn place_of(name: &str) -> usize {
-    let mut place = 0;
-    while !equal(METRIC_NAMES[place].as_bytes(), name.as_bytes()) {
-        place += 1;
-    }
-    place
-}
-
-const fn equal(left: &[u8], right: &[u8]) -> bool {
-    let mut place = 0;
-    while place < left.len() && place < right.len() && left[place] == right[place] {
-        place += 1;
-    }
-    place == left.len() && place == right.len()
-}
+const TIME: usize = metric_place("time_s");
+const ACKED: usize = metric_place("acked_packets");
+const LOST: usize = metric_place("lost_packets");

@@ -16,11 +16,13 @@ use std::fmt;
 use std::sync::Arc;
 
 mod agents;
+mod baseline;
 mod host;
 pub mod reward;
 pub mod rollout;
 mod source;
 
+pub use baseline::Baseline;
 pub use host::{HostEnvironment, HostEpisode, LastAsked};
 pub use source::{EpisodeSource, Source, episode_seed};
 
@@ -85,13 +87,6 @@ impl Environment {
             return Err(too_many(agents, found));
         }
         Ok(Self { network, spec: Arc::clone(spec), agents, credit: true, truth: None })
-    }
-
-    /// Whether agents are told the fate of the packets sent in each interval ([`AgentState::credit`]); they are by
-    /// default, which takes a thirtieth of the time.
-    #[must_use]
-    pub fn give_credit(self, credit: bool) -> Self {
-        Self { credit, ..self }
     }
 
     /// Collects [`Truth`](crate::decision::Truth) for every agent from now on; `class` is that of the scenario

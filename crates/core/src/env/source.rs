@@ -56,16 +56,26 @@ impl EpisodeSource {
         Ok(Self { environments, spec, learners, agents, credit: true, truth: false })
     }
 
-    /// See [`Environment::give_credit`].
+    /// Whether agents are told the fate of the packets sent in each interval
+    /// ([`AgentState::credit`](crate::decision::AgentState::credit)); they are by default, which takes a thirtieth of the time.
     #[must_use]
     pub fn give_credit(self, credit: bool) -> Self {
-        Self { credit, ..self }
+        Self { credit, ..self }.with_options()
     }
 
     /// Whether episodes collect [`Truth`](crate::decision::Truth) for every agent; they do not by default.
     #[must_use]
     pub fn collect_truth(self, truth: bool) -> Self {
-        Self { truth, ..self }
+        Self { truth, ..self }.with_options()
+    }
+
+    /// Tells the one environment, if all episodes are of it, what is asked for.
+    fn with_options(mut self) -> Self {
+        if let Environments::Same(environment) = &mut self.environments {
+            environment.credit = self.credit;
+            environment.truth = self.truth.then_some(0);
+        }
+        self
     }
 
     /// The episode of this seed. A distribution draws its scenario from the same seed and from the
@@ -76,21 +86,14 @@ impl EpisodeSource {
     /// See [`Environment::new`] and [`Environment::begin`].
     pub fn begin(&self, seed: Seed, progress: f64) -> Result<Episode, EnvError> {
         match &self.environments {
-            Environments::Same(environment) if self.truth || !self.credit => {
-                self.with_options(environment.clone(), 0).begin(seed)
-            }
             Environments::Same(environment) => environment.begin(seed),
             Environments::Drawn(distribution) => {
                 let (scenario, class) = distribution.draw_of_class(seed, progress)?;
                 let new = Environment::new(&scenario, &self.spec, &self.learners, self.agents)?;
-                self.with_options(new, class).begin(seed)
+                let truth = self.truth.then_some(class);
+                Environment { credit: self.credit, truth, ..new }.begin(seed)
             }
         }
-    }
-
-    fn with_options(&self, new: Environment, class: usize) -> Environment {
-        let new = new.give_credit(self.credit);
-        if self.truth { new.collect_truth(class) } else { new }
     }
 
     /// Place among [`classes`](Self::classes) of the scenario that [`begin`](Self::begin) takes.

@@ -2,14 +2,13 @@
 //! next decision are known.
 use super::columns::{Account, Columns};
 use super::sampler::Drawn;
-use crate::decision::{AgentState, METRICS, Metrics, TRUTH};
+use crate::decision::{AgentState, Metrics, TRUTH};
+use crate::env::Baseline;
 use crate::rng::Rng;
 use std::collections::VecDeque;
 
 /// Most decisions that are kept, as many as intervals have accounts.
 const OPEN_MAX: usize = 4096;
-/// Place of the throughput among the metrics.
-const THROUGHPUT: usize = 4;
 
 /// A decision that was made.
 #[derive(Clone, Debug)]
@@ -68,8 +67,8 @@ pub(super) struct Decisions {
     account: Option<Account>,
     /// Number of the latest decision of the episode.
     last: Option<u64>,
-    /// The rewarded interval before, and the largest throughput so far; none before the first decision.
-    before: Option<([f64; METRICS], f64)>,
+    /// None before the first decision.
+    before: Option<Baseline>,
     /// Room of decisions that are complete.
     spare: Vec<Vec<f32>>,
 }
@@ -105,7 +104,7 @@ impl Decisions {
 
     /// A decision is due: the interval before the first one is the one before the first rewarded.
     pub fn enter(&mut self, arrived: &Metrics) {
-        self.before.get_or_insert_with(|| (arrived.row(), arrived.throughput_mbps));
+        self.before.get_or_insert_with(|| Baseline::new(arrived.row()));
     }
 
     /// Adds a decision, which may complete the one before it.
@@ -123,18 +122,18 @@ impl Decisions {
 
     /// Throughput of the rewarded interval before, Mb/s.
     pub fn before_mbps(&self) -> f64 {
-        self.before.map_or(0.0, |(metrics, _)| metrics[THROUGHPUT])
+        self.before.as_ref().map_or(0.0, Baseline::throughput_mbps)
     }
 
     /// The account of a decision's interval is closed.
     pub fn close(&mut self, closed: &Closed, class: i64, columns: &mut Columns) {
-        let Some((before, best_before)) = &mut self.before else { return };
-        let best = best_before.max(closed.metrics.throughput_mbps);
+        let Some(baseline) = &mut self.before else { return };
+        let before = baseline.replace(closed.metrics.row());
         let account = Account {
-            metrics: closed.metrics.row(),
-            before: *before,
-            best,
-            best_before: *best_before,
+            metrics: baseline.row,
+            before: before.row,
+            best: baseline.best,
+            best_before: before.best,
             reward: match closed.reward {
                 Reward::Later => None,
                 Reward::Is(reward) => Some(reward),
@@ -142,7 +141,6 @@ impl Decisions {
             },
             truth: closed.truth,
         };
-        (*before, *best_before) = (account.metrics, best);
         // Accounts come in order: those before it get none.
         while self.open.front().is_some_and(|first| first.number < closed.number) {
             self.drop_first();
