@@ -125,16 +125,14 @@ impl Columns {
     pub fn move_seen(&mut self, count: usize, other: &mut Self) {
         shift(&mut self.observation, &mut other.observation, count * self.numbers);
         shift(&mut self.following, &mut other.following, count * self.numbers);
-        let truth = if self.truth.is_empty() { 0 } else { count * TRUTH_ROW };
-        shift(&mut self.truth, &mut other.truth, truth);
-        shift(&mut self.following_truth, &mut other.following_truth, truth);
+        shift(&mut self.truth, &mut other.truth, count * TRUTH_ROW);
+        shift(&mut self.following_truth, &mut other.following_truth, count * TRUTH_ROW);
     }
 
     /// Moves everything else about the first `count` decisions to the end of `other`.
     pub fn move_rest(&mut self, count: usize, other: &mut Self) {
         shift(&mut self.value, &mut other.value, count * self.values);
-        let choices = if self.values == 0 { count } else { 0 };
-        shift(&mut self.choice, &mut other.choice, choices);
+        shift(&mut self.choice, &mut other.choice, count);
         shift(&mut self.log_probability, &mut other.log_probability, count);
         shift(&mut self.metrics, &mut other.metrics, count * METRICS);
         shift(&mut self.before, &mut other.before, count * METRICS);
@@ -142,10 +140,8 @@ impl Columns {
         shift(&mut self.best_before, &mut other.best_before, count);
         shift(&mut self.stream, &mut other.stream, count);
         shift(&mut self.place, &mut other.place, count);
-        let rewards = count.min(self.reward.len());
-        shift(&mut self.reward, &mut other.reward, rewards);
-        let truth = count.min(self.rewarded_truth.len() / TRUTH);
-        shift(&mut self.rewarded_truth, &mut other.rewarded_truth, truth * TRUTH);
+        shift(&mut self.reward, &mut other.reward, count);
+        shift(&mut self.rewarded_truth, &mut other.rewarded_truth, count * TRUTH);
         shift(&mut self.class, &mut other.class, count);
     }
 
@@ -195,7 +191,9 @@ impl Columns {
     }
 }
 
+/// Moves the first so many entries, none of a column that is not filled.
 fn shift<T: Copy>(from: &mut Vec<T>, to: &mut Vec<T>, count: usize) {
+    let count = count.min(from.len());
     to.extend_from_slice(&from[..count]);
     from.drain(..count);
 }
