@@ -26,7 +26,6 @@ const BYTES_MAX: usize = 4 << 30;
 /// `n` simulations with up to `agents` learning flows each.
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct Episodes {
-    source: Arc<EpisodeSource>,
     state: Mutex<State>,
     shared: Arc<Shared>,
     observation: Py<PyArray4<f32>>,
@@ -46,7 +45,6 @@ type Work = Box<dyn Fn(usize) + Send + Sync>;
 
 /// What calls change, one at a time.
 struct State {
-    plan: Plan,
     /// Episodes have begun.
     begun: bool,
     workers: Workers<Work>,
@@ -54,7 +52,7 @@ struct State {
 
 /// What the threads have in common.
 struct Shared {
-    source: Arc<EpisodeSource>,
+    source: EpisodeSource,
     /// Of which each is locked by the thread that works on it.
     simulations: Box<[Mutex<Simulation>]>,
     board: Board,
@@ -106,12 +104,11 @@ impl Episodes {
         }
         let source = EpisodeSource::new(origin(source)?, &spec, learners, agents);
         let source = source.map_err(refused)?.collect_truth(truth).give_credit(credit);
-        let source = Arc::new(source);
         let width = if truth { TRUTH } else { 0 };
         let sizes = Sizes { n, agents, numbers: history * features, columns: width };
         let plan = Plan { seed, first, progress: 0.0 };
         let shared = Arc::new(Shared {
-            source: Arc::clone(&source),
+            source,
             simulations: (0..n).map(|index| Mutex::new(Simulation::new(index))).collect(),
             board: Board::new(sizes, spec.choices() > 0),
             plan: Mutex::new(plan),
@@ -120,8 +117,7 @@ impl Episodes {
         });
         let workers = workers(&shared, threads)?;
         Ok(Self {
-            source,
-            state: Mutex::new(State { plan, begun: false, workers }),
+            state: Mutex::new(State { begun: false, workers }),
             shared,
             observation: PyArray4::zeros(py, [n, agents, history, features], false).unbind(),
             metrics: PyArray3::zeros(py, [n, agents, METRICS], false).unbind(),
@@ -142,14 +138,10 @@ impl Episodes {
         let mut state = self.state()?;
         let rows = self.rows(py)?;
         if let Some(seed) = seed {
-            state.plan.seed = seed;
-        }
-        if seed.is_some() {
+            lock(&self.shared.plan).seed = seed;
             self.locked().for_each(|mut simulation| simulation.rewind());
         }
-        let begun = self.go_on(py, &mut state, rows, true);
-        state.begun = begun.is_ok();
-        begun
+        self.go_on(py, &mut state, rows, true)
     }
 
     /// Answers for the agents whose decision is due, and runs every simulation until the next.
@@ -231,7 +223,8 @@ impl Episodes {
     /// Training progress in [0, 1], by which a distribution draws the next episodes.
     #[getter]
     fn progress(&self) -> PyResult<f64> {
-        Ok(self.state()?.plan.progress)
+        let _idle = self.state()?;
+        Ok(lock(&self.shared.plan).progress)
     }
 
     #[setter]
@@ -240,33 +233,34 @@ impl Episodes {
             let allowed = "allowed is a number in [0, 1]";
             return Err(PyValueError::new_err(format!("progress = {progress}: {allowed}")));
         }
-        self.state()?.plan.progress = progress;
+        let _idle = self.state()?;
+        lock(&self.shared.plan).progress = progress;
         Ok(())
     }
 
     #[getter]
     fn n_choices(&self) -> usize {
-        self.source.spec().choices()
+        self.spec().choices()
     }
 
     #[getter]
     fn action_size(&self) -> usize {
-        self.source.spec().action_size()
+        self.spec().action_size()
     }
 
     #[getter]
     fn n_features(&self) -> usize {
-        self.source.spec().shape().1
+        self.spec().shape().1
     }
 
     #[getter]
     fn history(&self) -> usize {
-        self.source.spec().shape().0
+        self.spec().shape().0
     }
 
     #[getter]
     fn features(&self) -> Vec<String> {
-        self.source.spec().observation.features.clone()
+        self.spec().observation.features.clone()
     }
 
     #[getter]
@@ -288,6 +282,10 @@ impl Episodes {
 }
 
 impl Episodes {
+    fn spec(&self) -> &PolicySpec {
+        self.shared.source.spec()
+    }
+
     /// Waiting for another thread's step would keep the interpreter, which that step may need.
     fn state(&self) -> PyResult<MutexGuard<'_, State>> {
         match self.state.try_lock() {
@@ -335,11 +333,11 @@ impl Episodes {
         mut rows: Rows,
         begins: bool,
     ) -> PyResult<()> {
-        *lock(&self.shared.plan) = state.plan;
         self.shared.begins.store(begins, Ordering::Relaxed);
         py.detach(|| state.workers.run(self.shared.simulations.len()));
         self.shared.board.show(rows.slices()?);
         drop(rows);
+        state.begun |= !self.shared.failed.load(Ordering::Relaxed);
         py.check_signals()?;
         if !self.shared.failed.swap(false, Ordering::Relaxed) {
             return Ok(());
@@ -351,8 +349,8 @@ impl Episodes {
     }
 
     fn take<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Actions<'py>> {
-        let (n, agents) = (self.over.bind(actions.py()).len(), self.source.agents());
-        let (taken, shape, wanted, kind) = if self.source.spec().choices() > 0 {
+        let (n, agents) = (self.over.bind(actions.py()).len(), self.shared.source.agents());
+        let (taken, shape, wanted, kind) = if self.spec().choices() > 0 {
             let array: PyReadonlyArray2<i64> = actions.extract().map_err(|_| {
                 PyTypeError::new_err("actions: allowed is an array of int64 with 2 dimensions")
             })?;
@@ -363,7 +361,7 @@ impl Episodes {
                 PyTypeError::new_err("actions: allowed is an array of float32 with 3 dimensions")
             })?;
             let shape = array.shape().to_vec();
-            let wanted = vec![n, agents, self.source.spec().action_size()];
+            let wanted = vec![n, agents, self.spec().action_size()];
             (Actions::Values(array), shape, wanted, "float32")
         };
         if shape == wanted {
@@ -380,12 +378,12 @@ impl Episodes {
         let due = self.due.bind(py).readonly();
         let choices = choices.as_array();
         for ((place, &choice), &due) in choices.indexed_iter().zip(due.as_array().iter()) {
-            if due && !(0..self.source.spec().choices() as i64).contains(&choice) {
+            if due && !(0..self.spec().choices() as i64).contains(&choice) {
                 return Err(PyValueError::new_err(format!(
                     "actions[{}, {}] = {choice}: allowed is a whole number in [0, {}]",
                     place.0,
                     place.1,
-                    self.source.spec().choices() - 1
+                    self.spec().choices() - 1
                 )));
             }
         }
@@ -429,7 +427,8 @@ impl Shared {
     fn work(&self, index: usize) {
         let mut simulation = lock(&self.simulations[index]);
         if self.begins.load(Ordering::Relaxed) || self.board.is_over(index) {
-            simulation.begin(&self.source, *lock(&self.plan), &self.board);
+            let plan = *lock(&self.plan); // not held while the episode begins
+            simulation.begin(&self.source, plan, &self.board);
         } else {
             simulation.go_on(&self.board);
         }
