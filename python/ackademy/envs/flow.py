@@ -16,7 +16,7 @@ from ackademy.envs import opening
 from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
 from ackademy.envs.opening import LINK, Observation, Source
 from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
-from ackademy.envs.rewards import Reward, find, needs_truth
+from ackademy.envs.rewards import Reward, find
 from ackademy.errors import TrainingError
 
 Action: TypeAlias = "int | np.integer[Any] | npt.NDArray[Any]"
@@ -101,11 +101,16 @@ class Flow(gym.Env[Observation, Action]):
             raise TrainingError(f"render_mode = {render_mode!r}: allowed: 'ansi', or none")
         self.render_mode = render_mode
         reward = find(reward)
-        truth = needs_truth(reward)
         self._episodes = opening.open_episodes(
-            scenario, agent_settings, learner, n=1, agents=1, threads=1, truth=truth,
-            credit=credit == "sent",
-        )  # fmt: skip
+            scenario,
+            agent_settings,
+            learner,
+            n=1,
+            agents=1,
+            threads=1,
+            reward=reward,
+            credit=credit,
+        )
         self._rewarder = Rewarder(reward, credit, self._episodes)
         self.observation_space = opening.observation_space(self._episodes, flat=flat)
         self.action_space = opening.action_space(self._episodes)
@@ -218,10 +223,9 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             raise TrainingError(f"num_envs = {num_envs}: allowed: a whole number from 1")
         self.num_envs = num_envs
         reward = find(reward)
-        truth = needs_truth(reward)
         self.episodes = opening.open_episodes(
-            scenario, agent_settings, learner, n=num_envs, agents=1, threads=threads, truth=truth,
-            credit=credit == "sent",
+            scenario, agent_settings, learner, n=num_envs, agents=1, threads=threads,
+            reward=reward, credit=credit,
         )  # fmt: skip
         self._rewarder = Rewarder(reward, credit, self.episodes)
         self._copy = copy

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from ackademy import _core, lookup
 from ackademy.backends.runs import read_scenario, read_text
 from ackademy.envs.agent_settings import settings_text
+from ackademy.envs.rewards import Reward, needs_truth
 from ackademy.errors import ScenarioError, TrainingError
 
 Source: TypeAlias = "_core.Scenario | _core.Distribution"
@@ -114,8 +115,8 @@ def open_episodes(
     n: int,
     agents: int,
     threads: int,
-    truth: bool = False,
-    credit: bool = True,
+    reward: Reward,
+    credit: str,
 ) -> _core.Episodes:
     """Simulations that stop when a decision is due.
 
@@ -126,8 +127,8 @@ def open_episodes(
         n: simulations.
         agents: agents in each.
         threads: that simulate; 0 for as many as there are cores.
-        truth: whether what only the simulator knows is collected, for a reward that needs it.
-        credit: whether the fate of the packets sent in each interval is accounted.
+        reward: that they are for: what only the simulator knows is collected if it needs that.
+        credit: as for `Rewarder`: what is sent in each interval is accounted only for `sent`.
 
     Raises:
         AckademyError: if scenario, agent settings or learner is wrong.
@@ -144,8 +145,8 @@ def open_episodes(
             learners=learners,
             seed=0,
             threads=threads,
-            truth=truth,
-            credit=credit,
+            truth=needs_truth(reward),
+            credit=credit == "sent",
         )
     except ValueError as error:
         raise TrainingError(str(error)) from error

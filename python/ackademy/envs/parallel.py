@@ -19,7 +19,7 @@ from ackademy.envs.flow import SEED_MAX, Action, Info
 from ackademy.envs.metrics import COLUMNS
 from ackademy.envs.opening import Observation, Source
 from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
-from ackademy.envs.rewards import Reward, find, needs_truth
+from ackademy.envs.rewards import Reward, find
 from ackademy.errors import TrainingError
 
 SHARED = """\
@@ -101,10 +101,9 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         if count < 1:
             raise TrainingError(f"agents = {count}: allowed: a whole number from 1")
         reward = find(reward)
-        truth = needs_truth(reward)
         self._episodes = opening.open_episodes(
-            source, agent_settings, learner, n=1, agents=count, threads=1, truth=truth,
-            credit=credit == "sent",
+            source, agent_settings, learner, n=1, agents=count, threads=1,
+            reward=reward, credit=credit,
         )  # fmt: skip
         self._rewarder = Rewarder(reward, credit, self._episodes)
         self.render_mode = None

@@ -306,11 +306,11 @@ def listed(found: object, key: str, path: Path) -> Iterator[tuple[str, dict[str,
     """
     if not isinstance(found, list) or not found:
         raise TrainingError(f"{path}: {key} = {found!r}: allowed: a list of tables")
-    for index, table in enumerate(found):
+    for index, entry in enumerate(found):
         where = f"{path}: {key}[{index}]"
-        if not isinstance(table, dict):
-            raise TrainingError(f"{where} = {table!r}: allowed: a table")
-        yield where, table
+        if not isinstance(entry, dict):
+            raise TrainingError(f"{where} = {entry!r}: allowed: a table")
+        yield where, entry
 
 
 def _choice(values: Mapping[str, object], key: str, allowed: tuple[str, ...], path: Path) -> str:
