@@ -22,6 +22,7 @@ __all__ = [
     "RewardedIntervals",
     "Rollouts",
     "Scenario",
+    "aurora_reward",
     "collect_sends",
     "controllers",
     "fits",
@@ -839,6 +840,22 @@ class RewardedIntervals:
     @property
     def entered(self) -> npt.NDArray[np.bool_]:
         """(n, agents): which flows have been due in their present episode."""
+
+def aurora_reward(metrics: npt.NDArray[np.float64], scale: float) -> npt.NDArray[np.float64]:
+    """The reward `aurora` for an interval: (10 throughput - 1000 latency - 2000 loss) scale.
+
+    Throughput in packets of 1500 bytes per second, latency in seconds, loss a ratio.
+
+    Args:
+        metrics: shape (m, 17), columns `interval_metrics`.
+        scale: factor.
+
+    Returns:
+        Shape (m,).
+
+    Raises:
+        ValueError: if the shape is another.
+    """
 
 def flagship_reward(
     metrics: npt.NDArray[np.float64],

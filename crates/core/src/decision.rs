@@ -126,6 +126,11 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// Mean round trip of the interval, ms; the smoothed one if nothing was sampled in it.
+    pub fn rtt_ms(&self) -> f64 {
+        if self.rtt_mean_ms > 0.0 { self.rtt_mean_ms } else { self.srtt_ms }
+    }
+
     /// In the order of [`METRIC_NAMES`].
     pub fn row(&self) -> [f64; METRICS] {
         [
@@ -147,6 +152,48 @@ impl Metrics {
             self.inflight_packets,
             self.pacing_mbps,
         ]
+    }
+
+    /// From a [`row`](Self::row).
+    pub fn from_row(row: &[f64; METRICS]) -> Self {
+        let &[
+            time_s,
+            duration_s,
+            acked_packets,
+            lost_packets,
+            throughput_mbps,
+            loss_ratio,
+            rtt_mean_ms,
+            rtt_min_ms,
+            rtt_first_ms,
+            rtt_last_ms,
+            rtt_slope,
+            flow_min_rtt_ms,
+            srtt_ms,
+            ack_gap_ms,
+            cwnd_packets,
+            inflight_packets,
+            pacing_mbps,
+        ] = row;
+        Self {
+            time_s,
+            duration_s,
+            acked_packets,
+            lost_packets,
+            throughput_mbps,
+            loss_ratio,
+            rtt_mean_ms,
+            rtt_min_ms,
+            rtt_first_ms,
+            rtt_last_ms,
+            rtt_slope,
+            flow_min_rtt_ms,
+            srtt_ms,
+            ack_gap_ms,
+            cwnd_packets,
+            inflight_packets,
+            pacing_mbps,
+        }
     }
 }
 

@@ -64,6 +64,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::observation_features, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::interval_metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(reward::aurora_reward, module)?)?;
     module.add_function(wrap_pyfunction!(reward::flagship_reward, module)?)?;
     module.add_function(wrap_pyfunction!(reward::flagship_team, module)?)?;
     module.add_function(wrap_pyfunction!(reward::truth_columns, module)?)?;

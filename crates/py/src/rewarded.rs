@@ -80,9 +80,11 @@ impl RewardedIntervals {
     fn take<'py>(&self, py: Python<'py>, accounts: &Bound<'py, PyAny>) -> PyResult<Taken<'py>> {
         let accounts = self.shown(accounts)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut places, mut rows, mut before) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut best, mut best_before) = (Vec::new(), Vec::new());
-        let mut decisions = vec![-1; self.n * self.agents];
+        let flows = self.n * self.agents;
+        let mut places = Vec::with_capacity(flows);
+        let [mut rows, mut before] = [(); 2].map(|()| Vec::with_capacity(flows * METRICS));
+        let [mut best, mut best_before] = [(); 2].map(|()| Vec::with_capacity(flows));
+        let mut decisions = vec![-1; flows];
         self.each(&mut state, &accounts, |place, own, earlier, decision| {
             places.push(place as i64);
             rows.extend_from_slice(&own.row);

@@ -134,10 +134,9 @@ def aurora(metrics: IntervalMetrics, before: IntervalMetrics, *, scale: float = 
 
     Source: Jay et al., "A Deep Reinforcement Learning Perspective on Internet Congestion Control",
     ICML 2019; packet size and scale as in its published training environment.
+    `crates/core/src/env/reward.rs` computes it.
     """
-    packets = metrics.throughput_mbps * (1e6 / PACKET_BITS)
-    gain = 10.0 * packets - 1e3 * (metrics.rtt_ms * 1e-3) - 2e3 * metrics.loss_ratio
-    return gain * scale
+    return _core.aurora_reward(metrics.array, scale)
 
 
 def orca(
@@ -183,7 +182,7 @@ def flagship(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     above. q is the time that the packets sent in the interval waited in queues, τ the base round
     trip, p the part of them that queues dropped, x and x₀ the throughputs of this interval and the
     one before; the last term is 0 within 10 intervals of an event (a flow comes or goes, a rate
-    changes). w is 0.5. Beside a loss-based flow it is 0.1, and q the time that the bottleneck takes
+    changes). w is 0.25. Beside a loss-based flow it is 0.1, and q the time that the bottleneck takes
     for the flow's own packets in queues. The first interval of a flow is unrewarded. A flow gets
     0.8 of this and 0.2 of the least among the flows that learn beside it. For `credit = "sent"`.
 

@@ -1,9 +1,24 @@
-//! The reward of a general-purpose policy, computed from what the simulator knows (all numbers are
-//! proposed). It rewards a share of the network that is fair, and charges queueing delay, packets that
-//! queues drop, and a rate that wavers although nothing changed.
+//! Rewards that are computed here: Aurora's, which environments are most often stepped with, and that of the
+//! flagship. Those of other schemes are Python functions.
 use crate::decision::{Metrics, Truth};
 
-/// The reward `flagship`, with its weights.
+/// Bits of a packet in the reward `aurora`, as in its published training environment.
+const PACKET_BITS: f64 = 12_000.0;
+
+/// The reward `aurora` of an interval: (10·throughput − 1000·latency − 2000·loss)·scale.
+///
+/// Throughput in packets of 1500 bytes per second, latency the mean round trip in seconds, loss a ratio.
+///
+/// Source: Jay et al., "A Deep Reinforcement Learning Perspective on Internet Congestion Control", ICML 2019.
+pub fn aurora(interval: &Metrics, scale: f64) -> f64 {
+    let packets_s = interval.throughput_mbps * (1e6 / PACKET_BITS);
+    let latency_s = interval.rtt_ms() * 1e-3;
+    (10.0 * packets_s - 1e3 * latency_s - 2e3 * interval.loss_ratio) * scale
+}
+
+/// The reward `flagship`, with its weights: that of a general-purpose policy, computed from what the simulator
+/// knows (all numbers are proposed). It rewards a share of the network that is fair, and charges queueing delay,
+/// packets that queues drop, and a rate that wavers although nothing changed.
 ///
 /// With s = throughput / fair share, q the queueing delay, p the ratio of packets dropped by queues, x the
 /// throughput and x₀ that of the interval before, the reward of an interval is

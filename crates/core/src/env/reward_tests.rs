@@ -19,6 +19,15 @@ fn same(value: f64, expected: f64) {
 }
 
 #[test]
+fn aurora_rewards_packets_per_second_and_charges_seconds_and_losses() {
+    // 100 packets of 1500 bytes per second, 50 ms, a fifth lost: 1000 − 50 − 400.
+    let lossy = Metrics { rtt_mean_ms: 50.0, loss_ratio: 0.2, srtt_ms: 70.0, ..moved(1.2) };
+    same(aurora(&lossy, 1e-3), 0.55);
+    // Without a sample the smoothed round trip counts.
+    same(aurora(&Metrics { rtt_mean_ms: 0.0, ..lossy }, 1.0), 530.0);
+}
+
+#[test]
 fn the_first_interval_of_a_flow_is_unrewarded() {
     for interval in [-1.0, 0.0] {
         let truth = Truth { interval, ..calm() };

@@ -21,14 +21,6 @@ pub struct Moment {
     pub action: [f64; ACTION_MAX],
 }
 
-impl Moment {
-    /// Mean round trip of the interval, ms; the smoothed one if nothing was sampled in it.
-    fn rtt_ms(&self) -> f64 {
-        let mean = self.metrics.rtt_mean_ms;
-        if mean > 0.0 { mean } else { self.metrics.srtt_ms }
-    }
-}
-
 /// A number that an observation can hold.
 #[derive(Debug)]
 pub struct Feature {
@@ -103,7 +95,7 @@ pub const FEATURES: &[Feature] = &[
         name: "rtt_mean",
         about: "mean round trip of the interval, s; the smoothed one where there is no sample",
         scale: "/ 0.1, in [0, 10]",
-        of: Source::Moment(|moment| moment.rtt_ms() / 100.0),
+        of: Source::Moment(|moment| moment.metrics.rtt_ms() / 100.0),
         low: 0.0,
         high: 10.0,
     },
@@ -111,7 +103,7 @@ pub const FEATURES: &[Feature] = &[
         name: "rtt_ratio",
         about: "smallest round trip over the interval's mean",
         scale: "as it is, in [0, 1]",
-        of: Source::Moment(|moment| ratio(moment.metrics.flow_min_rtt_ms, moment.rtt_ms())),
+        of: Source::Moment(|moment| ratio(moment.metrics.flow_min_rtt_ms, moment.metrics.rtt_ms())),
         low: 0.0,
         high: 1.0,
     },
@@ -119,7 +111,7 @@ pub const FEATURES: &[Feature] = &[
         name: "rtt_excess",
         about: "the interval's mean round trip minus the smallest, s",
         scale: "/ 0.1, in [0, 10]",
-        of: Source::Moment(|moment| (moment.rtt_ms() - moment.metrics.flow_min_rtt_ms) / 100.0),
+        of: Source::Moment(|moment| (moment.metrics.rtt_ms() - moment.metrics.flow_min_rtt_ms) / 100.0),
         low: 0.0,
         high: 10.0,
     },
@@ -143,7 +135,7 @@ pub const FEATURES: &[Feature] = &[
         name: "latency_ratio",
         about: "the interval's mean round trip over the smallest round trip",
         scale: "as it is, in [0, 10]",
-        of: Source::Moment(|moment| ratio(moment.rtt_ms(), moment.metrics.flow_min_rtt_ms)),
+        of: Source::Moment(|moment| ratio(moment.metrics.rtt_ms(), moment.metrics.flow_min_rtt_ms)),
         low: 0.0,
         high: 10.0,
     },
