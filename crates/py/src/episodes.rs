@@ -41,7 +41,7 @@ pub struct Episodes {
 }
 
 /// Lets the simulation of this index go on.
-type Work = Box<dyn Fn(usize) + Send + Sync>;
+type Work = Box<dyn Fn(usize) -> u32 + Send + Sync>;
 
 /// What calls change, one at a time.
 struct State {
@@ -334,7 +334,7 @@ impl Episodes {
         begins: bool,
     ) -> PyResult<()> {
         self.shared.begins.store(begins, Ordering::Relaxed);
-        py.detach(|| state.workers.run(self.shared.simulations.len()));
+        py.detach(|| state.workers.run());
         self.shared.board.show(rows.slices()?);
         drop(rows);
         state.begun |= !self.shared.failed.load(Ordering::Relaxed);
@@ -423,9 +423,10 @@ impl Rows<'_> {
 }
 
 impl Shared {
-    /// What a thread does with the simulation of this index.
-    fn work(&self, index: usize) {
+    /// What a thread does with the simulation of this index; returns how many packets that were.
+    fn work(&self, index: usize) -> u32 {
         let mut simulation = lock(&self.simulations[index]);
+        let before = simulation.packets();
         if self.begins.load(Ordering::Relaxed) || self.board.is_over(index) {
             let plan = *lock(&self.plan); // not held while the episode begins
             simulation.begin(&self.source, plan, &self.board);
@@ -435,6 +436,7 @@ impl Shared {
         if simulation.error.is_some() {
             self.failed.store(true, Ordering::Relaxed);
         }
+        u32::try_from(simulation.packets() - before).unwrap_or(u32::MAX)
     }
 }
 
@@ -504,7 +506,8 @@ fn workers(shared: &Arc<Shared>, threads: usize) -> PyResult<Workers<Work>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = if threads == 0 { cores } else { threads.min(cores) };
     let (threads, shared) = (threads.min(shared.simulations.len()), Arc::clone(shared));
-    let workers = Workers::new(threads, Box::new(move |index| shared.work(index)) as Work);
+    let count = shared.simulations.len() as u32;
+    let workers = Workers::new(threads, count, Box::new(move |index| shared.work(index)) as Work);
     workers.map_err(|error| PyRuntimeError::new_err(format!("threads = {threads}: {error}")))
 }
 

@@ -2,11 +2,14 @@
 //!
 //! A step of all environments takes a fraction of a millisecond, about as long as waking a sleeping thread
 //! twice. Therefore the calling thread works on the jobs too and never waits for a worker that has not
-//! started one, and a worker without jobs polls for new ones for a while before it sleeps.
+//! started one, and a worker without jobs polls for new ones for a while before it sleeps. Each thread begins with its
+//! largest jobs, so that at the end of a call nobody waits for one of them.
 #![allow(clippy::disallowed_methods, reason = "the clock decides who works when, never what")]
+use std::cmp::Reverse;
 use std::hint::spin_loop;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -18,13 +21,20 @@ const AWAKE: Duration = Duration::from_micros(200);
 const PERIODS: (u32, u32) = (64, 1024);
 /// Calls of each kind that are compared; *proposed*.
 const COMPARED: u32 = 4;
+/// Calls after which jobs are sorted anew by their size; *proposed*.
+const SORTED: u32 = 32;
 
 type Panic = Box<dyn std::any::Any + Send>;
 
 /// What the threads have in common.
 struct Shared<W> {
+    /// Does a job, and tells about how much of a job it was.
     work: W,
-    /// For each thread, the caller first: the jobs not yet taken, `first << 32 | end`.
+    /// Jobs in the order in which they are taken.
+    order: Box<[AtomicU32]>,
+    /// How much each job was, last.
+    sizes: Box<[AtomicU32]>,
+    /// For each thread, the caller first: the places in `order` not yet taken, `first << 32 | end`.
     jobs: Box<[AtomicU64]>,
     /// Jobs that are not done.
     left: AtomicUsize,
@@ -35,10 +45,12 @@ struct Shared<W> {
 }
 
 /// Threads for the jobs of one kind.
-pub struct Workers<W: Fn(usize) + Send + Sync + 'static> {
+pub struct Workers<W: Fn(usize) -> u32 + Send + Sync + 'static> {
     shared: Arc<Shared<W>>,
     others: Vec<(Thread, Option<JoinHandle<()>>)>,
     pace: Pace,
+    /// Calls since the jobs were sorted.
+    unsorted: u32,
     /// The process that the threads are in; a fork of it has none of them.
     process: u32,
 }
@@ -90,15 +102,18 @@ impl Pace {
     }
 }
 
-impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
-    /// `threads` of them, the caller's among them; each job is `work` with its number.
+impl<W: Fn(usize) -> u32 + Send + Sync + 'static> Workers<W> {
+    /// `threads` of them, the caller's among them, for `count` jobs; each is `work` with its number, which returns
+    /// about how much work it was.
     ///
     /// # Errors
     ///
     /// If the system has no more threads.
-    pub fn new(threads: usize, work: W) -> std::io::Result<Self> {
+    pub fn new(threads: usize, count: u32, work: W) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             work,
+            order: (0..count).map(AtomicU32::new).collect(),
+            sizes: (0..count).map(|_| AtomicU32::new(0)).collect(),
             jobs: (0..threads.max(1)).map(|_| AtomicU64::new(0)).collect(),
             left: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
@@ -106,7 +121,8 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
             panic: Mutex::new(None),
         });
         let process = std::process::id();
-        let mut own = Self { shared, others: Vec::new(), pace: Pace::default(), process };
+        let mut own =
+            Self { shared, others: Vec::new(), pace: Pace::default(), unsorted: 0, process };
         for place in 1..threads {
             let shared = Arc::clone(&own.shared);
             let builder = thread::Builder::new().name("ackademy".to_owned());
@@ -116,17 +132,23 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
         Ok(own)
     }
 
-    /// Does jobs 0 to `count` − 1, each once, and returns when all are done.
-    pub fn run(&mut self, count: usize) {
+    /// Does every job once, and returns when all are done.
+    pub fn run(&mut self) {
         let shared = &*self.shared;
         let (parties, begin) = (shared.jobs.len(), Instant::now());
         let shared_out = parties > 1 && self.pace.is_shared();
+        let count = shared.order.len();
+        self.unsorted += 1;
+        if shared_out && self.unsorted >= SORTED {
+            self.unsorted = 0;
+            shared.sort();
+        }
         // Set before the jobs, since whoever takes one counts it down.
         shared.left.store(count, Ordering::Relaxed);
         for (place, jobs) in shared.jobs.iter().enumerate() {
-            let bound = |place: usize| (count * place / parties) as u64;
+            let Range { start, end } = shared.part(place);
             let range = match (shared_out, place) {
-                (true, _) => bound(place) << 32 | bound(place + 1),
+                (true, _) => (start as u64) << 32 | end as u64,
                 (false, 0) => count as u64,
                 (false, _) => 0,
             };
@@ -146,7 +168,7 @@ impl<W: Fn(usize) + Send + Sync + 'static> Workers<W> {
     }
 }
 
-impl<W: Fn(usize) + Send + Sync + 'static> Drop for Workers<W> {
+impl<W: Fn(usize) -> u32 + Send + Sync + 'static> Drop for Workers<W> {
     fn drop(&mut self) {
         if self.process != std::process::id() {
             // To join a thread that is not there panics.
@@ -162,7 +184,26 @@ impl<W: Fn(usize) + Send + Sync + 'static> Drop for Workers<W> {
     }
 }
 
-impl<W: Fn(usize)> Shared<W> {
+impl<W: Fn(usize) -> u32> Shared<W> {
+    /// Which part of the order is a thread's own.
+    fn part(&self, place: usize) -> Range<usize> {
+        let (count, parties) = (self.order.len(), self.jobs.len());
+        count * place / parties..count * (place + 1) / parties
+    }
+
+    /// Puts the smallest of each thread's own jobs last, so that at the end nobody waits for a large one.
+    fn sort(&self) {
+        let size = |job: u32| self.sizes[job as usize].load(Ordering::Relaxed);
+        for place in 0..self.jobs.len() {
+            let part = &self.order[self.part(place)];
+            let mut jobs: Vec<_> = part.iter().map(|job| job.load(Ordering::Relaxed)).collect();
+            jobs.sort_unstable_by_key(|&job| (Reverse(size(job)), job));
+            for (cell, job) in part.iter().zip(jobs) {
+                cell.store(job, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// What a worker does until it is stopped.
     fn serve(&self, place: usize) {
         let mut seen = 0;
@@ -214,9 +255,14 @@ impl<W: Fn(usize)> Shared<W> {
         Some(if front { jobs >> 32 } else { (jobs & u64::from(u32::MAX)) - 1 } as usize)
     }
 
-    fn do_job(&self, job: usize) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.work)(job))) {
-            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+    /// Does the job at this place of the order.
+    fn do_job(&self, place: usize) {
+        let job = self.order[place].load(Ordering::Relaxed) as usize;
+        match catch_unwind(AssertUnwindSafe(|| (self.work)(job))) {
+            Ok(size) => self.sizes[job].store(size, Ordering::Relaxed),
+            Err(panic) => {
+                *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+            }
         }
         self.left.fetch_sub(1, Ordering::Release);
     }

@@ -111,7 +111,9 @@ pub const FEATURES: &[Feature] = &[
         name: "rtt_excess",
         about: "the interval's mean round trip minus the smallest, s",
         scale: "/ 0.1, in [0, 10]",
-        of: Source::Moment(|moment| (moment.metrics.rtt_ms() - moment.metrics.flow_min_rtt_ms) / 100.0),
+        of: Source::Moment(|moment| {
+            (moment.metrics.rtt_ms() - moment.metrics.flow_min_rtt_ms) / 100.0
+        }),
         low: 0.0,
         high: 10.0,
     },
