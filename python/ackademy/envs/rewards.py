@@ -182,8 +182,8 @@ def flagship(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
     above. q is the time that the packets sent in the interval waited in queues, τ the base round
     trip, p the part of them that queues dropped, x and x₀ the throughputs of this interval and the
     one before; the last term is 0 within 10 intervals of an event (a flow comes or goes, a rate
-    changes). w is 0.25. Beside a loss-based flow it is 0.1, and q the time that the bottleneck takes
-    for the flow's own packets in queues. The first interval of a flow is unrewarded. A flow gets
+    changes). w is 0.25. Beside a loss-based flow it is 0.1, and q the time the bottleneck takes for
+    the flow's own packets in queues. The first interval of a flow is unrewarded. A flow gets
     0.8 of this and 0.2 of the least among the flows that learn beside it. For `credit = "sent"`.
 
     Source: *proposed*. `crates/core/src/env/reward.rs` computes it.
