@@ -27,7 +27,8 @@ class {cls}:
 
     def on_ack(self, ack):
         # also: ack.rtt_ns, ack.srtt_ns, ack.min_rtt_ns, ack.inflight_bytes, ack.delivery_rate_bps
-        self.cwnd_bytes += self.gain * self.mss * ack.acked_bytes / self.cwnd_bytes
+        if ack.cwnd_limited and not ack.recovering:
+            self.cwnd_bytes += self.gain * self.mss * ack.acked_bytes / self.cwnd_bytes
 
     def on_loss(self, loss):
         if loss.kind in ("gap", "timeout"):  # the first loss of a round trip
@@ -53,8 +54,9 @@ class {cls}:
         del self.cwnd[subflow], self.mss[subflow]
 
     def on_ack(self, subflow, ack):
-        share = ack.acked_bytes / sum(self.cwnd.values())
-        self.cwnd[subflow] += self.gain * self.mss[subflow] * share
+        if ack.cwnd_limited and not ack.recovering:
+            share = ack.acked_bytes / sum(self.cwnd.values())
+            self.cwnd[subflow] += self.gain * self.mss[subflow] * share
 
     def on_loss(self, subflow, loss):
         if loss.kind in ("gap", "timeout"):  # the first loss of a round trip

@@ -236,9 +236,9 @@ impl Cubic {
         self.epoch = Some(Epoch { elapsed: Span::ZERO, last_ack: now, k, w_est: cwnd });
     }
 
-    /// Multiplicative decrease (RFC 9438 sections 4.6 and 4.7) from `flight` packets, down to
-    /// `least` packets.
-    fn reduce(&mut self, now: Time, flight: f64, floor: f64) {
+    /// Multiplicative decrease (RFC 9438 section 4.6) from `flight` packets, down to `least` packets, and fast
+    /// convergence (section 4.7).
+    fn reduce(&mut self, now: Time, flight: f64, least: f64) {
         self.remember();
         let counted = |packets: f64| if self.rules == Rules::Linux { packets.floor() } else { packets };
         let cwnd = counted(self.window.cwnd);
@@ -250,7 +250,7 @@ impl Cubic {
         self.cwnd_prior = cwnd;
         let reduced = counted(self.beta * if self.of_flight { counted(flight) } else { cwnd });
         self.window.ssthresh = reduced.max(2.0);
-        self.window.cwnd = cwnd.min(reduced.max(floor));
+        self.window.cwnd = cwnd.min(reduced.max(least));
         self.epoch = None;
         self.answers_from = now + Span(1);
         self.climbing = false;

@@ -97,7 +97,7 @@ pub struct Options {
     /// at least 1 ms, if that is shorter. Zero: a sample of every acknowledgement. See
     /// [`usual_interval`].
     pub interval: Span,
-    /// A sample unanswered for longer than this, or four intervals, sends its flow to CUBIC.
+    /// A sample unanswered for longer than this and than four intervals sends its flow to CUBIC.
     pub watchdog: Span,
     /// Most flows at a time; others stay under CUBIC (counted).
     pub slots: u32,
