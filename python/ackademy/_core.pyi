@@ -353,7 +353,7 @@ class Loss:
         """Newly declared lost."""
     @property
     def inflight_bytes(self) -> int:
-        """Sent and not cumulatively acknowledged, before the loss was declared."""
+        """Sent and not cumulatively acknowledged when the loss was declared, at most the window."""
     @property
     def tx_inflight_bytes(self) -> int:
         """In flight just after the newest of the lost packets was sent; 0 when not known."""
@@ -905,7 +905,7 @@ def collect_sends(scenario: Scenario, seed: int, *, keep_one_in: int) -> SendTab
         scenario: what to simulate, twice; its controllers are the core's.
         seed: of the run and of the choice of rows.
         keep_one_in: every dropped transmission is kept, and of the others one in this many, by
-            chance; 1 keeps all, at 235 bytes each.
+            chance; 1 keeps all, at 234 bytes each.
     """
 
 def generate_trace(seconds: float, mean_mbps: float, volatility: float, seed: int) -> str:

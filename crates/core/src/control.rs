@@ -27,7 +27,8 @@ pub struct Ack {
     pub srtt: Span,
     /// Smallest sample of the flow so far.
     pub min_rtt: Span,
-    /// Largest sample of the batch; equals `rtt` for a single acknowledgement.
+    /// Largest sample of the batch; an acknowledgement of several packets counts with the first of them, in `rtt`
+    /// with the last.
     pub rtt_max: Span,
     /// Smallest sample of the batch; zero when there is none. It equals `rtt` for a single acknowledgement.
     pub batch_rtt_min: Span,

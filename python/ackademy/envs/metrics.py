@@ -125,7 +125,7 @@ class IntervalMetrics:
 
     @property
     def flow_min_rtt_ms(self) -> FloatArray:
-        """Smallest round-trip sample of the flow so far; 0 before the first."""
+        """Smallest round trip of the flow, or of 10 s (`rtt_min = "window"`); 0 before any."""
         return self.array[..., 11]
 
     @property
@@ -135,7 +135,7 @@ class IntervalMetrics:
 
     @property
     def ack_gap_ms(self) -> FloatArray:
-        """Mean time between acknowledgements."""
+        """Mean time between acknowledged packets."""
         return self.array[..., 13]
 
     @property

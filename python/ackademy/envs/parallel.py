@@ -48,8 +48,8 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
     ## Time
 
-    Every agent has its own decision clock: its round trip, or its count of acknowledgements. A step
-    simulates up to the next instant at which *any* agent is due, usually one alone.
+    Every agent has its own decision clock: round trips, a time, or the next acknowledgement. A
+    step simulates up to the next instant at which *any* agent is due, usually one alone.
     `infos[agent]["due"]` says which agents are due. Then, for every live agent:
 
     * its action is used if it was due, and ignored otherwise; it may be left out of `actions`

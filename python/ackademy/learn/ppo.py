@@ -100,7 +100,8 @@ class Config:
     """largest amount of a reward, then; 0: none. A few intervals far beyond the link's rate would
     otherwise outweigh all others"""
     learning_rate_decay: float = 0.0
-    """share of the learning rate that is gone at the end; it falls linearly over the episodes"""
+    """share of the learning rate that is gone at the end; it falls linearly over the decisions, or
+    over the episodes if their number is not given"""
     entropy_decay: float = 0.0
     """the same of the weight of the bonus for entropy"""
     spread_floor: float = 0.0
