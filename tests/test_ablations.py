@@ -35,6 +35,14 @@ exponent = 0.0
 """
 
 
+LACKS = {
+    "no_drain": {"drain"},
+    "no_own_best": {"own_best"},
+    "no_actions": {"action_0", "action_1"},
+    "shared_signals": {"own_best", "action_0", "action_1"},
+}
+
+
 def shipped() -> dict[str, Recipe]:
     file = ROOT / "recipes" / "flagship_ablations.toml"
     return {own.name: own.recipe for own in ablations.read(file)}
@@ -50,14 +58,18 @@ def test_each_variant_of_the_flagship_lacks_what_its_name_says() -> None:
     }
     assert changed == {
         "no_drain": ["settings"],
+        "no_own_best": ["settings"],
+        "no_actions": ["settings"],
+        "shared_signals": ["settings"],
         "no_class_g": ["without_classes"],
         "own_kind": ["without_classes"],
         "own_critic": ["config"],
         "constant_target": ["settings"],
     }
     features = usual.settings["observation"]["features"]  # type: ignore[index]
-    left = found["no_drain"].settings["observation"]["features"]  # type: ignore[index]
-    assert left == [name for name in features if name != "drain"]
+    for name, lacks in LACKS.items():
+        left = found[name].settings["observation"]["features"]  # type: ignore[index]
+        assert left == [feature for feature in features if feature not in lacks]
     critic = found["own_critic"].config
     assert isinstance(critic, ppo.Config)
     assert critic.critic_units == 0
