@@ -4,6 +4,7 @@ pub mod bandit;
 pub mod bbr;
 pub mod hystart;
 pub mod kong;
+pub mod linux_growth;
 pub mod own_limit;
 pub mod own_queue;
 pub mod pcc;
