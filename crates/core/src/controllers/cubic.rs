@@ -72,7 +72,6 @@ pub const REDUCE_FROM: Param = Param {
 pub struct Cubic {
     window: Window,
     beta: f64,
-    growth: Growth,
     c: f64,
     fast_convergence: bool,
     of_flight: bool,
@@ -88,12 +87,19 @@ pub struct Cubic {
     exit: Exit,
     /// No loss has occurred since the start or the last time-out.
     climbing: bool,
-    /// What a spurious loss gives back besides the window.
-    before: Option<Box<Before>>,
+    /// What idle flows do without.
+    aside: Option<Box<Aside>>,
+}
+
+/// What the rules need besides; a spurious loss gives back what was before it.
+#[derive(Clone, Debug)]
+enum Aside {
+    Linux(Growth),
+    Rfc9438(Before),
 }
 
 /// The state of the cubic before a reduction (RFC 9438 section 4.9).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Before {
     w_max: f64,
     cwnd_prior: f64,
@@ -135,11 +141,9 @@ impl Cubic {
     pub fn new(flow: &FlowInfo, params: &Params) -> Self {
         let rules = if params.choice("rules") == "linux" { Rules::Linux } else { Rules::Rfc9438 };
         let beta = params.number("beta");
-        let counted = (beta * BETA_UNIT).round() / BETA_UNIT;
         Self {
             window: Window::new(flow),
-            beta: if rules == Rules::Linux { counted } else { beta },
-            growth: Growth::new(counted),
+            beta: if rules == Rules::Linux { (beta * BETA_UNIT).round() / BETA_UNIT } else { beta },
             rules,
             c: params.number("c"),
             fast_convergence: params.choice("fast_convergence") == "on",
@@ -158,7 +162,7 @@ impl Cubic {
                 _ => Exit::Never,
             },
             climbing: true,
-            before: None,
+            aside: None,
         }
     }
 
@@ -203,6 +207,7 @@ impl Cubic {
             if self.rules == Rules::Rfc9438 {
                 return;
             }
+            self.growth().begin(cwnd);
         }
         let Some(epoch) = &mut self.epoch else { return };
         epoch.pass(ack);
@@ -216,7 +221,8 @@ impl Cubic {
         if self.rules == Rules::Linux {
             let t = since_plateau + ack.min_rtt.as_secs_f64();
             let target = self.w_max + (self.c * t.abs() * t * t).floor().copysign(t);
-            return self.window.grow(self.growth.on_ack(ack.now, (cwnd, acked), target, climbs));
+            let packets = self.growth().on_ack(ack.now, (cwnd, acked), target, climbs);
+            return self.window.grow(packets);
         }
         // A batch of more than a window counts as one round trip.
         let share = (acked / cwnd).min(1.0);
@@ -232,6 +238,15 @@ impl Cubic {
         self.window.grow(if climbs { growth.max(share * cwnd / CLIMB_DIVISOR) } else { growth });
     }
 
+    /// By Linux's rules.
+    fn growth(&mut self) -> &mut Growth {
+        let new = || Box::new(Aside::Linux(Growth::new(self.beta)));
+        match self.aside.get_or_insert_with(new).as_mut() {
+            Aside::Linux(growth) => growth,
+            Aside::Rfc9438(_) => unreachable!("the rules stay"),
+        }
+    }
+
     /// First ACK of a congestion-avoidance stage. Without a maximum to return to (slow start ended
     /// without loss, section 4.10, or a timeout came before it, section 4.8) the plateau is here.
     fn start_epoch(&mut self, now: Time) {
@@ -239,7 +254,6 @@ impl Cubic {
         let k = if cwnd < self.w_max { libm::cbrt((self.w_max - cwnd) / self.c) } else { 0.0 };
         self.w_max = self.w_max.max(cwnd);
         self.epoch = Some(Epoch { elapsed: Span::ZERO, last_ack: now, k, w_est: cwnd });
-        self.growth.begin(cwnd);
     }
 
     /// Multiplicative decrease (RFC 9438 section 4.6) from `flight` packets, down to `least` packets, and fast
@@ -258,7 +272,9 @@ impl Cubic {
         self.window.ssthresh = reduced.max(2.0);
         self.window.cwnd = cwnd.min(reduced.max(least));
         self.epoch = None;
-        self.growth.reduce();
+        if self.rules == Rules::Linux {
+            self.growth().reduce();
+        }
         self.answers_from = now + Span(1);
         self.climbing = false;
         if matches!(self.exit, Exit::Plus(_)) {
@@ -269,15 +285,18 @@ impl Cubic {
     /// As [`Window::remember`].
     fn remember(&mut self) {
         self.window.remember();
-        if self.rules == Rules::Rfc9438 && (self.window.cwnd > 1.0 || self.before.is_none()) {
-            let state = Before {
+        if self.rules == Rules::Rfc9438 && (self.window.cwnd > 1.0 || self.aside.is_none()) {
+            let state = Aside::Rfc9438(Before {
                 w_max: self.w_max,
                 cwnd_prior: self.cwnd_prior,
                 epoch: self.epoch.clone(),
                 climbing: self.climbing,
-            };
+            });
             // The box of the reduction before is used again: losses are frequent among many flows.
-            **self.before.get_or_insert_default() = state;
+            match &mut self.aside {
+                Some(aside) => **aside = state,
+                None => self.aside = Some(Box::new(state)),
+            }
         }
     }
 
@@ -285,8 +304,8 @@ impl Cubic {
     /// as in Linux, the window alone, from which a new cubic starts.
     fn restore(&mut self, loss: &Loss) {
         self.window.reduce(loss);
-        if let Some(before) = self.before.take()
-            && self.rules == Rules::Rfc9438
+        if self.rules == Rules::Rfc9438
+            && let Some(Aside::Rfc9438(before)) = self.aside.take().map(|aside| *aside)
         {
             (self.w_max, self.cwnd_prior) = (before.w_max, before.cwnd_prior);
             (self.epoch, self.climbing) = (before.epoch, before.climbing);
@@ -685,8 +704,9 @@ mod tests {
 
     #[test]
     fn by_default_a_spurious_loss_gives_the_window_back_and_the_cubic_starts_anew() {
-        let mut cubic = after_loss_at_100();
-        cubic.rules = Rules::Linux;
+        let mut cubic = cubic(&[]);
+        cubic.window.cwnd = 100.0;
+        cubic.on_loss(&loss(100, LossKind::Gap));
         run(&mut cubic, 100, (1.0, 3.0));
         let before = cubic.window.cwnd;
         cubic.on_loss(&loss(80, LossKind::Timeout));
