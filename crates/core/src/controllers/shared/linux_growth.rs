@@ -50,12 +50,12 @@ impl Growth {
 
     /// By how many packets the window grows, of which so many more were acknowledged.
     ///
-    /// `target` is the cubic's window now; `climbs` holds before the first loss.
+    /// `target` is asked for the cubic's window now; `climbs` holds before the first loss.
     pub fn on_ack(
         &mut self,
         now: Time,
         (cwnd, acked): (f64, f64),
-        target: f64,
+        target: impl FnOnce() -> f64,
         climbs: bool,
     ) -> f64 {
         let cwnd = cwnd.floor();
@@ -63,7 +63,7 @@ impl Growth {
         let (seen, at) = self.looked;
         if seen != cwnd as u64 || now.since(at) > LOOK {
             self.looked = (cwnd as u64, now);
-            let away = target.floor() - cwnd;
+            let away = target().floor() - cwnd;
             let each = if away > 0.0 { (cwnd / away).floor() } else { 100.0 * cwnd };
             let each = if climbs { each.min(CLIMB) } else { each };
             self.each = each.min(self.reno_each(cwnd)).max(2.0);
@@ -119,7 +119,7 @@ mod tests {
         for round in 0..round_trips {
             for place in 0..window as u64 {
                 let now = at((round + 1) * ms) + Span(place);
-                window += growth.on_ack(now, (window, 1.0), target, false);
+                window += growth.on_ack(now, (window, 1.0), || target, false);
             }
         }
         window
@@ -151,14 +151,14 @@ mod tests {
         let mut growth = growth();
         growth.begin(10.0);
         let far = |growth: &mut Growth, ms| {
-            growth.on_ack(at(ms), (10.0, 0.0), 20.0, false);
+            growth.on_ack(at(ms), (10.0, 0.0), || 20.0, false);
             growth.each
         };
-        growth.on_ack(at(1), (10.0, 0.0), 10.0, false);
+        growth.on_ack(at(1), (10.0, 0.0), || 10.0, false);
         assert_eq!(growth.each, 1000.0);
         assert_eq!(far(&mut growth, 32), 1000.0);
         assert_eq!(far(&mut growth, 33), 2.0);
-        growth.on_ack(at(34), (11.0, 0.0), 11.0, false);
+        growth.on_ack(at(34), (11.0, 0.0), || 11.0, false);
         assert_eq!(growth.each, 1100.0, "another window is looked at");
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn before_the_first_loss_twenty_acknowledged_packets_are_one_more() {
         let mut growth = growth();
         growth.begin(100.0);
-        let more = (1..=40).map(|ms| growth.on_ack(at(ms), (100.0, 1.0), 100.0, true));
+        let more = (1..=40).map(|ms| growth.on_ack(at(ms), (100.0, 1.0), || 100.0, true));
         assert_eq!(more.sum::<f64>(), 2.0);
     }
 }
