@@ -82,8 +82,9 @@ impl RewardedIntervals {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let flows = self.n * self.agents;
         let mut places = Vec::with_capacity(flows);
-        let [mut rows, mut before] = [(); 2].map(|()| Vec::with_capacity(flows * METRICS));
-        let [mut best, mut best_before] = [(); 2].map(|()| Vec::with_capacity(flows));
+        let (mut rows, mut before) =
+            (Vec::with_capacity(flows * METRICS), Vec::with_capacity(flows * METRICS));
+        let (mut best, mut best_before) = (Vec::with_capacity(flows), Vec::with_capacity(flows));
         let mut decisions = vec![-1; flows];
         self.each(&mut state, &accounts, |place, own, earlier, decision| {
             places.push(place as i64);
