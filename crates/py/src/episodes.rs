@@ -423,10 +423,10 @@ impl Rows<'_> {
 }
 
 impl Shared {
-    /// What a thread does with the simulation of this index; returns how many packets that were.
+    /// What a thread does with the simulation of this index; returns how many events that were, about.
     fn work(&self, index: usize) -> u32 {
         let mut simulation = lock(&self.simulations[index]);
-        let before = simulation.packets();
+        let before = simulation.events();
         if self.begins.load(Ordering::Relaxed) || self.board.is_over(index) {
             let plan = *lock(&self.plan); // not held while the episode begins
             simulation.begin(&self.source, plan, &self.board);
@@ -436,7 +436,8 @@ impl Shared {
         if simulation.error.is_some() {
             self.failed.store(true, Ordering::Relaxed);
         }
-        u32::try_from(simulation.packets() - before).unwrap_or(u32::MAX)
+        // An episode that ended or began in this call counts as small until the next.
+        u32::try_from(simulation.events().saturating_sub(before)).unwrap_or(u32::MAX)
     }
 }
 

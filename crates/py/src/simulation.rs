@@ -45,6 +45,11 @@ impl Simulation {
         self.packets + self.episode.as_ref().map_or(0, Episode::packets)
     }
 
+    /// Events of the present episode; 0 without one.
+    pub fn events(&self) -> u64 {
+        self.episode.as_ref().map_or(0, Episode::events)
+    }
+
     /// Simulated time of the present episode, or of the last that ended, seconds.
     pub fn time_s(&self) -> f64 {
         self.episode.as_ref().map_or(self.ended_s, |own| own.now().as_secs_f64())

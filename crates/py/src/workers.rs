@@ -3,7 +3,7 @@
 //! A step of all environments takes a fraction of a millisecond, about as long as waking a sleeping thread
 //! twice. Therefore the calling thread works on the jobs too and never waits for a worker that has not
 //! started one, and a worker without jobs polls for new ones for a while before it sleeps. Each thread begins with its
-//! largest jobs, so that at the end of a call nobody waits for one of them.
+//! largest jobs, so that no thread waits for one of them at the end of a call.
 #![allow(clippy::disallowed_methods, reason = "the clock decides who works when, never what")]
 use std::cmp::Reverse;
 use std::hint::spin_loop;
@@ -191,7 +191,7 @@ impl<W: Fn(usize) -> u32> Shared<W> {
         count * place / parties..count * (place + 1) / parties
     }
 
-    /// Puts the smallest of each thread's own jobs last, so that at the end nobody waits for a large one.
+    /// Puts the smallest of each thread's own jobs last, so that no thread waits for a large one at the end.
     fn sort(&self) {
         let size = |job: u32| self.sizes[job as usize].load(Ordering::Relaxed);
         for place in 0..self.jobs.len() {

@@ -218,6 +218,11 @@ impl<A> Run<A> {
         self.sim.packets()
     }
 
+    /// Events handled so far: how much work the episode was.
+    pub fn events(&self) -> u64 {
+        self.sim.events()
+    }
+
     /// Ends the run at the present time and returns its results.
     pub fn finish(self) -> Outcome {
         self.sim.finish()

@@ -321,6 +321,11 @@ impl Sim {
             .sum()
     }
 
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.net.events()
+    }
+
     /// Wakes a flow at a time, unless it is woken earlier: what it then finds due later is scheduled then.
     #[inline]
     fn wake_by(&mut self, at: Time, index: u32) {
