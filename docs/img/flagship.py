@@ -64,7 +64,8 @@ STYLE = """\
 <style>
   text { font: 13px "Helvetica Neue", Arial, sans-serif; fill: #1f2328; }
   .c { text-anchor: middle; } .e { text-anchor: end; } .b { font-weight: 600; }
-  .s { font-size: 12px; fill: #57606a; } .v { font-size: 11px; }
+  .s { font-size: 12px; fill: #57606a; }
+  .v { font-size: 11px; paint-order: stroke; stroke: #ffffff; stroke-width: 3px; }
   .sheet { fill: #ffffff; stroke: #d0d7de; } .grid { stroke: #e3e7eb; }
   .edge { fill: none; stroke: #8c959f; }
   path { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
