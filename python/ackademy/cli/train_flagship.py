@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackademy.cli import judged_training
-from ackademy.cli.bounds import EPISODES_MAX, SEED_MAX
+from ackademy.cli.bounds import EPISODES_MAX
 from ackademy.cli.options import words_of
 from ackademy.cli.running import file_here, lacks_training
 from ackademy.cli.train_deep import Force, PolicyFolder, RecipeFile
@@ -44,15 +44,6 @@ def flagship_command(
             "0: none is.",
         ),
     ] = STOP_AFTER,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=SEED_MAX,
-            help="Keep the best policy of this seed, where something else decides between "
-            "policies judged alike; by default the best of all.",
-        ),
-    ] = None,
     networks: judged_training.NetworkList = None,
     links: judged_training.Links = None,
     quick: judged_training.Quick = False,
@@ -73,8 +64,6 @@ def flagship_command(
 
         ackademy train flagship --seeds 2 --quick --links 11 --out mine
 
-        ackademy train flagship --keep 5
-
         ackademy train flagship --recipe mine.toml --networks mine.links --jobs 1 --out mine
     """
     chosen = out or new_policy_folder("flagship")
@@ -94,15 +83,13 @@ def flagship_command(
     threads = jobs or core_count()
     judge = selection.Judge(asked, deep.patterns(source, asked), judged, threads, place / "judged")
     console, start = Console(), time.monotonic()
-    plan = learn_seeds.Plan(seeds, stop_after, keep=keep)
+    plan = learn_seeds.Plan(seeds, stop_after)
     try:
         with judged_training.shown_stages(console) as stage:
             found = learn_seeds.train(asked, plan, deep.Here(threads), judge, place, stage)
     except KeyboardInterrupt:
         raise judged_training.interrupted(place) from None
-    words = _command(
-        chosen, recipe, seeds, seed, decisions, stop_after, keep, networks, links, quick
-    )
+    words = _command(chosen, recipe, seeds, seed, decisions, stop_after, networks, links, quick)
     training_card.write(
         found.winner, chosen, words,
         more=selection_card.files(found, judge.digest), chosen=selection_card.section(found),
@@ -117,7 +104,6 @@ def _command(
     seed: int | None,
     decisions: int | None,
     stop_after: int,
-    keep: int | None,
     networks: Path | None,
     links: int | None,
     quick: bool,
@@ -129,7 +115,6 @@ def _command(
         "--seed": seed,
         "--decisions": decisions,
         "--stop-after": None if stop_after == STOP_AFTER else stop_after,
-        "--keep": keep,
         "--networks": networks,
         "--links": links,
     }

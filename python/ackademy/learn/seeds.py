@@ -62,16 +62,8 @@ class Seeds:
     trained: Mapping[int, TrainingResult]
     """by seed"""
     winner: TrainingResult
-    """with the weights of `best`"""
+    """with the weights of the best row of all seeds"""
     best: Row
-    """the one that was chosen"""
-    kept_seed: int | None = None
-    """the seed that the choice was confined to; `None`: all were to choose from"""
-
-    @property
-    def best_of_all(self) -> Row:
-        """The policy that is judged best, of whatever seed."""
-        return max(self.rows[1:], key=lambda row: row.judgement.mean)
 
     @property
     def zeros(self) -> Row:
@@ -88,14 +80,12 @@ class Plan:
     stop_after: int = STOP_AFTER
     """decisions; 0: none is stopped"""
     snapshots: int = SNAPSHOTS
-    keep: int | None = None
-    """the seed whose best policy is chosen; `None`: the best of all seeds"""
 
 
 def train(
     recipe: Recipe, plan: Plan, make: Opener, judge: Judge, work: Path, stage: Stage
 ) -> Seeds:
-    """Train with several seeds and choose the policy that is judged best, of all or of one seed.
+    """Train with several seeds and choose the policy that is judged best.
 
     Args:
         recipe: of all trainings, with native rollouts.
@@ -106,20 +96,14 @@ def train(
         stage: told about trainings and judgements.
 
     Raises:
-        AckademyError: as `deep.train` and `Judge.judge`, and if no training has the seed to keep.
+        AckademyError: as `deep.train` and `Judge.judge`.
     """
-    all_seeds = range(recipe.seed, recipe.seed + plan.seeds)
-    if plan.keep is not None and plan.keep not in all_seeds:
-        raise TrainingError(
-            f"--keep {plan.keep}: allowed: a seed that is trained, "
-            f"{all_seeds[0]} to {all_seeds[-1]}"
-        )
     if recipe.rollouts != "native":
         raise TrainingError(f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native")
     entering = entering_of(recipe, make)
     alone = judge.judge(deep.zeros(recipe, entering), stage("zeros: networks"))
     rows, trained = [Row(None, 0, False, alone)], {}
-    for number, seed in enumerate(all_seeds, 1):
+    for number, seed in enumerate(range(recipe.seed, recipe.seed + plan.seeds), 1):
         own = replace(recipe, seed=seed)
         label = f"seed {seed} ({number} of {plan.seeds})"
         result = _train(own, plan, make, judge, alone, work, label, stage)
@@ -128,13 +112,12 @@ def train(
             told = stage(f"{label}, {snapshot.decisions} decisions: networks")
             found = judge.judge(_tensors(snapshot), told)
             rows.append(Row(seed, snapshot.decisions, result.is_stopped, found))
-    to_choose_from = [row for row in rows[1:] if plan.keep in {None, row.seed}]
-    best = max(to_choose_from, key=lambda row: row.judgement.mean)
+    best = max(rows[1:], key=lambda row: row.judgement.mean)
     assert best.seed is not None  # all but the first have one
     result = trained[best.seed]
     chosen = next(one for one in result.snapshots if one.decisions == best.decisions)
     winner = replace(result, weights=chosen.weights, decisions=chosen.decisions)
-    return Seeds(tuple(rows), trained, winner, best, plan.keep)
+    return Seeds(tuple(rows), trained, winner, best)
 
 
 def _train(

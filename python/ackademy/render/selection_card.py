@@ -82,7 +82,7 @@ def curves(seeds: Seeds) -> str:
 
 
 def beats_the_law(seeds: Seeds) -> bool:
-    """Whether the chosen policy is judged better than weights of zeros."""
+    """Whether the best policy is judged better than weights of zeros."""
     return seeds.best.judgement.mean > seeds.zeros.judgement.mean
 
 
@@ -90,13 +90,6 @@ def verdict(seeds: Seeds) -> str:
     """In a sentence, whether learning was worth it."""
     best, alone = seeds.best.judgement.mean, seeds.zeros.judgement.mean
     numbers = f"{best:.4f} against {alone:.4f}"
-    if (seed := seeds.kept_seed) is not None:
-        is_better = "better" if beats_the_law(seeds) else "no better"
-        of_all = seeds.best_of_all
-        return (
-            f"The policy of seed {seed} was asked for: it is judged {is_better} than the law "
-            f"alone: {numbers}. Judged best is seed {of_all.seed}: {of_all.judgement.mean:.4f}."
-        )
     if beats_the_law(seeds):
         return f"The best policy is judged better than the law alone: {numbers}."
     return f"No policy is judged better than the law alone: {numbers} at best."
