@@ -108,6 +108,16 @@ fn on_short_round_trips_it_is_no_slower_than_reno() {
 }
 
 #[test]
+fn where_reno_is_faster_the_window_is_its_estimate_even_if_that_is_less() {
+    let mut cubic = after_loss_at_100();
+    run(&mut cubic, 1, (1.0, 1.02));
+    let estimate = |cubic: &Cubic| cubic.epoch.as_ref().unwrap().w_est;
+    cubic.window.cwnd = estimate(&cubic) + 5.0;
+    cubic.on_ack(&ack_at(1.02, 1));
+    close(cubic.window.cwnd, estimate(&cubic), 1e-9);
+}
+
+#[test]
 fn past_the_prior_window_the_reno_estimate_grows_by_one_per_round_trip() {
     let mut cubic = after_loss_at_100();
     run(&mut cubic, 1, (1.0, 1.08));
