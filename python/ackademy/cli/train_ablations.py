@@ -49,7 +49,7 @@ def ablations_command(
     jobs: judged_training.Jobs = None,
     work: judged_training.Work = Path("runs"),
 ) -> None:
-    """Train and judge variants of the flagship's recipe that each lack one part of it.
+    """Train and judge variants of the flagship's recipe that each differ in one part of it.
 
     Each is trained and judged as `ackademy train flagship --stop-after 0` does; the law without a
     network is judged beside them. What is finished is kept, by that command too: an interrupted
