@@ -100,7 +100,7 @@ fn serve(arguments: &Arguments, program: &Path, suffix: &str) -> Result<Daemon, 
     Daemon::start(&Serve { program, cc, params, in_kernel, name: &name })
 }
 
-/// What a network with every signal that the kernel computes, and two layers of 64, costs in the kernel: its time does not depend on its weights.
+/// What a network of every signal and two layers of 64 costs in the kernel: its time does not depend on its weights.
 fn decision() -> Result<(), Error> {
     const SHAPE: [usize; 4] = [112, 64, 64, 2];
     const TURNS: usize = 20_000;

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A policy with every signal that the kernel computes, with weights drawn from `seed`: `layers` are units and activation. With
+/// A policy that sees every signal, with weights drawn from `seed`: `layers` are units and activation. With
 /// `guards` it has a slow start and halves its window on a loss; without, it acts over the law, from the beginning. The
 /// weights of the last layer are `last` times as large as drawn;
 /// a guard leaves to the law what has `queue` above `seen`.
