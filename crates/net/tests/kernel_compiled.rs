@@ -167,7 +167,6 @@ fn replay(
                 let seen = policy.spec().observation.features.len();
                 let newest = asked.newest(seen, 8);
                 let exact = &noted.observation[noted.observation.len() - seen..];
-                found.features.resize(seen, 0.0);
                 for ((largest, own), exact) in found.features.iter_mut().zip(newest).zip(exact) {
                     *largest = largest.max((own - f64::from(*exact)).abs());
                 }
@@ -231,7 +230,9 @@ fn compare_flows(label: &str, policy: &Policy, acts: bool, beyond: usize) -> Dif
     };
     let mut room = Room::new();
     let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
-    let mut found = Differences { acts, ..Differences::default() };
+    let names = &policy.spec().observation.features;
+    let mut found =
+        Differences { acts, features: vec![0.0; names.len()], ..Differences::default() };
     for seed in 0.. {
         for told in flows(policy, seed) {
             replay(&told, policy, &mut asked, &mut found);
@@ -241,7 +242,7 @@ fn compare_flows(label: &str, policy: &Policy, acts: bool, beyond: usize) -> Dif
         }
     }
     if found.acts {
-        for (name, largest) in policy.spec().observation.features.iter().zip(&found.features) {
+        for (name, largest) in names.iter().zip(&found.features) {
             println!("{label}: {name} differs by {largest:.6} at most");
             // What follows from the window of the flow differs as the windows do, by `report`.
             assert!(name.starts_with("action") || *largest < 1e-3, "{label}: {name}: {largest}");

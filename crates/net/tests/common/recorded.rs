@@ -67,7 +67,7 @@ pub fn policy(
     Policy::read(&[text.into_bytes(), file.to_bytes()]).expect("a policy")
 }
 
-/// The flagship's own layers.
+/// Layers of the flagship's sizes.
 pub const FLAGSHIP: [(usize, &str); 3] = [(64, "tanh"), (64, "tanh"), (2, "linear")];
 
 /// What a controller was told.
