@@ -1,4 +1,5 @@
 //! Quantiles of many times in little memory: a histogram whose buckets grow with the value.
+use crate::hint::unlikely;
 use crate::units::Span;
 use ackademy_prefetch::prefetch;
 
@@ -31,7 +32,7 @@ impl SpanHistogram {
         }
         self.recent[usize::from(self.held)] = bucket as u16;
         self.held += 1;
-        if usize::from(self.held) == RECENT {
+        if unlikely(usize::from(self.held) == RECENT) {
             self.put_aside();
         }
     }
@@ -68,15 +69,15 @@ impl SpanHistogram {
     }
 
     fn count(&mut self, bucket: usize, times: u32) {
-        if self.counts.is_empty() {
+        if unlikely(self.counts.is_empty()) {
             self.first = bucket as u16;
-        } else if bucket < usize::from(self.first) {
+        } else if unlikely(bucket < usize::from(self.first)) {
             let missing = usize::from(self.first) - bucket;
             self.counts.splice(0..0, std::iter::repeat_n(0, missing));
             self.first = bucket as u16;
         }
         let index = bucket - usize::from(self.first);
-        if index >= self.counts.len() {
+        if unlikely(index >= self.counts.len()) {
             self.counts.resize(index + 1, 0);
         }
         self.counts[index] = self.counts[index].saturating_add(times);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod digest;
+mod hint;
 pub mod histogram;
 pub mod rng;
 pub(crate) mod toml_error;

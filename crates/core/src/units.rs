@@ -1,5 +1,6 @@
 //! Quantities that cross borders: nanoseconds, bytes, bits per second. Newtypes over `u64` with the
 //! arithmetic that makes sense and no other.
+use crate::hint::{likely, unlikely};
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -116,10 +117,10 @@ impl Rate {
     /// How long `bytes` take at this rate, rounded up so that a link never runs fast; `Span::MAX`
     /// for a rate of zero.
     pub fn time_for(self, bytes: Bytes) -> Span {
-        if self.0 == 0 {
+        if unlikely(self.0 == 0) {
             return Span::MAX;
         }
-        if bytes.0 < u64::MAX / 8_000_000_000 {
+        if likely(bytes.0 < u64::MAX / 8_000_000_000) {
             return Span((bytes.0 * 8_000_000_000).div_ceil(self.0));
         }
         let nanos = (u128::from(bytes.0) * NANO_BITS).div_ceil(u128::from(self.0));
@@ -139,10 +140,10 @@ impl Rate {
 
     /// The rate that carries `bytes` in `span`; `UNLIMITED` for an empty span.
     pub fn of(bytes: Bytes, span: Span) -> Self {
-        if span.0 == 0 {
+        if unlikely(span.0 == 0) {
             return Self::UNLIMITED;
         }
-        let scaled = if bytes.0 < u64::MAX / 8_000_000_000 {
+        let scaled = if likely(bytes.0 < u64::MAX / 8_000_000_000) {
             bytes.0 * 8_000_000_000 / span.0
         } else {
             (u128::from(bytes.0) * NANO_BITS / u128::from(span.0)).min(u128::from(u64::MAX)) as u64

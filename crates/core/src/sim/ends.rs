@@ -1,6 +1,7 @@
 //! What happens at the ends of a path: receivers, senders and applications.
 use super::{Event, Flow, Sim};
 use crate::control::Coupled;
+use crate::hint::{likely, seldom, unlikely};
 use crate::transport::misbehaviour;
 use crate::transport::multipath::Mapping;
 use crate::transport::packet::{Kind, Packet};
@@ -44,9 +45,9 @@ impl Sim {
         let size = u64::from(packet.size);
         counts.packets += 1;
         counts.owd_sum += u128::from(self.net.now().since(packet.sent_at).0);
-        if arrival.delivered > 0 {
+        if likely(arrival.delivered > 0) {
             // What waited behind a gap is counted in full packets, except when nothing waits on.
-            let waited = if arrival.delivered > 1 && flow.receiver.holds_nothing() {
+            let waited = if unlikely(arrival.delivered > 1) && flow.receiver.holds_nothing() {
                 counts.buffered_bytes
             } else {
                 counts.buffered_bytes.min((arrival.delivered - 1) * flow.packet_bytes)
@@ -54,20 +55,20 @@ impl Sim {
             counts.buffered_bytes -= waited;
             counts.segments += arrival.delivered;
             counts.deliver(self.net.now(), size + waited);
-            if flow.latest_rtt > Span::ZERO {
+            if likely(flow.latest_rtt > Span::ZERO) {
                 counts.rtt_at_delivery_sum += u128::from(flow.latest_rtt.0);
                 counts.rtt_at_delivery_count += 1;
             }
         } else if !arrival.duplicate {
             counts.buffered_bytes += size;
         }
-        if flow.multipath {
+        if unlikely(flow.multipath) {
             let connection = &mut self.hosts.connections[flow.connection as usize];
             connection.hand_up(packet, &arrival, &mut ack);
         }
         if arrival.ack_now {
             ack.early = packet.early;
-            if arrival.parts > 1 {
+            if unlikely(arrival.parts > 1) {
                 self.send_parts(&ack, packet.size, arrival.parts);
             }
             self.send(&mut ack);
@@ -92,21 +93,22 @@ impl Sim {
         let now = self.net.now();
         let flow = &mut self.hosts.flows[ack.flow as usize];
         let connection = &mut self.hosts.connections[flow.connection as usize];
-        if flow.multipath && !connection.is_acknowledged(ack, &flow.sender) {
+        if unlikely(flow.multipath) && !connection.is_acknowledged(ack, &flow.sender) {
             return self.acknowledge_closed(ack);
         }
         let mut governor = governor_of(&mut self.hosts.governors, flow);
         flow.sender.on_ack(now, ack, &mut governor, &mut connection.app.supply);
         flow.latest_rtt = flow.sender.latest_rtt();
-        if flow.multipath {
+        if unlikely(flow.multipath) {
             return self.acknowledge_subflow(ack);
         }
-        if connection.app.may_finish() {
+        if unlikely(connection.app.may_finish()) {
             self.finish_transfer(self.hosts.flows[ack.flow as usize].connection);
         }
         self.pump(ack.flow, ack.early);
     }
 
+    #[inline(never)]
     pub(super) fn finish_transfer(&mut self, index: u32) {
         let connection = &mut self.hosts.connections[index as usize];
         let first = connection.first_flow as usize;
@@ -151,14 +153,10 @@ impl Sim {
     /// before this nanosecond as the ACK came.
     fn pump(&mut self, index: u32, early: u16) {
         let now = self.net.now();
-        if self.hosts.flows[index as usize].sender.release() == Time(0) {
-            while self.send_packet::<false>(index, early) {}
-        } else {
-            // A paced sender need not be asked until it lets the next packet out.
-            while self.hosts.flows[index as usize].sender.release() <= now
-                && self.send_packet::<false>(index, early)
-            {}
-        }
+        // A paced sender need not be asked until it lets the next packet out.
+        while self.hosts.flows[index as usize].sender.release() <= now
+            && self.send_packet::<false>(index, early)
+        {}
         self.set_wake(index);
     }
 
@@ -197,7 +195,7 @@ impl Sim {
         flow.sender_due = flow.sender.deadline();
         let due = flow.sender_due.min(flow.receiver.deadline()).max(self.net.now());
         // A decision that became due asks for a timer at once.
-        if flow.has_agent && flow.sender_due <= self.net.now() {
+        if unlikely(flow.has_agent) && flow.sender_due <= self.net.now() {
             self.ask(index);
         }
         self.wake_by(due, index);
@@ -217,7 +215,7 @@ impl Sim {
         let now = self.net.now();
         let flow = &mut self.hosts.flows[index as usize];
         let receiver_due = flow.receiver.deadline();
-        if flow.sender_due > now && receiver_due > now {
+        if unlikely(flow.sender_due > now && receiver_due > now) {
             let due = flow.sender_due.min(receiver_due);
             self.wake_by(due, index);
             if due == Time::NEVER {
@@ -225,26 +223,28 @@ impl Sim {
             }
             return;
         }
-        if flow.multipath {
+        if unlikely(flow.multipath) {
             return self.wake_subflow(index);
         }
-        let ack = (receiver_due <= now).then(|| flow.receiver.on_deadline(index));
+        let ack = unlikely(receiver_due <= now).then(|| flow.receiver.on_deadline(index));
         let due = flow.sender.deadline() <= now;
-        if due {
+        if likely(due) {
             let connection = &mut self.hosts.connections[flow.connection as usize];
             let mut governor = governor_of(&mut self.hosts.governors, flow);
             flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
         }
         if let Some(mut ack) = ack {
+            seldom();
             self.send(&mut ack);
         }
-        if due {
+        if likely(due) {
             self.pump(index, 0);
         } else {
             self.set_wake(index);
         }
     }
 
+    #[inline(never)]
     fn send_datagram(&mut self, index: u32) {
         let connection = self.hosts.flows[index as usize].connection as usize;
         let Some(source) = &mut self.hosts.plans[index as usize].datagrams else { return };
@@ -267,6 +267,7 @@ impl Sim {
     }
 
     /// The application of a connection acts.
+    #[inline(never)]
     pub(super) fn act(&mut self, index: u32) {
         let connection = &mut self.hosts.connections[index as usize];
         if connection.app.next != self.net.now() {

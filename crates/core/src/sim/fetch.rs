@@ -41,7 +41,7 @@ fn for_ack(flow: &Flow) {
 
 impl Hosts {
     /// Asks for what the next arrivals of a link's pipe will touch.
-    #[inline]
+    #[inline(never)]
     pub(super) fn fetch_ahead(&self, pipe: &Pipe) {
         let Some(&Packet { kind, .. }) = pipe.front().map(|next| &next.packet) else { return };
         let vast = self.flows.len() > VAST;

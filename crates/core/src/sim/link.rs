@@ -14,6 +14,7 @@ use super::queues::{Admission, Backlog, Fate, Scheduler};
 use super::remark::Remark;
 use super::retransmit::Retransmit;
 use super::service::Service;
+use crate::hint::{likely, seldom, unlikely};
 use crate::rng::{Rng, Seed};
 use crate::sim::plan::{LinkPlan, RatePlan};
 use crate::transport::packet::{Kind, Packet};
@@ -285,11 +286,11 @@ impl Link {
     /// drops, this one or others, go to `dropped`.
     #[inline]
     pub fn offer(&mut self, now: Time, packet: &mut Packet, dropped: &mut Vec<Packet>) -> Offer {
-        if now >= self.next_sample {
+        if unlikely(now >= self.next_sample) {
             self.sample_until(now);
         }
         self.stats.arrived_packets += 1;
-        if !self.is_admitted(now, packet) {
+        if unlikely(!self.is_admitted(now, packet)) {
             self.stats.queue_drops += 1;
             return Offer::Dropped;
         }
@@ -323,7 +324,7 @@ impl Link {
         let departs = self.service.finish(start, packet.size);
         self.busy_until = departs;
         self.waited = start.at.since(now);
-        if departs.at < Time::NEVER {
+        if likely(departs.at < Time::NEVER) {
             self.stats.transmitted_packets += 1;
             self.stats.wait_sum += u128::from(self.waited.0);
         }
@@ -341,12 +342,18 @@ impl Link {
     /// Whether a policer, if there is one, lets a packet in.
     #[inline]
     fn is_admitted(&mut self, now: Time, packet: &Packet) -> bool {
+        if likely(self.extras.is_none()) {
+            return true;
+        }
         let policer = self.extras.as_mut().and_then(|extras| extras.policer.as_mut());
         policer.is_none_or(|policer| policer.passes(now, packet.size))
     }
 
     #[inline]
     fn remark(&mut self, packet: &mut Packet) {
+        if likely(self.extras.is_none()) {
+            return;
+        }
         if let Some(remark) = self.extras.as_mut().and_then(|extras| extras.remark.as_mut()) {
             remark.apply(packet);
         }
@@ -382,6 +389,7 @@ impl Link {
         offer
     }
 
+    #[inline(never)]
     fn admit(&mut self, arrival: Exact, packet: &Packet) -> Fate {
         let found = self.found_by(arrival);
         match &mut self.discipline {
@@ -401,6 +409,7 @@ impl Link {
         }
     }
 
+    #[inline(never)]
     fn hold(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
         self.count_waiting(now);
         if self.notes_arrivals && packet.kind != Kind::Ack {
@@ -422,7 +431,7 @@ impl Link {
         now: Time,
         dropped: &mut Vec<Packet>,
     ) -> Option<(Offer, Packet, Time)> {
-        if now >= self.next_sample {
+        if unlikely(now >= self.next_sample) {
             self.sample_until(now);
         }
         if now < self.busy_until.at {
@@ -457,9 +466,11 @@ impl Link {
     #[allow(clippy::inline_always, reason = "called for every hop of every packet")]
     #[inline(always)]
     fn launch(&mut self, departs: Time) -> Offer {
-        match self.plain_wire {
-            Some(delay) => Offer::Arrives(departs + delay),
-            None => self.launch_on_wire(departs),
+        if let Some(delay) = self.plain_wire {
+            Offer::Arrives(departs + delay)
+        } else {
+            seldom();
+            self.launch_on_wire(departs)
         }
     }
 
@@ -508,7 +519,7 @@ impl Link {
         {
             self.departures.pop_front();
             self.bytes -= u64::from(size);
-            if !lost {
+            if likely(!lost) {
                 self.stats.delivered_packets += 1;
                 self.stats.delivered_bytes += u64::from(size);
             }
@@ -516,6 +527,7 @@ impl Link {
     }
 
     /// Takes the samples due up to `now`; whatever arrives later cannot change them.
+    #[inline(never)]
     pub fn sample_until(&mut self, now: Time) {
         while self.next_sample <= now {
             let sample = self.backlog(self.next_sample);

@@ -11,6 +11,7 @@ use crate::control::{CWND_MAX, Coupled, SubflowId};
 use crate::controllers;
 use crate::coupled;
 use crate::decision::AgentState;
+use crate::hint::likely;
 use crate::params::{ParamError, Params};
 use crate::rng::Seed;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
@@ -36,6 +37,7 @@ mod ends;
 pub mod exact;
 mod false_records;
 mod fetch;
+mod heads;
 pub mod link;
 pub mod loss;
 mod multipath;
@@ -273,7 +275,7 @@ impl Sim {
     /// The next flow whose agent is to be asked.
     #[inline]
     fn next_asked(&mut self) -> Option<u32> {
-        if self.asking.is_empty() { None } else { self.next_due() }
+        if likely(self.asking.is_empty()) { None } else { self.next_due() }
     }
 
     /// Of the flows whose agents are to be asked the first that has no action yet.
@@ -356,12 +358,14 @@ impl Sim {
     }
 
     /// A packet enters its path.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "see `Network::forward_inline`")]
+    #[inline(always)]
     fn send(&mut self, packet: &mut Packet) {
         let now = self.net.now();
-        self.net.forward(packet, now, &mut self.hosts);
+        self.net.forward_inline(packet, now, &mut self.hosts);
     }
 
+    #[inline(never)]
     fn sample(&mut self) {
         let series = &mut self.flow_series;
         let none = |value: f64| if value > 0.0 { value } else { f64::NAN };
@@ -430,6 +434,7 @@ impl Ends for Hosts {
         }
     }
 
+    #[inline(never)]
     fn waited(&mut self, packet: &Packet, wait: Span) {
         if let Some(truth) = &mut self.truth
             && packet.kind == Kind::Data

@@ -158,6 +158,7 @@ impl Connection {
     }
 
     /// A segment of a subflow arrived: its data is put in order; an acknowledgement says how far.
+    #[inline(never)]
     pub(super) fn hand_up(&mut self, packet: &Packet, arrival: &Arrival, ack: &mut Packet) {
         let subflow = self.subflow(packet.flow);
         let Some(data) = &mut self.data else { return };
@@ -302,6 +303,7 @@ impl Sim {
     }
 
     /// Offers data to the subflows of a connection in the scheduler's order until none sends any more.
+    #[inline(never)]
     pub(super) fn pump_subflows(&mut self, index: u32, early: u16) {
         let connection = &mut self.hosts.connections[index as usize];
         let (first, count) = (connection.first_flow, connection.flow_count as usize);
@@ -357,6 +359,7 @@ impl Sim {
     }
 
     /// A timer of a subflow, or of its receiver, is due.
+    #[inline(never)]
     pub(super) fn wake_subflow(&mut self, index: u32) {
         let now = self.net.now();
         let flow = &mut self.hosts.flows[index as usize];
@@ -391,6 +394,7 @@ impl Sim {
     }
 
     /// A subflow opens or closes, if it is time.
+    #[inline(never)]
     pub(super) fn open_or_close(&mut self, index: u32) {
         let now = self.net.now();
         let connection_index = self.hosts.flows[index as usize].connection;

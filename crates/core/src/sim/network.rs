@@ -3,20 +3,19 @@
 //! A [`Network`] takes packets from link to link along their paths. Who sends and receives them, and
 //! what a lost packet means, is known to its [`Ends`].
 //!
-//! A link's arrivals are in order, so only the next one needs a place in the event heap; the heap
-//! holds one entry per busy link, not one per packet. What ends wait for lies beside it, where what is
-//! far away costs nothing (`timers`).
+//! A link's arrivals are in order, so only the next one is among the events to come: one entry per busy link
+//! (`heads`), not one per packet. What ends wait for lies beside them, where what is far away costs
+//! nothing (`timers`).
+use super::heads::Heads;
 use super::link::{Link, Offer};
 use super::pipe::{InPipe, Pipe};
 use super::plan::LinkPlan;
 use super::record::{LinkRow, LinkSeries};
 use super::timers::{Due, Timer, Timers};
+use crate::hint::{likely, seldom, unlikely};
 use crate::rng::Seed;
 use crate::transport::packet::{HOP_END, Packet};
 use crate::units::{Span, Time};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 
 /// What is at the ends of paths.
 pub trait Ends {
@@ -85,7 +84,7 @@ pub struct Network<E> {
     /// Nothing happens later; packets that arrive later need not.
     end: Time,
     /// First arrivals of pipes, ends of transmissions.
-    heap: BinaryHeap<Reverse<(Due, LinkEvent)>>,
+    heads: Heads<LinkEvent>,
     timers: Timers<TimerEvent<E>>,
     order: u64,
     links: Vec<Link>,
@@ -115,7 +114,7 @@ impl<E: Copy> Network<E> {
         Self {
             now: Time(0),
             end: Time::NEVER,
-            heap: BinaryHeap::new(),
+            heads: Heads::new(),
             timers: Timers::new(),
             order: 0,
             links: plans.iter().enumerate().map(link).collect(),
@@ -218,7 +217,7 @@ impl<E: Copy> Network<E> {
 
     /// When something happens next, if ever.
     pub fn next_due(&mut self) -> Option<Time> {
-        let link = self.heap.peek().map_or(Due::NEVER, |&Reverse((due, _))| due);
+        let link = self.heads.first_due();
         let timer = self.timers.first(link.at(), |_| ());
         Some(link.at().min(timer.at())).filter(|&due| due < Time::NEVER)
     }
@@ -226,7 +225,7 @@ impl<E: Copy> Network<E> {
     /// How many events are to come.
     #[cfg(test)]
     pub(super) fn pending(&self) -> usize {
-        self.heap.len() + self.timers.len()
+        self.heads.len() + self.timers.len()
     }
 
     /// Packets on the wire, and packets that schedulers hold.
@@ -260,7 +259,7 @@ impl<E: Copy> Network<E> {
         ends: &mut X,
     ) -> Option<Next<E>> {
         loop {
-            let first = self.heap.peek().map_or(Due::NEVER, |&Reverse((due, _))| due);
+            let first = self.heads.first_due();
             let timer = if first.at() >= self.timers.soonest() {
                 self.next_timer(first, until, ends)
             } else {
@@ -272,11 +271,11 @@ impl<E: Copy> Network<E> {
                     *packet = self.loose[place as usize].take().expect("a filled place");
                     self.loose_free.push(place);
                 }
-                None if first.at() > until => {
+                None if unlikely(first.at() > until) => {
                     self.now = self.now.max(until);
                     return None;
                 }
-                None => match self.next_of_links(packet, ends) {
+                None => match self.next_of_links(first, packet, ends) {
                     LinkEvent::Pipe(_) => {}
                     LinkEvent::Free(link) => {
                         self.transmit(link, ends);
@@ -284,37 +283,39 @@ impl<E: Copy> Network<E> {
                     }
                 },
             }
-            if packet.hop == HOP_END {
+            if likely(packet.hop == HOP_END) {
                 return Some(Next::Packet);
             }
             self.forward(packet, self.now, ends);
         }
     }
 
-    /// Takes the first event of the heap, and the packet if one arrives.
+    /// Takes the first event of the links, and the packet if one arrives.
     #[inline]
-    fn next_of_links<X: Ends<Event = E>>(&mut self, packet: &mut Packet, ends: &X) -> LinkEvent {
-        let mut top = self.heap.peek_mut().expect("there is an event");
-        let Reverse((due, event)) = *top;
+    fn next_of_links<X: Ends<Event = E>>(
+        &mut self,
+        due: Due,
+        packet: &mut Packet,
+        ends: &X,
+    ) -> LinkEvent {
+        let event = self.heads.first().expect("there is an event");
         debug_assert!(due.at() >= self.now, "the clock ran back from {} to {due:?}", self.now);
         self.now = due.at();
         self.events += 1;
         let LinkEvent::Pipe(index) = event else {
-            PeekMut::pop(top);
+            self.heads.drop_first();
             return event;
         };
         let pipe = &mut self.links[index as usize].pipe;
         let arrival = pipe.front().expect("a scheduled pipe is not empty");
         *packet = Packet { early: arrival.early, hop: arrival.hop, ..arrival.packet };
         pipe.drop_front();
-        // The next arrival takes this one's place in the heap: one sift instead of two.
-        if let Some(next) = pipe.front() {
-            *top = Reverse((Due::new(next.at, next.order), event));
-            drop(top);
-        } else {
-            PeekMut::pop(top);
+        // The next arrival takes this one's place among the links.
+        match pipe.front() {
+            Some(next) => self.heads.delay_first(Due::new(next.at, next.order)),
+            None => self.heads.drop_first(),
         }
-        if self.fetches {
+        if unlikely(self.fetches) {
             ends.fetch_for_packets(&self.links[index as usize].pipe);
         }
         event
@@ -342,11 +343,24 @@ impl<E: Copy> Network<E> {
     }
 
     /// Takes a packet over its next link, and over those behind it that need no event.
-    pub fn forward<X: Ends<Event = E>>(&mut self, packet: &mut Packet, mut at: Time, ends: &mut X) {
+    #[inline(never)]
+    pub fn forward<X: Ends<Event = E>>(&mut self, packet: &mut Packet, at: Time, ends: &mut X) {
+        self.forward_inline(packet, at, ends);
+    }
+
+    /// As [`forward`](Self::forward), where most packets come from: laid out there.
+    #[expect(clippy::inline_always, reason = "it is large, and most packets come along few ways")]
+    #[inline(always)]
+    pub fn forward_inline<X: Ends<Event = E>>(
+        &mut self,
+        packet: &mut Packet,
+        mut at: Time,
+        ends: &mut X,
+    ) {
         let path = ends.path(packet);
         loop {
             let hop = u32::from(packet.hop);
-            if hop >= path.hops {
+            if unlikely(hop >= path.hops) {
                 // A path without links: the packet is there.
                 packet.hop = HOP_END;
                 self.put_loose(at, *packet);
@@ -355,7 +369,7 @@ impl<E: Copy> Network<E> {
             let index = self.paths[(path.start + hop) as usize];
             let last = hop + 1 == path.hops;
             let offer = self.links[index as usize].offer(at, packet, &mut self.dropped);
-            if self.tells_waits && offer.is_sent() {
+            if unlikely(self.tells_waits) && offer.is_sent() {
                 ends.waited(packet, self.links[index as usize].waited());
             }
             match offer {
@@ -369,8 +383,12 @@ impl<E: Copy> Network<E> {
                     let hop = if last { HOP_END } else { packet.hop + 1 };
                     self.put_in_pipe(index, there, packet, hop);
                 }
-                Offer::Held => self.report_drops(ends),
+                Offer::Held => {
+                    seldom();
+                    self.report_drops(ends);
+                }
                 Offer::HeldIdle => {
+                    seldom();
                     self.report_drops(ends);
                     self.transmit(index, ends);
                 }
@@ -430,11 +448,12 @@ impl<E: Copy> Network<E> {
         let pipe = &mut sender.pipe;
         debug_assert!(pipe.back().is_none_or(|last| last.at <= at), "FIFO broken");
         pipe.push_back(InPipe { at, order, early, hop, packet: *packet });
-        if pipe.len() == 1 {
-            self.heap.push(Reverse((Due::new(at, order), LinkEvent::Pipe(link))));
+        if unlikely(pipe.len() == 1) {
+            self.heads.push(Due::new(at, order), LinkEvent::Pipe(link));
         }
     }
 
+    #[inline(never)]
     fn put_loose(&mut self, at: Time, packet: Packet) {
         let place = self.loose_free.pop().unwrap_or_else(|| {
             self.loose.push(None);
@@ -445,6 +464,7 @@ impl<E: Copy> Network<E> {
     }
 
     /// A scheduler's link starts its next transmission.
+    #[inline(never)]
     fn transmit<X: Ends>(&mut self, index: u32, ends: &mut X) {
         let next = self.links[index as usize].transmit(self.now, &mut self.dropped);
         self.report_drops(ends);
@@ -454,11 +474,12 @@ impl<E: Copy> Network<E> {
         }
         if free_at < Time::NEVER {
             self.order += 1;
-            self.heap.push(Reverse((Due::new(free_at, self.order), LinkEvent::Free(index))));
+            self.heads.push(Due::new(free_at, self.order), LinkEvent::Free(index));
         }
         self.settle(index, offer, &mut packet, ends);
     }
 
+    #[inline(never)]
     fn report_drops<X: Ends>(&mut self, ends: &mut X) {
         for packet in self.dropped.drain(..) {
             ends.dropped(&packet);

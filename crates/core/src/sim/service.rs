@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::exact::{Exact, UNITS};
 use super::steps::{Redraws, Steps, StepsError};
 use super::trace::{OPPORTUNITY, PACKET, Trace};
+use crate::hint::{seldom, unlikely};
 use crate::rng::Seed;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -156,6 +157,7 @@ impl Service {
                 Exact { at, early: fluid.early() }
             }
             Server::Discrete(discrete) => {
+                seldom();
                 Exact::whole(discrete.finish(start.at, size, &self.outages))
             }
         };
@@ -263,7 +265,7 @@ impl Fluid {
     /// The end of a transmission within the current rate's time; nothing changes if there is none.
     #[inline]
     fn finish_at_rate(&mut self, start: Time, size: u32) -> Option<Time> {
-        if self.last.size != size {
+        if unlikely(self.last.size != size) {
             self.last = Quotient::of(size, self.rate);
         }
         let Quotient { nanos, remainder, .. } = self.last;
@@ -272,7 +274,7 @@ impl Fluid {
         } else {
             (nanos.checked_add(1)?, self.rate.0 - (remainder - self.credit))
         };
-        if nanos > self.until.0.checked_sub(start.0)? {
+        if unlikely(nanos > self.until.0.checked_sub(start.0)?) {
             return None;
         }
         self.credit = credit;

@@ -1,7 +1,7 @@
 //! Events to come that are not arrivals over a pipe: what ends wait for, packets on their own.
 //!
 //! A radix heap of 64-fold buckets: an event waits in a bucket by how far away it is, moves at most once
-//! per level as time comes near, and is sorted only among those of its own 65 µs. A pending event costs
+//! per level as time comes near, and is sorted only among those of its own 131 µs. A pending event costs
 //! nothing while others come and go, however many there are. Few events lie in one sorted
 //! list instead, which takes less memory than the buckets do.
 use crate::units::Time;
@@ -9,7 +9,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// Nanoseconds of the finest bucket, as a power of two.
-const GRAIN: u32 = 16;
+const GRAIN: u32 = 17;
 /// Buckets of a level, as a power of two.
 const DIGIT: u32 = 6;
 const WIDTH: usize = 1 << DIGIT;

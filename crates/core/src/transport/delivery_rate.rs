@@ -1,4 +1,5 @@
 //! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation-02, section 3).
+use crate::hint::unlikely;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Most bytes in flight that [`SentState`] tells apart.
@@ -59,7 +60,7 @@ impl DeliveryRate {
 
     /// A packet of `size` leaves at `now`, finds `inflight` on the way, and so much was declared `lost` before.
     pub fn on_sent(&mut self, now: Time, inflight: u64, size: u64, lost: u64) -> SentState {
-        if inflight == 0 {
+        if unlikely(inflight == 0) {
             self.first_sent_time = now;
             self.delivered_time = now;
         }
@@ -82,7 +83,7 @@ impl DeliveryRate {
     pub fn on_delivered(&mut self, now: Time, bytes: u64) {
         self.delivered += bytes;
         self.delivered_time = now;
-        if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
+        if unlikely(self.app_limited_until != 0) && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
     }
@@ -94,7 +95,7 @@ impl DeliveryRate {
         let send_elapsed = sent_at.since(state.first_sent_time);
         let ack_elapsed = self.delivered_time.since(state.delivered_time);
         let interval = send_elapsed.max(ack_elapsed);
-        if interval < min_rtt || interval == Span::ZERO {
+        if unlikely(interval < min_rtt || interval == Span::ZERO) {
             return Rate(0);
         }
         Rate::of(Bytes(self.delivered - state.delivered), interval)

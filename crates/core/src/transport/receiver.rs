@@ -1,4 +1,5 @@
 //! The receiving end of a flow: what arrived, and when to acknowledge it.
+use crate::hint::{likely, unlikely};
 use crate::transport::few::Few;
 use crate::transport::misbehaviour::{Ahead, Misbehaviour};
 use crate::transport::packet::{Kind, Packet, SACK_BLOCKS};
@@ -66,10 +67,10 @@ struct Quick {
 
 impl Quick {
     fn on_data(&mut self, now: Time, duplicate: bool) {
-        if now >= self.idle_from || duplicate {
+        if unlikely(now >= self.idle_from || duplicate) {
             self.left = self.count;
         }
-        if self.opening > 0 {
+        if unlikely(self.opening > 0) {
             self.opening -= 1;
             self.left |= 1;
         }
@@ -168,7 +169,7 @@ impl Receiver {
 
     /// A data packet arrived; if it is to be acknowledged now, `ack` becomes the acknowledgement.
     pub fn on_data(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
-        if self.misbehaves {
+        if unlikely(self.misbehaves) {
             return self.misbehave(now, packet, ack);
         }
         self.take(now, packet, ack)
@@ -210,14 +211,14 @@ impl Receiver {
     #[inline(always)]
     fn take(&mut self, now: Time, packet: &Packet, ack: &mut Packet) -> Arrival {
         self.note_timestamp(packet);
-        if packet.ce {
+        if unlikely(packet.ce) {
             self.ce_bytes = self.ce_bytes.wrapping_add(packet.size);
         }
         let before = self.next;
         let in_order = packet.seq == self.next;
-        let duplicate = !in_order && (packet.seq < self.next || self.holds(packet.seq));
+        let duplicate = unlikely(!in_order) && (packet.seq < self.next || self.holds(packet.seq));
         let filled_gap = in_order && self.waits;
-        if in_order {
+        if likely(in_order) {
             self.advance();
         } else if !duplicate {
             self.beyond.get_or_insert_default().keep(packet.seq);
@@ -225,7 +226,7 @@ impl Receiver {
         }
         self.pending += 1;
         self.quick.on_data(now, duplicate);
-        let quick = self.quick.left > 0 || (self.first_at_once && before == 0);
+        let quick = unlikely(self.quick.left > 0) || (self.first_at_once && before == 0);
         let ack_now =
             !in_order || filled_gap || packet.ce || quick || self.pending >= self.ack_every;
         if ack_now {
@@ -248,7 +249,7 @@ impl Receiver {
     /// ended, so of the earliest of those that one acknowledgement covers, and not of one beyond a gap.
     /// Without SACK as ns-2's sink: of a segment out of order at once.
     fn note_timestamp(&mut self, packet: &Packet) {
-        let echoes = if self.selective {
+        let echoes = if likely(self.selective) {
             packet.seq == self.acknowledged
         } else {
             self.pending == 0 || packet.seq != self.next
@@ -261,7 +262,7 @@ impl Receiver {
     #[inline]
     fn advance(&mut self) {
         self.next += 1;
-        if self.waits {
+        if unlikely(self.waits) {
             self.pass_what_waited();
         }
     }
@@ -290,11 +291,11 @@ impl Receiver {
             repeat: duplicate,
             ..Packet::default()
         };
-        if self.selective && duplicate {
+        if unlikely(duplicate) && self.selective {
             ack.sack[0] = (trigger.wrapping_sub(self.next) as u32, 1);
         }
-        if self.selective
-            && self.waits
+        if unlikely(self.waits)
+            && self.selective
             && let Some(beyond) = &mut self.beyond
         {
             beyond.report(trigger, ack);

@@ -1,4 +1,5 @@
 //! Round-trip time and the retransmission time-out.
+use crate::hint::unlikely;
 use crate::units::Span;
 
 /// Bounds and granularity of a retransmission time-out.
@@ -65,7 +66,7 @@ impl RttEstimator {
         self.latest = rtt;
         self.min_rtt = self.min_rtt.min(rtt);
         self.backoff = 0;
-        if self.srtt == 0 {
+        if unlikely(self.srtt == 0) {
             self.srtt = rtt;
             self.deviation = 2 * rtt;
             self.margin = self.deviation.max(limits.floor());

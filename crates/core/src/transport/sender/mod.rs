@@ -1,6 +1,7 @@
 //! The sending end of a flow, without I/O: packets, loss recovery, timers, pacing. Used by the
 //! simulator and by every transport of our own; it drives a [`Coupled`] and obeys its [`Control`].
 use crate::control::{CWND_MAX, Control, Coupled, FlowInfo, Recovery, Send, SendAction, SubflowId};
+use crate::hint::{likely, seldom, unlikely};
 use crate::histogram::SpanHistogram;
 use crate::transport::config::SenderConfig;
 use crate::transport::packet::{Ect, Packet};
@@ -34,7 +35,7 @@ pub struct Supply {
 impl Supply {
     /// Takes up to `max` bytes; 0 if there are none.
     pub fn take(&mut self, max: u64) -> u64 {
-        if self.unsent == u64::MAX {
+        if likely(self.unsent == u64::MAX) {
             return max;
         }
         let taken = self.unsent.min(max);
@@ -116,6 +117,7 @@ pub struct Governor<'a> {
 impl Governor<'_> {
     /// Whether `packet` may leave: the controller's send hook is called if it has one, and `allowed` becomes what it
     /// allows from then on.
+    #[inline(never)]
     fn lets_go(&mut self, packet: &Departure, allowed: &mut Allowed) -> bool {
         let send = Send {
             now: packet.now,
@@ -184,7 +186,10 @@ macro_rules! either {
     ($self:ident, $sender:ident => $call:expr) => {
         match $self {
             Sender::Sack($sender) => $call,
-            Sender::Ns2($sender) => $call,
+            Sender::Ns2($sender) => {
+                seldom();
+                $call
+            }
         }
     };
 }
@@ -224,7 +229,7 @@ impl Sender {
         supply: &mut Supply,
     ) {
         if let Self::Sack(sender) = self
-            && sender.ignores(ack)
+            && unlikely(sender.ignores(ack))
         {
             return;
         }
@@ -266,7 +271,7 @@ impl Sender {
     pub fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
         // Mostly it is pacing's, for which nothing expires.
         if let Self::Sack(sender) = self
-            && now < sender.expiry()
+            && likely(now < sender.expiry())
         {
             return;
         }
@@ -305,7 +310,10 @@ impl Sender {
     pub fn ect(&self) -> Ect {
         match self {
             Self::Sack(sender) => sender.ect(),
-            Self::Ns2(_) => Ect::Not,
+            Self::Ns2(_) => {
+                seldom();
+                Ect::Not
+            }
         }
     }
 

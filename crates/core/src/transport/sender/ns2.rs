@@ -152,6 +152,7 @@ impl Ns2Sender {
 
     /// What leaves next: what an event decided to send, then what the window allows
     /// (`send_much()`). ns-2 has no pacing; a controller that sets a rate is obeyed all the same.
+    #[inline(never)]
     pub(super) fn transmit(
         &mut self,
         now: Time,
@@ -251,6 +252,7 @@ impl Ns2Sender {
     }
 
     /// `recv()`.
+    #[inline(never)]
     pub(super) fn on_ack(
         &mut self,
         now: Time,
@@ -428,6 +430,7 @@ impl Ns2Sender {
         self.allowed = Allowed::read(governor, self.packet);
     }
 
+    #[inline(never)]
     pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, _supply: &mut Supply) {
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);

@@ -5,18 +5,18 @@ use self::reduction::Prr;
 use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
 use super::undo::{Duplicates, Undo};
-use super::{
-    Allowed, Departure, Governor, Outgoing, PACING_MIN, SEGMENTS_MAX, SenderStats, Supply, limits,
-};
+use super::{Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
 use crate::control::{Ack, Loss, LossKind};
+use crate::hint::{likely, unlikely};
 use crate::transport::config::SenderConfig;
-use crate::transport::delivery_rate::DeliveryRate;
+use crate::transport::delivery_rate::{DeliveryRate, SentState};
 use crate::transport::packet::Packet;
 use crate::transport::rtt::RttEstimator;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
 
 mod marks;
+mod pacing;
 mod probe;
 mod reduction;
 mod unsent;
@@ -195,7 +195,7 @@ impl SackSender {
         governor: &mut Governor,
         supply: &mut Supply,
     ) -> Option<Outgoing> {
-        if now < self.release {
+        if unlikely(now < self.release) {
             return None;
         }
         let repair = self.board.peek_lost();
@@ -203,16 +203,19 @@ impl SackSender {
         let retransmitted = repair.or(rescue);
         let size = match retransmitted {
             Some(size) => u64::from(size),
-            None if supply.unsent == 0 || self.receiver_full() => {
+            None if unlikely(supply.unsent == 0 || self.receiver_full()) => {
                 if self.board.inflight() < self.allowed.cwnd {
                     self.rate.on_app_limited(self.board.inflight());
                 }
                 self.release = Time(0);
                 return None;
             }
-            None => self.packet.min(supply.unsent.saturating_add(self.config.header.0)),
+            None => self.next_size(*supply),
         };
-        if retransmitted.is_none() && self.config.idle_restart {
+        if unlikely(self.board.outstanding() == 0)
+            && retransmitted.is_none()
+            && self.config.idle_restart
+        {
             self.restart_if_idle(now, governor);
         }
         if !self.window_allows(size) {
@@ -220,7 +223,7 @@ impl SackSender {
             self.release = Time(0);
             return None;
         }
-        if self.has_send_hook {
+        if unlikely(self.has_send_hook) {
             let departure = self.departure(now, size, retransmitted.is_some(), rescue.is_some());
             if !governor.lets_go(&departure, &mut self.allowed) {
                 // It is the controller, not the application, that limits what is in flight.
@@ -231,10 +234,8 @@ impl SackSender {
         }
         let sent =
             self.rate.on_sent(now, self.board.inflight(), size, self.stats.declared_lost_bytes);
-        let outgoing = if retransmitted.is_some() {
-            let retransmitted = self.board.send_lost(now, sent);
-            let (seq, size) = retransmitted.or_else(|| self.board.send_rescue(now, sent))?;
-            Outgoing { seq, size, retransmission: true }
+        let outgoing = if unlikely(retransmitted.is_some()) {
+            self.send_again(now, sent)?
         } else {
             supply.take(size - self.config.header.0);
             let seq = self.board.send_new(now, size as u32, sent);
@@ -244,9 +245,21 @@ impl SackSender {
         Some(outgoing)
     }
 
+    #[inline(never)]
+    fn send_again(&mut self, now: Time, sent: SentState) -> Option<Outgoing> {
+        let retransmitted = self.board.send_lost(now, sent);
+        let (seq, size) = retransmitted.or_else(|| self.board.send_rescue(now, sent))?;
+        Some(Outgoing { seq, size, retransmission: true })
+    }
+
+    /// Of the next packet of new data, if there is any.
+    fn next_size(&self, supply: Supply) -> u64 {
+        self.packet.min(supply.unsent.saturating_add(self.config.header.0))
+    }
+
     /// In fast recovery, with nothing new to send: what may be sent again on suspicion.
     fn peek_rescue(&mut self, supply: Supply) -> Option<u32> {
-        let idle = supply.unsent == 0 && matches!(self.episode, Episode::Fast(_));
+        let idle = unlikely(supply.unsent == 0) && matches!(self.episode, Episode::Fast(_));
         if idle && self.config.rescue { self.board.peek_rescue() } else { None }
     }
 
@@ -256,13 +269,14 @@ impl SackSender {
     }
 
     fn window_allows(&self, size: u64) -> bool {
-        if self.episode.reduces() && self.config.prr {
+        if unlikely(self.episode.reduces()) && self.config.prr {
             return self.prr.budget >= size;
         }
         let inflight = self.board.inflight();
-        inflight == 0 || inflight + size <= self.allowed.cwnd
+        inflight + size <= self.allowed.cwnd || inflight == 0
     }
 
+    #[inline(never)]
     fn departure(&self, now: Time, size: u64, retransmission: bool, rescue: bool) -> Departure {
         let seq = if rescue { self.board.rescued() } else { self.board.next_to_leave() };
         let order = seq - self.board.una() + 1;
@@ -271,9 +285,9 @@ impl SackSender {
     }
 
     /// RFC 5681 section 4.1.
+    #[inline(never)]
     fn restart_if_idle(&mut self, now: Time, governor: &mut Governor) {
-        let idle = self.board.outstanding() == 0 && self.stats.sent_packets > 0;
-        if idle && now.since(self.last_sent) > self.rto() {
+        if self.stats.sent_packets > 0 && now.since(self.last_sent) > self.rto() {
             self.tell_loss(now, LossKind::Idle, Lost::default(), governor);
             self.last_sent = now;
         }
@@ -294,25 +308,14 @@ impl SackSender {
         // The first hole's repair has a time-out of its own, as in Linux (`tcp_xmit_retransmit_queue`):
         // else a recovery behind a growing queue ends in a spurious one.
         let head_retransmitted = outgoing.retransmission && outgoing.seq == self.board.una();
-        if self.rto_deadline == Time::NEVER || head_retransmitted {
+        if unlikely(self.rto_deadline == Time::NEVER || head_retransmitted) {
             self.rto_deadline = now + self.rto();
         }
-        if outgoing.retransmission {
+        if unlikely(outgoing.retransmission) {
             self.undo.on_retransmission(now);
         } else {
             self.arm_probe(now);
         }
-    }
-
-    /// The controller's rate; for a window-based one, if asked for, what Linux paces at.
-    fn pacing_rate(&self) -> Rate {
-        let srtt = self.rtt.srtt();
-        if self.allowed.pacing_rate != Rate::UNLIMITED || !self.config.pacing || srtt == Span::ZERO
-        {
-            return self.allowed.pacing_rate;
-        }
-        let percent = if self.allowed.cwnd < self.allowed.ssthresh { 200 } else { 120 };
-        Rate::of(Bytes(self.allowed.cwnd * percent / 100), srtt).max(PACING_MIN)
     }
 
     /// An acknowledgement arrived.
@@ -327,20 +330,23 @@ impl SackSender {
         let inflight_before = self.board.inflight();
         let delivered = self.board.on_ack(ack, self.credible(now, ack));
         let advanced = delivered.advanced;
-        if delivered.bytes > 0 {
+        if likely(delivered.bytes > 0) {
             self.rate.on_delivered(now, delivered.bytes);
         }
         let rtt = self.take_samples(now, &delivered);
-        if advanced && delivered.timed == Time::NEVER {
+        if unlikely(delivered.timed == Time::NEVER) && advanced {
             self.sample_echo(now, self.echo(ack));
         }
-        if ack.repeat || self.undo.is_armed() || self.reordering.is_in_round() {
+        // Without a report, only an answer that is under way can turn out to have been for nothing.
+        let answers = matches!(self.episode, Episode::Fast(_) | Episode::Timeout(_));
+        let checks = ack.repeat || (answers && self.undo.is_armed());
+        if unlikely(checks || self.reordering.is_in_round()) {
             self.note_duplicate(ack);
             if self.is_spurious(self.echo(ack), advanced) {
                 self.take_back(now, governor);
             }
         }
-        if advanced {
+        if likely(advanced) {
             let done = self.board.outstanding() == 0;
             self.rto_deadline = if done { Time::NEVER } else { now + self.rto() };
             self.close_episode();
@@ -349,26 +355,26 @@ impl SackSender {
         self.stats.declared_lost_bytes += lost.bytes;
         let opened = lost.bytes > 0 && self.open_episode();
         let marked = self.open_marked(ack);
-        if delivered.bytes > 0 {
+        if likely(delivered.bytes > 0) {
             let ce_bytes = self.new_marks(ack);
             let progress =
                 Progress { delivered: &delivered, rtt, una_before, inflight_before, ce_bytes };
             self.tell_ack(now, &progress, governor);
         }
-        if lost.bytes > 0 {
+        if unlikely(lost.bytes > 0) {
             let kind = if opened { LossKind::Gap } else { LossKind::More };
             self.tell_loss(now, kind, lost, governor);
         }
-        if marked {
+        if unlikely(marked) {
             // Nothing was lost; the mark came with the newest packet delivered.
             let none = Lost { bytes: 0, newest: delivered.newest.0, sent: delivered.sent };
             self.tell_loss(now, LossKind::Gap, none, governor);
         }
         self.finish_probe(now, ack, governor);
-        if self.episode.reduces() {
+        if unlikely(self.episode.reduces()) {
             self.reduce(&delivered, opened || marked);
         }
-        if advanced {
+        if likely(advanced) {
             self.arm_probe(now);
         } else if self.board.sacked_count() > 0 {
             self.probe_deadline = Time::NEVER;
@@ -391,10 +397,10 @@ impl SackSender {
     /// Round trip, delivery rate, RACK; returns the sample and the largest of the batch.
     fn take_samples(&mut self, now: Time, delivered: &Delivered) -> (Span, Span) {
         let mut sample = (Span::ZERO, Span::ZERO);
-        if delivered.bytes == 0 {
+        if unlikely(delivered.bytes == 0) {
             return sample;
         }
-        if delivered.timed != Time::NEVER {
+        if likely(delivered.timed != Time::NEVER) {
             sample = (now.since(delivered.timed), now.since(delivered.timed_first));
             self.sample_rtt(sample.0);
             self.stats.sample(sample.0);
@@ -408,7 +414,7 @@ impl SackSender {
             self.rack.rtt = now.since(newest.0);
             self.rack.newest = self.rack.newest.max(newest);
         }
-        if delivered.reordered {
+        if unlikely(delivered.reordered) {
             self.reordering.on_reordering();
         }
         sample
@@ -426,6 +432,7 @@ impl SackSender {
 
     /// Only what was sent again was acknowledged, of which the echo alone tells the round trip
     /// (RFC 7323 section 4.1); it ends the back-off. Controllers are not told, as on the kernel.
+    #[inline(never)]
     fn sample_echo(&mut self, now: Time, echo: Option<Time>) {
         if let Some(echo) = echo {
             self.sample_rtt(now.since(echo));
@@ -434,6 +441,7 @@ impl SackSender {
 
     /// A duplicate of what was never retransmitted is of the network's making. On such a network, one of
     /// what was retransmitted may be so, too: none takes a recovery back any more (RFC 3708 section 3).
+    #[inline(never)]
     fn note_duplicate(&mut self, ack: &Packet) {
         let explained = ack.repeat && self.explains_duplicate(ack.duplicate());
         self.reordering.on_ack(self.board.una(), self.board.nxt(), explained);
@@ -450,6 +458,7 @@ impl SackSender {
 
     /// Whether the latest loss turns out to be none. In fast recovery the original of a gap may come
     /// while later ones are truly lost: that shows when no retransmission is out, or at the end.
+    #[inline(never)]
     fn is_spurious(&self, echo: Option<Time>, advanced: bool) -> bool {
         let outrun = advanced && echo.is_some_and(|echo| self.undo.is_outrun(echo));
         let by_echo = match self.episode {
@@ -463,6 +472,7 @@ impl SackSender {
     }
 
     /// The reduction was for nothing: what counts as lost is in flight, and the window is as before.
+    #[inline(never)]
     fn take_back(&mut self, now: Time, governor: &mut Governor) {
         self.undo = Undo::NONE;
         self.board.withdraw_losses();
@@ -486,9 +496,14 @@ impl SackSender {
     }
 
     fn detect(&mut self, now: Time) -> Lost {
-        if !self.board.has_gaps() && self.reorder_deadline == Time::NEVER {
+        if likely(!self.board.has_gaps() && self.reorder_deadline == Time::NEVER) {
             return Lost::default();
         }
+        self.detect_among_gaps(now)
+    }
+
+    #[inline(never)]
+    fn detect_among_gaps(&mut self, now: Time) -> Lost {
         if !self.config.rack {
             return self.board.detect_by_count();
         }
@@ -501,6 +516,7 @@ impl SackSender {
 
     /// A loss was declared: whether it is the first that has not been answered for. After a mark
     /// in the same flight, it has been: the reduction goes on, with repairs (as in Linux).
+    #[inline(never)]
     fn open_episode(&mut self) -> bool {
         match self.episode {
             Episode::None => {
@@ -563,6 +579,7 @@ impl SackSender {
         self.allowed = Allowed::bounded(control, timer, self.packet);
     }
 
+    #[inline(never)]
     fn tell_loss(&mut self, now: Time, kind: LossKind, lost: Lost, governor: &mut Governor) {
         let loss = Loss {
             now,

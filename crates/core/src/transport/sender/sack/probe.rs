@@ -1,6 +1,7 @@
 //! Tail loss probes (RFC 8985 section 7).
 use super::{Episode, Lost, SackSender};
 use crate::control::LossKind;
+use crate::hint::{likely, seldom, unlikely};
 use crate::transport::packet::Packet;
 use crate::transport::sender::{Governor, Supply};
 use crate::units::{Span, Time};
@@ -23,23 +24,32 @@ impl SackSender {
         self.probe_deadline = Time::NEVER;
         let calm = matches!(self.episode, Episode::None | Episode::Marked(_));
         let quiet = calm && self.board.sacked_count() == 0;
-        if !self.config.tlp || !quiet || self.probe.is_some() || self.board.inflight() == 0 {
+        let idle = self.board.inflight() == 0;
+        if unlikely(!self.config.tlp || !quiet || self.probe.is_some() || idle) {
             return;
         }
         let srtt = self.rtt.srtt();
-        let mut wait = if srtt == Span::ZERO { PROBE_INITIAL } else { srtt * 2 };
-        if self.board.inflight() <= self.packet {
+        let mut wait = if unlikely(srtt == Span::ZERO) { PROBE_INITIAL } else { srtt * 2 };
+        if unlikely(self.board.inflight() <= self.packet) {
             wait += ACK_DELAY_MAX;
         }
         let at = now + wait;
-        if at < self.rto_deadline {
+        if likely(at < self.rto_deadline) {
             self.probe_deadline = at;
         }
     }
 
     /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
+    #[inline]
     pub(super) fn finish_probe(&mut self, now: Time, ack: &Packet, governor: &mut Governor) {
-        let Some(probe) = self.probe else { return };
+        if let Some(probe) = self.probe {
+            seldom();
+            self.finish_probe_of(probe, now, ack, governor);
+        }
+    }
+
+    #[inline(never)]
+    fn finish_probe_of(&mut self, probe: Probe, now: Time, ack: &Packet, governor: &mut Governor) {
         let twice = ack.repeat && ack.duplicate().is_none_or(|seq| seq + 1 == probe.end);
         if probe.retransmission && twice {
             self.probe = None;

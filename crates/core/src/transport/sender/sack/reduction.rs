@@ -14,6 +14,7 @@ pub(super) struct Prr {
 impl SackSender {
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
     /// (RFC 6675 section 5 step 4.3).
+    #[inline(never)]
     pub(super) fn reduce(&mut self, delivered: &Delivered, opened: bool) {
         if self.config.prr {
             self.reduce_proportionally(delivered, opened);

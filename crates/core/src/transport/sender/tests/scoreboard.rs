@@ -2,6 +2,7 @@
 use super::super::tests::ack;
 use super::*;
 use crate::rng::Rng;
+use crate::transport::packet::Packet;
 
 fn board(count: u64) -> Scoreboard {
     let mut board = Scoreboard::default();
