@@ -157,6 +157,11 @@ impl Sim {
         while self.hosts.flows[index as usize].sender.release() <= now
             && self.send_packet::<false>(index, early)
         {}
+        let flow = &mut self.hosts.flows[index as usize];
+        if flow.sender.release() > now {
+            let supply = self.hosts.connections[flow.connection as usize].app.supply;
+            flow.sender.hold_while_full(supply);
+        }
         self.set_wake(index);
     }
 

@@ -261,6 +261,15 @@ impl Sender {
         either!(self, sender => sender.release)
     }
 
+    /// Spares the wake-up at [`release`](Self::release) if the window will be full then. Only for a sender to which
+    /// `supply` belongs alone, after [`transmit`](Self::transmit) has had its last packet of this instant.
+    #[inline]
+    pub fn hold_while_full(&mut self, supply: Supply) {
+        if let Self::Sack(sender) = self {
+            sender.hold_while_full(supply);
+        }
+    }
+
     /// When `on_deadline` is to be called; [`Time::NEVER`] for not at all.
     pub fn deadline(&self) -> Time {
         either!(self, sender => sender.deadline())

@@ -80,6 +80,9 @@ pub struct SackSender {
     reorder_deadline: Time,
     /// Pacing: nothing leaves before; zero when something else than pacing holds packets back.
     pub(super) release: Time,
+    /// At `release` nothing will leave either, since the window is full until an acknowledgement or a
+    /// deadline: no wake-up is needed, which spares a paced sender every second one.
+    held: bool,
     last_sent: Time,
     /// The window was full when this was the next segment.
     blocked_at: u64,
@@ -121,6 +124,7 @@ impl SackSender {
             probe_deadline: Time::NEVER,
             reorder_deadline: Time::NEVER,
             release: Time(0),
+            held: false,
             last_sent: Time(0),
             blocked_at: 0,
             marked_until: 0,
@@ -138,8 +142,8 @@ impl SackSender {
     }
 
     pub(super) fn deadline(&self) -> Time {
-        let pacing = if self.release > Time(0) { self.release } else { Time::NEVER };
-        self.expiry().min(pacing)
+        let waits = self.release > Time(0) && !self.held;
+        self.expiry().min(if waits { self.release } else { Time::NEVER })
     }
 
     /// When `on_deadline` has something to do.
@@ -198,6 +202,7 @@ impl SackSender {
         if unlikely(now < self.release) {
             return None;
         }
+        self.held = false;
         let repair = self.board.peek_lost();
         let rescue = if repair.is_none() { self.peek_rescue(*supply) } else { None };
         let retransmitted = repair.or(rescue);
@@ -326,6 +331,7 @@ impl SackSender {
         governor: &mut Governor,
         _supply: &mut Supply,
     ) {
+        self.catch_up(now);
         let una_before = self.board.una();
         let inflight_before = self.board.inflight();
         let delivered = self.board.on_ack(ack, self.credible(now, ack));
@@ -608,6 +614,7 @@ impl SackSender {
     /// Expires what is due.
     #[inline(never)]
     pub(super) fn on_deadline(&mut self, now: Time, governor: &mut Governor, supply: &mut Supply) {
+        self.catch_up(now);
         if now >= self.allowed.timer {
             governor.coupled.on_timer(governor.id, now);
             self.allowed = Allowed::read_after_timer(now, governor, self.packet);

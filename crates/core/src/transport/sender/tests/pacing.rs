@@ -23,6 +23,7 @@ struct Turns {
     next: Time,
     window: Bytes,
     timeouts: u32,
+    told: Vec<Ack>,
 }
 
 impl Turns {
@@ -34,7 +35,9 @@ impl Turns {
 impl Coupled for Turns {
     fn subflow_added(&mut self, _: SubflowId, _: &FlowInfo) {}
     fn subflow_removed(&mut self, _: SubflowId) {}
-    fn on_ack(&mut self, _: SubflowId, _: &Ack) {}
+    fn on_ack(&mut self, _: SubflowId, ack: &Ack) {
+        self.told.push(*ack);
+    }
     fn on_loss(&mut self, _: SubflowId, loss: &Loss) {
         self.timeouts += u32::from(loss.kind == LossKind::Timeout);
     }
@@ -77,10 +80,32 @@ impl Departures {
 
 /// Runs a sender of this kind over 40 ms of path that loses packets at random.
 fn run(fields: &str, rates_kbps: &[u64], loss_ratio: f64) -> (Departures, u32) {
+    let run = run_within(fields, rates_kbps, loss_ratio, 1000, false);
+    (run.departures, run.turns.timeouts)
+}
+
+/// What happened in a run.
+struct Run {
+    departures: Departures,
+    turns: Turns,
+    sent: Vec<(Time, Outgoing)>,
+    /// Deadlines that came.
+    wakes: u32,
+}
+
+/// As [`run`], with a window of so many packets; `holds` if wake-ups are spared for packets that it holds back.
+fn run_within(fields: &str, rates_kbps: &[u64], loss_ratio: f64, window: u64, holds: bool) -> Run {
     let config = config(fields);
     let rates = rates_kbps.iter().map(|kbps| Rate(kbps * 1000)).collect();
-    let mut turns =
-        Turns { rates, turn: 0, next: Time(0) + TURN, window: Bytes(1_000_000), timeouts: 0 };
+    let mut turns = Turns {
+        rates,
+        turn: 0,
+        next: Time(0) + TURN,
+        window: Bytes(window * PACKET),
+        timeouts: 0,
+        told: Vec::new(),
+    };
+    let (mut sent, mut wakes) = (Vec::new(), 0);
     let governor = Governor { coupled: &mut turns, id: SubflowId(0) };
     let mut sender = Sender::new(&config, &governor);
     let mut receiver = Receiver::new(1, Span::ZERO, 40, !fields.contains("ns2"));
@@ -93,10 +118,14 @@ fn run(fields: &str, rates_kbps: &[u64], loss_ratio: f64) -> (Departures, u32) {
         let mut governor = Governor { coupled: &mut turns, id: SubflowId(0) };
         while let Some(out) = sender.transmit(now, &mut governor, &mut supply) {
             departures.record(out);
+            sent.push((now, out));
             if !rng.chance(loss_ratio) {
                 let (seq, size, repeat) = (out.seq, out.size, out.retransmission);
                 there.push_back(Packet { seq, size, repeat, sent_at: now, ..Packet::default() });
             }
+        }
+        if holds {
+            sender.hold_while_full(supply);
         }
         let arrival = there.front().map_or(Time::NEVER, |packet| packet.sent_at + DELAY);
         let acked = back.front().map_or(Time::NEVER, |(left, _)| *left + DELAY);
@@ -113,10 +142,22 @@ fn run(fields: &str, rates_kbps: &[u64], loss_ratio: f64) -> (Departures, u32) {
             sender.on_ack(now, &ack, &mut governor, &mut supply);
         } else {
             sender.on_deadline(now, &mut governor, &mut supply);
+            wakes += 1;
         }
     }
     assert!(now < END + TURN * 20, "nothing happens");
-    (departures, turns.timeouts)
+    Run { departures, turns, sent, wakes }
+}
+
+#[test]
+fn wake_ups_spared_for_packets_that_the_window_holds_back_change_nothing() {
+    for (window, loss_ratio) in [(2, 0.0), (7, 0.0), (7, 0.02), (30, 0.3)] {
+        let run = |holds| run_within("tlp = true", &[8_000, 1_500], loss_ratio, window, holds);
+        let (woken, spared) = (run(false), run(true));
+        assert_eq!(woken.sent, spared.sent, "window {window}, loss {loss_ratio}");
+        assert_eq!(woken.turns.told, spared.turns.told, "window {window}, loss {loss_ratio}");
+        assert!(spared.wakes < woken.wakes, "{} of {} wake-ups", spared.wakes, woken.wakes);
+    }
 }
 
 const KINDS: [&str; 2] = ["tlp = true", "recovery = \"ns2\""];
