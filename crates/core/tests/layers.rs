@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// Modules from the lowest up. A longer path is a layer of its own: what `controllers` share lies
 /// below `policy`, which lies below the controllers that are policies.
 const LAYERS: &[&str] = &[
+    "hint",
     "units",
     "digest",
     "rng",
