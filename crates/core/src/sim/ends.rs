@@ -40,6 +40,7 @@ impl Sim {
     pub(super) fn receive(&mut self, packet: &Packet) {
         let flow = &mut self.hosts.flows[packet.flow as usize];
         let mut ack = Packet::default();
+        let reverse = flow.reverse;
         let arrival = flow.receiver.on_data(self.net.now(), packet, &mut ack);
         let counts = &mut flow.arrived;
         let size = u64::from(packet.size);
@@ -71,7 +72,7 @@ impl Sim {
             if unlikely(arrival.parts > 1) {
                 self.send_parts(&ack, packet.size, arrival.parts);
             }
-            self.send(&mut ack);
+            self.net.enter(ack, reverse, &mut self.hosts);
         } else {
             // The sender's wake-up is set; it need not be looked at.
             let due = flow.receiver.deadline().max(self.net.now());
@@ -182,11 +183,12 @@ impl Sim {
         let out = flow.sender.transmit(now, &mut governor, &mut connection.app.supply);
         let taken = if MULTIPATH { connection.settle(index) } else { Mapping::default() };
         let Some(out) = out else { return false };
+        let forward = flow.forward;
         let mut packet = flow.packet(index, out, now, early);
         if MULTIPATH {
             packet.set_mapping(connection.mapping_of(index, out.seq, taken));
         }
-        self.send(&mut packet);
+        self.net.enter(packet, forward, &mut self.hosts);
         true
     }
 

@@ -109,6 +109,7 @@ struct Extras {
 }
 
 /// One direction of a link.
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of the link")]
 pub struct Link {
     service: Service,
     delay: Delay,
@@ -121,6 +122,8 @@ pub struct Link {
     extras: Option<Box<Extras>>,
     /// The delay, if nothing else happens to a packet on this wire, and to every packet the same.
     plain_wire: Option<Span>,
+    /// See [`is_plain`](Self::is_plain).
+    is_plain: bool,
     busy_until: Exact,
     /// Departures to come; a link of one rate without limit, loss or samples does not need them.
     departures: VecDeque<Departure>,
@@ -160,6 +163,9 @@ impl Link {
             Delay::Constant(span) if parts::has_plain_wire(plan) => Some(span),
             _ => None,
         };
+        let extras = parts::extras(plan, &rng);
+        let by_size = matches!(discipline, Discipline::Unlimited | Discipline::DropTail(_));
+        let is_plain = by_size && plain_wire.is_some() && extras.is_none();
         Self {
             service: parts::service(plan, sub("rate")),
             delay,
@@ -175,7 +181,8 @@ impl Link {
                 high: Span::from_secs_f64(spec.high_ms / 1e3),
                 rng: rng("reorder"),
             }),
-            extras: parts::extras(plan, &rng),
+            is_plain,
+            extras,
             plain_wire,
             busy_until: Exact::default(),
             departures: VecDeque::new(),
@@ -281,6 +288,64 @@ impl Link {
         }
     }
 
+    /// Whether all that it asks of a packet is its size: a drop-tail or unlimited queue, on whose wire nothing happens to
+    /// packets.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// As [`offer`](Self::offer), of a packet of this size to a [plain](Self::is_plain) link: when it arrives, `None` if it
+    /// is dropped. So a new packet is written once, to its place in the pipe: what is written in parts and
+    /// copied at once, from one place in memory to another, is waited for.
+    #[expect(clippy::inline_always, reason = "called for nearly every packet")]
+    #[inline(always)]
+    pub fn offer_size(&mut self, now: Time, size: u32, early: u16) -> Option<Time> {
+        debug_assert!(self.is_plain, "its size does not tell what becomes of it");
+        if unlikely(now >= self.next_sample) {
+            self.sample_until(now);
+        }
+        self.stats.arrived_packets += 1;
+        let arrival = Exact { at: now, early };
+        if unlikely(!self.has_place(arrival, size)) {
+            self.stats.queue_drops += 1;
+            return None;
+        }
+        let departs = self.serve(arrival, size);
+        match self.depart(departs, size) {
+            Offer::Arrives(there) => Some(there),
+            _ => None,
+        }
+    }
+
+    /// Whether a packet of this size finds a place in a queue of which no more is asked.
+    #[inline]
+    fn has_place(&mut self, arrival: Exact, size: u32) -> bool {
+        if self.records {
+            self.expire(arrival);
+        }
+        match &self.discipline {
+            Discipline::DropTail(queue) => {
+                queue.fits(self.departures.len() as u64, self.bytes, size)
+            }
+            _ => true,
+        }
+    }
+
+    /// Transmits a packet of this size behind all others: when it leaves.
+    #[inline]
+    fn serve(&mut self, arrival: Exact, size: u32) -> Exact {
+        let start = arrival.max(self.busy_until);
+        let departs = self.service.finish(start, size);
+        self.busy_until = departs;
+        self.waited = start.at.since(arrival.at);
+        if likely(departs.at < Time::NEVER) {
+            self.stats.transmitted_packets += 1;
+            self.stats.wait_sum += u128::from(self.waited.0);
+        }
+        departs
+    }
+
     /// A packet arrives at the link, whose queue may mark it. Calls must not go back in time. What becomes of its
     /// [`Packet::early`] tells [`early`](Self::early). Packets that a scheduler
     /// drops, this one or others, go to `dropped`.
@@ -295,16 +360,9 @@ impl Link {
             return Offer::Dropped;
         }
         let arrival = Exact { at: now, early: packet.early };
-        let fate = match &mut self.discipline {
-            Discipline::Unlimited => {
-                if self.records {
-                    self.expire(arrival);
-                }
-                Fate::Keep
-            }
-            &mut Discipline::DropTail(mut queue) => {
-                let found = self.found_by(arrival);
-                queue.admit(now, packet, &found, &mut self.rng)
+        let fate = match self.discipline {
+            Discipline::Unlimited | Discipline::DropTail(_) => {
+                if self.has_place(arrival, packet.size) { Fate::Keep } else { Fate::Drop }
             }
             Discipline::Admission(_) => self.admit(arrival, packet),
             Discipline::Scheduler(_) => return self.hold(now, *packet, dropped),
@@ -320,14 +378,7 @@ impl Link {
                 return Offer::Dropped;
             }
         }
-        let start = arrival.max(self.busy_until);
-        let departs = self.service.finish(start, packet.size);
-        self.busy_until = departs;
-        self.waited = start.at.since(now);
-        if likely(departs.at < Time::NEVER) {
-            self.stats.transmitted_packets += 1;
-            self.stats.wait_sum += u128::from(self.waited.0);
-        }
+        let departs = self.serve(arrival, packet.size);
         self.remark(packet);
         self.depart(departs, packet.size)
     }

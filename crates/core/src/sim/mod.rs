@@ -358,11 +358,10 @@ impl Sim {
     }
 
     /// A packet enters its path.
-    #[expect(clippy::inline_always, reason = "see `Network::forward_inline`")]
-    #[inline(always)]
+    #[inline]
     fn send(&mut self, packet: &mut Packet) {
         let now = self.net.now();
-        self.net.forward_inline(packet, now, &mut self.hosts);
+        self.net.forward(packet, now, &mut self.hosts);
     }
 
     #[inline(never)]

@@ -342,21 +342,36 @@ impl<E: Copy> Network<E> {
         Some(timer.event)
     }
 
-    /// Takes a packet over its next link, and over those behind it that need no event.
-    #[inline(never)]
-    pub fn forward<X: Ends<Event = E>>(&mut self, packet: &mut Packet, at: Time, ends: &mut X) {
-        self.forward_inline(packet, at, ends);
+    /// A new packet enters its path, which is given: mostly one link that asks no more of it than its size.
+    #[expect(clippy::inline_always, reason = "see `Link::offer_size`")]
+    #[inline(always)]
+    pub fn enter<X: Ends<Event = E>>(&mut self, packet: Packet, path: Path, ends: &mut X) {
+        if likely(path.hops == 1 && !self.tells_waits) {
+            let index = self.paths[path.start as usize];
+            let link = &mut self.links[index as usize];
+            if likely(link.is_plain()) {
+                return match link.offer_size(self.now, packet.size, packet.early) {
+                    Some(there) => self.put_in_pipe(index, there, packet, HOP_END),
+                    None => Self::tell_dropped(packet, ends),
+                };
+            }
+        }
+        self.enter_slowly(packet, ends);
     }
 
-    /// As [`forward`](Self::forward), where most packets come from: laid out there.
-    #[expect(clippy::inline_always, reason = "it is large, and most packets come along few ways")]
-    #[inline(always)]
-    pub fn forward_inline<X: Ends<Event = E>>(
-        &mut self,
-        packet: &mut Packet,
-        mut at: Time,
-        ends: &mut X,
-    ) {
+    #[cold]
+    fn tell_dropped<X: Ends<Event = E>>(packet: Packet, ends: &mut X) {
+        ends.dropped(&packet);
+    }
+
+    #[inline(never)]
+    fn enter_slowly<X: Ends<Event = E>>(&mut self, mut packet: Packet, ends: &mut X) {
+        self.forward(&mut packet, self.now, ends);
+    }
+
+    /// Takes a packet over its next link, and over those behind it that need no event.
+    #[inline(never)]
+    pub fn forward<X: Ends<Event = E>>(&mut self, packet: &mut Packet, mut at: Time, ends: &mut X) {
         let path = ends.path(packet);
         loop {
             let hop = u32::from(packet.hop);
@@ -381,7 +396,7 @@ impl<E: Copy> Network<E> {
                         continue;
                     }
                     let hop = if last { HOP_END } else { packet.hop + 1 };
-                    self.put_in_pipe(index, there, packet, hop);
+                    self.put_in_pipe(index, there, *packet, hop);
                 }
                 Offer::Held => {
                     seldom();
@@ -430,7 +445,7 @@ impl<E: Copy> Network<E> {
             let early = self.links[link as usize].early();
             self.put_loose(at, Packet { early, ..*packet });
         } else {
-            self.put_in_pipe(link, at, packet, packet.hop);
+            self.put_in_pipe(link, at, *packet, packet.hop);
         }
     }
 
@@ -440,14 +455,14 @@ impl<E: Copy> Network<E> {
         reason = "called for every hop of every packet, which must not be copied for the call"
     )]
     #[inline(always)]
-    fn put_in_pipe(&mut self, link: u32, at: Time, packet: &Packet, hop: u8) {
+    fn put_in_pipe(&mut self, link: u32, at: Time, packet: Packet, hop: u8) {
         self.order += 1;
         let order = self.order;
         let sender = &mut self.links[link as usize];
         let early = sender.early();
         let pipe = &mut sender.pipe;
         debug_assert!(pipe.back().is_none_or(|last| last.at <= at), "FIFO broken");
-        pipe.push_back(InPipe { at, order, early, hop, packet: *packet });
+        pipe.push_back(InPipe { at, order, early, hop, packet });
         if unlikely(pipe.len() == 1) {
             self.heads.push(Due::new(at, order), LinkEvent::Pipe(link));
         }
