@@ -122,8 +122,8 @@ pub struct Link {
     extras: Option<Box<Extras>>,
     /// The delay, if nothing else happens to a packet on this wire, and to every packet the same.
     plain_wire: Option<Span>,
-    /// See [`is_plain`](Self::is_plain).
-    is_plain: bool,
+    /// See [`asks_size`](Self::asks_size).
+    asks_size: bool,
     busy_until: Exact,
     /// Departures to come; a link of one rate without limit, loss or samples does not need them.
     departures: VecDeque<Departure>,
@@ -165,7 +165,7 @@ impl Link {
         };
         let extras = parts::extras(plan, &rng);
         let by_size = matches!(discipline, Discipline::Unlimited | Discipline::DropTail(_));
-        let is_plain = by_size && plain_wire.is_some() && extras.is_none();
+        let asks_size = by_size && extras.is_none();
         Self {
             service: parts::service(plan, sub("rate")),
             delay,
@@ -181,7 +181,7 @@ impl Link {
                 high: Span::from_secs_f64(spec.high_ms / 1e3),
                 rng: rng("reorder"),
             }),
-            is_plain,
+            asks_size,
             extras,
             plain_wire,
             busy_until: Exact::default(),
@@ -288,20 +288,19 @@ impl Link {
         }
     }
 
-    /// Whether all that it asks of a packet is its size: a drop-tail or unlimited queue, on whose wire nothing happens to
-    /// packets.
+    /// Whether all that it asks of a packet is its size: its queue is a drop-tail or unlimited one, without a policer
+    /// before it.
     #[inline]
-    pub fn is_plain(&self) -> bool {
-        self.is_plain
+    pub fn asks_size(&self) -> bool {
+        self.asks_size
     }
 
-    /// As [`offer`](Self::offer), of a packet of this size to a [plain](Self::is_plain) link: when it arrives, `None` if it
-    /// is dropped. So a new packet is written once, to its place in the pipe: what is written in parts and
+    /// As [`offer`](Self::offer), of a packet of this size to a link that [asks no more](Self::asks_size). So a new packet is written once, to its place in the pipe: what is written in parts and
     /// copied at once, from one place in memory to another, is waited for.
     #[expect(clippy::inline_always, reason = "called for nearly every packet")]
     #[inline(always)]
-    pub fn offer_size(&mut self, now: Time, size: u32, early: u16) -> Option<Time> {
-        debug_assert!(self.is_plain, "its size does not tell what becomes of it");
+    pub fn offer_size(&mut self, now: Time, size: u32, early: u16) -> Offer {
+        debug_assert!(self.asks_size, "its size does not tell what becomes of it");
         if unlikely(now >= self.next_sample) {
             self.sample_until(now);
         }
@@ -309,13 +308,10 @@ impl Link {
         let arrival = Exact { at: now, early };
         if unlikely(!self.has_place(arrival, size)) {
             self.stats.queue_drops += 1;
-            return None;
+            return Offer::Dropped;
         }
         let departs = self.serve(arrival, size);
-        match self.depart(departs, size) {
-            Offer::Arrives(there) => Some(there),
-            _ => None,
-        }
+        self.depart(departs, size)
     }
 
     /// Whether a packet of this size finds a place in a queue of which no more is asked.

@@ -346,22 +346,41 @@ impl<E: Copy> Network<E> {
     #[expect(clippy::inline_always, reason = "see `Link::offer_size`")]
     #[inline(always)]
     pub fn enter<X: Ends<Event = E>>(&mut self, packet: Packet, path: Path, ends: &mut X) {
-        if likely(path.hops == 1 && !self.tells_waits) {
+        if likely(path.hops > 0 && !self.tells_waits) {
             let index = self.paths[path.start as usize];
             let link = &mut self.links[index as usize];
-            if likely(link.is_plain()) {
+            if likely(link.asks_size()) {
                 return match link.offer_size(self.now, packet.size, packet.early) {
-                    Some(there) => self.put_in_pipe(index, there, packet, HOP_END),
-                    None => Self::tell_dropped(packet, ends),
+                    Offer::Arrives(there) if likely(path.hops == 1) => {
+                        self.put_in_pipe(index, there, packet, HOP_END);
+                    }
+                    offer => self.enter_with(index, offer, packet, path, ends),
                 };
             }
         }
         self.enter_slowly(packet, ends);
     }
 
-    #[cold]
-    fn tell_dropped<X: Ends<Event = E>>(packet: Packet, ends: &mut X) {
-        ends.dropped(&packet);
+    /// What becomes of a packet that its first link has answered so.
+    #[inline(never)]
+    fn enter_with<X: Ends<Event = E>>(
+        &mut self,
+        link: u32,
+        offer: Offer,
+        mut packet: Packet,
+        path: Path,
+        ends: &mut X,
+    ) {
+        let Offer::Arrives(there) = offer else {
+            return self.settle(link, offer, &mut packet, ends);
+        };
+        if there <= self.end && self.passes_next(path, 0) {
+            packet.hop = 1;
+            packet.early = self.links[link as usize].early();
+            self.forward(&mut packet, there, ends);
+        } else {
+            self.put_in_pipe(link, there, packet, 1);
+        }
     }
 
     #[inline(never)]
