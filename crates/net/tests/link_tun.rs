@@ -20,6 +20,16 @@ fn udp(bench: &Bench, side: usize) -> UdpSocket {
     socket
 }
 
+/// The next datagram, however often a signal comes before it.
+fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> std::io::Result<(usize, SocketAddr)> {
+    loop {
+        match socket.recv_from(buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            received => return received,
+        }
+    }
+}
+
 /// Round trips of small datagrams, one after the other, in ascending order.
 fn round_trips(bench: &Bench, count: usize) -> Vec<Duration> {
     let (near, far) = (udp(bench, 0), udp(bench, 1));
@@ -28,9 +38,9 @@ fn round_trips(bench: &Bench, count: usize) -> Vec<Duration> {
         .map(|_| {
             let sent = ackademy_net::clock::now();
             near.send_to(&[1; 100], far.local_addr().expect("bound")).expect("sent");
-            let (length, from) = far.recv_from(&mut buffer).expect("there");
+            let (length, from) = receive(&far, &mut buffer).expect("there");
             far.send_to(&buffer[..length], from).expect("sent");
-            near.recv_from(&mut buffer).expect("back");
+            receive(&near, &mut buffer).expect("back");
             Duration::from_nanos(ackademy_net::clock::now().since(sent).0)
         })
         .collect();
