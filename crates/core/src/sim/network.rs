@@ -354,7 +354,7 @@ impl<E: Copy> Network<E> {
                     Offer::Arrives(there) if likely(path.hops == 1) => {
                         self.put_in_pipe(index, there, packet, HOP_END);
                     }
-                    offer => self.enter_with(index, offer, packet, path, ends),
+                    offer => self.enter_with(index, offer, packet, ends),
                 };
             }
         }
@@ -368,9 +368,9 @@ impl<E: Copy> Network<E> {
         link: u32,
         offer: Offer,
         mut packet: Packet,
-        path: Path,
         ends: &mut X,
     ) {
+        let path = ends.path(&packet);
         let Offer::Arrives(there) = offer else {
             return self.settle(link, offer, &mut packet, ends);
         };
