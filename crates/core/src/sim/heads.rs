@@ -2,38 +2,12 @@
 //!
 //! Few links are busy at once in most networks: the next events of these lie in a sorted list, in which an
 //! event takes the place of the one before it with a comparison or two. More wait in a heap.
-use super::timers::Due;
-use std::cmp::{Ordering, Reverse};
+use super::timers::{Due, Timer, settle_last};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Events in the list.
 const FEW: usize = 8;
-
-#[derive(Clone, Copy, Debug)]
-struct Head<T> {
-    due: Due,
-    event: T,
-}
-
-impl<T> PartialEq for Head<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.due == other.due
-    }
-}
-
-impl<T> Eq for Head<T> {}
-
-impl<T> PartialOrd for Head<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Head<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.due.cmp(&other.due)
-    }
-}
 
 /// Events to come, of which no two are due at once.
 #[derive(Debug)]
@@ -41,8 +15,8 @@ pub(super) struct Heads<T> {
     /// When the first of all is due.
     first: Due,
     /// The first one last.
-    few: Vec<Head<T>>,
-    many: BinaryHeap<Reverse<Head<T>>>,
+    few: Vec<Timer<T>>,
+    many: BinaryHeap<Reverse<Timer<T>>>,
 }
 
 impl<T: Copy> Heads<T> {
@@ -73,11 +47,11 @@ impl<T: Copy> Heads<T> {
 
     #[inline]
     pub(super) fn push(&mut self, due: Due, event: T) {
-        let head = Head { due, event };
+        let head = Timer { due, event };
         self.first = self.first.min(due);
         if self.few.len() < FEW {
             self.few.push(head);
-            self.settle_last(due);
+            settle_last(&mut self.few);
         } else {
             self.many.push(Reverse(head));
         }
@@ -100,7 +74,7 @@ impl<T: Copy> Heads<T> {
         match self.few.last_mut() {
             Some(last) if last.due == self.first => {
                 last.due = due;
-                self.settle_last(due);
+                settle_last(&mut self.few);
                 self.find_first();
             }
             _ => self.delay_first_of_many(due),
@@ -113,16 +87,6 @@ impl<T: Copy> Heads<T> {
             top.0.due = due;
         }
         self.find_first();
-    }
-
-    /// Moves the last of the list, due then, to its place.
-    #[inline]
-    fn settle_last(&mut self, due: Due) {
-        let mut place = self.few.len() - 1;
-        while place > 0 && self.few[place - 1].due < due {
-            self.few.swap(place - 1, place);
-            place -= 1;
-        }
     }
 
     #[inline]

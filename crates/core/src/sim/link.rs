@@ -109,7 +109,6 @@ struct Extras {
 }
 
 /// One direction of a link.
-#[expect(clippy::struct_excessive_bools, reason = "each is a property of the link")]
 pub struct Link {
     service: Service,
     delay: Delay,
@@ -122,8 +121,6 @@ pub struct Link {
     extras: Option<Box<Extras>>,
     /// The delay, if nothing else happens to a packet on this wire, and to every packet the same.
     plain_wire: Option<Span>,
-    /// See [`asks_size`](Self::asks_size).
-    asks_size: bool,
     busy_until: Exact,
     /// Departures to come; a link of one rate without limit, loss or samples does not need them.
     departures: VecDeque<Departure>,
@@ -163,9 +160,6 @@ impl Link {
             Delay::Constant(span) if parts::has_plain_wire(plan) => Some(span),
             _ => None,
         };
-        let extras = parts::extras(plan, &rng);
-        let by_size = matches!(discipline, Discipline::Unlimited | Discipline::DropTail(_));
-        let asks_size = by_size && extras.is_none();
         Self {
             service: parts::service(plan, sub("rate")),
             delay,
@@ -181,8 +175,7 @@ impl Link {
                 high: Span::from_secs_f64(spec.high_ms / 1e3),
                 rng: rng("reorder"),
             }),
-            asks_size,
-            extras,
+            extras: parts::extras(plan, &rng),
             plain_wire,
             busy_until: Exact::default(),
             departures: VecDeque::new(),
@@ -292,15 +285,17 @@ impl Link {
     /// before it.
     #[inline]
     pub fn asks_size(&self) -> bool {
-        self.asks_size
+        let by_size = matches!(self.discipline, Discipline::Unlimited | Discipline::DropTail(_));
+        by_size && self.extras.is_none()
     }
 
-    /// As [`offer`](Self::offer), of a packet of this size to a link that [asks no more](Self::asks_size). So a new packet is written once, to its place in the pipe: what is written in parts and
-    /// copied at once, from one place in memory to another, is waited for.
+    /// As [`offer`](Self::offer), of a packet of this size to a link that [asks no more](Self::asks_size). So a new packet
+    /// is written once, to its place in the pipe: what is written in parts and copied at once, from one place
+    /// in memory to another, is waited for.
     #[expect(clippy::inline_always, reason = "called for nearly every packet")]
     #[inline(always)]
     pub fn offer_size(&mut self, now: Time, size: u32, early: u16) -> Offer {
-        debug_assert!(self.asks_size, "its size does not tell what becomes of it");
+        debug_assert!(self.asks_size(), "its size does not tell what becomes of it");
         if unlikely(now >= self.next_sample) {
             self.sample_until(now);
         }
@@ -389,19 +384,16 @@ impl Link {
     /// Whether a policer, if there is one, lets a packet in.
     #[inline]
     fn is_admitted(&mut self, now: Time, packet: &Packet) -> bool {
-        if likely(self.extras.is_none()) {
-            return true;
-        }
-        let policer = self.extras.as_mut().and_then(|extras| extras.policer.as_mut());
-        policer.is_none_or(|policer| policer.passes(now, packet.size))
+        let Some(extras) = &mut self.extras else { return true };
+        seldom();
+        extras.policer.as_mut().is_none_or(|policer| policer.passes(now, packet.size))
     }
 
     #[inline]
     fn remark(&mut self, packet: &mut Packet) {
-        if likely(self.extras.is_none()) {
-            return;
-        }
-        if let Some(remark) = self.extras.as_mut().and_then(|extras| extras.remark.as_mut()) {
+        let Some(extras) = &mut self.extras else { return };
+        seldom();
+        if let Some(remark) = &mut extras.remark {
             remark.apply(packet);
         }
     }

@@ -383,6 +383,7 @@ impl<E: Copy> Network<E> {
         }
     }
 
+    /// As [`enter`](Self::enter), of a packet that must lie in memory for its first link.
     #[inline(never)]
     fn enter_slowly<X: Ends<Event = E>>(&mut self, mut packet: Packet, ends: &mut X) {
         self.forward(&mut packet, self.now, ends);

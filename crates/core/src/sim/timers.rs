@@ -60,6 +60,18 @@ impl<E> Ord for Timer<E> {
     }
 }
 
+/// Moves the last event of a list to its place among the others, of which the first due is the last.
+#[inline]
+pub(super) fn settle_last<E: Copy>(list: &mut [Timer<E>]) {
+    let Some(&timer) = list.last() else { return };
+    let mut place = list.len() - 1;
+    while place > 0 && list[place - 1].due < timer.due {
+        list[place] = list[place - 1];
+        place -= 1;
+    }
+    list[place] = timer;
+}
+
 /// Buckets whose times agree with the present in all digits above theirs.
 #[derive(Debug)]
 struct Level<E> {
@@ -113,13 +125,8 @@ impl<E: Copy> Timers<E> {
     #[inline]
     fn push_near(&mut self, timer: Timer<E>) {
         if self.near.len() < FEW {
-            let mut place = self.near.len();
             self.near.push(timer);
-            while place > 0 && self.near[place - 1].due < timer.due {
-                self.near[place] = self.near[place - 1];
-                place -= 1;
-            }
-            self.near[place] = timer;
+            settle_last(&mut self.near);
         } else {
             self.crowd.push(Reverse(timer));
             if self.base == u64::MAX {
