@@ -51,7 +51,7 @@ impl<T: Copy> Heads<T> {
         self.first = self.first.min(due);
         if self.few.len() < FEW {
             self.few.push(head);
-            settle_last(&mut self.few);
+            settle_last(&mut self.few, head);
         } else {
             self.many.push(Reverse(head));
         }
@@ -73,8 +73,8 @@ impl<T: Copy> Heads<T> {
     pub(super) fn delay_first(&mut self, due: Due) {
         match self.few.last_mut() {
             Some(last) if last.due == self.first => {
-                last.due = due;
-                settle_last(&mut self.few);
+                let event = last.event;
+                settle_last(&mut self.few, Timer { due, event });
                 self.find_first();
             }
             _ => self.delay_first_of_many(due),

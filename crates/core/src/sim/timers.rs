@@ -4,6 +4,7 @@
 //! per level as time comes near, and is sorted only among those of its own 131 µs. A pending event costs
 //! nothing while others come and go, however many there are. Few events lie in one sorted
 //! list instead, which takes less memory than the buckets do.
+use crate::hint::unlikely;
 use crate::units::Time;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -60,11 +61,11 @@ impl<E> Ord for Timer<E> {
     }
 }
 
-/// Moves the last event of a list to its place among the others, of which the first due is the last.
+/// Puts an event into its place among the others of a list, in place of the last one; the first due is to be the last.
+/// It is given, not read from there: a load waits for the narrower stores that come right before it.
 #[inline]
-pub(super) fn settle_last<E: Copy>(list: &mut [Timer<E>]) {
-    let Some(&timer) = list.last() else { return };
-    let mut place = list.len() - 1;
+pub(super) fn settle_last<E: Copy>(list: &mut [Timer<E>], timer: Timer<E>) {
+    let Some(mut place) = list.len().checked_sub(1) else { return };
     while place > 0 && list[place - 1].due < timer.due {
         list[place] = list[place - 1];
         place -= 1;
@@ -126,7 +127,7 @@ impl<E: Copy> Timers<E> {
     fn push_near(&mut self, timer: Timer<E>) {
         if self.near.len() < FEW {
             self.near.push(timer);
-            settle_last(&mut self.near);
+            settle_last(&mut self.near, timer);
         } else {
             self.crowd.push(Reverse(timer));
             if self.base == u64::MAX {
@@ -146,19 +147,33 @@ impl<E: Copy> Timers<E> {
     }
 
     /// Puts an event of a later grain into its bucket.
+    #[allow(
+        clippy::inline_always,
+        reason = "in a call the event waits for the stores that wrote it"
+    )]
+    #[inline(always)]
     fn keep(&mut self, timer: Timer<E>) {
         let grain = timer.due.at().0 >> GRAIN;
         let level = (grain ^ self.base).ilog2() / DIGIT;
         let shift = level * DIGIT;
         let bucket = (grain >> shift) as usize & (WIDTH - 1);
-        while self.levels.len() <= level as usize {
-            self.levels.push(Level { occupied: 0, buckets: [const { Vec::new() }; WIDTH] });
+        if unlikely(self.levels.len() <= level as usize) {
+            self.add_levels(level as usize);
         }
         let level = &mut self.levels[level as usize];
         level.occupied |= 1 << bucket;
         level.buckets[bucket].push(timer);
         self.bound = self.bound.min(Time((grain >> shift) << shift << GRAIN));
         self.soonest = self.soonest.min(self.bound);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_levels(&mut self, last: usize) {
+        self.levels.resize_with(last + 1, || Level {
+            occupied: 0,
+            buckets: [const { Vec::new() }; WIDTH],
+        });
     }
 
     /// A time before which nothing is due, cheap to ask for.
