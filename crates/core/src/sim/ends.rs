@@ -1,11 +1,12 @@
 //! What happens at the ends of a path: receivers, senders and applications.
+use super::network::NewPacket;
 use super::{Event, Flow, Sim};
 use crate::control::Coupled;
 use crate::hint::{likely, seldom, unlikely};
 use crate::transport::misbehaviour;
 use crate::transport::multipath::Mapping;
 use crate::transport::packet::{Kind, Packet};
-use crate::transport::sender::{Governor, Outgoing};
+use crate::transport::sender::Governor;
 use crate::units::{Span, Time};
 
 /// What governs a flow, as its sender takes it.
@@ -15,23 +16,12 @@ pub(super) fn governor_of<'a>(governors: &'a mut [Box<dyn Coupled>], flow: &Flow
 }
 
 impl Flow {
-    /// What its sender puts on the wire.
+    /// Which of its transmissions comes next.
     #[inline]
-    pub(super) fn packet(&mut self, index: u32, out: Outgoing, now: Time, early: u16) -> Packet {
+    fn number_transmission(&mut self) -> u32 {
         let transmission = self.transmissions;
         self.transmissions = transmission.wrapping_add(1);
-        Packet {
-            flow: index,
-            size: out.size,
-            kind: Kind::Data,
-            ect: self.sender.ect(),
-            repeat: out.retransmission,
-            early,
-            seq: out.seq,
-            transmission,
-            sent_at: now,
-            ..Packet::default()
-        }
+        transmission
     }
 }
 
@@ -40,7 +30,7 @@ impl Sim {
     pub(super) fn receive(&mut self, packet: &Packet) {
         let flow = &mut self.hosts.flows[packet.flow as usize];
         let mut ack = Packet::default();
-        let reverse = flow.reverse;
+        let path = flow.reverse;
         let arrival = flow.receiver.on_data(self.net.now(), packet, &mut ack);
         let counts = &mut flow.arrived;
         let size = u64::from(packet.size);
@@ -68,11 +58,12 @@ impl Sim {
             connection.hand_up(packet, &arrival, &mut ack);
         }
         if arrival.ack_now {
-            ack.early = packet.early;
+            let early = packet.early;
+            ack.early = early;
             if unlikely(arrival.parts > 1) {
                 self.send_parts(&ack, packet.size, arrival.parts);
             }
-            self.net.enter(ack, reverse, &mut self.hosts);
+            self.net.enter(NewPacket { size: ack.size, early, path }, || ack, &mut self.hosts);
         } else {
             // The sender's wake-up is set; it need not be looked at.
             let due = flow.receiver.deadline().max(self.net.now());
@@ -183,12 +174,32 @@ impl Sim {
         let out = flow.sender.transmit(now, &mut governor, &mut connection.app.supply);
         let taken = if MULTIPATH { connection.settle(index) } else { Mapping::default() };
         let Some(out) = out else { return false };
-        let forward = flow.forward;
-        let mut packet = flow.packet(index, out, now, early);
-        if MULTIPATH {
-            packet.set_mapping(connection.mapping_of(index, out.seq, taken));
-        }
-        self.net.enter(packet, forward, &mut self.hosts);
+        let new = NewPacket { size: out.size, early, path: flow.forward };
+        let (transmission, ect) = (flow.number_transmission(), flow.sender.ect());
+        let mapping = if MULTIPATH {
+            connection.mapping_of(index, out.seq, taken)
+        } else {
+            Mapping::default()
+        };
+        let packet = || {
+            let mut packet = Packet {
+                flow: index,
+                size: out.size,
+                kind: Kind::Data,
+                ect,
+                repeat: out.retransmission,
+                early,
+                seq: out.seq,
+                transmission,
+                sent_at: now,
+                ..Packet::default()
+            };
+            if MULTIPATH {
+                packet.set_mapping(mapping);
+            }
+            packet
+        };
+        self.net.enter(new, packet, &mut self.hosts);
         true
     }
 

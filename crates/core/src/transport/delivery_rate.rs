@@ -38,11 +38,15 @@ impl SentState {
 }
 
 /// The connection's side of the estimator.
+///
+/// Its fields lie in another order than those of [`SentState`], so that they are copied one by one: a load of two
+/// waits for the stores of each that come right before it.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct DeliveryRate {
-    delivered: u64,
-    delivered_time: Time,
     first_sent_time: Time,
+    delivered_time: Time,
+    delivered: u64,
     /// `C.app_limited`: samples are app-limited until this much is delivered; 0 for not limited.
     app_limited_until: u64,
 }

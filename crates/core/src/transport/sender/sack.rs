@@ -237,12 +237,11 @@ impl SackSender {
                 return None;
             }
         }
-        let sent =
-            self.rate.on_sent(now, self.board.inflight(), size, self.stats.declared_lost_bytes);
         let outgoing = if unlikely(retransmitted.is_some()) {
-            self.send_again(now, sent)?
+            self.send_again(now, size)?
         } else {
             supply.take(size - self.config.header.0);
+            let sent = self.sent_state(now, size);
             let seq = self.board.send_new(now, size as u32, sent);
             Outgoing { seq, size: size as u32, retransmission: false }
         };
@@ -250,10 +249,23 @@ impl SackSender {
         Some(outgoing)
     }
 
+    /// What a packet of `size` that leaves now remembers. Whoever stores it asks for it in the same place: a copy of
+    /// what has just been written would wait for the stores.
+    #[allow(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    fn sent_state(&mut self, now: Time, size: u64) -> SentState {
+        self.rate.on_sent(now, self.board.inflight(), size, self.stats.declared_lost_bytes)
+    }
+
     #[inline(never)]
-    fn send_again(&mut self, now: Time, sent: SentState) -> Option<Outgoing> {
-        let retransmitted = self.board.send_lost(now, sent);
-        let (seq, size) = retransmitted.or_else(|| self.board.send_rescue(now, sent))?;
+    fn send_again(&mut self, now: Time, size: u64) -> Option<Outgoing> {
+        let sent = self.sent_state(now, size);
+        let (seq, size) = if let Some(lost) = self.board.send_lost(now, sent) {
+            lost
+        } else {
+            let sent = self.sent_state(now, size);
+            self.board.send_rescue(now, sent)?
+        };
         Some(Outgoing { seq, size, retransmission: true })
     }
 

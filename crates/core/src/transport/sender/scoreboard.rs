@@ -334,6 +334,7 @@ impl Scoreboard {
         }
     }
 
+    #[inline]
     fn resend(&mut self, seq: u64, now: Time, sent: SentState) -> Option<u32> {
         let index = seq.checked_sub(self.una)? as usize;
         let segment = self.segments.get_mut(index)?;
