@@ -348,25 +348,27 @@ pub struct PerFlow {
     build: BuildController,
     /// The first controller, the only one of most connections; a field saves a look-up per ACK.
     first: Option<Box<dyn Controller>>,
-    others: Box<[Option<Box<dyn Controller>>]>,
-    has_send_hook: bool,
+    others: Option<Box<Others>>,
 }
+
+/// Those of a connection's further subflows, apart because most have none.
+#[derive(Default)]
+struct Others(Vec<Option<Box<dyn Controller>>>);
 
 impl PerFlow {
     /// Calls `build` for each subflow that joins.
     pub fn new(
         build: impl Fn(&FlowInfo) -> Box<dyn Controller> + std::marker::Send + 'static,
     ) -> Self {
-        Self { build: Box::new(build), first: None, others: Box::default(), has_send_hook: false }
+        Self { build: Box::new(build), first: None, others: None }
     }
 
     #[inline]
     fn entry(&self, id: SubflowId) -> Option<&dyn Controller> {
-        let entry = match id.0 {
-            0 => &self.first,
-            index => &self.others[index as usize - 1],
-        };
-        entry.as_deref()
+        match id.0 {
+            0 => self.first.as_deref(),
+            index => self.others.as_ref()?.0[index as usize - 1].as_deref(),
+        }
     }
 
     #[inline]
@@ -377,8 +379,13 @@ impl PerFlow {
     fn entry_mut(&mut self, id: SubflowId) -> &mut Option<Box<dyn Controller>> {
         match id.0 {
             0 => &mut self.first,
-            index => &mut self.others[index as usize - 1],
+            index => &mut self.others.get_or_insert_default().0[index as usize - 1],
         }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &dyn Controller> {
+        let others = self.others.iter().flat_map(|others| &others.0);
+        self.first.iter().chain(others.flatten()).map(AsRef::as_ref)
     }
 
     fn get_mut(&mut self, id: SubflowId) -> &mut Box<dyn Controller> {
@@ -389,11 +396,9 @@ impl PerFlow {
 impl Coupled for PerFlow {
     fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
         let controller = (self.build)(flow);
-        self.has_send_hook |= controller.has_send_hook();
-        if self.others.len() < id.0 as usize {
-            let mut others = std::mem::take(&mut self.others).into_vec();
-            others.resize_with(id.0 as usize, || None);
-            self.others = others.into();
+        if id.0 > 0 {
+            let others = &mut self.others.get_or_insert_default().0;
+            others.resize_with(others.len().max(id.0 as usize), || None);
         }
         *self.entry_mut(id) = Some(controller);
     }
@@ -413,11 +418,10 @@ impl Coupled for PerFlow {
         self.get_mut(id).on_send(send)
     }
     fn has_send_hook(&self) -> bool {
-        self.has_send_hook
+        self.all().any(Controller::has_send_hook)
     }
     fn judges_rounds(&self) -> bool {
-        let all = self.first.iter().chain(self.others.iter().flatten());
-        all.map(AsRef::as_ref).any(Controller::judges_rounds)
+        self.all().any(Controller::judges_rounds)
     }
     fn on_timer(&mut self, id: SubflowId, now: Time) {
         self.get_mut(id).on_timer(now);
