@@ -22,6 +22,7 @@ from ackademy.studies import peer_speed
 from ackademy.studies.peers import Peer
 
 RESULTS = Path("bench/results.json")
+PACKETS = "packets/core-s"
 PEER_RUNS = 3
 TARGETS = {"S1": 5e6, "S2": 4e6, "S3": 3e6, "S5/1000": 8e6, "S5/10000": 4e6, "P1": 6e6}
 """data packets per core-second"""
@@ -64,6 +65,7 @@ def main() -> None:
     rows = _rows(ours, theirs)
     console.print(_table(rows))
     console.print(
+        "Rows with `over` compare the cost of a packet; with a target there, less is better.\n"
         "Ours: CUBIC, SACK, RACK-TLP, PRR, delayed ACKs, delivery-rate samples; medians of 5 runs."
     )
     for case in PEER_CASES:
@@ -120,24 +122,24 @@ def _rows(
             continue
         speed = speeds[case] = float(row["packets_per_s"])
         if case in TARGETS:
-            add(case, speed, "packets/core-s", "target", TARGETS[case])
+            add(case, speed, PACKETS, "target", TARGETS[case])
             for peer in ("ns-2", "ns-3"):
                 if (case, peer) in theirs:
-                    add(case, speed, "packets/core-s", peer, theirs[case, peer])
+                    add(case, speed, PACKETS, peer, theirs[case, peer])
         else:
-            add(case, speed, "packets/core-s", None, None)
+            add(case, speed, PACKETS, None, None)
         if "cost_over_two_flows" in row:
             ratio = float(row["cost_over_two_flows"])
-            name = f"{case}: cost per packet, subflows over flows"
+            name = f"{case}: subflows over flows"
             add(name, ratio, "times", "target", SUBFLOWS_OVER_FLOWS)
-        add(f"{case}, peak memory", float(row["peak_mib"]), "MiB", None, None)
+        add(f"{case}, memory", float(row["peak_mib"]), "MiB", None, None)
     for case, speed in speeds.items():
         if case.startswith("C/") and "C/cubic_rfc9438" in speeds:
             name = case.removeprefix("C/")
             target = CONTROLLER_OVER_CUBIC.get(name)
             beside = None if target is None else "target"
             add(
-                f"cost of {name} over CUBIC",
+                f"{name} over CUBIC",
                 speeds["C/cubic_rfc9438"] / speed,
                 "times",
                 beside,
@@ -147,27 +149,33 @@ def _rows(
         if {"S5/1", f"S5/{flows}"} <= speeds.keys():
             growth = speeds["S5/1"] / speeds[f"S5/{flows}"]
             beside = None if target is None else "target"
-            add(f"cost per packet, {flows} flows over 1", growth, "times", beside, target)
+            add(f"S5: {flows} flows over 1", growth, "times", beside, target)
     return rows
 
 
 def _table(rows: list[ResultRow]) -> Table:
-    table = Table(title="Data packets per core-second")
+    table = Table(title="Speed; packets are data packets per core-second")
     for name in ("what", "ours", "unit", "beside", "theirs", "ratio"):
         table.add_column(
-            name, justify="right" if name in {"ours", "theirs"} else "left", no_wrap=True
+            name, justify="right" if name in {"ours", "theirs", "ratio"} else "left", no_wrap=True
         )
     for row in rows:
         peer_value, ratio = row["peer_value"], row["ratio"]
+        unit = "M packets" if row["unit"] == PACKETS else row["unit"]
+        scale = 1e6 if row["unit"] == PACKETS else 1.0
         table.add_row(
             row["name"],
-            f"{row['value']:,.4g}" if row["value"] < 1e4 else f"{row['value']:,.0f}",
-            row["unit"],
+            _number(row["value"] / scale),
+            unit,
             row["peer"] or "",
-            "" if peer_value is None else f"{peer_value:,.0f}",
-            "" if ratio is None else f"{ratio:.2f}",
+            "" if peer_value is None else _number(peer_value / scale),
+            "" if ratio is None else _number(ratio),
         )
     return table
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1e3 else f"{value:.3g}"
 
 
 if __name__ == "__main__":
