@@ -252,7 +252,7 @@ fn compare_flows(label: &str, policy: &Policy, acts: bool, beyond: usize) -> Dif
     found
 }
 
-/// Prints how far the windows differ; of a thousand `most` may by more than 1 %.
+/// Prints how far the windows differ; of ten thousand `most` may by more than 1 %.
 fn report(label: &str, found: &mut Differences, most: usize) {
     found.windows.sort_by(f64::total_cmp);
     let count = found.windows.len();
@@ -267,7 +267,7 @@ fn report(label: &str, found: &mut Differences, most: usize) {
     );
     println!("{label}: {:?}", found.rules);
     // Where the error changes its sign within rounding, the speed of its correction differs for some intervals.
-    assert!(beyond * 1000 <= most * count, "{beyond} of {count}");
+    assert!(beyond * 10_000 <= most * count, "{beyond} of {count}");
 }
 
 /// What a flow is told that meets what few flows do, from the second `from` on to that of the next: a round trip
@@ -321,7 +321,7 @@ fn hardships(flow: FlowInfo, seed: u64) -> Told {
 #[test]
 fn a_decision_of_the_law_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare("law", None, None, 1);
+        compare("law", None, None, 10);
     }
 }
 
@@ -339,7 +339,7 @@ fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
     for seed in 0..8 {
         replay(&hardships(flow, seed), &policy, &mut asked, &mut found);
     }
-    report("hardships", &mut found, 1);
+    report("hardships", &mut found, 10);
     let missing: Vec<_> = found.rules.iter().filter(|(_, times)| **times == 0.0).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -347,21 +347,22 @@ fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
 #[test]
 fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare("drawn weights", Some(1.0), None, 1);
+        compare("drawn weights", Some(1.0), None, 10);
         // Its actions hardly change, so the queue settles at the target, where errors are near zero. Actions differ by
         // 0.0001, and so targets by up to 0.002 packets: an error smaller than that has either sign. One sign then keeps
         // the speed of the correction, the other takes it back, until the error changes its sign for both. No precision
         // that 14 bits of an action could have excludes this. Five such errors, of 0.0001 to 0.0014 packets, precede all
         // 18 windows beyond 1 % of these 13 848; none of these flows had lost packets of late.
-        compare("small last layer", Some(0.1), None, 2);
-        compare("guarded", Some(1.0), Some(0.1), 1);
+        compare("small last layer", Some(0.1), None, 20);
+        compare("guarded", Some(1.0), Some(0.1), 10);
     }
 }
 
 #[test]
 fn a_decision_of_the_shipped_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare_flows("flagship", &shipped(), true, 1);
+        // Eight would differ if an action could return the window while a loss is judged.
+        compare_flows("flagship", &shipped(), true, 3);
     }
 }
 

@@ -25,6 +25,7 @@
 #define STAYS 60
 #define QUEUE_FELL 35
 #define QUEUE_NONE 500
+#define ARRIVES 80
 #define AFTER_OVERLOAD 92
 #define CEILING_INTERVALS 24
 /* Intervals after a cut in which losses from before are found. */
@@ -437,15 +438,17 @@ static __always_inline int conclude(struct law *law, const struct tables *tables
 	s64 ratio = loss_ratio(law->probe_lost, law->probe_sent);
 	bool small = law->probe_queue_after * QUEUE_NONE <= base;
 	bool fell = law->probe_queue_after * 100 <= law->probe_queue * QUEUE_FELL;
+	u64 arrives = (u64)(law->delivered[DELIVERIES - 2] + law->delivered[DELIVERIES - 1]) / 2;
+	bool fewer = arrives * 100 <= (u64)law->probe_delivered * ARRIVES;
 
 	law->probing = 0;
-	if ((small || fell) && ratio * 100 >= STAYS * law->probe_ratio) {
+	if ((small || fell) && fewer && ratio * 100 >= STAYS * law->probe_ratio) {
 		law->own = min_u64(ratio, OWN_MOST);
 		*to = law->probe_cwnd;
 		return ANSWER_RESTORE;
 	}
 	if (small || fell)
-		law->own = min_u64(law->own, ratio);
+		law->own = fewer ? min_u64(law->own, ratio) : 0;
 	if (law->probe_lost > allowed_losses(tables, limit_in_all(law, limit), law->probe_sent))
 		return begin_probe(law, (u64)law->probe_cwnd * 7 / 10, ratio, law->probe_queue_after,
 				   law->probe_delivered, to);
@@ -611,7 +614,7 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 				  const struct policy *policy, s32 *action, u64 found)
 {
 	s64 queue = own_queue(law, last);
-	s64 target, error, next, to = 0;
+	s64 target, error, next, effect, to = 0;
 	bool competing;
 	int answer;
 
@@ -633,7 +636,11 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 		turn(law, false);
 		next = min_u64(next, (u64)law->cwnd * 85 / 100);
 	}
-	next = times_exp2(tables, next, half_effect(action[1]));
+	effect = half_effect(action[1]);
+	/* After a cut it is judged what stays of the loss, which a larger window would be mistaken for. */
+	if (!competing && (answer == ANSWER_CUT || answer == ANSWER_HOLD) && effect > 0)
+		effect = 0;
+	next = times_exp2(tables, next, effect);
 	if (next > law->cwnd && silent(last))
 		return;
 	set_window(law, next);

@@ -421,6 +421,9 @@ impl Law {
         };
         let cwnd = self.answer_marks(interval, cwnd);
         let factor = libm::exp2(effect(action[1]) / 2.0);
+        // After a cut it is judged what stays of the loss, which a larger window would be mistaken for.
+        let judged = competing.is_none() && matches!(answer, Answer::Cut(_) | Answer::Hold);
+        let factor = if judged { factor.min(1.0) } else { factor };
         let next = cwnd * factor;
         if next > self.cwnd && is_silent(interval) {
             self.counts.silent += 1;

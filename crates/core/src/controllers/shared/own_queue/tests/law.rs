@@ -352,8 +352,46 @@ fn a_loss_that_goes_with_a_smaller_window_keeps_it_smaller() {
 fn an_action_does_not_change_which_losses_are_answered() {
     let lossy =
         Interval { lost_packets: 8.0, acked_packets: 92.0, loss_ratio: 0.08, ..interval(1.0, 0.5) };
-    for action in [[0.0, 0.0], [0.05, 0.0], [0.5, 0.0]] {
+    for action in [[0.0, 0.0], [0.05, 0.0], [0.5, 0.0], [0.0, 0.5], [0.0, 1.0]] {
         close(decide(&mut steady(), &lossy, action), 70.0);
+    }
+}
+
+#[test]
+fn an_action_does_not_return_the_window_while_it_is_judged_what_stays_of_a_loss() {
+    let mut law = steady();
+    let lossy = |at: f64| Interval {
+        lost_packets: 8.0,
+        acked_packets: 92.0,
+        loss_ratio: 0.08,
+        ..interval(at, 0.5)
+    };
+    close(decide(&mut law, &lossy(1.0), [0.0, 1.0]), 70.0);
+    for at in [1.1, 1.2, 1.3] {
+        assert!(decide(&mut law, &lossy(at), [0.0, 1.0]) <= 70.0);
+    }
+    // Less than asked for is allowed.
+    assert!(decide(&mut steady(), &lossy(1.0), [0.0, -1.0]) < 70.0);
+}
+
+/// 25 packets of a round trip pass, with no queue.
+#[test]
+fn what_a_policer_drops_is_not_taken_for_the_paths_own_however_large_the_window() {
+    for cwnd in [100.0, 400.0] {
+        let mut law = steady();
+        law.cwnd = cwnd;
+        let mut windows = Vec::new();
+        for round in 1..=40 {
+            let acked = law.cwnd.min(25.0);
+            let policed = Interval {
+                lost_packets: law.cwnd - acked,
+                acked_packets: acked,
+                loss_ratio: 1.0 - acked / law.cwnd,
+                ..interval(f64::from(round) / 10.0, 0.0)
+            };
+            windows.push(decide(&mut law, &policed, [0.0; 2]));
+        }
+        assert!(windows[25..].iter().all(|window| *window < 27.0), "{windows:?}");
     }
 }
 
