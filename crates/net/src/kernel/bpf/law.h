@@ -637,7 +637,7 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 		next = min_u64(next, (u64)law->cwnd * 85 / 100);
 	}
 	effect = half_effect(action[1]);
-	/* After a cut it is judged what stays of the loss, which a larger window would be mistaken for. */
+	/* What a larger window loses while a cut is judged would count as the path's own. */
 	if (!competing && (answer == ANSWER_CUT || answer == ANSWER_HOLD) && effect > 0)
 		effect = 0;
 	next = times_exp2(tables, next, effect);

@@ -21,8 +21,8 @@ const STAYS: f64 = 0.6;
 /// ... and the queue fell below this part, or was below this part of the base.
 const QUEUE_FELL: f64 = 0.35;
 const QUEUE_NONE: f64 = 0.002;
-/// ... and less arrives, too: at most this part of what did. Of what a policer lets through, as much arrives from
-/// half of a window that is four times too large, and most of the loss stays.
+/// ... and fewer packets arrive in a round trip, at most this part of those before the cut. Behind a policer as many
+/// arrive from half of a window that is several times too large, while most of the loss stays.
 const ARRIVES: f64 = 0.8;
 /// Intervals that tell what the path delivers.
 const DELIVERIES: usize = 3;
@@ -203,7 +203,7 @@ impl Losses {
         let ratio = probe.lost / probe.sent.max(1.0);
         let small = probe.queue_after.0 as f64 <= QUEUE_NONE * interval.base.0 as f64;
         let fell = probe.queue_after.0 as f64 <= QUEUE_FELL * probe.queue.0 as f64;
-        // By the last intervals, of which at least so many were judged.
+        // Of the last two intervals; at least two were judged.
         let [.., earlier, last] = self.delivered;
         let less = f64::midpoint(earlier, last) <= ARRIVES * probe.delivered;
         if (small || fell) && less && ratio >= STAYS * probe.ratio {

@@ -421,7 +421,7 @@ impl Law {
         };
         let cwnd = self.answer_marks(interval, cwnd);
         let factor = libm::exp2(effect(action[1]) / 2.0);
-        // After a cut it is judged what stays of the loss, which a larger window would be mistaken for.
+        // It is being judged what stays of a loss after a cut: what a larger window loses would count as the path's own.
         let judged = competing.is_none() && matches!(answer, Answer::Cut(_) | Answer::Hold);
         let factor = if judged { factor.min(1.0) } else { factor };
         let next = cwnd * factor;
