@@ -73,7 +73,7 @@ pub fn collect<E>(
     drop(first);
     let mut observed = |plan: &ConnectionPlan| -> Result<Box<dyn Coupled>, E> {
         let inner = build(plan)?;
-        Ok(Box::new(Observed { inner, log: Arc::clone(&log), flows: Vec::new() }))
+        Ok(Box::new(Observed { inner, has_hook: false, log: Arc::clone(&log), flows: Vec::new() }))
     };
     let mut second = Sim::new(&network, sampling.seed, &mut observed)?;
     drive(&mut second)?;
@@ -107,6 +107,8 @@ fn lock(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
 /// Hands everything on, and looks at every packet that leaves.
 struct Observed {
     inner: Box<dyn Coupled>,
+    /// Whether `inner` has a send hook: it looks through its controllers to tell.
+    has_hook: bool,
     log: Arc<Mutex<Log>>,
     flows: Vec<Observer>,
 }
@@ -148,6 +150,7 @@ impl Observed {
 impl Coupled for Observed {
     fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
         self.inner.subflow_added(id, flow);
+        self.has_hook = self.inner.has_send_hook();
         let mut log = lock(&self.log);
         let index = log.flows;
         log.flows += 1;
@@ -171,7 +174,7 @@ impl Coupled for Observed {
         self.flows[id.0 as usize].state.on_loss(loss);
     }
     fn on_send(&mut self, id: SubflowId, send: &Send) -> SendAction {
-        if self.inner.has_send_hook() && self.inner.on_send(id, send) == SendAction::Hold {
+        if self.has_hook && self.inner.on_send(id, send) == SendAction::Hold {
             return SendAction::Hold;
         }
         self.observe(id, send);
