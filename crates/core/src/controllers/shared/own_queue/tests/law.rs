@@ -348,30 +348,27 @@ fn a_loss_that_goes_with_a_smaller_window_keeps_it_smaller() {
     assert!(windows[15..].iter().all(|window| *window < 90.0), "{windows:?}");
 }
 
+/// Eight of a hundred packets were lost.
+fn eight_lost(at_s: f64) -> Interval {
+    Interval { lost_packets: 8.0, acked_packets: 92.0, loss_ratio: 0.08, ..interval(at_s, 0.5) }
+}
+
 #[test]
 fn an_action_does_not_change_which_losses_are_answered() {
-    let lossy =
-        Interval { lost_packets: 8.0, acked_packets: 92.0, loss_ratio: 0.08, ..interval(1.0, 0.5) };
     for action in [[0.0, 0.0], [0.05, 0.0], [0.5, 0.0], [0.0, 0.5], [0.0, 1.0]] {
-        close(decide(&mut steady(), &lossy, action), 70.0);
+        close(decide(&mut steady(), &eight_lost(1.0), action), 70.0);
     }
 }
 
 #[test]
 fn an_action_does_not_return_the_window_while_it_is_judged_what_stays_of_a_loss() {
     let mut law = steady();
-    let lossy = |at: f64| Interval {
-        lost_packets: 8.0,
-        acked_packets: 92.0,
-        loss_ratio: 0.08,
-        ..interval(at, 0.5)
-    };
-    close(decide(&mut law, &lossy(1.0), [0.0, 1.0]), 70.0);
-    for at in [1.1, 1.2, 1.3] {
-        assert!(decide(&mut law, &lossy(at), [0.0, 1.0]) <= 70.0);
+    close(decide(&mut law, &eight_lost(1.0), [0.0, 1.0]), 70.0);
+    for at_s in [1.1, 1.2, 1.3] {
+        assert!(decide(&mut law, &eight_lost(at_s), [0.0, 1.0]) <= 70.0);
     }
-    // Less than asked for is allowed.
-    assert!(decide(&mut steady(), &lossy(1.0), [0.0, -1.0]) < 70.0);
+    // A smaller window than the law's is allowed.
+    assert!(decide(&mut steady(), &eight_lost(1.0), [0.0, -1.0]) < 70.0);
 }
 
 /// 25 packets of a round trip pass, with no queue.
