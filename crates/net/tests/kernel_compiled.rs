@@ -272,7 +272,7 @@ fn report(label: &str, found: &mut Differences, most: usize) {
 
 /// What a flow is told that meets what few flows do, from the second `from` on to that of the next: a round trip
 /// in ms, packets per second, and how many of 1000 packets are lost.
-const HARDSHIPS: [(f64, f64, f64, u64); 9] = [
+const HARDSHIPS: [(f64, f64, f64, u64); 16] = [
     (0.0, 41.0, 1000.0, 0),
     (2.0, 55.0, 1000.0, 0),
     // A competitor fills the buffer; the flow follows it, and loses a little later.
@@ -286,12 +286,20 @@ const HARDSHIPS: [(f64, f64, f64, u64); 9] = [
     // The queue is the flow's own.
     (75.0, 450.0, 150.0, 0),
     (90.0, 43.0, 500.0, 30),
+    // A policer's bucket is empty again and again.
+    (100.0, 41.0, 600.0, 0),
+    (106.0, 41.0, 600.0, 250),
+    (106.2, 41.0, 600.0, 0),
+    (110.0, 41.0, 600.0, 250),
+    (110.2, 41.0, 600.0, 0),
+    (120.0, 41.0, 600.0, 250),
+    (120.2, 41.0, 600.0, 0),
 ];
 
 fn hardships(flow: FlowInfo, seed: u64) -> Told {
     let (mut rng, mut at_s, packet) = (Rng::new(seed), 0.0, flow.mss.0);
     let (mut min_rtt, mut events) = (Span::MAX, Vec::new());
-    while at_s < 100.0 {
+    while at_s < 135.0 {
         let now = flow.start + Span::from_secs_f64(at_s);
         let phase = HARDSHIPS.iter().rev().find(|phase| phase.0 <= at_s);
         let &(_, rtt_ms, rate_pps, lost) = phase.expect("the first begins at once");

@@ -1,6 +1,12 @@
 use crate::controllers::test_support::simulated;
 use crate::rng::Seed;
 use crate::scenario::Scenario;
+use crate::sim::record::Outcome;
+
+fn run(text: &str, seed: u64) -> Outcome {
+    let scenario = Scenario::parse(text, "test.toml").expect("a valid scenario");
+    crate::sim::run(&scenario.network, Seed(seed)).expect("it runs")
+}
 
 fn alone(rate_mbps: f64, rtt_ms: f64, buffer_bdp: f64, loss: f64) -> (f64, f64) {
     let text = format!(
@@ -22,6 +28,33 @@ fn a_flow_alone_fills_the_link_and_not_the_buffer() {
 fn random_loss_of_five_percent_leaves_most_of_the_link() {
     let (mbps, _) = alone(20.0, 40.0, 4.0, 0.05);
     assert!(mbps > 0.9 * 20.0 * 0.95 * 0.97, "{mbps}");
+}
+
+#[test]
+fn random_loss_of_five_percent_leaves_most_of_a_link_that_jitters_too() {
+    let goodput = |seed: u64| {
+        let text = "duration_s = 30\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 20\n\
+                    jitter_ms = 0.1\nqueue = { kind = \"drop_tail\", bdp = 1 }\n\
+                    loss = { kind = \"bernoulli\", ratio = 0.05 }\n[[flow]]\ncontroller = \"own_queue\"\n";
+        run(text, seed).flows[0].goodput_bytes as f64 * 8e-6 / 30.0
+    };
+    let mean = (1..=4).map(goodput).sum::<f64>() / 4.0;
+    assert!(mean > 0.8 * 20.0 * 0.95 * 0.97, "{mean}");
+}
+
+#[test]
+fn behind_a_policer_whose_bucket_holds_many_windows_few_packets_are_lost() {
+    for rtt_ms in [10, 30] {
+        let text = format!(
+            "duration_s = 40\n[dumbbell]\nrtt_ms = {rtt_ms}\n[dumbbell.bottleneck]\nrate_mbps = 100\n\
+             queue = {{ kind = \"drop_tail\", bdp = 1 }}\npolicer = {{ rate_mbps = 10, burst_bytes = 100_000 }}\n\
+             [[flow]]\ncontroller = \"own_queue\"\n"
+        );
+        let flow = run(&text, 1).flows[0].clone();
+        let mbps = flow.goodput_bytes as f64 * 8e-6 / 40.0;
+        let lost = flow.dropped_packets as f64 / flow.sent_packets as f64;
+        assert!(mbps > 9.0 && lost < 0.03, "{rtt_ms} ms: {mbps} Mb/s, {lost} lost");
+    }
 }
 
 #[test]
@@ -84,8 +117,7 @@ fn shallow(flows: u32, packets: u32) -> (f64, f64) {
          queue = {{ kind = \"drop_tail\", packets = {packets} }}\n\
          [[flow]]\ncontroller = \"own_queue\"\ncount = {flows}\nstart_step_s = 0.5\n"
     );
-    let scenario = Scenario::parse(&text, "test.toml").expect("a valid scenario");
-    let link = crate::sim::run(&scenario.network, Seed(1)).expect("it runs").links[0].clone();
+    let link = run(&text, 1).links[0].clone();
     (
         link.delivered_bytes as f64 / link.capacity_bytes as f64,
         link.queue_drops as f64 / link.arrived_packets as f64,

@@ -213,6 +213,12 @@ struct law {
 	__s64 ceiling;
 	__s64 ceiling_step;
 	__s64 delivered[DELIVERIES]; /* by each of the latest intervals, packets per round trip */
+	__u64 ceiling_since; /* time since it was set */
+	__s64 overload; /* what a round trip delivered at the latest */
+	__s64 known_delivered;
+	__u64 known_rest;
+	__u32 known; /* 1: the latest overload came again without a queue, as behind a policer; 2: it has just done so */
+	__u32 known_beyond; /* intervals with a ceiling well above it */
 	__u32 calm;
 	/* What is found out after a cut. */
 	__u32 probing;
@@ -285,7 +291,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 571, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 576, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 367, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 565, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 570, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

@@ -3,31 +3,28 @@
  * core. Windows and packets are in Q16. */
 #pragma once
 
-#include "compete.h"
+#include "ceiling.h"
 
 /* As samples.rs. */
 #define PART_SHORTEST (25 * MS)
 #define SAMPLES_LEAST 8
 #define INTERVAL_SHORTEST (10 * MS)
-#define CWND_LEAST (2LL * PACKET)
 #define CWND_MOST ((s64)PACKET << 24)
-#define NONE (1LL << 50)
-/* Smallest target where losses restrain it: 0.2 packets. */
-#define TARGET_LEAST 13107
+/* Smallest part of the target that losses leave, and where some are the path's own; in Q16. */
+#define RESTRAINED 4096
+#define RESTRAINED_OWN 16384
 #define VELOCITY_MOST (32 * Q16_ONE)
 /* 0.15 and 0.85 in Q24. */
 #define TERM_1 2516582LL
 #define TERM_3 14260634LL
 /* In Q20. */
 #define HEAVY 104858
-#define OWN_MOST 125829
+#define OWN_MOST 62915
 /* In percent, and by how many the queue is below the base. */
 #define STAYS 60
 #define QUEUE_FELL 35
 #define QUEUE_NONE 500
 #define ARRIVES 80
-#define AFTER_OVERLOAD 92
-#define CEILING_INTERVALS 24
 /* Intervals after a cut in which losses from before are found. */
 #define SETTLING 2
 /* Jitter is less a queue as far as it exceeds the time of so many packets. */
@@ -89,9 +86,7 @@ static __always_inline void forget_losses(struct law *law)
 {
 	law->pending = law->lost = law->sent = 0;
 	law->probing = 0;
-	law->ceiling = NONE;
-	law->ceiling_step = PACKET;
-	law->calm = 0;
+	forget_ceiling(law);
 	law->settling = 0;
 	for (int i = 0; i < DELIVERIES; i++)
 		law->delivered[i] = 0;
@@ -430,13 +425,14 @@ static __always_inline s64 loss_ratio(s64 part, s64 whole)
 
 static __always_inline s64 limit_in_all(const struct law *law, s64 limit)
 {
-	return limit + law->own + (law->own >> 1);
+	return limit + law->own + (law->own >> 2);
 }
 
-static __always_inline int conclude(struct law *law, const struct tables *tables, u64 base, s64 limit, s64 *to)
+static __always_inline int conclude(struct law *law, const struct tables *tables, const struct interval *last,
+				    s64 limit, s64 *to)
 {
 	s64 ratio = loss_ratio(law->probe_lost, law->probe_sent);
-	bool small = law->probe_queue_after * QUEUE_NONE <= base;
+	bool small = law->probe_queue_after <= last->base / QUEUE_NONE + last->jitter / 2;
 	bool fell = law->probe_queue_after * 100 <= law->probe_queue * QUEUE_FELL;
 	u64 arrives = (u64)(law->delivered[DELIVERIES - 2] + law->delivered[DELIVERIES - 1]) / 2;
 	bool fewer = arrives * 100 <= (u64)law->probe_delivered * ARRIVES;
@@ -452,11 +448,7 @@ static __always_inline int conclude(struct law *law, const struct tables *tables
 	if (law->probe_lost > allowed_losses(tables, limit_in_all(law, limit), law->probe_sent))
 		return begin_probe(law, (u64)law->probe_cwnd * 7 / 10, ratio, law->probe_queue_after,
 				   law->probe_delivered, to);
-	law->ceiling = min_u64((u64)law->probe_delivered * AFTER_OVERLOAD / 100, law->probe_cwnd);
-	law->ceiling = max_u64(law->ceiling, CWND_LEAST);
-	law->ceiling_step = PACKET;
-	law->calm = 0;
-	*to = law->ceiling;
+	*to = set_ceiling(law, law->probe_delivered, law->probe_cwnd, law->probe_queue, last->base);
 	return ANSWER_RESTORE;
 }
 
@@ -476,10 +468,11 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 					s64 limit, s64 *to)
 {
 	s64 lost = last->lost * PACKET, sent = (last->lost + last->acked) * PACKET;
-	u64 queue = less(last->rtt_min, last->base);
+	u64 queue = less(last->rtt_min, last->base), mean_queue = less(last->rtt_mean, last->base), mean = 0;
 	u32 judged;
 
 	law->pending = 0;
+	law->ceiling_since += last->duration;
 	note_delivered(law, last);
 	if (law->probing) {
 		law->probe_intervals++;
@@ -491,24 +484,30 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 		}
 		if ((judged < 2 || law->probe_sent < 60 * PACKET) && judged < 6)
 			return ANSWER_HOLD;
-		return conclude(law, tables, last->base, limit, to);
+		return conclude(law, tables, last, limit, to);
 	}
 	if (law->settling) {
 		law->settling--;
-		return ANSWER_HOLD;
+		if (!is_another_path(law, law->delivered[DELIVERIES - 1]))
+			return ANSWER_HOLD;
+		*to = law->ceiling;
+		return ANSWER_RESTORE;
 	}
 	law->lost = (law->lost - (law->lost >> 2)) + (lost << 16);
 	law->sent = (law->sent - (law->sent >> 2)) + sent;
-	if (law->lost >> 16 > allowed_losses(tables, limit_in_all(law, limit), law->sent))
-		return begin_probe(law, law->cwnd, loss_ratio(law->lost >> 16, law->sent), less(last->rtt_mean, last->base),
-				   0, to);
-	law->calm++;
-	if (law->calm > CEILING_INTERVALS && (u64)law->cwnd * 100 >= (u64)law->ceiling * 95) {
-		law->ceiling += law->ceiling_step;
-		law->ceiling_step = min_u64((u64)law->ceiling_step * 5 / 4, NONE >> 4);
+	if (law->lost >> 16 <= allowed_losses(tables, limit_in_all(law, limit), law->sent)) {
+		for (int i = 0; i < DELIVERIES; i++)
+			mean += law->delivered[i];
+		*to = raise_ceiling(law, mean / DELIVERIES);
+		return ANSWER_GO;
 	}
-	*to = law->ceiling;
-	return ANSWER_GO;
+	if (knows_overload(law, mean_queue, last->base)) {
+		law->lost = law->sent = 0;
+		law->settling = SETTLING;
+		*to = come_back(law);
+		return ANSWER_CUT;
+	}
+	return begin_probe(law, law->cwnd, loss_ratio(law->lost >> 16, law->sent), mean_queue, 0, to);
 }
 
 /* As Losses::restraint, in Q16. The verifier follows a function that is not inline once, not with each path to it. */
@@ -520,7 +519,8 @@ __noinline u64 restraint(const struct law *law, const struct tables *tables, u64
 		return Q16_ONE;
 	/* Q28: the root of a small part needs more bits than a ratio has. */
 	part = min_u64((min_u64(law->lost, 1ULL << 51) << 12) / (u64)law->sent, 1ULL << 28);
-	return Q16_ONE - square_root(tables, min_u64((part << 32) / max_u64(limit << 8, 1), 1ULL << 32));
+	part = square_root(tables, min_u64((part << 32) / max_u64(limit << 8, 1), 1ULL << 32));
+	return max_u64(Q16_ONE - part, law->own ? RESTRAINED_OWN : RESTRAINED);
 }
 
 /* As Drains::on_interval. */
@@ -621,7 +621,7 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 	limit_bloat(law, last, queue, action);
 	answer = judge_losses(law, last, tables, policy->loss_limit, &to);
 	target = target_packets(law, tables, policy, last->delivery, action[0]);
-	target = max_u64((u64)target * restraint(law, tables, policy->loss_limit) >> 16, TARGET_LEAST);
+	target = (u64)target * restraint(law, tables, policy->loss_limit) >> 16;
 	if (law->drained)
 		compare_drain(law, last);
 	if (rests(law, last->now, queue * 4 < target))

@@ -1,6 +1,7 @@
 //! The law of the controller `own_queue`: a flow steers the number of its own packets in the bottleneck's
 //! queue to a target that grows with the root of its rate. Flows that do so share a link in equal parts,
 //! whatever their round trips. The controller runs it as it is; a learned controller may turn two knobs.
+mod ceiling;
 mod compete;
 mod drain;
 mod losses;
@@ -41,8 +42,6 @@ const STEP: (f64, f64) = (0.8, 1.25);
 const STEP_IN_ALL: (f64, f64) = (0.5, 2.0);
 /// The first value of an action changes the target by up to so many powers of two.
 const TARGET_OCTAVES: f64 = 6.0;
-/// Smallest target where losses restrain it, packets.
-const TARGET_MIN: f64 = 0.2;
 /// The second value's effect h(u) = a·u + b·u³: fine near zero.
 const FACTOR_TERMS: (f64, f64) = (0.15, 0.85);
 /// Pacing, in windows per round trip; in the start, that doubles the window in one, more.
@@ -216,6 +215,7 @@ impl Law {
             ("intervals_competing", self.competition.intervals as f64),
             ("path_loss_percent", 100.0 * self.losses.own()),
             ("cuts", self.counts.cuts as f64),
+            ("known_overloads", self.losses.known() as f64),
             ("intervals_silent", self.counts.silent as f64),
             ("intervals_bloated", self.counts.bloated as f64),
             ("intervals_unused", self.counts.unused as f64),
@@ -390,7 +390,7 @@ impl Law {
         let action = self.limit_bloat(interval, queue, action);
         let answer = self.losses.judge(interval, self.cwnd, self.settings.loss_limit);
         let target = self.target(interval.delivery_pps, action[0]);
-        let target = (target * self.losses.restraint(self.settings.loss_limit)).max(TARGET_MIN);
+        let target = target * self.losses.restraint(self.settings.loss_limit);
         let fresh = interval.lost_packets > 0.0;
         if let Some((before, least)) = self.drains.take_result() {
             let base = self.base.value().unwrap_or(interval.base);
