@@ -109,7 +109,7 @@ def test_every_kind_of_network_runs_and_has_a_truth(training: _core.Distribution
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("flagship_validation", 128), ("flagship_held_out", 128), ("flagship_law", 640)],
+    [("flagship_validation", 128), ("flagship_held_out", 128), ("flagship_choice", 640)],
 )
 def test_a_list_has_the_digest_of_its_networks(name: str, count: int) -> None:
     found = link_lists.read(LISTS / f"{name}.links")

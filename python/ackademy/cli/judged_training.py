@@ -22,7 +22,7 @@ from ackademy.runner import experiments
 if TYPE_CHECKING:
     from ackademy.learn.seeds import Stage
 
-LINKS = "distributions/lists/flagship_validation.links"
+LINKS = "distributions/lists/flagship_choice.links"
 
 Seed: TypeAlias = Annotated[
     int | None,
@@ -55,7 +55,7 @@ Work: TypeAlias = Annotated[
 
 
 def judged_networks(file: Path | None, count: int | None) -> tuple[Link, ...]:
-    """The networks to judge on: those of a list, by default the validation list, or some of them.
+    """The networks to judge on: those of a list, by default the one for choices, or some of them.
 
     Raises:
         TrainingError: if there is no list here.
