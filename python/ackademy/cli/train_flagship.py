@@ -46,6 +46,10 @@ def flagship_command(
     ] = STOP_AFTER,
     networks: judged_training.NetworkList = None,
     links: judged_training.Links = None,
+    choose: Annotated[
+        int | None,
+        typer.Option(min=0, help="Keep the best policy of this seed instead of that of all."),
+    ] = None,
     quick: judged_training.Quick = False,
     force: Force = False,
     jobs: judged_training.Jobs = None,
@@ -77,19 +81,22 @@ def flagship_command(
         raise lacks_training(error) from None
     read = deep_recipe.read(recipe or file_here(RECIPE, "a recipe with --recipe"), quick=quick)
     asked = deep_recipe.adjusted(read, seed, decisions)
+    if choose is not None and not asked.seed <= choose < asked.seed + seeds:
+        allowed = f"one of {asked.seed} to {asked.seed + seeds - 1}, the seeds that are trained"
+        raise typer.BadParameter(f"{choose}: allowed is {allowed}", param_hint="--choose")
     judged = judged_training.judged_networks(networks, links)
     source = recipe_source.read(asked)
     place = work / "train" / "flagship"
     threads = jobs or core_count()
     judge = selection.Judge(asked, deep.patterns(source, asked), judged, threads, place / "judged")
     console, start = Console(), time.monotonic()
-    plan = learn_seeds.Plan(seeds, stop_after)
+    plan = learn_seeds.Plan(seeds, stop_after, choose=choose)
     try:
         with judged_training.shown_stages(console) as stage:
             found = learn_seeds.train(asked, plan, deep.Here(threads), judge, place, stage)
     except KeyboardInterrupt:
         raise judged_training.interrupted(place) from None
-    words = _command(chosen, recipe, seeds, seed, decisions, stop_after, networks, links, quick)
+    words = _command(chosen, recipe, seeds, seed, decisions, stop_after, networks, links, choose, quick)
     training_card.write(
         found.winner, chosen, words,
         more=selection_card.files(found, judge.digest), chosen=selection_card.section(found),
@@ -106,6 +113,7 @@ def _command(
     stop_after: int,
     networks: Path | None,
     links: int | None,
+    choose: int | None,
     quick: bool,
 ) -> str:
     """The command that makes the same policy; options at their defaults are left out."""
@@ -117,6 +125,7 @@ def _command(
         "--stop-after": None if stop_after == STOP_AFTER else stop_after,
         "--networks": networks,
         "--links": links,
+        "--choose": choose,
     }
     words = [*words_of(options), *["--quick"] * quick]
     return shlex.join(["ackademy", "train", "flagship", *words, "--out", str(out)])

@@ -62,8 +62,9 @@ class Seeds:
     trained: Mapping[int, TrainingResult]
     """by seed"""
     winner: TrainingResult
-    """with the weights of the best row of all seeds"""
+    """with the weights of the best row"""
     best: Row
+    """that is judged best, of all or of the seed that was to be taken"""
 
     @property
     def zeros(self) -> Row:
@@ -80,12 +81,14 @@ class Plan:
     stop_after: int = STOP_AFTER
     """decisions; 0: none is stopped"""
     snapshots: int = SNAPSHOTS
+    choose: int | None = None
+    """the seed whose best policy is taken; `None`: that of all seeds"""
 
 
 def train(
     recipe: Recipe, plan: Plan, make: Opener, judge: Judge, work: Path, stage: Stage
 ) -> Seeds:
-    """Train with several seeds and choose the policy that is judged best.
+    """Train with several seeds and choose the policy that is judged best, of all or of one seed.
 
     Args:
         recipe: of all trainings, with native rollouts.
@@ -112,7 +115,8 @@ def train(
             told = stage(f"{label}, {snapshot.decisions} decisions: networks")
             found = judge.judge(_tensors(snapshot), told)
             rows.append(Row(seed, snapshot.decisions, result.is_stopped, found))
-    best = max(rows[1:], key=lambda row: row.judgement.mean)
+    there = [row for row in rows[1:] if plan.choose in (None, row.seed)]
+    best = max(there, key=lambda row: row.judgement.mean)
     assert best.seed is not None  # all but the first have one
     result = trained[best.seed]
     chosen = next(one for one in result.snapshots if one.decisions == best.decisions)

@@ -90,6 +90,9 @@ def verdict(seeds: Seeds) -> str:
     """In a sentence, whether learning was worth it."""
     best, alone = seeds.best.judgement.mean, seeds.zeros.judgement.mean
     numbers = f"{best:.4f} against {alone:.4f}"
+    if any(row.judgement.mean > best for row in seeds.rows[1:]):
+        word = "better" if beats_the_law(seeds) else "no better"
+        return f"The policy that was asked for is judged {word} than the law alone: {numbers}."
     if beats_the_law(seeds):
         return f"The best policy is judged better than the law alone: {numbers}."
     return f"No policy is judged better than the law alone: {numbers} at best."
