@@ -370,3 +370,17 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     status, _, errors = ackademy_command(*words, "--out", "mine", cwd=place)
     assert status == 2
     assert "holds a policy" in errors
+    best = pl.read_csv(folder / "seeds.csv").filter(pl.col("chosen"))["seed"].item()
+    other = {3: 4, 4: 3}[best]
+    status, out, errors = ackademy_command(
+        *words, "--choose", str(other), "--out", "other", cwd=place
+    )
+    assert status == 0, errors
+    assert "policy that was asked for is judged" in out
+    rows = pl.read_csv(place / "other" / "seeds.csv")
+    assert len(rows) == 7
+    own = rows.filter(pl.col("seed") == other)["judgement"].max()
+    assert rows.filter(pl.col("chosen")).select("seed", "judgement").rows() == [(other, own)]
+    status, _, errors = ackademy_command(*words, "--choose", "5", "--out", "none", cwd=place)
+    assert status == 2
+    assert "5: allowed is one of 3 to 4" in errors

@@ -96,7 +96,9 @@ def flagship_command(
             found = learn_seeds.train(asked, plan, deep.Here(threads), judge, place, stage)
     except KeyboardInterrupt:
         raise judged_training.interrupted(place) from None
-    words = _command(chosen, recipe, seeds, seed, decisions, stop_after, networks, links, choose, quick)
+    words = _command(
+        chosen, recipe, seeds, seed, decisions, stop_after, networks, links, choose, quick
+    )
     training_card.write(
         found.winner, chosen, words,
         more=selection_card.files(found, judge.digest), chosen=selection_card.section(found),
