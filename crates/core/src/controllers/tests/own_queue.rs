@@ -1,12 +1,4 @@
-use crate::controllers::test_support::simulated;
-use crate::rng::Seed;
-use crate::scenario::Scenario;
-use crate::sim::record::Outcome;
-
-fn run(text: &str, seed: u64) -> Outcome {
-    let scenario = Scenario::parse(text, "test.toml").expect("a valid scenario");
-    crate::sim::run(&scenario.network, Seed(seed)).expect("it runs")
-}
+use crate::controllers::test_support::{run, simulated};
 
 fn alone(rate_mbps: f64, rtt_ms: f64, buffer_bdp: f64, loss: f64) -> (f64, f64) {
     let text = format!(
@@ -36,7 +28,7 @@ fn random_loss_of_five_percent_leaves_most_of_a_link_that_jitters_too() {
         let text = "duration_s = 30\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_mbps = 20\n\
                     jitter_ms = 0.1\nqueue = { kind = \"drop_tail\", bdp = 1 }\n\
                     loss = { kind = \"bernoulli\", ratio = 0.05 }\n[[flow]]\ncontroller = \"own_queue\"\n";
-        run(text, seed).flows[0].goodput_bytes as f64 * 8e-6 / 30.0
+        run(text, seed).0.flows[0].goodput_bytes as f64 * 8e-6 / 30.0
     };
     let mean = (1..=4).map(goodput).sum::<f64>() / 4.0;
     assert!(mean > 0.8 * 20.0 * 0.95 * 0.97, "{mean}");
@@ -50,7 +42,7 @@ fn behind_a_policer_whose_bucket_holds_many_windows_few_packets_are_lost() {
              queue = {{ kind = \"drop_tail\", bdp = 1 }}\npolicer = {{ rate_mbps = 10, burst_bytes = 100_000 }}\n\
              [[flow]]\ncontroller = \"own_queue\"\n"
         );
-        let flow = run(&text, 1).flows[0].clone();
+        let flow = run(&text, 1).0.flows[0].clone();
         let mbps = flow.goodput_bytes as f64 * 8e-6 / 40.0;
         let lost = flow.dropped_packets as f64 / flow.sent_packets as f64;
         assert!(mbps > 9.0 && lost < 0.03, "{rtt_ms} ms: {mbps} Mb/s, {lost} lost");
@@ -117,7 +109,7 @@ fn shallow(flows: u32, packets: u32) -> (f64, f64) {
          queue = {{ kind = \"drop_tail\", packets = {packets} }}\n\
          [[flow]]\ncontroller = \"own_queue\"\ncount = {flows}\nstart_step_s = 0.5\n"
     );
-    let link = run(&text, 1).links[0].clone();
+    let link = run(&text, 1).0.links[0].clone();
     (
         link.delivered_bytes as f64 / link.capacity_bytes as f64,
         link.queue_drops as f64 / link.arrived_packets as f64,
@@ -140,8 +132,7 @@ fn after_its_start_a_flow_uses_the_link_without_a_gap_but_for_its_drains() {
     let text = "duration_s = 10\nsample_interval_ms = 250\n[dumbbell]\nrtt_ms = 124\n[dumbbell.bottleneck]\n\
                 rate_mbps = 57\nqueue = { kind = \"drop_tail\", bdp = 4 }\n\
                 [[flow]]\ncontroller = \"own_queue\"\n";
-    let scenario = Scenario::parse(text, "test.toml").expect("a valid scenario");
-    let series = crate::sim::run(&scenario.network, Seed(1)).expect("it runs").flow_series;
+    let series = run(text, 1).0.flow_series;
     let bytes = &series.delivered_bytes;
     let whole = 57e6 / 8.0 * 0.25;
     let parts = bytes.windows(2).skip(4).map(|two| (two[1] - two[0]) as f64 / whole);

@@ -2,6 +2,7 @@
 use crate::control::{FlowInfo, Recovery};
 use crate::rng::Seed;
 use crate::scenario::Scenario;
+use crate::sim::record::Outcome;
 use crate::units::{Bytes, Time};
 
 /// Packet of [`flow`].
@@ -24,11 +25,16 @@ pub fn flow_of(mss: u64) -> FlowInfo {
     }
 }
 
+/// What comes of a scenario, and its duration in s.
+pub fn run(text: &str, seed: u64) -> (Outcome, f64) {
+    let scenario = Scenario::parse(text, "test.toml").expect("a valid scenario");
+    let outcome = crate::sim::run(&scenario.network, Seed(seed)).expect("it runs");
+    (outcome, scenario.network.duration.as_secs_f64())
+}
+
 /// Goodput in Mb/s and mean round trip in ms of each flow of a scenario, with seed 1.
 pub fn simulated(text: &str) -> Vec<(f64, f64)> {
-    let scenario = Scenario::parse(text, "test.toml").expect("a valid scenario");
-    let outcome = crate::sim::run(&scenario.network, Seed(1)).expect("it runs");
-    let seconds = scenario.network.duration.as_secs_f64();
+    let (outcome, seconds) = run(text, 1);
     let mbps = |bytes: u64| bytes as f64 * 8e-6 / seconds;
     let flows = outcome.flows.iter();
     flows.map(|flow| (mbps(flow.goodput_bytes), flow.rtt_mean_ms)).collect()

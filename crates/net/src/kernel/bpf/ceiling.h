@@ -28,8 +28,8 @@ static __always_inline void forget_ceiling(struct law *law)
 	law->known = 0;
 }
 
-/* A queue of less than a twentieth of the base is none. */
-static __always_inline bool is_no_queue(u64 queue, u64 base)
+/* A queue of less than a twentieth of the base does not count. */
+static __always_inline bool is_little_queue(u64 queue, u64 base)
 {
 	return queue * 20 <= base;
 }
@@ -54,7 +54,7 @@ static __always_inline s64 set_ceiling(struct law *law, s64 delivered, s64 cwnd,
 {
 	u64 before = max_u64(law->overload, PACKET);
 	bool same = (u64)delivered * 100 >= before * SAME_LEAST && (u64)delivered * 100 <= before * SAME_MOST &&
-		    is_no_queue(queue, base);
+		    is_little_queue(queue, base);
 
 	if (same && (u64)cwnd * 100 >= before * EXCESS) {
 		law->known_rest = longer_rest(law);
@@ -67,19 +67,16 @@ static __always_inline s64 set_ceiling(struct law *law, s64 delivered, s64 cwnd,
 	return stay_below(law, delivered, cwnd);
 }
 
-/* As Ceiling::knows. */
-static __always_inline bool knows_overload(const struct law *law, u64 queue, u64 base)
-{
-	return law->known && (u64)law->cwnd * 100 >= (u64)law->known_delivered * EXCESS && is_no_queue(queue, base);
-}
-
 /* As Ceiling::come_back. */
-static __always_inline s64 come_back(struct law *law)
+static __always_inline bool comes_back(struct law *law, u64 queue, u64 base)
 {
+	if (!law->known || (u64)law->cwnd * 100 < (u64)law->known_delivered * EXCESS || !is_little_queue(queue, base))
+		return false;
 	law->known_rest = longer_rest(law);
 	law->known_beyond = 0;
 	law->known = 2;
-	return stay_below(law, law->known_delivered, NONE);
+	stay_below(law, law->known_delivered, NONE);
+	return true;
 }
 
 /* As Ceiling::compare. */

@@ -501,10 +501,10 @@ static __always_inline int judge_losses(struct law *law, const struct interval *
 		*to = raise_ceiling(law, mean / DELIVERIES);
 		return ANSWER_GO;
 	}
-	if (knows_overload(law, mean_queue, last->base)) {
+	if (comes_back(law, mean_queue, last->base)) {
 		law->lost = law->sent = 0;
 		law->settling = SETTLING;
-		*to = come_back(law);
+		*to = law->ceiling;
 		return ANSWER_CUT;
 	}
 	return begin_probe(law, law->cwnd, loss_ratio(law->lost >> 16, law->sent), mean_queue, 0, to);

@@ -1,20 +1,19 @@
 //! The window that an overload leaves. It rises again soon, unless the overload is known: without a queue, and with a
 //! window much larger than what was delivered, as the one before. So it is behind a policer, which lets more through
 //! only until its bucket is empty.
+use super::CWND_MIN;
 use crate::controllers::shared::sensing::signals::Interval;
 use crate::units::Span;
 
 /// Window after an overload, as a part of what a round trip delivered before.
 const AFTER_OVERLOAD: f64 = 0.92;
-/// Smallest such window, packets.
-const LEAST: f64 = 2.0;
 /// Intervals below the window that lost before the ceiling rises, and by what factor its steps grow.
 const CALM: u32 = 24;
 const FASTER: f64 = 1.25;
 /// It rises where so much of it is used.
 const USED: f64 = 0.95;
-/// A queue of less than this part of the base is none.
-const QUEUE_NONE: f64 = 0.05;
+/// A queue of less than this part of the base does not count.
+const QUEUE_LITTLE: f64 = 0.05;
 /// What a round trip delivers is the same as before within these parts ...
 const SAME: (f64, f64) = (0.8, 1.15);
 /// ... and an overload is known that delivers the same from a window of at least so many times that.
@@ -74,7 +73,7 @@ impl Ceiling {
     /// that is left.
     pub fn set(&mut self, delivered: f64, cwnd: f64, queue: Span, interval: &Interval) -> f64 {
         let before = self.overload.max(1.0);
-        let same = is_same(delivered, before) && is_none(queue, interval);
+        let same = is_same(delivered, before) && is_little(queue, interval);
         self.known = if same && cwnd >= EXCESS * before {
             Some(Known { delivered, rest: self.longer(), beyond: 0, fresh: false })
         } else {
@@ -83,19 +82,16 @@ impl Ceiling {
         self.stay_below(delivered, cwnd)
     }
 
-    /// Whether losses with this window and queue are those of the known overload.
-    pub fn knows(&self, cwnd: f64, queue: Span, interval: &Interval) -> bool {
-        let known = self.known.is_some_and(|known| cwnd >= EXCESS * known.delivered);
-        known && is_none(queue, interval)
-    }
-
-    /// The known overload has come again: the window that is left.
-    pub fn come_back(&mut self) -> f64 {
+    /// The window that is left if losses with this window and queue are those of the known overload, come again.
+    pub fn come_back(&mut self, cwnd: f64, queue: Span, interval: &Interval) -> Option<f64> {
         let rest = self.longer();
-        let Some(known) = &mut self.known else { return self.window };
-        (known.rest, known.beyond, known.fresh) = (rest, 0, true);
+        let known = self.known.as_mut()?;
         let delivered = known.delivered;
-        self.stay_below(delivered, f64::INFINITY)
+        if cwnd < EXCESS * delivered || !is_little(queue, interval) {
+            return None;
+        }
+        (known.rest, known.beyond, known.fresh) = (rest, 0, true);
+        Some(self.stay_below(delivered, f64::INFINITY))
     }
 
     /// The interval after that has `delivered` so much in a round trip, from a window that lost: if it is more than what is
@@ -116,23 +112,23 @@ impl Ceiling {
         if self.calm <= CALM || cwnd < USED * self.window {
             return self.window;
         }
-        let Some(known) = &mut self.known else {
-            self.window += self.step;
-            self.step *= FASTER;
-            return self.window;
-        };
-        if self.since < known.rest {
+        if let Some(known) = self.known.filter(|known| self.since < known.rest) {
             let (every, least) = CREEP;
             let more =
                 delivered < least * known.delivered && self.window < SAME.1 * known.delivered;
-            self.window += f64::from(u8::from(more && self.calm.is_multiple_of(every)));
+            if more && self.calm.is_multiple_of(every) {
+                self.window += 1.0;
+            }
             return self.window;
         }
-        self.window = (self.window + self.step).min(BEYOND_MAX * known.delivered);
+        self.window += self.step;
         self.step *= FASTER;
-        known.beyond += u32::from(self.window > SAME.1 * known.delivered);
-        if known.beyond > CALM {
-            self.known = None;
+        if let Some(known) = &mut self.known {
+            self.window = self.window.min(BEYOND_MAX * known.delivered);
+            known.beyond += u32::from(self.window > SAME.1 * known.delivered);
+            if known.beyond > CALM {
+                self.known = None;
+            }
         }
         self.window
     }
@@ -144,7 +140,7 @@ impl Ceiling {
     }
 
     fn stay_below(&mut self, delivered: f64, cwnd: f64) -> f64 {
-        self.window = (AFTER_OVERLOAD * delivered).min(cwnd).max(LEAST);
+        self.window = (AFTER_OVERLOAD * delivered).min(cwnd).max(CWND_MIN);
         (self.step, self.calm, self.since) = (1.0, 0, Span::ZERO);
         self.overload = delivered;
         self.window
@@ -155,8 +151,8 @@ fn is_same(delivered: f64, before: f64) -> bool {
     (SAME.0 * before..=SAME.1 * before).contains(&delivered)
 }
 
-fn is_none(queue: Span, interval: &Interval) -> bool {
-    queue.0 as f64 <= QUEUE_NONE * interval.base.0 as f64
+fn is_little(queue: Span, interval: &Interval) -> bool {
+    queue.0 as f64 <= QUEUE_LITTLE * interval.base.0 as f64
 }
 
 #[cfg(test)]
@@ -209,8 +205,7 @@ mod tests {
         let mut ceiling = known();
         for expected in [39, 79, 99, 99] {
             (0..20).for_each(|_| ceiling.pass(&interval()));
-            assert!(ceiling.knows(150.0, Span::ZERO, &interval()));
-            ceiling.come_back();
+            assert!(ceiling.come_back(150.0, Span::ZERO, &interval()).is_some());
             assert_eq!(rest(&mut ceiling.clone()), Some(expected));
         }
     }
@@ -238,7 +233,7 @@ mod tests {
     #[test]
     fn more_delivered_while_packets_are_lost_tells_another_path() {
         let mut ceiling = known();
-        ceiling.come_back();
+        ceiling.come_back(150.0, Span::ZERO, &interval()).expect("known");
         assert_eq!(ceiling.clone().compare(110.0), None);
         let mut another = ceiling.clone();
         let window = another.compare(150.0).expect("another");

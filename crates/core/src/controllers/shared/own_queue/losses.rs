@@ -169,11 +169,11 @@ impl Losses {
             let mean = self.delivered.iter().sum::<f64>() / DELIVERIES as f64;
             return Answer::Go { ceiling: self.ceiling.raise(cwnd, mean) };
         }
-        if self.ceiling.knows(cwnd, mean_queue, interval) {
+        if let Some(window) = self.ceiling.come_back(cwnd, mean_queue, interval) {
             (self.lost, self.sent) = (0.0, 0.0);
             self.known += 1;
             self.settle();
-            return Answer::Cut(self.ceiling.come_back());
+            return Answer::Cut(window);
         }
         let ratio = self.lost / self.sent;
         self.begin(cwnd, ratio, mean_queue, 0.0)
