@@ -394,6 +394,7 @@ impl Scoreboard {
             }
             self.judged += 1;
         }
+        let mut again = 0;
         while let Some((seq, sent_at)) = self.first_retransmission() {
             if let Some(segment) = self.get(seq)
                 && segment.flags & (SACKED | LOST) == 0
@@ -409,8 +410,14 @@ impl Scoreboard {
                 }
                 self.declare(seq, &mut lost);
                 self.gaps_mut().lost.push_front(seq);
+                again += 1;
             }
             self.gaps_mut().retransmissions.pop_front();
+        }
+        if unlikely(again > 0) {
+            // Behind a full queue only what leaves first may get through, and only the first hole's repair brings the
+            // acknowledgement forward: as in Linux, the lowest leaves first (`tcp_xmit_retransmit_queue`).
+            self.gaps_mut().lost.sort_after_front(again);
         }
         (lost, next)
     }

@@ -209,3 +209,20 @@ fn after_a_timeout_no_second_copy_of_a_delivered_packet_is_in_flight() {
     board.declare_after_timeout(Time(100));
     assert_eq!(board.inflight(), 0);
 }
+
+#[test]
+fn what_was_lost_again_leaves_before_what_follows_it_lowest_first() {
+    let mut board = board(12);
+    let rack = |newest: u64| Rack { newest: (Time(newest), 99), ..Rack::default() };
+    assert_eq!(board.detect_by_time(Time(20), &rack(7)).0.bytes, 800);
+    let mut leave = |board: &mut Scoreboard, time| {
+        board.peek_lost()?;
+        board.send_lost(Time(time), SentState::default()).map(|(seq, _)| seq)
+    };
+    let first: Vec<_> = (30..36).map_while(|time| leave(&mut board, time)).collect();
+    assert_eq!(first, [0, 1, 2, 3, 4, 5]);
+    // All six are lost again, while 6 and 7 still wait.
+    assert_eq!(board.detect_by_time(Time(60), &rack(50)).0.bytes, 600 + 400);
+    let second: Vec<_> = (70..90).map_while(|time| leave(&mut board, time)).collect();
+    assert_eq!(second, (0..12).collect::<Vec<_>>());
+}
