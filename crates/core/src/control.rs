@@ -472,7 +472,7 @@ pub struct FlowInfo {
 /// How a sender finds and repairs losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// Selective acknowledgements: RFC 6675, RFC 8985, RFC 6937.
+    /// Selective acknowledgements: RFC 6675, RFC 8985, RFC 9937.
     #[default]
     Sack,
     /// NewReno without SACK by the rules of ns-2.35.

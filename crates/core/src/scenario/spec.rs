@@ -466,7 +466,7 @@ pub struct SenderSpec {
     /// `sack`: tail loss probes (RFC 8985). Default true.
     #[serde(default)]
     pub tlp: Option<bool>,
-    /// `sack`: proportional rate reduction (RFC 6937). Default true.
+    /// `sack`: proportional rate reduction (RFC 9937). Default true.
     #[serde(default)]
     pub prr: Option<bool>,
     /// `sack`: in recovery, with nothing new to send, segments that nothing says are lost are sent
@@ -532,7 +532,7 @@ pub struct SenderSpec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RecoverySpec {
-    /// RFC 6675, RFC 8985, RFC 6937.
+    /// RFC 6675, RFC 8985, RFC 9937.
     Sack,
     /// NewReno without SACK by ns-2.35's rules.
     Ns2,

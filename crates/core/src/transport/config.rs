@@ -38,7 +38,7 @@ pub struct SenderConfig {
     pub rack: bool,
     /// RFC 8985 tail loss probes.
     pub tlp: bool,
-    /// RFC 6937.
+    /// RFC 9937.
     pub prr: bool,
     /// RFC 6675 `NextSeg` rule 3.
     pub rescue: bool,

@@ -176,7 +176,7 @@ impl Allowed {
     reason = "a modern sender lies inside its flow, to spare a look-up"
 )]
 pub enum Sender {
-    /// RFC 6675, RFC 8985, RFC 6937.
+    /// RFC 6675, RFC 8985, RFC 9937.
     Sack(SackSender),
     /// NewReno without SACK by ns-2.35's rules.
     Ns2(Box<Ns2Sender>),

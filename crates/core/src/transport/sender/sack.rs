@@ -1,5 +1,5 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
-//! (RFC 8985), proportional rate reduction (RFC 6937), pacing and delivery-rate samples.
+//! (RFC 8985), proportional rate reduction (RFC 9937), pacing and delivery-rate samples.
 use self::probe::Probe;
 use self::reduction::Prr;
 use super::reordering::Reordering;
@@ -390,7 +390,7 @@ impl SackSender {
         }
         self.finish_probe(now, ack, governor);
         if unlikely(self.episode.reduces()) {
-            self.reduce(&delivered, opened || marked);
+            self.reduce(&delivered, lost.bytes > 0, opened || marked);
         }
         if likely(advanced) {
             self.arm_probe(now);
@@ -554,6 +554,8 @@ impl SackSender {
     }
 
     fn start_reduction(&mut self) {
+        // It answers for what a probe may have repaired, too.
+        self.probe = None;
         self.marked_until = self.board.nxt();
         self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
@@ -599,11 +601,23 @@ impl SackSender {
 
     #[inline(never)]
     fn tell_loss(&mut self, now: Time, kind: LossKind, lost: Lost, governor: &mut Governor) {
+        self.flight = self.flight_size(kind);
+        self.tell_loss_in_flight(now, kind, lost, governor);
+    }
+
+    /// As [`tell_loss`](Self::tell_loss), out of the flight that is set.
+    fn tell_loss_in_flight(
+        &mut self,
+        now: Time,
+        kind: LossKind,
+        lost: Lost,
+        governor: &mut Governor,
+    ) {
         let loss = Loss {
             now,
             sent_at: lost.newest,
             lost: Bytes(lost.bytes),
-            inflight: Bytes(self.flight_size(kind)),
+            inflight: Bytes(self.flight),
             tx_inflight: lost.sent.inflight(),
             lost_since: lost.sent.lost_since(self.stats.declared_lost_bytes),
             app_limited: u64::from(lost.sent.app_limited()),
@@ -616,11 +630,11 @@ impl SackSender {
     /// `FlightSize` (RFC 5681 section 2), without what recovery sent beyond the window: holes that
     /// await repair would count as in flight. A packet that times out again does not change the
     /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's.
-    fn flight_size(&mut self, kind: LossKind) -> u64 {
-        if kind != LossKind::Timeout || !self.rtt.backed_off_repeatedly() {
-            self.flight = self.board.outstanding().min(self.allowed.cwnd);
+    fn flight_size(&self, kind: LossKind) -> u64 {
+        if kind == LossKind::Timeout && self.rtt.backed_off_repeatedly() {
+            return self.flight;
         }
-        self.flight
+        self.board.outstanding().min(self.allowed.cwnd)
     }
 
     /// Expires what is due.
@@ -631,10 +645,10 @@ impl SackSender {
             governor.coupled.on_timer(governor.id, now);
             self.allowed = Allowed::read_after_timer(now, governor, self.packet);
         }
-        if now >= self.rto_deadline {
-            self.timeout(now, governor);
-        } else if now >= self.probe_deadline {
+        if now >= self.probe_deadline {
             self.probe(now, supply);
+        } else if now >= self.rto_deadline {
+            self.timeout(now, governor);
         }
         if now >= self.reorder_deadline {
             self.reorder_deadline = Time::NEVER;
@@ -644,7 +658,7 @@ impl SackSender {
                 let kind = if opened { LossKind::Gap } else { LossKind::More };
                 self.tell_loss(now, kind, lost, governor);
                 if self.episode.reduces() {
-                    self.reduce(&Delivered::default(), opened);
+                    self.reduce(&Delivered::default(), true, opened);
                 }
             }
         }

@@ -11,7 +11,7 @@ impl SackSender {
         {
             return self.allowed.pacing_rate;
         }
-        let percent = if self.allowed.cwnd < self.allowed.ssthresh { 200 } else { 120 };
+        let percent = if self.allowed.cwnd < self.allowed.ssthresh / 2 { 200 } else { 120 };
         Rate::of(Bytes(self.allowed.cwnd * percent / 100), srtt).max(PACING_MIN)
     }
 

@@ -1,7 +1,7 @@
 //! Tail loss probes (RFC 8985 section 7).
 use super::{Episode, Lost, SackSender};
 use crate::control::LossKind;
-use crate::hint::{likely, seldom, unlikely};
+use crate::hint::{seldom, unlikely};
 use crate::transport::packet::Packet;
 use crate::transport::sender::{Governor, Supply};
 use crate::units::{Span, Time};
@@ -33,13 +33,12 @@ impl SackSender {
         if unlikely(self.board.inflight() <= self.packet) {
             wait += ACK_DELAY_MAX;
         }
-        let at = now + wait;
-        if likely(at < self.rto_deadline) {
-            self.probe_deadline = at;
-        }
+        // Where the time-out would come first, a probe leaves in its place (`TLP_calc_PTO`).
+        self.probe_deadline = (now + wait).min(self.rto_deadline);
     }
 
-    /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion.
+    /// RFC 8985 section 7.4: a loss that the probe repaired still counts as congestion. That it did shows when something
+    /// after it is acknowledged, and no duplicate was reported: with all that was sent before, the original may have come.
     #[inline]
     pub(super) fn finish_probe(&mut self, now: Time, ack: &Packet, governor: &mut Governor) {
         if let Some(probe) = self.probe {
@@ -53,13 +52,17 @@ impl SackSender {
         let twice = ack.repeat && ack.duplicate().is_none_or(|seq| seq + 1 == probe.end);
         if probe.retransmission && twice {
             self.probe = None;
-        } else if self.board.una() >= probe.end {
+        } else if !probe.retransmission && self.board.una() >= probe.end {
             self.probe = None;
-            if probe.retransmission && self.episode == Episode::None {
+        } else if self.board.una() > probe.end {
+            self.probe = None;
+            if self.episode == Episode::None {
                 self.stats.recoveries += 1;
                 self.stats.declared_lost_bytes += self.packet;
                 let lost = Lost { bytes: self.packet, newest: self.last_sent, ..Lost::default() };
-                self.tell_loss(now, LossKind::Gap, lost, governor);
+                // What was in flight with it has been acknowledged: Linux reduces from the window (`tcp_process_tlp_ack`).
+                self.flight = self.allowed.cwnd;
+                self.tell_loss_in_flight(now, LossKind::Gap, lost, governor);
             }
         }
     }

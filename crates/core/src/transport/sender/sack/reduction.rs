@@ -1,7 +1,7 @@
-//! What a recovery lets out: proportional rate reduction (RFC 6937).
+//! What a recovery lets out: proportional rate reduction (RFC 9937).
 use super::{Delivered, Episode, SackSender};
 
-/// RFC 6937's state.
+/// RFC 9937's state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prr {
     pub(super) recover_fs: u64,
@@ -15,34 +15,39 @@ impl SackSender {
     /// What fast recovery lets out, besides the window: by PRR, or the first retransmission
     /// (RFC 6675 section 5 step 4.3).
     #[inline(never)]
-    pub(super) fn reduce(&mut self, delivered: &Delivered, opened: bool) {
+    pub(super) fn reduce(&mut self, delivered: &Delivered, lost: bool, opened: bool) {
         if self.config.prr {
-            self.reduce_proportionally(delivered, opened);
+            self.reduce_proportionally(delivered, delivered.advanced && !lost);
+            if opened {
+                // The first retransmission is not subject to the bound (RFC 9937 section 6).
+                self.prr.budget = self.prr.budget.max(self.packet);
+            }
         } else if opened && matches!(self.episode, Episode::Fast(_)) {
             self.allow_one();
         }
     }
 
-    /// RFC 6937 section 3.1, slow start reduction bound. With `rescue`, as in ns-3, an acknowledgement
-    /// of nothing that was sent again is answered by as much as it delivers and no more.
-    pub(super) fn reduce_proportionally(&mut self, delivered: &Delivered, opened: bool) {
+    /// RFC 9937 section 6, as in Linux (`tcp_cwnd_reduction`): below the window as much leaves as is delivered, and a packet
+    /// more where the acknowledgement is `safe`: what it repairs is acknowledged in order, and it tells of no further loss.
+    /// So a window that is too large is not refilled faster than the path delivers. With `rescue`, as in ns-3, an
+    /// acknowledgement of nothing that was sent again is answered by as much as it delivers and no more (RFC 6937).
+    pub(super) fn reduce_proportionally(&mut self, delivered: &Delivered, safe: bool) {
         let prr = &mut self.prr;
         prr.delivered += delivered.bytes;
         let pipe = self.board.inflight();
         let ssthresh = self.allowed.cwnd;
-        let sndcnt = if pipe > ssthresh {
+        prr.budget = if pipe > ssthresh {
             let share = u128::from(prr.delivered) * u128::from(ssthresh);
             (share.div_ceil(u128::from(prr.recover_fs)) as u64).saturating_sub(prr.out)
         } else {
-            let limit = if self.config.rescue && !delivered.repaired {
-                delivered.bytes
-            } else {
-                prr.delivered.saturating_sub(prr.out).max(delivered.bytes) + self.packet
+            let conserving = prr.delivered.saturating_sub(prr.out).max(delivered.bytes);
+            let limit = match self.config.rescue {
+                true if !delivered.repaired => delivered.bytes,
+                true => conserving + self.packet,
+                false => conserving + if safe { self.packet } else { 0 },
             };
             (ssthresh - pipe).min(limit)
         };
-        // The first retransmission is not subject to the bound (RFC 6937 section 3).
-        prr.budget = if opened { sndcnt.max(self.packet) } else { sndcnt };
     }
 
     /// Widens the window for one packet, until the controller is next asked.

@@ -137,7 +137,8 @@ fn run_within(fields: &str, rates_kbps: &[u64], loss_ratio: f64, window: u64, ho
             let mut ack = Packet::default();
             receiver.on_data(now, &there.pop_front().expect("arrived"), &mut ack);
             back.push_back((now, ack));
-        } else if now == acked {
+        } else if now == acked && sender.deadline() > now {
+            // What is due goes first: an acknowledgement finds the window full that a wake-up has found full.
             let (_, ack) = back.pop_front().expect("arrived");
             sender.on_ack(now, &ack, &mut governor, &mut supply);
         } else {
@@ -153,7 +154,9 @@ fn run_within(fields: &str, rates_kbps: &[u64], loss_ratio: f64, window: u64, ho
 fn wake_ups_spared_for_packets_that_the_window_holds_back_change_nothing() {
     for (window, loss_ratio) in [(2, 0.0), (7, 0.0), (7, 0.02), (30, 0.3)] {
         let run = |holds| run_within("tlp = true", &[8_000, 1_500], loss_ratio, window, holds);
-        let (woken, spared) = (run(false), run(true));
+        let (mut woken, mut spared) = (run(false), run(true));
+        // The last event of either may be later.
+        [&mut woken, &mut spared].map(|run| run.turns.told.retain(|ack| ack.now < END));
         assert_eq!(woken.sent, spared.sent, "window {window}, loss {loss_ratio}");
         assert_eq!(woken.turns.told, spared.turns.told, "window {window}, loss {loss_ratio}");
         assert!(spared.wakes < woken.wakes, "{} of {} wake-ups", spared.wakes, woken.wakes);
@@ -188,7 +191,7 @@ fn a_changing_rate_is_kept_to_within_two_packets() {
 #[test]
 fn losses_and_time_outs_add_a_packet_at_most() {
     for fields in KINDS {
-        for loss_ratio in [0.02, 0.3] {
+        for loss_ratio in [0.02, 0.4] {
             let (departures, timeouts) = run(fields, &[8_000, 800, 4_000], loss_ratio);
             let excess = departures.excess;
             assert!(timeouts > 0 || loss_ratio < 0.1, "{fields}: no time-out was tested");

@@ -1,4 +1,4 @@
-//! One test per rule of RFC 6675, RFC 8985, RFC 6937, RFC 6298 and their neighbours, on a sender
+//! One test per rule of RFC 6675, RFC 8985, RFC 9937, RFC 6298 and their neighbours, on a sender
 //! whose ACKs are written by hand.
 use super::super::tests::{MSS, Script, ack, at, config, numbers};
 use super::*;

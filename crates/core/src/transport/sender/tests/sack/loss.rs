@@ -83,7 +83,7 @@ fn with_rescue_prr_exceeds_what_was_delivered_only_when_a_repair_is_acknowledged
         let mut bench = Bench::warm(&format!("rack = false\ntlp = false\nrescue = {rescue}"));
         bench.sender.allowed.cwnd = 20 * MSS; // ssthresh, above the pipe of 10
         let delivered = Delivered { bytes: MSS, repaired, ..Delivered::default() };
-        bench.sender.reduce_proportionally(&delivered, false);
+        bench.sender.reduce_proportionally(&delivered, true);
         bench.sender.prr.budget / MSS
     };
     assert_eq!((budget(false, false), budget(false, true)), (2, 2));

@@ -2,7 +2,7 @@
 use super::*;
 use crate::transport::packet::Ect;
 
-// RFC 6937
+// RFC 9937
 
 /// Ten in flight, 1 lost, window 5, no more than the first retransmission out yet.
 fn reducing() -> (Bench, Vec<Result<u64, u64>>) {
@@ -50,6 +50,20 @@ fn once_below_the_window_no_ack_lets_out_more_than_it_delivered_and_one() {
 }
 
 #[test]
+fn below_the_window_only_a_safe_ack_lets_out_a_packet_more_than_it_delivered() {
+    let budget = |advanced, lost| {
+        let (mut bench, _) = reducing();
+        bench.sender.allowed.cwnd = 9 * MSS;
+        assert!(bench.pipe() < 9);
+        (bench.sender.prr.delivered, bench.sender.prr.out) = (4 * MSS, 4 * MSS);
+        let delivered = Delivered { bytes: MSS, advanced, ..Delivered::default() };
+        bench.sender.reduce(&delivered, lost, false);
+        bench.sender.prr.budget / MSS
+    };
+    assert_eq!([budget(true, false), budget(true, true), budget(false, false)], [2, 1, 1]);
+}
+
+#[test]
 fn without_prr_the_window_alone_decides() {
     let mut bench = Bench::warm("tlp = false\nprr = false");
     // Pipe 6 is above the window of 5: the first retransmission leaves, then nothing.
@@ -64,11 +78,9 @@ fn a_reduction_over_a_terabyte_in_flight_does_not_overflow() {
     bench.sender.prr.delivered = 1 << 39;
     bench.sender.prr.recover_fs = 1 << 40;
     bench.sender.allowed.cwnd = 1000;
-    bench.sender.reduce_proportionally(&Delivered { bytes: 1000, ..Delivered::default() }, false);
+    bench.sender.reduce_proportionally(&Delivered { bytes: 1000, ..Delivered::default() }, true);
     bench.sender.allowed.cwnd = 1 << 40;
-    bench
-        .sender
-        .reduce_proportionally(&Delivered { bytes: 1 << 40, ..Delivered::default() }, false);
+    bench.sender.reduce_proportionally(&Delivered { bytes: 1 << 40, ..Delivered::default() }, true);
 }
 
 // Pacing
@@ -88,13 +100,17 @@ fn paced_packets_leave_one_transmission_time_apart() {
 }
 
 #[test]
-fn a_window_is_paced_at_twice_then_a_fifth_above_its_rate() {
+fn a_window_below_half_of_ssthresh_is_paced_at_twice_its_rate_and_then_a_fifth_above() {
     let mut bench = Bench::warm("tlp = false");
     Arc::make_mut(&mut bench.sender.config).pacing = true;
     bench.sender.allowed.ssthresh = u64::MAX;
     assert_eq!(bench.sender.pacing_rate(), Rate(2 * 10 * MSS * 8 * 10));
-    bench.sender.allowed.ssthresh = 5 * MSS;
-    assert_eq!(bench.sender.pacing_rate(), Rate(12 * MSS * 8 * 10));
+    bench.sender.allowed.ssthresh = 22 * MSS;
+    assert_eq!(bench.sender.pacing_rate(), Rate(2 * 10 * MSS * 8 * 10));
+    for packets in [20, 5] {
+        bench.sender.allowed.ssthresh = packets * MSS;
+        assert_eq!(bench.sender.pacing_rate(), Rate(12 * MSS * 8 * 10));
+    }
 }
 
 #[test]

@@ -31,6 +31,22 @@ fn a_single_packet_waits_for_a_delayed_ack_before_it_probes() {
 }
 
 #[test]
+fn a_probe_takes_the_place_of_a_time_out_that_would_come_first() {
+    let mut bench = Bench::warm("rto_min_ms = 200");
+    bench.supply.unsent = 0;
+    bench.ack(200, 10, &[]);
+    let rto = at(200) + bench.sender.rto();
+    assert!(rto < at(600) && bench.sender.deadline() == rto);
+    let sent = bench.expire(rto.0.div_ceil(1_000_000));
+    assert_eq!(sent, [Err(10)]);
+    assert!(bench.script.losses.is_empty(), "no time-out, but a probe");
+    let again = at(bench.now) + bench.sender.rto();
+    assert_eq!(bench.sender.deadline(), again, "the time-out comes after it");
+    bench.expire(again.0.div_ceil(1_000_000));
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
+}
+
+#[test]
 fn before_the_first_sample_a_probe_waits_a_second() {
     let mut bench = Bench::new("rto_initial_ms = 3000", 4);
     bench.send(0);
@@ -43,8 +59,16 @@ fn a_loss_that_the_probe_repaired_is_congestion() {
     bench.supply.unsent = 0;
     bench.ack(200, 10, &[]);
     assert_eq!(bench.expire(600), [Err(10)]);
-    bench.ack(700, 11, &[]);
+    bench.supply.unsent = u64::MAX;
+    assert_eq!(bench.ack(700, 11, &[]).len(), 10);
+    assert!(bench.script.losses.is_empty(), "the first copy may have come, late");
+    bench.ack(800, 12, &[]);
     assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    assert_eq!(
+        bench.script.losses[0].inflight,
+        Bytes(10 * MSS),
+        "what was in flight is the window"
+    );
     assert_eq!(bench.sender.stats.recoveries, 1);
 }
 
@@ -54,11 +78,27 @@ fn a_probe_of_what_had_arrived_is_not() {
     bench.supply.unsent = 0;
     bench.ack(200, 10, &[]);
     assert_eq!(bench.expire(600), [Err(10)]);
+    bench.supply.unsent = u64::MAX;
     bench.ack(610, 11, &[]); // the first copy, late
-    bench.script.losses.clear();
     bench.receive(700, &Packet { repeat: true, ..ack(11, &[]) });
-    assert!(bench.script.losses.is_empty());
     assert!(bench.sender.probe.is_none());
+    bench.ack(710, 12, &[]);
+    assert!(bench.script.losses.is_empty());
+}
+
+#[test]
+fn a_recovery_answers_for_what_a_probe_repaired_too() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    bench.supply.unsent = 0;
+    bench.ack(200, 9, &[]);
+    // The last two were lost; the probe repairs one, and its acknowledgement tells of the other.
+    assert_eq!(bench.expire(400), [Err(10)]);
+    assert_eq!(bench.ack(500, 9, &[(10, 11)]), [Err(9)]);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    bench.supply.unsent = u64::MAX;
+    bench.ack(700, 11, &[]);
+    bench.ack(800, 12, &[]);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
 }
 
 #[test]
