@@ -64,7 +64,7 @@ enum Mode {
 }
 
 /// Congestion state of the transport, as far as it matters here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Repair {
     None,
     /// A loss was declared, and no acknowledgement has come since.
@@ -73,8 +73,8 @@ enum Repair {
     Fast {
         conserving: bool,
     },
-    /// After a time-out.
-    Timeout,
+    /// After a time-out, until so many packets are delivered: then what was lost has been repaired.
+    Timeout(f64),
 }
 
 /// Whether start-up has filled the pipe.
@@ -522,9 +522,9 @@ impl Bbr1 {
                 self.round_from = sample.now;
                 self.cwnd = sample.inflight + sample.acked;
             }
-            Repair::Fast { .. } | Repair::Timeout if ack.recovering == 0 => {
-                self.repair = Repair::None;
-                self.cwnd = self.cwnd.max(self.cwnd_before);
+            Repair::Fast { .. } if ack.recovering == 0 => self.end_repair(),
+            Repair::Timeout(until) if ack.recovering == 0 && self.delivered >= until => {
+                self.end_repair();
             }
             _ => {}
         }
@@ -533,6 +533,11 @@ impl Bbr1 {
             self.cwnd = self.cwnd.max(sample.inflight + sample.acked);
         }
         conserving
+    }
+
+    fn end_repair(&mut self) {
+        self.repair = Repair::None;
+        self.cwnd = self.cwnd.max(self.cwnd_before);
     }
 
     fn set_cwnd(&mut self, ack: &Ack, sample: &Sample, gain: f64) {
@@ -567,7 +572,8 @@ impl Controller for Bbr1 {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.lost += loss.lost.0 as f64 / self.packet;
+        let lost = loss.lost.0 as f64 / self.packet;
+        self.lost += lost;
         match loss.kind {
             LossKind::Gap => {
                 self.remember_cwnd();
@@ -575,7 +581,9 @@ impl Controller for Bbr1 {
             }
             LossKind::Timeout => {
                 self.remember_cwnd();
-                self.repair = Repair::Timeout;
+                // Another time-out of the same packet adds no loss; what the first one lost is still to come.
+                let until = if let Repair::Timeout(until) = self.repair { until } else { 0.0 };
+                self.repair = Repair::Timeout(until.max(self.delivered + lost));
                 self.pipe.bandwidth = 0.0;
                 self.cwnd = 1.0;
             }
@@ -593,7 +601,12 @@ impl Controller for Bbr1 {
                     self.end_probe_rtt(loss.now, done);
                 }
             }
-            LossKind::More | LossKind::Deflate => {}
+            LossKind::More => {
+                if let Repair::Timeout(until) = &mut self.repair {
+                    *until += lost;
+                }
+            }
+            LossKind::Deflate => {}
         }
     }
 

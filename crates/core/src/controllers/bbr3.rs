@@ -643,7 +643,9 @@ impl Controller for Bbr3 {
                 if self.repair == Repair::None {
                     self.remember_state();
                 }
-                self.repair = Repair::Timeout(self.delivered + lost);
+                // Another time-out of the same packet adds no loss; what the first one lost is still to come.
+                let until = if let Repair::Timeout(until) = self.repair { until } else { 0.0 };
+                self.repair = Repair::Timeout(until.max(self.delivered + lost));
                 self.take_loss(loss);
                 self.cwnd = 1.0;
             }
