@@ -26,7 +26,7 @@ const NETWORKS: [(&str, &str); 6] = [
     ("rate_mbps = 12\nqueue = { kind = \"codel\", packets = 200, ecn = true }", "count = 2\n"),
     (
         "rate_mbps = 8\nqueue = { kind = \"drop_tail\", packets = 30 }\n\
-         loss = { kind = \"gilbert_elliott\", good_to_bad = 0.02, bad_to_good = 0.05, bad_loss = 1.0 }",
+         loss = { kind = \"gilbert_elliott\", good_to_bad = 0.02, bad_to_good = 0.2, bad_loss = 1.0 }",
         "",
     ),
 ];
