@@ -151,4 +151,11 @@ mod tests {
         let mut delay = Delay::Jitter(Jitter { mean: MS(20), sd: MS(0), min: MS(0), rng });
         assert!((0..100).all(|_| delay.delay(Time(0)) == MS(20)));
     }
+
+    #[test]
+    fn jitter_around_no_delay_is_none() {
+        let rng = Rng::new(8);
+        let mut delay = Delay::Jitter(Jitter { mean: MS(0), sd: MS(5), min: MS(0), rng });
+        assert!((0..100).all(|_| delay.delay(Time(0)) == MS(0)));
+    }
 }

@@ -2,7 +2,7 @@
 use crate::error::Error;
 use crate::files;
 use ackademy::scenario::Scenario;
-use ackademy::sim::plan::NetworkPlan;
+use ackademy::sim::plan::{DelayPlan, NetworkPlan};
 use ackademy::units::{Rate, Span};
 use clap::Args;
 use std::fmt::Write as _;
@@ -129,6 +129,7 @@ impl LinkOptions {
         let mut read = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
         let scenario = Scenario::parse_with(&text, "options", &[], &mut read);
         let scenario = scenario.map_err(|error| Error::Input(as_options(&error.message)))?;
+        check_jitter(&scenario.network)?;
         Ok(scenario.network)
     }
 }
@@ -183,6 +184,18 @@ impl Queue {
         };
         Ok(format!("{{ kind = \"drop_tail\", bytes = {bytes} }}"))
     }
+}
+
+/// That jitter does something. A scenario may have it without a delay, as networks of `flagship` do.
+fn check_jitter(network: &NetworkPlan) -> Result<(), Error> {
+    for (link, option) in network.links.iter().zip(["--field", "--back-field"]) {
+        if link.jitter > Span::ZERO && matches!(link.delay, DelayPlan::Constant(Span::ZERO)) {
+            let value = link.jitter.as_millis_f64();
+            let allowed = "allowed is 0 with a delay of 0, to which jitter is cut";
+            return Err(Error::Input(format!("{option} jitter_ms = {value}: {allowed}")));
+        }
+    }
+    Ok(())
 }
 
 /// A message of the scenario's checks, with options in place of fields.
@@ -262,8 +275,7 @@ fn queue(text: &str) -> Result<Queue, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ackademy::sim::plan::QueueSpec;
-    use ackademy::sim::plan::{DelayPlan, RatePlan};
+    use ackademy::sim::plan::{QueueSpec, RatePlan};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -340,6 +352,15 @@ mod tests {
         assert!(refused("--back-loss 101%").starts_with("--back-loss = 1.01: allowed"));
         assert!(refused("--trace /none").starts_with("--trace = \"/none\": allowed"));
         assert!(refused("--field=jitter_ms=-1").starts_with("--field jitter_ms = -1: allowed"));
+        assert_eq!(
+            refused("--field=jitter_ms=5"),
+            "--field jitter_ms = 5: allowed is 0 with a delay of 0, to which jitter is cut"
+        );
+        assert_eq!(
+            refused("--delay 10ms --back-delay 0ms --back-field=jitter_ms=0.5"),
+            "--back-field jitter_ms = 0.5: allowed is 0 with a delay of 0, to which jitter is cut"
+        );
+        assert!(network("--delay 10ms --field=jitter_ms=5").is_ok());
     }
 
     #[test]
