@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from ackademy import _core
+from ackademy.cli import app
 from ackademy.policies import certificates
 from ackademy.policies.bounds import ACTIVATIONS, F64, Dense, DenseNetwork
 from ackademy.policies.certificates import PROPERTIES, Box, Scales, States, Verdict, verdict_of
@@ -33,6 +36,7 @@ FEATURES = (
     "action_1",
 )
 HISTORY = 8
+FLAGSHIP = Path(__file__).parents[1] / "policies/flagship"
 STEPS = Path(__file__).parents[1] / "crates/core/tests/files/own_queue_steps.txt"
 """steps of the law itself: `the_stored_steps_are_those_of_the_law` writes and checks them"""
 SCALES = Scales.of(FEATURES)
@@ -163,6 +167,24 @@ def test_the_step_is_that_of_the_law_to_the_last_stored_digit() -> None:
         replace(states, earlier_packets=window), ratio, np.stack([first, second], axis=1)
     )
     assert (np.abs(still - stored) > 1e-3).mean() > 0.3, "the window before decides nothing"
+
+
+def test_the_step_counts_jitter_as_none() -> None:
+    # As in the law's test `jitter_lets_a_window_grow_that_falls_without`.
+    window = np.array([100.0])
+    states = States(np.zeros((1, 1, 1)), window, window, window, np.array([833.0]))
+    step = certificates.change(states, np.array([2.0]), np.array([[0.5, 0.0]]))
+    assert step == pytest.approx(math.log(0.89))
+
+
+def test_the_command_and_the_card_say_that_jitter_counts_as_none(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(FLAGSHIP, folder)
+    (folder / "CARD.md").write_text("# mine\n\n<!-- certify -->\nold\n<!-- end of certify -->\n")
+    printed = CliRunner().invoke(app, ["certify", str(folder), "--states", "64", "--card"])
+    assert printed.exit_code == 0, printed.output
+    assert certificates.WITHOUT_JITTER in " ".join(printed.output.split())
+    assert certificates.WITHOUT_JITTER in (folder / "CARD.md").read_text()
 
 
 def test_a_queue_that_the_last_step_takes_away_is_no_deep_queue_of_the_flows_own() -> None:

@@ -15,6 +15,7 @@ from ackademy.console import Console
 from ackademy.errors import ExchangeError
 from ackademy.files import check_outputs, write
 from ackademy.policies import cards
+from ackademy.policies.certificates import WITHOUT_JITTER
 from ackademy.render import terminal
 from ackademy.render.markdown.sheet import sheet
 from ackademy.render.sheets import certify as sheets
@@ -69,6 +70,7 @@ def certify_command(
         )
     own = sheets.certificates(folder.name, found)
     terminal.show([own], console)
+    console.print(WITHOUT_JITTER)
     for name in found.absent:
         console.print(f"{name} does not apply: the policy lacks a feature of it")
     if json:
@@ -79,6 +81,7 @@ def certify_command(
         text = (
             f"`ackademy certify {policy} --states {states} --seed {seed} --card` printed this\n"
             f"table; {len(found.absent)} further properties need features that it lacks. The page "
-            f"on certificates\n(docs/reference/certificates.md) defines them.\n\n{sheet(own)}"
+            f"on certificates\n(docs/reference/certificates.md) defines them.\n"
+            f"{WITHOUT_JITTER}\n\n{sheet(own)}"
         )
         cards.put_section(folder, "certify", "Certificates", text)

@@ -521,3 +521,13 @@ fn jitter_beyond_four_packets_is_no_queue_but_for_a_quarter() {
         close(law.own_queue(&interval), queue);
     }
 }
+
+#[test]
+fn jitter_lets_a_window_grow_that_falls_without() {
+    // Half of the window is in the queue, 28 packets are wanted. Four packets take 4.8 ms.
+    for (jitter_ms, change) in [(0, -11.0), (4, -11.0), (105, 7.75)] {
+        let interval = Interval { jitter: Span::from_millis(jitter_ms), ..interval(1.0, 100.0) };
+        let grown = decide(&mut steady(), &interval, [0.5, 0.0]) - 100.0;
+        assert!((grown - change).abs() < 0.01, "{grown} with {jitter_ms} ms");
+    }
+}
