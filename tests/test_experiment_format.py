@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from ackademy import ExperimentError, ScenarioError, papers
@@ -186,6 +187,22 @@ def test_row_is_about_its_flows_and_ratios_are_about_all(result: reproduce.Repro
     parts = [row.estimates["throughput_mean_mbps"].value for row in (learner, beside)]
     assert ratio == pytest.approx(parts[0] / parts[1])
     assert beside.estimates["throughput_ratio:learner/reno*"].value == ratio
+
+
+def test_runs_of_a_row_may_differ_in_their_number_of_flows(folder: Path, tmp_path: Path) -> None:
+    arrivals = 'traffic = { kind = "poisson", per_s = 3, mean_bytes = 20_000 }'
+    (tmp_path / "mix.toml").write_text(f"{MIX}[[flow]]\nname = 'short'\n{arrivals}\n")
+    path = folder / "table8.toml"
+    path.write_text(path.read_text().replace('flows = "reno*"', 'flows = "short*"'))
+    experiment = experiment_files.load(str(path))
+    run_cells(reproduce.all_cells(experiment, 3), tmp_path / "runs", local(1), quiet)
+    result = reproduce.collect(experiment, 3, tmp_path / "runs")
+    beside = result.rows[1]
+    assert len({len(own) for own in beside.samples}) > 1
+    values = reproduce.tables(result).values.filter(metric="throughput_mbps", scheme="Beside")
+    of_flows = values.group_by("seed").agg(pl.col("value").mean())
+    assert beside.estimates[TP].value == pytest.approx(of_flows["value"].mean())
+    assert "Beside" in paper_report.page(result)
 
 
 def test_group_may_have_a_scenario_of_its_own(result: reproduce.Reproduction) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ackademy.errors import ExperimentError
 from ackademy.stats import formulas
 from ackademy.stats.metrics import metric_of
-from ackademy.stats.run_tables import COLUMNS, RunTables
+from ackademy.stats.run_tables import COLUMNS, RunTables, stacked
 
 ONE = np.array([1.0])
 
@@ -173,3 +173,35 @@ def test_interval_of_one_run_ends_where_the_run_does(name: str) -> None:
 def test_metric_of_a_link_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(ExperimentError, match="link 'l3': allowed: l1, l2"):
         metric_of("goodput_share:l3").extract(hand_made())
+
+
+def run_of(*flows: tuple[float, float]) -> RunTables:
+    """A run whose flows have these throughputs, Mb/s, and delays, ms."""
+    columns = {name: [0.0] * len(flows) for name in COLUMNS}
+    columns["throughput_mbps"], columns["delay_ms"] = (
+        list(own) for own in zip(*flows, strict=True)
+    )
+    names = [f"short_{number}" for number in range(len(flows))]
+    return RunTables(pl.DataFrame({"flow": names, **columns}), pl.DataFrame(), pl.DataFrame())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("m_e", math.log(3.5) - 0.1 * math.log(25.0)),
+        ("power", 3.5 / 25e-3),
+        ("throughput_variance", np.var([2.0, 4.0, 4.0], ddof=1)),
+    ],
+)
+def test_runs_of_different_numbers_of_flows_count_the_same(name: str, value: float) -> None:
+    """Means of 3 and 4 Mb/s and of 20 and 30 ms; of variances, each flow counts the same."""
+    metric = metric_of(name)
+    runs = [run_of((2.0, 10.0), (4.0, 30.0)), run_of((4.0, 30.0))]
+    assert metric.statistic(stacked([metric.extract(run) for run in runs])) == pytest.approx(value)
+
+
+def test_run_in_which_no_flow_arrived_is_said_to_be_one() -> None:
+    with pytest.raises(ExperimentError, match="no flow arrived in a run"):
+        metric_of("m_e").extract(
+            RunTables(hand_made().flows.clear(), pl.DataFrame(), pl.DataFrame())
+        )

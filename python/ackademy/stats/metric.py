@@ -26,7 +26,7 @@ class Metric:
     about: str
     """the definition"""
     statistic: Callable[[FloatArray], float]
-    """of what `extract` gives, one more axis, runs, in front"""
+    """of what `extract` gives, one more axis, runs, in front, as `run_tables.stacked` has it"""
     is_mean: bool = False
     """a plain mean over runs and flows: Student's interval holds"""
     is_positive: bool = False
@@ -63,7 +63,8 @@ class Metric:
         """The number with its interval: Student's of a mean, else the jackknife's.
 
         Args:
-            samples: what `extract` gives of each run, shape (n_runs, ...), n_runs >= 1.
+            samples: what `extract` gives of each run, shape (n_runs, ...), n_runs >= 1, or as
+                `run_tables.stacked` has it where runs differ in their number of flows.
         """
         if self.is_mean:
             return t_interval(np.array([self.statistic(run[None]) for run in samples]))

@@ -32,6 +32,8 @@ from ackademy.stats.run_tables import (
     D,
     P,
     RunTables,
+    mean_over_runs,
+    of_all_flows,
     per_connection,
 )
 from ackademy.stats.scores import score_of
@@ -65,7 +67,7 @@ def _variance_of(label: str, unit: str, about: str, column: int) -> Metric:
         label,
         unit,
         about,
-        lambda s: variance(s[..., column]),
+        lambda s: variance(of_all_flows(s, column)),
         is_positive=True,
         over_runs="variance",
     )
@@ -332,13 +334,15 @@ def _of_stress(run: RunTables) -> float:
 
 
 def _merit(samples: FloatArray) -> float:
-    means = np.array(mean(samples[..., TP])), np.array(_delay(samples[..., D]))
-    return float(figure_of_merit(*means))
+    throughput = mean_over_runs(samples, lambda s: mean(s[..., TP]))
+    delay = mean_over_runs(samples, lambda s: _delay(s[..., D]))
+    return float(figure_of_merit(np.array(throughput), np.array(delay)))
 
 
 def _power(samples: FloatArray) -> float:
-    rtt_s = 1e-3 * mean(samples[..., D] + samples[..., BASE])
-    return mean(samples[..., TP]) / rtt_s if rtt_s > 0.0 else math.nan
+    rtt_s = 1e-3 * mean_over_runs(samples, lambda s: mean(s[..., D] + s[..., BASE]))
+    throughput = mean_over_runs(samples, lambda s: mean(s[..., TP]))
+    return throughput / rtt_s if rtt_s > 0.0 else math.nan
 
 
 def _connection_mean(name: str, unit: str, about: str, column: int) -> Metric:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -50,6 +52,8 @@ class RunTables:
             ExperimentError: if there is none.
         """
         names = self.flows["flow"].to_list()
+        if not names:
+            raise ExperimentError("no flow arrived in a run; allowed: a longer duration_s")
         own = (
             [entries.fits([glob], name) for name in names] if isinstance(glob, str) else list(glob)
         )
@@ -79,6 +83,49 @@ class RunTables:
 def per_flow(run: RunTables) -> FloatArray:
     """Shape (flows, len(COLUMNS)): the row's flows."""
     return run.of(run.chosen).select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy()
+
+
+def stacked(runs: Sequence[FloatArray]) -> FloatArray:
+    """Samples of several runs as one array whose first axis is runs.
+
+    Where flows arrive at random, runs differ in their number of flows. The array is then one of
+    arrays, of which `mean_over_runs` and `of_all_flows` take what a statistic needs.
+
+    Args:
+        runs: what `extract` of a metric gives of each; at least one.
+    """
+    if all(run.shape == runs[0].shape for run in runs):
+        return np.stack(runs)
+    found = np.empty(len(runs), object)
+    for index, run in enumerate(runs):
+        found[index] = run
+    return cast("FloatArray", found)
+
+
+def mean_over_runs(samples: FloatArray, number: Callable[[FloatArray], float]) -> float:
+    """A mean over flows and runs.
+
+    Runs of different numbers of flows count the same: it is then the mean of the runs' means.
+
+    Args:
+        samples: as `stacked` gives them, or of runs with equally many flows, shape (runs, ...).
+        number: the mean, of runs with equally many flows.
+    """
+    if samples.dtype != object:
+        return number(samples)
+    return mean(np.array([number(run[None]) for run in samples]))
+
+
+def of_all_flows(samples: FloatArray, column: int) -> FloatArray:
+    """One column of every flow of every run, whatever the shape.
+
+    Args:
+        samples: as `stacked` gives them; the last axis is `COLUMNS`.
+        column: of `COLUMNS`.
+    """
+    if samples.dtype != object:
+        return samples[..., column]
+    return np.concatenate([run[..., column] for run in samples])
 
 
 def per_connection(run: RunTables) -> FloatArray:

@@ -18,7 +18,7 @@ from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.results import Estimate, Name, Results, Value, results
-from ackademy.stats.run_tables import RunTables, per_flow
+from ackademy.stats.run_tables import RunTables, per_flow, stacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,12 @@ def _measure(row: Row, folder: Path) -> Measured:
         return Measured(row, (), {}, {}, None, kernel_runs)
     scenario = finished[0].scenario()  # the cells of a row differ in their seeds alone
     found = [run_tables(folder, cell, scenario, row.flows) for cell in finished]
-    flows = np.stack([per_flow(tables) for tables in found])
+    flows = stacked([per_flow(tables) for tables in found])
     values, estimates = {}, {}
     for name in row.metrics:
         metric = metric_of(name)
         is_of_flows = metric.extract is per_flow
-        samples = flows if is_of_flows else np.stack([metric.extract(t) for t in found])
+        samples = flows if is_of_flows else stacked([metric.extract(t) for t in found])
         values[name] = np.array([metric.of_run(own) for own in samples], np.float64)
         estimates[name] = metric.estimate(samples)
     drawn = next((cell for cell in finished if cell.sample_interval_ms > 0.0), None)

@@ -18,7 +18,7 @@ from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.results import Estimate, Name, Results, Value, results
-from ackademy.stats.run_tables import COLUMNS, RunTables, per_flow
+from ackademy.stats.run_tables import COLUMNS, RunTables, per_flow, stacked
 from ackademy.studies.experiment_files import Experiment, Row
 
 LOGARITHMIC = ("m_e",)
@@ -31,7 +31,8 @@ class Measured:
 
     row: Row
     samples: FloatArray
-    """shape (runs, flows, len(COLUMNS)); no runs if the row is missing or all its cells failed"""
+    """shape (runs, flows, len(COLUMNS)), as `stacked` has it; no runs if the row is missing or all
+    its cells failed"""
     estimates: Mapping[str, Interval]
     """by metric, the published ones and those of claims and figures; empty without runs"""
     drawn: Cell | None
@@ -40,8 +41,8 @@ class Measured:
     """by metric, of those that are not of the row's flows; the first axis is runs"""
     seeds: tuple[int, ...] = ()
     """of the runs"""
-    flows: tuple[str, ...] = ()
-    """names of the row's flows"""
+    flows: tuple[tuple[str, ...], ...] = ()
+    """of each run, the names of the row's flows"""
 
     @property
     def n_runs(self) -> int:
@@ -174,7 +175,7 @@ def _values(name: Name, own: Measured) -> Iterator[Value]:
         for metric in own.estimates:
             value = metric_of(metric).of_run(own.of(metric)[index])
             yield Value(name, seed, metric, value)
-        for flow, numbers in zip(own.flows, own.samples[index], strict=True):
+        for flow, numbers in zip(own.flows[index], own.samples[index], strict=True):
             for column, number in zip(COLUMNS, numbers, strict=True):
                 yield Value(name, seed, column, float(number), flow)
 
@@ -189,15 +190,15 @@ def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measu
     found = [_tables(folder, cell, row.flows, whole=bool(others)) for cell in finished]
     measured = Measured(
         row=row,
-        samples=np.stack([per_flow(tables) for tables in found]),
+        samples=stacked([per_flow(tables) for tables in found]),
         estimates={},
         drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
         other_samples={
-            metric: np.stack([metric_of(metric).extract(tables) for tables in found])
+            metric: stacked([metric_of(metric).extract(tables) for tables in found])
             for metric in others
         },
         seeds=tuple(cell.seed for cell in finished),
-        flows=tuple(found[0].of(row.flows)["flow"]),
+        flows=tuple(tuple(tables.of(row.flows)["flow"]) for tables in found),
     )
     estimates = {metric: metric_of(metric).estimate(measured.of(metric)) for metric in wanted}
     return replace(measured, estimates=estimates)

@@ -22,6 +22,7 @@ from ackademy.render.sheets.reproduction import WIDE_RATIO, difference, publishe
 from ackademy.runner import experiments
 from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_tables import TP, D, of_all_flows
 from ackademy.studies.experiment_files import Assumption
 from ackademy.studies.reproduce import Measured, Reproduction
 
@@ -163,8 +164,8 @@ def _cloud(measured: Measured, colour: int) -> Cloud:
     return Cloud(
         name=measured.row.scheme,
         colour=colour,
-        delay_ms=measured.samples[..., 1].ravel(),
-        throughput_mbps=measured.samples[..., 0].ravel(),
+        delay_ms=of_all_flows(measured.samples, D).ravel(),
+        throughput_mbps=of_all_flows(measured.samples, TP).ravel(),
         published=printed,
     )
 
