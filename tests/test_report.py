@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -245,3 +246,20 @@ def test_every_chart_tip_can_be_reached_by_keyboard() -> None:
     tips = script.split("[data-tip]")[1].split("// A heading sorts")[0]
     assert 'setAttribute("tabindex", "0")' in tips
     assert 'addEventListener("focus"' in tips
+
+
+def test_a_plane_leaves_out_schemes_without_a_delay() -> None:
+    silent = Cloud("silent", 0, np.array([np.nan, np.nan]), np.zeros(2))
+    acked = Cloud("acked", 1, np.array([1.0, 2.0, 3.0]), np.array([5.0, 5.1, 4.0]))
+    drawn = str(plane("title", [silent, acked]))
+    assert drawn.count('class="oval"') == 1
+    assert "↖ better" in drawn
+
+
+def test_a_plane_of_runs_without_a_delay_is_an_empty_panel() -> None:
+    silent = Cloud("silent", 0, np.array([np.nan]), np.zeros(1))
+    drawn = str(plane("title", [silent]))
+    assert 'class="oval"' not in drawn
+    assert "nothing to draw" in drawn
+    printed = replace(silent, published=(10.0, 2.0))
+    assert "silent, published" in str(plane("title", [printed]))

@@ -132,10 +132,10 @@ def compare_command(
         told = backend == "sim"
         oracle = league_oracle.cases(loaded, runs or loaded.runs, only or "*") if told else []
         ran, judged = _league(console, loaded, _Found(on_networks, met, short, oracle), out, runner)
+        _export(league.tables(judged.results), json, csv)
         _league_reports(console, loaded, judged, page, markdown)
         if worst is not None:
             league_worst.report(console, loaded, worst, out, runner)
-        _export(league.tables(judged.results), json, csv)
         running.report_failures(ran)
         return
     html = html or options.REPORTS / "compare.html"

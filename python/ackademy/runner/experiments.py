@@ -200,6 +200,11 @@ def connections(folder: Path, cell: Cell) -> pl.DataFrame | None:
     return read(folder, cell, "connections")
 
 
+def has_series(folder: Path, cell: Cell) -> bool:
+    """Whether a finished cell has time series: none where no flow ever starts."""
+    return (folder / key(cell) / "flow_series.parquet").is_file()
+
+
 def is_finished(folder: Path, cell: Cell) -> bool:
     """Whether the cell's results are on disk and can be read."""
     path = folder / key(cell)

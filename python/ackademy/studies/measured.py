@@ -98,7 +98,7 @@ def _measure(row: Row, folder: Path) -> Measured:
         samples = flows if is_of_flows else stacked([metric.extract(t) for t in found])
         values[name] = np.array([metric.of_run(own) for own in samples], np.float64)
         estimates[name] = metric.estimate(samples)
-    drawn = next((cell for cell in finished if cell.sample_interval_ms > 0.0), None)
+    drawn = next((cell for cell in finished if experiments.has_series(folder, cell)), None)
     seeds = tuple(cell.seed for cell in finished)
     return Measured(row, seeds, values, estimates, drawn, kernel_runs)
 

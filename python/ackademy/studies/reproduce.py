@@ -192,7 +192,7 @@ def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measu
         row=row,
         samples=stacked([per_flow(tables) for tables in found]),
         estimates={},
-        drawn=next((cell for cell in finished if cell.sample_interval_ms > 0.0), None),
+        drawn=next((cell for cell in finished if experiments.has_series(folder, cell)), None),
         other_samples={
             metric: stacked([metric_of(metric).extract(tables) for tables in found])
             for metric in others

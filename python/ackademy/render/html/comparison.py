@@ -165,19 +165,19 @@ def _planes(groups: dict[str, list[Measured]], colour: dict[str, int]) -> Markup
 def _series(groups: dict[str, list[Measured]], colour: dict[str, int], folder: Path) -> Markup:
     views = {}
     for scenario, rows in groups.items():
-        views[scenario] = strips(
-            [
-                Strip(
-                    name=own.row.name.scheme,
-                    note="",
-                    colour=colour[own.row.name.scheme],
-                    flows=experiments.read(folder, own.drawn, "flow_series"),
-                    links=experiments.read(folder, own.drawn, "link_series"),
-                )
-                for own in rows
-                if own.drawn
-            ]
-        )
+        drawn = [
+            Strip(
+                name=own.row.name.scheme,
+                note="",
+                colour=colour[own.row.name.scheme],
+                flows=experiments.read(folder, own.drawn, "flow_series"),
+                links=experiments.read(folder, own.drawn, "link_series"),
+            )
+            for own in rows
+            if own.drawn
+        ]
+        if drawn:
+            views[scenario] = strips(drawn)
     return tabs("time", views)
 
 

@@ -34,23 +34,23 @@ def marks(names: Sequence[str]) -> Mapping[str, str]:
 def plane(results: Sequence[Result], mark: Mapping[str, str]) -> Markup:
     """One panel: delay to the right, on a logarithmic axis, and throughput upwards.
 
-    The axes hold the means; a whisker that is longer is cut off.
+    The axes hold the means; a whisker that is longer is cut off. A scheme without a delay is not
+    drawn.
     """
     shown = [result for result in results if _place(result)]
     network = results[0].scheme_case.network
     delays = [result.value(DELAY) for result in shown]
     rates = [result.value(THROUGHPUT) for result in shown]
-    bottom, top = padded(min(rates), max(rates))
+    bottom, top = padded(min(rates, default=0.0), max(rates, default=0.0))
+    ends = min(delays, default=1.0) / 1.3, max(delays, default=1.0) * 1.3
     frame = Frame(
-        Axis(
-            min(delays) / 1.3, max(delays) * 1.3, "mean delay above the empty path, ms", is_log=True
-        ),
+        Axis(*ends, "mean delay above the empty path, ms", is_log=True),
         Axis(max(bottom, 0.0), top, _RATE[network.by]),
     )
     content = [_mark(frame, result, mark[result.scheme]) for result in shown]
     names = ", ".join(result.scheme for result in shown)
     drawing = frame.draw(content, label=f"Throughput against delay, {network.title}: {names}")
-    return panel(network.title, drawing, hint="↖ better")
+    return panel(network.title, drawing, hint="↖ better" if shown else "nothing to draw")
 
 
 def _place(result: Result) -> bool:

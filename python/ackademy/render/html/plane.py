@@ -40,19 +40,22 @@ def plane(
 
     Args:
         title: above the panel.
-        clouds: at least one.
+        clouds: those without a dot are left out, but for their published point.
         across: what the delay is, with its unit.
         up: what the throughput is, with its unit.
         whole: whether the axes reach to the last dot; else to the ellipses, and dots far outside
             them are cut off.
     """
-    shapes = [(cloud, confidence_ellipse(_points(cloud))) for cloud in clouds]
+    shapes = [
+        (cloud, confidence_ellipse(_points(cloud))) for cloud in clouds if _points(cloud).size
+    ]
     outlines = [ellipse.outline() for _, ellipse in shapes]
-    printed = np.array([cloud.published for cloud in clouds if cloud.published])
-    dots = [_points(cloud) for cloud in clouds] if whole else []
-    everything = np.vstack([*outlines, *dots, printed.reshape(-1, 2)])
+    printed = np.array([cloud.published for cloud in clouds if cloud.published]).reshape(-1, 2)
+    dots = [_points(cloud) for cloud in clouds]
+    is_empty = not shapes and not printed.size
+    measured = np.zeros((1, 2)) if is_empty else np.vstack([*dots, printed])
+    everything = np.vstack([*outlines, measured if whole or not shapes else printed])
     low, high = everything.min(axis=0), everything.max(axis=0)
-    measured = np.vstack([*(_points(cloud) for cloud in clouds), printed.reshape(-1, 2)])
     frame = Frame(
         Axis(*_range(float(low[0]), float(high[0]), float(measured[:, 0].min())), across),
         Axis(*_range(float(low[1]), float(high[1]), float(measured[:, 1].min())), up),
@@ -61,7 +64,7 @@ def plane(
     content += [_published(frame, cloud) for cloud in clouds if cloud.published]
     names = ", ".join(cloud.name for cloud in clouds)
     drawing = frame.draw(content, label=f"Throughput against delay, {title}: {names}")
-    return panel(title, drawing, hint="↖ better")
+    return panel(title, drawing, hint="nothing to draw" if is_empty else "↖ better")
 
 
 def _range(low: float, high: float, smallest: float) -> tuple[float, float]:

@@ -30,11 +30,11 @@ class Axis:
     """of categories, each one wide; the axis then goes from 0 to their number"""
 
     def part(self, values: FloatArray) -> FloatArray:
-        """Where values lie between the ends, as a part of the axis."""
+        """Where values lie between the ends, as a part of the axis; in the middle of equal ends."""
         inside, low, high = np.asarray(values, np.float64), self.low, self.high
         if self.is_log:
             inside, low, high = np.log10(inside), math.log10(low), math.log10(high)
-        return (inside - low) / (high - low)
+        return (inside - low) / (high - low) if high != low else 0.0 * inside + 0.5
 
     def ticks(self) -> list[float]:
         """Round numbers on the axis; the middles of categories."""

@@ -43,7 +43,7 @@ def strips(runs: Sequence[Strip]) -> Markup:
     """Cards side by side, with equal axes so that they can be compared."""
     drawn = [(run, _charts(run)) for run in runs]
     tops = [max(tops) for tops in zip(*(map(_top, charts) for _, charts in drawn), strict=True)]
-    end = max(_end(charts[0]) for _, charts in drawn)
+    end = max(_end(charts[0]) for _, charts in drawn) or 1.0
     cards = [_card(run, charts, tops, end) for run, charts in drawn]
     return element("div", join(cards), class_="strips")
 
