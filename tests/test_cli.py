@@ -86,6 +86,32 @@ def test_compare_prints_a_line_per_controller(dumbbell: Path, mine: str) -> None
     assert (folder / "reports" / "compare.html").is_file()
 
 
+def test_compare_tells_scenarios_of_one_name_apart(dumbbell: Path) -> None:
+    folder = dumbbell.parent
+    (folder / "other").mkdir()
+    shorter = dumbbell.read_text().replace("duration_s = 4", "duration_s = 2")
+    (folder / "other" / "dumbbell.toml").write_text(shorter)
+    words = ("dumbbell.toml", "other/dumbbell.toml", "--cc", "cubic", "--runs", "2")
+    code, _, err = ackademy_command("compare", *words, "--json", "c.json", cwd=folder)
+    assert (code, err) == (0, "")
+    runs = json.loads((folder / "c.json").read_text())["runs"]
+    assert [run["scenario"] for run in runs] == ["dumbbell"] * 2 + ["other/dumbbell"] * 2
+
+
+@pytest.mark.parametrize("change", ["duration_s=0.01", "flow.0.start_s=9"])
+def test_compare_of_flows_without_a_delay_writes_all_that_is_asked_for(
+    dumbbell: Path, change: str
+) -> None:
+    """The flows end before their first ACK, or never start."""
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "2", "--set", change)
+    exports = ("--json", "c.json", "--csv", "c.csv")
+    code, out, err = ackademy_command("compare", *words, *exports, cwd=dumbbell.parent)
+    assert (code, "Traceback" in err) == (0, False)
+    assert "report: reports/compare.html" in out
+    for name in ("c.json", "c.csv", "reports/compare.html"):
+        assert (dumbbell.parent / name).is_file()
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [("duration_s = 0\n", "duration_s"), ("speed = 3\n", "speed"), ("duration_s = [\n", "")],

@@ -15,13 +15,13 @@ from ackademy.render.html.sheet import sheet as to_html
 from ackademy.render.markdown.sheet import sheet as to_markdown
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
 from ackademy.runner.engines import local
-from ackademy.runner.experiments import quiet, run_cells
+from ackademy.runner.experiments import quiet, read, run_cells
 from ackademy.stats.intervals import Interval, t_interval
 from ackademy.stats.metrics import METRICS, metric_of
 from ackademy.stats.results import ESTIMATES, VALUES, Estimate, Name, Results, Value, results
 from ackademy.stats.run_tables import COLUMNS, TP, D
 from ackademy.studies import comparison, measured
-from ackademy.studies.comparison import Plan, case_of
+from ackademy.studies.comparison import Case, Plan, case_of
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference" / "evaluation.md"
 
@@ -53,6 +53,33 @@ def test_an_estimate_follows_from_the_numbers_of_the_runs(compared: Results) -> 
         assert (row["method"], row["level"], row["n"]) == ("Student t", 0.95, 3)
         assert row["estimate"] == pytest.approx(interval.value)
         assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+
+
+def test_runs_of_a_row_may_differ_in_their_number_of_flows(dumbbell: Path, tmp_path: Path) -> None:
+    arrivals = 'traffic = { kind = "poisson", per_s = 3, mean_bytes = 20_000 }'
+    dumbbell.write_text(dumbbell.read_text().replace("count = 2\nstart_spread_s = 0.2", arrivals))
+    rows = comparison.rows([case_of(dumbbell)], parse("cubic"), Plan(3))
+    cells, folder = rows[0].cells, tmp_path / "runs"
+    run_cells(cells, folder, local(1), quiet)
+    flows = [read(folder, cell, "summary") for cell in cells]
+    assert len({table.height for table in flows}) > 1
+    (found,) = measured.measure(rows, folder)
+    assert set(found.estimates) == set(comparison.METRICS)
+    means = [float(table["throughput_mbps"].to_numpy().mean()) for table in flows]
+    assert found.values["throughput_mean_mbps"] == pytest.approx(means)
+    assert found.value("throughput_mean_mbps") == pytest.approx(np.mean(means))
+
+
+def test_cases_of_one_name_are_named_apart() -> None:
+    def apart(names: str, words: str = "") -> list[str]:
+        cases = [Case(name, "", "") for name in names.split()]
+        return [case.name for case in comparison.named_apart(cases, words.split())]
+
+    assert apart("a b") == ["a", "b"]
+    assert apart("a b", "x/a x/b") == ["a", "b"]
+    assert apart("a b a", "a x/b gap/a") == ["a", "b", "gap/a"]
+    assert apart("a b a") == ["a 1", "b", "a 2"]
+    assert apart("a a", "x/a x/a") == ["x/a 1", "x/a 2"]
 
 
 def test_an_estimate_of_one_run_has_no_level() -> None:

@@ -62,12 +62,25 @@ def scenario_files(words: Sequence[str | Path]) -> list[Path]:
     Raises:
         ScenarioError: if a name or a pattern has no file.
     """
-    found: list[Path] = []
+    return [path for _, path in scenarios_of(words)]
+
+
+def scenarios_of(words: Sequence[str | Path]) -> list[tuple[str, Path]]:
+    """The files of `scenario_files`, each with the name by which it was asked for.
+
+    The name is the word without `.toml`; of a pattern, the folder and the name of each file.
+
+    Raises:
+        ScenarioError: if a name or a pattern has no file.
+    """
+    found: list[tuple[str, Path]] = []
     for word in words:
         if has_magic(str(word)) and not Path(word).exists():
-            found += _matching(str(word))
+            fitting = _matching(str(word))
+            found += [(f"{path.parent.name}/{path.stem}", path) for path in fitting]
         else:
-            found.append(find(word, "scenario", ScenarioError))
+            name = str(word).removesuffix(".toml")
+            found.append((name, find(word, "scenario", ScenarioError)))
     return found
 
 

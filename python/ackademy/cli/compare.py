@@ -140,7 +140,9 @@ def compare_command(
         return
     html = html or options.REPORTS / "compare.html"
     options.check_exports(html, json, csv)
-    cases = [comparison.case_of(path) for path in lookup.scenario_files(scenarios or [])]
+    named = lookup.scenarios_of(scenarios or [])
+    cases = [comparison.case_of(path) for _, path in named]
+    cases = comparison.named_apart(cases, [word for word, _ in named])
     changes = tuple(options.overrides(settings).items())
     plan = comparison.Plan(runs or 5, comparison.SAMPLE_MS, changes, backend)
     rows = comparison.rows(cases, schemes.parse(cc, common), plan)
@@ -150,9 +152,9 @@ def compare_command(
     found = measured.measure(rows, folder)
     terminal.show([sheets.sheet(found)], console)
     console.print(terminal.kernel_notes([run for own in found for run in own.kernel_runs]))
+    _export(measured.tables(comparison.STUDY, found), json, csv)
     write(html, report.page(found, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
-    _export(measured.tables(comparison.STUDY, found), json, csv)
     running.report_failures(ran)
 
 

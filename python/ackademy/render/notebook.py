@@ -126,7 +126,7 @@ def compare(
     found = _schemes(cc)
     texts = tuple((path, toml_value(value)) for path, value in overrides.items())
     plan = Plan(runs, comparison.SAMPLE_MS, texts, backend)
-    rows = comparison.rows(_named_apart(cases), found, plan)
+    rows = comparison.rows(comparison.named_apart(cases), found, plan)
     of_classes = any(controllers.is_registered(str(scheme.controller)) for scheme in found)
     engine = engines.local(1 if of_classes else jobs)
     with tempfile.TemporaryDirectory() as scratch:
@@ -174,14 +174,3 @@ def _case(scenario: ScenarioLike) -> Case:
         return Case(scenario.name, text, scenario.origin)
     text, origin = text_of(scenario)
     return Case(Path(origin).stem, text, origin)
-
-
-def _named_apart(cases: Sequence[Case]) -> list[Case]:
-    """Cases of one name are numbered: they are told apart by it."""
-    names = [case.name for case in cases]
-    return [
-        case
-        if names.count(case.name) == 1
-        else Case(f"{case.name} {names[: index + 1].count(case.name)}", case.text, case.origin)
-        for index, case in enumerate(cases)
-    ]

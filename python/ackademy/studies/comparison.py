@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ackademy.backends import Backend
@@ -58,6 +59,29 @@ def case_of(path: Path) -> Case:
         ScenarioError: if it cannot be read.
     """
     return Case(path.stem, read_text(path), str(path))
+
+
+def named_apart(cases: Sequence[Case], words: Sequence[str] = ()) -> list[Case]:
+    """The cases, no two of one name: rows are told apart by it.
+
+    Args:
+        cases: in the order of the rows.
+        words: of each, what stands for its name where others have the same; the name itself by
+            default. Equal ones are numbered.
+    """
+    names = [case.name for case in cases]
+    longer = [
+        word if names.count(name) > 1 else name
+        for name, word in zip(names, words or names, strict=True)
+    ]
+    found: list[str] = []
+    for word in longer:
+        numbers = itertools.count(1)
+        name = word
+        while name in found or (name == word and longer.count(word) > 1):
+            name = f"{word} {next(numbers)}"
+        found.append(name)
+    return [replace(case, name=name) for case, name in zip(cases, found, strict=True)]
 
 
 def rows(cases: Sequence[Case], schemes: Sequence[Scheme], plan: Plan = Plan()) -> list[Row]:
