@@ -15,6 +15,7 @@ import ackademy
 from ackademy.backends import distributions, schemes
 from ackademy.cli import app
 from ackademy.errors import ControllerError, ScenarioError
+from ackademy.render.html.generalise import axis_ends
 from ackademy.runner import cases, experiments
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet
@@ -94,10 +95,29 @@ def test_an_end_of_a_range_belongs_to_the_range_above() -> None:
     for axis in AXES:
         assert len(axis.names) == len(axis.edges) + 1
     assert rate.names[rate.bin(Link(5.0, 10.0, 0.0, 0.2))] == "5 – 10"
-    assert rtt.names[rtt.bin(Link(5.0, 300.0, 0.0, 0.2))] == "200 – 300"
+    assert rtt.names[rtt.bin(Link(5.0, 300.0, 0.0, 0.2))] == "200 and more"
     assert loss.names[loss.bin(Link(5.0, 10.0, 0.0, 0.2))] == "none"
     assert loss.names[loss.bin(Link(5.0, 10.0, 1e-4, 0.2))] == "to 1"
     assert buffer.names[buffer.bin(Link(5.0, 10.0, 0.0, 4.0))] == "2 and more"
+
+
+def test_the_outer_ranges_are_open() -> None:
+    """A link of 0.8 Mb/s is in none that begins at 2, one of 226 Mb/s in none that ends at 100."""
+    for axis in AXES:
+        first = "none" if axis.key == "loss" else f"below {axis.edges[0]:g}"
+        assert axis.names[0] == first
+        assert axis.names[-1] == f"{axis.scale * axis.edges[-1]:g} and more"
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+@pytest.mark.parametrize(("low", "high"), [(0.03, 0.03), (1.0, 3.0)])
+def test_an_axis_has_room_around_its_values(low: float, high: float, *, is_log: bool) -> None:
+    start, end = axis_ends(low, high, is_log=is_log)
+    assert start < low <= high < end
+
+
+def test_an_axis_of_zeros_begins_with_them() -> None:
+    assert axis_ends(0.0, 0.0, is_log=False) == (0.0, 1.0)
 
 
 def test_a_kept_worst_link_gives_its_numbers_again(ran: tuple[Study, Path], tmp_path: Path) -> None:

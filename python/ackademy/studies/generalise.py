@@ -66,21 +66,21 @@ AXES = (
         "rate_mbps",
         "rate, Mb/s",
         (5.0, 10.0, 20.0, 50.0),
-        ("2 – 5", "5 – 10", "10 – 20", "20 – 50", "50 – 100"),
+        ("below 5", "5 – 10", "10 – 20", "20 – 50", "50 and more"),
         is_log=True,
     ),
     Axis(
         "rtt_ms",
         "empty round trip, ms",
         (20.0, 50.0, 100.0, 200.0),
-        ("10 – 20", "20 – 50", "50 – 100", "100 – 200", "200 – 300"),
+        ("below 20", "20 – 50", "50 – 100", "100 – 200", "200 and more"),
         is_log=True,
     ),
     Axis(
         "loss",
         "random loss, %",
         (1e-9, 0.01, 0.02),
-        ("none", "to 1", "1 – 2", "2 – 3"),
+        ("none", "to 1", "1 – 2", "2 and more"),
         is_log=False,
         scale=100.0,
     ),
@@ -88,12 +88,12 @@ AXES = (
         "buffer_bdp",
         "buffer, BDP",
         (0.5, 1.0, 2.0),
-        ("0.2 – 0.5", "0.5 – 1", "1 – 2", "2 and more"),
+        ("below 0.5", "0.5 – 1", "1 – 2", "2 and more"),
         is_log=True,
     ),
 )
-"""ranges for 2 to 100 Mb/s, 10 to 300 ms, to 3 % loss and 0.2 to 4 BDP; what lies beyond counts to
-the last of them"""
+"""ranges for 2 to 100 Mb/s, 10 to 300 ms, to 3 % loss and 0.2 to 4 BDP; the outer ones are open,
+as a distribution may reach further"""
 
 
 @dataclass(frozen=True, slots=True)

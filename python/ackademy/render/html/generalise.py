@@ -213,12 +213,7 @@ def _panels(study: Study, found: Sequence[Row], colours: Mapping[str, int]) -> M
 
 def _along(axis: Axis, study: Study, found: Sequence[Row], colours: Mapping[str, int]) -> Markup:
     x = np.array([axis.scale * getattr(row.link, axis.key) for row in found])
-    low, high = float(x.min()), float(x.max())
-    ends = (
-        (low / 1.1, high * 1.1)
-        if axis.is_log
-        else (low - 0.05 * (high - low), high + 0.05 * (high - low) or 1.0)
-    )
+    ends = axis_ends(float(x.min()), float(x.max()), is_log=axis.is_log)
     bottom = min(row.scores[own.name].utility for row in found for own in study.compared)
     frame = Frame(
         PlotAxis(*ends, axis.label, is_log=axis.is_log),
@@ -238,6 +233,16 @@ def _along(axis: Axis, study: Study, found: Sequence[Row], colours: Mapping[str,
         content.append(hit(at, tip))
     drawing = frame.draw(content, label=f"utility by {axis.label}")
     return panel(f"Utility by {axis.label}", drawing)
+
+
+def axis_ends(low: float, high: float, *, is_log: bool) -> tuple[float, float]:
+    """The ends of an axis for values from 0: with room on both sides, for one value too."""
+    if is_log:
+        return low / 1.1, high * 1.1
+    if high == 0.0:
+        return 0.0, 1.0
+    margin = 0.05 * (high - low or high)
+    return low - margin, high + margin
 
 
 def _worst(listed: Sequence[Worst]) -> Markup:
