@@ -39,7 +39,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("kind", lookup.FOLDERS)
 def test_every_shipped_name_is_found_from_another_folder(kind: lookup.Kind) -> None:
     folder = ROOT / lookup.FOLDERS[kind]
-    mark = "policy.toml" if kind == "policy" else "*.toml"
+    mark = "policy.toml" if kind == "policy" else f"*{lookup.ENDINGS.get(kind, '.toml')}"
     files = [path for path in folder.rglob(mark) if path.name != "paper.toml"]
     assert len(lookup.names(kind)) == len(files)
     for name in lookup.names(kind):
@@ -52,6 +52,7 @@ def test_names_of_every_kind_work_in_python() -> None:
     assert distributions.read("mixed").digest
     assert experiment_files.load("kong2018/table5").item == "Table 5"
     assert league.load("papers").networks
+    assert lookup.find("flagship_validation", "list").suffix == ".links"
     assert recipe_file("ppo").name == "aurora_mixed.toml"
     assert schemes.evaluated("tcp_drinc").controller == "policy"
     assert schemes.evaluated("cubic").controller == "cubic"
@@ -92,6 +93,7 @@ def test_a_folder_of_that_name_does_not_hide_a_scenario(elsewhere: Path) -> None
             "known: drinc_train, flagship, flagship_held_out, generalise, mixed, pcc_rl",
         ),
         ("papres", "suite", "similar: papers"),
+        ("flagship_choise", "list", "similar: flagship_choice"),
         ("/outage.toml", "scenario", "No such file"),
         ("../outage", "scenario", "No such file"),
     ],
@@ -109,6 +111,16 @@ def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> Non
         ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
     ):
         schemes.evaluated("aurora_mixd")
+
+
+@pytest.mark.parametrize(
+    "links", [(), ("--links", "flagship_validation")], ids=["by default", "by name"]
+)
+def test_judge_finds_the_shipped_lists(links: tuple[str, ...], elsewhere: Path) -> None:
+    words = ("cubic", "--against", "new_reno", "--networks", "1", "--jobs", "1")
+    code, out, err = ackademy_command("judge", *words, *links, cwd=elsewhere)
+    assert (code, "Traceback" in err) == (0, False), err
+    assert "1 of 1 networks of" in out
 
 
 def test_report_with_nothing_to_report_says_so_and_is_exit_2(elsewhere: Path) -> None:

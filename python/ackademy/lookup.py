@@ -1,4 +1,4 @@
-"""Finds scenarios, distributions, recipes, suites and policies by name, from any folder.
+"""Finds scenarios, distributions, lists, recipes, suites and policies by name, from any folder.
 
 A name stands for a file in the folder of its kind: `deep_buffer` for `scenarios/deep_buffer.toml`,
 `gap/fast` for `scenarios/gap/fast.toml`, `aurora_mixed` for the folder `policies/aurora_mixed`.
@@ -18,10 +18,13 @@ from ackademy import _core
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
 from ackademy.folders import POLICY_FILE, here_or_above
 
-Kind = Literal["scenario", "distribution", "recipe", "suite", "scorecard", "policy", "paper"]
+Kind = Literal[
+    "scenario", "distribution", "list", "recipe", "suite", "scorecard", "policy", "paper"
+]
 FOLDERS: dict[Kind, str] = {
     "scenario": "scenarios",
     "distribution": "distributions",
+    "list": "distributions/lists",
     "recipe": "recipes",
     "suite": "suites",
     "scorecard": "scorecards",
@@ -29,6 +32,8 @@ FOLDERS: dict[Kind, str] = {
     "paper": "papers",
 }
 """where each kind lies"""
+ENDINGS: dict[Kind, str] = {"list": ".links"}
+"""of the files of a kind; `.toml` by default"""
 SHOWN_MAX = 12
 """names that an error lists"""
 
@@ -120,8 +125,12 @@ def _in(folder: Path, kind: Kind) -> list[str]:
     if kind == "policy":
         found = [path.parent for path in folder.rglob(POLICY_FILE)]
         return [path.relative_to(folder).as_posix() for path in found]
-    files = [path for path in folder.rglob("*.toml") if path.name != "paper.toml"]
+    files = [path for path in folder.rglob(f"*{_ending(kind)}") if path.name != "paper.toml"]
     return [path.relative_to(folder).with_suffix("").as_posix() for path in files]
+
+
+def _ending(kind: Kind) -> str:
+    return ENDINGS.get(kind, ".toml")
 
 
 def _found(word: str | Path, kind: Kind) -> Path | None:
@@ -136,7 +145,7 @@ def _found(word: str | Path, kind: Kind) -> Path | None:
         )
     if given.exists() and not given.is_dir():
         return given
-    own = str(word) if given.suffix else f"{FOLDERS[kind]}/{word}.toml"
+    own = str(word) if given.suffix else f"{FOLDERS[kind]}/{word}{_ending(kind)}"
     named = next((path for path in _looked_up(own) if path.is_file()), None)
     return given if named is None and given.is_dir() else named
 
@@ -160,7 +169,7 @@ def _matching(pattern: str) -> list[Path]:
 def _others(word: str | Path, kind: Kind) -> str:
     """Names that are similar, or else the first of all names."""
     known = names(kind)
-    stem = str(word).removeprefix(f"{FOLDERS[kind]}/").removesuffix(".toml")
+    stem = str(word).removeprefix(f"{FOLDERS[kind]}/").removesuffix(_ending(kind))
     if near := get_close_matches(stem, known, 5):
         return f"similar: {', '.join(near)}"
     more = f" and {len(known) - SHOWN_MAX} more" if len(known) > SHOWN_MAX else ""

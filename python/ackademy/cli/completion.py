@@ -17,6 +17,11 @@ def distributions(incomplete: str) -> list[str]:
     return _beginning(lookup.names("distribution"), incomplete) + _files(incomplete, ".toml")
 
 
+def lists(incomplete: str) -> list[str]:
+    """Names of lists of networks, files and folders with this start."""
+    return _beginning(lookup.names("list"), incomplete) + _files(incomplete, ".links")
+
+
 def suites(incomplete: str) -> list[str]:
     """Names of suites, files and folders with this start."""
     return _beginning(lookup.names("suite"), incomplete) + _files(incomplete, ".toml")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackademy.cli import completion, options
-from ackademy.errors import AckademyError
+from ackademy.errors import AckademyError, ExperimentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ackademy.render.sheet import Sheet
     from ackademy.studies.judgement import Network, Study
 
-LINKS = Path("distributions/lists/flagship_validation.links")
+LINKS = "distributions/lists/flagship_validation.links"
 AGAINST = "cubic,bbr1,bbr3,copa,vivace"
 
 
@@ -30,7 +30,10 @@ def judge_command(
             autocompletion=completion.controllers,
         ),
     ],
-    links: Annotated[Path, typer.Option(help="List of networks.")] = LINKS,
+    links: Annotated[
+        str,
+        typer.Option(help="List of networks, by file or name.", autocompletion=completion.lists),
+    ] = LINKS,
     against: Annotated[
         str,
         typer.Option(
@@ -94,7 +97,8 @@ def judge_command(
     place = lookup.policy_folder(controller) if card else None
     if card and place is None:
         raise AckademyError(f"judge --card: {controller}: allowed: a policy's folder")
-    study = judgement.study(links, chosen, flows, networks)
+    listed = lookup.find(links, "list", ExperimentError)
+    study = judgement.study(listed, chosen, flows, networks)
     stem = f"judge-{chosen[0].name.replace(' ', '-').replace('/', '-')}"
     page = html or options.REPORTS / f"{stem}.html"
     page_of_policy = place / cards.PAGE if place else None
@@ -117,7 +121,7 @@ def judge_command(
         if place:
             guarded = judgement.guarded(study, folder)
             text = judgement_markdown.card(study, _sheets(study, found), guarded)
-            cards.put_section(place, f"judge {links.stem}", f"On `{links.stem}`", text)
+            cards.put_section(place, f"judge {listed.stem}", f"On `{listed.stem}`", text)
             console.say(f"card:    {page_of_policy}")
     console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
     running.report_failures(ran)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from rich.table import Table
 
+from ackademy import lookup
 from ackademy.backends import link_lists
 from ackademy.backends.link_lists import Link
 from ackademy.cli.bounds import EPISODES_MAX, JOBS_MAX, RUNS_MAX, SEED_MAX
 from ackademy.cli.running import file_here, stopped
 from ackademy.cli.train_progress import stages
 from ackademy.console import Console
+from ackademy.errors import TrainingError
 from ackademy.runner import experiments
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ def judged_networks(file: Path | None, count: int | None) -> tuple[Link, ...]:
     """
     from ackademy.learn import selection
 
-    listed = link_lists.read(file or file_here(LINKS, "a list with --networks")).links
+    found = lookup.find(file, "list", TrainingError) if file else None
+    listed = link_lists.read(found or file_here(LINKS, "a list with --networks")).links
     return selection.thinned(listed, count) if count else listed
 
 

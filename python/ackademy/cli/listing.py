@@ -16,7 +16,7 @@ from ackademy.errors import ControllerError, FileError
 if TYPE_CHECKING:
     from rich.table import Table
 
-KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "policy", "suite")
+KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "list", "policy", "suite")
 """kinds whose names are printed on one line"""
 
 
