@@ -130,7 +130,7 @@ def test_a_list_of_other_networks_is_refused(tmp_path: Path) -> None:
     ):
         link_lists.read(other)
     other.write_text('about = ""\ndigest = ""\n')
-    with pytest.raises(ExperimentError, match=r"drawn = 'absent': allowed: one \[\[drawn\]\]"):
+    with pytest.raises(ExperimentError, match=r"drawn = absent: allowed: one \[\[drawn\]\]"):
         link_lists.read(other)
 
 

@@ -133,8 +133,8 @@ class TomlTable:
         return float(value)
 
     def error(self, key: str, value: object, allowed: str) -> ExperimentError:
-        """That the value of a field is not allowed, on one line."""
-        shown = repr(value)
+        """That the value of a field is not allowed, on one line; `None` is one that is absent."""
+        shown = "absent" if value is None else repr(value)
         shown = shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}..."
         name = key if key.isprintable() else repr(key)
         return ExperimentError(f"{self.where}: {name} = {shown}: allowed: {allowed}")

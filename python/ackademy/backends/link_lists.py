@@ -46,7 +46,7 @@ def read(path: Path) -> LinkList:
     table = TomlTable.read(path).only("about", "digest", "drawn", "files", "flows")
     links = [*_drawn(table, path), *_files(table, path)]
     if not links:
-        raise table.error("drawn", "absent", "one [[drawn]] or more, or files")
+        raise table.error("drawn", None, "one [[drawn]] or more, or files")
     digest = hashlib.sha256()
     for link in links:
         digest.update(f"{link.name}\n{link.scenario.canonical()}\n".encode())
