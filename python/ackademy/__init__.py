@@ -5,7 +5,8 @@ import ackademy
 result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
 print(result.metrics().flows)
 
-Names are imported when they are first used: the command line starts without Polars and NumPy.
+Names are imported when they are first used: the command line starts without Polars and NumPy, and
+almost at once to where Ctrl-C is handled.
 """
 
 from __future__ import annotations
@@ -13,19 +14,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ackademy._core import CODE_HASH, Scenario
-from ackademy.backends.controllers import Controller
-from ackademy.errors import (
-    AckademyError,
-    ControllerError,
-    EngineError,
-    ExperimentError,
-    KernelError,
-    ScenarioError,
-)
-
 if TYPE_CHECKING:
+    from ackademy._core import CODE_HASH, Scenario
+    from ackademy.backends.controllers import Controller
     from ackademy.backends.runs import Metrics, Run, run
+    from ackademy.errors import (
+        AckademyError,
+        ControllerError,
+        EngineError,
+        ExperimentError,
+        KernelError,
+        ScenarioError,
+    )
     from ackademy.render.notebook import Comparison, compare
     from ackademy.stats import formulas, intervals, metrics
 
@@ -52,21 +52,36 @@ __all__ = [
     "run",
 ]
 
+_ERRORS = (
+    "AckademyError",
+    "ControllerError",
+    "EngineError",
+    "ExperimentError",
+    "KernelError",
+    "ScenarioError",
+)
 _MODULE_OF = {
+    **dict.fromkeys(_ERRORS, "errors"),
+    "CODE_HASH": "_core",
+    "Controller": "backends.controllers",
     "Comparison": "render.notebook",
     "Metrics": "backends.runs",
     "Run": "backends.runs",
+    "Scenario": "_core",
     "compare": "render.notebook",
     "run": "backends.runs",
 }
-"""modules that import Polars, by the names they define"""
-_MODULES = ("formulas", "intervals", "metrics")
+"""modules by the names they define"""
+_MODULES = {
+    **{name: f"stats.{name}" for name in ("formulas", "intervals", "metrics")},
+    **{name: name for name in ("_core", "backends", "errors")},
+}
 
 
 def __getattr__(name: str) -> object:
     """Import a name of `__all__` when it is first used."""
     if name in _MODULES:
-        return import_module(f"ackademy.stats.{name}")
+        return import_module(f"ackademy.{_MODULES[name]}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'ackademy' has no attribute {name!r}")
     value: object = getattr(import_module(f"ackademy.{_MODULE_OF[name]}"), name)

@@ -28,6 +28,8 @@ def status_of(app: Callable[[], None]) -> int:
     except AckademyError as error:
         fail(str(error))
         return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except MemoryError as error:
         fail(f"not enough memory: {error}")
         return BAD_INPUT
