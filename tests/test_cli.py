@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import signal
@@ -86,6 +88,32 @@ def test_compare_prints_a_line_per_controller(dumbbell: Path, mine: str) -> None
     assert (folder / "reports" / "compare.html").is_file()
 
 
+def test_compare_takes_schemes_of_several_options(dumbbell: Path) -> None:
+    words = ("--cc", "cubic", "--cc", "cubic:beta=0.8,c=0.3", "--runs", "1", "--csv", "-")
+    code, out, _ = ackademy_command("compare", dumbbell.name, *words, cwd=dumbbell.parent)
+    assert code == 0
+    schemes = {row["scheme"] for row in csv.DictReader(io.StringIO(out))}
+    assert schemes == {"cubic", "cubic:beta=0.8,c=0.3"}
+
+
+@pytest.mark.parametrize("module", ["ackademy.cli", "typer", "ackademy.exits"])
+def test_ctrl_c_while_the_command_is_imported_is_exit_130_without_a_word(
+    module: str,
+) -> None:
+    code = f"""
+import sys
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+from ackademy.__main__ import main
+sys.meta_path.insert(0, Interrupt())
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_compare_tells_scenarios_of_one_name_apart(dumbbell: Path) -> None:
     folder = dumbbell.parent
     (folder / "other").mkdir()
@@ -143,6 +171,10 @@ def test_bad_scenario_is_exit_2_and_one_line(tmp_path: Path, line: str, named: s
         (("gap", "dumbbell.toml", "--baselines", "cubic"), "--baselines cubic: allowed"),
         (("reproduce", "nobody/table1"), "no experiment nobody/table1"),
         (("list", "cubik"), "controller cubik: allowed is"),
+        (("eval", "cubic"), "eval cubic: a controller was trained on nothing; allowed: with --sc"),
+        (("eval", "cubic", "--card"), "eval --card: cubic: allowed: a policy's folder"),
+        (("run", "dumbbell.toml", "--html", "-"), "cannot write -: allowed: a file"),
+        (("compare", "dumbbell.toml", "--html", "-"), "cannot write -: allowed: a file"),
     ],
     ids=" ".join,
 )

@@ -106,6 +106,8 @@ def check_output(path: Path | None) -> None:
     """
     if path is None:
         return
+    if str(path) == "-":
+        raise FileError("cannot write -: allowed: a file; - is stdout for --json and --csv alone")
     try:
         target = _target(path)
         if target.exists() and not target.is_file():

@@ -31,13 +31,13 @@ def compare_command(
         ),
     ] = None,
     cc: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             help="Schemes separated by commas: controllers, NAME:SETTING=VALUE,SETTING=VALUE, "
-            "policies, file.py:Class, kernel:NAME; the files' own by default.",
+            "policies, file.py:Class, kernel:NAME; the files' own by default; repeatable.",
             autocompletion=completion.controllers,
         ),
-    ] = "",
+    ] = None,
     suite: Annotated[
         str,
         typer.Option(
@@ -118,14 +118,15 @@ def compare_command(
         if value is not None and not suite:
             raise AckademyError(f"compare: {option}: allowed: with --suite")
     check_output_folder(out)
-    common = running.settings(param, cc)
+    words = ",".join(cc or [])
+    common = running.settings(param, words)
     if suite:
         if cc or settings:
             raise AckademyError("compare: allowed beside --suite: no --cc, --set")
         loaded = league.load(suite, thin or 1)
         on_networks = league.scheme_cases(loaded, runs or loaded.runs, backend, only or "*")
         page = html or options.REPORTS / f"league-{loaded.name}-{backend}.html"
-        options.check_exports(page, markdown, json, csv)
+        options.check_exports(json, csv, page, markdown)
         runner = options.engine_of(engine, address, jobs)
         met = harm_matrix.meetings(loaded) if only is None and backend == "sim" else []
         short = harm_matrix.transfers(loaded) if met else []
@@ -139,13 +140,13 @@ def compare_command(
         running.report_failures(ran)
         return
     html = html or options.REPORTS / "compare.html"
-    options.check_exports(html, json, csv)
+    options.check_exports(json, csv, html)
     named = lookup.scenarios_of(scenarios or [])
     cases = [comparison.case_of(path) for _, path in named]
     cases = comparison.named_apart(cases, [word for word, _ in named])
     changes = tuple(options.overrides(settings).items())
     plan = comparison.Plan(runs or 5, comparison.SAMPLE_MS, changes, backend)
-    rows = comparison.rows(cases, schemes.parse(cc, common), plan)
+    rows = comparison.rows(cases, schemes.parse(words, common), plan)
     folder = out / "compare"
     cells = [cell for row in rows for cell in row.cells]
     ran = running.run(cells, folder, options.engine_of(engine, address, jobs), console, "comparing")

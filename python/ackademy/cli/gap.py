@@ -12,6 +12,8 @@ from ackademy.cli import completion
 from ackademy.cli.bounds import RUNS_MAX, finite
 from ackademy.cli.options import REPORTS, RUNS, Jobs, Markdown, Params, RunsFolder
 
+CC = "new_reno,cubic,cubic_rfc9438,rl_tcp"
+
 
 def gap_command(
     scenarios: Annotated[
@@ -23,12 +25,13 @@ def gap_command(
         ),
     ],
     cc: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            help="Controllers, separated by commas; NAME:SETTING=VALUE gives settings.",
+            help="Controllers, separated by commas; NAME:SETTING=VALUE gives settings; repeatable.",
             autocompletion=completion.controllers,
+            show_default=CC,
         ),
-    ] = "new_reno,cubic,cubic_rfc9438,rl_tcp",
+    ] = None,
     param: Params = None,
     baselines: Annotated[
         str,
@@ -77,7 +80,8 @@ def gap_command(
     console = Console()
     check_outputs([html, markdown])
     check_output_folder(out)
-    ours = schemes.parse(cc, running.settings(param, cc))
+    words = ",".join(cc) if cc else CC
+    ours = schemes.parse(words, running.settings(param, words))
     files = lookup.scenario_files(scenarios)
     named = [controllers.canonical(word.strip()) for word in baselines.split(",") if word.strip()]
     found = gap.pairs(files, ours, named, runs, duration_s)

@@ -128,15 +128,20 @@ def export(path: Path, text: str) -> None:
         write(path, text)
 
 
-def check_exports(*paths: Path | None) -> None:
-    """Find out before the work whether `export` could write to these.
+def check_exports(json: Path | None, csv: Path | None, *pages: Path | None) -> None:
+    """Find out before the work whether `export` and `write` could write to these.
+
+    Args:
+        json: for `export`, which takes `-` for stdout.
+        csv: likewise.
+        pages: for `write`, which takes files alone.
 
     Raises:
         FileError: if not.
     """
     from ackademy.files import check_outputs
 
-    check_outputs(path for path in paths if str(path) != STDOUT)
+    check_outputs([*pages, *(path for path in (json, csv) if str(path) != STDOUT)])
 
 
 def is_stdout(*paths: Path | None) -> bool:

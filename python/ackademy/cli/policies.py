@@ -36,7 +36,8 @@ def eval_command(
     policy: Annotated[
         str,
         typer.Argument(
-            help="A policy, by folder or name, or a controller.", autocompletion=completion.policies
+            help="A policy, by folder or name, or a controller with --scenario or --distribution.",
+            autocompletion=completion.policies,
         ),
     ],
     scenario: Annotated[Path | None, typer.Option(help="Evaluate on this scenario.")] = None,
@@ -86,8 +87,11 @@ def eval_command(
         raise AckademyError("eval: allowed: --scenario or --distribution, and not both")
     if flows != "*" and not (scenario or card):
         raise AckademyError("eval: --flows: allowed: with --scenario or --card")
-    folder = lookup.policy_folder(policy) or Path(policy)
+    known = lookup.policy_folder(policy)
+    folder = known or Path(policy)
     if card:
+        if known is None:
+            raise AckademyError(f"eval --card: {policy}: allowed: a policy's folder")
         files.check_outputs([folder / cards.CARD, folder / cards.PAGE])
         fixed = _fixed_set(
             folder, scenario, flows, distribution, (tuple(range(1, 1 + (runs or 4))), card_s)
@@ -101,6 +105,11 @@ def eval_command(
         source = evaluate.of_scenario(scenario, seed, runs, flows)
     elif distribution:
         source = evaluate.of_distribution(distribution, seed, runs)
+    elif known is None:
+        raise AckademyError(
+            f"eval {policy}: a controller was trained on nothing; allowed: with --scenario or "
+            "--distribution"
+        )
     else:
         source = evaluate.trained_on(folder, seed, runs)
     others = tuple(schemes.evaluated(word.strip()) for word in against.split(",") if word.strip())

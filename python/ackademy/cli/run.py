@@ -74,7 +74,7 @@ def run_command(
     from ackademy.render.html import comparison as report
 
     console = Console(stderr=options.is_stdout(json, csv))
-    options.check_exports(html, json, csv)
+    options.check_exports(json, csv, html)
     check_output_folder(parquet)
     given = running.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
