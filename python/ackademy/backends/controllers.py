@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
-from ackademy import files, user_code
+from ackademy import files, imported, user_code
 from ackademy.errors import ControllerError
 
 if TYPE_CHECKING:
@@ -171,14 +171,18 @@ def load(cc: str, beside: Path) -> ControllerClass:
 def fingerprint(cc: str, beside: Path) -> str:
     """Hash of the file behind `file.py:Class`, for names of results; empty if built in.
 
-    What the file imports is not part of it.
+    What the file imports counts, as far as `imported.sources` finds it. Of a class of this process,
+    its own source alone counts.
     """
     if not is_python(cc):
         return ""
     if cc in _CLASSES:
         return _SOURCE_HASHES[cc]
     path, _ = _split(cc, beside)
-    return hashlib.sha256(files.read_bytes(path, error=ControllerError)).hexdigest()
+    own = hashlib.sha256(files.read_bytes(path, error=ControllerError))
+    for source in imported.sources(path):
+        own.update(hashlib.sha256(files.read_bytes(source, error=ControllerError)).digest())
+    return own.hexdigest()
 
 
 def _split(cc: str, beside: Path) -> tuple[Path, str]:
