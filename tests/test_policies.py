@@ -88,11 +88,15 @@ def test_retraining_gives_the_shipped_bytes() -> None:
     recording = Recording(setup, facts["seed"])
     growth = Growth(max_leaves=facts["max_leaves"], min_samples_leaf=facts["min_samples_leaf"])
     sends = collecting.record(recording, ROOT / "scenarios")
-    early, _ = sends.split(lp_tcp.TRAIN_SHARE * recording.duration_s)
-    early = early.thinned(facts["delivered_per_loss"], recording.seed)
-    grown = forest.fit(early.features, early.dropped, growth, recording.seed, jobs=2)
+    early, late = sends.split(lp_tcp.TRAIN_SHARE * recording.duration_s)
+    fitted = early.thinned(facts["delivered_per_loss"], recording.seed)
+    grown = forest.fit(fitted.features, fitted.dropped, growth, recording.seed, jobs=2)
     shipped = (POLICIES / setup.folder / "forest.safetensors").read_bytes()
     assert lp_tcp.to_bytes(grown, threshold) == shipped
+    output = _core.Forest.load(shipped).mean(late.features)
+    weights = scoring.Weights(facts["keep_one_in"], early.delivered_per_row(fitted))
+    scores = scoring.curve(output, late.dropped, weights)
+    assert scoring.to_csv(scores) == (POLICIES / setup.folder / "f1.csv").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["wire_case1", "wire_case6"])

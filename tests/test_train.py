@@ -11,6 +11,7 @@ from ackademy.errors import TrainingError
 from ackademy.learn.lp_tcp import forest, network, result, scoring
 from ackademy.learn.lp_tcp.collecting import Sends
 from ackademy.learn.lp_tcp.forest import Features, Growth, Labels
+from ackademy.learn.lp_tcp.scoring import Weights
 from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
 from ackademy.runner import engines
 
@@ -82,10 +83,13 @@ def test_rows_without_a_loss_are_refused(rows: tuple[Features, Labels], small: G
         forest.fit(x, np.zeros_like(y), small, seed=1, jobs=1)
 
 
+WEIGHTS = Weights(scored=9.0, fitted=36.0)
+
+
 def test_f1_counts_delivered_packets_as_often_as_they_were_sent() -> None:
     output = np.array([0.9, 0.9, 0.1, 0.1])
     dropped = np.array([True, False, True, False])
-    scores = {score.threshold: score for score in scoring.curve(output, dropped, 9.0)}
+    scores = {score.threshold: score for score in scoring.curve(output, dropped, WEIGHTS)}
     # One hit, nine alarms, one loss missed.
     assert scores[0.5].precision == pytest.approx(0.1)
     assert scores[0.5].recall == pytest.approx(0.5)
@@ -96,6 +100,21 @@ def test_f1_counts_delivered_packets_as_often_as_they_were_sent() -> None:
 def test_the_prior_correction_gives_the_share_on_the_wire() -> None:
     # 20 lost and 80 delivered rows, each of which stands for 10: 20 lost of 820.
     assert scoring.corrected(0.2, 10.0) == pytest.approx(20 / 820)
+
+
+def test_the_probability_is_of_the_rows_fitted_to_not_of_those_scored_on() -> None:
+    scores = scoring.curve(np.array([0.9, 0.1]), np.array([True, False]), WEIGHTS)
+    assert scores[24].threshold == 0.5
+    assert scores[24].probability == pytest.approx(1 / 37)
+
+
+def test_a_thinned_row_stands_for_all_that_the_recording_and_the_thinning_left_out() -> None:
+    dropped = np.array([True, True, *[False] * 100])
+    sends = Sends(np.zeros((102, 55), np.float32), dropped, np.arange(102.0), 1002, 2, 10)
+    fitted = sends.thinned(5, seed=1)
+    assert fitted.n_delivered == 10
+    assert sends.delivered_per_row(fitted) == 100.0
+    assert sends.delivered_per_row(sends) == 10.0
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,12 @@ class Sends:
     n_drops: int
     """losses among them, all in the sample"""
     keep_one_in: int
-    """delivered transmissions per row of one"""
+    """delivered transmissions per row of one, until the rows are thinned"""
+
+    @property
+    def n_delivered(self) -> int:
+        """Rows of delivered transmissions."""
+        return int(np.count_nonzero(~self.dropped))
 
     def split(self, time_s: float) -> tuple[Sends, Sends]:
         """The rows sent before `time_s`, and the others."""
@@ -99,6 +104,10 @@ class Sends:
         kept = self.dropped.copy()
         kept[np.random.default_rng(seed).choice(delivered, wanted, replace=False)] = True
         return self._of(kept)
+
+    def delivered_per_row(self, thinned: Sends) -> float:
+        """Delivered transmissions that each row of one stands for in `thinned`, of these rows."""
+        return self.keep_one_in * self.n_delivered / max(thinned.n_delivered, 1)
 
     def to_bytes(self) -> bytes:
         """As an `.npz` file."""

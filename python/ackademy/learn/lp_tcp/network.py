@@ -23,6 +23,7 @@ from ackademy.learn.lp_tcp import collecting, forest, scoring
 from ackademy.learn.lp_tcp.choosing import CANDIDATES, Tried, best, measure
 from ackademy.learn.lp_tcp.forest import Growth
 from ackademy.learn.lp_tcp.result import scikit_learn_version
+from ackademy.learn.lp_tcp.scoring import Weights
 from ackademy.learn.lp_tcp.training import METADATA, TRAIN_SHARE
 from ackademy.policies import policy_files
 from ackademy.runner import experiments
@@ -113,7 +114,8 @@ def train(task: Task, out: Path, work: Path, engine: Engine, jobs: int) -> Train
     fitted = early.thinned(DELIVERED_PER_LOSS, task.seed)
     arrays = forest.fit(fitted.features, fitted.dropped, task.growth, task.seed, jobs, quiet)
     output = arrays.mean(late.features)
-    th0 = scoring.best(scoring.curve(output, late.dropped, float(sends.keep_one_in)))
+    weights = Weights(float(late.keep_one_in), early.delivered_per_row(fitted))
+    th0 = scoring.best(scoring.curve(output, late.dropped, weights))
     if th0.f1 == 0.0:
         raise TrainingError(f"{task.path}: F1 is 0: the forest finds none of the losses")
     scratch = work / "forest.safetensors"

@@ -29,25 +29,34 @@ class Score:
     """harmonic mean of both; 0 if nothing is found"""
 
 
-def curve(output: FloatArray, dropped: Labels, negatives_per_row: float) -> tuple[Score, ...]:
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How many delivered packets each row of them stands for: rows of them are samples."""
+
+    scored: float
+    """among the rows scored on; counted once each they would flatter precision"""
+    fitted: float
+    """among the rows fitted to, which are thinned further: what the forest's output depends on"""
+
+
+def curve(output: FloatArray, dropped: Labels, weights: Weights) -> tuple[Score, ...]:
     """The F1 curve on `GRID`; a packet is called lost where the output is at least the threshold.
 
     Args:
         output: of the forest, shape (rows,).
         dropped: whether each row's packet was lost, shape (rows,).
-        negatives_per_row: how many delivered packets each row of them stands for. Rows of delivered
-            packets are a sample; counted once each they would flatter precision.
+        weights: of rows of delivered packets.
     """
     scores = []
     for threshold in GRID:
         called = output >= threshold
         hits = float(np.count_nonzero(called & dropped))
-        alarms = negatives_per_row * float(np.count_nonzero(called & ~dropped))
+        alarms = weights.scored * float(np.count_nonzero(called & ~dropped))
         losses = float(np.count_nonzero(dropped))
         precision = hits / (hits + alarms) if hits else 0.0
         recall = hits / losses if losses else 0.0
         f1 = 2 * hits / (hits + alarms + losses) if hits else 0.0
-        probability = corrected(threshold, negatives_per_row)
+        probability = corrected(threshold, weights.fitted)
         scores.append(Score(threshold, probability, precision, recall, f1))
     return tuple(scores)
 
@@ -60,7 +69,7 @@ def best(scores: tuple[Score, ...]) -> Score:
 def corrected(output: float, negatives_per_row: float) -> float:
     """The forest's output as the probability of a loss among all packets, not among the sample.
 
-    The odds of a loss in the sample are `negatives_per_row` times those on the wire.
+    The odds of a loss in the sample fitted to are `negatives_per_row` times those on the wire.
     """
     return output / (output + negatives_per_row * (1.0 - output))
 

@@ -19,6 +19,7 @@ from ackademy.learn.lp_tcp.choosing import Tried
 from ackademy.learn.lp_tcp.collecting import Recording, Sends
 from ackademy.learn.lp_tcp.forest import Arrays
 from ackademy.learn.lp_tcp.result import Counts, Recipe, Trained, scikit_learn_version
+from ackademy.learn.lp_tcp.scoring import Weights
 from ackademy.policies import policy_files
 from ackademy.runner import experiments
 from ackademy.runner.engines import Engine
@@ -53,13 +54,13 @@ def train(recipe: Recipe, workshop: Workshop, stage: Stage) -> Trained:
     folder = workshop.work / recipe.recording.setup.folder
     sends = Sends.read(_collected(recipe.recording, workshop.scenarios, folder, stage))
     early, late = sends.split(TRAIN_SHARE * recipe.recording.duration_s)
-    early = early.thinned(recipe.delivered_per_loss, recipe.recording.seed)
-    path = _fitted(recipe, early, workshop, folder, stage)
+    fitted = early.thinned(recipe.delivered_per_loss, recipe.recording.seed)
+    path = _fitted(recipe, fitted, workshop, folder, stage)
     content = path.read_bytes()
     arrays = forest.from_bytes(content)
-    scores = scoring.curve(
-        _core.Forest.load(content).mean(late.features), late.dropped, float(late.keep_one_in)
-    )
+    output = _core.Forest.load(content).mean(late.features)
+    weights = Weights(float(late.keep_one_in), early.delivered_per_row(fitted))
+    scores = scoring.curve(output, late.dropped, weights)
     th0 = scoring.best(scores)
     tried = _tried(recipe, path, th0.threshold, workshop, stage)
     chosen = choosing.best(tried)
@@ -67,7 +68,7 @@ def train(recipe: Recipe, workshop: Workshop, stage: Stage) -> Trained:
         recipe=recipe,
         forest=to_bytes(arrays, chosen.threshold),
         n_nodes=len(arrays.feature),
-        sends=Counts.of(early, late),
+        sends=Counts.of(fitted, late),
         scores=scores,
         th0=th0,
         tried=tried,
