@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import ackademy
-from ackademy import ControllerError, Scenario, ScenarioError
+from ackademy import AckademyError, ControllerError, Scenario, ScenarioError
 
 Write = Callable[[str], str]
 
@@ -222,3 +225,64 @@ def test_python_controller_is_told_its_settings(tmp_path: Path) -> None:
     )
     run = ackademy.run(scenario, cc=f"{file}:Told", params={"packets": 7}, sample_interval_ms=1000)
     assert set(run.flow_series["cwnd_packets"]) == {7.0}
+
+
+def test_settings_without_a_controller_are_refused(dumbbell: Path) -> None:
+    with pytest.raises(ControllerError, match="params: beta: allowed: beside cc"):
+        ackademy.run(dumbbell, params={"beta": 0.8})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("seed", -1, "a whole number from 0 to 18446744073709551615"),
+        ("seed", 2**64, "a whole number from 0 to 18446744073709551615"),
+        ("seed", 1.5, "a whole number from 0 to 18446744073709551615"),
+        ("sample_interval_ms", -1, r"a number from 0 to 1e\+09"),
+        ("sample_interval_ms", float("nan"), r"a number from 0 to 1e\+09"),
+        ("backend", "kernal", "sim, kernel"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_with_what_is_allowed(
+    dumbbell: Path, name: str, value: object, allowed: str
+) -> None:
+    with pytest.raises(AckademyError, match=rf"^{name} = .*: allowed: {allowed}$"):
+        ackademy.run(dumbbell, **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (None, "scenario of type NoneType: allowed: a file"),
+        (5, "scenario of type int: allowed: a file"),
+        ("", "'': allowed: the path or the name of a scenario"),
+    ],
+)
+def test_what_is_no_scenario_is_refused_by_its_type(scenario: object, said: str) -> None:
+    with pytest.raises(ScenarioError, match=said):
+        ackademy.run(scenario)  # type: ignore[arg-type]
+
+
+def link(**changes: object) -> dict[str, object]:
+    """The fields of a scenario."""
+    queue = {"kind": "drop_tail", "bdp": 1}
+    bottleneck = {"rate_mbps": 12, "queue": queue}
+    fields = {"duration_s": 2, "dumbbell": {"rtt_ms": 40, "bottleneck": bottleneck}}
+    return fields | {"flow": [{"name": "one"}]} | changes
+
+
+def test_numbers_of_numpy_and_tuples_are_fields_like_any_other() -> None:
+    plain = ackademy.run(link(duration_s=2.5))
+    flows = ({"name": np.str_("one"), "count": np.int64(1)},)
+    for number in (np.float64(2.5), np.float32(2.5), np.array(2.5)):
+        numpy = ackademy.run(link(duration_s=number, flow=flows), seed=np.uint8(1))  # type: ignore[arg-type]
+        assert numpy.flows.equals(plain.flows)
+        assert numpy.seed == 1
+
+
+@pytest.mark.parametrize("value", [None, object(), {1, 2}, b"2", 2j, np.array([1, 2])])
+def test_a_field_that_toml_has_no_value_for_is_named(value: object) -> None:
+    name = type(value).__name__
+    said = rf"^flow\[0\]\.count: a value of type {name}: allowed: a number"
+    with pytest.raises(ScenarioError, match=said):
+        ackademy.run(link(flow=[{"count": value}]))

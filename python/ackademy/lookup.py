@@ -55,6 +55,8 @@ def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyErro
     Raises:
         AckademyError: if there is none; one line, with names that are similar.
     """
+    if not str(word):
+        raise error(f"'': allowed: the path or the name of a {kind}")
     found = _found(word, kind)
     if found is None:
         raise error(f"{word}: No such file, and no {kind} of this name; {_others(word, kind)}")

@@ -6,11 +6,11 @@ import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeVar
 
 from ackademy import files
-from ackademy.errors import ExperimentError
+from ackademy.errors import ExperimentError, ScenarioError
 
 T = TypeVar("T", bound=str)
 SHOWN_MAX = 200
@@ -140,17 +140,33 @@ class TomlTable:
         return ExperimentError(f"{self.where}: {name} = {shown}: allowed: {allowed}")
 
 
-def toml_value(value: object) -> str:
-    """A number, a switch, a text, a list or a table as TOML."""
+def toml_value(value: object, where: str = "value") -> str:
+    """A number, a switch, a text, a list or a table as TOML; NumPy's numbers are numbers.
+
+    Args:
+        value: what to write; a tuple is a list, a path a text.
+        where: name of the field, for errors.
+
+    Raises:
+        ScenarioError: if TOML has no such value; one line with the field.
+    """
+    if getattr(value, "shape", None) == () and callable(item := getattr(value, "item", None)):
+        value = item()  # a number of NumPy, without importing it
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(toml_value(entry) for entry in value)}]"
+    if isinstance(value, list | tuple):
+        entries = (toml_value(entry, f"{where}[{i}]") for i, entry in enumerate(value))
+        return f"[{', '.join(entries)}]"
     if isinstance(value, Mapping):
-        entries = ", ".join(f"{toml_value(key)} = {toml_value(v)}" for key, v in value.items())
-        return f"{{ {entries} }}"
+        entries = (
+            f"{toml_value(k, where)} = {toml_value(v, f'{where}.{k}')}" for k, v in value.items()
+        )
+        return f"{{ {', '.join(entries)} }}"
+    if not isinstance(value, str | PurePath):
+        name, allowed = type(value).__name__, "a number, true, false, a text, a list, a table"
+        raise ScenarioError(f"{where}: a value of type {name}: allowed: {allowed}")
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     # Control characters stand in no text of a single line.
     escaped = "".join(f"\\u{ord(c):04x}" if c < " " or c == "\x7f" else c for c in escaped)

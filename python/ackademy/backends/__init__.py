@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
+
+from ackademy.errors import AckademyError
 
 Backend = Literal["sim", "kernel"]
 """`sim`: the simulator; `kernel`: TCP of this machine's kernel, in real time"""
+
+
+def check_backend(backend: str) -> None:
+    """Refuse a backend that there is not.
+
+    Raises:
+        AckademyError: with those that there are.
+    """
+    if backend not in get_args(Backend):
+        raise AckademyError(f"backend = {backend!r}: allowed: {', '.join(get_args(Backend))}")

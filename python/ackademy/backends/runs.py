@@ -12,6 +12,7 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from html import escape
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,10 +20,10 @@ import numpy as np
 import polars as pl
 
 from ackademy import _core, files, lookup
-from ackademy.backends import Backend, controllers, kernel, schemes
+from ackademy.backends import Backend, check_backend, controllers, kernel, schemes
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.tables import Tables
-from ackademy.errors import AckademyError, ScenarioError
+from ackademy.errors import AckademyError, ControllerError, ScenarioError
 from ackademy.stats import formulas as metrics  # a name that is part of cells' keys
 from ackademy.toml_table import toml_value
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 Params = Mapping[str, float | str]
 Progress: TypeAlias = Callable[[float], object]
 """called with the simulated seconds of a run so far"""
+SEED_MAX = 2**64 - 1
+SAMPLE_MS_MAX = 1e9
 PLOTTED_ROWS = 2000
 """sampling interval of a time series that is only drawn"""
 NO_PARAMS: Params = {}
@@ -146,11 +149,17 @@ def run(
         Tables of flows, links and series, with `.metrics()`.
 
     Raises:
+        AckademyError: if seed, sampling interval or backend is wrong.
         ScenarioError: if the scenario is wrong.
-        ControllerError: if a controller is unknown or its settings are wrong.
+        ControllerError: if a controller is unknown or its settings are wrong, or not of `cc`.
         KernelError: if the kernel backend is missing or fails.
         Exception: whatever a Python controller raises.
     """
+    check_backend(backend)
+    seed = _whole("seed", seed, SEED_MAX)
+    if not 0.0 <= sample_interval_ms <= SAMPLE_MS_MAX:
+        allowed = f"a number from 0 to {SAMPLE_MS_MAX:g}"
+        raise AckademyError(f"sample_interval_ms = {sample_interval_ms}: allowed: {allowed}")
     parsed = read_scenario(scenario, cc=cc, params=params)
     controllers.check(parsed.controllers, backend)
     record: KernelRun | None = None
@@ -165,6 +174,17 @@ def run(
         code_hash=_core.CODE_HASH,
         kernel=record,
     )
+
+
+def _whole(name: str, value: int, most: int) -> int:
+    """A whole number of Python or NumPy in [0, most]."""
+    try:
+        found = index(value)
+    except TypeError:
+        found = -1
+    if not 0 <= found <= most:
+        raise AckademyError(f"{name} = {value!r}: allowed: a whole number from 0 to {most}")
+    return found
 
 
 def simulate(
@@ -203,7 +223,8 @@ def read_scenario(
 
     Raises:
         ScenarioError: if the file cannot be read or is wrong.
-        ControllerError: if the controller is unknown or its settings are wrong.
+        ControllerError: if the controller is unknown or its settings are wrong, or if there are
+            settings without a controller.
     """
     if isinstance(scenario, _core.Scenario):
         if overrides:
@@ -213,6 +234,9 @@ def read_scenario(
         text, origin = text_of(scenario)
         parsed = _core.Scenario.parse(text, origin, dict(overrides))
     if cc is None:
+        if params:
+            names = ", ".join(params)
+            raise ControllerError(f"params: {names}: allowed: beside cc, whose settings they are")
         return parsed
     scheme = schemes.of_words([(cc, params)])[0]
     return parsed.with_controller(str(scheme.controller), dict(scheme.params))
@@ -225,10 +249,13 @@ def text_of(scenario: Path | str | Mapping[str, object]) -> tuple[str, str]:
         ScenarioError: if it cannot be read.
     """
     if isinstance(scenario, Mapping):
-        lines = [f"{toml_value(key)} = {toml_value(value)}" for key, value in scenario.items()]
+        lines = [f"{toml_value(k)} = {toml_value(v, str(k))}" for k, v in scenario.items()]
         return "\n".join([*lines, ""]), "scenario"
     if isinstance(scenario, str) and "\n" in scenario:
         return scenario, "scenario"
+    if not isinstance(scenario, str | Path):
+        name, allowed = type(scenario).__name__, "a file, a name, a text, a mapping, a Scenario"
+        raise ScenarioError(f"scenario of type {name}: allowed: {allowed}")
     path = lookup.find(scenario, "scenario", ScenarioError)
     return read_text(path), str(path)
 

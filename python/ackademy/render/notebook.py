@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 import polars as pl
 
 from ackademy import _core
-from ackademy.backends import Backend, controllers, schemes
+from ackademy.backends import Backend, check_backend, controllers, schemes
 from ackademy.backends.runs import ScenarioLike, text_of
 from ackademy.errors import AckademyError
 from ackademy.runner import engines, experiments
@@ -120,11 +120,14 @@ def compare(
         ControllerError: if a controller is unknown or its settings are wrong.
         AckademyError: if a run fails; the message has its reason.
     """
-    if runs < 1:
+    check_backend(backend)
+    if not isinstance(runs, int) or runs < 1:
         raise AckademyError(f"runs = {runs}: allowed: a whole number from 1")
     cases = [_case(own) for own in _several(scenarios)]
+    if not cases:
+        raise AckademyError("scenarios: none; allowed: one or more")
     found = _schemes(cc)
-    texts = tuple((path, toml_value(value)) for path, value in overrides.items())
+    texts = tuple((path, toml_value(value, path)) for path, value in overrides.items())
     plan = Plan(runs, comparison.SAMPLE_MS, texts, backend)
     rows = comparison.rows(comparison.named_apart(cases), found, plan)
     of_classes = any(controllers.is_registered(str(scheme.controller)) for scheme in found)
