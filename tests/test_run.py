@@ -286,3 +286,23 @@ def test_a_field_that_toml_has_no_value_for_is_named(value: object) -> None:
     said = rf"^flow\[0\]\.count: a value of type {name}: allowed: a number"
     with pytest.raises(ScenarioError, match=said):
         ackademy.run(link(flow=[{"count": value}]))
+
+
+FORKED = """\
+import multiprocessing, sys
+import numpy as np
+import polars as pl
+import ackademy
+
+def measured(seed):
+    return ackademy.run(sys.argv[1], seed=seed).metrics().flows.rows()
+
+pl.DataFrame({"a": [1, 2], "b": [3, 4]}).lazy().select(pl.col("a") + 1, pl.col("b")).collect()
+own = [measured(seed) for seed in (1, 2)]
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    assert pool.map(measured, (1, 2)) == own
+"""
+
+
+def test_a_forked_process_measures_what_its_parent_does(dumbbell: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, str(dumbbell)], check=True, timeout=300)

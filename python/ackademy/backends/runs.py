@@ -9,7 +9,7 @@ print(result.metrics().flows)
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from html import escape
 from operator import index
@@ -275,11 +275,17 @@ def python_controllers(scenario: _core.Scenario) -> list[str]:
 
 
 def measure(tables: Tables) -> Metrics:
-    """The numbers of a report, by the definitions in `metrics`."""
+    """The numbers of a report, by the definitions in `metrics`.
+
+    Frames are made of whole columns, without Polars' expressions: those need its threads, which a
+    forked process does not have, and would wait for them for ever.
+    """
     flows, links = tables.flows, tables.links
     throughput = metrics.throughput_mbps(_column(flows, "delivered_bytes"), _active(flows))
     delay = metrics.delay_ms(_column(flows, "rtt_at_delivery_ms"), _column(flows, "base_rtt_ms"))
-    per_flow = flows.select("flow", "controller").with_columns(
+    per_flow = _frame(
+        flows,
+        ("flow", "controller"),
         throughput_mbps=throughput,
         goodput_mbps=metrics.goodput_mbps(_column(flows, "goodput_bytes"), _active(flows)),
         delay_ms=delay,
@@ -291,7 +297,9 @@ def measure(tables: Tables) -> Metrics:
         timeouts=_column(flows, "timeouts"),
         stall_max_ms=_column(flows, "stall_max_ms"),
     )
-    per_link = links.select("link").with_columns(
+    per_link = _frame(
+        links,
+        ("link",),
         utilisation=metrics.utilisation(
             _column(links, "delivered_bytes"), _column(links, "capacity_bytes")
         ),
@@ -308,9 +316,7 @@ def measure(tables: Tables) -> Metrics:
     goodput = metrics.goodput_mbps(_column(connections, "goodput_bytes"), _active(connections))
     names = ("connection", "controller", "subflows", "scheduler")
     counts = ("reinjected_bytes", "duplicate_bytes", "reorder_peak_bytes")
-    per_connection = connections.select(*names).with_columns(
-        connections.select(*counts), goodput_mbps=goodput
-    )
+    per_connection = _frame(connections, names + counts, goodput_mbps=goodput)
     has_delay = bool(delay.size) and bool(np.all(delay >= 0.0))
     return Metrics(
         flows=per_flow,
@@ -320,6 +326,12 @@ def measure(tables: Tables) -> Metrics:
         jain_delay=metrics.jain_index(delay) if has_delay else float("nan"),
         jain_goodput=metrics.jain_index(goodput) if goodput.size else float("nan"),
     )
+
+
+def _frame(table: pl.DataFrame, kept: Sequence[str], **more: metrics.FloatArray) -> pl.DataFrame:
+    """Columns of a table, and new ones."""
+    made = [pl.Series(name, values) for name, values in more.items()]
+    return pl.DataFrame([*(table[name] for name in kept), *made])
 
 
 def _active(flows: pl.DataFrame) -> metrics.FloatArray:
