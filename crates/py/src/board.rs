@@ -124,6 +124,13 @@ impl Board {
         self.over[index].store(over, Relaxed);
     }
 
+    /// No decision of a simulation is due: it stands between two.
+    pub fn none_due(&self, index: usize) {
+        for due in &self.due[index * self.agents..][..self.agents] {
+            due.store(false, Relaxed);
+        }
+    }
+
     /// Writes what is new of every agent of a simulation.
     pub fn update(&self, index: usize, episode: &mut Episode) {
         for agent in 0..self.agents {

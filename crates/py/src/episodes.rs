@@ -2,6 +2,7 @@
 use crate::board::{Arrays, Board, Sizes};
 use crate::distribution::Distribution;
 use crate::scenario::Scenario;
+use crate::simulate::stop_on_signal;
 use crate::simulation::{Plan, Simulation};
 use crate::tables;
 use crate::workers::Workers;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
 
 /// Most simulations at once.
 const N_MAX: usize = 1 << 16;
@@ -62,6 +64,44 @@ struct Shared {
     begins: AtomicBool,
     /// An episode could not begin.
     failed: AtomicBool,
+    interrupt: Interrupt,
+}
+
+/// Ctrl-C in a call, which only the calling thread can find out.
+#[derive(Default)]
+struct Interrupt {
+    /// The thread that called.
+    caller: Mutex<Option<ThreadId>>,
+    /// Simulations stop where they are.
+    pressed: AtomicBool,
+    /// What the interpreter's handler raised.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Interrupt {
+    /// A call begins, of this thread.
+    fn begin(&self) {
+        *lock(&self.caller) = Some(thread::current().id());
+        self.pressed.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether simulations are to stop.
+    fn stops(&self) -> bool {
+        if *lock(&self.caller) == Some(thread::current().id()) {
+            self.look();
+        }
+        self.pressed.load(Ordering::Relaxed)
+    }
+
+    /// Asks the interpreter; nothing but the calling thread may.
+    fn look(&self) {
+        if !self.pressed.load(Ordering::Relaxed)
+            && let Err(raised) = Python::attach(stop_on_signal)
+        {
+            *lock(&self.raised) = Some(raised);
+            self.pressed.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What a learner answers, for all agents of all simulations.
@@ -114,6 +154,7 @@ impl Episodes {
             plan: Mutex::new(plan),
             begins: AtomicBool::new(true),
             failed: AtomicBool::new(false),
+            interrupt: Interrupt::default(),
         });
         let workers = workers(&shared, threads)?;
         Ok(Self {
@@ -325,7 +366,8 @@ impl Episodes {
         })
     }
 
-    /// Lets every simulation go on, or begin anew, without the interpreter, and shows what is new.
+    /// Lets every simulation go on, or begin anew, without the interpreter, and shows what is new. Ctrl-C stops
+    /// them where they are; a step goes on from there, episodes that have not all begun have to begin again.
     fn go_on(
         &self,
         py: Python<'_>,
@@ -333,19 +375,23 @@ impl Episodes {
         mut rows: Rows,
         begins: bool,
     ) -> PyResult<()> {
+        let interrupt = &self.shared.interrupt;
         self.shared.begins.store(begins, Ordering::Relaxed);
-        py.detach(|| state.workers.run());
+        interrupt.begin();
+        py.detach(|| state.workers.run(&|| interrupt.look()));
         self.shared.board.show(rows.slices()?);
         drop(rows);
-        state.begun |= !self.shared.failed.load(Ordering::Relaxed);
+        let failed = self.shared.failed.swap(false, Ordering::Relaxed);
+        let error = if failed {
+            self.locked().find_map(|mut simulation| simulation.error.take())
+        } else {
+            None
+        };
+        let raised = lock(&interrupt.raised).take();
+        state.begun = if begins && raised.is_some() { false } else { state.begun || !failed };
+        raised.map_or(Ok(()), Err)?;
         py.check_signals()?;
-        if !self.shared.failed.swap(false, Ordering::Relaxed) {
-            return Ok(());
-        }
-        match self.locked().find_map(|mut simulation| simulation.error.take()) {
-            Some(error) => Err(refused(error)),
-            None => Ok(()),
-        }
+        error.map_or(Ok(()), |error| Err(refused(error)))
     }
 
     fn take<'py>(&self, actions: &Bound<'py, PyAny>) -> PyResult<Actions<'py>> {
@@ -425,13 +471,17 @@ impl Rows<'_> {
 impl Shared {
     /// What a thread does with the simulation of this index; returns how many events that were, about.
     fn work(&self, index: usize) -> u32 {
+        if self.interrupt.pressed.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let stops = || self.interrupt.stops();
         let mut simulation = lock(&self.simulations[index]);
         let before = simulation.events();
         if self.begins.load(Ordering::Relaxed) || self.board.is_over(index) {
             let plan = *lock(&self.plan); // not held while the episode begins
-            simulation.begin(&self.source, plan, &self.board);
+            simulation.begin(&self.source, plan, &self.board, &stops);
         } else {
-            simulation.go_on(&self.board);
+            simulation.go_on(&self.board, &stops);
         }
         if simulation.error.is_some() {
             self.failed.store(true, Ordering::Relaxed);

@@ -85,7 +85,7 @@ pub fn drive(sim: &mut Sim, end: Time, check: impl Fn(&Sim) -> PyResult<()>) -> 
 }
 
 /// Raises what Ctrl-C raises, if it was pressed.
-fn stop_on_signal(py: Python<'_>) -> PyResult<()> {
+pub fn stop_on_signal(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
 

@@ -2,6 +2,11 @@
 use crate::board::Board;
 use ackademy::env::{EnvError, Episode, EpisodeSource, episode_seed};
 use ackademy::sim::record::Outcome;
+use ackademy::units::Time;
+
+/// An episode is simulated in at least so many parts of its duration, and in parts of at most so many
+/// nanoseconds: between two it may be stopped. Most steps are shorter than a part.
+const PARTS: (u64, u64) = (256, 1_000_000_000);
 
 /// What a new episode follows from, besides its place and number.
 #[derive(Clone, Copy)]
@@ -60,18 +65,25 @@ impl Simulation {
         self.begun = 0;
     }
 
-    /// Takes the answers and goes on to the next decision or the end.
-    pub fn go_on(&mut self, board: &Board) {
+    /// Takes the answers and goes on to the next decision or the end, unless `stops` says so before: then the next
+    /// call goes on from there.
+    pub fn go_on(&mut self, board: &Board, stops: &dyn Fn() -> bool) {
         if let Some(episode) = &mut self.episode {
             for (agent, action) in board.answers(self.index).enumerate().take(episode.flows()) {
                 self.decisions += u64::from(episode.act(agent, action));
             }
         }
-        self.advance(board);
+        self.advance(board, stops);
     }
 
-    /// Begins an episode and goes on to its first decision.
-    pub fn begin(&mut self, source: &EpisodeSource, plan: Plan, board: &Board) {
+    /// Begins an episode and goes on to its first decision, unless `stops` says so before.
+    pub fn begin(
+        &mut self,
+        source: &EpisodeSource,
+        plan: Plan,
+        board: &Board,
+        stops: &dyn Fn() -> bool,
+    ) {
         let Plan { seed, first, progress } = plan;
         if let Some(left) = self.episode.take() {
             self.packets += left.packets();
@@ -88,12 +100,17 @@ impl Simulation {
                 board.set_over(self.index, true);
             }
         }
-        self.advance(board);
+        self.advance(board, stops);
     }
 
-    fn advance(&mut self, board: &Board) {
+    fn advance(&mut self, board: &Board, stops: &dyn Fn() -> bool) {
         let Some(episode) = &mut self.episode else { return };
-        episode.advance();
+        let part = (episode.end().0 / PARTS.0).clamp(1, PARTS.1);
+        while !episode.advance_to(Time(episode.now().0.saturating_add(part))) {
+            if stops() {
+                return board.none_due(self.index);
+            }
+        }
         board.update(self.index, episode);
         if episode.is_over()
             && let Some(ended) = self.episode.take()

@@ -21,6 +21,8 @@ const AWAKE: Duration = Duration::from_micros(200);
 const PERIODS: (u32, u32) = (64, 1024);
 /// Calls of each kind that are compared; *proposed*.
 const COMPARED: u32 = 4;
+/// How often a caller that waits for other threads is told that it does.
+const WAITING: Duration = Duration::from_millis(20);
 /// Calls after which jobs are sorted anew by their size; *proposed*.
 const SORTED: u32 = 32;
 
@@ -132,8 +134,9 @@ impl<W: Fn(usize) -> u32 + Send + Sync + 'static> Workers<W> {
         Ok(own)
     }
 
-    /// Does every job once, and returns when all are done.
-    pub fn run(&mut self) {
+    /// Does every job once, and returns when all are done. While it has nothing to do but to wait for that, it
+    /// calls `waiting` again and again.
+    pub fn run(&mut self, waiting: &dyn Fn()) {
         let shared = &*self.shared;
         let (parties, begin) = (shared.jobs.len(), Instant::now());
         let shared_out = parties > 1 && self.pace.is_shared();
@@ -159,7 +162,7 @@ impl<W: Fn(usize) -> u32 + Send + Sync + 'static> Workers<W> {
             self.others.iter().for_each(|(thread, _)| thread.unpark());
         }
         shared.do_jobs(0);
-        shared.wait();
+        shared.wait(waiting);
         self.pace.note(begin.elapsed());
         let panic = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic {
@@ -268,15 +271,19 @@ impl<W: Fn(usize) -> u32> Shared<W> {
     }
 
     /// Waits until other threads have finished the job that each may have started.
-    fn wait(&self) {
-        let mut turns = 0_u32;
+    fn wait(&self, waiting: &dyn Fn()) {
+        let (mut turns, mut told) = (0_u32, None);
         while self.left.load(Ordering::Acquire) > 0 {
             turns = turns.saturating_add(1);
-            if turns > 2000 {
-                thread::yield_now(); // The processor may be needed for just that.
-            } else {
+            if turns <= 2000 {
                 spin_loop();
+                continue;
             }
+            if told.get_or_insert_with(Instant::now).elapsed() >= WAITING {
+                waiting();
+                told = Some(Instant::now());
+            }
+            thread::yield_now(); // The processor may be needed for just that.
         }
     }
 }

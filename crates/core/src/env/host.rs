@@ -172,7 +172,7 @@ impl HostEpisode {
     /// Runs until an action is awaited, or to the end. Returns true if an action is awaited. Does
     /// nothing while one is.
     pub fn advance(&mut self) -> bool {
-        self.ends();
+        self.ends(self.end);
         self.agents.0 = self.asking.unwrap_or(self.agents.0);
         !self.over
     }

@@ -192,20 +192,25 @@ impl<A> Run<A> {
         Self { sim, end, asking: None, over: false, agents }
     }
 
-    /// Goes on to the next flow whose agent is asked, unless an action is awaited; whether the episode has
-    /// ended by that.
-    fn ends(&mut self) -> bool {
+    /// Goes on to the next flow whose agent is asked, or to `until`, unless an action is awaited; whether the
+    /// episode has ended by that.
+    fn ends(&mut self, until: Time) -> bool {
         if self.asking.is_some() || self.over {
             return false;
         }
-        self.asking = self.sim.run_until_decision(self.end);
-        self.over = self.asking.is_none();
+        self.asking = self.sim.run_until_decision(until);
+        self.over = self.asking.is_none() && until >= self.end;
         self.over
     }
 
     /// Whether the episode has ended.
     pub fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// Simulated time at which the episode ends.
+    pub fn end(&self) -> Time {
+        self.end
     }
 
     /// Present simulated time.
@@ -233,10 +238,17 @@ impl Episode {
     /// Runs until an action is awaited, or to the end. Returns true if an action is awaited. Does
     /// nothing while one is.
     pub fn advance(&mut self) -> bool {
-        if self.ends() {
+        self.advance_to(self.end);
+        !self.over
+    }
+
+    /// As [`advance`](Self::advance), but no further than `until`. Returns true if an action is awaited or the
+    /// episode is over: then there is nothing left to advance.
+    pub fn advance_to(&mut self, until: Time) -> bool {
+        if self.ends(until) {
             self.sim.tell_end();
         }
-        !self.over
+        self.over || self.asking.is_some()
     }
 
     /// Sets an agent's action. Returns false, and does nothing, if no action of it is awaited.

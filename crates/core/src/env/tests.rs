@@ -221,6 +221,31 @@ fn equal_seeds_make_equal_episodes_and_others_do_not() {
 }
 
 #[test]
+fn an_episode_that_is_advanced_in_parts_is_the_same() {
+    let environment = environment(&learners(3, ""), &drinc(), 3);
+    let policy = Capricious::of(environment.spec());
+    let mut episode = environment.begin(Seed(5)).unwrap();
+    let mut parts = 0;
+    while !episode.is_over() {
+        let until = episode.now() + Span::from_millis(3);
+        parts += 1;
+        if !episode.advance_to(until) {
+            assert_eq!(episode.now(), until);
+            continue;
+        }
+        for agent in 0..3 {
+            let Some(state) = episode.agent(agent).cloned() else { continue };
+            if state.due {
+                assert!(episode.act(agent, policy.answer(&state.observation)));
+            }
+        }
+    }
+    let (whole, _, stops) = outside(&environment, Seed(5), 3);
+    assert!(parts > 2 * stops, "{parts} parts of {stops} steps");
+    assert_eq!(text(&episode.finish()), text(&whole));
+}
+
+#[test]
 fn agents_are_due_each_at_their_own_time() {
     let environment = environment(&learners(3, ""), &drinc(), 3);
     let (_, answers, stops) = outside(&environment, Seed(1), 3);

@@ -1,0 +1,115 @@
+"""Ctrl-C while simulations for learners run."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ackademy import _core
+
+LINK = """
+duration_s = {duration_s}
+[dumbbell]
+rtt_ms = 40
+[dumbbell.bottleneck]
+rate_mbps = 40
+queue = {{ kind = "drop_tail", packets = 30 }}
+[[flow]]
+name = "rival"
+[[flow]]
+name = "learner"
+start_s = {start_s}
+"""
+EVERY_MINUTE = """
+[observation]
+features = ["rtt_mean"]
+history = 1
+[decision]
+every = "time"
+min_ms = 60000
+[action]
+map = "cwnd_steps"
+"""
+
+
+class PressedError(Exception):
+    """Raised as Ctrl-C raises `KeyboardInterrupt`."""
+
+
+@contextmanager
+def pressed_again_and_again() -> Iterator[list[bool]]:
+    """Raises `PressedError` many times a second while the list is not empty, which empties it."""
+    armed: list[bool] = []
+
+    def press(number: int, frame: FrameType | None) -> None:
+        if armed:
+            armed.clear()
+            raise PressedError
+
+    before = signal.signal(signal.SIGALRM, press)
+    signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+    try:
+        yield armed
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def opened(duration_s: float, start_s: float, n: int, threads: int) -> _core.Episodes:
+    text = LINK.format(duration_s=duration_s, start_s=start_s)
+    source = _core.Scenario.parse(text, "interrupts.toml")
+    return _core.Episodes(
+        source, EVERY_MINUTE, n=n, agents=1, learners=["learner"], seed=1, threads=threads
+    )
+
+
+@pytest.mark.parametrize(("n", "threads"), [(1, 1), (3, 1), (2, 2), (3, 2)])
+def test_a_reset_that_would_take_hours_stops(n: int, threads: int) -> None:
+    own = opened(1e7, 9e6, n, threads)
+    with pressed_again_and_again() as armed:
+        armed.append(True)
+        with pytest.raises(PressedError):
+            own.reset()
+    with pytest.raises(RuntimeError, match="step before reset"):
+        own.step(np.zeros((n, 1), np.int64))
+
+
+def first_ends(own: _core.Episodes, step: Callable[[], None]) -> tuple[list[pl.DataFrame], int]:
+    """The flows of the first episode of each simulation, and how many steps it took."""
+    ended: dict[int, pl.DataFrame] = {}
+    steps = 0
+    while len(ended) < len(own.over):
+        step()
+        steps += 1
+        for index in np.flatnonzero(own.over).tolist():
+            ended.setdefault(index, pl.DataFrame(dict(own.tables(index)["flows"])))
+    return [ended[index] for index in sorted(ended)], steps
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_steps_that_were_stopped_go_on_to_the_same_end(threads: int) -> None:
+    whole, parts = opened(600, 1, 2, threads), opened(600, 1, 2, threads)
+    actions = np.full((2, 1), 2)
+    whole.reset()
+    parts.reset()
+    found, steps = first_ends(whole, lambda: whole.step(actions))
+    with pressed_again_and_again() as armed:
+
+        def step() -> None:
+            try:
+                armed.append(True)
+                parts.step(actions)
+                armed.clear()
+            except PressedError:
+                assert not armed
+
+        again, more = first_ends(parts, step)
+    assert more > steps, "some were stopped"
+    for one, other in zip(found, again, strict=True):
+        assert one.equals(other)
