@@ -187,9 +187,9 @@ def test_folders_of_one_name_in_two_places_share_no_checkpoints(tmp_path: Path) 
 
 
 def test_an_interrupt_promises_only_what_is_kept(recipe: Path, tmp_path: Path) -> None:
-    assert "nothing is kept" in train_deep._interrupted(tmp_path)
+    assert "nothing is kept" in train_deep.interrupted(tmp_path)
     (tmp_path / "checkpoint-0000000001").mkdir()
-    assert "--resume" in train_deep._interrupted(tmp_path)
+    assert "--resume" in train_deep.interrupted(tmp_path)
 
 
 def test_resuming_without_a_checkpoint_says_that_it_begins_anew(

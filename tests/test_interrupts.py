@@ -1,17 +1,22 @@
-"""Ctrl-C while simulations for learners run."""
+"""Ctrl-C while simulations for learners run, and in trainings."""
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import numpy as np
 import polars as pl
 import pytest
 
-from ackademy import _core
+from ackademy import _core, interrupts
 
 LINK = """
 duration_s = {duration_s}
@@ -113,3 +118,42 @@ def test_steps_that_were_stopped_go_on_to_the_same_end(threads: int) -> None:
     assert more > steps, "some were stopped"
     for one, other in zip(found, again, strict=True):
         assert one.equals(other)
+
+
+def test_ctrl_c_in_a_call_of_the_garbage_collector_is_not_lost() -> None:
+    """Python prints what such a call raises, and goes on: JAX has one."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background
+
+    def press(phase: str, info: dict[str, int]) -> None:
+        gc.callbacks.remove(press)
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(10))  # Python runs the handler
+
+    with interrupts.between_batches():
+        interrupts.check()
+        gc.callbacks.append(press)
+        gc.collect()
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.check()
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL, "the next one ends the process"
+    interrupts.check()
+    assert signal.signal(signal.SIGINT, before) == signal.default_int_handler
+
+
+def test_a_training_that_is_interrupted_says_what_is_kept_and_ends_with_130(tmp_path: Path) -> None:
+    for needed in ("jax", "flax", "optax", "tensorboardX"):
+        pytest.importorskip(needed, reason="needs train: an extra")
+    code = "from ackademy.cli import main; main()"
+    words = ["train", "ppo", "--quick", "--episodes", "1000000", "--out", "mine"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert "0 of 1000000 episodes" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate()
+    assert process.returncode == 130
+    assert told.startswith("interrupted"), told
+    assert not (tmp_path / "mine").exists()

@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from ackademy import user_code
 from ackademy.errors import AckademyError
@@ -41,6 +41,20 @@ def status_of(app: Callable[[], None]) -> int:
             raise
         fail(told)
         return BAD_INPUT
+
+
+def leave(status: int) -> NoReturn:
+    """End the process with a status.
+
+    After an interrupt the interpreter is not taken down where JAX is loaded: its threads may still
+    be at work, and then crash. Everything that is open has been closed on the way here.
+    """
+    if status == INTERRUPTED and "jax" in sys.modules:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def fail(message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -104,7 +103,7 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """Entry point: an error that the user can mend is one line, with exit status 2."""
-    sys.exit(exits.status_of(app))
+    exits.leave(exits.status_of(app))
 
 
 def load(name: str) -> TyperCommand | TyperGroup:

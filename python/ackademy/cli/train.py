@@ -25,6 +25,7 @@ from ackademy.console import Console
 from ackademy.errors import ScenarioError, TrainingError
 from ackademy.files import check_output_folder
 from ackademy.folders import here_or_above
+from ackademy.interrupts import between_batches
 from ackademy.learn.lp_tcp import network
 from ackademy.learn.lp_tcp import training as lp_tcp
 from ackademy.learn.lp_tcp.collecting import Phase, Recording
@@ -52,12 +53,12 @@ def _root() -> None:
     """Train learned controllers."""
 
 
-app.command("ablations")(train_ablations.ablations_command)
+app.command("ablations")(between_batches()(train_ablations.ablations_command))
 app.command("cubic-beta")(train_cubic_beta.cubic_beta_command)
-app.command("drinc")(train_deep.drinc_command)
-app.command("drl-cc")(train_host.drl_cc_command)
-app.command("flagship")(train_flagship.flagship_command)
-app.command("ppo")(train_deep.ppo_command)
+app.command("drinc")(between_batches()(train_deep.drinc_command))
+app.command("drl-cc")(between_batches()(train_host.drl_cc_command))
+app.command("flagship")(between_batches()(train_flagship.flagship_command))
+app.command("ppo")(between_batches()(train_deep.ppo_command))
 
 
 @app.command("lp-tcp")

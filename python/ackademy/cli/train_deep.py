@@ -250,16 +250,16 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
     if resume and not checkpoint.found(folder):
         told = f"no checkpoint in {folder}: the training begins anew"
         Console(stderr=True).print(told, soft_wrap=True)
-    with place.opened() as make, _bar(console, out.name) as progress:
-        try:
+    try:
+        with place.opened() as make, _bar(console, out.name) as progress:
             trained = deep.train(recipe, make, folder, resume=resume, progress=progress)
-        except KeyboardInterrupt:
-            raise stopped(_interrupted(folder)) from None
-    judged = training_card.write(trained, out, asked.command(out))
+        judged = training_card.write(trained, out, asked.command(out))
+    except KeyboardInterrupt:
+        raise stopped(interrupted(folder)) from None
     _tell(console, trained, judged, out)
 
 
-def _interrupted(folder: Path) -> str:
+def interrupted(folder: Path) -> str:
     """How to continue after an interrupt."""
     from ackademy.learn import checkpoint, training_log
 

@@ -91,18 +91,18 @@ def flagship_command(
     judge = selection.Judge(asked, deep.patterns(source, asked), judged, threads, place / "judged")
     console, start = Console(), time.monotonic()
     plan = learn_seeds.Plan(seeds, stop_after, choose=choose)
-    try:
-        with judged_training.shown_stages(console) as stage:
-            found = learn_seeds.train(asked, plan, deep.Here(threads), judge, place, stage)
-    except KeyboardInterrupt:
-        raise judged_training.interrupted(place) from None
     words = _command(
         chosen, recipe, seeds, seed, decisions, stop_after, networks, links, choose, quick
     )
-    training_card.write(
-        found.winner, chosen, words,
-        more=selection_card.files(found, judge.digest), chosen=selection_card.section(found),
-    )  # fmt: skip
+    try:
+        with judged_training.shown_stages(console) as stage:
+            found = learn_seeds.train(asked, plan, deep.Here(threads), judge, place, stage)
+        training_card.write(
+            found.winner, chosen, words,
+            more=selection_card.files(found, judge.digest), chosen=selection_card.section(found),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        raise judged_training.interrupted(place) from None
     _tell(console, found, chosen, time.monotonic() - start)
 
 

@@ -14,7 +14,16 @@ from ackademy import folders, lookup
 from ackademy.cli.bounds import RUNS_MAX
 from ackademy.cli.options import words_of
 from ackademy.cli.running import file_here, lacks_training, stopped
-from ackademy.cli.train_deep import Force, Quick, RecipeFile, Resume, Scenario, Seed, Work
+from ackademy.cli.train_deep import (
+    Force,
+    Quick,
+    RecipeFile,
+    Resume,
+    Scenario,
+    Seed,
+    Work,
+    interrupted,
+)
 from ackademy.cli.train_progress import tenths
 from ackademy.console import Console
 from ackademy.errors import TrainingError
@@ -125,8 +134,7 @@ def _train(
     try:
         trained = host_training.train(recipe, folder, resume=resume, progress=line)
     except KeyboardInterrupt:
-        told = f"interrupted; go on with --resume from the checkpoint in {folder}"
-        raise stopped(told) from None
+        raise stopped(interrupted(folder)) from None
     host_card.write(trained, out, made)
     console.say(_told(trained, out))
 

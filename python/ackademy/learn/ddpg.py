@@ -30,6 +30,7 @@ import optax
 from flax.linen import initializers
 from jax import Array, lax
 
+from ackademy import interrupts
 from ackademy.envs.host import Measured, Observation
 from ackademy.errors import TrainingError
 from ackademy.learn.episode_source import F32
@@ -390,6 +391,7 @@ def train(host: Host, config: Config, seed: int, log: TrainingLog) -> Trained:
 
     greedy: F32 | None = None
     for epoch in range(config.epochs):
+        interrupts.check()
         rng = np.random.default_rng((seed, ACTING, epoch))
         noise += -config.noise_theta * noise + config.noise_sigma * rng.standard_normal(paths)
         if epoch >= past:

@@ -12,7 +12,7 @@ from typing import Protocol, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from ackademy import _core
+from ackademy import _core, interrupts
 from ackademy.backends.runs import read_text
 from ackademy.envs import opening, rewards
 from ackademy.envs.rewarder import Rewarder
@@ -141,6 +141,7 @@ def train(
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
         ScenarioError: if the scenario or the distribution is wrong.
     """
+    interrupts.check()  # pressed while JAX was imported
     source = recipe_source.read(recipe)
     learners = patterns(source, recipe)
     reward = _reward_of(recipe)

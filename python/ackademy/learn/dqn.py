@@ -24,6 +24,7 @@ import numpy.typing as npt
 import optax
 from jax import Array, lax
 
+from ackademy import interrupts
 from ackademy.learn import networks
 from ackademy.learn.checkpoint import ActionLog, Replayed
 from ackademy.learn.credit import OpenDecisions, Transitions
@@ -134,6 +135,7 @@ def train(
     decisions = episodes = transitions = 0
 
     while episodes < config.episodes:
+        interrupts.check()
         if past is not None and action_log.steps < past.steps:
             actions, _ = past.next(env)
         else:

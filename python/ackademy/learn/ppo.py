@@ -24,6 +24,7 @@ import numpy.typing as npt
 import optax
 from jax import Array, lax
 
+from ackademy import interrupts
 from ackademy.learn import critic, networks
 from ackademy.learn.checkpoint import ActionLog, Replayed
 from ackademy.learn.credit import OpenDecisions, Transitions
@@ -189,6 +190,7 @@ def train(
     decisions = episodes = taken = 0
 
     while config.progress(decisions, episodes) < 1.0:
+        interrupts.check()
         if past is not None and action_log.steps < past.steps:
             actions, log_probability = past.next(env)
         else:

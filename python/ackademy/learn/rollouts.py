@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from ackademy import _core
+from ackademy import _core, interrupts
 from ackademy.envs.metrics import IntervalMetrics
 from ackademy.envs.rewarder import judge
 from ackademy.envs.rewards import Reward
@@ -272,6 +272,7 @@ def train(
         return ppo.Snapshot(source.decisions, weights)
 
     while not is_stopped and config.progress(source.decisions, source.episodes) < 1.0:
+        interrupts.check()
         policy = present()
         policies.add(policy, source.decisions)
         missing = config.horizon - sum(map(len, waiting))

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ackademy import _core
+from ackademy import _core, interrupts
 from ackademy.backends.link_lists import Link
 from ackademy.errors import TrainingError
 from ackademy.files import write
@@ -147,6 +147,7 @@ class Judge:
             waiting = [pool.submit(self._reward, link, files) for link in self._links]
             try:
                 for done, one in enumerate(waiting, 1):
+                    interrupts.check()
                     rewards.append(one.result())
                     told(done, len(waiting))
             finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ackademy import _core
+from ackademy import _core, interrupts
 from ackademy.backends import entries
 from ackademy.backends.runs import measure, simulate
 from ackademy.envs.opening import Source
@@ -60,6 +60,7 @@ def judge(
         scenario = source.draw(seed, 1.0) if isinstance(source, _core.Distribution) else source
         name = scenario.name.rpartition("-")[0] if is_drawn else scenario.name
         for cc in ("policy", *RIVALS):
+            interrupts.check()
             rows.append(_run(name, scenario, learners, cc, folder, seed))
     return _table(rows)
 
