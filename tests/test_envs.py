@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +242,7 @@ def test_rendering_says_where_the_flow_is() -> None:
         ({"reward": "drinks"}, TrainingError, "reward = 'drinks': allowed: aurora"),
         ({"learner": None}, TrainingError, "learner is not given; allowed: .* learner, neighbour"),
         ({"learner": "nobody"}, TrainingError, "nobody.*: learner, neighbour"),
-        ({"learner": "*"}, TrainingError, "agents = 1: allowed is at least 2"),
+        ({"learner": "*"}, TrainingError, "2 flows learn: allowed: one"),
         ({"credit": "late"}, TrainingError, "credit = 'late': allowed: arrived, sent"),
         ({"render_mode": "human"}, TrainingError, "render_mode = 'human': allowed: 'ansi'"),
         ({"scenario": "nowhere.toml"}, ScenarioError, "nowhere.toml: No such file"),
@@ -391,10 +392,80 @@ def test_what_is_wrong_with_a_vector_is_one_line(settings: dict[str, Any], messa
         vector(**settings)
 
 
+SHARED_LATER = """
+learners = ["learner"]
+[[scenario]]
+name = "alone"
+weight = [[0, 1], [1, 0]]
+[scenario.inline]
+duration_s = 2
+dumbbell = { rtt_ms = 20, bottleneck = LINK }
+flow = [{ name = "learner" }]
+[[scenario]]
+name = "shared"
+weight = [[0, 0], [0.5, 1], [1, 1]]
+[scenario.inline]
+duration_s = 2
+dumbbell = { rtt_ms = 20, bottleneck = LINK }
+flow = [{ name = "learner", count = 2 }, { name = "other" }]
+[scenario.draw]
+"flow.0.count" = { integer = [1, 3] }
+""".replace("LINK", '{ rate_mbps = 4, queue = { kind = "drop_tail", packets = 20 } }')
+
+
+@pytest.mark.parametrize("make", [Flow, lambda **more: VectorFlow(4, **more)])
+def test_a_distribution_in_which_several_flows_may_learn_is_refused(
+    make: Callable[..., Flow | VectorFlow],
+) -> None:
+    always = SHARED_LATER.replace("[[0, 0], [0.5, 1], [1, 1]]", "1")
+    said = r"up to 3 flows learn: allowed: one; SharedFlows\(agents=3\) takes several"
+    with pytest.raises(TrainingError, match=said):
+        make(scenario=always)
+    env = make(scenario=SHARED_LATER)
+    env.reset(seed=1)
+    said = "up to 3 flows learn at progress 0.6: allowed: one"
+    with pytest.raises(TrainingError, match=said):
+        env.reset(options={"progress": 0.6})
+    with pytest.raises(ResetNeeded):
+        env.step(np.zeros(4, np.int64))
+
+
+def test_several_learning_flows_that_only_the_draw_shows_are_one_line() -> None:
+    always = SHARED_LATER.replace("[[0, 0], [0.5, 1], [1, 1]]", "1")
+    env = VectorFlow(8, scenario=always, learner="learn*")
+    said = r"[23] flows learn: allowed: one; SharedFlows\(agents=[23]\) takes several"
+    with pytest.raises(TrainingError, match=said):
+        env.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "action", "said"),
+    [
+        ("drinc", 1.5, "action = 1.5: allowed: whole numbers"),
+        ("drinc", float("nan"), "action = nan: allowed: whole numbers"),
+        ("drinc", None, "action = None: allowed: whole numbers"),
+        ("drinc", "2", "action = '2': allowed: whole numbers"),
+        ("drinc", np.array([1, 2]), r"actions of shape \(2,\): allowed: \(1,\)"),
+        ("aurora", None, "action = None: allowed: numbers"),
+        ("aurora", np.zeros(2), r"actions of shape \(2,\): allowed: \(1, 1\)"),
+    ],
+)
+def test_what_is_no_action_is_refused_on_one_line(settings: str, action: object, said: str) -> None:
+    for env in (Flow(agent_settings=settings), VectorFlow(1, agent_settings=settings)):
+        env.reset(seed=1)
+        with pytest.raises(TrainingError, match=said):
+            env.step(action)  # type: ignore[arg-type]
+
+
+def test_a_vector_has_to_be_reset_before_its_first_step() -> None:
+    with pytest.raises(ResetNeeded):
+        VectorFlow(2).step(np.zeros(2, np.int64))
+
+
 def test_a_choice_that_does_not_exist_is_refused() -> None:
     env = vector(2)
     env.reset(seed=1)
-    with pytest.raises(ValueError, match=r"actions\[1, 0\] = 5: allowed is a whole number in"):
+    with pytest.raises(TrainingError, match=r"actions\[1, 0\] = 5: allowed is a whole number in"):
         env.step(np.array([0, 5]))
 
 

@@ -733,6 +733,8 @@ class Distribution:
     @property
     def agents(self) -> int:
         """The most learning flows that a drawn scenario has."""
+    def agents_at(self, progress: float = 0.0) -> int:
+        """The most learning flows of a scenario that can be drawn at this training progress."""
     @property
     def classes(self) -> list[str]:
         """Names of the classes of scenarios, among which the truth's column `class` is a place."""

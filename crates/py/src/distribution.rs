@@ -45,6 +45,11 @@ impl Distribution {
         self.core.agents()
     }
 
+    #[pyo3(signature = (progress=0.0))]
+    fn agents_at(&self, progress: f64) -> usize {
+        self.core.agents_at(progress)
+    }
+
     #[getter]
     fn classes(&self) -> Vec<String> {
         self.core.classes().to_vec()

@@ -101,8 +101,10 @@ class Flow(gym.Env[Observation, Action]):
             raise TrainingError(f"render_mode = {render_mode!r}: allowed: 'ansi', or none")
         self.render_mode = render_mode
         reward = find(reward)
+        self._source, self._learner = opening.read_source(scenario), learner
+        opening.check_alone(self._source, learner)
         self._episodes = opening.open_episodes(
-            scenario,
+            self._source,
             agent_settings,
             learner,
             n=1,
@@ -115,6 +117,7 @@ class Flow(gym.Env[Observation, Action]):
         self.observation_space = opening.observation_space(self._episodes, flat=flat)
         self.action_space = opening.action_space(self._episodes)
         self._actions = opening.action_array(self._episodes)
+        self._chooses = self._episodes.n_choices > 0
         self._view = self._episodes.observation.reshape(self.observation_space.shape)
         self._seeded = False
         self._running = False
@@ -133,6 +136,9 @@ class Flow(gym.Env[Observation, Action]):
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(SEED_MAX))
         self._seeded = True
+        self._running = False
+        if options and "progress" in options:
+            opening.check_alone(self._source, self._learner, options["progress"])
         opening.begin(self._episodes, seed, options)
         self._rewarder.reset()
         self._running = True
@@ -144,14 +150,15 @@ class Flow(gym.Env[Observation, Action]):
 
         Raises:
             ResetNeeded: if the episode is over or none has begun.
+            TrainingError: if it is no action.
         """
         if not self._running:
             raise gym.error.ResetNeeded("the episode is over or has not begun: call reset()")
         if self._episodes.over[0]:  # over before the first decision
             self._running = False
             return self._view.copy(), 0.0, False, True, self._info()
-        self._actions[0, 0] = action
-        self._episodes.step(self._actions)
+        opening.write(self._actions[0], action, chooses=self._chooses)
+        opening.step(self._episodes, self._actions)
         self._reward = float(self._rewarder.compute()[0, 0])
         truncated = bool(self._episodes.over[0])
         self._running = not truncated
@@ -223,8 +230,10 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             raise TrainingError(f"num_envs = {num_envs}: allowed: a whole number from 1")
         self.num_envs = num_envs
         reward = find(reward)
+        self._source, self._learner = opening.read_source(scenario), learner
+        opening.check_alone(self._source, learner)
         self.episodes = opening.open_episodes(
-            scenario, agent_settings, learner, n=num_envs, agents=1, threads=threads,
+            self._source, agent_settings, learner, n=num_envs, agents=1, threads=threads,
             reward=reward, credit=credit,
         )  # fmt: skip
         self._rewarder = Rewarder(reward, credit, self.episodes)
@@ -235,10 +244,11 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._actions = opening.action_array(self.episodes)
+        self._chooses = self.episodes.n_choices > 0
         self._view = self.episodes.observation.reshape(num_envs, *single.shape)
         self._metrics = IntervalMetrics(self.episodes.metrics[:, 0]).by_name()
         self._decision = self.episodes.decision[:, 0]
-        self._seeded = False
+        self._seeded = self._running = False
         self._never: BoolArray = np.zeros(num_envs, np.bool_)
 
     def reset(
@@ -254,8 +264,12 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(SEED_MAX))
         self._seeded = True
+        self._running = False
+        if options and "progress" in options:
+            opening.check_alone(self._source, self._learner, options["progress"])
         opening.begin(self.episodes, seed, options)
         self._rewarder.reset()
+        self._running = True
         return self._observe(), self._info()
 
     def step(
@@ -265,9 +279,16 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
         Args:
             actions: shape (num_envs,) of choices, or (num_envs, values).
+
+        Raises:
+            ResetNeeded: if no episodes have begun.
+            TrainingError: if they are no actions, or the next scenario that is drawn cannot be
+                used for training.
         """
-        self._actions[:, 0] = actions
-        self.episodes.step(self._actions)
+        if not self._running:
+            raise gym.error.ResetNeeded("no episodes have begun: call reset()")
+        opening.write(self._actions[:, 0], actions, chooses=self._chooses)
+        opening.step(self.episodes, self._actions)
         rewards = self._rewarder.compute()[:, 0]
         truncated = self.episodes.over.copy()
         return self._observe(), rewards, self._never.copy(), truncated, self._info()

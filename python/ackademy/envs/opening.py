@@ -35,6 +35,8 @@ queue = { kind = "drop_tail", bdp = 1 }
 name = "learner"
 """
 """the scenario of an environment that was given none; nothing in it is random"""
+TOO_MANY = "agents = 1: allowed is at least "
+"""begins what the core says where more flows learn than the one agent of an environment"""
 
 
 def read_source(scenario: str | Path | Source) -> Source:
@@ -149,7 +151,74 @@ def open_episodes(
             credit=credit == "sent",
         )
     except ValueError as error:
-        raise TrainingError(str(error)) from error
+        raise refused(error) from error
+
+
+def check_alone(source: Source, learner: str | None, progress: object = 0.0) -> None:
+    """Refuse a distribution in which several flows may learn, for an environment of one.
+
+    With a pattern of one's own a distribution does not know how many that are: then the drawn
+    scenario decides. Scenarios that have no weight at this progress of training are not drawn.
+
+    Raises:
+        TrainingError: if there are.
+    """
+    if not isinstance(source, _core.Distribution) or learner is not None:
+        return
+    if not isinstance(progress, int | float):
+        return  # refused where it is set
+    if (agents := source.agents_at(progress)) > 1:
+        at = f" at progress {progress:g}" if progress else ""
+        raise TrainingError(f"{source.origin}: up to {_one_of(str(agents), at)}")
+
+
+def refused(error: Exception) -> TrainingError:
+    """What to raise for an error of the core, with what to do about too many learning flows."""
+    told = str(error)
+    if told.startswith(TOO_MANY):
+        told = _one_of(told.removeprefix(TOO_MANY).partition(",")[0])
+    return TrainingError(told)
+
+
+def _one_of(agents: str, at: str = "") -> str:
+    several = f"SharedFlows(agents={agents}) takes several, learner=... names one"
+    return f"{agents} flows learn{at}: allowed: one; {several}"
+
+
+def step(episodes: _core.Episodes, actions: npt.NDArray[Any]) -> None:
+    """Step all episodes.
+
+    Raises:
+        TrainingError: if an action is out of range, or a scenario that is drawn for the next
+            episode cannot be used for training.
+    """
+    try:
+        episodes.step(actions)
+    except ValueError as error:
+        raise refused(error) from error
+
+
+def write(row: npt.NDArray[Any], actions: object, *, chooses: bool) -> None:
+    """Write the actions of some flows to their part of `action_array`.
+
+    Args:
+        row: shape (flows,) of choices, or (flows, values).
+        actions: of this shape; of one flow without the first dimension.
+        chooses: whether they are choices.
+
+    Raises:
+        TrainingError: if they are not numbers, or choices that are not whole, or of another shape.
+    """
+    given = np.asarray(actions)
+    kind = given.dtype.kind
+    if chooses and kind not in "iub" and not (kind == "f" and (given == np.trunc(given)).all()):
+        raise TrainingError(f"action = {actions!r}: allowed: whole numbers")
+    if kind not in "iubf":
+        raise TrainingError(f"action = {actions!r}: allowed: numbers")
+    try:
+        row[...] = given
+    except ValueError:
+        raise TrainingError(f"actions of shape {given.shape}: allowed: {row.shape}") from None
 
 
 def begin(episodes: _core.Episodes, seed: int | None, options: Mapping[str, object] | None) -> None:
@@ -172,7 +241,7 @@ def begin(episodes: _core.Episodes, seed: int | None, options: Mapping[str, obje
             episodes.progress = cast("float", options["progress"])
         episodes.reset(seed)
     except (TypeError, ValueError) as error:
-        raise TrainingError(str(error)) from error
+        raise refused(error) from error
 
 
 def observation_space(episodes: _core.Episodes, *, flat: bool) -> spaces.Box:

@@ -155,7 +155,7 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         """Apply the actions of the due agents, and simulate until an agent is due or to the end.
 
         Raises:
-            TrainingError: if an agent that is due has no action.
+            TrainingError: if an agent that is due has no action, or what is none.
             ResetNeeded: if the episode is over or none has begun.
         """
         if not self.agents:
@@ -165,8 +165,10 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
             if due[self._places[agent]]:
                 if agent not in actions:
                     raise TrainingError(f"actions: {agent} is due; allowed: an action of it")
-                self._actions[0, self._places[agent]] = actions[agent]
-        self._episodes.step(self._actions)
+                place = self._places[agent]
+                row = self._actions[0, place : place + 1]
+                opening.write(row, actions[agent], chooses=self._episodes.n_choices > 0)
+        opening.step(self._episodes, self._actions)
         rewards = self._rewarder.compute()[0]
         left = self._episodes.left[0] | self._episodes.over[0]
         told = [*self.agents, *(agent for agent in self._live() if agent not in self.agents)]

@@ -25,7 +25,6 @@ pub struct Distribution {
     pub(super) entries: Vec<Entry>,
     /// In the order in which the entries name them first.
     pub(super) classes: Vec<String>,
-    pub(super) agents: usize,
     pub(super) digest: u64,
     pub(super) origin: String,
 }
@@ -36,6 +35,8 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// Place of its class among all.
     pub(super) class: usize,
+    /// The most learning flows that it has.
+    pub(super) agents: usize,
     /// Over training progress.
     pub(super) weight: Vec<(f64, f64)>,
     /// What is not drawn, with the names of files relative to the distribution.
@@ -141,7 +142,13 @@ impl Distribution {
 
     /// The most learning flows that a drawn scenario has.
     pub fn agents(&self) -> usize {
-        self.agents
+        self.entries.iter().map(|entry| entry.agents).max().unwrap_or_default()
+    }
+
+    /// The most learning flows of a scenario that can be drawn at this training progress.
+    pub fn agents_at(&self, progress: f64) -> usize {
+        let drawn = self.entries.iter().filter(|entry| weight_at(&entry.weight, progress) > 0.0);
+        drawn.map(|entry| entry.agents).max().unwrap_or_default()
     }
 
     /// Names of the scenarios that it draws from.

@@ -64,7 +64,6 @@ impl Reader<'_> {
             return Err(self.fail(&Fault::new("scenario", "absent", "one [[scenario]] or more")));
         }
         let mut entries = Vec::with_capacity(spec.scenario.len());
-        let mut agents = 0;
         let mut classes = Vec::new();
         for (index, own) in spec.scenario.into_iter().enumerate() {
             let class = own.class.clone();
@@ -72,7 +71,7 @@ impl Reader<'_> {
             let mut entry = self.entry(index, own, &spec.draw, load)?;
             self.limit(index, &mut entry, (limits.0, &limits.1))?;
             entry.class = place_of(&mut classes, class.unwrap_or_else(|| entry.name.clone()));
-            agents = agents.max(self.try_ends(index, &mut entry, &learners, load)?);
+            entry.agents = self.try_ends(index, &mut entry, &learners, load)?;
             entries.push(entry);
         }
         if let Some((index, name)) = duplicate(entries.iter().map(|entry| entry.name.as_str())) {
@@ -84,7 +83,6 @@ impl Reader<'_> {
         Ok(Distribution {
             about: spec.about,
             learners,
-            agents,
             digest: digest(self.text, &entries),
             origin: self.origin.to_owned(),
             entries,
@@ -144,6 +142,7 @@ impl Reader<'_> {
         Ok(Entry {
             name,
             class: 0,
+            agents: 0,
             weight,
             table,
             draws,

@@ -160,6 +160,21 @@ fn the_most_learning_flows_are_counted_at_the_ends() {
 }
 
 #[test]
+fn learning_flows_of_scenarios_that_are_not_drawn_yet_do_not_count() {
+    let of = |name: &str, count: u32, weight: &str| {
+        format!(
+            "[[scenario]]\nname = \"{name}\"\nweight = {weight}\n[scenario.inline]\nduration_s = 1\n\
+             dumbbell = {{ rtt_ms = 10, bottleneck = {{ rate_mbps = 1, queue = {{ kind = \"drop_tail\", packets = 9 }} }} }}\n\
+             flow = [{{ count = {count} }}]\n"
+        )
+    };
+    let text = of("alone", 1, "[[0, 1], [1, 0]]") + &of("shared", 3, "[[0, 0], [0.5, 1], [1, 1]]");
+    let distribution = parse(&text);
+    assert_eq!(distribution.agents(), 3);
+    assert_eq!([0.0, 0.1, 1.0].map(|progress| distribution.agents_at(progress)), [1, 3, 3]);
+}
+
+#[test]
 fn every_subflow_of_a_flow_that_learns_is_counted() {
     let text = "[[scenario]]
 [scenario.inline]
