@@ -7,11 +7,12 @@
 //! - `Ack::rtt`, `Ack::rtt_max`, `Ack::batch_rtt_min`: of the last packet that each acknowledgement covers;
 //! - `Ack::srtt`: of these samples, as in the simulator; the kernel's own is of the first packet that
 //!   each acknowledgement covers, and so longer by what a delayed one waits for the second;
-//! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap`;
+//! - `Ack::ce_marked`: zero, the kernel answers marks itself and that is a `Gap` of no bytes;
 //! - `Ack::delivery_rate`: the newest valid sample of the batch, else the last one before it;
 //! - `Ack::tx_inflight`: what was delivered and lost since then, as on a path that keeps the order; the
 //!   kernel does not keep what was in flight when a packet left;
 //! - `Ack::lost_since`: of the losses that records told since that packet left;
+//! - `Loss::lost`: of what is lost during a repair one packet is told later (`tell_losses`);
 //! - `Loss::sent_at`, `tx_inflight`, `app_limited`: the newest delivered packet's, since the kernel keeps
 //!   no list of what it lost;
 //! - `on_send`: asked with each record, for what the window admits then
@@ -122,6 +123,8 @@ pub struct Adapter {
     rtt: RttEstimator,
     losses: Losses,
     newest: Newest,
+    /// Packets lost during a repair that have not been told: at most one.
+    kept: u32,
     growing: bool,
 }
 
@@ -156,6 +159,7 @@ impl Adapter {
             rtt: RttEstimator::default(),
             losses: Losses::default(),
             newest: Newest::default(),
+            kept: 0,
             growing: false,
         }
     }
@@ -183,8 +187,8 @@ impl Adapter {
         // Duplicate acknowledgements come before a gap is known, and the end of a recovery after
         // what was delivered in it.
         let parts = [(held, 1), (delivered - held, 0)];
-        let (first, last) =
-            if record.kind == kind::GAP { (parts[1], parts[0]) } else { (parts[0], parts[1]) };
+        let begins = matches!(record.kind, kind::GAP | kind::MARK);
+        let (first, last) = if begins { (parts[1], parts[0]) } else { (parts[0], parts[1]) };
         if first.0 > 0 {
             let earlier = Record {
                 rtt_us: if last.0 > 0 { 0 } else { record.rtt_us },
@@ -203,12 +207,35 @@ impl Adapter {
         if fed > 0 {
             self.growing = grew.0.abs_diff(fed) * 10 <= fed;
         }
-        match record.kind {
-            kind::GAP => self.tell_loss(governor, record, lost, LossKind::Gap),
-            kind::TIMEOUT => self.tell_loss(governor, record, lost, LossKind::Timeout),
-            kind::IDLE => self.tell_loss(governor, record, lost, LossKind::Idle),
-            _ if lost > 0 => self.tell_loss(governor, record, lost, LossKind::More),
-            _ => {}
+        self.tell_losses(governor, record, lost);
+    }
+
+    /// A `Gap` tells the first loss of an episode; one of no bytes is a mark. Behind a repair the kernel begins the
+    /// next episode with packets that were lost during it and are still missing, so one of those is told only with
+    /// that episode, or when the repair has ended without one. Nothing is told twice.
+    fn tell_losses(&mut self, governor: &mut Governor, record: &Record, lost: u32) {
+        let untold = lost.saturating_add(std::mem::take(&mut self.kept));
+        let event = match record.kind {
+            kind::GAP if untold > 0 => Some((untold, LossKind::Gap)),
+            kind::TIMEOUT => Some((untold, LossKind::Timeout)),
+            kind::MARK => Some((0, LossKind::Gap)),
+            kind::IDLE => Some((0, LossKind::Idle)),
+            // Of a `Gap` that the kernel took back, what is still missing begins another.
+            kind::GAP => {
+                self.growing = false;
+                None
+            }
+            _ => {
+                self.kept = u32::from(untold > 0 && record.flags & flag::REPAIRING != 0);
+                None
+            }
+        };
+        let more = untold - self.kept - event.map_or(0, |(told, _)| told);
+        if more > 0 {
+            self.tell_loss(governor, record, more, LossKind::More);
+        }
+        if let Some((told, kind)) = event {
+            self.tell_loss(governor, record, told, kind);
         }
     }
 
@@ -523,22 +550,58 @@ mod tests {
         assert_eq!(adapter.allowed().expect("possible").cwnd, 20, "recovery has its own rule");
     }
 
+    /// What is told of records, each of a kind and so many packets lost in all.
+    fn told_losses(records: &[(u32, u32)], flags: u32) -> Vec<(LossKind, u64)> {
+        let (mut adapter, received) = adapter(window(20));
+        for &(kind, lost) in records {
+            adapter.on_record(&Record { kind, flags, lost, ..Record::default() });
+        }
+        let received = received.lock().unwrap();
+        let told = received.iter().map(|event| match event {
+            Event::Loss(loss) => (loss.kind, loss.lost.0 / 1500),
+            other => panic!("{other:?}"),
+        });
+        told.collect()
+    }
+
     #[test]
     fn losses_outside_of_events_have_been_answered_for() {
+        let records = [(kind::SAMPLE, 1), (kind::TIMEOUT, 1), (kind::IDLE, 1), (kind::IDLE, 2)];
+        let idle = (LossKind::Idle, 0);
+        let expected =
+            [(LossKind::More, 1), (LossKind::Timeout, 0), idle, (LossKind::More, 1), idle];
+        assert_eq!(told_losses(&records, 0), expected);
+    }
+
+    #[test]
+    fn an_episode_of_packets_lost_in_the_one_before_is_a_gap_with_a_loss() {
+        let records = [(kind::GAP, 1), (kind::SAMPLE, 2), (kind::SAMPLE, 4), (kind::GAP, 4)];
+        let (gap, more) = ((LossKind::Gap, 1), (LossKind::More, 2));
+        assert_eq!(told_losses(&records, flag::REPAIRING), [gap, more, gap]);
+        // Of an episode that was taken back everything has been told.
+        let taken_back = [(kind::GAP, 2), (kind::GAP, 2), (kind::SAMPLE, 3), (kind::TIMEOUT, 5)];
+        let told = told_losses(&taken_back, flag::REPAIRING);
+        assert_eq!(told, [(LossKind::Gap, 2), (LossKind::Timeout, 3)]);
+    }
+
+    #[test]
+    fn what_is_lost_in_a_repair_is_told_at_its_end_at_the_latest() {
         let (mut adapter, received) = adapter(window(20));
-        adapter.on_record(&Record { kind: kind::SAMPLE, lost: 1, ..Record::default() });
-        adapter.on_record(&Record { kind: kind::TIMEOUT, lost: 1, ..Record::default() });
-        adapter.on_record(&Record { kind: kind::IDLE, lost: 1, ..Record::default() });
+        let repairing = Record { lost: 1, flags: flag::REPAIRING, ..Record::default() };
+        adapter.on_record(&repairing);
+        adapter.on_record(&repairing);
+        assert_eq!(*received.lock().unwrap(), []);
+        adapter.on_record(&Record { flags: 0, ..repairing });
         let received = received.lock().unwrap();
-        let told: Vec<_> = received
-            .iter()
-            .map(|event| match event {
-                Event::Loss(loss) => (loss.kind, loss.lost.0 / 1500),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        let expected = [(LossKind::More, 1), (LossKind::Timeout, 0), (LossKind::Idle, 0)];
-        assert_eq!(told, expected);
+        let [Event::Loss(loss)] = &received[..] else { panic!("{received:?}") };
+        assert_eq!((loss.kind, loss.lost), (LossKind::More, Bytes(1500)));
+    }
+
+    #[test]
+    fn a_mark_is_a_gap_of_no_bytes_whatever_was_lost_before_it() {
+        let mark = (LossKind::Gap, 0);
+        assert_eq!(told_losses(&[(kind::MARK, 0)], 0), [mark]);
+        assert_eq!(told_losses(&[(kind::MARK, 2)], 0), [(LossKind::More, 2), mark]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -20,7 +20,7 @@ pub mod kind {
     pub const OPEN: u32 = 1;
     /// Acknowledgements arrived.
     pub const SAMPLE: u32 = 2;
-    /// A loss episode began.
+    /// A loss episode began. Its first loss may have been told before, in the episode before it.
     pub const GAP: u32 = 3;
     /// The retransmission timer expired.
     pub const TIMEOUT: u32 = 4;
@@ -28,6 +28,8 @@ pub mod kind {
     pub const IDLE: u32 = 5;
     /// The connection is closed, or has chosen another congestion control.
     pub const CLOSE: u32 = 6;
+    /// The kernel answers an echoed mark, or a packet that its own device's queue refused.
+    pub const MARK: u32 = 7;
 }
 
 /// Bits of [`Record::flags`].
@@ -36,6 +38,8 @@ pub mod flag {
     pub const APP_LIMITED: u32 = 1;
     /// The window was full at some acknowledgement since the last record.
     pub const CWND_LIMITED: u32 = 2;
+    /// Lost packets are being repaired: an episode that follows may begin with one that is lost already.
+    pub const REPAIRING: u32 = 4;
 }
 
 /// Values of [`Decision::verdict`].
@@ -111,7 +115,7 @@ pub struct Record {
     pub delivered_ce: u32,
     /// Part of `delivered` during which no window grows: duplicate acknowledgements, recovery.
     pub held: u32,
-    /// Packets declared lost since the connection began.
+    /// Packets declared lost since the connection began, and losses that a probe repaired.
     pub lost: u32,
     /// Packets in flight.
     pub inflight: u32,

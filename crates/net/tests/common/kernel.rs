@@ -35,8 +35,17 @@ impl Bench {
         time: Duration,
         mut look: impl FnMut(Duration, &TcpInfo) + Send,
     ) -> Transfer {
-        let more = |at| at < time;
-        self.transfer_while(congestion_control, more, |at, stream| look(at, &TcpInfo::of(stream)))
+        self.transfer_watched(congestion_control, time, |at, stream| look(at, &TcpInfo::of(stream)))
+    }
+
+    /// The same; `look` gets the socket.
+    pub fn transfer_watched(
+        &self,
+        congestion_control: &str,
+        time: Duration,
+        look: impl FnMut(Duration, &TcpStream) + Send,
+    ) -> Transfer {
+        self.transfer_while(congestion_control, |at| at < time, look)
     }
 
     /// As [`Self::transfer`], of an MPTCP connection.
@@ -103,19 +112,35 @@ impl Bench {
 
     /// Sends a little, pauses, and sends as much again.
     pub fn pause(&self, congestion_control: &str, pause: Duration) -> Transfer {
+        self.bursts(congestion_control, 2, 4 * 65_536, pause)
+    }
+
+    /// Sends so many bytes, pauses, sends as many again, and so on.
+    pub fn bursts(
+        &self,
+        congestion_control: &str,
+        count: usize,
+        bytes: usize,
+        pause: Duration,
+    ) -> Transfer {
         let listener = self.within(1, || listen(self.addresses[1], self.mptcp));
         let to = listener.local_addr().expect("bound");
         let receiver = thread::spawn(move || receive(&listener));
         let mut stream = self.within(0, || open(to, congestion_control, self.mptcp));
         stream.set_nonblocking(false).expect("blocking");
-        let mut pattern = Pattern::default();
-        let mut send = || (0..4).for_each(|_| stream.write_all(&pattern.block()).expect("sent"));
-        send();
-        thread::sleep(pause);
-        send();
+        let (mut pattern, mut text) = (Pattern::default(), Vec::new());
+        while text.len() < count * bytes {
+            text.extend(pattern.block());
+        }
+        for (burst, part) in text[..count * bytes].chunks(bytes).enumerate() {
+            if burst > 0 {
+                thread::sleep(pause);
+            }
+            stream.write_all(part).expect("sent");
+        }
         drop(stream);
         let (received, intact) = receiver.join().expect("no panic");
-        Transfer { sent: 8 * 65_536, received, intact }
+        Transfer { sent: (count * bytes) as u64, received, intact }
     }
 }
 
@@ -149,7 +174,8 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    fn of(stream: &TcpStream) -> Self {
+    /// Of a socket now.
+    pub fn of(stream: &TcpStream) -> Self {
         let mut bytes = [0_u8; 256];
         let mut length = 256;
         // SAFETY: as many bytes as `length` says.

@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 7
+#define ABI_VERSION 8
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -14,10 +14,11 @@
 enum record_kind {
 	RECORD_OPEN = 1,
 	RECORD_SAMPLE,
-	RECORD_GAP,
+	RECORD_GAP, /* a loss episode began; its first loss may have been told before, in the one before it */
 	RECORD_TIMEOUT,
 	RECORD_IDLE,
 	RECORD_CLOSE,
+	RECORD_MARK, /* the kernel answers an echoed mark, or a packet that its own device's queue refused */
 };
 
 enum record_flag {
@@ -25,6 +26,8 @@ enum record_flag {
 	FLAG_APP_LIMITED = 1,
 	/* The window was full during the batch. */
 	FLAG_CWND_LIMITED = 2,
+	/* Lost packets are being repaired: an episode that follows may begin with one that is lost already. */
+	FLAG_REPAIRING = 4,
 };
 
 /* Up: what happened to a flow. Counts of packets never reset, so a record that the full ring refuses
@@ -44,7 +47,7 @@ struct record {
 	__u32 delivered; /* packets since the connection began */
 	__u32 delivered_ce;
 	__u32 held; /* part of delivered during which no window grows */
-	__u32 lost; /* packets declared lost since the connection began */
+	__u32 lost; /* packets declared lost since the connection began, and losses that a probe repaired */
 	__u32 inflight; /* packets */
 	__u32 newest; /* part of delivered that the newest acknowledgement delivered */
 	__u32 flight; /* packets outstanding when the loss was declared */

@@ -162,8 +162,10 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 		take_decision(sk, st);
 		if (st->mode == FLOW_AGENT && unanswered(tp, st, set, now))
 			fall_back(sk, st);
-		if (now >= st->next_sample &&
-		    (st->pending || st->delivered + tp->lost != st->reported))
+		if (newly_marked(st))
+			tell(sk, RECORD_MARK);
+		else if (now >= st->next_sample &&
+			 (st->pending || st->delivered + lost_packets(tp, st) != st->reported))
 			tell_pending(sk);
 	}
 	if (st->mode == FLOW_AGENT)
@@ -231,6 +233,17 @@ __u32 BPF_PROG(ssthresh, struct sock *sk)
 		return tcp_sk(sk)->snd_ssthresh;
 	return cubictcp_recalc_ssthresh(sk);
 }
+/* The kernel enters CWR for an echoed mark, for a packet that its own device's queue refused, and for a loss that
+ * a probe repaired, and does not say which. The last it leaves in the same step (tcp_process_tlp_ack). */
+static __always_inline __u32 explain(const struct tcp_sock *tp, struct state *st, __u8 new_state)
+{
+	bool repaired = new_state < CA_CWR && st->unexplained == tp->tcp_mstamp;
+
+	st->unexplained = 0;
+	st->probed += repaired;
+	return repaired ? RECORD_GAP : RECORD_MARK;
+}
+
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
@@ -243,6 +256,8 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 		return;
 	if (st->mode != FLOW_AGENT)
 		cubictcp_state(sk, new_state);
+	if (st->unexplained)
+		tell(sk, explain(tp, st, new_state));
 	tally(tp, st, new_state);
 	if (new_state == CA_LOSS) {
 		/* A packet that times out again does not change FlightSize (RFC 5681 equation 4). */
@@ -262,7 +277,10 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 	/* A loss after a time-out, before its repair is done, has been answered for. */
 	if (old_state != CA_LOSS) {
 		st->flight = tp->packets_out;
-		tell(sk, RECORD_GAP);
+		if (new_state == CA_CWR)
+			st->unexplained = tp->tcp_mstamp;
+		else
+			tell(sk, RECORD_GAP);
 	}
 	/* RACK's timer comes here without an acknowledgement: one packet, as tcp_cwnd_reduction. */
 	if (new_state == CA_RECOVERY)

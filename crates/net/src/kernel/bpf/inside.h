@@ -32,20 +32,25 @@ static __always_inline bool begin_governing(struct sock *sk, struct state *st, _
 	start_governed(own, tp->snd_cwnd, tp->snd_ssthresh, now, now ^ st->generation);
 	own->delivered = st->delivered;
 	own->held = st->held;
-	own->lost = tp->lost;
+	own->lost = lost_packets(tp, st);
 	st->mode = FLOW_AGENT;
 	follow(tp, st, own);
 	return true;
 }
 
 /* Tells signals and law of what was lost since the last call. */
-static __always_inline void take_losses(const struct tcp_sock *tp, struct governed *own, const struct tables *all,
-					u64 now, bool gap, bool timeout)
+static __always_inline void take_losses(u32 lost, struct governed *own, const struct tables *all, u64 now, bool timeout)
 {
-	u32 lost = tp->lost - own->lost;
+	u32 newly = lost - own->lost;
 
-	own->lost = tp->lost;
-	on_loss(own, all, lost, now, gap, timeout);
+	own->lost = lost;
+	on_loss(own, all, newly, now, false, timeout);
+}
+
+/* A gap of no packets is a mark; nothing else is told as one. */
+static __always_inline void take_mark(struct governed *own, const struct tables *all, u64 now)
+{
+	on_loss(own, all, 0, now, true, false);
 }
 
 /* What a record would tell, at once. */
@@ -58,9 +63,10 @@ static __always_inline void tell_inside(struct sock *sk, struct state *st, __u64
 
 	if (!own || !all || st->mode != FLOW_AGENT)
 		return;
-	/* A gap without a loss is a mark. */
 	if (kind == RECORD_GAP || kind == RECORD_TIMEOUT)
-		take_losses(tp, own, all, now, kind == RECORD_GAP && ca_state(sk) == CA_CWR, kind == RECORD_TIMEOUT);
+		take_losses(lost_packets(tp, st), own, all, now, kind == RECORD_TIMEOUT);
+	if (kind == RECORD_MARK)
+		take_mark(own, all, now);
 	if (kind == RECORD_IDLE)
 		law_idle(&own->law);
 	follow(tp, st, own);
@@ -96,8 +102,10 @@ static __always_inline bool govern(struct sock *sk, struct state *st, const stru
 			ack.rate = ((u64)st->rate_delivered << 16) * 1000000 / st->rate_interval_us;
 		*decided = on_delivery(own, &ack, net, all, rules);
 	}
-	if (tp->lost != own->lost)
-		take_losses(tp, own, all, now, false, false);
+	if (lost_packets(tp, st) != own->lost)
+		take_losses(lost_packets(tp, st), own, all, now, false);
+	if (newly_marked(st))
+		take_mark(own, all, now);
 	follow(tp, st, own);
 	return *decided != DECIDED_INVALID;
 }

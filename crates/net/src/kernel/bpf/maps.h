@@ -57,6 +57,8 @@ struct state {
 	/* Proportional rate reduction (RFC 6937). */
 	__u32 prr_delivered;
 	__u32 recover_fs;
+	__u32 probed; /* losses that a probe repaired: the kernel does not count them as lost */
+	__u64 unexplained; /* when CWR began, on TCP's clock, until it is known why; 0: nothing to find out */
 };
 
 struct {

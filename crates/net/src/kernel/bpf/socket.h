@@ -44,6 +44,22 @@ static __always_inline __u32 packets_in_flight(const struct tcp_sock *tp)
 
 static __always_inline bool reducing(__u8 ca)
 {
+/* A loss that a probe repaired is one all the same (RFC 8985 section 7.4). */
+static __always_inline __u32 lost_packets(const struct tcp_sock *tp, const struct state *st)
+{
+	return tp->lost + st->probed;
+}
+
+/* Whether the kernel has begun to answer a mark since the last call. Of a loss that a probe repaired `set_state`
+ * knows before. */
+static __always_inline bool newly_marked(struct state *st)
+{
+	bool marked = st->unexplained;
+
+	st->unexplained = 0;
+	return marked;
+}
+
 	return ca == CA_CWR || ca == CA_RECOVERY;
 }
 

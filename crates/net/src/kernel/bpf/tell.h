@@ -28,7 +28,7 @@ static __always_inline void show(struct sock *sk, struct state *st, __u64 now)
 	flow->delivered = st->delivered;
 	flow->delivered_ce = tp->delivered_ce;
 	flow->held = st->held;
-	flow->lost = tp->lost;
+	flow->lost = lost_packets(tp, st);
 	flow->fell_back = st->fell_back;
 }
 
@@ -54,7 +54,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	st->next_sample = now + sample_interval(tp, set);
 	if (kind == RECORD_TIMEOUT)
 		st->timeout = st->number;
-	else if (kind == RECORD_GAP)
+	else if (kind == RECORD_GAP || kind == RECORD_MARK)
 		st->gap = st->number;
 	else if (kind == RECORD_IDLE)
 		st->idle = st->number;
@@ -76,7 +76,8 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->slot = st->slot;
 	record->generation = st->generation;
 	record->flags = (st->app_limited ? FLAG_APP_LIMITED : 0) |
-			(st->cwnd_limited ? FLAG_CWND_LIMITED : 0);
+			(st->cwnd_limited ? FLAG_CWND_LIMITED : 0) |
+			(ca_state(sk) >= CA_RECOVERY ? FLAG_REPAIRING : 0);
 	record->number = st->number;
 	record->now = now;
 	record->sent_at = tp->first_tx_mstamp * NSEC_PER_USEC;
@@ -87,7 +88,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->delivered = st->delivered;
 	record->delivered_ce = tp->delivered_ce;
 	record->held = st->held;
-	record->lost = tp->lost;
+	record->lost = lost_packets(tp, st);
 	record->inflight = packets_in_flight(tp);
 	record->newest = st->newest;
 	record->flight = st->flight;
@@ -104,7 +105,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	st->rtt_max_us = 0;
 	st->rtt_min_us = 0;
 	st->cwnd_limited = 0;
-	st->reported = st->delivered + tp->lost;
+	st->reported = st->delivered + lost_packets(tp, st);
 	show(sk, st, now);
 	return 0;
 }
@@ -119,6 +120,8 @@ static __noinline int tell_pending(struct sock *sk)
 		tell(sk, RECORD_TIMEOUT);
 	else if (st->pending & (1 << RECORD_GAP))
 		tell(sk, RECORD_GAP);
+	else if (st->pending & (1 << RECORD_MARK))
+		tell(sk, RECORD_MARK);
 	else
 		tell(sk, RECORD_SAMPLE);
 	return 0;
