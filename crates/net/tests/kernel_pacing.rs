@@ -4,6 +4,9 @@ use crate::common::kernel::{Fixed, Served, TcpInfo};
 use crate::common::machine::{best_of, governs_flows, kept};
 use ackademy::control::{Ack, Control, Controller, Loss};
 use ackademy::units::{Bytes, Rate, Span, Time};
+use nix::sys::socket::sockopt;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 const PACKET: u64 = 1500;
@@ -141,6 +144,50 @@ fn a_rate_that_changes_by_the_controllers_timer_is_followed() {
             format!("{measured:.2?} Mb/s instead of {rates_mbps:?}")
         })
     });
+}
+
+/// Limits the rate of a socket, in bytes per second, as applications do (socket(7)).
+fn limit(stream: &TcpStream, rate: u64) {
+    // SAFETY: eight bytes, which outlive the call.
+    let done = unsafe {
+        let value = (&raw const rate).cast();
+        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value, 8)
+    };
+    assert_eq!(done, 0, "setsockopt(SO_MAX_PACING_RATE)");
+}
+
+/// Mb/s of payload; a controller's rates are of packets.
+const LARGEST: f64 = 8.0;
+
+#[test]
+fn an_applications_largest_rate_outlives_the_controller_s() {
+    if !governs_flows() {
+        return;
+    }
+    let bench = Bench::new("largest", "rate_mbps = 100\ndelay_ms = 15");
+    let control = Control { pacing_rate: Rate::from_mbps(50.0), ..Control::window(WINDOW) };
+    for falls_back in [true, false] {
+        let (served, _) = Served::logged("lr", move |_| Box::new(Fixed(control)));
+        let name = served.name.clone();
+        let mut served = Some(served);
+        let (mut limited, mut acked) = (false, Vec::new());
+        let look = |at: Duration, stream: &TcpStream| {
+            acked.push((at.as_secs_f64(), TcpInfo::of(stream).acked));
+            if at > secs(0.3) && !limited {
+                limit(stream, (LARGEST * 1e6 / 8.0) as u64);
+                limited = true;
+            }
+            if at > secs(1.0) && falls_back {
+                served = None; // nobody answers: CUBIC
+            } else if at > secs(1.0) {
+                let cubic = "cubic".into();
+                nix::sys::socket::setsockopt(stream, sockopt::TcpCongestion, &cubic).expect("it");
+            }
+        };
+        bench.transfer_watched(&name, secs(4.0), look).check();
+        let fastest = mbps(&acked, 2.0, 3.8) * PAYLOAD as f64 / PACKET as f64;
+        assert!(fastest < 1.1 * LARGEST, "{fastest} Mb/s, falls back: {falls_back}");
+    }
 }
 
 #[test]

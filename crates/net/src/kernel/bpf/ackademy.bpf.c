@@ -214,8 +214,7 @@ void BPF_PROG(release, struct sock *sk)
 	if (!st)
 		return;
 	/* The next congestion control finds the socket as the application left it. */
-	if (st->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
-		sk->sk_pacing_status = SK_PACING_NONE;
+	end_pacing(sk, st);
 	if (st->slot != NO_SLOT)
 		give_slot_back(sk, st);
 	if (in_kernel)
@@ -233,6 +232,7 @@ __u32 BPF_PROG(ssthresh, struct sock *sk)
 		return tcp_sk(sk)->snd_ssthresh;
 	return cubictcp_recalc_ssthresh(sk);
 }
+
 /* The kernel enters CWR for an echoed mark, for a packet that its own device's queue refused, and for a loss that
  * a probe repaired, and does not say which. The last it leaves in the same step (tcp_process_tlp_ack). */
 static __always_inline __u32 explain(const struct tcp_sock *tp, struct state *st, __u8 new_state)
@@ -243,7 +243,6 @@ static __always_inline __u32 explain(const struct tcp_sock *tp, struct state *st
 	st->probed += repaired;
 	return repaired ? RECORD_GAP : RECORD_MARK;
 }
-
 
 SEC("struct_ops")
 void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
@@ -256,9 +255,9 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 		return;
 	if (st->mode != FLOW_AGENT)
 		cubictcp_state(sk, new_state);
+	tally(tp, st, new_state);
 	if (st->unexplained)
 		tell(sk, explain(tp, st, new_state));
-	tally(tp, st, new_state);
 	if (new_state == CA_LOSS) {
 		/* A packet that times out again does not change FlightSize (RFC 5681 equation 4). */
 		if (!tp->inet_conn.icsk_retransmits)

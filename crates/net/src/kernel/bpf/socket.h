@@ -6,6 +6,8 @@
 
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_MSEC 1000000ULL
+/* `sk_max_pacing_rate` of an application that has set none. */
+#define PACING_UNLIMITED (~0UL)
 /* Samples per smoothed round trip, as a shift: while the window doubles in one, and later. */
 #define SLOW_START_SHIFT 4
 #define AVOIDANCE_SHIFT 1
@@ -42,8 +44,6 @@ static __always_inline __u32 packets_in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-static __always_inline bool reducing(__u8 ca)
-{
 /* A loss that a probe repaired is one all the same (RFC 8985 section 7.4). */
 static __always_inline __u32 lost_packets(const struct tcp_sock *tp, const struct state *st)
 {
@@ -60,6 +60,8 @@ static __always_inline bool newly_marked(struct state *st)
 	return marked;
 }
 
+static __always_inline bool reducing(__u8 ca)
+{
 	return ca == CA_CWR || ca == CA_RECOVERY;
 }
 
@@ -79,7 +81,15 @@ static __always_inline __u64 usual_pacing(const struct tcp_sock *tp)
 	return tp->srtt_us ? rate / tp->srtt_us : rate;
 }
 
-/* Pacing that the application or the fq queue has turned on stays on. */
+/* Pacing that the application or the fq queue has turned on stays on: a largest rate of the application's holds only
+ * while packets are paced. */
+static __always_inline void end_pacing(struct sock *sk, struct state *st)
+{
+	if (st->paced && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == PACING_UNLIMITED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+	st->paced = 0;
+}
+
 static __always_inline void set_pacing(struct sock *sk, struct state *st, __u64 pacing)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -87,9 +97,7 @@ static __always_inline void set_pacing(struct sock *sk, struct state *st, __u64 
 
 	if (pacing == PACING_NONE) {
 		pacing = usual_pacing(tp);
-		if (st->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
-			sk->sk_pacing_status = SK_PACING_NONE;
-		st->paced = 0;
+		end_pacing(sk, st);
 	} else if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		st->paced = 1;
