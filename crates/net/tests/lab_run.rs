@@ -144,6 +144,20 @@ fn iperf3_sends_bulk_flows_if_asked() {
 }
 
 #[test]
+fn iperf3_receives_no_more_than_the_link_carries() {
+    let Some(_machine) = machine() else { return };
+    if !has_iperf3() {
+        return;
+    }
+    // What the queue holds when the sender stops arrives within half a second more.
+    let queue = "dumbbell.bottleneck.queue={ kind = \"drop_tail\", packets = 400 }";
+    let flow = dumbbell(3, "[[flow]]\ncontroller = \"kernel:cubic\"\n");
+    let result = valid_run(&["--client", "iperf3", "--set", queue], &flow);
+    let share = share(&result, 0, 10.0);
+    assert!((0.8..1.01).contains(&share), "{share} of the link");
+}
+
+#[test]
 fn the_receiver_acknowledges_each_packet_if_asked() {
     let Some(_machine) = machine() else { return };
     let acks_per_packet = |fields: &str| {

@@ -128,7 +128,8 @@ impl Client<'_> {
             flow: self.flow.plan.name.clone(),
             controller: self.flow.plan.controller.clone(),
             start_s: self.flow.start.as_secs_f64(),
-            active_s: end["sum_sent"]["seconds"].as_f64().unwrap_or(0.0),
+            // The time in which they arrived: what is in flight when the sender stops arrives after it.
+            active_s: end["sum_received"]["seconds"].as_f64().unwrap_or(0.0),
             mss_bytes: self.packet().bytes.0,
             retransmitted_packets: end["sum_sent"]["retransmits"].as_u64().unwrap_or(0),
             delivered_bytes: self.packet().wire(payload),
