@@ -1,11 +1,20 @@
 //! Everything that touches a socket, a clock or the kernel: the congestion-control daemon, the link
 //! emulator, and the lab that runs scenario files on real TCP. Linux only.
-#![warn(clippy::print_stdout)] // it panics where standard output cannot be written; `say!` does not
+// They panic where what they print cannot be written; `say!` and `note!` do not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 /// A line on standard output, with the arguments of `format!`; a `Result`.
 macro_rules! say {
     ($($words:tt)*) => {
         $crate::output::line(format_args!($($words)*))
+    };
+}
+
+/// A line on standard error, with the arguments of `format!`; lost where it cannot be written.
+#[macro_export]
+macro_rules! note {
+    ($($words:tt)*) => {
+        $crate::output::note(format_args!($($words)*))
     };
 }
 
@@ -21,7 +30,7 @@ pub mod licenses;
 pub mod link;
 pub mod manual;
 pub mod namespace;
-mod output;
+pub mod output;
 mod priority;
 #[cfg(test)]
 #[path = "../tests/common/require.rs"]

@@ -1,6 +1,6 @@
 //! `ackademyd`: Ackademy's controllers on the kernel's TCP, a link emulator, and a lab of network
 //! namespaces.
-use ackademy_net::{bench, kernel, lab, licenses, link, manual};
+use ackademy_net::{bench, kernel, lab, licenses, link, manual, note};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ackademyd: {error}");
+            note!("ackademyd: {error}");
             ExitCode::from(error.exit_status())
         }
     }

@@ -70,6 +70,17 @@ pub fn line(text: fmt::Arguments) -> Result<(), Error> {
     written.map_err(|error| Error::System(format!("standard output: {error}")))
 }
 
+/// A line on standard error. One that cannot be written is lost: what a process says of its work must not end it.
+pub fn note(text: fmt::Arguments) {
+    hint(format_args!("{text}\n"));
+}
+
+/// The same without an end of the line, for text that the next one overwrites.
+pub fn hint(text: fmt::Arguments) {
+    let mut out = io::stderr().lock();
+    let _ = out.write_fmt(text).and_then(|()| out.flush());
+}
+
 /// What `path` leads to; else what is wrong with it.
 fn find(path: &Path) -> Result<Target, String> {
     if path == Path::new("-") {

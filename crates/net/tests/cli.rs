@@ -98,6 +98,21 @@ fn a_full_standard_output_is_one_line() {
 }
 
 #[test]
+fn a_standard_error_that_takes_nothing_changes_no_exit_status() {
+    let status = |stderr: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ackademyd"));
+        let wrong = command.args(["link", "--rate", "0mbit"]).stderr(stderr);
+        wrong.status().expect("it was built with the tests").code()
+    };
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert_eq!(status(writer.into()), Some(2));
+    if let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") {
+        assert_eq!(status(full.into()), Some(2));
+    }
+}
+
+#[test]
 fn an_output_that_cannot_be_written_is_refused_before_the_run() {
     let folder = Folder::new("out");
     let scenario = folder.0.join("one.toml");

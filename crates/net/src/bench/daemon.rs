@@ -111,7 +111,7 @@ impl Drop for Daemon {
         let mut remove = Command::new(&self.program);
         remove.args(["kernel", "remove", "--pins"]).arg(&self.pins).stderr(Stdio::null());
         if let Err(error) = remove.output() {
-            eprintln!("ackademyd: {}", failed("remove the pins", error));
+            note!("ackademyd: {}", failed("remove the pins", error));
         }
     }
 }

@@ -131,7 +131,7 @@ fn one_flow(
     let mut ours = vec![Vec::new(); peers.len()];
     bench.transfer("cubic", 1, 1)?; // Fills caches, so that the first measured flow has no disadvantage.
     for round in 1..=rounds {
-        eprintln!("round {round} of {rounds}: one flow, {seconds} s each");
+        note!("round {round} of {rounds}: one flow, {seconds} s each");
         kernel.push(bench.transfer("cubic", seconds, 1)?);
         for (peer, rates) in peers.iter().zip(&mut ours) {
             rates.push(bench.transfer(&peer.name, seconds, 1)?);
@@ -155,7 +155,7 @@ fn one_flow(
 
 /// Many flows at a time.
 fn crowd(bench: &Bench, arguments: &Arguments, own: &Daemon, before: &Value) -> Result<(), Error> {
-    eprintln!("{} flows, {} s", arguments.flows, arguments.seconds);
+    note!("{} flows, {} s", arguments.flows, arguments.seconds);
     let rate = bench.transfer(&own.name, arguments.seconds, arguments.flows)?;
     let after = own.status()?;
     let since = |what: &str| count(&after, what) - count(before, what);

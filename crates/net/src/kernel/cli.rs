@@ -220,7 +220,7 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         return in_kernel(&options, scheme, stop);
     }
     let mut agent = Agent::start(&options, Box::new(OneForAll { scheme, params }))?;
-    eprintln!(
+    note!(
         "ackademyd: congestion control `{}` is {}; samples at most every {} ms, CUBIC after {} ms \
          without an answer, {} flows at most",
         options.name,
@@ -232,7 +232,7 @@ fn serve(arguments: Serve) -> Result<(), Error> {
     agent.run(stop)?;
     let (counts, response_times, inference_times) =
         (agent.totals().counts, agent.response_times(), agent.inference_times());
-    eprintln!(
+    note!(
         "ackademyd: {} flows, {} decisions, {} falls to CUBIC; answers after p50 {} us, p99 {} us",
         counts.opened,
         counts.decisions,
@@ -241,7 +241,7 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         response_times.quantile(0.99).0 / 1000
     );
     if inference_times.total() > 0 {
-        eprintln!(
+        note!(
             "ackademyd: {} decisions of policies, {} flows fell back for want of one; processor time \
              {}; answered after {}",
             inference_times.total(),
@@ -277,7 +277,7 @@ fn compile(scheme: Scheme, params: &Params) -> Result<Arc<Compiled>, Error> {
 /// Registers what decides in the kernel; it stays when this process ends, unless it is ephemeral.
 fn in_kernel(options: &Options, scheme: Scheme, stop: &AtomicBool) -> Result<(), Error> {
     let registered = Registered::start(options)?;
-    eprintln!(
+    note!(
         "ackademyd: congestion control `{}` is {}, decided in the kernel; {} flows at most",
         options.name,
         scheme.name(),
@@ -290,9 +290,11 @@ fn in_kernel(options: &Options, scheme: Scheme, stop: &AtomicBool) -> Result<(),
         sleep(NAP);
     }
     let counts = registered.totals().counts;
-    eprintln!(
+    note!(
         "ackademyd: {} flows, {} decisions, {} falls to CUBIC",
-        counts.opened, counts.decisions, counts.fallbacks
+        counts.opened,
+        counts.decisions,
+        counts.fallbacks
     );
     Ok(())
 }

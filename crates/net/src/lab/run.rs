@@ -21,6 +21,7 @@ use crate::link::delays;
 use crate::link::emulator::{self, Emulator};
 use crate::link::fabric::{self, Fabric, FlowCounts};
 use crate::namespace::Namespace;
+use crate::output::hint;
 use crate::priority;
 use ackademy::coupled;
 use ackademy::rng::Seed;
@@ -327,12 +328,12 @@ fn wait(stop: &AtomicBool, duration: Time) {
         }
         if shows {
             let elapsed = clock::now().since(begun).as_secs_f64().min(duration.as_secs_f64());
-            eprint!("\r{elapsed:.0} of {} s", duration.as_secs_f64());
+            hint(format_args!("\r{elapsed:.0} of {} s", duration.as_secs_f64()));
         }
         thread::sleep(LOOK);
     }
     if shows {
-        eprint!("\r\x1b[K");
+        hint(format_args!("\r\x1b[K"));
     }
 }
 

@@ -8,13 +8,14 @@ use crate::command::run as run_command;
 use crate::error::Error;
 use crate::interrupt;
 use crate::namespace::{self, Namespace, Owner};
+use crate::output::hint;
 use ackademy::rng::Seed;
 use ackademy::units::Span;
 use clap::Args;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _, stderr};
+use std::io::{IsTerminal, stderr};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -100,11 +101,11 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     let emulator = Emulator::new(ports, fabric, options);
     if command.is_empty() {
         ends.iter().for_each(End::introduce);
-        eprintln!("Ctrl-C ends the link.");
+        note!("Ctrl-C ends the link.");
     }
     let program = start(&command, &ends[0].path)?;
     let (report, ended) = attend(emulator, program)?;
-    eprint!("{}", summary(&report));
+    hint(format_args!("{}", summary(&report)));
     if !command.is_empty() {
         interrupt::check()?;
     }
@@ -144,7 +145,7 @@ impl End {
     /// Prints how to enter it.
     fn introduce(&self) {
         let [v4, v6] = self.addresses();
-        eprintln!("{v4} {v6}   ip netns exec {} bash", self.name);
+        note!("{v4} {v6}   ip netns exec {} bash", self.name);
     }
 }
 
@@ -179,7 +180,7 @@ fn attend(
         let mut ended = Ok(());
         while !interrupt::came() {
             match lines.recv_timeout(LOOK_EVERY) {
-                Ok(line) => show(&line),
+                Ok(line) => hint(format_args!("\r{line}\x1b[K")), // over the line before
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break, // the emulator gave up
             }
@@ -194,7 +195,7 @@ fn attend(
         }
         stop.store(true, Ordering::Relaxed);
         if shows {
-            eprintln!();
+            note!("");
         }
         let report = emulator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok((report, ended))
@@ -236,13 +237,6 @@ fn status(progress: &mut Progress, before: &mut [u64; 2]) -> String {
     }
     let _ = write!(line, "late p99 {:.0} us", micros(progress.lateness.quantile(0.99)));
     line
-}
-
-/// Overwrites the line before.
-fn show(line: &str) {
-    let mut out = stderr().lock();
-    let _ = write!(out, "\r{line}\x1b[K");
-    let _ = out.flush();
 }
 
 /// Counts of the links, and lateness.
