@@ -113,6 +113,20 @@ fn a_standard_error_that_takes_nothing_changes_no_exit_status() {
 }
 
 #[test]
+fn a_lab_that_serves_no_controller_refuses_one() {
+    for words in [&["--cc", "own_queue"][..], &["--cc", "kernel:cubic", "--param", "x=1"]] {
+        let output = ackademyd(&[&["lab", "up", "-"], words].concat());
+        let complaint = complaint(&output);
+        assert_eq!((output.status.code(), complaint.lines().count()), (Some(2), 1), "{complaint}");
+        let refused = format!("--cc {}: `lab up` serves no controller", words[1]);
+        assert!(complaint.contains(&refused), "{complaint}");
+    }
+    let alone = ackademyd(&["lab", "up", "-", "--param", "alpha=2"]);
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(complaint(&alone).contains("--param alpha=2: `lab up` serves no controller"));
+}
+
+#[test]
 fn an_output_that_cannot_be_written_is_refused_before_the_run() {
     let folder = Folder::new("out");
     let scenario = folder.0.join("one.toml");

@@ -157,6 +157,7 @@ fn up_stays_until_down() {
     assert!(said.status.success());
     let said = String::from_utf8_lossy(&said.stdout);
     assert!(said.contains("flow0: 198.18.0.1") && said.contains("-> 198.19.0.1"), "{said}");
+    assert!(said.contains("not served: new_reno of the scenario: `lab up` serves no"), "{said}");
     assert_eq!(leftovers(pid), Vec::<String>::new());
 }
 

@@ -109,6 +109,7 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     match arguments.command {
         Command::Run(arguments) => run_scenario(&arguments),
         Command::Up(arguments) => {
+            arguments.scenario.without_controller(up::NO_CONTROLLER)?;
             let network = arguments.scenario.network()?;
             up::up(&network, Seed(arguments.seed), arguments.family(), arguments.spin())
         }

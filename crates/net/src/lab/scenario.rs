@@ -20,7 +20,7 @@ pub struct Arguments {
     /// Folder of the files that it names, if it is not that of the file
     #[arg(long, value_name = "FOLDER")]
     beside: Option<PathBuf>,
-    /// This controller for every flow: a name of `ackademy list`, or kernel:NAME
+    /// `lab run`: this controller for every flow, a name of `ackademy list`, or kernel:NAME
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
     /// A setting of --cc
@@ -35,6 +35,19 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Refuses what names a controller, where none is served; `instead` is what to do.
+    ///
+    /// # Errors
+    ///
+    /// One line.
+    pub fn without_controller(&self, instead: &str) -> Result<(), Error> {
+        let param = self.param.first().map(|(name, value)| format!("--param {name}={value}"));
+        match self.cc.as_ref().map(|name| format!("--cc {name}")).or(param) {
+            Some(given) => Err(Error::Input(format!("{given}: {instead}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Reads and checks it.
     ///
     /// # Errors

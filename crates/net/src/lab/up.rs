@@ -1,6 +1,6 @@
 //! The hosts and the network of a scenario for a person's own programs, until Ctrl-C.
 use super::hosts::Hosts;
-use super::plan::{Family, Plan};
+use super::plan::{Family, KERNEL, Plan};
 use super::run;
 use crate::clock;
 use crate::error::Error;
@@ -9,9 +9,13 @@ use crate::link::emulator::{self, Emulator};
 use ackademy::rng::Seed;
 use ackademy::sim::plan::NetworkPlan;
 use ackademy::units::Span;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+
+/// What serves the controllers that `lab up` does not.
+pub const NO_CONTROLLER: &str = "`lab up` serves no controller; beside it, `ackademyd kernel --cc NAME` serves one as `ackademy`, which a program asks for";
 
 /// Keeps the hosts of a network up until Ctrl-C, or `ackademyd lab down`.
 ///
@@ -56,6 +60,12 @@ fn print(plan: &Plan, hosts: &Hosts) -> Result<(), Error> {
             flow.receiver,
             receiver.name()
         )?;
+    }
+    let served = plan.flows.iter().map(|flow| flow.plan.controller.as_str());
+    let served: BTreeSet<&str> = served.filter(|name| !name.starts_with(KERNEL)).collect();
+    if !served.is_empty() {
+        let names: Vec<&str> = served.into_iter().collect();
+        say!("not served: {} of the scenario: {NO_CONTROLLER}", names.join(", "))?;
     }
     let flow = &plan.flows[0];
     let (sender, receiver) = &hosts.pairs[flow.pair];
