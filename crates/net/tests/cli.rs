@@ -127,6 +127,14 @@ fn a_lab_that_serves_no_controller_refuses_one() {
 }
 
 #[test]
+fn a_link_from_a_namespace_to_itself_is_refused() {
+    let output = ackademyd(&["link", "--left", "x", "--right", "x"]);
+    let complaint = complaint(&output);
+    assert_eq!((output.status.code(), complaint.lines().count()), (Some(2), 1), "{complaint}");
+    assert!(complaint.contains("--left x --right x: allowed are two namespaces"), "{complaint}");
+}
+
+#[test]
 fn an_output_that_cannot_be_written_is_refused_before_the_run() {
     let folder = Folder::new("out");
     let scenario = folder.0.join("one.toml");

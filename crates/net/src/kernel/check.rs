@@ -36,6 +36,8 @@ pub struct Types {
 pub struct PinFolder {
     /// Where.
     pub path: String,
+    /// It is there.
+    pub exists: bool,
     /// It is in a BPF file system.
     pub bpf: bool,
     /// This process may write there.
@@ -154,7 +156,12 @@ impl Machine {
     }
 
     fn pins(&self) -> Option<String> {
-        let PinFolder { path, bpf, writable } = self.pins.as_ref()?;
+        let PinFolder { path, exists, bpf, writable } = self.pins.as_ref()?;
+        if !exists {
+            return Some(format!(
+                "there is no folder `{path}` to make that of the pins in: make it first, another --pins, or --ephemeral"
+            ));
+        }
         if !bpf {
             return Some(format!(
                 "`{path}` is not in a BPF file system, so nothing can be pinned there: `mount -t bpf bpf /sys/fs/bpf`, another --pins, or --ephemeral"
@@ -172,6 +179,7 @@ impl PinFolder {
         let path = if pins.exists() { pins } else { parent };
         Self {
             path: path.display().to_string(),
+            exists: path.exists(),
             bpf: statfs(path).is_ok_and(|system| system.filesystem_type() == BPF_FS_MAGIC),
             writable: access(path, AccessFlags::W_OK | AccessFlags::X_OK).is_ok(),
         }
@@ -231,12 +239,16 @@ mod tests {
     const PERFMON: u64 = 1 << 38;
     const BPF: u64 = 1 << 39;
 
+    fn pins(path: &str, bpf: bool) -> PinFolder {
+        PinFolder { path: path.to_owned(), exists: true, bpf, writable: true }
+    }
+
     fn able() -> Machine {
         Machine {
             release: "6.4.0-1-amd64".to_owned(),
             types: Ok(Types { struct_ops: true, cubic: true }),
             capabilities: BPF | NET_ADMIN | PERFMON,
-            pins: Some(PinFolder { path: "/sys/fs/bpf".to_owned(), bpf: true, writable: true }),
+            pins: Some(pins("/sys/fs/bpf", true)),
             mptcp: Some(true),
         }
     }
@@ -316,12 +328,20 @@ mod tests {
             types: Err("/sys/kernel/btf/vmlinux: No such file or directory".to_owned()),
             capabilities: 0,
             mptcp: None,
-            pins: Some(PinFolder { path: "/tmp".to_owned(), bpf: false, writable: true }),
+            pins: Some(pins("/tmp", false)),
         };
         let complaints = complaints(&machine);
         assert_eq!(complaints.len(), 4);
         assert!(complaints[1].contains("/sys/kernel/btf/vmlinux: No such file"));
         assert!(complaints[3].contains("`/tmp` is not in a BPF file system"));
+    }
+
+    #[test]
+    fn a_folder_whose_parent_is_missing_is_said_to_be_missing() {
+        let folder = PinFolder::at(Path::new("/sys/fs/bpf/none/of/these"));
+        let complaints = complaints(&Machine { pins: Some(folder), ..able() });
+        assert_eq!(complaints.len(), 1);
+        assert!(complaints[0].starts_with("there is no folder `/sys/fs/bpf/none/of` to make"));
     }
 
     #[test]

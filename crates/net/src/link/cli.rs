@@ -88,6 +88,11 @@ struct End {
 pub fn run(arguments: Arguments) -> Result<(), Error> {
     let Arguments { link, seed, spin_us, no_realtime, mtu, left, right, command } = arguments;
     let network = link.network()?;
+    if let (Some(left), true) = (&left, left == right) {
+        return Err(Error::Input(format!(
+            "--left {left} --right {left}: allowed are two namespaces, one for each end"
+        )));
+    }
     interrupt::watch();
     // Only what is made needs an owner, and root.
     let owner = (left.is_none() || right.is_none()).then(Owner::claim).transpose()?;
