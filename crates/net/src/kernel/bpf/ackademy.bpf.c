@@ -169,7 +169,7 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 			tell_pending(sk);
 	}
 	if (st->mode == FLOW_AGENT)
-		obey(sk, st, acked);
+		obey(sk, st, acked, advanced && !rs->losses);
 	else
 		cubic(sk, st, rs, advanced);
 }

@@ -109,9 +109,10 @@ static __always_inline void take_decision(struct sock *sk, struct state *st)
 	tp->snd_ssthresh = max_u32(taken.ssthresh, 2);
 }
 
-/* RFC 6937 section 3.1, slow start reduction bound, towards `target` packets. With cong_control the
- * kernel leaves it to us. */
-static __always_inline void reduce(struct tcp_sock *tp, struct state *st, __u32 target, __u32 acked)
+/* RFC 9937 section 6 towards `target` packets, as tcp_cwnd_reduction: below it a packet more than was delivered leaves
+ * only on an acknowledgement that is `safe`. With cong_control the kernel leaves it to us. */
+static __always_inline void reduce(struct tcp_sock *tp, struct state *st, __u32 target, __u32 acked,
+				   bool safe)
 {
 	__u32 inflight = packets_in_flight(tp);
 	__u32 send = 0;
@@ -128,9 +129,9 @@ static __always_inline void reduce(struct tcp_sock *tp, struct state *st, __u32 
 
 		if (st->prr_delivered > tp->prr_out)
 			limit = max_u32(limit, st->prr_delivered - tp->prr_out);
-		send = min_u32(target - inflight, limit + 1);
+		send = min_u32(target - inflight, limit + safe);
 	}
-	/* The first retransmission is not subject to the bound (RFC 6937 section 3). */
+	/* The first retransmission is not subject to the bound. */
 	if (!tp->prr_out)
 		send = max_u32(send, 1);
 	set_cwnd(tp, inflight + send);
@@ -147,7 +148,7 @@ static __always_inline __u32 allowed(struct tcp_sock *tp, const struct state *st
 	return max_u32(st->cwnd, min_u32(st->cwnd + since, tp->snd_ssthresh));
 }
 
-static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
+static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked, bool safe)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 cwnd = tp->snd_cwnd;
@@ -155,7 +156,7 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked)
 	if (reducing(ca_state(sk))) {
 		/* Until the controller answers the loss, the first retransmission and nothing else: what
 		 * the window before it allows would meet the same full queue. */
-		reduce(tp, st, st->answered < st->gap ? 0 : st->cwnd, acked);
+		reduce(tp, st, st->answered < st->gap ? 0 : st->cwnd, acked, safe);
 	} else if (st->answered < st->timeout) {
 		/* The kernel has restarted the window; the one decided before is void. */
 		set_cwnd(tp, min_u32(cwnd + acked, max_u32(st->cwnd, cwnd)));
@@ -187,7 +188,7 @@ static __always_inline void cubic(struct sock *sk, struct state *st, const struc
 
 	cubic_sample(sk, rs);
 	if (reducing(ca_state(sk)))
-		reduce(tp, st, tp->snd_ssthresh, acked);
+		reduce(tp, st, tp->snd_ssthresh, acked, advanced && !rs->losses);
 	else if (advanced && acked)
 		cubictcp_cong_avoid(sk, tp->snd_una, acked);
 	if (tp->snd_cwnd < 2 && ca_state(sk) != CA_LOSS)

@@ -100,6 +100,7 @@ struct rate_sample {
 	__s32 delivered;
 	long interval_us;
 	long rtt_us;
+	int losses;
 	__u32 acked_sacked;
 	bool is_app_limited;
 	bool is_retrans;

@@ -54,7 +54,7 @@ struct state {
 	__u32 fallbacks;
 	__u32 refused;
 	__u32 invalid;
-	/* Proportional rate reduction (RFC 6937). */
+	/* Proportional rate reduction (RFC 9937). */
 	__u32 prr_delivered;
 	__u32 recover_fs;
 	__u32 probed; /* losses that a probe repaired: the kernel does not count them as lost */
