@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ackademy
@@ -73,3 +75,28 @@ def test_few_transfers_keep_their_rows() -> None:
 def test_the_narrowest_link_is_the_bottleneck() -> None:
     run = ackademy.run("deep_buffer")
     assert narrowest_bytes_per_ms(run.links, 60.0) == pytest.approx(2500.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_transfers_over_an_empty_path_without_a_delay_have_no_slowdown(
+    run: ackademy.Run, known: int
+) -> None:
+    """Their ideal time may be 0; tables, pages and JSON say so and are written."""
+    rtt = pl.Series([0.0] * (run.flows.height - known) + [20.0] * known)
+    one_packet = run.flows.with_columns(
+        base_rtt_ms=rtt, delivered_bytes=pl.col("transfers") * pl.col("mss_bytes")
+    )
+    instant = replace(run, flows=one_packet)
+    times = completion_times(instant, 60.0)
+    assert times is not None
+    is_known = one_packet.filter(one_packet["transfers"] > 0)["base_rtt_ms"] > 0.0
+    assert np.isfinite(times.slowdown).tolist() == is_known.to_list()
+    page = comparison.run_page(instant, "ackademy run instant")
+    assert f"{times.n_without_slowdown} of {times.fct_ms.size} have no slowdown" in page
+    text = io.StringIO()
+    console = Console(width=200, file=text)
+    console.print(terminal.run_tables(instant, console))
+    assert "have no slowdown: their empty path takes no time" in text.getvalue()
+    content = json.loads(exports.run_json(instant))["completion"][0]
+    assert content["fct_ms"]["p50"] > 0.0
+    assert (content["slowdown"]["p50"] is not None) == is_known.any()

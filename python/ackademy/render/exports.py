@@ -6,12 +6,11 @@ import json
 import math
 from collections.abc import Mapping
 
-import numpy as np
 import polars as pl
 
 from ackademy import _core
 from ackademy.backends.runs import Run
-from ackademy.stats.completion_times import QUANTILES, completion_times
+from ackademy.stats.completion_times import QUANTILES, completion_times, quantiles
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.results import Results
 
@@ -72,8 +71,11 @@ def _completion(run: Run) -> list[dict[str, object]]:
     ]
 
 
-def _quantiles(values: FloatArray) -> dict[str, float]:
-    return {f"p{100 * part:g}": float(np.quantile(values, part)) for part in QUANTILES}
+def _quantiles(values: FloatArray) -> dict[str, float | None]:
+    found = quantiles(values)
+    return {
+        f"p{100 * part:g}": _number(float(own)) for part, own in zip(QUANTILES, found, strict=True)
+    }
 
 
 def _rows(frame: pl.DataFrame) -> list[dict[str, object]]:

@@ -25,9 +25,14 @@ class CompletionTimes:
     fct_ms: FloatArray
     """shape (n,), > 0: from the start of a transfer to the ACK of its last byte at the sender"""
     slowdown: FloatArray
-    """shape (n,): `fct_ms` over `ideal_ms`"""
+    """shape (n,): `fct_ms` over `ideal_ms`; `nan` where the empty path takes no time"""
     size_bytes: FloatArray
     """shape (n,): delivered, headers included, per transfer"""
+
+    @property
+    def n_without_slowdown(self) -> int:
+        """Those whose slowdown is not finite."""
+        return int(np.count_nonzero(~np.isfinite(self.slowdown)))
 
     def groups(self) -> list[tuple[str, CompletionTimes]]:
         """All of them, then those of each class of sizes that has some."""
@@ -64,7 +69,22 @@ def completion_times(tables: Tables, duration_s: float) -> CompletionTimes | Non
         done["mss_bytes"].cast(pl.Float64).to_numpy(),
         narrowest_bytes_per_ms(tables.links, duration_s),
     )
-    return CompletionTimes(fct_ms, fct_ms / ideal, size)
+    is_known = np.isfinite(ideal) & (ideal > 0.0)
+    slowdown = np.divide(fct_ms, ideal, out=np.full_like(ideal, np.nan), where=is_known)
+    return CompletionTimes(fct_ms, slowdown, size)
+
+
+def quantiles(values: FloatArray) -> FloatArray:
+    """The `QUANTILES` of those values that are finite; `nan` without any.
+
+    Args:
+        values: shape (n,).
+
+    Returns:
+        Shape (len(QUANTILES),).
+    """
+    known = values[np.isfinite(values)]
+    return np.quantile(known, QUANTILES) if known.size else np.full(len(QUANTILES), np.nan)
 
 
 def ideal_ms(

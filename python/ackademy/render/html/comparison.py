@@ -113,22 +113,25 @@ def _connections(run: Run) -> list[Section]:
 
 def _completion(times: CompletionTimes) -> Section:
     """Completion times and slowdowns: two cumulative distributions and their quantiles."""
-    charts = [
-        _cumulative(times.fct_ms, "completion time, ms"),
-        _cumulative(times.slowdown, "slowdown"),
-    ]
+    shown = [(times.fct_ms, "completion time, ms"), (times.slowdown, "slowdown")]
+    charts = [_cumulative(own[np.isfinite(own)], label) for own, label in shown]
     lead = (
         "From the start of a transfer to the ACK of its last byte, for which a receiver may wait "
         "(delayed ACKs). The slowdown is that time over what the transfer "
         "would take alone on the empty path: one round trip, and what follows the first packet at "
-        "the mean rate of the narrowest link. A flow with several transfers counts with their mean."
+        "the mean rate of the narrowest link. A flow with several transfers counts with their "
+        f"mean. {of_run.unknown_slowdowns(times)}"
     )
     table = sheet(of_run.completions("", times))
-    body = join((element("div", join(charts), class_="panels"), table))
+    drawn = [chart for chart in charts if chart is not None]
+    body = join((element("div", join(drawn), class_="panels"), table))
     return Section("completion", "Flow completion times", lead, body)
 
 
-def _cumulative(values: FloatArray, label: str) -> Markup:
+def _cumulative(values: FloatArray, label: str) -> Markup | None:
+    """The distribution of finite values above 0; nothing without any."""
+    if not values.size:
+        return None
     x = np.sort(values)
     y = np.arange(1, x.size + 1) / x.size
     across = Axis(float(x[0]), float(max(x[-1], 1.001 * x[0])), label, is_log=True)

@@ -10,7 +10,7 @@ import polars as pl
 from ackademy.backends.runs import Run
 from ackademy.render.numbers import significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell
-from ackademy.stats.completion_times import QUANTILES, CompletionTimes
+from ackademy.stats.completion_times import QUANTILES, CompletionTimes, quantiles
 
 FLOW_HEADS: Mapping[str, Head] = {
     "throughput_mbps": Head("throughput", "Mb/s"),
@@ -66,10 +66,18 @@ def completions(title: str, times: CompletionTimes) -> Sheet:
     heads += [Head(f"slowdown {part}") for part in parts]
     lines = []
     for name, own in times.groups():
-        found = [np.quantile(values, QUANTILES) for values in (own.fct_ms, own.slowdown)]
+        found = [quantiles(values) for values in (own.fct_ms, own.slowdown)]
         cells = tuple(cell(significant(float(v), 3), float(v)) for v in np.concatenate(found))
         lines.append(Line((Part(f"{name} ({own.fct_ms.size})"),), cells))
     return Sheet(title, (Head("transfers"),), tuple(heads), tuple(lines))
+
+
+def unknown_slowdowns(times: CompletionTimes) -> str:
+    """How many transfers have no slowdown, and why; empty if all have one."""
+    count = times.n_without_slowdown
+    if not count:
+        return ""
+    return f"{count} of {times.fct_ms.size} have no slowdown: their empty path takes no time. "
 
 
 def _sheet(

@@ -181,6 +181,7 @@ def run_tables(result: Run, console: Console) -> Group:
         finished = f"{times.fct_ms.size} of {measured.flows.height} flows finished a transfer"
         shown = of_run.completions(f"{title}: {finished}", times)
         more = "Every flow is in --csv, --json and --parquet. "
+        more = f"{of_run.unknown_slowdowns(times)}{more}"
     return Group(
         *sheet(shown, console),
         Text(f"CDF {cumulative(times.fct_ms)}") if times is not None else Text(),
