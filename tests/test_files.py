@@ -169,3 +169,41 @@ def test_an_input_that_may_never_end_is_refused(tmp_path: Path, kind: str, what:
         READERS[kind](path)  # type: ignore[no-untyped-call]
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+HARMLESS = ("deep_buffer-7", "CUBIC (RFC 9438)", "CUBIC, learned β", "case 1, 3.5 %", "a" * 200)
+HARMFUL = (
+    "/tmp/evil",
+    "-tmp-evil",
+    "../../evil",
+    "..",
+    ".",
+    "",
+    ".hidden",
+    "-option",
+    "a/b",
+    "a\\b",
+    "c:b",
+    "a\nb",
+    "a\0b",
+    "a\x1b[2Jb",
+    "a\ud800",
+    "a" * 201,
+    "b" + "a" * 100_000,
+    "β" * 150,
+    "β" * 151,
+    "x~0123456789abcdef",
+)
+
+
+def test_a_name_is_one_file_in_its_folder(tmp_path: Path) -> None:
+    for name in HARMLESS:
+        assert files.file_name(name) == name
+    found = [files.file_name(name) for name in HARMFUL]
+    again = [files.file_name(name) for name in found]
+    assert len({*HARMLESS, *found, *again}) == len(HARMLESS) + 2 * len(HARMFUL)
+    for own in found:
+        files.write(tmp_path / f"{own}.toml", "")
+        assert own.isprintable()
+        assert own[0] not in ".- "
+    assert left(tmp_path) == sorted(f"{own}.toml" for own in found)

@@ -369,3 +369,44 @@ def test_a_closed_standard_output_is_no_traceback(tmp_path: Path) -> None:
         check=False,
     )
     assert (process.returncode, process.stderr) == (0, b"")
+
+
+DRAWN = """\
+learners = ["me"]
+[draw]
+"dumbbell.rtt_ms" = { uniform = [10, 50] }
+[[scenario]]
+name = "NAME"
+[scenario.inline]
+duration_s = 1
+flow = [{ name = "me" }]
+[scenario.inline.dumbbell]
+rtt_ms = 20
+bottleneck = { rate_mbps = 5, queue = { kind = "drop_tail", bdp = 1, min_bytes = 6000 } }
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "draw drawn.toml --count 2 --out inside/kept",
+        "generalise cubic --against vegas --distribution drawn.toml --links 2 --jobs 1 "
+        "--worst inside/kept --html inside/page.html",
+        "stress cubic --space drawn.toml --budget 4 --keep 2 --jobs 1 "
+        "--worst inside/kept --html inside/page.html",
+    ],
+    ids=lambda words: words.partition(" ")[0],
+)
+@pytest.mark.parametrize("name", ["FOLDER/evil", "../../evil"])
+def test_a_scenarios_name_leads_out_of_no_folder(
+    here: Path, monkeypatch: pytest.MonkeyPatch, words: str, name: str
+) -> None:
+    (here / "drawn.toml").write_text(DRAWN.replace("NAME", name.replace("FOLDER", str(here))))
+    before = {path for path in here.rglob("*") if "runs" not in path.parts}
+    assert ended(monkeypatch, *words.split()) == 0
+    made = {path for path in here.rglob("*") if "runs" not in path.parts} - before
+    assert all(path.is_relative_to(here / "inside") for path in made)
+    kept = list((here / "inside" / "kept").iterdir())
+    assert kept
+    assert all("evil" in path.name and path.suffix == ".toml" for path in kept)
+    assert not list(here.parent.glob("evil*"))

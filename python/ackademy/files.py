@@ -9,6 +9,7 @@ any work is done.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import stat
@@ -23,6 +24,33 @@ TEXT_BYTES_MAX = 1 << 24
 """of a scenario, a TOML file or a Python file: as `ackademyd lab` has it"""
 TABLE_BYTES_MAX = 1 << 28
 """of a CSV file"""
+NAME_BYTES_MAX = 200
+"""of a file that has the name of something else: file systems take 255 with its ending"""
+SEPARATORS = "/\\:"
+"""of paths, on any system"""
+
+
+def file_name(name: str) -> str:
+    """A name out of a file, such as a scenario's, as the name of one file without its ending.
+
+    Most names stay as they are. One that could lead out of a folder, hide the file or be no file's
+    name loses what does so, and gets `~` and a digest. Distinct names stay distinct.
+
+    Args:
+        name: any text.
+
+    Returns:
+        At most `NAME_BYTES_MAX` bytes of UTF-8: printable, without separators of paths, not empty,
+        not beginning with a dot, a hyphen or a space.
+    """
+    kept = "".join("-" if own in SEPARATORS or not own.isprintable() else own for own in name)
+    kept = kept.lstrip(".- ")  # hidden, or an option of a command
+    short = kept.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
+    if short == name and name and "~" not in name:
+        return name
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
+    most = NAME_BYTES_MAX - len(digest) - 1
+    return f"{short.encode()[:most].decode(errors='ignore').replace('~', '-')}~{digest}"
 
 
 def read_bytes(

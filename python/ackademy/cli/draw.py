@@ -11,7 +11,7 @@ from rich.table import Table
 from ackademy.backends.distributions import drawn, read, save
 from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
 from ackademy.console import Console
-from ackademy.files import check_output_folder
+from ackademy.files import check_output_folder, file_name
 
 
 def draw_command(
@@ -47,7 +47,7 @@ def draw_command(
         return
     table = Table("file", "flows", "s")
     for own, scenario in drawn(distribution, seed, count, progress):
-        path = out / f"{scenario.name}.toml"
+        path = out / f"{file_name(scenario.name)}.toml"
         save(scenario, path, f"Drawn from {file} with seed {own} at progress {progress:g}.")
         table.add_row(str(path), ", ".join(scenario.flows), f"{scenario.duration_s:g}")
     console.print(table)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ackademy.backends.schemes import EvaluatedScheme
-from ackademy.cli import options, running, stress
+from ackademy.cli import running, stress
 from ackademy.console import Console
-from ackademy.files import write
+from ackademy.files import file_name, write
 from ackademy.render import terminal
 from ackademy.render.markdown.sheet import sheet
 from ackademy.render.sheets import league_worst as sheets
@@ -72,5 +72,5 @@ def _searched(
     study = Study(scheme, None, stress_space.read(SPACE), SEED, budget, "evolution", KEPT)
     runner = stress.Runner(study, cells / "stress", engine, console)
     _, findings = stress.search(study, runner, None)
-    stress.keep_findings(study, findings, kept / options.stem(scheme.name))
+    stress.keep_findings(study, findings, kept / file_name(scheme.name))
     return findings

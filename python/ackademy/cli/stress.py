@@ -138,7 +138,7 @@ def keep_findings(study: Study, found: Sequence[Finding], folder: Path) -> None:
     for own in found:
         network = own.tried.network
         text = study.space.text(network.family, network.settings, study.scheme)
-        file = folder / f"{own.name}.toml"
+        file = sheets.kept_file(own, folder)
         write(file, sheets.about(study, own, file) + text)
 
 

@@ -27,7 +27,7 @@ from ackademy.cli.train_deep import (
 from ackademy.cli.train_progress import tenths
 from ackademy.console import Console
 from ackademy.errors import TrainingError
-from ackademy.files import check_output_folder
+from ackademy.files import check_output_folder, file_name
 from ackademy.folders import check_policy_folder, work_name
 
 if TYPE_CHECKING:
@@ -91,13 +91,19 @@ def drl_cc_command(
     chosen = [
         _changed(own, epochs, seed, quick=quick) for own in _chosen(listed, network or [], scenario)
     ]
-    left = [own for own in chosen if not (resume and (out / own.name / "policy.toml").is_file())]
+    left = [
+        own
+        for own in chosen
+        if not (resume and (out / file_name(own.name) / "policy.toml").is_file())
+    ]
     for own in left:
-        check_policy_folder(out / own.name, force=force)  # before the training, not behind it
+        check_policy_folder(
+            out / file_name(own.name), force=force
+        )  # before the training, not behind it
     for own in left:
         what = ["--scenario", str(scenario)] if scenario else ["--network", own.name]
         made = shlex.join(["ackademy", "train", "drl-cc", *what, *words, "--out", str(out)])
-        _train(own, out / own.name, made, console, resume=resume, work=work)
+        _train(own, out / file_name(own.name), made, console, resume=resume, work=work)
 
 
 def _chosen(listed: Sequence[Recipe], names: Sequence[str], scenario: Path | None) -> list[Recipe]:

@@ -261,7 +261,7 @@ def _source_digest(fixed: FixedSet, root: Path) -> str:
 
 
 def _run(case: Case, own: EvaluatedScheme, duration_s: float, scratch: Path) -> Ran:
-    place = scratch / f"{case.name}.toml"
+    place = scratch / f"{files.file_name(case.name)}.toml"
     distributions.save(case.scenario, place)
     cut = {"duration_s": f"{duration_s:g}"}
     scenario = _core.Scenario.parse(read_text(place), str(place), cut)

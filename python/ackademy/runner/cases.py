@@ -14,6 +14,7 @@ import polars as pl
 from ackademy import _core
 from ackademy.backends import distributions, entries
 from ackademy.backends.schemes import EvaluatedScheme
+from ackademy.files import file_name
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.scores import Score, score_of
@@ -54,7 +55,7 @@ def cell(case: Case, own: EvaluatedScheme, folder: Path) -> Cell:
         folder: where traces that the scenario needs are put, as a file beside its own.
     """
     text, traces = case.scenario.portable()
-    origin = folder / f"{case.name}.toml"
+    origin = folder / f"{file_name(case.name)}.toml"
     if traces:
         distributions.save(case.scenario, origin)
     patterns = [own for own in case.learners if entries.named(case.scenario, [own])]

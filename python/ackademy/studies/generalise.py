@@ -18,6 +18,7 @@ import polars as pl
 from ackademy.backends import distributions
 from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.errors import ScenarioError
+from ackademy.files import file_name
 from ackademy.runner import cases
 from ackademy.runner.cases import Case
 from ackademy.runner.cells import Cell
@@ -212,7 +213,7 @@ def worst(study: Study, found: Sequence[Row], folder: Path) -> list[Worst]:
     ]
     listed = []
     for kind, row in chosen:
-        file = folder / f"{row.case.name}.toml"
+        file = folder / f"{file_name(row.case.name)}.toml"
         command = f"ackademy run {file} {study.policy.words} --seed {row.case.seed}"
         listed.append(Worst(kind, row, file, command))
     for own in {own.file: own for own in listed}.values():

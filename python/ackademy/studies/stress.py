@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from ackademy.backends.schemes import EvaluatedScheme
+from ackademy.files import file_name
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
 from ackademy.stats import omniscient
@@ -131,7 +132,7 @@ class Study:
 
     def cells(self, network: Network, folder: Path, seed: int = SEED) -> list[Cell]:
         """The runs of a network, one per scheme."""
-        origin = str(folder / f"{network.family.name}.toml")
+        origin = str(folder / f"{file_name(network.family.name)}.toml")
         texts = [self.space.text(network.family, network.settings, own) for own in self.schemes]
         return [Cell(text=text, origin=origin, controller=None, seed=seed) for text in texts]
 

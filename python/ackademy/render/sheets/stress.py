@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from ackademy.files import file_name
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of, number
 from ackademy.studies.stress import GAP, METRICS, Finding, Study, in_words
 
@@ -41,9 +42,14 @@ def findings(
     return Sheet(title, names, tuple(heads), tuple(lines))
 
 
+def kept_file(own: Finding, folder: Path) -> Path:
+    """The scenario file of a finding."""
+    return folder / f"{file_name(own.name)}.toml"
+
+
 def command(study: Study, own: Finding, folder: Path) -> str:
     """What prints the same numbers."""
-    return shlex.join(["ackademy", "run", str(folder / f"{own.name}.toml")])
+    return shlex.join(["ackademy", "run", str(kept_file(own, folder))])
 
 
 def about(study: Study, own: Finding, file: Path) -> str:
@@ -63,7 +69,7 @@ def about(study: Study, own: Finding, file: Path) -> str:
         lines.append(f"{study.against.name} has one of {tried.other.regret:.2f}.")
     lines.append(f"Not plain: {in_words(tried.network)}.")
     lines.append(f"Same numbers: {shlex.join(['ackademy', 'run', str(file)])}")
-    return "".join(f"# {line}\n" for line in lines)
+    return "".join(f"# {' '.join(line.splitlines())}\n" for line in lines)
 
 
 def described(study: Study, own: Finding, folder: Path) -> dict[str, object]:
@@ -72,7 +78,7 @@ def described(study: Study, own: Finding, folder: Path) -> dict[str, object]:
     pairs = zip(network.family.dimensions, network.settings, strict=True)
     return {
         "scenario": own.name,
-        "file": str(folder / f"{own.name}.toml"),
+        "file": str(kept_file(own, folder)),
         "command": command(study, own, folder),
         "family": network.family.name,
         "set": {dimension.path: value for dimension, value in pairs if value is not None},
