@@ -29,6 +29,7 @@ EXCEPTIONS = {
     ("ackademy.backends.runs", "ackademy.stats.formulas"): "`Run.metrics()` computes them",
     ("ackademy.backends.runs", "ackademy.render.notebook"): "`Run` shows itself in a notebook",
     ("ackademy.backends.runs", "ackademy.render.html.comparison"): "`Run.plot()` writes a page",
+    ("ackademy.__main__", "ackademy.cli"): "`python -m ackademy` is the command",
 }
 """Imports that go upwards on purpose, with the reason."""
 
