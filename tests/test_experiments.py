@@ -40,7 +40,7 @@ def test_any_number_of_processes_leaves_the_same_bytes(cell: Cell, tmp_path: Pat
         assert (batch.n_cells, batch.n_reused, batch.failures) == (9, 0, [])
         found.append(content(tmp_path / str(jobs)))
     assert found[0] == found[1] == found[2]
-    assert len(found[0]) == 9 * 4 + 2
+    assert len(found[0]) == 9 * 5 + 2
 
 
 def test_finished_cells_are_not_run_again(cell: Cell, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_failing_cell_is_reported_and_the_rest_go_on(
         assert [failure.cell for failure in batch.failures] == [bad]
         assert "ZeroDivisionError" in batch.failures[0].error
         assert "mine.py" in batch.failures[0].error
-        assert len(content(tmp_path / str(jobs))) == 4 * 4 + 2
+        assert len(content(tmp_path / str(jobs))) == 5 * 4 + 2
 
 
 def test_worker_that_dies_takes_one_cell_with_it(

@@ -10,6 +10,7 @@ never run twice and a changed one never reused. Its files are Parquet and JSON:
     flow_series.parquet  cwnd, RTT, throughput over time, if sampling was asked for
     link_series.parquet  queues over time, if sampling was asked for
     cell.json            what was run, and on the kernel how that went
+    SHA256SUMS           digests of the other files
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core, user_code
+from ackademy import _core, sums, user_code
 from ackademy.backends import Backend, controllers, entries, kernel
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import measure, python_controllers, simulate
@@ -36,6 +37,7 @@ from ackademy.source_hash import MEASURING, source_hash
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
+DESCRIPTION = "cell.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,8 @@ def compute(cell: Cell) -> Files:
     if not tables.flow_series.is_empty():
         frames |= {"flow_series": tables.flow_series, "link_series": tables.link_series}
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
-    return files | {"cell.json": _description(cell, scenario, record)}
+    files[DESCRIPTION] = _description(cell, scenario, record)
+    return files | {sums.SUMS: sums.text(files)}
 
 
 def attempt(index: int, cell: Cell) -> Outcome:

@@ -20,10 +20,11 @@ from pathlib import Path
 
 import polars as pl
 
+from ackademy import sums
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import read_text
-from ackademy.errors import AckademyError, ExperimentError
-from ackademy.runner.cells import Cell, Files, key, store
+from ackademy.errors import AckademyError, ExperimentError, FileError
+from ackademy.runner.cells import DESCRIPTION, Cell, Files, key, store
 from ackademy.runner.engines import Engine, kernel_last
 
 TABLES = ("summary", "links", "counters")
@@ -231,10 +232,12 @@ def _kernel_run(path: Path) -> KernelRun:
         ExperimentError: if the cell does not say.
     """
     try:
-        described = json.loads((path / "cell.json").read_text(encoding="utf-8"))
+        described = json.loads(sums.checked(path / DESCRIPTION, sums.read(path)))
         return KernelRun.parse(described["kernel_run"], described["attempts"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, AckademyError) as error:
-        raise ExperimentError(f"{path / 'cell.json'}: {_first_line(error)}") from error
+    except FileError as error:
+        raise ExperimentError(str(error)) from error
+    except (ValueError, KeyError, TypeError, AttributeError, AckademyError) as error:
+        raise ExperimentError(f"{path / DESCRIPTION}: {_first_line(error)}") from error
 
 
 def _is_kept(path: Path, cell: Cell) -> bool:
@@ -246,7 +249,7 @@ def _is_kept(path: Path, cell: Cell) -> bool:
 def _damage(path: Path, cell: Cell) -> str:
     """What is damaged in a cell's folder, on one line; empty if nothing is, or without a folder.
 
-    Each process checks a folder once.
+    A cell without digests is damaged, too. Each process checks a folder once.
     """
     if path in _readable or not path.is_dir():
         return ""
@@ -264,9 +267,14 @@ def _damage(path: Path, cell: Cell) -> str:
 
 
 def _read(path: Path) -> pl.DataFrame | str:
-    """The table in a file, or a line that says why it cannot be read."""
+    """The table in a file, or a line that says why it cannot be read.
+
+    Its digest is checked first: a damaged table may end the process, or be one with other numbers.
+    """
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(sums.checked(path, sums.read(path.parent)))
+    except FileError as error:
+        return str(error)
     except (OSError, pl.exceptions.PolarsError) as error:
         return f"{path}: {_first_line(error)}"
 

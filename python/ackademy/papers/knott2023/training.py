@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from ackademy.errors import ExperimentError, TrainingError
+from ackademy import sums
+from ackademy.errors import ExperimentError, FileError, TrainingError
 from ackademy.papers.knott2023.transfers import (
     BETA_UNITS,
     C_GRID,
@@ -141,11 +142,11 @@ def save(training: Training, path: Path) -> None:
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         scratch.mkdir(parents=True)
-        for name in Training.__slots__:
-            frame: pl.DataFrame = getattr(training, name)
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer, statistics=False)
-            (scratch / f"{name}.parquet").write_bytes(buffer.getvalue())
+        tables = {
+            f"{name}.parquet": _parquet(getattr(training, name)) for name in Training.__slots__
+        }
+        for name, content in {**tables, sums.SUMS: sums.text(tables)}.items():
+            (scratch / name).write_bytes(content)
         if not path.is_dir():
             os.rename(scratch, path)
     except OSError as error:
@@ -155,9 +156,17 @@ def save(training: Training, path: Path) -> None:
 def read(path: Path) -> Training | None:
     """A training that was saved; `None` if it is not there or cannot be read."""
     try:
-        return Training(*(pl.read_parquet(path / f"{name}.parquet") for name in Training.__slots__))
-    except (OSError, pl.exceptions.PolarsError):
+        digests = sums.read(path)
+        found = [sums.checked(path / f"{name}.parquet", digests) for name in Training.__slots__]
+        return Training(*map(pl.read_parquet, found))
+    except (FileError, OSError, pl.exceptions.PolarsError):
         return None
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, statistics=False)
+    return buffer.getvalue()
 
 
 def key(learner: Learner, rate_mbps: float, seed: int, transfers: Iterable[Transfer]) -> str:
