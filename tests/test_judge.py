@@ -183,3 +183,30 @@ def test_what_cannot_be_judged_is_one_line(links: Path, tmp_path: Path) -> None:
         told = str(result.exception) + result.output
         assert result.exit_code != 0
         assert expected in told, told
+
+
+DRAWN = """\
+about = "x"
+digest = "x"
+[[drawn]]
+distribution = "DISTRIBUTION"
+progress = 1.0
+first_seed = FIRST
+count = 3
+"""
+
+
+def list_of(folder: Path, distribution: str = "mixed", first: int = 1) -> Path:
+    """A list of drawn networks with a wrong digest."""
+    file = folder / "drawn.links"
+    text = DRAWN.replace("DISTRIBUTION", distribution).replace("FIRST", str(first))
+    file.write_text(text)
+    return file
+
+
+def test_seeds_of_a_list_are_those_that_tables_hold(tmp_path: Path) -> None:
+    shipped = Path(__file__).parent.parent / "distributions" / "mixed.toml"
+    with pytest.raises(ExperimentError, match="digest = 'x'"):
+        link_lists.read(list_of(tmp_path, str(shipped), 2**63 - 3))
+    with pytest.raises(ExperimentError, match=f"first_seed = .*from 0 to {2**63 - 3}"):
+        link_lists.read(list_of(tmp_path, str(shipped), 2**63 - 2))

@@ -161,6 +161,12 @@ ONE_LINE = [
     ("reproduce kong2018/table4 --address auto", "--address: allowed: with --engine ray"),
     ("eval tcp_drinc --flows x", "--flows: allowed: with --scenario"),
     ("compare --suite papers --only none", "network 'none'"),
+    # seeds that count up beyond what tables hold
+    (f"eval cubic --scenario dumbbell.toml --runs 3 --seed {2**63 - 1}", f"most {2**63 - 3}, "),
+    (f"eval tcp_drinc --runs 3 --seed {2**63 - 2}", f"at most {2**63 - 3}, "),
+    (f"eval cubic --distribution mixed --runs 2 --seed {2**63 - 1}", f"at most {2**63 - 2}, "),
+    (f"generalise vegas --links 2 --seed {2**63 - 1}", f"at most {2**63 - 2}, "),
+    (f"draw mixed --count 2 --seed {2**63 - 1} --out drawn", f"at most {2**63 - 2}, "),
     # controllers of the user
     ("run dumbbell.toml --cc cc.py:Nan", "Nan.cwnd_bytes = nan: allowed is a finite number"),
     ("run dumbbell.toml --cc cc.py:Words", "Words.cwnd_bytes = 'three': allowed is a finite"),
@@ -217,6 +223,7 @@ USAGE = [
     "train cubic-beta --beta-step inf",
     f"train cubic-beta --seed {2**64}",
     "train lp-tcp --setup L=50,K=1 --duration-s inf",
+    f"train lp-tcp --setup L=50,K=1 --seed {2**32}",
     "train lp-tcp --setup L=50,K=1 --trees 100000000000",
     f"train ppo --seed {2**64}",
     "train ppo --episodes 10000000000",

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from ackademy import _core, lookup
 from ackademy.backends.runs import read_text
-from ackademy.errors import ScenarioError
+from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import write
+
+SEED_MAX = 2**63 - 1
+"""of a run: tables of results have whole numbers of 64 bits with a sign"""
 
 
 def read(path: Path | str) -> _core.Distribution:
@@ -24,9 +27,24 @@ def read(path: Path | str) -> _core.Distribution:
 def drawn(
     distribution: _core.Distribution, seed: int, count: int, progress: float = 0.0
 ) -> Iterator[tuple[int, _core.Scenario]]:
-    """Scenarios of the seeds from `seed` on, each with its seed."""
-    for own in range(seed, seed + count):
-        yield own, distribution.draw(own, progress)
+    """Scenarios of the seeds from `seed` on, each with its seed.
+
+    Raises:
+        AckademyError: at once, as `seeds`.
+    """
+    return ((own, distribution.draw(own, progress)) for own in seeds(seed, count))
+
+
+def seeds(first: int, count: int) -> range:
+    """So many seeds that count up.
+
+    Raises:
+        AckademyError: if the last is above `SEED_MAX`; one line.
+    """
+    if first + count - 1 > SEED_MAX:
+        allowed = f"at most {SEED_MAX - count + 1}, since they count up to at most {SEED_MAX}"
+        raise AckademyError(f"seed {first}: the first of {count}: allowed: {allowed}")
+    return range(first, first + count)
 
 
 def save(scenario: _core.Scenario, path: Path, about: str = "") -> None:

@@ -62,7 +62,8 @@ def _drawn(table: TomlTable, path: Path) -> Iterator[Link]:
         distribution = distributions.read(path.parent / own.string("distribution"))
         kinds = [distribution.classes[place] for place in distribution.class_of_each]
         kind_of = dict(zip(distribution.names, kinds, strict=True))
-        first, count = own.whole("first_seed", 0), own.whole("count", 1, 10_000)
+        count = own.whole("count", 1, 10_000)
+        first = own.whole("first_seed", 0, distributions.SEED_MAX - count + 1)
         seeds = distributions.drawn(distribution, first, count, own.number("progress"))
         for seed, scenario in seeds:
             kind = kind_of[scenario.name.removesuffix(f"-{seed}")]

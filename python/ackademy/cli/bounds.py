@@ -7,7 +7,9 @@ import math
 import typer
 
 SEED_MAX = 2**63 - 1
-"""so that a million seeds after it are numbers of 64 bits, too"""
+"""of a run; where seeds count up, `distributions.seeds` bounds the last of them"""
+FIT_SEED_MAX = 2**32 - 1
+"""of a fit by scikit-learn"""
 RUNS_MAX = 1_000_000
 JOBS_MAX = 1024
 EPISODES_MAX = 100_000_000

@@ -16,7 +16,7 @@ from ackademy.cli import (
     train_flagship,
     train_host,
 )
-from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
+from ackademy.cli.bounds import FIT_SEED_MAX, RUNS_MAX, finite
 from ackademy.cli.options import Jobs
 from ackademy.cli.running import stopped
 from ackademy.cli.train_deep import Force
@@ -35,7 +35,7 @@ from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
 from ackademy.learn.lp_tcp.training import Workshop
 from ackademy.runner import engines, experiments
 
-Seed = Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of recording and fitting.")]
+Seed = Annotated[int, typer.Option(min=0, max=FIT_SEED_MAX, help="Seed of recording and fitting.")]
 Duration = Annotated[
     float, typer.Option(min=1.0, callback=finite, help="Simulated seconds to record.")
 ]

@@ -57,7 +57,7 @@ def of_scenario(path: Path, seed: int, runs: int, flows: str = "*") -> Source:
     if not entries.named(scenario, [flows]):
         allowed = ", ".join(scenario.entries)
         raise ExperimentError(f"{path}: flow {flows!r}: allowed: {allowed}")
-    found = tuple(Case(scenario, own, (flows,)) for own in range(seed, seed + runs))
+    found = tuple(Case(scenario, own, (flows,)) for own in distributions.seeds(seed, runs))
     return Source(str(path), "", "", found)
 
 
