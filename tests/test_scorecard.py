@@ -201,6 +201,8 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], expected:
         ("at_most = 1e-6", 'over = "all"', "over = 'all': allowed: worst, mean"),
         ("[5, 10]", "5", "axes.rate_mbps = 5: allowed: a list of values"),
         ('not_applicable = "one path"', "", "part = 0: allowed: parts, not_applicable"),
+        ('name = "beside" }', 'name = "near" }', "in a part with the variants alone, beside"),
+        ('name = "beside" }', 'name = "alone" }', "variants.name = ['alone', 'alone']: allowed"),
     ],
 )
 def test_a_fault_in_a_card_is_named(tiny: Path, old: str, new: str, expected: str) -> None:
@@ -209,6 +211,30 @@ def test_a_fault_in_a_card_is_named(tiny: Path, old: str, new: str, expected: st
         cards.load(str(tiny))
     assert expected in str(found.value)
     assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('[{ name = "own", controller = "cubic" }]', "1e7", "flow = 10000000.0: allowed: a list"),
+        ('[{ name = "own", controller = "cubic" }]', "[1e7]", "scenario: flow"),
+        ('name = "own"', 'name = "mine"', "flow: allowed: a flow own* in the variant run"),
+        ("[20, 40]", "[-1]", "scenario: dumbbell.rtt_ms = -1: allowed is"),
+        ("[5, 10]", "[1" + "0" * 400 + "]", "bottleneck.rate_mbps = 1000"),
+        ('"$rate_mbps / 2"', '"$rate_mbps / 0"', "$rate_mbps / 0: float division by zero"),
+        ('"$rate_mbps / 2"', '"$rate_mbps /"', "$rate_mbps /: allowed: $name, then * or /"),
+    ],
+)
+def test_a_wrong_scenario_of_a_card_is_one_line_before_any_run(
+    tmp_path: Path, tiny: Path, old: str, new: str, expected: str
+) -> None:
+    tiny.write_text(TINY.replace(old, new, 1), encoding="utf-8")
+    words = ("scorecard", "new_reno", "--card", tiny, "--jobs", "1")
+    status, out, err = ackademy_command(*words, cwd=tmp_path)
+    assert (status, out, len(err.splitlines())) == (2, "", 1), err
+    assert f"{tiny}: row[" in err
+    assert expected in err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_placeholder_without_a_value_is_named(tiny: Path) -> None:

@@ -314,7 +314,10 @@ def _part(table: TomlTable) -> Part:
         if not isinstance(values, list) or not values:
             raise table.error(f"axes.{name}", values, "a list of values")
     n_networks = table.whole("networks", 1, NETWORKS_MAX) if "networks" in table.values else 1000
-    variants = tuple(_variant(entry) for entry in table.tables("variants"))
+    variants = tuple(_variant(entry) for entry in table.tables("variants")) or ONE_RUN
+    names = [own.name for own in variants]
+    if len(set(names)) < len(names):
+        raise table.error("variants.name", names, "every name once")
     return Part(
         name=table.string("name"),
         duration_s=table.number("duration_s"),
@@ -328,8 +331,8 @@ def _part(table: TomlTable) -> Part:
         axes={name: cast("Sequence[object]", values) for name, values in axes.items()},
         values=table.table("values").values,
         scenario=table.table("scenario").values,
-        variants=variants or ONE_RUN,
-        checks=tuple(_check(entry, list(axes)) for entry in table.tables("check")),
+        variants=variants,
+        checks=tuple(_check(entry, list(axes), names) for entry in table.tables("check")),
         where=table.where,
     )
 
@@ -344,9 +347,12 @@ def _variant(table: TomlTable) -> Variant:
     )
 
 
-def _check(table: TomlTable, axes: Sequence[str]) -> Check:
+def _check(table: TomlTable, axes: Sequence[str], variants: Sequence[str]) -> Check:
     table.only(*CHECK_KEYS)
     measure = table.choice("measure", MEASURES)
+    if not set(MEASURES[measure].variants) <= set(variants):
+        allowed = f"in a part with the variants {', '.join(MEASURES[measure].variants)}"
+        raise table.error("measure", measure, allowed)
     over = table.choice("over", get_args(Over), "worst")
     falls = table.string("falls_along", "")
     if falls and falls not in axes:

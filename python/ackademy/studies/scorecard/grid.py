@@ -47,10 +47,17 @@ class Network:
 
 
 def networks(part: Part, limits: Limits) -> list[Network]:
-    """The networks of a part, the first ones of its thinned grid."""
+    """The networks of a part, the first ones of its thinned grid.
+
+    Raises:
+        ExperimentError: if a number of one is too large.
+    """
     count = min(part.n_networks, max(limits.networks, part.n_networks_min))
     found = thinned(part.name, _points(part), count)
-    return [_network(part, point, limits) for point in found]
+    try:
+        return [_network(part, point, limits) for point in found]
+    except OverflowError as error:
+        raise ExperimentError(f"{part.where}: axes, values: {error}") from error
 
 
 def absent(part: Part) -> list[str]:
@@ -96,8 +103,11 @@ def text(part: Part, network: Network, variant: Variant) -> str:
     if not isinstance(filled, dict):
         raise ExperimentError(f"{part.where}: scenario: allowed: a table")
     filled.setdefault("duration_s", values["duration_s"])
-    flows = [flow for flow in filled.get("flow", []) if _stays(flow, variant)]
-    filled["flow"] = flows
+    flows = filled.get("flow", [])
+    if not isinstance(flows, list):
+        allowed = "a list of tables"
+        raise ExperimentError(f"{part.where}: scenario: flow = {flows!r}: allowed: {allowed}")
+    filled["flow"] = [flow for flow in flows if _stays(flow, variant)]
     return "".join(f"{key} = {toml_value(value)}\n" for key, value in filled.items())
 
 
@@ -171,6 +181,8 @@ def _filled(template: object, values: Mapping[str, object], where: str) -> objec
 def _value(words: str, values: Mapping[str, object], where: str) -> object:
     """What `$name` stands for, or a product such as `$part * $rate_mbps / 8`, left to right."""
     first, *rest = words.split()
+    if len(rest) % 2:
+        raise ExperimentError(f"{where}: scenario: {words}: allowed: $name, then * or / and more")
     found = _operand(first, values, where)
     for operator, word in zip(rest[::2], rest[1::2], strict=True):
         other = _operand(word, values, where)
@@ -178,7 +190,10 @@ def _value(words: str, values: Mapping[str, object], where: str) -> object:
             raise ExperimentError(f"{where}: scenario: {words}: allowed: numbers")
         if operator not in ("*", "/"):
             raise ExperimentError(f"{where}: scenario: {words}: {operator}: allowed: *, /")
-        found = found * other if operator == "*" else found / other
+        try:
+            found = found * other if operator == "*" else found / other
+        except (ZeroDivisionError, OverflowError) as error:
+            raise ExperimentError(f"{where}: scenario: {words}: {error}") from error
     return found
 
 

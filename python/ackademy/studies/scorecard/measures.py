@@ -448,6 +448,8 @@ class Measure:
     unit: str
     of: Callable[[Ran], float]
     lower_is_better: bool = True
+    variants: tuple[str, ...] = ()
+    """that a part must have for it"""
 
     @property
     def about(self) -> str:
@@ -475,8 +477,10 @@ MEASURES: Mapping[str, Measure] = {
     "completion_p99_ms": Measure("completion p99", "ms", completion_p99_ms),
     "bulk_use": Measure("bulk's use of what is left", "", bulk_use, False),
     "own_share": Measure("own share / fair", "", own_share, False),
-    "harm_throughput": Measure("harm to throughput", "", harm_throughput),
-    "harm_delay": Measure("harm to p95 RTT", "", harm_delay),
+    "harm_throughput": Measure(
+        "harm to throughput", "", harm_throughput, variants=("alone", "beside")
+    ),
+    "harm_delay": Measure("harm to p95 RTT", "", harm_delay, variants=("alone", "beside")),
     "victim_loss": Measure("victim's loss", "", victim_loss),
     "victim_delay_ms": Measure("victim's p95 wait", "ms", victim_delay_ms),
     "victim_late": Measure("victim's freezes", "of the time", victim_late),
@@ -485,12 +489,18 @@ MEASURES: Mapping[str, Measure] = {
     "fall_s": Measure("time until the queue is gone", "s", fall_s),
     "start_s": Measure("time to 80 %", "s", start_s),
     "breaker_trips": Measure("circuit breaker trips", "", breaker_trips),
-    "blind_packets": Measure("packets while blind", "", blind_packets),
-    "blind_excess": Measure("packets while blind beyond a window", "", blind_excess),
-    "blind_timeouts": Measure("time-outs while blind", "", blind_timeouts),
+    "blind_packets": Measure(
+        "packets while blind", "", blind_packets, variants=("before", "blind")
+    ),
+    "blind_excess": Measure(
+        "packets while blind beyond a window", "", blind_excess, variants=("before", "blind")
+    ),
+    "blind_timeouts": Measure(
+        "time-outs while blind", "", blind_timeouts, variants=("before", "blind")
+    ),
     "window_ratio": Measure("largest cwnd / path", "", window_ratio),
     "fallbacks": Measure("fallbacks", "", fallbacks),
-    "gain": Measure("gain by cheating", "", gain),
-    "kept": Measure("throughput kept", "", kept, False),
+    "gain": Measure("gain by cheating", "", gain, variants=("honest", "cheat")),
+    "kept": Measure("throughput kept", "", kept, False, variants=("plain", "changed")),
 }
 """by the name that a scorecard's file uses"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,7 @@ import polars as pl
 from ackademy import _core
 from ackademy.backends import Backend, entries
 from ackademy.backends.schemes import Scheme, parse
-from ackademy.errors import AckademyError
+from ackademy.errors import AckademyError, ExperimentError
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.runner.experiments import Failure
@@ -122,7 +123,11 @@ def rivals(words: Sequence[str]) -> tuple[list[Scheme], list[str]]:
 
 
 def planned(plan: Plan) -> list[PlannedRow]:
-    """All cells of all rows."""
+    """All cells of all rows.
+
+    Raises:
+        ExperimentError: if a scenario of the card is wrong, whatever controller is tested.
+    """
     return [
         PlannedRow(row, tuple(_planned_part(plan, part) for part in row.parts))
         for row in plan.card.rows
@@ -172,19 +177,39 @@ def _planned_part(plan: Plan, part: Part) -> PlannedPart:
     found = tuple(networks(part, plan.limits))
     runs = range(1, plan.limits.runs + 1)
     cells: dict[tuple[str, int, int, str], Cell] = {}
+    for index, network in enumerate(found):
+        for variant in part.variants:
+            scenario = _checked(plan, part, text(part, network, variant))
+            for scheme in plan.schemes:
+                for seed in runs:
+                    own = _cell(plan, part, scheme, (scenario, seed))
+                    cells[scheme.label, index, seed, variant.name] = own
+        if OWN_ENTRY not in scenario:
+            measured = part.variants[-1].name
+            allowed = f"a flow {OWN} in the variant {measured}, for the tested controller"
+            raise ExperimentError(f"{part.where}: scenario.flow: allowed: {allowed}")
     try:
-        for index, network in enumerate(found):
-            for variant in part.variants:
-                scenario = text(part, network, variant)
-                for scheme in plan.schemes:
-                    for seed in runs:
-                        own = _cell(plan, part, scheme, (scenario, seed))
-                        cells[scheme.label, index, seed, variant.name] = own
         for cell in {cell.text: cell for cell in cells.values()}.values():
             cell.scenario()
     except AckademyError as error:
         return PlannedPart(part, found, {}, str(error))
     return PlannedPart(part, found, cells)
+
+
+def _checked(plan: Plan, part: Part, scenario: str) -> str:
+    """The text of a scenario with the controllers that the card names.
+
+    Raises:
+        ExperimentError: if it is wrong: the card is, not what it tests.
+    """
+    try:
+        _scenario(scenario, plan.card.path)
+    except AckademyError as error:
+        # Lines are those of the text, which nobody has written.
+        where = re.compile(rf"{re.escape(plan.card.path)}(:\d+)?: ")
+        fault = where.sub("", str(error), count=1)
+        raise ExperimentError(f"{part.where}: scenario: {fault}") from error
+    return scenario
 
 
 def _cell(plan: Plan, part: Part, scheme: Scheme, run: tuple[str, int]) -> Cell:
