@@ -161,6 +161,13 @@ ONE_LINE = [
     ("reproduce kong2018/table4 --address auto", "--address: allowed: with --engine ray"),
     ("eval tcp_drinc --flows x", "--flows: allowed: with --scenario"),
     ("compare --suite papers --only none", "network 'none'"),
+    # names that can be none of a file
+    ("run " + "a" * 3000, "no scenario of this name"),
+    ("draw " + "a" * 3000, "no distribution of this name"),
+    ("reproduce " + "a" * 3000 + ".toml", "no such file"),
+    ("run dumbbell.toml --cc " + "a" * 3000, "no controller and no policy of this name"),
+    ("run dumbbell.toml --cc " + "a" * 3000 + ".py:Mine", "neither here nor in"),
+    ("run dumbbell.toml --cc ~nobody9/x.py:Mine", "neither here nor in"),
     # seeds that count up beyond what tables hold
     (f"eval cubic --scenario dumbbell.toml --runs 3 --seed {2**63 - 1}", f"most {2**63 - 3}, "),
     (f"eval tcp_drinc --runs 3 --seed {2**63 - 2}", f"at most {2**63 - 3}, "),

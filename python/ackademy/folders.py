@@ -28,14 +28,38 @@ def here_or_above(name: str) -> list[Path]:
         name: of a file or folder, relative, with `/` between its parts.
 
     Returns:
-        Those that exist, nearest first, each once.
+        Those that exist, nearest first, each once; none for what can be no path.
     """
     here = Path.cwd()
-    near = [root / name for root in (here, *here.parents) if (root / name).exists()]
-    shipped = (SHIPPED / name).resolve()
-    if shipped.exists() and shipped not in [path.resolve() for path in near]:
-        near.append(shipped)
+    near = [root / name for root in (here, *here.parents) if exists(root / name)]
+    if exists(SHIPPED / name):
+        shipped = (SHIPPED / name).resolve()
+        if shipped not in [path.resolve() for path in near]:
+            near.append(shipped)
     return near
+
+
+def exists(path: Path | str) -> bool:
+    """Whether a file or folder is there; not for what can be no path.
+
+    `Path.exists`, `is_file` and `is_dir` raise for a name that is too long for the file system.
+    """
+    return os.path.exists(path)
+
+
+def is_file(path: Path | str) -> bool:
+    """Whether a regular file is there, as `exists`."""
+    return os.path.isfile(path)
+
+
+def is_folder(path: Path | str) -> bool:
+    """Whether a folder is there, as `exists`."""
+    return os.path.isdir(path)
+
+
+def expanded(word: Path | str) -> Path:
+    """A path, its `~` replaced by a home; as it is if there is no such home."""
+    return Path(os.path.expanduser(word))
 
 
 def check_policy_folder(folder: Path, *, force: bool = False) -> None:

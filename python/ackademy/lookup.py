@@ -16,7 +16,7 @@ from typing import Literal
 
 from ackademy import _core
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
-from ackademy.folders import POLICY_FILE, here_or_above
+from ackademy.folders import POLICY_FILE, exists, expanded, here_or_above, is_file, is_folder
 
 Kind = Literal[
     "scenario", "distribution", "list", "recipe", "suite", "scorecard", "policy", "paper"
@@ -36,6 +36,8 @@ ENDINGS: dict[Kind, str] = {"list": ".links"}
 """of the files of a kind; `.toml` by default"""
 SHOWN_MAX = 12
 """names that an error lists"""
+WORD_MAX = 200
+"""characters of a word in an error"""
 
 
 def names(kind: Kind) -> list[str]:
@@ -59,7 +61,8 @@ def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyErro
         raise error(f"'': allowed: the path or the name of a {kind}")
     found = _found(word, kind)
     if found is None:
-        raise error(f"{word}: No such file, and no {kind} of this name; {_others(word, kind)}")
+        shown = _shown(word)
+        raise error(f"{shown}: No such file, and no {kind} of this name; {_others(word, kind)}")
     return found
 
 
@@ -82,7 +85,7 @@ def scenarios_of(words: Sequence[str | Path]) -> list[tuple[str, Path]]:
     """
     found: list[tuple[str, Path]] = []
     for word in words:
-        if has_magic(str(word)) and not Path(word).exists():
+        if has_magic(str(word)) and not exists(word):
             fitting = _matching(str(word))
             found += [(f"{path.parent.name}/{path.stem}", path) for path in fitting]
         else:
@@ -100,7 +103,7 @@ def settings(params: Mapping[str, float | str]) -> dict[str, float | str]:
     """Settings of a controller, their `policy` found by name if no such path exists."""
     found = dict(params)
     word = found.get("policy")
-    if isinstance(word, str) and not Path(word).exists():
+    if isinstance(word, str) and not exists(word):
         paths = [path for path in [policy_folder(word), *_looked_up(word)] if path is not None]
         found["policy"] = str(paths[0]) if paths else word
     return found
@@ -114,11 +117,11 @@ def controllers() -> list[str]:
 def unknown_controller(word: str) -> ControllerError:
     """What to raise for a word that is neither a controller nor a policy; one line."""
     known = [*controllers(), *names("policy")]
-    near = get_close_matches(word, known, 5)
+    near = get_close_matches(word[:WORD_MAX], known, 5)
     similar = f"similar: {', '.join(near)}; " if near else ""
     allowed = f"allowed: {', '.join(controllers())}, a policy, file.py:Class"
     return ControllerError(
-        f"controller {word}: no controller and no policy of this name; {similar}{allowed}"
+        f"controller {_shown(word)}: no controller and no policy of this name; {similar}{allowed}"
     )
 
 
@@ -136,20 +139,20 @@ def _ending(kind: Kind) -> str:
 
 
 def _found(word: str | Path, kind: Kind) -> Path | None:
-    given = Path(word).expanduser()
+    given = expanded(word)
     if kind == "policy":
-        if given.is_dir():
+        if is_folder(given):
             return given
         options = [f"policies/{word}", str(word)]
         return next(
-            (path for own in options for path in _looked_up(own) if (path / POLICY_FILE).is_file()),
+            (path for own in options for path in _looked_up(own) if is_file(path / POLICY_FILE)),
             None,
         )
-    if given.exists() and not given.is_dir():
+    if exists(given) and not is_folder(given):
         return given
     own = str(word) if given.suffix else f"{FOLDERS[kind]}/{word}{_ending(kind)}"
-    named = next((path for path in _looked_up(own) if path.is_file()), None)
-    return given if named is None and given.is_dir() else named
+    named = next((path for path in _looked_up(own) if is_file(path)), None)
+    return given if named is None and is_folder(given) else named
 
 
 def _looked_up(name: str) -> list[Path]:
@@ -165,14 +168,21 @@ def _matching(pattern: str) -> list[Path]:
     for folder in here_or_above("scenarios") if not Path(pattern).is_absolute() else []:
         if found := sorted(folder.glob(inside)):
             return found
-    raise ScenarioError(f"{pattern}: no scenario fits; {_others(pattern, 'scenario')}")
+    raise ScenarioError(f"{_shown(pattern)}: no scenario fits; {_others(pattern, 'scenario')}")
+
+
+def _shown(word: str | Path) -> str:
+    """A word for an error: on one line, its beginning if it is long."""
+    text = str(word)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= WORD_MAX else f"{text[:WORD_MAX]}..."
 
 
 def _others(word: str | Path, kind: Kind) -> str:
     """Names that are similar, or else the first of all names."""
     known = names(kind)
     stem = str(word).removeprefix(f"{FOLDERS[kind]}/").removesuffix(_ending(kind))
-    if near := get_close_matches(stem, known, 5):
+    if near := get_close_matches(stem[:WORD_MAX], known, 5):
         return f"similar: {', '.join(near)}"
     more = f" and {len(known) - SHOWN_MAX} more" if len(known) > SHOWN_MAX else ""
     return f"known: {', '.join(known[:SHOWN_MAX]) or 'none'}{more}"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ackademy import files, imported, user_code
 from ackademy.errors import ControllerError
+from ackademy.folders import expanded, is_file
 
 if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Flow, Loss
@@ -187,8 +188,8 @@ def fingerprint(cc: str, beside: Path) -> str:
 
 def _split(cc: str, beside: Path) -> tuple[Path, str]:
     file, _, name = cc.rpartition(":")
-    for path in (Path(file).expanduser(), beside / file):
-        if path.is_file():
+    for path in (expanded(file), beside / file):
+        if is_file(path):
             return path.resolve(), name
     raise ControllerError(f"controller {cc}: no file {file}, neither here nor in {beside}")
 

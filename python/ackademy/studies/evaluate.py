@@ -128,7 +128,7 @@ def _found(named: str, kind: str, folder: Path) -> Path:
     near = [root / name for root in folder.resolve().parents for name in (named, f"{kind}/{named}")]
     shipped = folders.here_or_above(f"{kind}/{named}") if not Path(named).is_absolute() else []
     for path in (Path(named), Path(kind) / named, *near, *shipped):
-        if path.is_file():
+        if folders.is_file(path):
             return path
     raise AckademyError(
         f"{folder / folders.POLICY_FILE}: made.trained_on = {named!r}: allowed: a file here or in "

@@ -393,6 +393,8 @@ def load(name: str) -> BetaStudy:
 
 def _learner(entry: TomlTable, folder: Path) -> Learner:
     recorded, scenario = entry.string("recorded", ""), entry.string("scenario", "")
+    if "\0" in scenario:
+        raise entry.error("scenario", scenario, "a file without null characters in its name")
     if bool(recorded) == bool(scenario):
         raise entry.error("recorded", recorded, "exactly one of recorded and scenario")
     allowed = (*LEARNER_KEYS, *SOURCE_KEYS["recorded" if recorded else "scenario"])

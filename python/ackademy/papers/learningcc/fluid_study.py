@@ -197,7 +197,10 @@ def load(name: str) -> FluidStudy:
     """
     path = experiment_files.find(name)
     table = TomlTable.read(path).only(*KEYS)
-    measured = experiment_files.load(str(path.with_name(f"{table.string('measured')}.toml")))
+    beside = f"{table.string('measured')}.toml"
+    if beside != Path(beside).name:
+        raise table.error("measured", table.string("measured"), "an item of the same paper")
+    measured = experiment_files.load(str(path.parent / beside))
     schemes = table.string("reno"), table.string("learningcc")
     rows = tuple(row for row in measured.rows if row.scheme in schemes)
     if not {row.scheme for row in rows} == set(schemes):
