@@ -334,6 +334,35 @@ def test_wrong_field_is_named_with_what_is_allowed(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('= "cubic"', "= 7", r"scheme\.Cubic: controller = 7: allowed: a text"),
+        ('= "cubic"', '= "cubic"\nscheme.Cubic.learns = 1', r"learns = 1: allowed: true, false"),
+        ('= "cubic"', '= "cubic"\nscheme.Cubic.fitted = 1', r"fitted = 1: allowed: a text"),
+        (
+            '= "cubic"',
+            '= "cubic"\nscheme.Cubic.params.x = []',
+            r"params\.x = \[\]: allowed: a numb",
+        ),
+        ('= "cubic"', '= "cubic"\nscheme.Cubic.params.x = "/\\u0000"', r"without null characters"),
+        (
+            "Plain.controller",
+            "Plain.learns = true #",
+            r"Plain: controller = absent: allowed: a text",
+        ),
+    ],
+)
+def test_a_wrong_field_of_the_paper_is_blamed_on_its_file(
+    folder: Path, old: str, new: str, message: str
+) -> None:
+    (folder / "paper.toml").write_text(PAPER.replace(old, new, 1))
+    with pytest.raises(ExperimentError, match=message) as caught:
+        experiment_files.load(str(folder / "table8.toml"))
+    assert str(caught.value).startswith(f"{folder / 'paper.toml'}: ")
+    assert "\n" not in str(caught.value)
+
+
 def test_controller_for_flows_that_are_not_there_lists_those_that_are() -> None:
     cell = cells.Cell(MIX, "mix.toml", None, 1, assignments=(Assignment("vegas*", "cubic"),))
     with pytest.raises(ScenarioError, match=r"flow 'vegas\*': allowed: learner, reno"):

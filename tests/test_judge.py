@@ -210,3 +210,16 @@ def test_seeds_of_a_list_are_those_that_tables_hold(tmp_path: Path) -> None:
         link_lists.read(list_of(tmp_path, str(shipped), 2**63 - 3))
     with pytest.raises(ExperimentError, match=f"first_seed = .*from 0 to {2**63 - 3}"):
         link_lists.read(list_of(tmp_path, str(shipped), 2**63 - 2))
+
+
+@pytest.mark.parametrize("name", ["a\\u0000b", "a" * 100_000, "none"])
+def test_a_distribution_of_a_list_that_is_not_there_is_a_line_of_the_list(
+    tmp_path: Path, name: str
+) -> None:
+    file = list_of(tmp_path, name)
+    with pytest.raises(ExperimentError) as told:
+        link_lists.read(file)
+    assert str(told.value).startswith(f"{file}: drawn[0]: distribution: ")
+    assert "No such file, and no distribution of this name" in str(told.value)
+    assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 1000

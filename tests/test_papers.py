@@ -197,7 +197,7 @@ def test_paper_itself_is_not_an_experiment() -> None:
     ("old", "new", "message"),
     [
         ("runs = 100", "runs = -1", r"runs = -1.*a whole number from 1"),
-        ("runs = 100", "", r"runs = None"),
+        ("runs = 100", "", r"runs = absent"),
         ('["NewReno", "L = 5", 7.490, ', '["NewReno", "L = 5", ', r"scheme, group and 7 numbers"),
         ('["NewReno", "L = 5"', '["OldReno", "L = 5"', r"OldReno.*NewReno, Q-TCP"),
         ('origin = "paper"', 'origin = "guess"', r"guess.*paper, source, derived, proposed"),

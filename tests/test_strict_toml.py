@@ -41,6 +41,13 @@ text = "All of it."
 """
 
 
+LINKS = """\
+duration_s = 1
+link = [{ name = "out", rate_mbps = 5 }, { name = "back", rate_mbps = 5 }]
+flow = [{ name = "one", path = ["out"], reverse = ["back"] }]
+"""
+
+
 def message(read: Callable[[], object]) -> str:
     with pytest.raises((AckademyError, ValueError)) as caught:
         read()
@@ -64,6 +71,15 @@ def message(read: Callable[[], object]) -> str:
             "learns = 'yes': allowed: true, false",
         ),
         ("link =", "lnk =", "network[0]: lnk = 'bottleneck': allowed: no such key"),
+        ('"dumbbell.toml"', '"none.toml"', "network[0]: scenario: "),
+        ('"dumbbell.toml"', '"a\\u0000b"', "network[0]: scenario: "),
+        ('"bottleneck"', '""', "network[0]: link = '': allowed: a link of the scenario"),
+        ("prr = true", "prv = true", "network[0]: scenario: "),
+        (
+            "= 30\n",
+            '= 30\nflows = "x"\n',
+            "network[0]: flows = 'x': allowed: flows of the scenario",
+        ),
         ("text =", "txt =", "assumption[0]: txt = 'All of it.': allowed: no such key"),
     ],
 )
@@ -77,6 +93,14 @@ def test_a_suite_refuses_what_it_does_not_know(
     found = message(lambda: league.load(str(path)))
     assert found.startswith(str(path))
     assert told in found
+
+
+def test_a_suite_names_itself_where_a_network_has_no_such_link(dumbbell: Path) -> None:
+    (dumbbell.parent / "links.toml").write_text(LINKS)
+    path = dumbbell.parent / "suite.toml"
+    path.write_text(SUITE.replace('"dumbbell.toml"', '"links.toml"').replace('"bottleneck"', '"x"'))
+    found = message(lambda: league.load(str(path)))
+    assert found == f"{path}: network[0]: link = 'x': allowed: a link of the scenario: out, back"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from ackademy import _core
 from ackademy.backends import distributions, entries
 from ackademy.backends.runs import read_scenario, read_text
+from ackademy.errors import ExperimentError, ScenarioError
 from ackademy.toml_table import TomlTable
 
 
@@ -40,8 +41,8 @@ def read(path: Path) -> LinkList:
     """The networks of a list.
 
     Raises:
-        ExperimentError: if the list is wrong, or its digest is not that of its networks.
-        ScenarioError: if a file that it names cannot be read or is wrong.
+        ExperimentError: if the list or a file that it names is wrong, or its digest is not that of
+            its networks.
     """
     table = TomlTable.read(path).only("about", "digest", "drawn", "files", "flows")
     links = [*_drawn(table, path), *_files(table, path)]
@@ -59,7 +60,7 @@ def read(path: Path) -> LinkList:
 def _drawn(table: TomlTable, path: Path) -> Iterator[Link]:
     for own in table.tables("drawn") if "drawn" in table.values else []:
         own.only("distribution", "progress", "first_seed", "count")
-        distribution = distributions.read(path.parent / own.string("distribution"))
+        distribution = _distribution(own, path.parent)
         kinds = [distribution.classes[place] for place in distribution.class_of_each]
         kind_of = dict(zip(distribution.names, kinds, strict=True))
         count = own.whole("count", 1, 10_000)
@@ -70,12 +71,22 @@ def _drawn(table: TomlTable, path: Path) -> Iterator[Link]:
             yield Link(scenario.name, kind, scenario, tuple(distribution.learners) or ("*",))
 
 
+def _distribution(own: TomlTable, folder: Path) -> _core.Distribution:
+    try:
+        return distributions.read(folder / own.string("distribution"))
+    except ScenarioError as error:
+        raise ExperimentError(f"{own.where}: distribution: {error}") from error
+
+
 def _files(table: TomlTable, path: Path) -> Iterator[Link]:
     names = table.strings("files", [])
     told = table.table("flows").only(*names) if "flows" in table.values else None
     for name in names:
         file = path.parent / name
-        parsed = _core.Scenario.parse(read_text(file), str(file))
+        try:
+            parsed = _core.Scenario.parse(read_text(file), str(file))
+        except ScenarioError as error:
+            raise ExperimentError(f"{table.where}: files: {error}") from error
         flows = told.string(name, "*") if told else "*"
         if told and not entries.named(parsed, [flows]):
             raise told.error(name, flows, f"of {', '.join(parsed.entries)}, or a pattern of them")

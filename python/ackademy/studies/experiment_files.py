@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, get_args
 
 from ackademy.backends.schemes import AS_WRITTEN
 from ackademy.errors import ExperimentError
-from ackademy.folders import here_or_above
+from ackademy.folders import here_or_above, is_file
 from ackademy.runner.cells import Assignment
 from ackademy.stats.claims import Claim, RowName, parse_claim
 from ackademy.stats.metrics import metric_of
@@ -160,12 +160,12 @@ def find(name: str) -> Path:
     """
     if name.endswith(".toml"):
         path = Path(name)
-        if path.is_file():
+        if is_file(path):
             return path
         raise ExperimentError(f"{name}: no such file")
     for folder in here_or_above("papers"):
         path = folder / f"{name}.toml"
-        if path.is_file() and path.name != "paper.toml":
+        if is_file(path) and path.name != "paper.toml":
             return path
     known = [*all_papers(), *available()]
     near = get_close_matches(name, known, 5)
@@ -284,7 +284,11 @@ def _row(
     published = _published(item, cells, metrics)
     _, own = schemes[scheme]
     like = own.choice("like", schemes, scheme)
-    settings = TomlTable({**schemes[like][0].values, **own.values}, own.where)
+    common = schemes[like][0]
+    for table in (common, own):
+        _check_scheme(table, path.parent)
+    where = own.where if own.values else common.where
+    settings = TomlTable({**common.values, **own.values}, where)
     place = item.table("group", group)
     missing = settings.string("missing", "")
     if missing:
@@ -293,7 +297,7 @@ def _row(
         **(
             place.table("learner_params").values if settings.switch("learns", default=False) else {}
         ),
-        **schemes[like][0].table("params").values,
+        **common.table("params").values,
         **place.table("params", like).values,
         **own.table("params").values,
         **(place.table("params", scheme).values if scheme != like else {}),
@@ -314,6 +318,20 @@ def _row(
         deterministic=settings.string("deterministic", place.string("deterministic", "")),
         fitted=settings.string("fitted", place.string("fitted", "")),
     )
+
+
+def _check_scheme(table: TomlTable, folder: Path) -> None:
+    """Check the fields of a scheme in their own file: later they are mixed with another's.
+
+    Raises:
+        ExperimentError: naming the file.
+    """
+    for key in ("missing", "flows", "deterministic", "fitted", "controller", "like"):
+        table.string(key, "")
+    table.switch("learns", default=False)
+    for key, value in table.table("params").values.items():
+        if not isinstance(value, Mapping):
+            _setting(table, key, value, folder)
 
 
 def _published(
@@ -372,6 +390,8 @@ def _table(
 def _setting(settings: TomlTable, key: str, value: object, folder: Path) -> float | str:
     """A setting; a text with a slash is a file, relative to the experiment's."""
     if isinstance(value, str):
+        if "\0" in value:
+            raise settings.error(f"params.{key}", value, "a text without null characters")
         return str((folder / value).resolve()) if "/" in value else value
     if isinstance(value, int | float):
         return value

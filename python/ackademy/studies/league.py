@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from ackademy import _core, lookup
-from ackademy.backends import Backend
-from ackademy.errors import ExperimentError
+from ackademy.backends import Backend, entries
+from ackademy.backends.runs import read_text
+from ackademy.errors import AckademyError, ExperimentError
+from ackademy.folders import is_file
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.intervals import Interval
@@ -285,6 +288,8 @@ def load(name: str, thin: int = 1) -> Suite:
         ),
         *(own for entry in table.tables("grid") for own in _grid(entry, path.parent, sender, thin)),
     )
+    if not networks:
+        raise table.error("network", None, "one [[network]] or [[grid]], or more")
     for key, found in (("scheme", names), ("network", [network.name for network in networks])):
         double = next((name for name in found if found.count(name) > 1), None)
         if double is not None:
@@ -397,7 +402,7 @@ def _extended(table: TomlTable, path: Path) -> Suite | None:
     if not name:
         return None
     found = path.parent / name
-    if not found.is_file() or TomlTable.read(found).values.get("extends"):
+    if not is_file(found) or TomlTable.read(found).values.get("extends"):
         raise table.error("extends", name, "a suite in the same folder that extends none")
     return load(str(found))
 
@@ -422,7 +427,7 @@ def _grid_scenario(folder: Path, name: str) -> Path:
     """The scenario of drawn networks, near the suite or where scenarios are found by name."""
     near = Path(os.path.normpath(folder / GRID_SCENARIOS / name))
     named = f"league/{Path(name).stem}"
-    return near if near.is_file() else lookup.find(named, "scenario", ExperimentError)
+    return near if is_file(near) else lookup.find(named, "scenario", ExperimentError)
 
 
 def _drawn(own: Drawn, paper: str, folder: Path, sender: Mapping[str, str]) -> Network:
@@ -452,12 +457,15 @@ def _network(
         if name not in schemes:
             raise entry.error("params", name, ", ".join(schemes))
     own = {key: toml_value(value) for key, value in entry.table("set").values.items()}
+    scenario, overrides = entry.string("scenario"), {**sender, **own}
+    path = Path(os.path.normpath(folder / scenario))
+    _check_network(entry, path, overrides)
     return Network(
         name=entry.string("name"),
         title=entry.string("title"),
         paper=entry.string("paper"),
-        scenario=Path(os.path.normpath(folder / entry.string("scenario"))),
-        overrides={**sender, **own},
+        scenario=path,
+        overrides=overrides,
         link=entry.string("link"),
         full_delay_ms=entry.number("full_delay_ms"),
         random_loss=entry.number("random_loss", 0.0),
@@ -468,6 +476,27 @@ def _network(
         flows=entry.string("flows", "*"),
         offered_ratio=_offered(entry),
     )
+
+
+def _check_network(entry: TomlTable, path: Path, overrides: Mapping[str, str]) -> None:
+    """Refuse a network whose scenario is wrong, or has no link or no flow that the suite names.
+
+    Raises:
+        ExperimentError: naming the suite.
+    """
+    try:
+        parsed = _core.Scenario.parse(read_text(path), str(path), overrides)
+    except AckademyError as error:
+        raise ExperimentError(f"{entry.where}: scenario: {error}") from error
+    # The links of the other topologies are named by the core, not by the file.
+    links = [own["name"] for own in tomllib.loads(parsed.resolved()).get("link", [])]
+    pattern = entry.string("link")
+    if not pattern or (links and not any(entries.fits([pattern], name) for name in links)):
+        known = f": {', '.join(links)}" if links else ""
+        raise entry.error("link", pattern, f"a link of the scenario{known}")
+    flows = entry.string("flows", "*")
+    if not entries.named(parsed, [flows]):
+        raise entry.error("flows", flows, f"flows of the scenario: {', '.join(parsed.entries)}")
 
 
 def _offered(entry: TomlTable) -> float:
@@ -482,6 +511,8 @@ def _params(table: TomlTable, folder: Path) -> dict[str, float | str]:
     params: dict[str, float | str] = {}
     for key, value in table.values.items():
         if isinstance(value, str):
+            if "\0" in value:
+                raise table.error(key, value, "a text without null characters")
             params[key] = str((folder / value).resolve()) if "/" in value else value
         elif isinstance(value, int | float) and not isinstance(value, bool):
             params[key] = value
