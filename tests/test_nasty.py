@@ -424,3 +424,27 @@ def test_a_scenarios_name_leads_out_of_no_folder(
     assert kept
     assert all("evil" in path.name and path.suffix == ".toml" for path in kept)
     assert not list(here.parent.glob("evil*"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "generalise cubic --against vegas --distribution drawn.toml --links 2 --jobs 1",
+        "stress cubic --space drawn.toml --budget 4 --keep 2 --jobs 1",
+    ],
+    ids=lambda words: words.partition(" ")[0],
+)
+def test_markdown_and_pages_take_no_html_from_names(
+    here: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    name = "<script>`|alert(1)|`<b>"
+    (here / "drawn.toml").write_text(DRAWN.replace("NAME", name))
+    files = ("--worst", "kept", "--html", "page.html", "--markdown", "page.md")
+    assert ended(monkeypatch, *words.split(), *files) == 0
+    assert "<script>`" not in (here / "page.html").read_text()
+    for line in (here / "page.md").read_text().splitlines():
+        told, *codes = line.replace("\\`", "'").split("``")
+        if "script" in told:
+            assert "\\<script>'\\|alert(1)\\|'\\<b>" in told
+        assert not any("<" in own for own in codes[1::2])  # between spans of code
+    assert "script" in (here / "page.md").read_text()

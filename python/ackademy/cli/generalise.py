@@ -18,7 +18,7 @@ from ackademy.errors import AckademyError
 from ackademy.files import check_output_folder, check_outputs, write
 from ackademy.render import exports, terminal
 from ackademy.render.html import generalise as report
-from ackademy.render.markdown.sheet import sheet
+from ackademy.render.markdown.sheet import code, sheet, text
 from ackademy.render.sheets import evaluation as sheets
 from ackademy.runner import cases, engines
 from ackademy.studies import generalise, scored
@@ -141,9 +141,9 @@ def _markdown(
 ) -> str:
     """The tables for a document."""
     parts = [
-        f"# {study.policy.name} on links that it was not trained on",
+        f"# {text(study.policy.name)} on links that it was not trained on",
         f"This report compares a policy with other controllers on {len(study.cases)} drawn links. "
-        f"`{command}` printed it.",
+        f"{code(command)} printed it.",
         sheet(sheets.means("", gathered, study.policy.name, named=True)),
         "## Worst links",
         sheet(sheets.worst(listed, study.policy.name, commands=True)),

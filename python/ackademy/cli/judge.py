@@ -141,7 +141,7 @@ def _sheets(study: Study, found: Sequence[Network]) -> list[Sheet]:
 
 def _markdown(study: Study, found: Sequence[Network], command: str) -> str:
     """The tables for a document."""
-    from ackademy.render.markdown.sheet import sheet
+    from ackademy.render.markdown.sheet import code, sheet
 
     tables = [sheet(own) for own in _sheets(study, found)]
-    return "\n\n".join([f"`{command}` printed these tables.", *tables]) + "\n"
+    return "\n\n".join([f"{code(command)} printed these tables.", *tables]) + "\n"

@@ -10,7 +10,7 @@ from ackademy.cli import running, stress
 from ackademy.console import Console
 from ackademy.files import file_name, write
 from ackademy.render import terminal
-from ackademy.render.markdown.sheet import sheet
+from ackademy.render.markdown.sheet import sheet, text
 from ackademy.render.sheets import league_worst as sheets
 from ackademy.runner import engines
 from ackademy.studies import stress_space
@@ -48,7 +48,7 @@ def report(
         ]
     shown = sheets.worst(found, budget)
     terminal.show([shown], console)
-    write(folder / "worst.md", f"# {shown.title}\n\n{sheet(shown)}\n")
+    write(folder / "worst.md", f"# {text(shown.title)}\n\n{sheet(shown)}\n")
     console.print(f"worst networks: {folder}", highlight=False)
     return found
 

@@ -21,7 +21,7 @@ from ackademy.errors import ControllerError, ScenarioError
 from ackademy.files import check_output_folder, check_outputs, write
 from ackademy.render import exports, terminal
 from ackademy.render.html import stress as report
-from ackademy.render.markdown.sheet import sheet
+from ackademy.render.markdown.sheet import code, sheet, text
 from ackademy.render.sheets import stress as sheets
 from ackademy.runner import engines, experiments
 from ackademy.studies import stress, stress_space
@@ -128,8 +128,8 @@ def stress_command(
     console.say(f"report:  {page}")
     if markdown:
         shown = sheets.findings(study, found, folder_of_worst, commands=True)
-        text = f"# {shown.title}\n\n`{command}` printed this table.\n\n{sheet(shown)}\n"
-        write(markdown, text)
+        title = f"# {text(shown.title)}\n\n{code(command)} printed this table."
+        write(markdown, f"{title}\n\n{sheet(shown)}\n")
         console.say(f"table:   {markdown}")
 
 

@@ -7,6 +7,7 @@ each property of a link. The links on which the policy does worst are kept as sc
 from __future__ import annotations
 
 import math
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -214,7 +215,9 @@ def worst(study: Study, found: Sequence[Row], folder: Path) -> list[Worst]:
     listed = []
     for kind, row in chosen:
         file = folder / f"{file_name(row.case.name)}.toml"
-        command = f"ackademy run {file} {study.policy.words} --seed {row.case.seed}"
+        command = (
+            f"ackademy run {shlex.quote(str(file))} {study.policy.words} --seed {row.case.seed}"
+        )
         listed.append(Worst(kind, row, file, command))
     for own in {own.file: own for own in listed}.values():
         failures = ", ".join(other.kind for other in listed if other.file == own.file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ackademy.render.markdown.sheet import sheet
+from ackademy.render.markdown.sheet import sheet, text
 from ackademy.render.sheets import gap as sheets
 from ackademy.studies import gap
 from ackademy.studies.gap import METRICS, Gap
@@ -16,7 +16,7 @@ def tables(gaps: Sequence[Gap], command: str) -> str:
     for metric in METRICS:
         own = sheets.one_metric(gaps, metric)
         if own.lines:
-            parts += [f"### {own.title}", sheet(own)]
+            parts += [f"### {text(own.title)}", sheet(own)]
     checked, large = gap.claims(gaps), gap.large(gaps)
     if checked:
         parts += ["### Ours beside the kernel's own", sheet(sheets.claims(checked))]

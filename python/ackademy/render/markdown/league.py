@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ackademy.render.markdown.sheet import sheet
+from ackademy.render.markdown.sheet import code, sheet
 from ackademy.render.sheets import league as sheets
 from ackademy.render.sheets import league_scores
 from ackademy.studies.harm_matrix import Harm
@@ -22,7 +22,7 @@ def tables(
         f"### {own.title[0].upper()}{own.title[1:]}\n\n{sheet(own)}"
         for own in league_scores.sheets(scores, harms)
     ]
-    made = f"Made by `{command}`."
+    made = f"Made by {code(command)}."
     words = "\n".join(f"- {line}" for line in league_scores.summary(scores, harms))
     parts = [made, words, sheet(ranking), *scored, sheet(best)]
     return "\n\n".join(part for part in parts if part) + "\n"
