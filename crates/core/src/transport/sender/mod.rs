@@ -21,8 +21,8 @@ pub use sack::SackSender;
 /// Slowest pacing: a packet at least every quarter of an hour.
 const PACING_MIN: Rate = Rate(1000);
 /// Most segments in flight, whatever window a scenario or controller asks for: they cost memory,
-/// and SACK blocks count them in 32 bits. A terabit per second over 190 ms fits.
-const SEGMENTS_MAX: u64 = 1 << 24;
+/// and SACK blocks count them in 32 bits. 100 Gb/s over 250 ms fit, in some 150 MB.
+const SEGMENTS_MAX: u64 = 1 << 21;
 
 /// What the application has handed over and the sender has not yet sent, shared by the subflows of
 /// a connection.

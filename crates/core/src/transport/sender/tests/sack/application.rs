@@ -1,6 +1,6 @@
 //! What the application, the receiver and the controller withhold, and ACKs that lie.
 use super::*;
-use crate::control::SendAction;
+use crate::control::{CWND_MAX, SendAction};
 
 // Application
 
@@ -58,6 +58,12 @@ fn the_receivers_window_bounds_what_is_out() {
     let mut bench = Bench::new("receiver_window_packets = 3", 10);
     assert_eq!(bench.send(0), [Ok(0), Ok(1), Ok(2)]);
     assert_eq!(bench.ack(100, 1, &[]), [Ok(3)]);
+}
+
+#[test]
+fn the_largest_window_puts_out_two_million_segments() {
+    let mut bench = Bench::new("", CWND_MAX.0 / MSS);
+    assert_eq!(bench.send(0).len(), 1 << 21, "each takes some 70 bytes");
 }
 
 #[test]
