@@ -83,8 +83,19 @@ impl<'a> Node<'a> {
         match self.view() {
             View::Float(number) => Ok(number),
             View::Integer(Some(number)) => Ok(number as f64),
-            View::Integer(None) => Err(self.problem(too_large())),
+            // Beyond 64 bits: the field says itself what is too large for it.
+            View::Integer(None) => self.decimal().ok_or_else(|| self.problem(too_large())),
             _ => Err(self.problem("a number")),
+        }
+    }
+
+    /// A whole number that is written in decimal, of any size.
+    fn decimal(self) -> Option<f64> {
+        match self {
+            Self::Parsed(DeValue::Integer(number)) if number.radix() == 10 => {
+                number.as_str().parse().ok()
+            }
+            _ => None,
         }
     }
 
