@@ -23,17 +23,17 @@ def run() -> ackademy.Run:
     return ackademy.run("poisson", seed=2)
 
 
-def test_an_ideal_transfer_takes_a_round_trip_and_the_bytes_after_the_first_packet() -> None:
-    sizes, packet = np.array([1000.0, 3000.0, 500.0]), np.full(3, 1000.0)
-    ideal = ideal_ms(sizes, np.full(3, 20.0), packet, 100.0)
-    assert ideal.tolist() == [20.0, 40.0, 20.0]
+def test_an_ideal_transfer_takes_a_round_trip_and_the_time_of_its_bytes() -> None:
+    ideal = ideal_ms(np.array([1000.0, 3000.0, 500.0]), np.full(3, 20.0), 100.0)
+    assert ideal.tolist() == [30.0, 50.0, 25.0]
 
 
-def test_a_transfer_of_one_window_on_an_idle_path_has_a_slowdown_of_one() -> None:
+@pytest.mark.parametrize("rate_mbps", [0.5, 100])
+def test_a_transfer_of_one_window_on_an_idle_path_has_a_slowdown_of_one(rate_mbps: float) -> None:
     fields = {
         "duration_s": 60,
         "sender": {"ack_every": 1},  # no last packet waits for the receiver's timer
-        "dumbbell": {"rtt_ms": 10, "bottleneck": {"rate_mbps": 100}},
+        "dumbbell": {"rtt_ms": 10, "bottleneck": {"rate_mbps": rate_mbps}},
         "flow": [
             {"name": f"f{i}", "start_s": 2 * i, "traffic": {"kind": "fixed", "bytes": 4000}}
             for i in range(25)
@@ -78,18 +78,18 @@ def test_the_narrowest_link_is_the_bottleneck() -> None:
 
 
 @pytest.mark.parametrize("known", [0, 1])
-def test_transfers_over_an_empty_path_without_a_delay_have_no_slowdown(
+def test_transfers_over_a_path_without_a_delay_and_a_rate_have_no_slowdown(
     run: ackademy.Run, known: int
 ) -> None:
     """Their ideal time may be 0; tables, pages and JSON say so and are written."""
     rtt = pl.Series([0.0] * (run.flows.height - known) + [20.0] * known)
-    one_packet = run.flows.with_columns(
-        base_rtt_ms=rtt, delivered_bytes=pl.col("transfers") * pl.col("mss_bytes")
-    )
-    instant = replace(run, flows=one_packet)
+    flows = run.flows.with_columns(base_rtt_ms=rtt)
+    # A link without a rate has no capacity.
+    links = run.links.with_columns(capacity_bytes=pl.lit(0, run.links["capacity_bytes"].dtype))
+    instant = replace(run, flows=flows, links=links)
     times = completion_times(instant, 60.0)
     assert times is not None
-    is_known = one_packet.filter(one_packet["transfers"] > 0)["base_rtt_ms"] > 0.0
+    is_known = flows.filter(flows["transfers"] > 0)["base_rtt_ms"] > 0.0
     assert np.isfinite(times.slowdown).tolist() == is_known.to_list()
     page = comparison.run_page(instant, "ackademy run instant")
     assert f"{times.n_without_slowdown} of {times.fct_ms.size} have no slowdown" in page

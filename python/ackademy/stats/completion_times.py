@@ -66,7 +66,6 @@ def completion_times(tables: Tables, duration_s: float) -> CompletionTimes | Non
     ideal = ideal_ms(
         size,
         done["base_rtt_ms"].to_numpy(),
-        done["mss_bytes"].cast(pl.Float64).to_numpy(),
         narrowest_bytes_per_ms(tables.links, duration_s),
     )
     is_known = np.isfinite(ideal) & (ideal > 0.0)
@@ -87,23 +86,18 @@ def quantiles(values: FloatArray) -> FloatArray:
     return np.quantile(known, QUANTILES) if known.size else np.full(len(QUANTILES), np.nan)
 
 
-def ideal_ms(
-    size_bytes: FloatArray, base_rtt_ms: FloatArray, packet_bytes: FloatArray, bytes_per_ms: float
-) -> FloatArray:
-    """What transfers would take alone on the empty path, sent at the rate of its narrowest link.
-
-    The round trip of the empty path holds the first packet; the others follow back to back.
+def ideal_ms(size_bytes: FloatArray, base_rtt_ms: FloatArray, bytes_per_ms: float) -> FloatArray:
+    """What transfers would take alone on the empty path, sent back to back at the rate of its narrowest link.
 
     Args:
         size_bytes: shape (n,), headers included.
-        base_rtt_ms: shape (n,): of one packet on the empty path.
-        packet_bytes: shape (n,): of a full packet.
+        base_rtt_ms: shape (n,): propagation only, there and back.
         bytes_per_ms: of the narrowest link; infinite if no link has a rate.
 
     Returns:
         Shape (n,), at least `base_rtt_ms`.
     """
-    return base_rtt_ms + np.maximum(size_bytes - packet_bytes, 0.0) / bytes_per_ms
+    return base_rtt_ms + size_bytes / bytes_per_ms
 
 
 def narrowest_bytes_per_ms(links: pl.DataFrame, duration_s: float) -> float:
