@@ -183,32 +183,6 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
     }
 }
 
-impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
-    /// Sorts all, of which the first `count` were put to the front one by one and the rest is sorted. They mostly come in
-    /// ascending order and belong before the rest: so many are turned round, and nothing is moved.
-    pub fn sort_after_front(&mut self, count: usize) {
-        for index in 0..count / 2 {
-            self.swap(index, count - 1 - index);
-        }
-        let sorted = (1..=count)
-            .all(|index| self.get(index).is_none_or(|next| self.get(index - 1) <= Some(next)));
-        if sorted {
-            return;
-        }
-        match self.spilled_mut() {
-            Some(many) => many.make_contiguous().sort_unstable(),
-            None => self.here[..self.len.into()].sort_unstable(),
-        }
-    }
-
-    fn swap(&mut self, one: usize, other: usize) {
-        match self.spilled_mut() {
-            Some(many) => many.swap(one, other),
-            None => self.here.swap(one, other),
-        }
-    }
-}
-
 impl<T: Copy + Default, const N: usize> FromIterator<T> for Few<T, N> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut few = Self::default();
@@ -255,25 +229,6 @@ mod tests {
                 assert_eq!((few.len(), few.front()), (plain.len(), plain.front()));
                 assert_eq!(few.back_mut(), plain.back_mut());
             }
-        }
-    }
-
-    #[test]
-    fn what_was_put_to_the_front_is_sorted_into_the_rest() {
-        for seed in 0..200 {
-            let mut rng = Rng::new(seed);
-            let mut rest: Vec<u64> = (0..rng.below(12)).map(|_| rng.below(50)).collect();
-            rest.sort_unstable();
-            let mut few: Few<u64, 3> = rest.iter().copied().collect();
-            let mut front: Vec<u64> = (0..rng.below(8)).map(|_| rng.below(50)).collect();
-            if seed % 2 == 0 {
-                front.sort_unstable();
-            }
-            front.iter().for_each(|value| few.push_front(*value));
-            few.sort_after_front(front.len());
-            rest.extend(front);
-            rest.sort_unstable();
-            assert!(few.iter().eq(&rest), "seed {seed}: {few:?}");
         }
     }
 

@@ -5,7 +5,8 @@ use crate::transport::delivery_rate::SentState;
 use crate::transport::few::Few;
 use crate::units::{Span, Time};
 use ackademy_prefetch::prefetch;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 mod delivery;
 
@@ -127,8 +128,10 @@ pub struct Scoreboard {
 struct Gaps {
     /// Selectively acknowledged, as disjoint, sorted, non-touching [start, end).
     sacked: Few<(u64, u64), 2>,
-    /// To be sent again, lowest first.
+    /// To be sent again for the first time, in ascending order.
     lost: Few<u64, 4>,
+    /// To be sent again once more: what comes first, be it here or in `lost`, is sent first.
+    again: BinaryHeap<Reverse<u64>>,
     /// Sent again and not yet judged, in sending order.
     retransmissions: Few<(u64, Time), 3>,
     /// Below this, no packet is left that `peek_rescue` would offer.
@@ -141,7 +144,31 @@ struct Gaps {
 
 impl Gaps {
     fn is_open(&self) -> bool {
-        !(self.sacked.is_empty() && self.lost.is_empty() && self.retransmissions.is_empty())
+        !(self.sacked.is_empty() && self.first_lost().is_none() && self.retransmissions.is_empty())
+    }
+
+    /// The first that waits to be sent again. Behind a full queue only what leaves first may get through, and only the first
+    /// hole's repair brings the acknowledgement forward: as in Linux, it leaves first (`tcp_xmit_retransmit_queue`).
+    fn first_lost(&self) -> Option<u64> {
+        match (self.lost.front().copied(), self.again.peek()) {
+            (Some(lost), Some(&Reverse(again))) => Some(lost.min(again)),
+            (lost, again) => lost.or(again.map(|&Reverse(again)| again)),
+        }
+    }
+
+    fn pop_lost(&mut self) -> Option<u64> {
+        let first = self.first_lost()?;
+        if self.again.peek() == Some(&Reverse(first)) {
+            self.again.pop();
+        } else {
+            self.lost.pop_front();
+        }
+        Some(first)
+    }
+
+    fn forget_lost(&mut self) {
+        self.lost.clear();
+        self.again.clear();
     }
 
     /// Everything before `una` is acknowledged: how many segments are no longer counted for it.
@@ -176,7 +203,7 @@ impl Scoreboard {
     /// The first that waits to be sent again.
     #[inline]
     fn first_lost(&self) -> Option<u64> {
-        self.open_gaps()?.lost.front().copied()
+        self.open_gaps()?.first_lost()
     }
 
     /// The first that was sent again and is not yet judged.
@@ -267,7 +294,7 @@ impl Scoreboard {
             {
                 return Some(segment.size);
             }
-            self.gaps_mut().lost.pop_front();
+            self.gaps_mut().pop_lost();
         }
         None
     }
@@ -281,7 +308,7 @@ impl Scoreboard {
     #[expect(clippy::inline_always, reason = "in two loops: see `Sim::send_packet`")]
     #[inline(always)]
     pub fn send_lost(&mut self, now: Time, sent: SentState) -> Option<(u64, u32)> {
-        let seq = self.gaps.as_mut()?.lost.pop_front()?;
+        let seq = self.gaps.as_mut()?.pop_lost()?;
         Some((seq, self.resend(seq, now, sent)?))
     }
 
@@ -394,7 +421,6 @@ impl Scoreboard {
             }
             self.judged += 1;
         }
-        let mut again = 0;
         while let Some((seq, sent_at)) = self.first_retransmission() {
             if let Some(segment) = self.get(seq)
                 && segment.flags & (SACKED | LOST) == 0
@@ -409,15 +435,9 @@ impl Scoreboard {
                     break;
                 }
                 self.declare(seq, &mut lost);
-                self.gaps_mut().lost.push_front(seq);
-                again += 1;
+                self.gaps_mut().again.push(Reverse(seq));
             }
             self.gaps_mut().retransmissions.pop_front();
-        }
-        if unlikely(again > 0) {
-            // Behind a full queue only what leaves first may get through, and only the first hole's repair brings the
-            // acknowledgement forward: as in Linux, the lowest leaves first (`tcp_xmit_retransmit_queue`).
-            self.gaps_mut().lost.sort_after_front(again);
         }
         (lost, next)
     }
@@ -452,7 +472,7 @@ impl Scoreboard {
         }
         sent.sort_unstable_by_key(|&(seq, sent_at)| (sent_at, seq));
         let gaps = self.gaps_mut();
-        gaps.lost.clear();
+        gaps.forget_lost();
         gaps.retransmissions = sent.into_iter().collect();
     }
 
@@ -479,7 +499,7 @@ impl Scoreboard {
     /// are lost (RFC 8985 section 6.3).
     pub fn declare_after_timeout(&mut self, sent_before: Time) -> Lost {
         let mut lost = Lost::default();
-        self.gaps_mut().lost.clear();
+        self.gaps_mut().forget_lost();
         for seq in self.una..self.nxt() {
             let segment = self.segments[(seq - self.una) as usize];
             if segment.flags & SACKED != 0 {

@@ -1,5 +1,6 @@
 //! What a recovery lets out: proportional rate reduction (RFC 9937).
 use super::{Delivered, Episode, SackSender};
+use crate::units::Rate;
 
 /// RFC 9937's state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +18,10 @@ impl SackSender {
     #[inline(never)]
     pub(super) fn reduce(&mut self, delivered: &Delivered, lost: bool, opened: bool) {
         if self.config.prr {
-            self.reduce_proportionally(delivered, delivered.advanced && !lost);
+            // In Linux a controller with a rate of its own is not subject to the reduction (`cong_control`). Here it bounds
+            // all, but lets those repair what they mean to bear: an acknowledgement is never safe where losses go on.
+            let rated = self.allowed.pacing_rate != Rate::UNLIMITED;
+            self.reduce_proportionally(delivered, rated || (delivered.advanced && !lost));
             if opened {
                 // The first retransmission is not subject to the bound (RFC 9937 section 6).
                 self.prr.budget = self.prr.budget.max(self.packet);

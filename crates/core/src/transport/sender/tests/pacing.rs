@@ -156,7 +156,9 @@ fn wake_ups_spared_for_packets_that_the_window_holds_back_change_nothing() {
         let run = |holds| run_within("tlp = true", &[8_000, 1_500], loss_ratio, window, holds);
         let (mut woken, mut spared) = (run(false), run(true));
         // The last event of either may be later.
-        [&mut woken, &mut spared].map(|run| run.turns.told.retain(|ack| ack.now < END));
+        for run in [&mut woken, &mut spared] {
+            run.turns.told.retain(|ack| ack.now < END);
+        }
         assert_eq!(woken.sent, spared.sent, "window {window}, loss {loss_ratio}");
         assert_eq!(woken.turns.told, spared.turns.told, "window {window}, loss {loss_ratio}");
         assert!(spared.wakes < woken.wakes, "{} of {} wake-ups", spared.wakes, woken.wakes);

@@ -215,7 +215,7 @@ fn what_was_lost_again_leaves_before_what_follows_it_lowest_first() {
     let mut board = board(12);
     let rack = |newest: u64| Rack { newest: (Time(newest), 99), ..Rack::default() };
     assert_eq!(board.detect_by_time(Time(20), &rack(7)).0.bytes, 800);
-    let mut leave = |board: &mut Scoreboard, time| {
+    let leave = |board: &mut Scoreboard, time| {
         board.peek_lost()?;
         board.send_lost(Time(time), SentState::default()).map(|(seq, _)| seq)
     };

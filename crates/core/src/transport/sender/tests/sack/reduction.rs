@@ -51,16 +51,20 @@ fn once_below_the_window_no_ack_lets_out_more_than_it_delivered_and_one() {
 
 #[test]
 fn below_the_window_only_a_safe_ack_lets_out_a_packet_more_than_it_delivered() {
-    let budget = |advanced, lost| {
+    let budget_at = |rate: Rate, advanced, lost| {
         let (mut bench, _) = reducing();
         bench.sender.allowed.cwnd = 9 * MSS;
+        bench.sender.allowed.pacing_rate = rate;
         assert!(bench.pipe() < 9);
         (bench.sender.prr.delivered, bench.sender.prr.out) = (4 * MSS, 4 * MSS);
         let delivered = Delivered { bytes: MSS, advanced, ..Delivered::default() };
         bench.sender.reduce(&delivered, lost, false);
         bench.sender.prr.budget / MSS
     };
-    assert_eq!([budget(true, false), budget(true, true), budget(false, false)], [2, 1, 1]);
+    let budgets =
+        |rate| [(true, false), (true, true), (false, false)].map(|(a, l)| budget_at(rate, a, l));
+    assert_eq!(budgets(Rate::UNLIMITED), [2, 1, 1]);
+    assert_eq!(budgets(Rate(1_000_000)), [2, 2, 2], "a controller with a rate of its own");
 }
 
 #[test]
