@@ -137,12 +137,6 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
         self.insert(self.len(), value);
     }
 
-    /// Adds one at the beginning.
-    #[inline]
-    pub fn push_front(&mut self, value: T) {
-        self.insert(0, value);
-    }
-
     /// Takes the first.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
@@ -214,7 +208,7 @@ mod tests {
                         plain.push_back(step);
                     }
                     2 | 7 => {
-                        few.push_front(step);
+                        few.insert(0, step);
                         plain.push_front(step);
                     }
                     3 => assert_eq!(few.remove(place), plain.remove(place)),
