@@ -50,20 +50,20 @@ impl SackSender {
     #[inline(never)]
     fn finish_probe_of(&mut self, probe: Probe, now: Time, ack: &Packet, governor: &mut Governor) {
         let twice = ack.repeat && ack.duplicate().is_none_or(|seq| seq + 1 == probe.end);
-        if probe.retransmission && twice {
-            self.probe = None;
-        } else if !probe.retransmission && self.board.una() >= probe.end {
-            self.probe = None;
-        } else if self.board.una() > probe.end {
-            self.probe = None;
-            if self.episode == Episode::None {
-                self.stats.recoveries += 1;
-                self.stats.declared_lost_bytes += self.packet;
-                let lost = Lost { bytes: self.packet, newest: self.last_sent, ..Lost::default() };
-                // What was in flight with it has been acknowledged: Linux reduces from the window (`tcp_process_tlp_ack`).
-                self.flight = self.allowed.cwnd;
-                self.tell_loss_in_flight(now, LossKind::Gap, lost, governor);
-            }
+        let both_came = probe.retransmission && twice;
+        // New data tells with its own acknowledgement, a repair with one of something later.
+        let until = probe.end + u64::from(probe.retransmission);
+        if !both_came && self.board.una() < until {
+            return;
+        }
+        self.probe = None;
+        if probe.retransmission && !both_came && self.episode == Episode::None {
+            self.stats.recoveries += 1;
+            self.stats.declared_lost_bytes += self.packet;
+            let lost = Lost { bytes: self.packet, newest: self.last_sent, ..Lost::default() };
+            // What was in flight with it has been acknowledged: Linux reduces from the window (`tcp_process_tlp_ack`).
+            self.flight = self.allowed.cwnd;
+            self.tell_loss_in_flight(now, LossKind::Gap, lost, governor);
         }
     }
 
