@@ -87,7 +87,7 @@ def quantiles(values: FloatArray) -> FloatArray:
 
 
 def ideal_ms(size_bytes: FloatArray, base_rtt_ms: FloatArray, bytes_per_ms: float) -> FloatArray:
-    """What transfers would take alone on the empty path, sent back to back at the rate of its narrowest link.
+    """What transfers take alone on the empty path, back to back at the rate of its narrowest link.
 
     Args:
         size_bytes: shape (n,), headers included.
