@@ -408,3 +408,8 @@ def test_unknown_kind_lists_the_known_ones(edited: Callable[[str, str], str]) ->
 def test_unknown_metric_is_refused(name: str) -> None:
     with pytest.raises(ExperimentError, match="allowed: throughput_mean_mbps"):
         metric_of(name)
+
+
+def test_a_table_without_a_column_of_numbers_has_its_names() -> None:
+    (table,) = terminal.fitting("any", {"row": ["one", "two"]}, {}, Console(width=80))
+    assert table.row_count == 2

@@ -296,6 +296,8 @@ def fitting(
         is_framed: whether frames are drawn, unless there are fewer tables without.
     """
     headings = list(numbers)
+    if not headings:
+        return [_filled(title, names, {})]
     for n_tables in range(1, len(headings) + 1):
         size = math.ceil(len(headings) / n_tables)
         parts = [headings[start : start + size] for start in range(0, len(headings), size)]
