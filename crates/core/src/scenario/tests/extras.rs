@@ -116,3 +116,12 @@ fn fields_of_dualpi2_are_named_as_those_of_other_queues() {
     let named = "s.toml:6: dumbbell.bottleneck.queue.tarket = 15: allowed is a field named ";
     assert!(unknown.starts_with(named), "{unknown}");
 }
+
+#[test]
+fn a_whole_number_beyond_toml_in_a_field_of_fractions_is_refused_by_the_field() {
+    let large = "duration_s = 9223372036854775808";
+    assert_eq!(
+        refused("duration_s = 10.0", large),
+        "s.toml:1: duration_s = 9223372036854776000: allowed is a number in [0.000001, 100000000]"
+    );
+}

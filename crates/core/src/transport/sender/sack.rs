@@ -6,7 +6,7 @@ use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
 use super::undo::{Duplicates, Undo};
 use super::{Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
-use crate::control::{Ack, Loss, LossKind};
+use crate::control::{Ack, LossKind};
 use crate::hint::{likely, unlikely};
 use crate::transport::config::SenderConfig;
 use crate::transport::delivery_rate::{DeliveryRate, SentState};
@@ -19,6 +19,7 @@ mod marks;
 mod pacing;
 mod probe;
 mod reduction;
+mod report;
 mod unsent;
 
 /// From the declaration of a loss until everything sent before it is acknowledged.
@@ -597,44 +598,6 @@ impl SackSender {
         };
         let (control, timer) = governor.coupled.answer(governor.id, &record);
         self.allowed = Allowed::bounded(control, timer, self.packet);
-    }
-
-    #[inline(never)]
-    fn tell_loss(&mut self, now: Time, kind: LossKind, lost: Lost, governor: &mut Governor) {
-        self.flight = self.flight_size(kind);
-        self.tell_loss_in_flight(now, kind, lost, governor);
-    }
-
-    /// As [`tell_loss`](Self::tell_loss), out of the flight that is set.
-    fn tell_loss_in_flight(
-        &mut self,
-        now: Time,
-        kind: LossKind,
-        lost: Lost,
-        governor: &mut Governor,
-    ) {
-        let loss = Loss {
-            now,
-            sent_at: lost.newest,
-            lost: Bytes(lost.bytes),
-            inflight: Bytes(self.flight),
-            tx_inflight: lost.sent.inflight(),
-            lost_since: lost.sent.lost_since(self.stats.declared_lost_bytes),
-            app_limited: u64::from(lost.sent.app_limited()),
-            kind,
-        };
-        governor.coupled.on_loss(governor.id, &loss);
-        self.allowed = Allowed::read(governor, self.packet);
-    }
-
-    /// `FlightSize` (RFC 5681 section 2), without what recovery sent beyond the window: holes that
-    /// await repair would count as in flight. A packet that times out again does not change the
-    /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's.
-    fn flight_size(&self, kind: LossKind) -> u64 {
-        if kind == LossKind::Timeout && self.rtt.backed_off_repeatedly() {
-            return self.flight;
-        }
-        self.board.outstanding().min(self.allowed.cwnd)
     }
 
     /// Expires what is due.
