@@ -83,7 +83,7 @@ def test_the_shares_on_the_page_are_those_of_the_figure() -> None:
     drawn = [int(value) for value in re.findall(r'class="c v"[^>]*>(\d+)<', figure)]
     section = PAGE.read_text(encoding="utf-8").split("| scheme | 0.5 BDP |")[1].split("\n\n")[0]
     shown = [
-        [[float(part) for part in cell.split(" · ")] for cell in row[1:]]
+        [[float(part.split(" ± ")[0]) for part in cell.split(" · ")] for cell in row[1:]]
         for row in rows(f"| scheme | 0.5 BDP |{section}")
     ]
     by_order = np.array(shown).transpose(2, 1, 0).ravel()  # (scheme, buffer, order) as drawn

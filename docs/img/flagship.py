@@ -2,7 +2,7 @@
 
     python docs/img/flagship.py --judged reports/judge-flagship.csv
 
-It simulates for half a minute. The CSV file is the one that `ackademy judge` writes beside its
+It simulates for a minute or two. The CSV file is the one that `ackademy judge` writes beside its
 report; without it the planes and their table are left out. With `--law` no policy is needed.
 """
 
@@ -11,10 +11,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +30,7 @@ from ackademy.backends.schemes import EvaluatedScheme
 from ackademy.exits import status_of
 from ackademy.files import write
 from ackademy.stats.formulas import FloatArray, jain_index
-from ackademy.stats.intervals import Interval, median_interval, network_interval
+from ackademy.stats.intervals import Interval, median_interval, network_interval, t_interval
 from ackademy.stats.league_metrics import settling_time_s
 
 HERE = Path(__file__).parent
@@ -42,6 +45,12 @@ BUFFERS = (0.5, 1.0, 4.0, 16.0)
 """beside one CUBIC flow, in bandwidth-delay products"""
 LATER, BESIDE_S = 5.0, 120.0
 """when the later of the two begins, and the end of the run, s"""
+SEEDS = tuple(range(1, 11))
+"""of the runs of which shares and indices are means; the first of them is drawn"""
+SPREAD_S = 0.5
+"""within which each of their flows begins: by the exact start alone a share varies by a tenth"""
+LINKS = ((RATE, RTT_MS), (100.0, 20.0), (20.0, 100.0))
+"""Mb/s and ms of the links that four flows of one kind share"""
 CELL_MBPS, CELL_RTT_MS, CELL_QUEUE, CELL_S, VOLATILITY = 12.0, 60.0, 400, 40.0, 0.5
 TRACES = tuple(range(101, 109))
 """seeds of the cellular-like traces; the first is drawn"""
@@ -248,15 +257,27 @@ def flow(scheme: EvaluatedScheme, name: str, **more: float) -> dict[str, object]
     return {"name": name, "controller": scheme.controller, "params": dict(scheme.params), **more}
 
 
-def dumbbell(duration_s: float, bdp: float, *flows: Mapping[str, object]) -> dict[str, object]:
-    """A scenario of the link of all figures but one."""
+def dumbbell(
+    duration_s: float,
+    bdp: float,
+    *flows: Mapping[str, object],
+    link: tuple[float, float] = LINKS[0],
+) -> dict[str, object]:
+    """A scenario of one bottleneck: its Mb/s, and the ms of the path, by default the figures'."""
+    rate, rtt_ms = link
     queue = {"kind": "drop_tail", "bdp": bdp}
     return {
         "duration_s": duration_s,
         "sample_interval_ms": 50,
-        "dumbbell": {"rtt_ms": RTT_MS, "bottleneck": {"rate_mbps": RATE, "queue": queue}},
+        "dumbbell": {"rtt_ms": rtt_ms, "bottleneck": {"rate_mbps": rate, "queue": queue}},
         "flow": list(flows),
     }
+
+
+def simulated(work: Iterable[Callable[[], Run]]) -> list[Run]:
+    """Runs, on all cores, in the order of `work`."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda simulate: simulate(), work))
 
 
 # Two flows of one rule.
@@ -301,13 +322,19 @@ def split_figure() -> tuple[str, str]:
 # Four flows of one kind that come and go.
 
 
-def joining(scheme: EvaluatedScheme) -> Run:
-    """Four flows of one scheme."""
+def joining(
+    scheme: EvaluatedScheme,
+    link: tuple[float, float] = LINKS[0],
+    *,
+    seed: int = 1,
+    spread_s: float = 0.0,
+) -> Run:
+    """Four flows of one scheme, each of which begins within `spread_s` of its time."""
     flows = [
-        flow(scheme, f"flow_{index + 1}", start_s=start, stop_s=stop)
+        flow(scheme, f"flow_{index + 1}", start_s=start, stop_s=stop, start_spread_s=spread_s)
         for index, (start, stop) in enumerate(zip(JOINS, LEAVES, strict=True))
     ]
-    return ackademy.run(dumbbell(LEAVES[-1], 1.0, *flows))
+    return ackademy.run(dumbbell(LEAVES[-1], 1.0, *flows, link=link), seed=seed)
 
 
 def stretches() -> list[tuple[float, float, list[int]]]:
@@ -319,22 +346,60 @@ def stretches() -> list[tuple[float, float, list[int]]]:
     ]
 
 
+def each_rate(run: Run) -> FloatArray:
+    """Mb/s of each of the four flows in each second, shape (4, seconds)."""
+    return np.array([rates(run, f"flow_{i + 1}", 1.0)[1] for i in range(len(JOINS))])
+
+
+def mean_jain(run: Run) -> float:
+    """Over the seconds with two flows or more, 5 s after each event."""
+    each, jains = np.nan_to_num(each_rate(run)), []
+    for low, high, there in stretches():
+        if len(there) > 1:
+            part = each[there, int(low) + 5 : int(high)]
+            jains += [jain_index(second) for second in part.T]
+    return float(np.mean(jains))
+
+
+def mean_queue(run: Run, link: tuple[float, float]) -> float:
+    """While two flows or more are there, in round trips of the empty path."""
+    rate, rtt_ms = link
+    time, wait = queue_ms(run, rate)
+    return float(wait[(time >= JOINS[1]) & (time < LEAVES[-2])].mean()) / rtt_ms
+
+
+def joining_table(chosen: Sequence[EvaluatedScheme]) -> str:
+    """Jain's index and the queue of each scheme on each of the links."""
+    rows = []
+    for scheme in chosen:
+        found: list[list[str]] = [[], []]
+        for link in LINKS:
+            runs = simulated(
+                partial(joining, scheme, link, seed=seed, spread_s=SPREAD_S) for seed in SEEDS
+            )
+            queues = np.array([mean_queue(run, link) for run in runs])
+            found[0].append(between(t_interval(np.array([mean_jain(run) for run in runs])), 3))
+            found[1].append(between(t_interval(queues), 2))
+        rows.append([f"`{scheme.name}`", *found[0], *found[1]])
+    links = [f"{rate:g} Mb/s, {rtt_ms:g} ms" for rate, rtt_ms in LINKS]
+    kinds = (f"Jain: {links[0]}", *links[1:], f"queue: {links[0]}", *links[1:])
+    return table(("scheme", *kinds), rows)
+
+
 def joining_row(name: str, run: Run) -> list[str]:
     """The numbers of a scheme's four flows."""
-    settled, jains = [], []
-    each = np.array([rates(run, f"flow_{i + 1}", 1.0)[1] for i in range(len(JOINS))])
-    for low, high, there in stretches():
-        part = each[there, int(low) : int(high)]
-        settled.append(settling_time_s(np.nan_to_num(part), RATE / len(there), 1.0))
-        if len(there) > 1:
-            jains += [jain_index(second) for second in np.nan_to_num(part[:, 5:]).T]
+    each = np.nan_to_num(each_rate(run))
+    settled = [
+        settling_time_s(each[there, int(low) : int(high)], RATE / len(there), 1.0)
+        for low, high, there in stretches()
+    ]
     time, wait = queue_ms(run, RATE)
     used = bottleneck(run, "delivered_bytes") / bottleneck(run, "capacity_bytes")
     dropped = bottleneck(run, "queue_drops") / bottleneck(run, "arrived_packets")
     never = sum(np.isinf(settled))
     return [
         f"`{name}`",
-        f"{np.mean(jains):.3f}",
+        f"{mean_jain(run):.3f}",
         f"{np.median(settled):.0f} · {max(settled):.0f}".replace("inf", "never"),
         f"{never} of {len(settled)}",
         f"{100 * used:.1f}",
@@ -378,16 +443,21 @@ def joining_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
 # Beside one CUBIC flow.
 
 
-def beside(scheme: EvaluatedScheme, bdp: float, *, is_first: bool) -> Run:
+def beside(scheme: EvaluatedScheme, bdp: float, *, is_first: bool, seed: int = 1) -> Run:
     """A scheme and CUBIC, one of them first."""
     starts = (0.0, LATER) if is_first else (LATER, 0.0)
     own, other = (
-        flow(kind, name, start_s=start)
+        flow(kind, name, start_s=start, start_spread_s=SPREAD_S)
         for kind, name, start in zip(
             (scheme, schemes.evaluated("cubic")), ("own", "other"), starts, strict=True
         )
     )
-    return ackademy.run(dumbbell(BESIDE_S, bdp, own, other))
+    return ackademy.run(dumbbell(BESIDE_S, bdp, own, other), seed=seed)
+
+
+def beside_runs(scheme: EvaluatedScheme, bdp: float, *, is_first: bool) -> list[Run]:
+    """One for each seed."""
+    return simulated(partial(beside, scheme, bdp, is_first=is_first, seed=seed) for seed in SEEDS)
 
 
 def late_share(run: Run) -> float:
@@ -403,21 +473,21 @@ def both(run: Run) -> list[tuple[FloatArray, FloatArray]]:
 
 def beside_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
     """Time series of the first scheme, and shares of all."""
-    found = {
-        (scheme.name, bdp, is_first): beside(scheme, bdp, is_first=is_first)
-        for scheme in chosen
-        for bdp in BUFFERS
-        for is_first in (False, True)
-    }
-    shares = {key: late_share(run) for key, run in found.items()}
+    drawn, shares = {}, {}
     name = chosen[0].name
+    for scheme, bdp, is_first in itertools.product(chosen, BUFFERS, (False, True)):
+        runs = beside_runs(scheme, bdp, is_first=is_first)
+        late = np.array([100 * late_share(run) for run in runs])
+        shares[scheme.name, bdp, is_first] = t_interval(late)
+        if scheme.name == name and not is_first:
+            drawn[bdp] = runs[0]
     out, wide = [], 165
     for column, bdp in enumerate(BUFFERS):
         panel = Panel(60 + (wide + 20) * column, 64, wide, 130, (0, BESIDE_S), (0, 60))
         out += panel.frame(
             f"{bdp:g} BDP", (0, 40, 80, 120), (0, 20, 40, 60), "x" if column else "xy"
         )
-        own, other = both(found[name, bdp, False])
+        own, other = both(drawn[bdp])
         out.append(panel.line(*other, GREY))
         out.append(panel.line(*own, colour_of(chosen, 0)))
         if not column:
@@ -435,7 +505,7 @@ def beside_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
             bottom = panel.top + panel.height
             out.append(f'<text class="c s" x="{middle:.1f}" y="{bottom + 16}">{bdp:g} BDP</text>')
             for index, scheme in enumerate(chosen):
-                share = 100 * shares[scheme.name, bdp, is_first]
+                share = shares[scheme.name, bdp, is_first].value
                 left = middle + (index - len(chosen) / 2) * 30 + 3
                 high = panel.down(share)
                 box = f'x="{left:.1f}" y="{high:.1f}" width="24" height="{bottom - high:.1f}"'
@@ -444,11 +514,11 @@ def beside_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
                 out.append(f'<text class="c v" {label}')
     names = [(scheme.name, colour_of(chosen, index)) for index, scheme in enumerate(chosen)]
     out += legend(names, 590)
-    title = f"Beside one CUBIC flow, {RATE:g} Mb/s, {RTT_MS:g} ms; shares of the last minute"
+    title = f"Beside one CUBIC flow, {RATE:g} Mb/s, {RTT_MS:g} ms; mean shares of the last minute"
     rows = [
         [f"`{scheme.name}`"]
         + [
-            " · ".join(f"{100 * shares[scheme.name, bdp, first]:.1f}" for first in (False, True))
+            " · ".join(between(shares[scheme.name, bdp, first], 1) for first in (False, True))
             for bdp in BUFFERS
         ]
         for scheme in chosen
@@ -625,6 +695,7 @@ def main() -> None:
     }
     if args.judged:
         drawn["planes"] = plane_figure(args.judged, chosen)
+    print(f"Four flows of one kind\n\n{joining_table(chosen)}\n")
     for name, (figure, numbers) in drawn.items():
         write(args.out / f"flagship_{name}.svg", figure)
         print(f"flagship_{name}.svg\n\n{numbers}\n")
