@@ -31,6 +31,11 @@ impl Governed {
         self.law.on_loss(loss);
     }
 
+    /// Whether others want the link at the end of an interval ([`Law::is_contended`]); before [`Governed::act`].
+    pub fn is_contended(&mut self, interval: &Interval) -> bool {
+        self.law.is_contended(interval)
+    }
+
     /// The agent has answered to an interval.
     pub fn act(&mut self, interval: &Interval, action: [f64; 2]) {
         self.law.on_interval(interval, action);

@@ -40,7 +40,7 @@ pub use files::{ERROR_MAX, FILES};
 pub use folder::{NetworkAgent, Policy};
 pub use spec::{
     ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, HISTORY_MAX, MapSpec, ObservationSpec,
-    PolicySpec, RttMinSpec, SpecError, StartSpec, Step,
+    PolicySpec, RttMinSpec, SpecError, StartSpec, Step, WhenSpec,
 };
 
 /// Slow start ends when a round trip exceeds the smallest one by this factor.
@@ -166,6 +166,8 @@ struct Counts {
     not_finite: u64,
     out_of_range: u64,
     misled: u64,
+    /// Without contention.
+    calm: u64,
 }
 
 impl LearnedController {
@@ -318,11 +320,13 @@ impl LearnedController {
 
     /// The values of the agent, or those that leave the flow to the law.
     fn guarded(&mut self, values: [f64; ACTION_MAX]) -> [f64; ACTION_MAX] {
-        let (true, true, Some(signals)) = (self.is_guarded, self.law.is_some(), &self.signals)
-        else {
-            return values;
-        };
-        if !is_misled_by_jitter(signals.last(), values) {
+        let (Some(law), Some(signals)) = (&mut self.law, &self.signals) else { return values };
+        let when = self.spec.action.when;
+        if when == WhenSpec::Contention && !law.is_contended(signals.last()) {
+            self.counts.calm += 1;
+            return [0.0; ACTION_MAX];
+        }
+        if !(self.is_guarded && is_misled_by_jitter(signals.last(), values)) {
             return values;
         }
         self.counts.misled += 1;
@@ -466,7 +470,7 @@ impl Controller for LearnedController {
 
     /// The number of decisions, of fallbacks, and of their reasons; then what agent and law count.
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        let Counts { decisions, not_finite, out_of_range, misled } = self.counts;
+        let Counts { decisions, not_finite, out_of_range, misled, calm } = self.counts;
         let mut counters = vec![
             ("decisions", decisions as f64),
             ("fallbacks", (not_finite + out_of_range) as f64),
@@ -475,6 +479,8 @@ impl Controller for LearnedController {
         ];
         counters.extend(self.agent.counters());
         counters.extend(self.is_guarded.then_some(("decisions_misled", misled as f64)));
+        let may_be_calm = self.spec.action.when == WhenSpec::Contention;
+        counters.extend(may_be_calm.then_some(("decisions_calm", calm as f64)));
         counters.extend(self.law.iter().flat_map(|law| law.counters()));
         counters
     }

@@ -110,6 +110,26 @@ pub struct ActionSpec {
     /// Only with `own_queue`: the law's target grows with this power of the rate, in [0, 0.9].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exponent: Option<f64>,
+    /// Only with `own_queue`: when actions apply.
+    #[serde(default, skip_serializing_if = "WhenSpec::is_always")]
+    pub when: WhenSpec,
+}
+
+/// When actions apply. Elsewhere they are zeros.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenSpec {
+    /// At all times.
+    #[default]
+    Always,
+    /// Where a queue longer than flows of the law keep, or a loss, shows that others want the link.
+    Contention,
+}
+
+impl WhenSpec {
+    fn is_always(&self) -> bool {
+        *self == Self::Always
+    }
 }
 
 /// What an action changes.
@@ -395,6 +415,10 @@ impl ActionSpec {
                 return Err(fault("action.exponent", exponent, allowed));
             }
             number("action.exponent", exponent, 0.0, EXPONENT_MAX)?;
+        }
+        if self.when == WhenSpec::Contention && self.map != MapSpec::OwnQueue {
+            let allowed = "\"always\", unless map = \"own_queue\"";
+            return Err(fault("action.when", "\"contention\"", allowed));
         }
         if self.steps.len() < 2 || self.steps.len() > STEPS_MAX {
             let allowed = format!("2 to {STEPS_MAX} steps");

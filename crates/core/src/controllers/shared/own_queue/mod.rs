@@ -3,6 +3,7 @@
 //! whatever their round trips. The controller runs it as it is; a learned controller may turn two knobs.
 mod ceiling;
 mod compete;
+mod contention;
 mod drain;
 mod losses;
 mod samples;
@@ -14,6 +15,7 @@ use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::controllers::shared::windowed_min::WindowedMin;
 use crate::units::{Rate, Span, Time};
 use compete::{Competition, Scene};
+use contention::Contention;
 use drain::Drains;
 use losses::{Answer, Losses};
 use samples::{Group, Parts, rate_pps};
@@ -132,6 +134,7 @@ pub struct Law {
     losses: Losses,
     drains: Drains,
     competition: Competition,
+    contention: Contention,
     /// Intervals in a row with far too long a queue.
     bloated: u32,
     /// Smallest of the latest samples of the start, and how many packets they acknowledged.
@@ -173,6 +176,7 @@ impl Law {
             losses: Losses::default(),
             drains: Drains::new(flow),
             competition: Competition::default(),
+            contention: Contention::default(),
             bloated: 0,
             group: Group::default(),
             before: 0.0,
@@ -442,13 +446,27 @@ impl Law {
         }
     }
 
+    /// Whether others want the link, as the signs of the latest two seconds or twenty intervals tell. To be asked at the
+    /// end of each interval, before [`Law::on_interval`].
+    pub fn is_contended(&mut self, interval: &Interval) -> bool {
+        let base = self.base.value().map_or(interval.base, |base| base.min(interval.base));
+        let best_pps = self.rate_max.value().max(interval.delivery_pps).max(1.0);
+        let queue = Span(interval.rtt_min.0.saturating_sub(base.0));
+        self.contention.on_interval(interval, queue, self.usual(best_pps))
+    }
+
+    /// Queueing delay that the target makes at a rate.
+    fn usual(&self, rate_pps: f64) -> Span {
+        Span::from_secs_f64(self.plain_target(rate_pps) / rate_pps)
+    }
+
     /// The window that competition asks for; `None` without.
     fn compete(&mut self, interval: &Interval, lost: bool) -> Option<f64> {
         self.rate_max.sample(interval.now.0, interval.delivery_pps);
         self.base.sample(interval.now, interval.base, MINUTE);
         let base = self.base.value().unwrap_or(interval.base);
         let best_pps = self.rate_max.value().max(1.0);
-        let usual = Span::from_secs_f64(self.plain_target(best_pps) / best_pps);
+        let usual = self.usual(best_pps);
         let starved = interval.delivery_pps < STARVED * best_pps;
         self.competition.on_interval(interval, self.cwnd, &Scene { base, usual, starved, lost })
     }
