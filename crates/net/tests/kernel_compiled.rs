@@ -6,7 +6,7 @@ use crate::recorded::{Event, FLAGSHIP, Observer, Told, flows, observations, poli
 use ackademy::control::{Ack, FlowInfo, Loss, LossKind, Recovery};
 use ackademy::controllers::shared::own_queue::{Law, Settings, is_misled_by_jitter};
 use ackademy::controllers::shared::sensing::signals::Signals;
-use ackademy::policy::Policy;
+use ackademy::policy::{Policy, WhenSpec};
 use ackademy::rng::Rng;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_net::kernel::compiled::Compiled;
@@ -83,6 +83,8 @@ struct Differences {
     zeros: usize,
     /// Decisions that jitter would have misled.
     misled: usize,
+    /// Decisions without contention.
+    calm: usize,
     /// Of each feature that the policy sees, the largest.
     features: Vec<f64>,
     /// Of the windows, as a part, one for each decision.
@@ -161,8 +163,12 @@ fn replay(
                 let guarded = policy.guarded_ranges().is_some();
                 let misled = guarded && is_misled_by_jitter(signals.last(), noted.action);
                 found.misled += usize::from(misled);
+                let when = policy.spec().action.when;
+                let calm = when == WhenSpec::Contention && !law.is_contended(signals.last());
+                found.calm += usize::from(calm);
                 found.zeros += usize::from(noted.action.iter().all(|value| value.abs() < 1e-12));
-                let action = if found.acts && !misled { noted.action } else { [0.0; 2] };
+                let acts = found.acts && !misled && !calm;
+                let action = if acts { noted.action } else { [0.0; 2] };
                 law.on_interval(signals.last(), action);
                 let seen = policy.spec().observation.features.len();
                 let newest = asked.newest(seen, 8);
@@ -207,7 +213,9 @@ fn compare(label: &str, last: Option<f64>, seen: Option<f64>, beyond: usize) {
     let most = found.windows[(found.windows.len() - 1) * 99 / 100];
     assert!(most < 1e-3, "{label}: {most}");
     if seen.is_some() {
-        println!("{label}: {zeros} decisions were left to the law, {} by jitter", found.misled);
+        let Differences { misled, calm, .. } = found;
+        println!("{label}: the law had {zeros} unlike training, {misled} by jitter, {calm} calm ones");
+        assert!(calm > 100 && calm + 100 < found.windows.len(), "{calm}");
         assert!(found.misled > 100, "{}", found.misled);
         assert!(zeros > 100 && zeros + 100 < found.windows.len(), "{zeros}");
     }

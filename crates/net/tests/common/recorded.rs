@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// A policy that sees every signal, with weights drawn from `seed`: `layers` are units and activation. With
 /// `guards` it has a slow start and halves its window on a loss; without, it acts over the law, from the beginning. The
 /// weights of the last layer are `last` times as large as drawn;
-/// a guard leaves to the law what has `queue` above `seen`.
+/// a guard leaves to the law what has `queue` above `seen`, and what is not contended.
 pub fn policy(
     seed: u64,
     layers: &[(usize, &str)],
@@ -31,11 +31,12 @@ pub fn policy(
 ) -> Policy {
     let names: Vec<String> = FEATURES.iter().map(|name| format!("{name:?}")).collect();
     let map = if guards { "rate_and_cwnd" } else { "own_queue" };
+    let when = if seen.is_some() { "contention" } else { "always" };
     let mut text = format!(
         "format = 1\nabout = \"drawn weights\"\n\
          observation = {{ features = [{}], history = 8 }}\n\
          decision = {{ every = \"srtt\" }}\n\
-         action = {{ map = \"{map}\", limit = 100 }}\n\
+         action = {{ map = \"{map}\", limit = 100, when = \"{when}\" }}\n\
          start = {{ slow_start = {guards}, loss_guard = {guards} }}\nlayers = [{{ kind = \"flatten\" }},",
         names.join(", ")
     );

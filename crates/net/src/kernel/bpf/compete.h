@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Competition: own_queue/compete.rs of the core, in fixed point. */
+/* Competition and contention: own_queue/compete.rs and contention.rs of the core, in fixed point. */
 #pragma once
 
 #include "sense.h"
@@ -13,6 +13,11 @@
 #define LONG_AGAIN 4
 #define LONG_AGAIN_INTERVALS 4
 #define AGAIN (10 * SECOND)
+/* Signs of contention: a queue of so many times the usual one, and one packet lost of so many; and how long one holds. */
+#define SIGN_LONG 3
+#define SIGN_LOST 1000
+#define SIGN_HOLDS (2 * SECOND)
+#define SIGN_HOLDS_INTERVALS 20
 /* Intervals whose losses are one event. */
 #define EVENT 2
 /* Growth of Reno's share per interval, Q16. */
@@ -26,6 +31,29 @@ static __always_inline s64 plain_target(const struct tables *tables, const struc
 	u64 root = square_root(tables, (rate << 16) / TARGET_PPS);
 
 	return max_u64(policy->target * root >> 16, PACKET);
+}
+
+/* Queueing delay that the target makes at this rate, which is at least 1. */
+static __always_inline u64 usual_queue(const struct tables *tables, const struct policy *policy, u64 rate)
+{
+	return (u64)plain_target(tables, policy, rate) * SECOND / rate;
+}
+
+/* As Law::is_contended. */
+static __always_inline bool is_contended(struct law *law, const struct interval *last, const struct tables *tables,
+					 const struct policy *policy)
+{
+	u64 base = law->base.length ? min_u64(smallest_of(&law->base), last->base) : last->base;
+	u64 best = max_u64(max_u64(law->rate_max.value[0], last->delivery), Q16_ONE);
+	bool is_long = less(last->rtt_min, base) > SIGN_LONG * usual_queue(tables, policy, best);
+
+	if (is_long || (u64)last->lost * SIGN_LOST > (u64)last->lost + last->acked) {
+		law->sign_at = last->now;
+		law->sign_age = 0;
+		return true;
+	}
+	law->sign_age++;
+	return law->sign_at && (less(last->now, law->sign_at) <= SIGN_HOLDS || law->sign_age <= SIGN_HOLDS_INTERVALS);
 }
 
 static __always_inline void end_competition(struct law *law)
@@ -89,7 +117,7 @@ __noinline int compete(struct law *law, const struct interval *last, const struc
 	queue = less(last->rtt_min, smallest_of(&law->base));
 	if (!law->competing) {
 		best = max_u64(law->rate_max.value[0], Q16_ONE);
-		usual = (u64)plain_target(tables, policy, best) * SECOND / best;
+		usual = usual_queue(tables, policy, best);
 		suspect(law, last, queue, usual, last->delivery * 10 < best);
 		return 1;
 	}

@@ -40,11 +40,12 @@ static __always_inline u32 bits_of(u32 value)
 static __always_inline bool act(struct governed *own, const struct network *net, const struct tables *tables,
 				const struct policy *policy)
 {
+	bool calm = policy->contended && !is_contended(&own->law, &own->signals.last, tables, policy);
 	const struct values *result;
 	s32 first, second;
 
 	/* As Guard of the core: where most of the latest intervals are unlike training, the law decides. */
-	if (policy->guarded && bits_of(own->outside) > OUTSIDE_MOST) {
+	if (calm || (policy->guarded && bits_of(own->outside) > OUTSIDE_MOST)) {
 		own->action[0] = own->action[1] = 0;
 		return true;
 	}

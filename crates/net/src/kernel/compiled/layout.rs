@@ -93,8 +93,8 @@ pub struct Rules {
     pub limit: i32,
     /// 1: `low` and `high` hold.
     pub guarded: u32,
-    /// Whole words of eight bytes.
-    pub reserved: u32,
+    /// 1: actions apply under contention alone.
+    pub contended: u32,
     /// Which features: their places in [`super::FEATURES`].
     pub features: [u32; FEATURES_MAX],
     /// Smallest value of each in training, Q14.
@@ -130,11 +130,11 @@ pub struct Delivery {
 }
 
 /// Words of what is kept of a flow.
-pub const GOVERNED: usize = 576;
+pub const GOVERNED: usize = 578;
 /// Of them, the first of the law: its window.
 pub const WINDOW_AT: usize = 367;
 /// The smoothed round trip.
-pub const SRTT_AT: usize = 570;
+pub const SRTT_AT: usize = 572;
 
 /// What the program in `bpf/ask.bpf.c` is asked, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use super::record::Plain;
 use ackademy::controllers::shared::own_queue::{EXPONENT, Settings};
 use ackademy::policy::nn::{Activation, DenseLayer, Network};
-use ackademy::policy::{ClockSpec, Feature, Policy};
+use ackademy::policy::{ClockSpec, Feature, Policy, WhenSpec};
 
 pub mod ask;
 pub mod layout;
@@ -126,6 +126,7 @@ impl Compiled {
         }
         Ok(Rules {
             guarded: ranges.is_some().into(),
+            contended: (spec.action.when == WhenSpec::Contention).into(),
             low,
             high,
             width: spec.observation.features.len() as u32,
