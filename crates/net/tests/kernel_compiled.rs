@@ -214,7 +214,9 @@ fn compare(label: &str, last: Option<f64>, seen: Option<f64>, beyond: usize) {
     assert!(most < 1e-3, "{label}: {most}");
     if seen.is_some() {
         let Differences { misled, calm, .. } = found;
-        println!("{label}: the law had {zeros} unlike training, {misled} by jitter, {calm} calm ones");
+        println!(
+            "{label}: the law had {zeros} unlike training, {misled} by jitter, {calm} calm ones"
+        );
         assert!(calm > 100 && calm + 100 < found.windows.len(), "{calm}");
         assert!(found.misled > 100, "{}", found.misled);
         assert!(zeros > 100 && zeros + 100 < found.windows.len(), "{zeros}");

@@ -90,8 +90,16 @@ class Recipe:
     @property
     def map(self) -> object:
         """What an action changes."""
+        return self._of_action("map")
+
+    @property
+    def acts_under_contention_alone(self) -> bool:
+        """Whether actions count only where others want the link."""
+        return self._of_action("when") == "contention"
+
+    def _of_action(self, field: str) -> object:
         action = self.settings.get("action")
-        return action.get("map") if isinstance(action, Mapping) else None
+        return action.get(field) if isinstance(action, Mapping) else None
 
     @property
     def needs_truth(self) -> bool:

@@ -222,8 +222,9 @@ def _fallbacks(judged: pl.DataFrame) -> str:
 def _guarded(trained: TrainingResult) -> str:
     if not trained.ranges:
         return ""
+    calm = "\nWithout contention its answers do nothing: `decisions_calm`."
     return (
         " Where more than half of the last 32\nintervals have a feature outside of what was seen "
         "in training, the law alone decides: counter\n`decisions_outside`. So it does where jitter "
-        "hides the queue: `decisions_misled`."
+        "hides the queue: `decisions_misled`." + calm * trained.recipe.acts_under_contention_alone
     )

@@ -95,13 +95,14 @@ class Guarded:
     decisions: int
     outside: int
     """of these, those that the guard of unfamiliar networks left to the law"""
+    calm: int
+    """of these, those without contention; 0 for a policy that acts at all times"""
     fallbacks: int
     """flows that were handed over to CUBIC"""
 
-    @property
-    def share(self) -> float:
-        """Part of the decisions that was left to the law."""
-        return self.outside / self.decisions if self.decisions else 0.0
+    def share(self, left: int) -> float:
+        """Which part of the decisions so many are."""
+        return left / self.decisions if self.decisions else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def networks(study: Study, folder: Path) -> list[Network]:
 
 def guarded(study: Study, folder: Path) -> Guarded:
     """Of the judged policy, on the networks on which it has run."""
-    counts = dict.fromkeys(("decisions", "decisions_outside", "fallbacks"), 0)
+    counts = dict.fromkeys(("decisions", "decisions_outside", "decisions_calm", "fallbacks"), 0)
     for case in study.cases:
         own = cases.cell(case, study.schemes[0], folder)
         if not experiments.is_finished(folder, own):

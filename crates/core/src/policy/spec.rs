@@ -127,6 +127,7 @@ pub enum WhenSpec {
 }
 
 impl WhenSpec {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     fn is_always(&self) -> bool {
         *self == Self::Always
     }

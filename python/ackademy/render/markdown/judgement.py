@@ -21,6 +21,7 @@ def card(study: Study, sheets: Sequence[Sheet], guarded: Guarded) -> str:
     verdicts, dominance, kinds = sheets
     own = study.schemes[0].name
     others = ",".join(scheme.name for scheme in study.schemes[1:])
+    outside, calm = (100 * guarded.share(left) for left in (guarded.outside, guarded.calm))
     kept = [line for line in kinds.lines if line.names[1].text == own]
     return f"""\
 {study.about.strip()}
@@ -36,8 +37,8 @@ numbers, which this command printed:
 
 {sheet(verdicts)}
 
-Of {guarded.decisions} decisions the guard of unfamiliar networks left {100 * guarded.share:.1f} %
-to the law. Flows handed over to CUBIC: {guarded.fallbacks or "none"}.
+Of {guarded.decisions} decisions the guard of unfamiliar networks left {outside:.1f} % to the law, and
+{calm:.1f} % were without contention, where a policy that acts under it alone does nothing. Flows handed over to CUBIC: {guarded.fallbacks or "none"}.
 
 {sheet(dominance)}
 

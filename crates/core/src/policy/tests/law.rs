@@ -145,6 +145,55 @@ fn the_exponent_of_a_policy_is_that_of_the_controller() {
     assert!(found != text(alone(&plain)));
 }
 
+/// [`TABLES`] with actions under contention alone.
+fn contended() -> String {
+    TABLES.replace("\"own_queue\"", "\"own_queue\"\nwhen = \"contention\"")
+}
+
+/// A counter of the first flow.
+fn counted(outcome: &Outcome, name: &str) -> f64 {
+    let counters = &outcome.flows[0].counters;
+    counters.iter().find(|counter| counter.0 == name).expect("counted").1
+}
+
+#[test]
+fn without_contention_no_action_changes_what_the_law_does() {
+    let scenario = scenario(NETWORKS[0].0, "");
+    let found = answered(&scenario, &contended(), |_| [0.7, -0.5]);
+    let decisions = counted(&found, "decisions");
+    assert!(decisions > 100.0 && counted(&found, "decisions_calm").total_cmp(&decisions).is_eq());
+    assert_same(&text(found), &text(alone(&scenario)), "alone");
+}
+
+#[test]
+fn losses_let_actions_count() {
+    let (link, flows) = NETWORKS[1];
+    let scenario = scenario(link, flows);
+    let found = answered(&scenario, &contended(), |_| [0.7, 0.0]);
+    assert!(counted(&found, "decisions_calm") < 0.1 * counted(&found, "decisions"));
+    assert!(text(found) != text(alone(&scenario)));
+}
+
+#[test]
+fn actions_count_while_a_rival_is_there() {
+    let (link, flows) = NETWORKS[2];
+    let scenario = scenario(link, flows);
+    let answer = |_| [0.7, 0.0];
+    let found = answered(&scenario, &contended(), answer);
+    let (decisions, calm) = (counted(&found, "decisions"), counted(&found, "decisions_calm"));
+    assert!(calm > 0.2 * decisions && calm < 0.7 * decisions, "{calm} of {decisions}");
+    let found = text(found);
+    assert!(found != text(alone(&scenario)), "they do");
+    assert!(found != text(learned(&scenario, answer)), "not at all times");
+}
+
+#[test]
+fn contention_is_of_the_law_alone() {
+    let text = contended().replace("\"own_queue\"", "\"cwnd_factor\"");
+    let told = PolicySpec::parse(&text).unwrap_err().to_string();
+    assert!(told.contains("action.when") && told.contains("unless map = \"own_queue\""), "{told}");
+}
+
 #[test]
 fn an_exponent_that_the_law_has_not_is_refused() {
     for (from, to, allowed) in [

@@ -42,7 +42,7 @@ mod tests {
         let mut contention = Contention::default();
         let mut found = false;
         for (index, (queue_ms, loss_ratio)) in (1..).zip(intervals) {
-            let now = Time::ZERO + Span::from_millis(step_ms) * index;
+            let now = Time(0) + Span::from_millis(step_ms) * index;
             let interval = Interval { now, loss_ratio: *loss_ratio, ..Interval::default() };
             let queue = Span::from_millis(*queue_ms);
             found = contention.on_interval(&interval, queue, Span::from_millis(2));
