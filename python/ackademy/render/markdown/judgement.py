@@ -37,8 +37,9 @@ numbers, which this command printed:
 
 {sheet(verdicts)}
 
-Of {guarded.decisions} decisions the guard of unfamiliar networks left {outside:.1f} % to the law, and
-{calm:.1f} % were without contention, where a policy that acts under it alone does nothing. Flows handed over to CUBIC: {guarded.fallbacks or "none"}.
+Of {guarded.decisions} decisions the guard of unfamiliar networks left {outside:.1f} % to the law,
+and {calm:.1f} % were without contention, where a policy that acts under it alone does nothing.
+Flows handed over to CUBIC: {guarded.fallbacks or "none"}.
 
 {sheet(dominance)}
 
