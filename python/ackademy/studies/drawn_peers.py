@@ -323,11 +323,9 @@ def known_reason(row: Compared, quantity: Quantity) -> str:
     case = row.case
     if row.scheme == "CUBIC" and case.loss > 0.0:
         return "beta is 0.8 in ns-2; ns-3 has no Reno-friendly region"
-    if row.scheme == "CUBIC" and quantity == "p":
-        return "ns-2 resends a large window at start-up; ns-3 starts with HyStart"
     if row.scheme == "Vegas as ns-3" and case.flows > 1:
         return "ns-3's SYN meets the queue of the others, ours an idle path"
-    if row.scheme == "NewReno+SACK" and quantity == "p":
+    if row.scheme in ("NewReno+SACK", "CUBIC") and quantity == "p":
         return "RACK's timer resends between two ACKs, into a full queue; the peers have no RACK"
     if case.loss > 0.0 and quantity == "queue wait, ms":
         return "few seeds: losses decide how often the queue builds"
