@@ -55,7 +55,8 @@ def test_each_variant_of_the_flagship_differs_as_its_name_says() -> None:
         for name, own in found.items()
     }
     assert changed == {
-        "at_all_times": ["settings"],
+        "at_all_times": ["deployed"],
+        "trained_contended": ["settings"],
         "no_drain": ["settings"],
         "own_best": ["settings"],
         "no_actions": ["settings"],
@@ -73,10 +74,11 @@ def test_each_variant_of_the_flagship_differs_as_its_name_says() -> None:
     critic = found["own_critic"].config
     assert isinstance(critic, ppo.Config)
     assert critic.critic_units == 0
-    action = {"map": "own_queue", "when": "contention"}
-    assert usual.settings["action"] == action
-    assert found["at_all_times"].settings["action"] == {**action, "when": "always"}
-    assert found["constant_target"].settings["action"] == {**action, "exponent": 0.0}
+    contended = {"map": "own_queue", "when": "contention"}
+    assert found["trained_contended"].settings["action"] == contended
+    assert usual.deployed == {"when": "contention"}
+    assert found["at_all_times"].deployed == {"when": "always"}
+    assert found["constant_target"].settings["action"] == {"map": "own_queue", "exponent": 0.0}
 
 
 @pytest.mark.parametrize(("name", "left"), [("no_class_g", "G"), ("own_kind", "GHI")])

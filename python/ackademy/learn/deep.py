@@ -295,7 +295,7 @@ def zeros(recipe: Recipe, entering: tuple[int, int]) -> networks.Tensors:
 
 def files_of(recipe: Recipe, weights: Mapping[str, npt.NDArray[np.float32]]) -> dict[str, bytes]:
     """The two files of a recipe's policy of these weights."""
-    settings, tables = recipe.settings_text(), layers.tables_of(recipe.layers)
+    settings, tables = recipe.deployed_text(), layers.tables_of(recipe.layers)
     text = policy_files.policy_text(recipe.policy_about, settings, tables, {})
     return {
         policy_files.POLICY: text.encode(),

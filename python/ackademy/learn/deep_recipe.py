@@ -7,7 +7,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
@@ -28,8 +28,8 @@ CORE_REWARDS = frozenset({"flagship"})
 """rewards that follow from the simulator's truth: only native rollouts have them"""
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
-    "without_classes", "simulations", "agents", "seed", "rollouts", *SETTINGS_TABLES, "layers",
-    "training", "quick",
+    "without_classes", "simulations", "agents", "seed", "rollouts", *SETTINGS_TABLES, "deployed",
+    "layers", "training", "quick",
 )  # fmt: skip
 SHARES = frozenset(
     {
@@ -79,6 +79,8 @@ class Recipe:
     """whether the core makes the decisions of a batch, or each is stepped"""
     settings: Mapping[str, object]
     """the five tables"""
+    deployed: Mapping[str, object] = field(default_factory=dict)
+    """fields of the table `action` that the policy has and its training has not"""
     layers: tuple[Layer, ...]
     config: Config
 
@@ -94,8 +96,8 @@ class Recipe:
 
     @property
     def acts_under_contention_alone(self) -> bool:
-        """Whether actions count only where others want the link."""
-        return self._of_action("when") == "contention"
+        """Whether the actions of the policy count only where others want the link."""
+        return self.deployed.get("when", self._of_action("when")) == "contention"
 
     def _of_action(self, field: str) -> object:
         action = self.settings.get("action")
@@ -118,6 +120,13 @@ class Recipe:
     def settings_text(self) -> str:
         """The five tables as TOML."""
         return tables_text(self.settings)
+
+    def deployed_text(self) -> str:
+        """The same of the policy that is judged and written."""
+        if not self.deployed:
+            return self.settings_text()
+        action = cast("Mapping[str, object]", self.settings.get("action", {}))
+        return tables_text({**self.settings, "action": {**action, **self.deployed}})
 
     def fingerprint(self, source_text: str, reward_text: str, code_hash: str) -> str:
         """Identifies a training; a checkpoint can be resumed if its fingerprint is equal."""
@@ -200,6 +209,7 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
         seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
         rollouts=_collecting(values, learner, path),
         settings={name: table(values, name, path) for name in SETTINGS_TABLES if name in values},
+        deployed=_deployed(values, path),
         layers=layers_of(_tables(values, "layers", path), str(path)),
         config=config_of(learner, training, str(path)),
     )
@@ -267,6 +277,12 @@ def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Colle
     return cast(
         "Collecting", _choice({"rollouts": allowed[0], **values}, "rollouts", allowed, path)
     )
+
+
+def _deployed(values: Mapping[str, object], path: Path) -> dict[str, object]:
+    found = table(values, "deployed", path)
+    only(found, ("when",), f"{path}: deployed")
+    return found
 
 
 def _source(values: Mapping[str, object], path: Path) -> Path:

@@ -159,7 +159,7 @@ class Judge:
 
     def _reward(self, link: Link, files: Mapping[str, bytes]) -> float:
         recipe = self._recipe
-        settings = recipe.settings_text()
+        settings = recipe.deployed_text()
         try:
             rollouts = _core.Rollouts(
                 link.scenario, settings, n=1, agents=recipe.agents, learners=self._learners,

@@ -94,7 +94,7 @@ def policy_text(trained: TrainingResult, command: str) -> str:
     recipe = trained.recipe
     layers = tables_of(recipe.layers)
     made = made_of(trained, command)
-    settings = recipe.settings_text()
+    settings = recipe.deployed_text()
     return policy_files.policy_text(recipe.policy_about, settings, layers, made, trained.ranges)
 
 
