@@ -222,6 +222,31 @@ def test_the_recipe_of_the_flagship_gives_a_policy_over_the_law() -> None:
     assert recipe.source.is_file()
 
 
+def test_a_policy_may_act_under_contention_alone_though_its_training_acts_at_all_times(
+    place: Path,
+) -> None:
+    recipe = deep_recipe.read(place / "recipe.toml")
+    text = RECIPE.replace("[[layers]]", '[deployed]\nwhen = "contention"\n[[layers]]', 1)
+    (place / "recipe.toml").write_text(text)
+    deployed = deep_recipe.read(place / "recipe.toml")
+    assert deployed.settings_text() == recipe.settings_text()
+    assert deep.fingerprint_of(deployed) == deep.fingerprint_of(recipe)
+    files = deep.files_of(deployed, zeros(place))
+    written = tomllib.loads(files[policy_files.POLICY].decode())
+    assert written["action"] == {"map": "own_queue", "when": "contention"}
+    bold = {name: value + np.float32(0.3) for name, value in zeros(place).items()}
+    links = link_lists.read(place / "six.links").links
+    at_all_times = Judge(recipe, ["learner"], links, 1, place / "judged")
+    assert judge(place).judge(bold, lambda *_: None) != at_all_times.judge(bold, lambda *_: None)
+
+
+def test_a_table_of_the_deployed_policy_that_says_more_is_refused(place: Path) -> None:
+    text = RECIPE.replace("[[layers]]", "[deployed]\nscale = 1.0\n[[layers]]", 1)
+    (place / "recipe.toml").write_text(text)
+    with pytest.raises(TrainingError, match=r"deployed: scale: no such key; allowed: when"):
+        deep_recipe.read(place / "recipe.toml")
+
+
 def test_a_reward_that_the_core_does_not_compute_cannot_judge(place: Path) -> None:
     recipe = replace(deep_recipe.read(place / "recipe.toml"), reward="orca")
     with pytest.raises(TrainingError, match="reward = 'orca': allowed: flagship"):
