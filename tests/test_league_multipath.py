@@ -54,13 +54,17 @@ def suite_file(tmp_path: Path) -> Path:
     return leagues.write_suite(tmp_path, NETWORK, SUITE)
 
 
-def tables_of(delivered: tuple[int, int, int], chosen: tuple[bool, bool, bool]) -> RunTables:
+def tables_of(
+    delivered: tuple[int, int, int],
+    chosen: tuple[bool, bool, bool],
+    second_ms: float | None = 50.0,
+) -> RunTables:
     """A connection of two subflows before a plain flow, with made-up numbers."""
     flows = pl.DataFrame(
         {
             "flow": ["a.0", "a.1", "tcp"],
             "received_packets": delivered,
-            "delay_ms": [10.0, 50.0 if delivered[1] else math.nan, 30.0],
+            "delay_ms": [10.0, second_ms if delivered[1] else math.nan, 30.0],
             "base_rtt_ms": [20.0, 100.0, 40.0],
         }
     )
@@ -75,6 +79,14 @@ def test_delay_of_a_connection_is_that_of_its_packets_on_whatever_subflow() -> N
     assert both == pytest.approx([4.0, 20.0, 40.0, 2.5])
     idle = per_connection(tables_of((300, 0, 50), (True, True, False)))
     assert idle == pytest.approx([4.0, 10.0, 20.0, 2.5])
+
+
+@pytest.mark.parametrize("unknown_ms", [None, math.nan])
+def test_a_subflow_of_unknown_delay_does_not_hide_that_of_the_others(
+    unknown_ms: float | None,
+) -> None:
+    tables = tables_of((300, 100, 50), (True, True, False), unknown_ms)
+    assert per_connection(tables) == pytest.approx([4.0, 10.0, 40.0, 2.5])
 
 
 def test_merit_power_and_share_of_connections_follow_their_definitions() -> None:

@@ -133,7 +133,7 @@ def per_connection(run: RunTables) -> FloatArray:
 
     The order is goodput (Mb/s), delay (ms), round trip of the empty path (ms), goodput of all
     (Mb/s). Delay and empty round trip of a connection are those of its delivered packets, on
-    whatever subflow; a connection that delivered none is left out of both.
+    whatever subflow whose delay is known; a connection without any is left out of both.
 
     Raises:
         ExperimentError: if no connection of the run has several subflows.
@@ -142,13 +142,14 @@ def per_connection(run: RunTables) -> FloatArray:
     owner = np.repeat(np.arange(table.height), table["subflows"].to_numpy())
     chosen = run.flows["flow"].is_in(run.of(run.chosen)["flow"].implode()).to_numpy()
     delivered = run.flows["received_packets"].cast(pl.Float64).to_numpy()
-    totals = np.bincount(owner, delivered, table.height)
     own = np.bincount(owner, chosen, table.height) > 0.0
     goodput = table["goodput_mbps"].cast(pl.Float64).to_numpy()
     means = [mean(goodput[own])]
     for column in (D, BASE):
         of_flow = run.flows[COLUMNS[column]].cast(pl.Float64).to_numpy()
-        weighted = np.where(delivered > 0.0, of_flow, 0.0) * delivered
-        sums, known = np.bincount(owner, weighted, table.height), own & (totals > 0.0)
+        counted = np.where(np.isfinite(of_flow), delivered, 0.0)
+        totals = np.bincount(owner, counted, table.height)
+        sums = np.bincount(owner, np.nan_to_num(of_flow) * counted, table.height)
+        known = own & (totals > 0.0)
         means.append(mean(sums[known] / totals[known]) if known.any() else math.nan)
     return np.array([*means, mean(goodput)], np.float64)
