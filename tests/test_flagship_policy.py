@@ -20,4 +20,16 @@ def test_the_policy_keeps_a_fast_link_with_jitter(jitter_ms: float) -> None:
     mbps = run.links["delivered_bytes"][0] * 8e-6 / scenario["duration_s"]
     counts = dict(zip(run.counters["name"], run.counters["value"], strict=True))
     assert mbps > 95.0
-    assert counts["decisions_misled"] > 0
+    # Without contention, or where jitter hides the queue, the law decides.
+    assert counts["decisions_calm"] + counts["decisions_misled"] > 0.8 * counts["decisions"]
+    assert jitter_ms < 0.5 or counts["decisions_misled"] > 0
+
+
+def test_alone_the_policy_is_its_law_to_the_packet() -> None:
+    scenario = (ROOT / "scenarios/gap/one_bdp.toml").read_text()
+    policy = {"policy": str(ROOT / "policies/flagship")}
+    learned = ackademy.run(scenario, cc="policy", params=policy, sample_interval_ms=20)
+    law = ackademy.run(scenario, cc="own_queue", sample_interval_ms=20)
+    assert learned.links.equals(law.links)
+    assert learned.flow_series.equals(law.flow_series)
+    assert learned.flows.drop("controller").equals(law.flows.drop("controller"))
