@@ -75,6 +75,14 @@ def test_jackknife_leaves_out_whole_runs_so_that_flows_stay_together() -> None:
     assert whole.half_width > 3.0 * pooled.half_width
 
 
+def test_two_runs_give_a_variance_without_an_interval_and_without_a_warning() -> None:
+    # Each run left out leaves one, whose variance is 0: its logarithm is not finite.
+    found = jackknife_interval(np.array([7.0, 8.0]), variance, positive=True)
+    assert found.value == pytest.approx(0.5)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
 def test_jackknife_of_equal_runs_has_no_width() -> None:
     interval = jackknife_interval(np.full(10, 7.49), mean)
     assert interval.low == pytest.approx(7.49)

@@ -124,7 +124,8 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
         confidence: in (0, 1).
 
     Returns:
-        The mean and its interval; of no width for one value, which the caller must say is one run.
+        The mean and its interval; of no width for one value, which the caller must say is one run;
+        `nan` at both ends where a value is not finite.
 
     Raises:
         ValueError: if there are no values.
@@ -136,7 +137,8 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
     if array.size == 1:
         return Interval(centre, centre, centre, ONE_RUN, 0.0)
     quantile = student_t_quantile(0.5 + confidence / 2.0, array.size - 1)
-    half = quantile * float(array.std(ddof=1)) / math.sqrt(array.size)
+    spread = float(array.std(ddof=1)) if np.isfinite(array).all() else math.nan
+    half = quantile * spread / math.sqrt(array.size)
     return Interval(centre, centre - half, centre + half, "Student t", confidence)
 
 
