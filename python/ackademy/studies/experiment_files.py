@@ -331,7 +331,7 @@ def _check_scheme(table: TomlTable, folder: Path) -> None:
     table.switch("learns", default=False)
     for key, value in table.table("params").values.items():
         if not isinstance(value, Mapping):
-            _setting(table, key, value, folder)
+            setting(table, f"params.{key}", value, folder)
 
 
 def _published(
@@ -357,7 +357,7 @@ def _controllers(
     """
     own = {key: value for key, value in params.items() if isinstance(value, Mapping)}
     plain = {
-        key: _setting(settings, key, value, folder)
+        key: setting(settings, f"params.{key}", value, folder)
         for key, value in params.items()
         if key not in own
     }
@@ -384,15 +384,25 @@ def _table(
     settings: TomlTable, own: Mapping[str, object], glob: str, folder: Path
 ) -> dict[str, float | str]:
     values = cast("Mapping[str, object]", own.get(glob, {}))
-    return {key: _setting(settings, key, value, folder) for key, value in values.items()}
+    return {key: setting(settings, f"params.{key}", value, folder) for key, value in values.items()}
 
 
-def _setting(settings: TomlTable, key: str, value: object, folder: Path) -> float | str:
-    """A setting; a text with a slash is a file, relative to the experiment's."""
+def setting(table: TomlTable, name: str, value: object, folder: Path) -> float | str:
+    """A setting of a controller; a text with a slash is a file, relative to that of the table.
+
+    Args:
+        table: that it is in.
+        name: of the setting, for an error.
+        value: as the file has it.
+        folder: of the file.
+
+    Raises:
+        ExperimentError: if it is neither a number nor a text that can be a path.
+    """
     if isinstance(value, str):
         if "\0" in value:
-            raise settings.error(f"params.{key}", value, "a text without null characters")
+            raise table.error(name, value, "a text without null characters")
         return str((folder / value).resolve()) if "/" in value else value
     if isinstance(value, int | float):
         return value
-    raise settings.error(f"params.{key}", value, "a number or a text")
+    raise table.error(name, value, "a number or a text")

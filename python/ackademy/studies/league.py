@@ -24,7 +24,7 @@ from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name, Results
-from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions
+from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions, setting
 from ackademy.studies.league_grid import SAMPLE_MS, Drawn, Role, drawn, pair_networks
 from ackademy.studies.measured import Measured, Row, measure
 from ackademy.studies.measured import tables as measured_tables
@@ -510,12 +510,7 @@ def _params(table: TomlTable, folder: Path) -> dict[str, float | str]:
     """Settings; a text with a slash is a file, relative to the suite's."""
     params: dict[str, float | str] = {}
     for key, value in table.values.items():
-        if isinstance(value, str):
-            if "\0" in value:
-                raise table.error(key, value, "a text without null characters")
-            params[key] = str((folder / value).resolve()) if "/" in value else value
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            params[key] = value
-        else:
+        if isinstance(value, bool):
             raise table.error(key, value, "a number or a text")
+        params[key] = setting(table, key, value, folder)
     return params
