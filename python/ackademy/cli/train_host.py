@@ -91,19 +91,14 @@ def drl_cc_command(
     chosen = [
         _changed(own, epochs, seed, quick=quick) for own in _chosen(listed, network or [], scenario)
     ]
-    left = [
-        own
-        for own in chosen
-        if not (resume and (out / file_name(own.name) / "policy.toml").is_file())
-    ]
+    folders = {own.name: out / file_name(own.name) for own in chosen}
+    left = [own for own in chosen if not (resume and (folders[own.name] / "policy.toml").is_file())]
     for own in left:
-        check_policy_folder(
-            out / file_name(own.name), force=force
-        )  # before the training, not behind it
+        check_policy_folder(folders[own.name], force=force)  # before the training, not behind it
     for own in left:
         what = ["--scenario", str(scenario)] if scenario else ["--network", own.name]
         made = shlex.join(["ackademy", "train", "drl-cc", *what, *words, "--out", str(out)])
-        _train(own, out / file_name(own.name), made, console, resume=resume, work=work)
+        _train(own, folders[own.name], made, console, resume=resume, work=work)
 
 
 def _chosen(listed: Sequence[Recipe], names: Sequence[str], scenario: Path | None) -> list[Recipe]:
