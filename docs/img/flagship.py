@@ -274,10 +274,10 @@ def dumbbell(
     }
 
 
-def simulated(work: Iterable[Callable[[], Run]]) -> list[Run]:
-    """Runs, on all cores, in the order of `work`."""
+def of_seeds(simulate: Callable[..., Run]) -> list[Run]:
+    """A run of each of the seeds, on all cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda simulate: simulate(), work))
+        return list(pool.map(lambda seed: simulate(seed=seed), SEEDS))
 
 
 # Two flows of one rule.
@@ -347,17 +347,18 @@ def stretches() -> list[tuple[float, float, list[int]]]:
 
 
 def each_rate(run: Run) -> FloatArray:
-    """Mb/s of each of the four flows in each second, shape (4, seconds)."""
-    return np.array([rates(run, f"flow_{i + 1}", 1.0)[1] for i in range(len(JOINS))])
+    """Mb/s of each of the four flows in each second, 0 while it is off; shape (4, seconds)."""
+    return np.nan_to_num([rates(run, f"flow_{i + 1}", 1.0)[1] for i in range(len(JOINS))])
 
 
-def mean_jain(run: Run) -> float:
-    """Over the seconds with two flows or more, 5 s after each event."""
-    each, jains = np.nan_to_num(each_rate(run)), []
-    for low, high, there in stretches():
-        if len(there) > 1:
-            part = each[there, int(low) + 5 : int(high)]
-            jains += [jain_index(second) for second in part.T]
+def mean_jain(each: FloatArray) -> float:
+    """Of rates, over the seconds with two flows or more, 5 s after each event."""
+    jains = [
+        jain_index(second)
+        for low, high, there in stretches()
+        if len(there) > 1
+        for second in each[there, int(low) + 5 : int(high)].T
+    ]
     return float(np.mean(jains))
 
 
@@ -374,11 +375,10 @@ def joining_table(chosen: Sequence[EvaluatedScheme]) -> str:
     for scheme in chosen:
         found: list[list[str]] = [[], []]
         for link in LINKS:
-            runs = simulated(
-                partial(joining, scheme, link, seed=seed, spread_s=SPREAD_S) for seed in SEEDS
-            )
+            runs = of_seeds(partial(joining, scheme, link, spread_s=SPREAD_S))
             queues = np.array([mean_queue(run, link) for run in runs])
-            found[0].append(between(t_interval(np.array([mean_jain(run) for run in runs])), 3))
+            jains = np.array([mean_jain(each_rate(run)) for run in runs])
+            found[0].append(between(t_interval(jains), 3))
             found[1].append(between(t_interval(queues), 2))
         rows.append([f"`{scheme.name}`", *found[0], *found[1]])
     links = [f"{rate:g} Mb/s, {rtt_ms:g} ms" for rate, rtt_ms in LINKS]
@@ -388,7 +388,7 @@ def joining_table(chosen: Sequence[EvaluatedScheme]) -> str:
 
 def joining_row(name: str, run: Run) -> list[str]:
     """The numbers of a scheme's four flows."""
-    each = np.nan_to_num(each_rate(run))
+    each = each_rate(run)
     settled = [
         settling_time_s(each[there, int(low) : int(high)], RATE / len(there), 1.0)
         for low, high, there in stretches()
@@ -399,7 +399,7 @@ def joining_row(name: str, run: Run) -> list[str]:
     never = sum(np.isinf(settled))
     return [
         f"`{name}`",
-        f"{mean_jain(run):.3f}",
+        f"{mean_jain(each):.3f}",
         f"{np.median(settled):.0f} · {max(settled):.0f}".replace("inf", "never"),
         f"{never} of {len(settled)}",
         f"{100 * used:.1f}",
@@ -443,7 +443,7 @@ def joining_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
 # Beside one CUBIC flow.
 
 
-def beside(scheme: EvaluatedScheme, bdp: float, *, is_first: bool, seed: int = 1) -> Run:
+def beside(scheme: EvaluatedScheme, bdp: float, *, is_first: bool, seed: int) -> Run:
     """A scheme and CUBIC, one of them first."""
     starts = (0.0, LATER) if is_first else (LATER, 0.0)
     own, other = (
@@ -453,11 +453,6 @@ def beside(scheme: EvaluatedScheme, bdp: float, *, is_first: bool, seed: int = 1
         )
     )
     return ackademy.run(dumbbell(BESIDE_S, bdp, own, other), seed=seed)
-
-
-def beside_runs(scheme: EvaluatedScheme, bdp: float, *, is_first: bool) -> list[Run]:
-    """One for each seed."""
-    return simulated(partial(beside, scheme, bdp, is_first=is_first, seed=seed) for seed in SEEDS)
 
 
 def late_share(run: Run) -> float:
@@ -476,7 +471,7 @@ def beside_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
     drawn, shares = {}, {}
     name = chosen[0].name
     for scheme, bdp, is_first in itertools.product(chosen, BUFFERS, (False, True)):
-        runs = beside_runs(scheme, bdp, is_first=is_first)
+        runs = of_seeds(partial(beside, scheme, bdp, is_first=is_first))
         late = np.array([100 * late_share(run) for run in runs])
         shares[scheme.name, bdp, is_first] = t_interval(late)
         if scheme.name == name and not is_first:
