@@ -99,9 +99,9 @@ class Recipe:
         """Whether the actions of the policy count only where others want the link."""
         return self.deployed.get("when", self._of_action("when")) == "contention"
 
-    def _of_action(self, field: str) -> object:
+    def _of_action(self, name: str) -> object:
         action = self.settings.get("action")
-        return action.get(field) if isinstance(action, Mapping) else None
+        return action.get(name) if isinstance(action, Mapping) else None
 
     @property
     def needs_truth(self) -> bool:

@@ -222,9 +222,10 @@ def _fallbacks(judged: pl.DataFrame) -> str:
 def _guarded(trained: TrainingResult) -> str:
     if not trained.ranges:
         return ""
-    calm = "\nWithout contention its answers do nothing: `decisions_calm`."
+    alone = trained.recipe.acts_under_contention_alone
+    calm = "\nWithout contention its answers do nothing: `decisions_calm`." if alone else ""
     return (
         " Where more than half of the last 32\nintervals have a feature outside of what was seen "
         "in training, the law alone decides: counter\n`decisions_outside`. So it does where jitter "
-        "hides the queue: `decisions_misled`." + calm * trained.recipe.acts_under_contention_alone
+        "hides the queue: `decisions_misled`." + calm
     )

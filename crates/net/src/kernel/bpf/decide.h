@@ -44,7 +44,8 @@ static __always_inline bool act(struct governed *own, const struct network *net,
 	const struct values *result;
 	s32 first, second;
 
-	/* As Guard of the core: where most of the latest intervals are unlike training, the law decides. */
+	/* The law decides without contention, and, as with Guard of the core, where most of the latest intervals are unlike
+	 * training. */
 	if (calm || (policy->guarded && bits_of(own->outside) > OUTSIDE_MOST)) {
 		own->action[0] = own->action[1] = 0;
 		return true;
