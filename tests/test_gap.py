@@ -351,3 +351,14 @@ def test_numbers_of_flows_with_several_subflows_leave_plain_tcp_out(tmp_path: Pa
     flows = run(found[0].sim[0].scenario(), seed=1).metrics().flows["throughput_mbps"]
     assert multipath.sim.value(TP) == pytest.approx(flows[:4].mean())
     assert tcp.sim.value(TP) == pytest.approx(flows[4])
+
+
+def test_a_recovery_on_the_cellular_trace_is_followed_by_the_kernels_second() -> None:
+    """Linux: ssthresh 333, then 166 packets from second 3.8 on, 353 drops, no time-out."""
+    path = Path(__file__).parents[1] / "scenarios" / "gap" / "cellular.toml"
+    result = run(path, cc="new_reno", seed=1, sample_interval_ms=100)
+    flow = result.flows.row(0, named=True)
+    assert (flow["recoveries"], flow["timeouts"]) == (2, 0)
+    assert flow["dropped_packets"] == pytest.approx(353, rel=0.05)
+    at = result.flow_series.filter(pl.col("time_s") > 4.0).row(0, named=True)
+    assert at["ssthresh_packets"] == pytest.approx(166, abs=2)

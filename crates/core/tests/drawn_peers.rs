@@ -118,7 +118,7 @@ impl Row<'_> {
 const AGREE: [(&str, [usize; 3]); 5] = [
     ("NewReno as ns-2", [24, 22, 24]),
     ("NewReno+SACK", [24, 22, 18]),
-    ("CUBIC", [23, 20, 21]),
+    ("CUBIC", [22, 20, 21]),
     ("Vegas as ns-3", [23, 19, 19]),
     ("NewReno as ns-2, RED", [23, 23, 23]),
 ];

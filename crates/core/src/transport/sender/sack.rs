@@ -68,7 +68,7 @@ pub struct SackSender {
     pub(super) delivery_rate: Rate,
     pub(super) stats: SenderStats,
     episode: Episode,
-    /// `FlightSize` of the last loss.
+    /// `FlightSize` of the last loss that was to be answered.
     flight: u64,
     prr: Prr,
     rack: Rack,
@@ -368,11 +368,11 @@ impl SackSender {
         if likely(advanced) {
             let done = self.board.outstanding() == 0;
             self.rto_deadline = if done { Time::NEVER } else { now + self.rto() };
-            self.close_episode();
         }
+        let ended = advanced && self.close_episode();
         let lost = self.detect(now);
         self.stats.declared_lost_bytes += lost.bytes;
-        let opened = lost.bytes > 0 && self.open_episode();
+        let opened = unlikely(lost.bytes > 0 || ended) && self.open_episode(lost, ended);
         let marked = self.open_marked(ack);
         if likely(delivered.bytes > 0) {
             let ce_bytes = self.new_marks(ack);
@@ -380,13 +380,12 @@ impl SackSender {
                 Progress { delivered: &delivered, rtt, una_before, inflight_before, ce_bytes };
             self.tell_ack(now, &progress, governor);
         }
-        if unlikely(lost.bytes > 0) {
-            let kind = if opened { LossKind::Gap } else { LossKind::More };
-            self.tell_loss(now, kind, lost, governor);
+        if unlikely(lost.bytes > 0 || ended) {
+            self.tell_found(now, lost, opened, governor);
         }
         if unlikely(marked) {
             // Nothing was lost; the mark came with the newest packet delivered.
-            let none = Lost { bytes: 0, newest: delivered.newest.0, sent: delivered.sent };
+            let none = Lost { newest: delivered.newest.0, sent: delivered.sent, ..Lost::default() };
             self.tell_loss(now, LossKind::Gap, none, governor);
         }
         self.finish_probe(now, ack, governor);
@@ -496,11 +495,13 @@ impl SackSender {
         self.undo = Undo::NONE;
         self.board.withdraw_losses();
         self.episode = Episode::None;
+        self.tell_found(now, Lost::default(), false, governor);
         self.stats.spurious += 1;
         self.tell_loss(now, LossKind::Spurious, Lost::default(), governor);
     }
 
-    fn close_episode(&mut self) {
+    /// Whether an answer to loss ends here.
+    fn close_episode(&mut self) -> bool {
         if let Episode::Marked(end) = self.episode
             && self.board.una() > end
         {
@@ -511,7 +512,9 @@ impl SackSender {
         {
             self.episode = Episode::None;
             self.reordering.on_recovery_end();
+            return true;
         }
+        false
     }
 
     fn detect(&mut self, now: Time) -> Lost {
@@ -533,20 +536,25 @@ impl SackSender {
         lost
     }
 
-    /// A loss was declared: whether it is the first that has not been answered for. After a mark
-    /// in the same flight, it has been: the reduction goes on, with repairs (as in Linux).
+    /// A loss was `found`, or an episode `ended`: whether something is lost that has not been answered for. What was
+    /// sent during an episode and is still missing after it was not (RFC 6675 section 5; Linux: `tcp_time_to_recover`).
+    /// After a mark in the same flight, it was: the reduction goes on, with repairs (as in Linux).
     #[inline(never)]
-    fn open_episode(&mut self) -> bool {
+    fn open_episode(&mut self, found: Lost, ended: bool) -> bool {
         match self.episode {
             Episode::None => {
+                let (missing, repairs) = if ended { self.board.missing() } else { (0, 0) };
+                if found.bytes == 0 && missing == 0 {
+                    return false;
+                }
                 self.episode = Episode::Fast(self.board.nxt());
                 self.stats.recoveries += 1;
                 self.start_reduction();
-                self.undo = Undo::arm(self.board.una());
+                self.undo = self.undo.arm_again(self.board.una(), repairs);
                 true
             }
-            Episode::Marked(end) => {
-                self.episode = Episode::Fast(end);
+            Episode::Marked(_) => {
+                self.episode = Episode::Fast(self.board.nxt());
                 self.stats.recoveries += 1;
                 false
             }
@@ -617,9 +625,8 @@ impl SackSender {
             self.reorder_deadline = Time::NEVER;
             let lost = self.detect_due(now);
             if lost.bytes > 0 {
-                let opened = self.open_episode();
-                let kind = if opened { LossKind::Gap } else { LossKind::More };
-                self.tell_loss(now, kind, lost, governor);
+                let opened = self.open_episode(lost, false);
+                self.tell_found(now, lost, opened, governor);
                 if self.episode.reduces() {
                     self.reduce(&Delivered::default(), true, opened);
                 }
@@ -650,14 +657,15 @@ impl SackSender {
             if self.config.rack { Time(now.0.saturating_sub(patience.0)) } else { now };
         let lost = self.board.declare_after_timeout(sent_before);
         self.stats.declared_lost_bytes += lost.bytes;
-        self.episode = Episode::Timeout(self.board.nxt());
         self.marked_until = self.board.nxt();
         self.probe = None;
         self.probe_deadline = Time::NEVER;
         self.reorder_deadline = Time::NEVER;
         self.release = Time(0);
         self.rto_deadline = now + self.rto();
+        let lost = lost.and(self.board.take_kept());
         self.tell_loss(now, LossKind::Timeout, lost, governor);
+        self.episode = Episode::Timeout(self.board.nxt());
         // The earliest segment leaves now (RFC 6298 section 5.4), even where RACK leaves more than a
         // window of later ones in flight.
         self.allow_one();

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 mod delivery;
+mod missing;
 
 /// Selectively acknowledged.
 const SACKED: u8 = 1;
@@ -92,6 +93,8 @@ pub struct Lost {
     pub newest: Time,
     /// Its state at sending.
     pub sent: SentState,
+    /// The highest of them.
+    pub last: u64,
 }
 
 /// RACK's view of the packet delivered that was sent last (RFC 8985 section 5.2).
@@ -140,6 +143,8 @@ struct Gaps {
     retransmitted: Retransmitted,
     /// Acknowledgements of what was never sent; kept likewise.
     unsent_acks: u64,
+    /// Declared lost, and not told yet.
+    kept: Lost,
 }
 
 impl Gaps {
@@ -489,6 +494,7 @@ impl Scoreboard {
         self.inflight -= times_in_flight(segment) * u64::from(segment.size);
         segment.flags = (segment.flags & !(IN_PIPE | TWICE)) | LOST;
         lost.bytes += u64::from(segment.size);
+        lost.last = lost.last.max(seq);
         if segment.sent_at >= lost.newest {
             lost.newest = segment.sent_at;
             lost.sent = segment.sent;

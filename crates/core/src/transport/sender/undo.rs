@@ -31,6 +31,13 @@ impl Undo {
         Self { from: una, ..Self::NONE }
     }
 
+    /// As [`arm`](Self::arm), while `repairs` of an episode before are on their way: they count, too, and the
+    /// first of them left no earlier than that episode's.
+    pub fn arm_again(self, una: u64, repairs: u32) -> Self {
+        let first = if repairs > 0 { self.first } else { Time::NEVER };
+        Self { first, retransmitted: repairs, ..Self::arm(una) }
+    }
+
     /// Whether there is an answer that can still be taken back.
     pub fn is_armed(&self) -> bool {
         self.from < u64::MAX

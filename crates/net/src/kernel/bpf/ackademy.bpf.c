@@ -259,8 +259,11 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 	if (st->unexplained)
 		tell(sk, explain(tp, st, new_state));
 	if (new_state == CA_LOSS) {
-		/* A packet that times out again does not change FlightSize (RFC 5681 equation 4). */
-		if (!tp->inet_conn.icsk_retransmits)
+		/* A packet that times out again does not change FlightSize (RFC 5681 equation 4), nor does a time-out of
+		 * what a reduction answers for (tcp_enter_loss). */
+		bool answered = reducing(old_state) && (__s32)(tp->snd_una - tp->high_seq) < 0;
+
+		if (!answered && !tp->inet_conn.icsk_retransmits)
 			st->flight = tp->packets_out;
 		tell(sk, RECORD_TIMEOUT);
 		return;

@@ -63,7 +63,7 @@ impl SackSender {
             let lost = Lost { bytes: self.packet, newest: self.last_sent, ..Lost::default() };
             // What was in flight with it has been acknowledged: Linux reduces from the window (`tcp_process_tlp_ack`).
             self.flight = self.allowed.cwnd;
-            self.tell_loss_in_flight(now, LossKind::Gap, lost, governor);
+            self.tell_loss_in_flight(now, (LossKind::Gap, self.flight), lost, governor);
         }
     }
 

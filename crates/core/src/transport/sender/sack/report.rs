@@ -1,10 +1,41 @@
 //! What the controller is told of a loss.
-use super::{Lost, SackSender};
+use super::{Episode, Lost, SackSender};
 use crate::control::{Loss, LossKind};
 use crate::transport::sender::{Allowed, Governor};
 use crate::units::{Bytes, Time};
 
 impl SackSender {
+    /// Tells what loss detection found: what opens an episode, or more of one. Of what was sent during an episode and
+    /// lost in it, one packet waits for the end: the episode that begins there if something is still missing is told
+    /// with it, for a `Gap` of no bytes is a mark. Nothing is told twice.
+    #[inline(never)]
+    pub(super) fn tell_found(
+        &mut self,
+        now: Time,
+        found: Lost,
+        opened: bool,
+        governor: &mut Governor,
+    ) {
+        let lost = match self.episode {
+            Episode::Fast(end) | Episode::Timeout(end) if !opened => {
+                if found.last < end {
+                    found
+                } else {
+                    self.board.keep_one(found, self.packet)
+                }
+            }
+            _ => found.and(self.board.take_kept()),
+        };
+        if lost.bytes > 0 {
+            self.tell_loss(
+                now,
+                if opened { LossKind::Gap } else { LossKind::More },
+                lost,
+                governor,
+            );
+        }
+    }
+
     #[inline(never)]
     pub(super) fn tell_loss(
         &mut self,
@@ -13,15 +44,18 @@ impl SackSender {
         lost: Lost,
         governor: &mut Governor,
     ) {
-        self.flight = self.flight_size(kind);
-        self.tell_loss_in_flight(now, kind, lost, governor);
+        let flight = self.flight_size(kind);
+        if matches!(kind, LossKind::Gap | LossKind::Timeout) {
+            self.flight = flight;
+        }
+        self.tell_loss_in_flight(now, (kind, flight), lost, governor);
     }
 
-    /// As [`tell_loss`](Self::tell_loss), out of the flight that is set.
+    /// As [`tell_loss`](Self::tell_loss), out of this flight.
     pub(super) fn tell_loss_in_flight(
         &mut self,
         now: Time,
-        kind: LossKind,
+        (kind, flight): (LossKind, u64),
         lost: Lost,
         governor: &mut Governor,
     ) {
@@ -29,7 +63,7 @@ impl SackSender {
             now,
             sent_at: lost.newest,
             lost: Bytes(lost.bytes),
-            inflight: Bytes(self.flight),
+            inflight: Bytes(flight),
             tx_inflight: lost.sent.inflight(),
             lost_since: lost.sent.lost_since(self.stats.declared_lost_bytes),
             app_limited: u64::from(lost.sent.app_limited()),
@@ -41,9 +75,11 @@ impl SackSender {
 
     /// `FlightSize` (RFC 5681 section 2), without what recovery sent beyond the window: holes that
     /// await repair would count as in flight. A packet that times out again does not change the
-    /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's.
+    /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's. Nor does a time-out of
+    /// what a reduction answers for: its flight stays that of the reduction (Linux: `tcp_enter_loss`).
     fn flight_size(&self, kind: LossKind) -> u64 {
-        if kind == LossKind::Timeout && self.rtt.backed_off_repeatedly() {
+        let answered = self.episode.reduces() || self.rtt.backed_off_repeatedly();
+        if kind == LossKind::Timeout && answered {
             return self.flight;
         }
         self.board.outstanding().min(self.allowed.cwnd)

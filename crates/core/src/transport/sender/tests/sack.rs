@@ -7,6 +7,8 @@ use super::*;
 mod application;
 #[path = "sack/loss.rs"]
 mod loss;
+#[path = "sack/next_episode.rs"]
+mod next_episode;
 #[path = "sack/reduction.rs"]
 mod reduction;
 #[path = "sack/spurious.rs"]

@@ -7,7 +7,7 @@ fn echoing(echo: u64, seq: u64, blocks: &[(u64, u64)]) -> Packet {
 }
 
 /// Reports `dup` as a duplicate.
-fn duplicate(seq: u64, dup: u64) -> Packet {
+pub(super) fn duplicate(seq: u64, dup: u64) -> Packet {
     let mut packet = Packet { repeat: true, ..ack(seq, &[]) };
     packet.sack[0] = (dup.wrapping_sub(seq) as u32, 1);
     packet
