@@ -287,7 +287,7 @@ impl SackSender {
     }
 
     fn window_allows(&self, size: u64) -> bool {
-        if unlikely(self.episode.reduces()) && self.config.prr {
+        if unlikely(self.episode.reduces()) && self.is_proportional() {
             return self.prr.budget >= size;
         }
         let inflight = self.board.inflight();

@@ -110,8 +110,7 @@ static __always_inline void take_decision(struct sock *sk, struct state *st)
 }
 
 /* RFC 9937 section 6 towards `target` packets, as tcp_cwnd_reduction: below it a packet more than was delivered leaves
- * only on an acknowledgement that is `safe`, or under a controller with a rate of its own, which Linux would not bound. With
- * cong_control the kernel leaves it to us. */
+ * only on an acknowledgement that is `safe`. With cong_control the kernel leaves it to us. */
 static __always_inline void reduce(struct tcp_sock *tp, struct state *st, __u32 target, __u32 acked,
 				   bool safe)
 {
@@ -153,12 +152,13 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked,
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 cwnd = tp->snd_cwnd;
+	bool answered = st->answered >= st->gap;
 
-	if (reducing(ca_state(sk))) {
+	if (reducing(ca_state(sk)) && !(answered && st->pacing != PACING_NONE)) {
 		/* Until the controller answers the loss, the first retransmission and nothing else: what
-		 * the window before it allows would meet the same full queue. */
-		reduce(tp, st, st->answered < st->gap ? 0 : st->cwnd, acked,
-		       safe || st->pacing != PACING_NONE);
+		 * the window before it allows would meet the same full queue. One with a rate of its own then
+		 * bounds itself, as Linux has it with cong_control. */
+		reduce(tp, st, answered ? st->cwnd : 0, acked, safe);
 	} else if (st->answered < st->timeout) {
 		/* The kernel has restarted the window; the one decided before is void. */
 		set_cwnd(tp, min_u32(cwnd + acked, max_u32(st->cwnd, cwnd)));

@@ -17,11 +17,8 @@ impl SackSender {
     /// (RFC 6675 section 5 step 4.3).
     #[inline(never)]
     pub(super) fn reduce(&mut self, delivered: &Delivered, lost: bool, opened: bool) {
-        if self.config.prr {
-            // In Linux a controller with a rate of its own is not subject to the reduction (`cong_control`). Here it bounds
-            // all, but lets those repair what they mean to bear: an acknowledgement is never safe where losses go on.
-            let rated = self.allowed.pacing_rate != Rate::UNLIMITED;
-            self.reduce_proportionally(delivered, rated || (delivered.advanced && !lost));
+        if self.is_proportional() {
+            self.reduce_proportionally(delivered, delivered.advanced && !lost);
             if opened {
                 // The first retransmission is not subject to the bound (RFC 9937 section 6).
                 self.prr.budget = self.prr.budget.max(self.packet);
@@ -29,6 +26,13 @@ impl SackSender {
         } else if opened && matches!(self.episode, Episode::Fast(_)) {
             self.allow_one();
         }
+    }
+
+    /// Whether PRR decides, and not the window alone: as in Linux, a controller with a rate of its own (`cong_control`)
+    /// is not subject to it.
+    #[inline]
+    pub(super) fn is_proportional(&self) -> bool {
+        self.config.prr && self.allowed.pacing_rate == Rate::UNLIMITED
     }
 
     /// RFC 9937 section 6, as in Linux (`tcp_cwnd_reduction`): below the window as much leaves as is delivered, and a packet

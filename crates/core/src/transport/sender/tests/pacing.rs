@@ -194,9 +194,9 @@ fn a_changing_rate_is_kept_to_within_two_packets() {
 fn losses_and_time_outs_add_a_packet_at_most() {
     for fields in KINDS {
         for loss_ratio in [0.02, 0.4] {
-            let (departures, timeouts) = run(fields, &[8_000, 800, 4_000], loss_ratio);
-            let excess = departures.excess;
-            assert!(timeouts > 0 || loss_ratio < 0.1, "{fields}: no time-out was tested");
+            let run = run_within(fields, &[8_000, 800, 4_000], loss_ratio, 3, false);
+            let excess = run.departures.excess;
+            assert!(run.turns.timeouts > 0 || loss_ratio < 0.1, "{fields}: no time-out was tested");
             assert!(excess <= 3.0 * PACKET as f64, "{fields}, {loss_ratio}: {excess} bytes more");
         }
     }

@@ -51,20 +51,32 @@ fn once_below_the_window_no_ack_lets_out_more_than_it_delivered_and_one() {
 
 #[test]
 fn below_the_window_only_a_safe_ack_lets_out_a_packet_more_than_it_delivered() {
-    let budget_at = |rate: Rate, advanced, lost| {
+    let budget = |advanced, lost| {
         let (mut bench, _) = reducing();
         bench.sender.allowed.cwnd = 9 * MSS;
-        bench.sender.allowed.pacing_rate = rate;
         assert!(bench.pipe() < 9);
         (bench.sender.prr.delivered, bench.sender.prr.out) = (4 * MSS, 4 * MSS);
         let delivered = Delivered { bytes: MSS, advanced, ..Delivered::default() };
         bench.sender.reduce(&delivered, lost, false);
         bench.sender.prr.budget / MSS
     };
-    let budgets =
-        |rate| [(true, false), (true, true), (false, false)].map(|(a, l)| budget_at(rate, a, l));
-    assert_eq!(budgets(Rate::UNLIMITED), [2, 1, 1]);
-    assert_eq!(budgets(Rate(1_000_000)), [2, 2, 2], "a controller with a rate of its own");
+    assert_eq!((budget(true, false), budget(true, true), budget(false, false)), (2, 1, 1));
+}
+
+#[test]
+fn a_controller_with_a_rate_of_its_own_is_not_subject_to_the_reduction() {
+    let mut bench = Bench::warm("tlp = false");
+    bench.script.control.pacing_rate = Rate(1_000_000_000_000);
+    // Pipe 6 is above the window of 5: the first retransmission leaves, then nothing.
+    assert_eq!(bench.ack(200, 1, &[(2, 5)]), [Err(1)]);
+    assert_eq!(bench.ack(201, 1, &[(2, 7)]), []);
+    // Below the window at once, whatever was delivered.
+    bench.script.control.cwnd = Bytes(20 * MSS);
+    bench.ack(202, 1, &[(2, 8)]);
+    let room = 20 - bench.pipe();
+    assert!(
+        bench.sender.window_allows(room * MSS) && !bench.sender.window_allows((room + 1) * MSS)
+    );
 }
 
 #[test]
