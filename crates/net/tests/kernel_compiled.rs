@@ -164,7 +164,7 @@ fn replay(
                 let misled = guarded && is_misled_by_jitter(signals.last(), noted.action);
                 found.misled += usize::from(misled);
                 let when = policy.spec().action.when;
-                let calm = when == WhenSpec::Contention && !law.is_contended(signals.last());
+                let calm = when == WhenSpec::Contention && !law.update_contention(signals.last());
                 found.calm += usize::from(calm);
                 found.zeros += usize::from(noted.action.iter().all(|value| value.abs() < 1e-12));
                 let acts = found.acts && !misled && !calm;

@@ -31,9 +31,9 @@ impl Governed {
         self.law.on_loss(loss);
     }
 
-    /// Whether others want the link at the end of an interval ([`Law::is_contended`]); before [`Governed::act`].
-    pub fn is_contended(&mut self, interval: &Interval) -> bool {
-        self.law.is_contended(interval)
+    /// Whether others want the link at the end of an interval ([`Law::update_contention`]); before [`Governed::act`].
+    pub fn update_contention(&mut self, interval: &Interval) -> bool {
+        self.law.update_contention(interval)
     }
 
     /// The agent has answered to an interval.

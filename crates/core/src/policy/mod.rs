@@ -322,7 +322,7 @@ impl LearnedController {
     fn guarded(&mut self, values: [f64; ACTION_MAX]) -> [f64; ACTION_MAX] {
         let (Some(law), Some(signals)) = (&mut self.law, &self.signals) else { return values };
         let when = self.spec.action.when;
-        if when == WhenSpec::Contention && !law.is_contended(signals.last()) {
+        if when == WhenSpec::Contention && !law.update_contention(signals.last()) {
             self.counts.calm += 1;
             return [0.0; ACTION_MAX];
         }

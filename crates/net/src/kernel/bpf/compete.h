@@ -39,8 +39,8 @@ static __always_inline u64 usual_queue(const struct tables *tables, const struct
 	return (u64)plain_target(tables, policy, rate) * SECOND / rate;
 }
 
-/* As Law::is_contended. */
-static __always_inline bool is_contended(struct law *law, const struct interval *last, const struct tables *tables,
+/* As Law::update_contention. */
+static __always_inline bool update_contention(struct law *law, const struct interval *last, const struct tables *tables,
 					 const struct policy *policy)
 {
 	u64 base = law->base.length ? min_u64(smallest_of(&law->base), last->base) : last->base;

@@ -40,7 +40,7 @@ static __always_inline u32 bits_of(u32 value)
 static __always_inline bool act(struct governed *own, const struct network *net, const struct tables *tables,
 				const struct policy *policy)
 {
-	bool calm = policy->contended && !is_contended(&own->law, &own->signals.last, tables, policy);
+	bool calm = policy->contended && !update_contention(&own->law, &own->signals.last, tables, policy);
 	const struct values *result;
 	s32 first, second;
 

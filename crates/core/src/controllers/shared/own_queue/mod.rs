@@ -448,7 +448,7 @@ impl Law {
 
     /// Whether others want the link, as the signs of the latest two seconds or twenty intervals tell. To be asked at the
     /// end of each interval, before [`Law::on_interval`].
-    pub fn is_contended(&mut self, interval: &Interval) -> bool {
+    pub fn update_contention(&mut self, interval: &Interval) -> bool {
         let base = self.base.value().map_or(interval.base, |base| base.min(interval.base));
         let best_pps = self.rate_max.value().max(interval.delivery_pps).max(1.0);
         let queue = Span(interval.rtt_min.0.saturating_sub(base.0));
