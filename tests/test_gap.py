@@ -160,6 +160,14 @@ def test_the_simulators_side_starts_as_linux_does(dumbbell: Path) -> None:
     assert sim.overrides == (*kernel.overrides, *gap.KERNEL_START)
 
 
+def test_scenarios_of_one_name_are_told_apart(dumbbell: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / dumbbell.name
+    other.parent.mkdir()
+    other.write_text(dumbbell.read_text())
+    found = gap.pairs([dumbbell, other], schemes.parse("cubic"), [], 1, None)
+    assert [pair.scenario for pair in found] == [str(dumbbell), str(other)]
+
+
 def test_each_scheme_has_settings_of_its_own_on_both_sides(dumbbell: Path) -> None:
     words = "new_reno,cubic,cubic:beta=0.8,c=0.3"
     found = gap.pairs([dumbbell], schemes.parse(words), ["kernel:cubic"], 1, None)

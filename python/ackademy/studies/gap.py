@@ -13,12 +13,12 @@ import polars as pl
 from ackademy import _core
 from ackademy.backends import controllers, entries
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.intervals import NO_METHOD, ONE_RUN, Interval, t_interval
 from ackademy.stats.results import Estimate, Name, Results, results
+from ackademy.studies import comparison
 from ackademy.studies.measured import Measured, Row
 from ackademy.studies.measured import measure as measure_rows
 from ackademy.studies.measured import tables as measured_tables
@@ -183,9 +183,9 @@ def pairs(
             raise ControllerError(f"--baselines {name}: allowed is kernel:NAME, as kernel:cubic")
     overrides = () if duration_s is None else (("duration_s", repr(duration_s)),)
     found = []
-    for path in scenarios:
-        text = read_text(path)
-        own = Cell(text=text, origin=str(path), controller=None, seed=1, overrides=overrides)
+    cases = [comparison.case_of(path) for path in scenarios]
+    for case in comparison.named_apart(cases, [str(path) for path in scenarios]):
+        own = Cell(case.text, case.origin, None, seed=1, overrides=overrides)
         parsed = own.scenario()
         groups = _groups(parsed)
         flows = zip(parsed.owners, parsed.controllers, strict=True)
@@ -194,7 +194,7 @@ def pairs(
             as_written = named == {scheme.controller} and not scheme.params
             given = own if as_written else _governed(own, scheme, groups[0])
             for group in groups:
-                label = path.stem if group == groups[0] else f"{path.stem}, {group}"
+                label = case.name if group == groups[0] else f"{case.name}, {group}"
                 found += _sides(label, scheme, given, runs, group)
     return found
 
