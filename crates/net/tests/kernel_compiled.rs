@@ -204,7 +204,7 @@ fn replay(
 const DECISIONS: usize = 12_000;
 
 /// Compares the decisions of a policy with drawn weights, or those of the law alone, and prints how far they differ. Of
-/// a thousand windows `beyond` may differ by more than 1 %.
+/// ten thousand windows `beyond` may differ by more than 1 %.
 fn compare(label: &str, last: Option<f64>, seen: Option<f64>, beyond: usize) {
     let policy = policy(1, &FLAGSHIP, false, last.unwrap_or(0.0), seen);
     let found = compare_flows(label, &policy, last.is_some(), beyond);
@@ -230,7 +230,7 @@ fn shipped() -> Policy {
     Policy::read(&["policy.toml", "weights.safetensors"].map(read)).expect("a policy")
 }
 
-/// Compares decisions in flows that the policy governs: its own if it `acts`, those of the law alone otherwise. Of a
+/// Compares decisions in flows that the policy governs: its own if it `acts`, those of the law alone otherwise. Of ten
 /// thousand windows `beyond` may differ by more than 1 %.
 fn compare_flows(label: &str, policy: &Policy, acts: bool, beyond: usize) -> Differences {
     let compiled = if acts {
@@ -379,7 +379,8 @@ fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
 #[test]
 fn a_decision_of_the_shipped_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
-        compare_flows("flagship", &shipped(), true, 10);
+        // Two of them do, where the error changes its sign within rounding.
+        compare_flows("flagship", &shipped(), true, 2);
     }
 }
 
