@@ -40,8 +40,8 @@ static __always_inline u64 usual_queue(const struct tables *tables, const struct
 }
 
 /* As Law::update_contention. */
-static __always_inline bool update_contention(struct law *law, const struct interval *last, const struct tables *tables,
-					 const struct policy *policy)
+static __always_inline bool update_contention(struct law *law, const struct interval *last,
+					      const struct tables *tables, const struct policy *policy)
 {
 	u64 base = law->base.length ? min_u64(smallest_of(&law->base), last->base) : last->base;
 	u64 best = max_u64(max_u64(law->rate_max.value[0], last->delivery), Q16_ONE);

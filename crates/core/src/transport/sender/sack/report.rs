@@ -17,22 +17,15 @@ impl SackSender {
         governor: &mut Governor,
     ) {
         let lost = match self.episode {
-            Episode::Fast(end) | Episode::Timeout(end) if !opened => {
-                if found.last < end {
-                    found
-                } else {
-                    self.board.keep_one(found, self.packet)
-                }
+            Episode::Fast(end) | Episode::Timeout(end) if !opened && found.last >= end => {
+                self.board.keep_one(found, self.packet)
             }
+            Episode::Fast(_) | Episode::Timeout(_) if !opened => found,
             _ => found.and(self.board.take_kept()),
         };
         if lost.bytes > 0 {
-            self.tell_loss(
-                now,
-                if opened { LossKind::Gap } else { LossKind::More },
-                lost,
-                governor,
-            );
+            let kind = if opened { LossKind::Gap } else { LossKind::More };
+            self.tell_loss(now, kind, lost, governor);
         }
     }
 
