@@ -13,11 +13,12 @@
 #define LONG_AGAIN 4
 #define LONG_AGAIN_INTERVALS 4
 #define AGAIN (10 * SECOND)
-/* Signs of contention: a queue of so many times the usual one, and one packet lost of so many; and how long one holds. */
+/* A sign of contention: a queue of so many times the usual one, for so long and in so many intervals; and how long it holds. */
 #define SIGN_LONG 3
-#define SIGN_LOST 1000
-#define SIGN_HOLDS (2 * SECOND)
-#define SIGN_HOLDS_INTERVALS 20
+#define SIGN_STANDS SECOND
+#define SIGN_STANDS_INTERVALS 10
+#define SIGN_HOLDS (10 * SECOND)
+#define SIGN_HOLDS_INTERVALS 100
 /* Intervals whose losses are one event. */
 #define EVENT 2
 /* Growth of Reno's share per interval, Q16. */
@@ -39,6 +40,18 @@ static __always_inline u64 usual_queue(const struct tables *tables, const struct
 	return (u64)plain_target(tables, policy, rate) * SECOND / rate;
 }
 
+/* As Contention::is_standing. */
+static __always_inline bool is_standing(struct law *law, u64 now, bool is_long)
+{
+	if (!is_long) {
+		law->long_since = law->long_intervals = 0;
+		return false;
+	}
+	if (!law->long_intervals++)
+		law->long_since = now;
+	return law->long_intervals >= SIGN_STANDS_INTERVALS && less(now, law->long_since) >= SIGN_STANDS;
+}
+
 /* As Law::update_contention. */
 static __always_inline bool update_contention(struct law *law, const struct interval *last,
 					      const struct tables *tables, const struct policy *policy)
@@ -47,7 +60,7 @@ static __always_inline bool update_contention(struct law *law, const struct inte
 	u64 best = max_u64(max_u64(law->rate_max.value[0], last->delivery), Q16_ONE);
 	bool is_long = less(last->rtt_min, base) > SIGN_LONG * usual_queue(tables, policy, best);
 
-	if (is_long || (u64)last->lost * SIGN_LOST > (u64)last->lost + last->acked) {
+	if (is_standing(law, last->now, is_long)) {
 		law->sign_at = last->now;
 		law->sign_age = 0;
 		return true;

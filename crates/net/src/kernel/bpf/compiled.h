@@ -206,9 +206,10 @@ struct law {
 	__s64 curve_cwnd; /* what the interval asks for */
 	__u64 ended; /* when the queue last ended it; 0: never */
 	/* Contention. */
+	__u64 long_since; /* end of the first of the latest intervals with a long queue */
 	__u64 sign_at; /* when there was the latest sign; 0: never */
 	__u32 sign_age; /* intervals since */
-	__u32 reserved; /* whole words of eight bytes */
+	__u32 long_intervals; /* with a long queue, in a row */
 	/* Losses. */
 	__s64 pending;
 	__s64 lost; /* Q32: its share of what was sent is small, and its root counts */
@@ -295,7 +296,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 578, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 579, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 367, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 572, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 573, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

@@ -1,19 +1,25 @@
-//! Contention: signs that others want the link, which flows of this kind do not leave among themselves: a queue
-//! longer than theirs, and losses. A policy may be told to correct the law only there.
+//! Contention: a sign that others want the link, which flows of this kind do not leave among themselves: a queue that
+//! stays longer than theirs. A policy may be told to correct the law only there.
 use crate::controllers::shared::sensing::signals::Interval;
 use crate::units::{Span, Time};
 
-/// A queue of more than so many times what the target makes at the best rate of a minute is a sign, ...
+/// A queue of more than so many times what the target makes at the best rate of a minute is long.
 const LONG: f64 = 3.0;
-/// ... and so are losses of more than this part.
-const LOSS: f64 = 0.001;
-/// A sign holds for so long, or for so many intervals, whichever is longer.
-const HOLDS: Span = Span::from_millis(2000);
-const HOLDS_INTERVALS: u32 = 20;
+/// Intervals with a long queue, of at least this number and over at least this time, are a sign. What joining flows
+/// and the start leave is shorter by then, as is a long queue among flows that drain.
+const STANDS_INTERVALS: u32 = 10;
+const STANDS: Span = Span::from_millis(1000);
+/// A sign holds for so long, or for so many intervals, whichever is longer: short buffers empty when a loss-based
+/// flow reduces its window, and fill again.
+const HOLDS: Span = Span::from_millis(10_000);
+const HOLDS_INTERVALS: u32 = 100;
 
-/// When there was the latest sign.
+/// How long the queue has been long, and when there was the latest sign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Contention {
+    /// End of the first of the latest intervals with a long queue, and their number.
+    long_since: Option<Time>,
+    long_intervals: u32,
     seen: Option<Time>,
     /// Intervals since.
     since: u32,
@@ -23,7 +29,7 @@ impl Contention {
     /// Whether a sign holds at the end of an interval with this smallest queueing delay, where the target makes
     /// the `usual` one.
     pub fn on_interval(&mut self, interval: &Interval, queue: Span, usual: Span) -> bool {
-        if queue.0 as f64 > LONG * usual.0 as f64 || interval.loss_ratio > LOSS {
+        if self.is_standing(interval.now, queue.0 as f64 > LONG * usual.0 as f64) {
             (self.seen, self.since) = (Some(interval.now), 0);
             return true;
         }
@@ -31,19 +37,30 @@ impl Contention {
         let recent = |seen: Time| interval.now.since(seen) <= HOLDS;
         self.seen.is_some_and(|seen| recent(seen) || self.since <= HOLDS_INTERVALS)
     }
+
+    /// Whether the queue has been long for long enough.
+    fn is_standing(&mut self, now: Time, long: bool) -> bool {
+        if !long {
+            (self.long_since, self.long_intervals) = (None, 0);
+            return false;
+        }
+        let since = *self.long_since.get_or_insert(now);
+        self.long_intervals = self.long_intervals.saturating_add(1);
+        self.long_intervals >= STANDS_INTERVALS && now.since(since) >= STANDS
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Whether there is contention after intervals of `step_ms` with these queues in ms and loss ratios.
-    fn after(step_ms: u64, intervals: &[(u64, f64)]) -> bool {
+    /// Whether there is contention after intervals of `step_ms` with these queues in ms, where 2 ms are usual.
+    fn after(step_ms: u64, queues_ms: &[u64]) -> bool {
         let mut contention = Contention::default();
         let mut found = false;
-        for (index, (queue_ms, loss_ratio)) in (1..).zip(intervals) {
+        for (index, queue_ms) in (1..).zip(queues_ms) {
             let now = Time(0) + Span::from_millis(step_ms) * index;
-            let interval = Interval { now, loss_ratio: *loss_ratio, ..Interval::default() };
+            let interval = Interval { now, ..Interval::default() };
             let queue = Span::from_millis(*queue_ms);
             found = contention.on_interval(&interval, queue, Span::from_millis(2));
         }
@@ -53,25 +70,37 @@ mod tests {
     #[test]
     fn there_is_none_before_a_sign() {
         assert!(!after(40, &[]));
-        assert!(!after(40, &[(6, 0.0), (0, 0.001)]));
+        assert!(!after(40, &[6; 1000]), "three times the usual queue is no long one");
     }
 
     #[test]
-    fn a_queue_beyond_three_usual_ones_and_a_thousandth_lost_are_signs() {
-        assert!(after(40, &[(7, 0.0)]));
-        assert!(after(40, &[(0, 0.0011)]));
+    fn a_long_queue_is_a_sign_after_a_second_and_ten_intervals() {
+        assert!(!after(40, &[7; 25]), "the first of them ended 0.96 s ago");
+        assert!(after(40, &[7; 26]));
+        assert!(!after(500, &[7; 9]));
+        assert!(after(500, &[7; 10]));
     }
 
     #[test]
-    fn a_sign_holds_for_two_seconds_or_twenty_intervals() {
+    fn a_queue_that_empties_once_begins_anew() {
+        let mut queues = vec![7; 20];
+        queues.push(6);
+        queues.extend([7; 25]);
+        assert!(!after(40, &queues));
+        queues.push(7);
+        assert!(after(40, &queues));
+    }
+
+    #[test]
+    fn a_sign_holds_for_ten_seconds_or_a_hundred_intervals() {
         let calm = |intervals: usize| {
-            let mut told = vec![(7, 0.0)];
-            told.resize(1 + intervals, (0, 0.0));
+            let mut told = vec![7; 26];
+            told.resize(26 + intervals, 0);
             told
         };
-        assert!(after(40, &calm(50)), "2 s");
-        assert!(!after(40, &calm(51)));
-        assert!(after(500, &calm(20)), "twenty intervals are 10 s");
-        assert!(!after(500, &calm(21)));
+        assert!(after(40, &calm(250)), "10 s");
+        assert!(!after(40, &calm(251)));
+        assert!(after(500, &calm(100)), "a hundred intervals are 50 s");
+        assert!(!after(500, &calm(101)));
     }
 }
