@@ -15,8 +15,8 @@
 #define AGAIN (10 * SECOND)
 /* A sign of contention: a queue of so many times the usual one, for so long and in so many intervals; and how long it holds. */
 #define SIGN_LONG 3
-#define SIGN_STANDS SECOND
-#define SIGN_STANDS_INTERVALS 10
+#define SIGN_STAYS SECOND
+#define SIGN_STAYS_INTERVALS 10
 #define SIGN_HOLDS (10 * SECOND)
 #define SIGN_HOLDS_INTERVALS 100
 /* Intervals whose losses are one event. */
@@ -40,8 +40,8 @@ static __always_inline u64 usual_queue(const struct tables *tables, const struct
 	return (u64)plain_target(tables, policy, rate) * SECOND / rate;
 }
 
-/* As Contention::is_standing. */
-static __always_inline bool is_standing(struct law *law, u64 now, bool is_long)
+/* As Contention::stays_long. */
+static __always_inline bool stays_long(struct law *law, u64 now, bool is_long)
 {
 	if (!is_long) {
 		law->long_since = law->long_intervals = 0;
@@ -49,7 +49,7 @@ static __always_inline bool is_standing(struct law *law, u64 now, bool is_long)
 	}
 	if (!law->long_intervals++)
 		law->long_since = now;
-	return law->long_intervals >= SIGN_STANDS_INTERVALS && less(now, law->long_since) >= SIGN_STANDS;
+	return law->long_intervals >= SIGN_STAYS_INTERVALS && less(now, law->long_since) >= SIGN_STAYS;
 }
 
 /* As Law::update_contention. */
@@ -60,7 +60,7 @@ static __always_inline bool update_contention(struct law *law, const struct inte
 	u64 best = max_u64(max_u64(law->rate_max.value[0], last->delivery), Q16_ONE);
 	bool is_long = less(last->rtt_min, base) > SIGN_LONG * usual_queue(tables, policy, best);
 
-	if (is_standing(law, last->now, is_long)) {
+	if (stays_long(law, last->now, is_long)) {
 		law->sign_at = last->now;
 		law->sign_age = 0;
 		return true;

@@ -7,8 +7,8 @@ use crate::units::{Span, Time};
 const LONG: f64 = 3.0;
 /// Intervals with a long queue, of at least this number and over at least this time, are a sign. What joining flows
 /// and the start leave is shorter by then, as is a long queue among flows that drain.
-const STANDS_INTERVALS: u32 = 10;
-const STANDS: Span = Span::from_millis(1000);
+const STAYS_INTERVALS: u32 = 10;
+const STAYS: Span = Span::from_millis(1000);
 /// A sign holds for so long, or for so many intervals, whichever is longer: short buffers empty when a loss-based
 /// flow reduces its window, and fill again.
 const HOLDS: Span = Span::from_millis(10_000);
@@ -29,7 +29,7 @@ impl Contention {
     /// Whether a sign holds at the end of an interval with this smallest queueing delay, where the target makes
     /// the `usual` one.
     pub fn on_interval(&mut self, interval: &Interval, queue: Span, usual: Span) -> bool {
-        if self.is_standing(interval.now, queue.0 as f64 > LONG * usual.0 as f64) {
+        if self.stays_long(interval.now, queue.0 as f64 > LONG * usual.0 as f64) {
             (self.seen, self.since) = (Some(interval.now), 0);
             return true;
         }
@@ -39,14 +39,14 @@ impl Contention {
     }
 
     /// Whether the queue has been long for long enough.
-    fn is_standing(&mut self, now: Time, long: bool) -> bool {
+    fn stays_long(&mut self, now: Time, long: bool) -> bool {
         if !long {
             (self.long_since, self.long_intervals) = (None, 0);
             return false;
         }
         let since = *self.long_since.get_or_insert(now);
         self.long_intervals = self.long_intervals.saturating_add(1);
-        self.long_intervals >= STANDS_INTERVALS && now.since(since) >= STANDS
+        self.long_intervals >= STAYS_INTERVALS && now.since(since) >= STAYS
     }
 }
 
