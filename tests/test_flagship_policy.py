@@ -26,7 +26,7 @@ def test_the_policy_keeps_a_fast_link_with_jitter(jitter_ms: float) -> None:
 
 
 def beside_cubic(seed: int, **bottleneck: float) -> tuple[float, dict[str, float]]:
-    """The policy's part of what arrives in the last minute of two, beside a CUBIC flow that came first, and its counters."""
+    """The policy's part of the last minute of two beside CUBIC, which came first; its counters."""
     policy = {"policy": str(ROOT / "policies/flagship")}
     flows = [
         {"name": "cubic", "controller": "cubic", "start_spread_s": 0.5},
@@ -48,7 +48,7 @@ def beside_cubic(seed: int, **bottleneck: float) -> tuple[float, dict[str, float
     return late["own"] / sum(late.values()), dict(zip(own["name"], own["value"], strict=True))
 
 
-def test_beside_cubic_the_policy_has_40_to_60_percent_of_a_link_with_one_product_of_buffer() -> None:
+def test_beside_cubic_in_one_product_of_buffer_the_policy_has_40_to_60_percent() -> None:
     shares = [beside_cubic(seed)[0] for seed in range(1, 6)]
     assert 0.4 < sum(shares) / len(shares) < 0.6, shares
 
