@@ -226,8 +226,8 @@ fn compare(label: &str, last: Option<f64>, seen: Option<f64>, beyond: usize) {
 /// The policy that is shipped, or its network acting at all times.
 fn shipped(when: WhenSpec) -> Policy {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/flagship/");
-    let read = |name| std::fs::read_to_string(format!("{folder}{name}")).expect("a shipped policy");
-    let mut spec = read("policy.toml");
+    let tables = std::fs::read_to_string(format!("{folder}policy.toml"));
+    let mut spec = tables.expect("a shipped policy");
     if when == WhenSpec::Always {
         assert!(spec.contains("when = \"contention\"\n"), "{spec}");
         spec = spec.replace("when = \"contention\"\n", "");
