@@ -446,8 +446,8 @@ impl Law {
         }
     }
 
-    /// Whether others want the link: whether a sign of [`Contention`] holds. To be asked at the end of each interval,
-    /// before [`Law::on_interval`].
+    /// Whether others want the link, as a queue that stays long tells. To be asked at the end of each interval, before
+    /// [`Law::on_interval`].
     pub fn update_contention(&mut self, interval: &Interval) -> bool {
         let base = self.base.value().map_or(interval.base, |base| base.min(interval.base));
         let best_pps = self.rate_max.value().max(interval.delivery_pps).max(1.0);
