@@ -1,4 +1,4 @@
-//! Contention: a sign that others want the link, which flows of this kind do not leave among themselves: a queue that
+//! Contention: a sign that others want the link, which flows of this kind seldom leave among themselves: a queue that
 //! stays longer than theirs. A policy may be told to correct the law only there.
 use crate::controllers::shared::sensing::signals::Interval;
 use crate::units::{Span, Time};
