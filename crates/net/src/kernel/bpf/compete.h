@@ -13,7 +13,8 @@
 #define LONG_AGAIN 4
 #define LONG_AGAIN_INTERVALS 4
 #define AGAIN (10 * SECOND)
-/* A sign of contention: a queue of so many times the usual one, for so long and in so many intervals; and how long it holds. */
+/* A sign of contention: a queue of so many times the usual one, for so long and in so many intervals; and how long it
+ * holds. */
 #define SIGN_LONG 3
 #define SIGN_STAYS SECOND
 #define SIGN_STAYS_INTERVALS 10
@@ -44,7 +45,7 @@ static __always_inline u64 usual_queue(const struct tables *tables, const struct
 static __always_inline bool stays_long(struct law *law, u64 now, bool is_long)
 {
 	if (!is_long) {
-		law->long_since = law->long_intervals = 0;
+		law->long_intervals = 0;
 		return false;
 	}
 	if (!law->long_intervals++)

@@ -206,7 +206,7 @@ struct law {
 	__s64 curve_cwnd; /* what the interval asks for */
 	__u64 ended; /* when the queue last ended it; 0: never */
 	/* Contention. */
-	__u64 long_since; /* end of the first of the latest intervals with a long queue */
+	__u64 long_since; /* end of the first of `long_intervals`; nothing where there are none */
 	__u64 sign_at; /* when there was the latest sign; 0: never */
 	__u32 sign_age; /* intervals since */
 	__u32 long_intervals; /* with a long queue, in a row */

@@ -17,36 +17,33 @@ const HOLDS_INTERVALS: u32 = 100;
 /// How long the queue has been long, and when there was the latest sign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Contention {
-    /// End of the first of the latest intervals with a long queue, and their number.
-    long_since: Option<Time>,
-    long_intervals: u32,
-    seen: Option<Time>,
-    /// Intervals since.
-    since: u32,
+    /// Of the latest intervals, those in a row with a long queue: the end of the first, and their number.
+    long: Option<(Time, u32)>,
+    /// The latest sign, and the number of intervals since.
+    sign: Option<(Time, u32)>,
 }
 
 impl Contention {
     /// Whether a sign holds at the end of an interval with this smallest queueing delay, where the target makes
     /// the `usual` one.
     pub fn on_interval(&mut self, interval: &Interval, queue: Span, usual: Span) -> bool {
-        if self.stays_long(interval.now, queue.0 as f64 > LONG * usual.0 as f64) {
-            (self.seen, self.since) = (Some(interval.now), 0);
+        let now = interval.now;
+        if self.stays_long(now, queue.0 as f64 > LONG * usual.0 as f64) {
+            self.sign = Some((now, 0));
             return true;
         }
-        self.since = self.since.saturating_add(1);
-        let recent = |seen: Time| interval.now.since(seen) <= HOLDS;
-        self.seen.is_some_and(|seen| recent(seen) || self.since <= HOLDS_INTERVALS)
+        let Some((at, intervals)) = &mut self.sign else { return false };
+        *intervals = intervals.saturating_add(1);
+        now.since(*at) <= HOLDS || *intervals <= HOLDS_INTERVALS
     }
 
     /// Whether the queue has been long for long enough.
-    fn stays_long(&mut self, now: Time, long: bool) -> bool {
-        if !long {
-            (self.long_since, self.long_intervals) = (None, 0);
-            return false;
-        }
-        let since = *self.long_since.get_or_insert(now);
-        self.long_intervals = self.long_intervals.saturating_add(1);
-        self.long_intervals >= STAYS_INTERVALS && now.since(since) >= STAYS
+    fn stays_long(&mut self, now: Time, is_long: bool) -> bool {
+        let (since, intervals) = self.long.unwrap_or((now, 0));
+        self.long = is_long.then_some((since, intervals.saturating_add(1)));
+        self.long.is_some_and(|(since, intervals)| {
+            intervals >= STAYS_INTERVALS && now.since(since) >= STAYS
+        })
     }
 }
 
