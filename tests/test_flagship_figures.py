@@ -57,6 +57,15 @@ def test_throughput_adds_up_and_is_unknown_while_a_flow_is_off(script: ModuleTyp
     assert late == pytest.approx(script.RATE, rel=0.1)
 
 
+def test_beside_cubic_in_one_product_of_buffer_the_policy_has_40_to_60_percent(
+    script: ModuleType,
+) -> None:
+    policy = script.schemes.evaluated(str(script.POLICY))
+    runs = [script.beside(policy, 1.0, is_first=False, seed=seed) for seed in range(1, 6)]
+    shares = [script.late_share(run) for run in runs]
+    assert 0.4 < sum(shares) / len(shares) < 0.6, shares
+
+
 def test_the_capacity_of_a_trace_repeats(script: ModuleType) -> None:
     capacity = script.capacity_mbps("100\n200\n700\n1000\n", np.arange(0.0, 2.6, 0.5))
     assert capacity == pytest.approx(np.array([2, 1, 3, 1, 3]) * 0.024)
