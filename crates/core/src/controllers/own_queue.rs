@@ -1,5 +1,6 @@
 //! The law of `shared/own_queue` without learning: each flow steers its own packets in the bottleneck's queue
-//! to a target. A learned controller with the action map `own_queue` and zero actions does the same.
+//! to a target. A learned controller with the action map `own_queue` and zero actions does the same if it acts
+//! under contention only; one that acts at all times holds no rate.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
 use crate::controllers::shared::own_queue::{EXPONENT, EXPONENT_MAX, Law, Settings};
 use crate::controllers::shared::sensing::signals::Signals;
@@ -80,6 +81,7 @@ impl Controller for OwnQueue {
 
     fn on_timer(&mut self, _now: Time) {
         if self.due.take().is_some() {
+            self.law.update_contention(self.signals.last());
             self.law.on_interval(self.signals.last(), [0.0; 2]);
         }
     }

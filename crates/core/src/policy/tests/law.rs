@@ -87,10 +87,10 @@ fn alone(scenario: &Scenario) -> Outcome {
 }
 
 #[test]
-fn zeros_are_the_controller_own_queue_to_the_last_packet() {
+fn zeros_under_contention_are_the_controller_own_queue_to_the_last_packet() {
     for (link, flows) in NETWORKS {
         let scenario = scenario(link, flows);
-        let found = learned(&scenario, |_| [0.0; 2]);
+        let found = answered(&scenario, &contended(), |_| [0.0; 2]);
         let decisions = found.flows[0].counters[0];
         assert!(decisions.0 == "decisions" && decisions.1 > 50.0, "{decisions:?}");
         assert_same(&text(found), &text(alone(&scenario)), link);

@@ -1,6 +1,5 @@
 //! Contention: a sign that others want the link, which flows of this kind seldom leave among themselves: a queue that
 //! stays longer than theirs. A policy may be told to correct the law only there.
-use crate::controllers::shared::sensing::signals::Interval;
 use crate::units::{Span, Time};
 
 /// A queue of more than so many times what the target makes at the best rate of a minute is long.
@@ -23,12 +22,15 @@ pub struct Contention {
     sign: Option<(Time, u32)>,
 }
 
+/// Whether this smallest queueing delay of an interval is a long one where the target makes the `usual` one.
+pub fn is_long(queue: Span, usual: Span) -> bool {
+    queue.0 as f64 > LONG * usual.0 as f64
+}
+
 impl Contention {
-    /// Whether a sign holds at the end of an interval with this smallest queueing delay, where the target makes
-    /// the `usual` one.
-    pub fn on_interval(&mut self, interval: &Interval, queue: Span, usual: Span) -> bool {
-        let now = interval.now;
-        if self.stays_long(now, queue.0 as f64 > LONG * usual.0 as f64) {
+    /// Whether a sign holds at the end of an interval, whose queue was long or not.
+    pub fn on_interval(&mut self, now: Time, is_long: bool) -> bool {
+        if self.stays_long(now, is_long) {
             self.sign = Some((now, 0));
             return true;
         }
@@ -57,9 +59,8 @@ mod tests {
         let mut found = false;
         for (index, queue_ms) in (1..).zip(queues_ms) {
             let now = Time(0) + Span::from_millis(step_ms) * index;
-            let interval = Interval { now, ..Interval::default() };
-            let queue = Span::from_millis(*queue_ms);
-            found = contention.on_interval(&interval, queue, Span::from_millis(2));
+            let [queue, usual] = [*queue_ms, 2].map(Span::from_millis);
+            found = contention.on_interval(now, is_long(queue, usual));
         }
         found
     }

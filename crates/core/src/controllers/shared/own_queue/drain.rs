@@ -1,6 +1,5 @@
 //! Drains: for one round trip a flow keeps less in flight than the path holds without a queue, so that the
-//! smallest round trip is measured anew. Where the queue stays, it is somebody else's.
-use super::samples::smallest;
+//! smallest round trip is measured anew.
 use crate::control::{Ack, FlowInfo};
 use crate::controllers::shared::sensing::signals::Interval;
 use crate::rng::Rng;
@@ -30,10 +29,6 @@ struct Drain {
     /// No more than the window is in flight: the window is as before.
     reached: bool,
     window: f64,
-    /// Round trip before.
-    before: Span,
-    /// Smallest round trip since.
-    least: Span,
     /// The packet has come back.
     over: bool,
 }
@@ -48,8 +43,6 @@ pub struct Drains {
     drain: Option<Drain>,
     /// Intervals in which the law rests.
     rest: u32,
-    /// Round trip before the latest drain and the least in it, once.
-    result: Option<(Span, Span)>,
     count: u64,
 }
 
@@ -58,7 +51,7 @@ impl Drains {
     pub fn new(flow: &FlowInfo) -> Self {
         let mut rng = Rng::new(flow.seed);
         let jitter = rng.uniform_in(1.0 - JITTER, 1.0 + JITTER);
-        Self { rng, empty_at: flow.start, jitter, drain: None, rest: 0, result: None, count: 0 }
+        Self { rng, empty_at: flow.start, jitter, drain: None, rest: 0, count: 0 }
     }
 
     /// How many there were.
@@ -74,9 +67,6 @@ impl Drains {
     /// Takes an acknowledgement that found `found` packets in flight.
     pub fn on_ack(&mut self, ack: &Ack, found: f64) {
         let Some(drain) = &mut self.drain else { return };
-        if ack.rtt > Span::ZERO {
-            drain.least = drain.least.min(smallest(ack));
-        }
         if drain.reached {
             drain.over |= ack.sent_at > drain.since;
         } else if found <= drain.window || ack.sent_at > drain.since {
@@ -102,8 +92,7 @@ impl Drains {
     }
 
     fn finish(&mut self, now: Time) {
-        let Some(drain) = self.drain.take() else { return };
-        self.result = Some((drain.before, drain.least));
+        self.drain = None;
         self.empty_at = now;
         self.jitter = self.rng.uniform_in(1.0 - JITTER, 1.0 + JITTER);
     }
@@ -115,27 +104,11 @@ impl Drains {
         interval.now.since(self.empty_at) > every
     }
 
-    /// Whether half of the time to the next has passed.
-    pub fn is_half_due(&self, interval: &Interval) -> bool {
-        interval.now.since(self.empty_at) > EVERY / 2
-    }
-
-    /// What the latest drain has shown, once.
-    pub fn take_result(&mut self) -> Option<(Span, Span)> {
-        self.result.take()
-    }
-
     /// Begins one, on a path that holds `pipe` packets without a queue.
     pub fn begin(&mut self, interval: &Interval, pipe: f64) {
         self.count += 1;
-        self.drain = Some(Drain {
-            since: interval.now,
-            window: PART * pipe,
-            before: interval.rtt_min,
-            least: Span::MAX,
-            reached: false,
-            over: false,
-        });
+        self.drain =
+            Some(Drain { since: interval.now, window: PART * pipe, reached: false, over: false });
     }
 
     /// Ends the one under way.
@@ -171,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_its_window_is_reached_and_its_result_comes_with_a_packet_sent_then() {
+    fn it_ends_when_its_window_is_reached_and_a_packet_sent_then_has_come_back() {
         let mut drains = draining();
         drains.on_ack(&ack(1010, 890), 51.0);
         assert_eq!(drains.window(), Some(50.0));
@@ -180,11 +153,8 @@ mod tests {
         // Sent in the drain, but before its window was reached.
         drains.on_ack(&ack(1125, 1020), 90.0);
         assert!(drains.on_interval(&interval(1130, 20), false), "it rests");
-        assert_eq!(drains.take_result(), None);
         drains.on_ack(&ack(1143, 1041), 95.0);
         assert!(drains.on_interval(&interval(1150, 2), false), "that interval shows the drain");
-        let [before, least] = [120, 102].map(Span::from_millis);
-        assert_eq!(drains.take_result(), Some((before, least)));
         assert!(drains.on_interval(&interval(1250, 2), false), "and the next one");
         assert!(!drains.on_interval(&interval(1350, 2), false));
     }

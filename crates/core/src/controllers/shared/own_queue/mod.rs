@@ -2,9 +2,9 @@
 //! queue to a target that grows with the root of its rate. Flows that do so share a link in equal parts,
 //! whatever their round trips. The controller runs it as it is; a learned controller may turn two knobs.
 mod ceiling;
-mod compete;
 mod contention;
 mod drain;
+mod hold;
 mod losses;
 mod samples;
 
@@ -14,9 +14,9 @@ use crate::controllers::shared::sensing::signals::{Interval, WINDOW};
 use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::controllers::shared::windowed_min::WindowedMin;
 use crate::units::{Rate, Span, Time};
-use compete::{Competition, Scene};
 use contention::Contention;
 use drain::Drains;
+use hold::{Hold, Scene};
 use losses::{Answer, Losses};
 use samples::{Group, Parts, rate_pps};
 
@@ -55,10 +55,8 @@ const NOMINAL_RTT: Span = Span::from_millis(1);
 const UNUSED: (f64, f64) = (2.0, 10.0);
 /// Without an acknowledgement for so many round trips the window does not grow.
 const SILENT_RTTS: u64 = 2;
-/// Time over which a competitor is seen by what was before.
+/// Time over which others are seen by what was before.
 const MINUTE: Span = Span::from_millis(60_000);
-/// Below this part of the best rate of a minute a flow may be starved.
-const STARVED: f64 = 0.1;
 /// A queue that makes the round trip so many times the base, of which own packets are more than half of the
 /// window, for so many intervals, takes the second value of an action to at most this and the first to 0.
 const BLOAT: (f64, f64, u32, f64) = (8.0, 0.5, 20, -0.5);
@@ -104,6 +102,7 @@ enum Phase {
 struct Counts {
     cuts: u64,
     silent: u64,
+    held: u64,
     bloated: u64,
     unused: u64,
 }
@@ -133,8 +132,8 @@ pub struct Law {
     base: WindowedMin,
     losses: Losses,
     drains: Drains,
-    competition: Competition,
     contention: Contention,
+    hold: Hold,
     /// Intervals in a row with far too long a queue.
     bloated: u32,
     /// Smallest of the latest samples of the start, and how many packets they acknowledged.
@@ -175,8 +174,8 @@ impl Law {
             base: WindowedMin::default(),
             losses: Losses::default(),
             drains: Drains::new(flow),
-            competition: Competition::default(),
             contention: Contention::default(),
+            hold: Hold::default(),
             bloated: 0,
             group: Group::default(),
             before: 0.0,
@@ -216,7 +215,7 @@ impl Law {
     pub fn counters(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("drains", self.drains.count() as f64),
-            ("intervals_competing", self.competition.intervals as f64),
+            ("intervals_held", self.counts.held as f64),
             ("path_loss_percent", 100.0 * self.losses.own()),
             ("cuts", self.counts.cuts as f64),
             ("known_overloads", self.losses.known() as f64),
@@ -282,7 +281,6 @@ impl Law {
     fn restart(&mut self, until: f64) {
         self.phase = Phase::Start { until };
         self.drains.cancel();
-        self.competition.end();
         self.group = Group::default();
         self.left = None;
         self.losses.forget();
@@ -395,30 +393,25 @@ impl Law {
         let answer = self.losses.judge(interval, self.cwnd, self.settings.loss_limit);
         let target = self.target(interval.delivery_pps, action[0]);
         let target = target * self.losses.restraint(self.settings.loss_limit);
-        let fresh = interval.lost_packets > 0.0;
-        if let Some((before, least)) = self.drains.take_result() {
-            let base = self.base.value().unwrap_or(interval.base);
-            self.competition.on_drain(base, before, least);
-        }
         if self.drains.on_interval(interval, queue < target / 4.0) {
             return;
         }
+        self.rate_max.sample(interval.now.0, interval.delivery_pps);
+        self.base.sample(interval.now, interval.base, MINUTE);
         let error = target - self.queue_to_come(queue, target);
-        let competing = self.compete(interval, fresh);
-        let cwnd = match (competing, answer) {
-            (Some(cwnd), _) => cwnd,
-            (_, Answer::Cut(cwnd)) => {
+        let cwnd = match answer {
+            Answer::Cut(cwnd) => {
                 self.before = self.cwnd;
                 self.counts.cuts += 1;
                 self.turn(false);
                 cwnd
             }
-            (_, Answer::Restore(cwnd)) => {
+            Answer::Restore(cwnd) => {
                 self.turn(true);
                 cwnd
             }
-            (_, Answer::Hold) => (self.cwnd + self.step(error)).min(self.cwnd),
-            (_, Answer::Go { ceiling }) => {
+            Answer::Hold => (self.cwnd + self.step(error)).min(self.cwnd),
+            Answer::Go { ceiling } => {
                 let next = self.cwnd + self.step(error);
                 next.min(ceiling.max(self.cwnd))
             }
@@ -426,17 +419,17 @@ impl Law {
         let cwnd = self.answer_marks(interval, cwnd);
         let factor = libm::exp2(effect(action[1]) / 2.0);
         // It is being judged what stays of a loss after a cut: what a larger window loses would count as the path's own.
-        let judged = competing.is_none() && matches!(answer, Answer::Cut(_) | Answer::Hold);
+        let judged = matches!(answer, Answer::Cut(_) | Answer::Hold);
         let factor = if judged { factor.min(1.0) } else { factor };
         let next = cwnd * factor;
+        let held = self.hold.window(interval);
+        let next = held.map_or(next, |held| self.hold_window(next, held));
         if next > self.cwnd && is_silent(interval) {
             self.counts.silent += 1;
             return;
         }
         self.set(next);
-        // All that compete by mistake drain with the same loss, and find out.
-        let together = competing.is_some() && fresh && self.drains.is_half_due(interval);
-        if together || self.drains.is_due(interval) {
+        if held.is_none() && self.drains.is_due(interval) {
             // An interval may know no round trip though an acknowledgement told one.
             let full = match interval.rtt_min {
                 Span::ZERO => 1.0,
@@ -447,12 +440,17 @@ impl Law {
     }
 
     /// Whether others want the link, as a queue that stays long tells. To be asked at the end of each interval, before
-    /// [`Law::on_interval`].
+    /// [`Law::on_interval`]. The law holds a rate only if this is asked.
     pub fn update_contention(&mut self, interval: &Interval) -> bool {
         let base = self.base.value().map_or(interval.base, |base| base.min(interval.base));
         let best_pps = self.rate_max.value().max(interval.delivery_pps).max(1.0);
         let queue = Span(interval.rtt_min.0.saturating_sub(base.0));
-        self.contention.on_interval(interval, queue, self.usual(best_pps))
+        let usual = self.usual(best_pps);
+        let is_long = contention::is_long(queue, usual);
+        let contention = self.contention.on_interval(interval.now, is_long);
+        let (cwnd, earlier) = (self.cwnd, self.earlier);
+        self.hold.on_interval(interval, &Scene { queue, is_long, contention, cwnd, earlier });
+        contention
     }
 
     /// Queueing delay that the target makes at a rate.
@@ -460,15 +458,11 @@ impl Law {
         Span::from_secs_f64(self.plain_target(rate_pps) / rate_pps)
     }
 
-    /// The window that competition asks for; `None` without.
-    fn compete(&mut self, interval: &Interval, lost: bool) -> Option<f64> {
-        self.rate_max.sample(interval.now.0, interval.delivery_pps);
-        self.base.sample(interval.now, interval.base, MINUTE);
-        let base = self.base.value().unwrap_or(interval.base);
-        let best_pps = self.rate_max.value().max(1.0);
-        let usual = self.usual(best_pps);
-        let starved = interval.delivery_pps < STARVED * best_pps;
-        self.competition.on_interval(interval, self.cwnd, &Scene { base, usual, starved, lost })
+    /// The window that is not below what the held rate asks for.
+    fn hold_window(&mut self, next: f64, held: f64) -> f64 {
+        let held = held.min(STEP.1 * self.cwnd);
+        self.counts.held += u64::from(held > next);
+        next.max(held)
     }
 
     /// What an interval adds to the window for an error in packets.
