@@ -164,7 +164,9 @@ fn replay(
                 let misled = guarded && is_misled_by_jitter(signals.last(), noted.action);
                 found.misled += usize::from(misled);
                 let when = policy.spec().action.when;
-                let calm = when == WhenSpec::Contention && !law.update_contention(signals.last());
+                // A law without a policy asks, too: it holds a rate under contention.
+                let asks = when == WhenSpec::Contention || !found.acts;
+                let calm = asks && !law.update_contention(signals.last());
                 found.calm += usize::from(calm);
                 found.zeros += usize::from(noted.action.iter().all(|value| value.abs() < 1e-12));
                 let acts = found.acts && !misled && !calm;
@@ -449,6 +451,7 @@ impl<'asked, 'room> Both<'asked, 'room> {
         if decided {
             self.decided += 1;
             self.signals.end(now);
+            self.law.update_contention(self.signals.last());
             self.law.on_interval(self.signals.last(), [0.0; 2]);
         }
         let exact = self.compare();

@@ -2,7 +2,7 @@
 /* The window that an overload leaves, in fixed point: own_queue/ceiling.rs of the core. */
 #pragma once
 
-#include "compete.h"
+#include "hold.h"
 
 #define CWND_LEAST (2LL * PACKET)
 #define NONE (1LL << 50)

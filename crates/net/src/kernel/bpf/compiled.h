@@ -72,7 +72,7 @@ struct policy {
 	__u32 rows;
 	__s32 limit; /* largest valid output, Q14 */
 	__u32 guarded; /* 1: `low` and `high` hold */
-	__u32 contended; /* 1: actions apply under contention alone */
+	__u32 contended; /* 1: a rate is held, and actions apply, under contention */
 	__u32 features[FEATURES_MAX]; /* enum feature */
 	/* What training saw of each feature, Q14. */
 	__s32 low[FEATURES_MAX];
@@ -194,17 +194,23 @@ struct law {
 	__u64 group_rate; /* packets per second, Q16 */
 	__u32 group_packets;
 	__u32 bloated; /* intervals in a row with far too long a queue */
-	/* Competition. */
 	struct largest rate_max; /* of a minute */
 	struct smallest base; /* of a minute */
-	__u32 competing;
-	__u32 suspicious;
-	__u64 curve_since;
-	__s64 curve_before;
-	__s64 curve_reno;
-	__u64 curve_longest;
-	__s64 curve_cwnd; /* what the interval asks for */
-	__u64 ended; /* when the queue last ended it; 0: never */
+	/* A held rate. */
+	struct largest calm_max; /* delivery rate without contention */
+	__u64 lost_mean; /* part of what is lost, Q32 */
+	__u64 held; /* packets per second, Q16; 0: none */
+	__s64 hold_cwnd; /* window at its beginning; 0 once it has grown */
+	__u64 hold_rtt;
+	__u64 event_packets; /* since the latest event */
+	__u64 event_mean; /* between events, Q16 */
+	__u64 event_longest; /* queue since a loss or fall */
+	__u32 calm_intervals; /* without contention or a long queue */
+	__u32 holding;
+	__u32 hold_reached; /* the window has been what the rate asks for */
+	__u32 behind; /* intervals in a row with too small a delivery rate */
+	__u32 events;
+	__u32 event_intervals; /* since the latest loss or fall */
 	/* Contention. */
 	__u64 long_since; /* end of the first of `long_intervals`; nothing where there are none */
 	__u64 sign_at; /* when there was the latest sign; 0: never */
@@ -240,16 +246,12 @@ struct law {
 	__u32 reached; /* no more than its window is in flight: the window is as before */
 	__u32 over;
 	__u32 rest;
-	__u32 drained; /* the latest has shown something */
-	__u32 curve_calm; /* intervals since a reduction under competition */
 	__u32 settling; /* intervals to come whose losses have been answered */
 	__u64 random[4];
 	__u64 empty_at;
 	__u64 jitter; /* Q24 */
 	__u64 drain_since;
 	__s64 drain_window;
-	__u64 drain_before;
-	__u64 drain_least;
 	__u64 drains;
 	__u64 cuts;
 };
@@ -296,7 +298,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 579, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 585, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 367, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 573, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 579, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

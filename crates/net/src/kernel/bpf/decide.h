@@ -36,11 +36,10 @@ static __always_inline u32 bits_of(u32 value)
 	return ((value + (value >> 4) & 0x0f0f0f0f) * 0x01010101) >> 24;
 }
 
-/* Asks the network for the action; false where it has none that is valid. */
+/* Asks the network for the action unless it is `calm`; false where it has none that is valid. */
 static __always_inline bool act(struct governed *own, const struct network *net, const struct tables *tables,
-				const struct policy *policy)
+				const struct policy *policy, bool calm)
 {
-	bool calm = policy->contended && !update_contention(&own->law, &own->signals.last, tables, policy);
 	const struct values *result;
 	s32 first, second;
 
@@ -86,6 +85,8 @@ static __always_inline enum decided on_delivery(struct governed *own, struct del
 						const struct network *net, const struct tables *tables,
 						const struct policy *policy)
 {
+	bool calm;
+
 	smooth(own, tables, ack->rtt, ack->acked);
 	ack->srtt = own->srtt;
 	sense_delivery(&own->signals, ack);
@@ -95,9 +96,10 @@ static __always_inline enum decided on_delivery(struct governed *own, struct del
 	own->end = ack->now + max_u64(own->srtt, INTERVAL_SHORTEST);
 	end_interval(&own->signals, tables, ack->now);
 	own->decisions++;
+	calm = policy->contended && !update_contention(&own->law, &own->signals.last, tables, policy);
 	if (policy->width) {
 		push_features(own, tables, policy);
-		if (!act(own, net, tables, policy))
+		if (!act(own, net, tables, policy, calm))
 			return DECIDED_INVALID;
 	}
 	law_interval(&own->law, &own->signals.last, tables, policy, own);

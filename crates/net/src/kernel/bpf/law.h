@@ -125,7 +125,7 @@ static __always_inline void start_law(struct law *law, u32 initial, u32 ssthresh
 		law->random[i] = split_mix(&seed);
 	draw_jitter(law);
 	law->empty_at = now;
-	law->draining = law->reached = law->over = law->rest = law->drained = 0;
+	law->draining = law->reached = law->over = law->rest = 0;
 	law->drains = 0;
 }
 
@@ -163,7 +163,6 @@ static __always_inline void restart_law(struct law *law, s64 until)
 	law->draining = 0;
 	law->rest = 0;
 	law->left = 0;
-	end_competition(law);
 	forget_group(law);
 	forget_losses(law);
 	turn(law, true);
@@ -342,8 +341,6 @@ static __always_inline void follow_drain(struct law *law, const struct delivery 
 {
 	bool sent_later = ack->sent_at > law->drain_since;
 
-	if (ack->rtt)
-		law->drain_least = min_u64(law->drain_least, ack->rtt);
 	if (law->reached) {
 		law->over |= sent_later;
 	} else if (sent_later || (s64)ack->found * PACKET <= law->drain_window) {
@@ -530,7 +527,6 @@ static __always_inline bool rests(struct law *law, u64 now, bool empty)
 		law->empty_at = now;
 	if (law->draining && law->over) {
 		law->draining = 0;
-		law->drained = 1;
 		law->empty_at = now;
 		draw_jitter(law);
 		law->rest = 1;
@@ -552,12 +548,6 @@ static __always_inline bool drain_is_due(const struct law *law, const struct int
 	return less(last->now, law->empty_at) > (every >> 8) * law->jitter >> 16;
 }
 
-/* Whether half of the time to the next has passed. */
-static __always_inline bool drain_is_half_due(const struct law *law, const struct interval *last)
-{
-	return less(last->now, law->empty_at) > 2500 * MS;
-}
-
 static __always_inline void begin_drain(struct law *law, const struct interval *last, u64 found)
 {
 	u64 pipe = min_u64(law->cwnd, found);
@@ -568,8 +558,6 @@ static __always_inline void begin_drain(struct law *law, const struct interval *
 	law->reached = law->over = 0;
 	law->drain_since = last->now;
 	law->drain_window = pipe / 2;
-	law->drain_before = last->rtt_min;
-	law->drain_least = ~0ULL;
 }
 
 static __always_inline bool silent(const struct interval *last)
@@ -615,37 +603,33 @@ static __always_inline void steer(struct law *law, const struct interval *last, 
 {
 	s64 queue = own_queue(law, last);
 	s64 target, error, next, effect, to = 0;
-	bool competing;
 	int answer;
 
 	limit_bloat(law, last, queue, action);
 	answer = judge_losses(law, last, tables, policy->loss_limit, &to);
 	target = target_packets(law, tables, policy, last->delivery, action[0]);
 	target = (u64)target * restraint(law, tables, policy->loss_limit) >> 16;
-	if (law->drained)
-		compare_drain(law, last);
 	if (rests(law, last->now, queue * 4 < target))
 		return;
+	largest_sample(&law->rate_max, last->now, last->delivery, MINUTE);
+	smallest_sample(&law->base, last->now / US, last->base / US, MINUTE / US);
 	error = target - queue_to_come(law, queue, target);
-	compete(law, last, tables, policy);
-	next = law->curve_cwnd;
-	competing = next != 0;
-	if (!competing)
-		next = plain_window(law, answer, to, error);
+	next = plain_window(law, answer, to, error);
 	if (last->marked) {
 		turn(law, false);
 		next = min_u64(next, (u64)law->cwnd * 85 / 100);
 	}
 	effect = half_effect(action[1]);
 	/* What a larger window loses while a cut is judged would count as the path's own. */
-	if (!competing && (answer == ANSWER_CUT || answer == ANSWER_HOLD) && effect > 0)
+	if ((answer == ANSWER_CUT || answer == ANSWER_HOLD) && effect > 0)
 		effect = 0;
 	next = times_exp2(tables, next, effect);
+	if (law->held)
+		next = max_u64(next, min_u64(held_window(law, last), law->cwnd + (law->cwnd >> 2)));
 	if (next > law->cwnd && silent(last))
 		return;
 	set_window(law, next);
-	/* All that compete by mistake drain with the same loss, and find out. */
-	if ((competing && last->lost && drain_is_half_due(law, last)) || drain_is_due(law, last))
+	if (!law->held && drain_is_due(law, last))
 		begin_drain(law, last, found);
 }
 

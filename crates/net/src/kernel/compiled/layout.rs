@@ -93,7 +93,7 @@ pub struct Rules {
     pub limit: i32,
     /// 1: `low` and `high` hold.
     pub guarded: u32,
-    /// 1: actions apply under contention alone.
+    /// 1: a rate is held, and actions apply, under contention.
     pub contended: u32,
     /// Which features: their places in [`super::FEATURES`].
     pub features: [u32; FEATURES_MAX],
@@ -130,11 +130,11 @@ pub struct Delivery {
 }
 
 /// Words of what is kept of a flow.
-pub const GOVERNED: usize = 579;
+pub const GOVERNED: usize = 585;
 /// Of them, the first of the law: its window.
 pub const WINDOW_AT: usize = 367;
 /// The smoothed round trip.
-pub const SRTT_AT: usize = 573;
+pub const SRTT_AT: usize = 579;
 
 /// What the program in `bpf/ask.bpf.c` is asked, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -74,7 +74,7 @@ impl Compiled {
             words: vec![0; WORDS_MAX],
             inputs: 0,
             outputs: 0,
-            rules: rules(settings),
+            rules: Rules { contended: 1, ..rules(settings) },
         }
     }
 
