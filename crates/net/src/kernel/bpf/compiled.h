@@ -200,8 +200,9 @@ struct law {
 	struct largest calm_max; /* delivery rate without contention */
 	__u64 lost_mean; /* part of what is lost, Q32 */
 	__u64 held; /* packets per second, Q16; 0: none */
-	__s64 hold_cwnd; /* window at its beginning; 0 once it has grown */
+	__s64 hold_cwnd; /* window when it was last compared; 0 once the flow has its rate */
 	__u64 hold_rtt;
+	__u64 hold_given; /* delivery rate then */
 	__u64 event_packets; /* since the latest event */
 	__u64 event_mean; /* between events, Q16 */
 	__u64 event_longest; /* queue since a loss or fall */
@@ -298,7 +299,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 585, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 586, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 367, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 579, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 580, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

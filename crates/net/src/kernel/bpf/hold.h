@@ -30,6 +30,7 @@ static __always_inline void begin_hold(struct law *law, const struct interval *l
 	law->held = known / 2;
 	law->hold_cwnd = law->cwnd;
 	law->hold_rtt = last->rtt_min;
+	law->hold_given = last->delivery;
 	law->hold_reached = law->behind = 0;
 	law->events = law->event_intervals = 0;
 	law->event_packets = law->event_mean = law->event_longest = 0;
@@ -40,14 +41,17 @@ static __always_inline void check_hold(struct law *law, const struct interval *l
 {
 	u64 start = (u64)law->hold_cwnd >> 8, earlier = (u64)law->earlier >> 8;
 
-	if (law->hold_cwnd) {
-		/* From 1.5 to 3 times the window: the round trip grew by 0.7 of that. */
-		if (2 * earlier >= 3 * start &&
-		    10 * (last->rtt_min / US) * start >= (law->hold_rtt / US) * (3 * start + 7 * earlier))
+	/* From half as large a window again: the round trip grew by 0.7 of that, the delivery rate by less than 0.05. */
+	if (law->hold_cwnd && 2 * earlier >= 3 * start) {
+		if (10 * (last->rtt_min / US) * start >= (law->hold_rtt / US) * (3 * start + 7 * earlier) &&
+		    last->delivery * 100 <= law->hold_given * 105)
 			law->held = 0;
-		if (earlier >= 3 * start)
-			law->hold_cwnd = 0;
+		law->hold_cwnd = law->earlier;
+		law->hold_rtt = last->rtt_min;
+		law->hold_given = last->delivery;
 	}
+	if (last->delivery * 10 >= law->held * 8)
+		law->hold_cwnd = 0;
 	if (law->cwnd >= held_window(law, last))
 		law->hold_reached = 1;
 	law->behind = law->hold_reached && last->delivery * 10 < law->held * 9 ? law->behind + 1 : 0;

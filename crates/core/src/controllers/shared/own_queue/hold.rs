@@ -10,9 +10,11 @@ const PART: f64 = 0.5;
 const MEMORY: Span = Span::from_millis(20_000);
 /// One that had fewer intervals without a long queue does not know what the link gives: it holds this part of what it has.
 const NEW_INTERVALS: u32 = 30;
-/// The window grew from the beginning by a factor between these, and the round trip by this part of the growth: the
-/// queue is the flow's own, or all grow.
-const ALONE: (f64, f64, f64) = (1.5, 3.0, 0.7);
+/// The queue is the flow's own, or all grow, where the window grows by this factor, the round trip by this part of the
+/// growth, and the delivery rate by less than this factor ...
+const ALONE: (f64, f64, f64) = (1.5, 0.7, 1.05);
+/// ... before the flow has this part of the rate that it holds.
+const HAS: f64 = 0.8;
 /// Part of what is lost, averaged with this gain over intervals, from which on the rate is too large ...
 const LOSS_MAX: f64 = 0.02;
 const LOSS_GAIN: f64 = 0.125;
@@ -64,8 +66,8 @@ struct Events {
 struct Held {
     /// 0 once it was seen that nobody else wants the link.
     pps: f64,
-    /// Window and round trip in seconds at the beginning, while the window has not grown much since.
-    start: Option<(f64, f64)>,
+    /// Window, round trip in seconds and delivery rate when the window was last compared, until the flow has its rate.
+    start: Option<(f64, f64, f64)>,
     /// The window has been what the rate asks for.
     reached: bool,
     /// Intervals in a row with too small a delivery rate.
@@ -107,7 +109,7 @@ impl Hold {
         let known_pps = if is_new { interval.delivery_pps } else { self.calm_max.value() };
         let held = self.held.get_or_insert_with(|| Held {
             pps: PART * known_pps,
-            start: Some((scene.cwnd, interval.rtt_min.as_secs_f64())),
+            start: Some((scene.cwnd, interval.rtt_min.as_secs_f64(), interval.delivery_pps)),
             reached: false,
             behind: 0,
             events: Events::default(),
@@ -134,18 +136,21 @@ impl Held {
 
     /// Gives the rate up where the flow is alone, and less where the path does not give it.
     fn check(&mut self, interval: &Interval, scene: &Scene) {
-        if let Some((cwnd, rtt)) = self.start {
-            let (least, most, part) = ALONE;
-            let grown = scene.earlier / cwnd;
-            let longer = interval.rtt_min.as_secs_f64() / rtt.max(1e-9);
-            if grown >= least && longer >= 1.0 + part * (grown - 1.0) {
+        let (least, part, more) = ALONE;
+        let pps = interval.delivery_pps;
+        if let Some((cwnd, rtt, before_pps)) =
+            self.start.filter(|now| scene.earlier >= least * now.0)
+        {
+            let (grown, now) = (scene.earlier / cwnd, interval.rtt_min.as_secs_f64());
+            if now >= rtt * (1.0 + part * (grown - 1.0)) && pps <= more * before_pps {
                 self.pps = 0.0;
             }
-            self.start = self.start.filter(|_| grown < most);
+            self.start = Some((scene.earlier, now, pps));
         }
+        self.start = self.start.filter(|_| pps < HAS * self.pps);
         let (part, intervals) = BEHIND;
         self.reached |= scene.cwnd >= self.window(interval);
-        let behind = self.reached && interval.delivery_pps < part * self.pps;
+        let behind = self.reached && pps < part * self.pps;
         self.behind = if behind { self.behind + 1 } else { 0 };
         if self.behind >= intervals {
             (self.pps, self.behind) = (LESS * self.pps, 0);
@@ -300,17 +305,37 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_whose_round_trip_grows_with_its_window_is_alone_and_holds_nothing() {
-        for (cwnd, queue_ms, alone) in
-            [(20.0, 250, true), (20.0, 180, false), (14.0, 400, false), (40.0, 400, false)]
-        {
+    fn a_flow_whose_round_trip_alone_grows_with_its_window_holds_nothing() {
+        // Window, queue in ms and delivery rate after 10 packets, 100 ms and 300 packets/s.
+        let told = [
+            (20.0, 250, 310.0, true),
+            (20.0, 180, 310.0, false),
+            (20.0, 250, 320.0, false),
+            (14.0, 400, 310.0, false),
+            (20.0, 250, 401.0, false),
+        ];
+        for (cwnd, queue_ms, pps, alone) in told {
             let mut flow = Flow::new(1000.0);
             flow.calm(100);
+            flow.delivery_pps = 300.0;
             flow.contended(10.0, 100);
-            if cwnd > 30.0 {
-                flow.contended(cwnd, 100);
-            }
-            assert_eq!(flow.contended(cwnd, queue_ms).is_none(), alone, "{cwnd} {queue_ms}");
+            flow.delivery_pps = pps;
+            assert_eq!(flow.contended(cwnd, queue_ms).is_none(), alone, "{cwnd} {queue_ms} {pps}");
+        }
+    }
+
+    #[test]
+    fn a_flow_is_found_alone_by_a_later_growth_too_but_not_once_it_has_had_its_rate() {
+        for (pps, alone) in [(300.0, true), (450.0, false)] {
+            let mut flow = Flow::new(1000.0);
+            flow.calm(100);
+            flow.delivery_pps = 300.0;
+            flow.contended(10.0, 100);
+            flow.contended(20.0, 100);
+            flow.delivery_pps = pps;
+            flow.contended(20.0, 100);
+            flow.delivery_pps = 300.0;
+            assert_eq!(flow.contended(40.0, 300).is_none(), alone, "{pps}");
         }
     }
 
