@@ -41,7 +41,7 @@ static __always_inline void check_hold(struct law *law, const struct interval *l
 {
 	u64 start = (u64)law->hold_cwnd >> 8, earlier = (u64)law->earlier >> 8;
 
-	/* From half as large a window again: the round trip grew by 0.7 of that, the delivery rate by less than 0.05. */
+	/* Each time the window has grown by half: the round trip grew by 0.7 of that, the delivery rate by at most 0.05. */
 	if (law->hold_cwnd && 2 * earlier >= 3 * start) {
 		if (10 * (last->rtt_min / US) * start >= (law->hold_rtt / US) * (3 * start + 7 * earlier) &&
 		    last->delivery * 100 <= law->hold_given * 105)

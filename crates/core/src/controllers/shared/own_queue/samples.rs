@@ -60,7 +60,7 @@ pub fn rate_pps(ack: &Ack, packet: f64) -> f64 {
 }
 
 /// Smallest sample of a record that has one.
-pub fn smallest(ack: &Ack) -> Span {
+fn smallest(ack: &Ack) -> Span {
     if ack.batch_rtt_min > Span::ZERO { ack.batch_rtt_min.min(ack.rtt) } else { ack.rtt }
 }
 
