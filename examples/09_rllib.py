@@ -9,7 +9,7 @@ from ackademy.envs.flow import Flow
 
 torch.set_num_threads(1)  # this network is too small to share
 register_env("flow", lambda settings: Flow(**settings))
-ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
 config = (
     PPOConfig()
     .environment("flow", env_config={"agent_settings": "aurora", "reward": "aurora", "flat": True})

@@ -41,6 +41,17 @@ def test_address_without_a_cluster_is_one_line(dumbbell: Path, tmp_path: Path) -
         run_cells([cell], tmp_path, ray_cluster("127.0.0.1:1"), quiet)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+@pytest.mark.filterwarnings("ignore")
+def test_ray_without_an_address_is_a_cluster_of_this_process(
+    dumbbell: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # that of a cluster which is gone
+    cell = Cell(dumbbell.read_text(), str(dumbbell), "cubic", seed=1)
+    assert not run_cells([cell], tmp_path, ray_cluster(None), quiet).failures
+
+
 def test_missing_ray_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EngineError, match=r"pip install 'ackademy\[ray\]'"):

@@ -33,6 +33,8 @@ def ray_cluster(address: str | None) -> Engine:
 def ray_session(address: str | None) -> Iterator[None]:
     """Connected to the cluster of `ray_cluster`, unless this process is connected to one already.
 
+    Without an address neither `RAY_ADDRESS` nor an earlier cluster of this machine counts.
+
     Raises:
         EngineError: if Ray is not installed or the cluster cannot be reached.
     """
@@ -44,7 +46,9 @@ def ray_session(address: str | None) -> Iterator[None]:
         if address is not None:
             _check_reachable(address)
         try:
-            ray.init(address=address, log_to_driver=False, include_dashboard=False)
+            # Given no address, Ray would look for a cluster: one that was killed has left its
+            # address in the temporary folder, and Ray would try that for minutes.
+            ray.init(address=address or "local", log_to_driver=False, include_dashboard=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise EngineError(f"--address {address}: no Ray cluster there: {error}") from error
     try:
