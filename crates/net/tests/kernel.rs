@@ -4,6 +4,7 @@
 mod common;
 mod kernel_compiled;
 mod kernel_flows;
+mod kernel_law;
 mod kernel_losses;
 mod kernel_mptcp;
 mod kernel_pacing;

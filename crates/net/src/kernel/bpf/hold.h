@@ -41,10 +41,10 @@ static __always_inline void check_hold(struct law *law, const struct interval *l
 {
 	u64 start = (u64)law->hold_cwnd >> 8, earlier = (u64)law->earlier >> 8;
 
-	/* Each time the window has grown by half: the round trip grew by 0.7 of that, the delivery rate by at most 0.05. */
-	if (law->hold_cwnd && 2 * earlier >= 3 * start) {
-		if (10 * (last->rtt_min / US) * start >= (law->hold_rtt / US) * (3 * start + 7 * earlier) &&
-		    last->delivery * 100 <= law->hold_given * 105)
+	/* Each time the window has grown by a fifth: the round trip grew by 0.85 of that, the delivery rate by at most 0.03. */
+	if (law->hold_cwnd && 5 * earlier >= 6 * start) {
+		if (20 * (last->rtt_min / US) * start >= (law->hold_rtt / US) * (3 * start + 17 * earlier) &&
+		    last->delivery * 100 <= law->hold_given * 103)
 			law->held = 0;
 		law->hold_cwnd = law->earlier;
 		law->hold_rtt = last->rtt_min;
@@ -56,7 +56,7 @@ static __always_inline void check_hold(struct law *law, const struct interval *l
 		law->hold_reached = 1;
 	law->behind = law->hold_reached && last->delivery * 10 < law->held * 9 ? law->behind + 1 : 0;
 	if (law->behind >= BEHIND_MOST) {
-		law->held = law->held * 9 / 10;
+		law->held = last->delivery * 10 < law->held * 6 ? last->delivery : law->held * 9 / 10;
 		law->behind = 0;
 	}
 }

@@ -12,7 +12,7 @@ const MEMORY: Span = Span::from_millis(20_000);
 const NEW_INTERVALS: u32 = 30;
 /// The queue is the flow's own, or all grow, where the window grows by this factor, the round trip by this part of the
 /// growth, and the delivery rate by less than this factor ...
-const ALONE: (f64, f64, f64) = (1.5, 0.7, 1.05);
+const ALONE: (f64, f64, f64) = (1.2, 0.85, 1.03);
 /// ... before the flow has this part of the rate that it holds.
 const HAS: f64 = 0.8;
 /// Part of what is lost, averaged with this gain over intervals, from which on the rate is too large ...
@@ -20,8 +20,10 @@ const LOSS_MAX: f64 = 0.02;
 const LOSS_GAIN: f64 = 0.125;
 /// ... as it is where the delivery rate stays below this part of it for so many intervals.
 const BEHIND: (f64, u32) = (0.9, 4);
-/// What an interval leaves of a rate that is too large.
+/// What an interval leaves of a rate that is too large ...
 const LESS: f64 = 0.9;
+/// ... unless the link has fallen below this part of it: then the delivery rate is held.
+const FAR: f64 = 0.6;
 /// A queue below this part of the longest since the last event tells of a flow that has reduced its window.
 const FALL: f64 = 0.75;
 /// Losses and falls within so many intervals are one event.
@@ -153,7 +155,8 @@ impl Held {
         let behind = self.reached && pps < part * self.pps;
         self.behind = if behind { self.behind + 1 } else { 0 };
         if self.behind >= intervals {
-            (self.pps, self.behind) = (LESS * self.pps, 0);
+            let less = if pps < FAR * self.pps { pps } else { LESS * self.pps };
+            (self.pps, self.behind) = (less, 0);
         }
     }
 
@@ -308,11 +311,12 @@ mod tests {
     fn a_flow_whose_round_trip_alone_grows_with_its_window_holds_nothing() {
         // Window, queue in ms and delivery rate after 10 packets, 100 ms and 300 packets/s.
         let told = [
-            (20.0, 250, 310.0, true),
-            (20.0, 180, 310.0, false),
-            (20.0, 250, 320.0, false),
-            (14.0, 400, 310.0, false),
-            (20.0, 250, 401.0, false),
+            (20.0, 275, 305.0, true),
+            (12.5, 150, 305.0, true),
+            (20.0, 265, 305.0, false),
+            (20.0, 275, 315.0, false),
+            (11.0, 400, 305.0, false),
+            (20.0, 275, 401.0, false),
         ];
         for (cwnd, queue_ms, pps, alone) in told {
             let mut flow = Flow::new(1000.0);
@@ -358,6 +362,16 @@ mod tests {
         is_about(flow.pps(3, 101.0, 100), 500.0);
         is_about(flow.pps(1, 101.0, 100), 450.0);
         is_about(flow.pps(8, 101.0, 100), 450.0);
+    }
+
+    #[test]
+    fn a_link_that_fell_below_six_tenths_of_the_rate_is_held_at_what_it_gives() {
+        for (pps, expected) in [(301.0, 450.0), (299.0, 299.0)] {
+            let mut flow = Flow::new(1000.0);
+            flow.calm(100);
+            flow.delivery_pps = pps;
+            is_about(flow.pps(4, 101.0, 100), expected);
+        }
     }
 
     #[test]
