@@ -250,31 +250,40 @@ fn a_drain_ends_in_the_kernel_when_its_window_is_reached() {
     });
 }
 
-/// A calm flow of 1000 packets/s finds a queue that stays. Then its round trip or its delivery rate grows with its window.
-/// Gives that window when it holds a rate, and the widest of the next ten seconds.
+/// Acknowledgements at even distances, from `from_s` until `until_s`; gives the last window.
+fn evenly(both: &mut Both<'_, '_>, from_s: f64, until_s: f64, rtt_ms: f64, rate_pps: f64) -> f64 {
+    let mut at_s = from_s;
+    loop {
+        at_s += 1.0 / rate_pps;
+        let cwnd = both.ack(at_s, rtt_ms, 60, rate_pps as u64);
+        if at_s > until_s {
+            return cwnd;
+        }
+    }
+}
+
+/// A calm flow of 1000 packets/s finds a queue that stays: 250 packets/s, and a round trip of 180 ms. Then that, or the
+/// delivery rate, grows with the window until 14 s. Gives the window when a rate is held, and the widest.
 fn held(both: &mut Both<'_, '_>, round_trip_grows: bool) -> (f64, f64) {
     both.start();
-    let mut at_s = 0.088;
-    let mut cwnd = 40.0;
-    while at_s < 10.0 {
-        at_s += 0.001;
-        cwnd = both.ack(at_s, 40.0f64.max(cwnd), 60, 1000);
-    }
+    evenly(both, 0.088, 10.0, 40.0, 1000.0);
+    let mut at_s = 10.0;
     while both.counted("intervals_held") < 1.0 {
         assert!(at_s < 20.0, "no sign of contention");
-        at_s += 0.004;
-        cwnd = both.ack(at_s, 180.0, 60, 250);
+        at_s += 0.02;
+        evenly(both, at_s - 0.02, at_s - 0.001, 180.0, 250.0);
     }
-    let (first, mut widest) = (cwnd, cwnd);
-    for _ in 0..2500 {
-        at_s += 0.004;
+    let first = both.law.cwnd_packets();
+    let (mut cwnd, mut widest) = (first, first);
+    while at_s < 14.0 {
         let grown = cwnd / first;
-        let (rtt_ms, pps) = if round_trip_grows {
+        let (rtt_ms, rate_pps) = if round_trip_grows {
             (180.0 * (0.12 + 0.88 * grown), 250.0)
         } else {
-            (180.0, 250.0 * grown)
+            (180.0, 250.0 * grown.min(2.0))
         };
-        cwnd = both.ack(at_s, rtt_ms, 60, pps as u64);
+        at_s += 0.02;
+        cwnd = evenly(both, at_s - 0.02, at_s - 0.001, rtt_ms, rate_pps);
         widest = cwnd.max(widest);
     }
     (first, widest)
@@ -289,10 +298,35 @@ fn a_flow_whose_round_trip_alone_grows_gives_its_rate_up_in_the_kernel() {
         let (first, widest) = held(both, true);
         assert!((1.2 * first..2.0 * first).contains(&widest), "{first}, {widest}");
     });
+}
+
+#[test]
+fn a_rate_is_held_in_the_kernel_while_there_are_losses() {
+    if !governs_flows() {
+        return;
+    }
     both("held rate", |both| {
         // Half of 1000 packets/s, at 180 ms.
         let (_, widest) = held(both, false);
-        assert!(widest > 85.0, "{widest}");
+        assert!((89.0..91.0).contains(&widest), "{widest}");
+        both.lose(14.0, 1);
+        // The queue is gone for a packet every two seconds, so that the round trip of the empty path stays known.
+        let stays = |both: &mut Both<'_, '_>, from_s: u32, until_s: u32| {
+            let before = both.counted("intervals_held");
+            for at_s in (from_s..until_s).step_by(2).map(f64::from) {
+                both.ack(at_s + 0.001, 40.0, 60, 500);
+                evenly(both, at_s + 0.001, at_s + 1.99, 180.0, 500.0);
+            }
+            (both.counted("intervals_held") - before, both.law.cwnd_packets())
+        };
+        let (held, cwnd) = stays(both, 14, 32);
+        assert!(held > 50.0 && cwnd > 60.0, "{held}, {cwnd}");
+        // 20 s after the latest loss the sign lapses.
+        stays(both, 32, 36);
+        let (held, cwnd) = stays(both, 36, 46);
+        assert!(held < 0.5 && cwnd < 45.0, "{held}, {cwnd}");
+        both.lose(46.0, 1);
+        assert!(stays(both, 46, 52).0 > 2.0);
     });
 }
 

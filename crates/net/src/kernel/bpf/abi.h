@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 11
+#define ABI_VERSION 12
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */

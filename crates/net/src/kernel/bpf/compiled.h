@@ -215,6 +215,8 @@ struct law {
 	/* Contention. */
 	__u64 long_since; /* end of the first of `long_intervals`; nothing where there are none */
 	__u64 sign_at; /* when there was the latest sign; 0: never */
+	__u64 quiet_since; /* the latest loss or mark since signs began, or when they began; 0: there are none */
+	__u64 lapsed; /* the queue at which signs lapsed, and 1 ns; 0: they have not */
 	__u32 sign_age; /* intervals since */
 	__u32 long_intervals; /* with a long queue, in a row */
 	/* Losses. */
@@ -299,7 +301,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 586, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 588, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 367, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 580, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 582, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

@@ -136,7 +136,7 @@ static __always_inline bool update_contention(struct law *law, const struct inte
 	u64 best = max_u64(max_u64(law->rate_max.value[0], last->delivery), Q16_ONE);
 	u64 queue = less(last->rtt_min, base);
 	bool is_long = queue > SIGN_LONG * usual_queue(tables, policy, best);
-	bool contended = is_contended(law, last->now, is_long);
+	bool contended = is_contended(law, last, queue, is_long);
 
 	hold_rate(law, last, tables, queue, contended | is_long << 1);
 	return contended;

@@ -12,6 +12,27 @@ const STAYS: Span = Span::from_millis(1000);
 /// flow reduces its window, and fill again.
 const HOLDS: Span = Span::from_millis(10_000);
 const HOLDS_INTERVALS: u32 = 100;
+/// It lapses without a loss or mark for so long, and for so many times what CUBIC takes from one reduction to the next:
+/// whoever fills a buffer until it loses would have filled it, so that those who keep the queue long are of this kind.
+const QUIET: Span = Span::from_millis(20_000);
+const QUIET_PERIODS: f64 = 4.0;
+/// CUBIC's period with a window of w packets is (w · (1 - beta) / C)^(1/3) seconds (RFC 9438 section 4.2).
+const CUBIC_PER_PACKET: f64 = 0.3 / 0.4;
+/// A loss or mark, or a queue of so many times the one at which it lapsed, lets there be signs again.
+const GROWN: f64 = 1.5;
+
+/// What an interval says of others.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    pub now: Time,
+    /// Smallest queueing delay, and whether [`is_long`] says that it is a long one.
+    pub queue: Span,
+    pub is_long: bool,
+    /// Whether packets were lost or marked.
+    pub is_reduced: bool,
+    /// The window, packets.
+    pub cwnd: f64,
+}
 
 /// How long the queue has been long, and when there was the latest sign.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +41,10 @@ pub struct Contention {
     long: Option<(Time, u32)>,
     /// The latest sign, and the number of intervals since.
     sign: Option<(Time, u32)>,
+    /// The latest loss or mark since signs began, or when they began.
+    quiet_since: Option<Time>,
+    /// The queue at which signs lapsed.
+    lapsed: Option<Span>,
 }
 
 /// Whether this smallest queueing delay of an interval is a long one where the target makes the `usual` one.
@@ -28,8 +53,29 @@ pub fn is_long(queue: Span, usual: Span) -> bool {
 }
 
 impl Contention {
-    /// Whether a sign holds at the end of an interval, whose queue was long or not.
-    pub fn on_interval(&mut self, now: Time, is_long: bool) -> bool {
+    /// Whether a sign holds at the end of an interval.
+    pub fn on_interval(&mut self, seen: &Seen) -> bool {
+        let is_grown = |lapsed: Span| seen.queue.0 as f64 > GROWN * lapsed.0 as f64;
+        if self.lapsed.is_some_and(|lapsed| !seen.is_reduced && !is_grown(lapsed)) {
+            return false;
+        }
+        self.lapsed = None;
+        if !self.has_sign(seen.now, seen.is_long) {
+            self.quiet_since = None;
+            return false;
+        }
+        let since = self.quiet_since.filter(|_| !seen.is_reduced).unwrap_or(seen.now);
+        self.quiet_since = Some(since);
+        let periods = QUIET_PERIODS * libm::cbrt(CUBIC_PER_PACKET * seen.cwnd);
+        if seen.now.since(since) > QUIET.max(Span::from_secs_f64(periods)) {
+            *self = Self { lapsed: Some(seen.queue), ..Self::default() };
+            return false;
+        }
+        true
+    }
+
+    /// Whether there is one, whoever made the queue.
+    fn has_sign(&mut self, now: Time, is_long: bool) -> bool {
         if self.stays_long(now, is_long) {
             self.sign = Some((now, 0));
             return true;
@@ -53,16 +99,63 @@ impl Contention {
 mod tests {
     use super::*;
 
-    /// Whether there is contention after intervals of `step_ms` with these queues in ms, where 2 ms are usual.
-    fn after(step_ms: u64, queues_ms: &[u64]) -> bool {
-        let mut contention = Contention::default();
-        let mut found = false;
-        for (index, queue_ms) in (1..).zip(queues_ms) {
-            let now = Time(0) + Span::from_millis(step_ms) * index;
-            let [queue, usual] = [*queue_ms, 2].map(Span::from_millis);
-            found = contention.on_interval(now, is_long(queue, usual));
+    /// Intervals of a flow for which a queue of 2 ms is usual.
+    #[derive(Default)]
+    struct Told {
+        contention: Contention,
+        now_ms: u64,
+    }
+
+    impl Told {
+        /// Whether there is contention after an interval.
+        fn interval(&mut self, step_ms: u64, queue_ms: u64, is_reduced: bool, cwnd: f64) -> bool {
+            self.now_ms += step_ms;
+            let now = Time(0) + Span::from_millis(self.now_ms);
+            let [queue, usual] = [queue_ms, 2].map(Span::from_millis);
+            let is_long = is_long(queue, usual);
+            self.contention.on_interval(&Seen { now, queue, is_long, is_reduced, cwnd })
         }
-        found
+
+        /// When contention has ended while the queue stays 10 ms, with a loss in each so many intervals of 100 ms.
+        fn ends_ms(&mut self, losing: usize, cwnd: f64) -> Option<u64> {
+            let is_reduced = |index: usize| losing > 0 && index.is_multiple_of(losing);
+            let mut had = false;
+            (1..2000).find(|&index| {
+                let has = self.interval(100, 10, is_reduced(index), cwnd);
+                let ended = had && !has;
+                had |= has;
+                ended
+            })?;
+            Some(self.now_ms)
+        }
+    }
+
+    /// Whether there is contention after intervals of `step_ms` with these queues in ms, and a window that no queue outlasts.
+    fn after(step_ms: u64, queues_ms: &[u64]) -> bool {
+        let mut told = Told::default();
+        queues_ms.iter().fold(false, |_, &queue_ms| told.interval(step_ms, queue_ms, false, 1e6))
+    }
+
+    #[test]
+    fn a_sign_lapses_where_nothing_is_lost_for_four_periods_of_cubic() {
+        // It begins after 1.1 s. CUBIC's period is 4.2 s with 100 packets, and 9.1 s with 1000.
+        assert_eq!(Told::default().ends_ms(0, 100.0), Some(1100 + 20_100));
+        assert_eq!(Told::default().ends_ms(0, 1000.0), Some(1100 + 36_400));
+        assert_eq!(Told::default().ends_ms(300, 100.0), Some(1100 + 20_100));
+        assert_eq!(Told::default().ends_ms(150, 100.0), None);
+    }
+
+    #[test]
+    fn a_sign_that_lapsed_returns_with_a_loss_or_a_longer_queue() {
+        for (queue_ms, is_reduced, returns) in
+            [(10, false, false), (15, false, false), (16, false, true), (10, true, true)]
+        {
+            let mut told = Told::default();
+            told.ends_ms(0, 10.0);
+            told.interval(100, queue_ms, is_reduced, 10.0);
+            let has = (0..10).fold(false, |_, _| told.interval(100, queue_ms, false, 10.0));
+            assert_eq!(has, returns, "{queue_ms} {is_reduced}");
+        }
     }
 
     #[test]

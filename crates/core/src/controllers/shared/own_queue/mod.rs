@@ -14,7 +14,7 @@ use crate::controllers::shared::sensing::signals::{Interval, WINDOW};
 use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::controllers::shared::windowed_min::WindowedMin;
 use crate::units::{Rate, Span, Time};
-use contention::Contention;
+use contention::{Contention, Seen};
 use drain::Drains;
 use hold::{Hold, Scene};
 use losses::{Answer, Losses};
@@ -447,8 +447,10 @@ impl Law {
         let queue = Span(interval.rtt_min.0.saturating_sub(base.0));
         let usual = self.usual(best_pps);
         let is_long = contention::is_long(queue, usual);
-        let contention = self.contention.on_interval(interval.now, is_long);
         let (cwnd, earlier) = (self.cwnd, self.earlier);
+        let is_reduced = interval.lost_packets > 0.0 || interval.ce_ratio > 0.0;
+        let seen = Seen { now: interval.now, queue, is_long, is_reduced, cwnd };
+        let contention = self.contention.on_interval(&seen);
         self.hold.on_interval(interval, &Scene { queue, is_long, contention, cwnd, earlier });
         contention
     }
