@@ -13,7 +13,7 @@ const STAYS: Span = Span::from_millis(1000);
 const HOLDS: Span = Span::from_millis(10_000);
 const HOLDS_INTERVALS: u32 = 100;
 /// It lapses without a loss or mark for so long, and for so many times what CUBIC takes from one reduction to the next:
-/// whoever fills a buffer until it loses would have filled it, so that those who keep the queue long are of this kind.
+/// flows that fill a buffer until they lose would have filled it, so that those that keep the queue long are of this kind.
 const QUIET: Span = Span::from_millis(20_000);
 const QUIET_PERIODS: f64 = 4.0;
 /// CUBIC's period with a window of w packets is (w · (1 - beta) / C)^(1/3) seconds (RFC 9438 section 4.2).
@@ -74,7 +74,7 @@ impl Contention {
         true
     }
 
-    /// Whether there is one, whoever made the queue.
+    /// Whether there is one, whatever flows made the queue.
     fn has_sign(&mut self, now: Time, is_long: bool) -> bool {
         if self.stays_long(now, is_long) {
             self.sign = Some((now, 0));
