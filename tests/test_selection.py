@@ -20,7 +20,7 @@ from ackademy.backends import distributions, link_lists
 from ackademy.backends.link_lists import Link
 from ackademy.backends.runs import simulate
 from ackademy.errors import TrainingError
-from ackademy.learn import deep, deep_recipe, ppo, ranges, rollouts, seeds, selection
+from ackademy.learn import deep, deep_recipe, noiseless, ppo, ranges, rollouts, seeds, selection
 from ackademy.learn.episode_source import Sizes
 from ackademy.learn.layers import Dense
 from ackademy.learn.selection import Judge, Judgement
@@ -141,9 +141,9 @@ def trained(place: Path, plan: seeds.Plan, work: str = "work") -> seeds.Seeds:
 
 
 def test_the_mean_over_classes_of_their_worst_quarter_is_the_judgement() -> None:
-    assert selection.worst_quarter([0.5]) == 0.5
-    assert selection.worst_quarter([3.0, 1.0, 2.0, 4.0]) == 1.0
-    assert selection.worst_quarter([3.0, 1.0, 2.0, 4.0, 5.0]) == 1.5
+    assert noiseless.worst_quarter([0.5]) == 0.5
+    assert noiseless.worst_quarter([3.0, 1.0, 2.0, 4.0]) == 1.0
+    assert noiseless.worst_quarter([3.0, 1.0, 2.0, 4.0, 5.0]) == 1.5
     own = Judgement(("B", "A", "A", "A", "A", "A"), (0.2, 0.9, 0.1, 0.8, 0.3, 0.7))
     assert own.of_classes == {"A": pytest.approx(0.2), "B": 0.2}
     assert own.mean == pytest.approx(0.2)
@@ -205,7 +205,7 @@ def test_a_network_gets_the_mean_reward_of_decisions_without_noise(place: Path) 
         link.scenario, recipe.settings_text(), n=1, agents=2, learners=["learner"], seed=0,
         reward="flagship", threads=1,
     )  # fmt: skip
-    noise = np.full(2, selection.NO_NOISE, np.float32)
+    noise = np.full(2, noiseless.NO_NOISE, np.float32)
     batch = collector.collect(deep.files_of(recipe, zeros(place)), noise, 10_000, episodes=1)
     assert not np.asarray(batch["action"]).any()
     assert batch["reward"] is not None

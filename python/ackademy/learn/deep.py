@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypedDict
@@ -21,8 +23,10 @@ from ackademy.learn import (
     deep_recipe,
     dqn,
     episode_source,
+    evolution,
     layers,
     networks,
+    noiseless,
     ppo,
     ranges,
     recipe_source,
@@ -34,6 +38,9 @@ from ackademy.learn.networks import Weights
 from ackademy.learn.rollouts import Collector
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.policies import policy_files
+
+COLUMNS = {"dqn": dqn.COLUMNS, "evolution": evolution.COLUMNS, "ppo": ppo.COLUMNS}
+"""of the curve, by learner"""
 
 
 class Opener(Protocol):
@@ -135,7 +142,8 @@ def train(
         resume: go on from the last checkpoint there, if there is one.
         progress: told about episodes, or about decisions if they are counted.
         snapshots: how many policies of the last part are returned; only with native rollouts.
-        watch: may stop the training; only with native rollouts.
+        watch: may stop the training; only with native rollouts, and no search, which begins with
+            zeros and leaves them where that is better.
 
     Raises:
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
@@ -158,14 +166,17 @@ def train(
         raise TrainingError(f"{recipe.origin}: {error}") from None
     check(recipe, sizes)
     place = Checkpoints(folder, _fingerprint(recipe, source, reward), resume)
-    module = dqn if recipe.learner == "dqn" else ppo
-    log = TrainingLog(module.COLUMNS, place, progress)
+    log = TrainingLog(COLUMNS[recipe.learner], place, progress)
     wall, cpu = time.monotonic(), time.process_time()
+    trained: dqn.Trained | ppo.Trained
+    packets: int | None = None
     try:
-        if recipe.rollouts == "native":
+        if recipe.learner == "evolution":
+            trained, packets = _searched(recipe, source, sizes, make, log, snapshots)
+        elif recipe.rollouts == "native":
             assert isinstance(recipe.config, ppo.Config)  # `deep_recipe.read` allows no other
             own = rollouts.Rollouts(collector, recipe.settings_text(), recipe.layers, reward)
-            trained: dqn.Trained | ppo.Trained = rollouts.train(
+            trained = rollouts.train(
                 own, recipe.layers, recipe.config, recipe.seed, log,
                 snapshots=snapshots, watch=watch,
             )  # fmt: skip
@@ -187,7 +198,7 @@ def train(
         decisions=trained.decisions,
         episodes=trained.episodes,
         updates=trained.updates,
-        packets=simulations.packets,
+        packets=simulations.packets if packets is None else packets,
         wall_s=time.monotonic() - wall,
         cpu_s=time.process_time() - cpu,
         **_more(recipe, trained),
@@ -238,6 +249,38 @@ def _more(recipe: Recipe, trained: dqn.Trained | ppo.Trained) -> _More:
     }
 
 
+def _searched(
+    recipe: Recipe,
+    source: opening.Source,
+    sizes: Sizes,
+    make: Opener,
+    log: TrainingLog,
+    snapshots: int,
+) -> tuple[ppo.Trained, int]:
+    """What a search by evolution finds, and the data packets that it simulates."""
+    assert isinstance(recipe.config, evolution.Config)
+    if not isinstance(make, Here):
+        raise TrainingError(f"{recipe.origin}: learner = 'evolution': allowed: ppo on a cluster")
+    learners = patterns(source, recipe)
+
+    def runner_of(weights: networks.Tensors) -> evolution.Runner:
+        files = files_of(recipe, weights)
+        return lambda seed, number: noiseless.run(
+            source, recipe, learners, files, seed=seed, number=number
+        )
+
+    shapes = networks.tensor_shapes(recipe.layers, sizes.entering)
+    with ThreadPoolExecutor(make.threads or os.cpu_count()) as pool:
+        search = evolution.Search(
+            runner_of, shapes, recipe.config, recipe.seed, networks=recipe.simulations, pool=pool
+        )
+        try:
+            trained = evolution.train(search, recipe.config, log, snapshots=snapshots)
+        except ValueError as error:
+            raise TrainingError(f"{recipe.origin}: {error}") from None
+    return trained, search.packets
+
+
 def _from_steps(
     recipe: Recipe, env: EpisodeSource, reward: rewards.Reward | None, log: TrainingLog
 ) -> dqn.Trained | ppo.Trained:
@@ -246,6 +289,7 @@ def _from_steps(
     rewarder.reset()
     if isinstance(recipe.config, dqn.Config):
         return dqn.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
+    assert isinstance(recipe.config, ppo.Config)  # a search has native rollouts
     return ppo.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
 
 
@@ -273,9 +317,15 @@ def check(recipe: Recipe, sizes: Sizes) -> None:
             f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native, since the reward, "
             "the critic or the advantages follow from the truth of the simulation"
         )
+    if recipe.learner == "evolution" and sizes.n_choices:
+        raise TrainingError(
+            f"{recipe.origin}: learner = 'evolution': allowed: dqn, ppo, since the action map is "
+            "discrete"
+        )
     if recipe.learner == "dqn" and not sizes.n_choices:
         raise TrainingError(
-            f"{recipe.origin}: learner = 'dqn': allowed: ppo, since the action map is continuous"
+            f"{recipe.origin}: learner = 'dqn': allowed: evolution, ppo, since the action map is "
+            "continuous"
         )
 
 

@@ -13,15 +13,19 @@ from typing import Literal, TypeAlias, cast
 
 from ackademy import files
 from ackademy.errors import TrainingError
-from ackademy.learn import dqn, ppo
+from ackademy.learn import dqn, evolution, ppo
 from ackademy.learn.layers import Layer, layers_of, tables_of
 from ackademy.policies.policy_files import SETTINGS_TABLES, tables_text
 
-Kind: TypeAlias = Literal["dqn", "ppo"]
+Kind: TypeAlias = Literal["dqn", "evolution", "ppo"]
 Credit: TypeAlias = Literal["sent", "arrived"]
 Collecting: TypeAlias = Literal["native", "stepped"]
-Config: TypeAlias = dqn.Config | ppo.Config
-CONFIGS: Mapping[str, type[Config]] = {"dqn": dqn.Config, "ppo": ppo.Config}
+Config: TypeAlias = dqn.Config | evolution.Config | ppo.Config
+CONFIGS: Mapping[str, type[Config]] = {
+    "dqn": dqn.Config,
+    "evolution": evolution.Config,
+    "ppo": ppo.Config,
+}
 LAW = "own_queue"
 """the action map to which an action of zeros is a controller of its own"""
 CORE_REWARDS = frozenset({"flagship"})
@@ -41,11 +45,12 @@ SHARES = frozenset(
         "updates_per_decision",
         "learning_rate_decay",
         "entropy_decay",
+        "worst",
     }
 )
 """fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
-ABOVE_ZERO = frozenset({"spread"})
-"""fields that must be above 0: their logarithm is learned"""
+ABOVE_ZERO = frozenset({"spread", "step"})
+"""fields that must be above 0: standard deviations"""
 WHOLE_MAX, SEED_MAX, SIMULATIONS_MAX = 100_000_000, 2**63 - 1, 65_536
 """largest values of the learner's whole numbers, of seeds, of simulations and of agents"""
 MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions", "critic_units", "decisions"})
@@ -163,11 +168,21 @@ def adjusted(recipe: Recipe, seed: int | None, decisions: int | None) -> Recipe:
     """With another first seed, and another number of decisions, where one is given.
 
     Raises:
-        TrainingError: if it does not learn by PPO, which alone counts decisions.
+        TrainingError: if its learner has no native rollouts; if decisions are given and it does not
+            learn by PPO, which alone counts them.
     """
-    if not isinstance(recipe.config, ppo.Config):
-        raise TrainingError(f"{recipe.origin}: learner = {recipe.learner!r}: allowed: ppo")
-    config = recipe.config if decisions is None else replace(recipe.config, decisions=decisions)
+    if isinstance(recipe.config, dqn.Config):
+        raise TrainingError(
+            f"{recipe.origin}: learner = {recipe.learner!r}: allowed: evolution, ppo"
+        )
+    config = recipe.config
+    if decisions is not None:
+        if isinstance(config, evolution.Config):
+            raise TrainingError(
+                f"--decisions {decisions}: allowed: with learner = 'ppo'; that of {recipe.origin} "
+                f"has {config.generations} generations"
+            )
+        config = replace(config, decisions=decisions)
     return replace(recipe, seed=recipe.seed if seed is None else seed, config=config)
 
 
@@ -256,6 +271,10 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
             f"{where}: training.minibatch = {config.minibatch}: allowed: a divisor of "
             f"horizon = {config.horizon}"
         )
+    if isinstance(config, evolution.Config) and config.population < 2:
+        raise TrainingError(
+            f"{where}: training.population = {config.population}: allowed: a whole number from 2"
+        )
     return config
 
 
@@ -263,13 +282,18 @@ def for_episodes(config: Config, episodes: int) -> Config:
     """The same settings for so many episodes, which then count instead of decisions."""
     if isinstance(config, ppo.Config):
         return replace(config, episodes=episodes, decisions=0)
-    return replace(config, episodes=episodes)
+    if isinstance(config, dqn.Config):
+        return replace(config, episodes=episodes)
+    return config  # whose generations count
 
 
 def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Collecting:
     """How decisions are collected; PPO's natively unless the recipe says otherwise."""
-    if learner != "ppo":
+    if learner == "dqn":
         allowed: tuple[str, ...] = ("stepped",)
+    elif learner == "evolution":
+        _choice(values, "reward", tuple(sorted(CORE_REWARDS)), path)
+        allowed = ("native",)
     elif values.get("reward") in CORE_REWARDS:
         allowed = ("native",)
     else:

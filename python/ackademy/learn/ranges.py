@@ -17,26 +17,36 @@ ROWS = 1024
 
 
 class Seen:
-    """A sample of the vectors of features that decisions were made by."""
+    """A sample of the vectors of features that decisions were made by.
 
-    def __init__(self) -> None:
-        self._parts: list[F32] = []
+    Args:
+        kept: rows of an earlier one, to go on from.
+    """
 
-    def add(self, observation: F32) -> None:
+    def __init__(self, kept: F32 | None = None) -> None:
+        self._parts: list[F32] = [] if kept is None else [kept]
+
+    @property
+    def rows(self) -> F32:
+        """The vectors so far, shape (m, features), once something was seen."""
+        return np.concatenate(self._parts)
+
+    def add(self, observation: F32, most: int = ROWS) -> None:
         """Take some of a batch, evenly spread.
 
         Args:
             observation: shape (m, history, features), of which the newest vectors count: the others
                 are those of earlier decisions, or zeros before the first.
+            most: how many, about.
         """
-        step = max(1, len(observation) // ROWS)
+        step = max(1, len(observation) // most)
         self._parts.append(observation[::step, -1].copy())
 
     def ranges(self) -> Ranges:
         """The 0.1 and the 99.9 % quantile of each feature; none if nothing was seen."""
         if not self._parts:
             return ()
-        rows = np.concatenate(self._parts)
+        rows = self.rows
         # Of values that occur: between two of them a value may lie that never does.
         low = np.quantile(rows, OUTSIDE, axis=0, method="lower")
         high = np.quantile(rows, 1.0 - OUTSIDE, axis=0, method="higher")

@@ -13,7 +13,7 @@ follows from the seed and from those.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -193,13 +193,26 @@ class PolicyLog:
             last: what the training ended with.
             count: how many; fewer of a training with fewer batches there.
         """
-        found: dict[int, ppo.Snapshot] = {}
-        for back in range(count - 1, 0, -1):
-            wanted = last.decisions * (1.0 - LAST_PART * back / max(1, count - 1))
-            index = int(np.searchsorted(self._made, wanted, side="right")) - 1
-            weights = {n: jnp.asarray(v[index]) for n, v in self._weights.items()}
-            found[index] = ppo.Snapshot(self._made[index], weights)
-        return (*found.values(), last) if count else ()
+        found = [
+            ppo.Snapshot(
+                self._made[i], {name: jnp.asarray(v[i]) for name, v in self._weights.items()}
+            )
+            for i in last_part(self._made, last.decisions, count - 1)
+        ]
+        return (*found, last) if count else ()
+
+
+def last_part(made: Sequence[int], end: int, count: int) -> list[int]:
+    """Which policies are spread evenly over the last part of a training, its end left out.
+
+    Args:
+        made: decisions that were made before each policy was there, growing.
+        end: all decisions of the training.
+        count: how many; fewer where two would be the same.
+    """
+    wanted = (end * (1.0 - LAST_PART * back / count) for back in range(count, 0, -1))
+    places = (max(0, int(np.searchsorted(made, at, side="right")) - 1) for at in wanted)
+    return list(dict.fromkeys(places))
 
 
 def recorded(arrays: Mapping[str, npt.NDArray[np.generic]], index: int) -> Policy:

@@ -25,19 +25,12 @@ from ackademy import _core, interrupts
 from ackademy.backends.link_lists import Link
 from ackademy.errors import TrainingError
 from ackademy.files import write
-from ackademy.learn import deep
+from ackademy.learn import deep, noiseless
 from ackademy.learn.deep_recipe import Recipe
+from ackademy.learn.noiseless import UNUSABLE, worst_quarter
 
 Told: TypeAlias = Callable[[int, int], None]
 """called with what is done and all there is to do"""
-WORST = 0.25
-"""share of a class that counts"""
-NO_NOISE = -1e3
-"""logarithm of a standard deviation of 0"""
-DECISIONS = 1 << 17
-"""most of an episode: more than 8 flows make in 60 s"""
-UNUSABLE = -1.0
-"""reward of a network on which no decision completes: the least there is"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +55,6 @@ class Judgement:
         """What policies are chosen by: the mean over the classes."""
         values = list(self.of_classes.values())
         return math.fsum(values) / len(values)
-
-
-def worst_quarter(rewards: Sequence[float]) -> float:
-    """Mean of the lowest quarter of the values, of one at least."""
-    count = math.ceil(WORST * len(rewards))
-    return math.fsum(sorted(rewards)[:count]) / count
 
 
 def thinned(links: Sequence[Link], count: int, seed: int = 0) -> tuple[Link, ...]:
@@ -158,20 +145,11 @@ class Judge:
         return Judgement(classes, tuple(rewards))
 
     def _reward(self, link: Link, files: Mapping[str, bytes]) -> float:
-        recipe = self._recipe
-        settings = recipe.deployed_text()
         try:
-            rollouts = _core.Rollouts(
-                link.scenario, settings, n=1, agents=recipe.agents, learners=self._learners,
-                seed=0, credit=recipe.credit, reward=recipe.core_reward, threads=1,
-            )  # fmt: skip
-            quiet = np.full(rollouts.action_size, NO_NOISE, np.float32)
-            batch = rollouts.collect(files, quiet, DECISIONS, episodes=1)
+            found = noiseless.run(link.scenario, self._recipe, self._learners, files).reward
         except ValueError as error:
             raise TrainingError(f"{link.name}: {error}") from None
-        rewards = batch["reward"]
-        assert rewards is not None  # the recipe's reward is the core's
-        return math.fsum(rewards) / len(rewards) if len(rewards) else UNUSABLE
+        return UNUSABLE if found is None else found
 
     def _key(self, files: Mapping[str, bytes]) -> str:
         recipe = self._recipe

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from ackademy import _core
-from ackademy.learn import dqn, networks
+from ackademy.learn import dqn, evolution, networks
 from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.layers import tables_of
@@ -27,11 +27,23 @@ PROPOSED = {
 The learner is deep Q-learning with a target network and a memory that all flows share. A decision
 is rewarded for the packets sent under it, whose fate is known one round trip later; what follows
 it is the next decision of the same flow; no episode's end counts as an end.""",
+    "evolution": """\
+The weights were searched for by an evolution strategy: CMA-ES with a diagonal covariance, which
+begins at zeros. The candidates of a generation are judged without noise, as the policy is deployed,
+on the same networks, drawn anew for every generation, by the mean over the classes of networks of
+a class's mean reward and that of its worst quarter. What is deployed is the mean of the last
+generation.""",
     "ppo": """\
 The learner is proximal policy optimisation with generalised advantages along each flow's own
 decisions. What is deployed answers with the mean of the Gaussian that was trained, without
 noise.""",
 }
+LIBRARIES = {
+    "dqn": ("jax", "flax", "optax"),
+    "evolution": ("cmaes", "numpy"),
+    "ppo": ("jax", "flax", "optax"),
+}
+"""whose versions weights follow from, by learner"""
 DRINC = """\
 The journal paper's hyper-parameters are not public: features and kinds of layers are the paper's,
 every number is *proposed*, so this is a TCP-Drinc-*style* agent, not the paper's weights."""
@@ -117,7 +129,7 @@ def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
         "updates": trained.updates,
         "packets": trained.packets,
         "core": _core.CODE_HASH,
-        **{name: version(name) for name in ("jax", "flax", "optax")},
+        **{name: version(name) for name in LIBRARIES[recipe.learner]},
         "training": {"simulations": recipe.simulations, **asdict(recipe.config)},
     }
 
@@ -198,6 +210,11 @@ def _exploring(recipe: Recipe) -> str:
     if isinstance(recipe.config, dqn.Config):
         share = recipe.config.epsilon_end
         return f"random ones included: at the end {f'one in {1 / share:.0f}' if share else 'none'}."
+    if isinstance(recipe.config, evolution.Config):
+        return (
+            "of the first\ncandidate of a generation; `gain` is how much more than zeros the "
+            "candidates are worth in the mean."
+        )
     return "with the noise of training."
 
 

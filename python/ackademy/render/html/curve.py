@@ -21,6 +21,7 @@ PANELS = (
     ("throughput_mbps", "throughput, Mb/s"),
     ("rtt_ms", "round trip, ms"),
     ("loss_ratio", "loss ratio"),
+    ("gain", "worth of the candidates above zeros"),
 )
 STYLE = """\
 text { font: 12px system-ui, sans-serif; fill: #52514e; }

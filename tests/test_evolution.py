@@ -1,0 +1,280 @@
+"""The search by evolution strategies: what it finds, what it tries, and that it repeats."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flax", reason="needs train: an extra")
+
+from ackademy.errors import TrainingError
+from ackademy.learn import deep, deep_recipe, evolution, networks
+from ackademy.learn.episode_source import Sizes
+from ackademy.learn.evolution import Config, Search
+from ackademy.learn.networks import Tensors
+from ackademy.learn.noiseless import Episode
+from ackademy.learn.training_log import Checkpoints
+from commands import ackademy_command
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+RECIPE = """\
+about = "as small as it gets"
+learner = "evolution"
+reward = "flagship"
+credit = "sent"
+distribution = "links.toml"
+simulations = 6
+agents = 2
+seed = 3
+[observation]
+features = ["queue", "loss_log", "action_0"]
+history = 2
+[decision]
+every = "srtt"
+[action]
+map = "own_queue"
+[start]
+slow_start = false
+loss_guard = false
+[[layers]]
+kind = "flatten"
+[[layers]]
+kind = "dense"
+units = 2
+activation = "tanh"
+[training]
+generations = 5
+population = 4
+step = 0.2
+"""
+LINKS = """\
+about = "two classes"
+learners = ["learner"]
+[[scenario]]
+name = "slow"
+class = "A"
+weight = 1
+[scenario.inline]
+duration_s = 2
+[scenario.inline.dumbbell]
+rtt_ms = 20
+[scenario.inline.dumbbell.bottleneck]
+rate_mbps = 4
+queue = { kind = "drop_tail", packets = 20 }
+[[scenario.inline.flow]]
+name = "learner"
+[scenario.draw]
+"dumbbell.rtt_ms" = { uniform = [10, 40] }
+[[scenario]]
+name = "shared"
+class = "B"
+weight = 1
+[scenario.inline]
+duration_s = 2
+[scenario.inline.dumbbell]
+rtt_ms = 20
+[scenario.inline.dumbbell.bottleneck]
+rate_mbps = 8
+queue = { kind = "drop_tail", packets = 20 }
+[[scenario.inline.flow]]
+name = "learner"
+count = 2
+[scenario.draw]
+"dumbbell.rtt_ms" = { uniform = [10, 40] }
+"""
+SHAPES = {"layers.1.kernel": (3, 2), "layers.1.bias": (2,)}
+
+
+def read(folder: Path, text: str = RECIPE) -> deep_recipe.Recipe:
+    (folder / "links.toml").write_text(LINKS)
+    (folder / "recipe.toml").write_text(text)
+    return deep_recipe.read(folder / "recipe.toml")
+
+
+def trained(own: deep_recipe.Recipe, folder: Path, threads: int = 1) -> tuple[bytes, str]:
+    result = deep.train(own, deep.Here(threads), folder)
+    return networks.to_bytes(result.weights), result.curve
+
+
+class Made:
+    """Runs without a simulator: a reward of the weights and the network's number.
+
+    Args:
+        reward: of what a policy's weights sum up to, on a network; `None`: no decision there.
+        classes: of the networks, by number.
+    """
+
+    def __init__(self, reward: object, classes: Sequence[int] = (0,)) -> None:
+        self.reward, self.classes = reward, classes
+        self.calls = Counter[tuple[float, int]]()
+        self.seeds: list[int] = []
+
+    def __call__(self, weights: Tensors) -> evolution.Runner:
+        """Those of a policy."""
+        flat = np.concatenate([weights[name].ravel() for name in SHAPES])
+
+        def attempt(seed: int, number: int) -> Episode:
+            self.calls[float(flat.sum()), number] += 1
+            self.seeds.append(seed)
+            value = self.reward(flat, number)  # type: ignore[operator]
+            rows = 0 if value is None else 1
+            batch = {
+                "reward": np.full(rows, value, np.float64),
+                "class_index": np.full(rows, self.classes[number % len(self.classes)]),
+                "observation": np.zeros((rows, 1, 3), np.float32),
+                "sums": np.zeros((1, 4)),
+            }
+            return Episode(batch, 10, 100)  # type: ignore[arg-type]
+
+        return attempt
+
+
+def search(made: Made, count: int = 4, seed: int = 1, **config: float) -> Search:
+    pool = ThreadPoolExecutor(1)
+    return Search(made, SHAPES, Config(**config), seed, networks=count, pool=pool)  # type: ignore[arg-type]
+
+
+def test_a_search_finds_the_weights_with_the_largest_reward() -> None:
+    wanted = np.linspace(-1.0, 1.0, 8)
+    own = search(Made(lambda flat, _: -float(np.sum((flat - wanted) ** 2))), 1)
+    for _ in range(120):
+        own.generation()
+    found = np.concatenate([own.mean[name].ravel() for name in SHAPES])
+    assert np.abs(found - wanted).max() < 0.05
+
+
+def test_a_search_begins_at_zeros() -> None:
+    own = search(Made(lambda *_: 0.0))
+    assert {name: value.shape for name, value in own.mean.items()} == SHAPES
+    assert not any(value.any() for value in own.mean.values())
+
+
+def test_where_the_first_candidate_changes_nothing_no_other_is_tried() -> None:
+    made = Made(lambda flat, number: float(np.tanh(flat.sum())) if number == 2 else 0.25)
+    row = search(made, population=6).generation()
+    assert row["acted"] == 1
+    tried = Counter(number for (_, number), times in made.calls.items() for _ in range(times))
+    assert tried == {0: 2, 1: 2, 2: 7, 3: 2}  # zeros and the first; all six and zeros
+
+
+def test_a_candidate_is_worth_as_much_as_if_it_were_tried_everywhere() -> None:
+    def reward(flat: np.ndarray, number: int) -> float:
+        return 0.1 * number + (float(np.tanh(flat[0])) if number % 2 else 0.0)
+
+    own, again = (search(Made(reward, classes=(0, 0, 0, 1)), 8, worst=0.5) for _ in range(2))
+    own.generation()
+    candidates = [again._strategy.ask().astype(np.float32) for _ in range(14)]
+    for values, point in zip(own.values[0], candidates, strict=True):
+        each = [reward(point, number) for number in range(8)]
+        first, second = [each[i] for i in (0, 1, 2, 4, 5, 6)], [each[3], each[7]]
+        worst = [(sorted(first)[0] + sorted(first)[1]) / 2, min(second)]
+        mean = [sum(first) / 6, sum(second) / 2]
+        assert values == pytest.approx((sum(worst) / 2 + sum(mean) / 2) / 2, abs=1e-6)
+
+
+def test_networks_are_the_same_for_all_candidates_and_new_for_each_generation() -> None:
+    own = search(made := Made(lambda flat, _: float(flat[0])))
+    own.generation()
+    first = set(made.seeds)
+    own.generation()
+    assert len(first) == 1
+    assert len(set(made.seeds)) == 2
+    search(other := Made(lambda flat, _: float(flat[0])), seed=2).generation()
+    assert not set(other.seeds) & set(made.seeds)
+
+
+def test_a_network_on_which_nothing_is_decided_does_not_count() -> None:
+    def reward(flat: np.ndarray, number: int) -> float | None:
+        return None if number == 0 else 0.5
+
+    assert search(Made(reward)).generation()["zeros"] == 0.5
+
+
+def test_the_same_seed_leaves_the_same_bytes_with_any_number_of_threads(tmp_path: Path) -> None:
+    own = read(tmp_path)
+    weights, curve = trained(own, tmp_path / "one")
+    assert len(curve.splitlines()) == 6
+    assert trained(own, tmp_path / "two", 3) == (weights, curve)
+    assert trained(replace(own, seed=4), tmp_path / "other")[0] != weights
+
+
+def test_killed_in_the_middle_and_resumed_it_finds_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = read(tmp_path)
+    whole = deep.train(own, deep.Here(2), tmp_path / "whole", snapshots=3)
+
+    def every_row(folder: Path, fingerprint: str, resume: bool) -> Checkpoints:
+        return Checkpoints(folder, fingerprint, resume, checkpoint_s=0.0)
+
+    def kill(done: int, total: int, reward: object) -> None:
+        assert total == 5
+        if done == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(deep, "Checkpoints", every_row)
+    with pytest.raises(KeyboardInterrupt):
+        deep.train(own, deep.Here(2), tmp_path / "killed", progress=kill)
+    calls = list[None]()
+    monkeypatch.setattr(Search, "_worth", counted(Search._worth, calls))
+    again = deep.train(own, deep.Here(2), tmp_path / "killed", resume=True, snapshots=3)
+    assert len(calls) == 2 * 5  # two generations: zeros and four candidates
+    assert networks.to_bytes(again.weights) == networks.to_bytes(whole.weights)
+    same = ("curve", "decisions", "episodes", "updates", "packets", "ranges")
+    assert all(getattr(again, name) == getattr(whole, name) for name in same)
+    assert [one.decisions for one in again.snapshots] == [one.decisions for one in whole.snapshots]
+
+
+def counted(method: object, calls: list[None]) -> object:
+    def wrapped(*args: object) -> object:
+        calls.append(None)
+        return method(*args)  # type: ignore[operator]
+
+    return wrapped
+
+
+def test_what_a_search_cannot_have_is_refused_with_what_is_allowed(tmp_path: Path) -> None:
+    for old, new, told in (
+        ('reward = "flagship"', 'reward = "orca"', r"reward = 'orca': allowed: flagship"),
+        ("seed = 3", 'seed = 3\nrollouts = "stepped"', r"rollouts = 'stepped': allowed: native"),
+        ("population = 4", "population = 1", r"population = 1: allowed: a whole number from 2"),
+        ("step = 0.2", "step = 0", r"training.step = 0: allowed: a number above 0"),
+        ("step = 0.2", "worst = 1.5", r"training.worst = 1.5: allowed: a number from 0 to 1"),
+        ("step = 0.2", "epochs = 2", r"training.epochs: allowed: generations, population"),
+    ):
+        with pytest.raises(TrainingError, match=told):
+            read(tmp_path, RECIPE.replace(old, new))
+    own = read(tmp_path)
+    with pytest.raises(TrainingError, match=r"--decisions 9: allowed: with learner = 'ppo'"):
+        deep_recipe.adjusted(own, None, 9)
+    assert deep_recipe.adjusted(own, 9, None).seed == 9
+    with pytest.raises(TrainingError, match=r"the action map is discrete"):
+        deep.check(replace(own, layers=own.layers), Sizes((2, 3), 2, 0))
+
+
+def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:
+    read(tmp_path)
+    listed = (RECIPES.parent / "distributions/lists/flagship_choice.links").as_posix()
+    words = ["train", "flagship", "--recipe", "recipe.toml", "--networks", listed, "--links", "4"]
+    status, _, errors = ackademy_command(*words, "--seeds", "1", "--out", "mine", cwd=tmp_path)
+    assert status == 0, errors
+    policy = tomllib.loads((tmp_path / "mine/policy.toml").read_text())
+    assert policy["made"]["learner"] == "evolution"
+    assert policy["made"]["training"]["generations"] == 5
+    assert "evolution strategy" in (tmp_path / "mine/CARD.md").read_text()
+    assert "worth of the candidates" in (tmp_path / "mine/curve.svg").read_text()
+
+
+def test_the_recipe_of_the_search_gives_a_policy_over_the_law() -> None:
+    recipe = deep_recipe.read(RECIPES / "flagship_evolution.toml")
+    deep.check(recipe, Sizes((1, 13), 0, 2))
+    assert recipe.map == deep_recipe.LAW
+    assert recipe.acts_under_contention_alone
+    assert recipe.source.is_file()
