@@ -14,13 +14,14 @@ import pytest
 
 pytest.importorskip("flax", reason="needs train: an extra")
 
-from ackademy.errors import TrainingError
+from ackademy.errors import AckademyError, TrainingError
 from ackademy.learn import deep, deep_recipe, evolution, networks
 from ackademy.learn.episode_source import Sizes
 from ackademy.learn.evolution import Config, Search
 from ackademy.learn.networks import Tensors
 from ackademy.learn.noiseless import Episode
 from ackademy.learn.training_log import Checkpoints
+from ackademy.policies import policy_files
 from commands import ackademy_command
 
 RECIPES = Path(__file__).parents[1] / "recipes"
@@ -257,6 +258,72 @@ def test_what_a_search_cannot_have_is_refused_with_what_is_allowed(tmp_path: Pat
     assert deep_recipe.adjusted(own, 9, None).seed == 9
     with pytest.raises(TrainingError, match=r"the action map is discrete"):
         deep.check(replace(own, layers=own.layers), Sizes((2, 3), 2, 0))
+
+
+TAUGHT = RECIPE.replace("seed = 3", 'seed = 3\nteacher = "teacher"')
+
+
+def teacher(folder: Path, text: str = RECIPE) -> Tensors:
+    """A policy of known weights in `teacher`."""
+    own = read(folder, text)
+    rng = np.random.default_rng(5)
+    weights = {
+        name: (0.2 * rng.standard_normal(shape)).astype(np.float32)
+        for name, shape in networks.tensor_shapes(own.layers, (2, 3)).items()
+    }
+    policy_files.write_folder(folder / "teacher", deep.files_of(own, weights), force=True)
+    return weights
+
+
+def test_a_linear_teacher_is_recovered(tmp_path: Path) -> None:
+    wanted = teacher(tmp_path)
+    own = read(tmp_path, TAUGHT.replace("step = 0.2", "step = 1e-9"))
+    found = deep.train(own, deep.Here(2), tmp_path / "work")
+    for name, value in wanted.items():
+        assert np.asarray(found.weights[name]) == pytest.approx(value, abs=2e-3)
+
+
+def test_a_student_sees_the_latest_intervals_of_what_its_teacher_saw(tmp_path: Path) -> None:
+    teacher(tmp_path)
+    own = read(tmp_path, TAUGHT.replace("history = 2", "history = 1"))
+    found = deep.train(own, deep.Here(2), tmp_path / "work")
+    assert np.asarray(found.weights["layers.1.kernel"]).shape == (3, 2)
+
+
+def test_answers_that_do_not_count_teach_nothing(tmp_path: Path) -> None:
+    teacher(tmp_path, RECIPE.replace('map = "own_queue"', 'map = "own_queue"\nwhen = "contention"'))
+    with pytest.raises(TrainingError, match="teacher: no answer of it counts on these networks"):
+        deep.train(read(tmp_path, TAUGHT), deep.Here(2), tmp_path / "work")
+
+
+def test_a_teacher_that_cannot_teach_is_refused(tmp_path: Path) -> None:
+    teacher(tmp_path)
+    hidden = '[[layers]]\nkind = "dense"\nunits = 4\n[[layers]]\nkind = "dense"'
+    for old, new, told in (
+        ("units = 2", "units = 2", ""),
+        ('[[layers]]\nkind = "dense"', hidden, "allowed: with layers flatten and dense"),
+        ('"tanh"', '"linear"', "allowed: with layers flatten and dense, activation tanh"),
+        ("history = 2", "history = 3", "as long a history at least"),
+        ('"queue", ', '"drain", ', "the same features"),
+        ('"teacher"', '"nobody"', "nobody"),
+    ):
+        own = read(tmp_path, TAUGHT.replace(old, new))
+        if not told:
+            deep.fingerprint_of(own)
+            continue
+        with pytest.raises(AckademyError, match=told):
+            deep.train(own, deep.Here(1), tmp_path / "work")
+    text = TAUGHT.replace('"evolution"', '"ppo"').partition("[training]")[0]
+    with pytest.raises(TrainingError, match="teacher: allowed: with learner = 'evolution'"):
+        read(tmp_path, text)
+
+
+def test_another_teacher_is_another_training(tmp_path: Path) -> None:
+    teacher(tmp_path)
+    own = read(tmp_path, TAUGHT)
+    before = deep.fingerprint_of(own)
+    (tmp_path / "teacher" / "weights.safetensors").write_bytes(b"others")
+    assert deep.fingerprint_of(own) != before
 
 
 def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
@@ -24,6 +25,7 @@ from ackademy.learn import (
     dqn,
     episode_source,
     evolution,
+    imitation,
     layers,
     networks,
     noiseless,
@@ -269,12 +271,23 @@ def _searched(
             source, recipe, learners, files, seed=seed, number=number
         )
 
+    def taught(pool: ThreadPoolExecutor) -> networks.Tensors | None:
+        if recipe.teacher is None:
+            return None
+        files, settings = imitation.files_of(recipe.teacher)
+        one = partial(
+            noiseless.run, source, recipe, learners, files, seed=recipe.seed, settings=settings
+        )
+        numbers = range(recipe.simulations)
+        return imitation.fitted(recipe, pool.map(lambda i: one(number=i), numbers))
+
     shapes = networks.tensor_shapes(recipe.layers, sizes.entering)
     with ThreadPoolExecutor(make.threads or os.cpu_count()) as pool:
-        search = evolution.Search(
-            runner_of, shapes, recipe.config, recipe.seed, networks=recipe.simulations, pool=pool
-        )
         try:
+            search = evolution.Search(
+                runner_of, shapes, recipe.config, recipe.seed,
+                networks=recipe.simulations, pool=pool, start=taught(pool),
+            )  # fmt: skip
             trained = evolution.train(search, recipe.config, log, snapshots=snapshots)
         except ValueError as error:
             raise TrainingError(f"{recipe.origin}: {error}") from None
@@ -317,6 +330,8 @@ def check(recipe: Recipe, sizes: Sizes) -> None:
             f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native, since the reward, "
             "the critic or the advantages follow from the truth of the simulation"
         )
+    if recipe.teacher is not None:
+        imitation.check(recipe, recipe.teacher)
     if recipe.learner == "evolution" and sizes.n_choices:
         raise TrainingError(
             f"{recipe.origin}: learner = 'evolution': allowed: dqn, ppo, since the action map is "

@@ -15,6 +15,7 @@ from ackademy import files
 from ackademy.errors import TrainingError
 from ackademy.learn import dqn, evolution, ppo
 from ackademy.learn.layers import Layer, layers_of, tables_of
+from ackademy.policies import policy_files
 from ackademy.policies.policy_files import SETTINGS_TABLES, tables_text
 
 Kind: TypeAlias = Literal["dqn", "evolution", "ppo"]
@@ -32,8 +33,8 @@ CORE_REWARDS = frozenset({"flagship"})
 """rewards that follow from the simulator's truth: only native rollouts have them"""
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
-    "without_classes", "simulations", "agents", "seed", "rollouts", *SETTINGS_TABLES, "deployed",
-    "layers", "training", "quick",
+    "without_classes", "simulations", "agents", "seed", "rollouts", "teacher", *SETTINGS_TABLES,
+    "deployed", "layers", "training", "quick",
 )  # fmt: skip
 SHARES = frozenset(
     {
@@ -82,6 +83,8 @@ class Recipe:
     seed: int
     rollouts: Collecting
     """whether the core makes the decisions of a batch, or each is stepped"""
+    teacher: Path | None = None
+    """folder of a policy whose answers a search begins with"""
     settings: Mapping[str, object]
     """the five tables"""
     deployed: Mapping[str, object] = field(default_factory=dict)
@@ -133,6 +136,16 @@ class Recipe:
         action = cast("Mapping[str, object]", self.settings.get("action", {}))
         return tables_text({**self.settings, "action": {**action, **self.deployed}})
 
+    def _teacher_digest(self) -> str:
+        """Of the files that what a search begins with follows from."""
+        assert self.teacher is not None
+        names = (policy_files.POLICY, policy_files.WEIGHTS)
+        try:
+            content = b"".join((self.teacher / name).read_bytes() for name in names)
+        except OSError as error:
+            raise TrainingError(f"{self.origin}: teacher: {error}") from None
+        return hashlib.sha256(content).hexdigest()
+
     def fingerprint(self, source_text: str, reward_text: str, code_hash: str) -> str:
         """Identifies a training; a checkpoint can be resumed if its fingerprint is equal."""
         parts = {
@@ -145,6 +158,7 @@ class Recipe:
             "sizes": [self.simulations, self.agents, self.seed],
             "agent_settings": self.settings,
             "layers": tables_of(self.layers),
+            **({"teacher": self._teacher_digest()} if self.teacher else {}),
             "config": asdict(self.config),
             "code": code_hash,
         }
@@ -223,6 +237,7 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
         agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
         seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
         rollouts=_collecting(values, learner, path),
+        teacher=_teacher(values, learner, path),
         settings={name: table(values, name, path) for name in SETTINGS_TABLES if name in values},
         deployed=_deployed(values, path),
         layers=layers_of(_tables(values, "layers", path), str(path)),
@@ -301,6 +316,14 @@ def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Colle
     return cast(
         "Collecting", _choice({"rollouts": allowed[0], **values}, "rollouts", allowed, path)
     )
+
+
+def _teacher(values: Mapping[str, object], learner: str, path: Path) -> Path | None:
+    if "teacher" not in values:
+        return None
+    if learner != "evolution":
+        raise TrainingError(f"{path}: teacher: allowed: with learner = 'evolution'")
+    return path.parent / text(values, "teacher", path)
 
 
 def _deployed(values: Mapping[str, object], path: Path) -> dict[str, object]:

@@ -8,9 +8,9 @@ mean over its decisions, without the noise of training; what a candidate is wort
 the classes of networks, each of which counts by its mean and by its worst quarter.
 
 The search begins at weights of zeros, which answer every observation with zeros: of the map
-`own_queue` the law alone. A network on which the first candidate gets exactly what zeros get is one
-on which no answer counts, as where a policy acts under contention alone: the others are not tried
-there.
+`own_queue` the law alone; or at what answers as a teacher does (`ackademy.learn.imitation`). A
+network on which the first candidate gets exactly what zeros get is one on which no answer counts,
+as where a policy acts under contention alone: the others are not tried there.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ class Search:
         seed: of candidates and networks.
         networks: of a generation.
         pool: threads; their number changes no result.
+        start: where the search begins; zeros by default.
     """
 
     def __init__(
@@ -110,13 +111,17 @@ class Search:
         *,
         networks: int,
         pool: ThreadPoolExecutor,
+        start: Tensors | None = None,
     ) -> None:
         self._runner_of, self._shapes, self._config, self._seed = runner_of, shapes, config, seed
         self._networks, self._pool = networks, pool
         self._zeros = np.zeros(sum(map(math.prod, shapes.values())))
         own = np.random.SeedSequence(seed).generate_state(1)
+        begin = self._zeros.copy()
+        if start is not None:
+            begin = np.concatenate([start[name].ravel() for name in shapes]).astype(np.float64)
         self._strategy = SepCMA(
-            self._zeros.copy(), config.step, seed=int(own[0]), population_size=config.population
+            begin, config.step, seed=int(own[0]), population_size=config.population
         )
         self.values: list[F64] = []
         """what the candidates of each generation were worth"""
