@@ -139,7 +139,9 @@ class Made:
 
 def search(made: Made, count: int = 4, seed: int = 1, **config: float) -> Search:
     pool = ThreadPoolExecutor(1)
-    return Search(made, SHAPES, Config(**config), seed, networks=count, pool=pool)  # type: ignore[arg-type]
+    begin = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
+    own = Config(**config)  # type: ignore[arg-type]
+    return Search(made, begin, list(SHAPES), own, seed, networks=count, pool=pool)
 
 
 def test_a_search_finds_the_weights_with_the_largest_reward() -> None:
@@ -263,37 +265,43 @@ def test_what_a_search_cannot_have_is_refused_with_what_is_allowed(tmp_path: Pat
 TAUGHT = RECIPE.replace("seed = 3", 'seed = 3\nteacher = "teacher"')
 
 
-def teacher(folder: Path, text: str = RECIPE) -> Tensors:
-    """A policy of known weights in `teacher`."""
+def teacher(folder: Path, text: str = RECIPE, older: float = 1.0) -> Tensors:
+    """A policy of known weights in `teacher`; `older` scales those of the interval before."""
     own = read(folder, text)
     rng = np.random.default_rng(5)
     weights = {
         name: (0.2 * rng.standard_normal(shape)).astype(np.float32)
         for name, shape in networks.tensor_shapes(own.layers, (2, 3)).items()
     }
+    weights["layers.1.kernel"][:3] *= np.float32(older)
     policy_files.write_folder(folder / "teacher", deep.files_of(own, weights), force=True)
     return weights
 
 
-def test_a_linear_teacher_is_recovered(tmp_path: Path) -> None:
+NEWEST = TAUGHT.replace("history = 2", "history = 1")
+
+
+def test_a_linear_function_of_the_latest_interval_is_recovered(tmp_path: Path) -> None:
+    wanted = teacher(tmp_path, older=0.0)
+    own = read(tmp_path, NEWEST.replace("step = 0.2", "step = 1e-9"))
+    found = deep.train(own, deep.Here(2), tmp_path / "work").weights
+    kernel, bias = (np.asarray(found[f"layers.1.{part}"]) for part in ("kernel", "bias"))
+    assert kernel == pytest.approx(wanted["layers.1.kernel"][3:], abs=2e-3)
+    assert bias == pytest.approx(wanted["layers.1.bias"], abs=2e-3)
+
+
+def test_a_search_begins_with_the_weights_of_a_teacher_of_the_same_layers(tmp_path: Path) -> None:
     wanted = teacher(tmp_path)
     own = read(tmp_path, TAUGHT.replace("step = 0.2", "step = 1e-9"))
-    found = deep.train(own, deep.Here(2), tmp_path / "work")
+    found = deep.train(own, deep.Here(2), tmp_path / "work").weights
     for name, value in wanted.items():
-        assert np.asarray(found.weights[name]) == pytest.approx(value, abs=2e-3)
-
-
-def test_a_student_sees_the_latest_intervals_of_what_its_teacher_saw(tmp_path: Path) -> None:
-    teacher(tmp_path)
-    own = read(tmp_path, TAUGHT.replace("history = 2", "history = 1"))
-    found = deep.train(own, deep.Here(2), tmp_path / "work")
-    assert np.asarray(found.weights["layers.1.kernel"]).shape == (3, 2)
+        assert np.asarray(found[name]) == pytest.approx(value, abs=1e-6)
 
 
 def test_answers_that_do_not_count_teach_nothing(tmp_path: Path) -> None:
     teacher(tmp_path, RECIPE.replace('map = "own_queue"', 'map = "own_queue"\nwhen = "contention"'))
     with pytest.raises(TrainingError, match="teacher: no answer of it counts on these networks"):
-        deep.train(read(tmp_path, TAUGHT), deep.Here(2), tmp_path / "work")
+        deep.train(read(tmp_path, NEWEST), deep.Here(2), tmp_path / "work")
 
 
 def test_a_teacher_that_cannot_teach_is_refused(tmp_path: Path) -> None:
@@ -301,8 +309,8 @@ def test_a_teacher_that_cannot_teach_is_refused(tmp_path: Path) -> None:
     hidden = '[[layers]]\nkind = "dense"\nunits = 4\n[[layers]]\nkind = "dense"'
     for old, new, told in (
         ("units = 2", "units = 2", ""),
-        ('[[layers]]\nkind = "dense"', hidden, "allowed: with layers flatten and dense"),
-        ('"tanh"', '"linear"', "allowed: with layers flatten and dense, activation tanh"),
+        ('[[layers]]\nkind = "dense"', hidden, "or with layers flatten and dense"),
+        ('"tanh"', '"linear"', "or with layers flatten and dense, activation tanh"),
         ("history = 2", "history = 3", "as long a history at least"),
         ('"queue", ', '"drain", ', "the same features"),
         ('"teacher"', '"nobody"', "nobody"),
@@ -316,6 +324,27 @@ def test_a_teacher_that_cannot_teach_is_refused(tmp_path: Path) -> None:
     text = TAUGHT.replace('"evolution"', '"ppo"').partition("[training]")[0]
     with pytest.raises(TrainingError, match="teacher: allowed: with learner = 'evolution'"):
         read(tmp_path, text)
+
+
+def test_a_search_of_the_last_layer_leaves_the_others_as_the_teacher_has_them(
+    tmp_path: Path,
+) -> None:
+    hidden = (
+        '[[layers]]\nkind = "dense"\nunits = 4\nactivation = "tanh"\n[[layers]]\nkind = "dense"'
+    )
+    deep_one = RECIPE.replace('[[layers]]\nkind = "dense"', hidden)
+    wanted = teacher(tmp_path, deep_one)
+    text = deep_one.replace("seed = 3", 'seed = 3\nteacher = "teacher"')
+    own = read(tmp_path, text.replace("step = 0.2", "step = 0.2\nlast_layer = true"))
+    found = deep.train(own, deep.Here(2), tmp_path / "work", snapshots=2)
+    for name, value in wanted.items():
+        for weights in (found.weights, found.snapshots[0].weights):
+            assert np.array_equal(weights[name], value) == (not name.startswith("layers.2."))
+    whole = deep.train(read(tmp_path, text), deep.Here(2), tmp_path / "whole")
+    assert not any(np.array_equal(whole.weights[name], value) for name, value in wanted.items())
+    lonely = deep_one.replace("step = 0.2", "last_layer = true")
+    with pytest.raises(TrainingError, match="last_layer = true: allowed: with a teacher"):
+        read(tmp_path, lonely)
 
 
 def test_another_teacher_is_another_training(tmp_path: Path) -> None:

@@ -260,7 +260,8 @@ def _searched(
     snapshots: int,
 ) -> tuple[ppo.Trained, int]:
     """What a search by evolution finds, and the data packets that it simulates."""
-    assert isinstance(recipe.config, evolution.Config)
+    config = recipe.config
+    assert isinstance(config, evolution.Config)
     if not isinstance(make, Here):
         raise TrainingError(f"{recipe.origin}: learner = 'evolution': allowed: ppo on a cluster")
     learners = patterns(source, recipe)
@@ -271,24 +272,28 @@ def _searched(
             source, recipe, learners, files, seed=seed, number=number
         )
 
-    def taught(pool: ThreadPoolExecutor) -> networks.Tensors | None:
-        if recipe.teacher is None:
-            return None
-        files, settings = imitation.files_of(recipe.teacher)
+    def taught(teacher: Path, pool: ThreadPoolExecutor) -> networks.Tensors:
+        if (same := imitation.same(recipe, teacher)) is not None:
+            return same
+        files, settings = imitation.files_of(teacher)
         one = partial(
             noiseless.run, source, recipe, learners, files, seed=recipe.seed, settings=settings
         )
         numbers = range(recipe.simulations)
         return imitation.fitted(recipe, pool.map(lambda i: one(number=i), numbers))
 
-    shapes = networks.tensor_shapes(recipe.layers, sizes.entering)
     with ThreadPoolExecutor(make.threads or os.cpu_count()) as pool:
         try:
+            begin = zeros(recipe, sizes.entering)
+            if recipe.teacher is not None:
+                begin = taught(recipe.teacher, pool)
+            last = networks.tensor_name(len(recipe.layers) - 1, "")
+            searched = [n for n in sorted(begin) if not config.last_layer or n.startswith(last)]
             search = evolution.Search(
-                runner_of, shapes, recipe.config, recipe.seed,
-                networks=recipe.simulations, pool=pool, start=taught(pool),
+                runner_of, begin, searched, config, recipe.seed,
+                networks=recipe.simulations, pool=pool,
             )  # fmt: skip
-            trained = evolution.train(search, recipe.config, log, snapshots=snapshots)
+            trained = evolution.train(search, config, log, snapshots=snapshots)
         except ValueError as error:
             raise TrainingError(f"{recipe.origin}: {error}") from None
     return trained, search.packets

@@ -320,6 +320,8 @@ def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Colle
 
 def _teacher(values: Mapping[str, object], learner: str, path: Path) -> Path | None:
     if "teacher" not in values:
+        if learner == "evolution" and table(values, "training", path).get("last_layer"):
+            raise TrainingError(f"{path}: training.last_layer = true: allowed: with a teacher")
         return None
     if learner != "evolution":
         raise TrainingError(f"{path}: teacher: allowed: with learner = 'evolution'")

@@ -16,7 +16,7 @@ as where a policy acts under contention alone: the others are not tried there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,6 @@ from ackademy import interrupts
 from ackademy.learn import ppo
 from ackademy.learn.checkpoint import Checkpoint
 from ackademy.learn.episode_source import F64
-from ackademy.learn.layers import Shape
 from ackademy.learn.networks import Tensors, Weights
 from ackademy.learn.noiseless import UNUSABLE, Episode, worst_quarter
 from ackademy.learn.ranges import Seen
@@ -74,6 +73,8 @@ class Config:
     """candidates of a generation, 2 or more"""
     step: float = 0.5
     """standard deviation of each weight in the first generation"""
+    last_layer: bool = False
+    """whether the last layer alone is searched; the others stay as the teacher has them"""
     worst: float = 0.5
     """how much the worst quarter of a class counts, of 1; the rest is of the class's mean"""
 
@@ -94,34 +95,34 @@ class Search:
 
     Args:
         runner_of: makes what runs a policy.
-        shapes: of the policy's tensors, by name.
+        begin: the policy's tensors; those that are searched are where the search begins.
+        searched: their names.
         config: how to search.
         seed: of candidates and networks.
         networks: of a generation.
         pool: threads; their number changes no result.
-        start: where the search begins; zeros by default.
     """
 
     def __init__(
         self,
         runner_of: RunnerOf,
-        shapes: Mapping[str, Shape],
+        begin: Tensors,
+        searched: Sequence[str],
         config: Config,
         seed: int,
         *,
         networks: int,
         pool: ThreadPoolExecutor,
-        start: Tensors | None = None,
     ) -> None:
-        self._runner_of, self._shapes, self._config, self._seed = runner_of, shapes, config, seed
+        self._runner_of, self._config, self._seed = runner_of, config, seed
         self._networks, self._pool = networks, pool
-        self._zeros = np.zeros(sum(map(math.prod, shapes.values())))
+        self._shapes = {name: begin[name].shape for name in searched}
+        self._fixed = {name: value for name, value in begin.items() if name not in self._shapes}
+        at = np.concatenate([begin[name].ravel() for name in searched]).astype(np.float64)
+        self._zeros = np.zeros(len(at))
         own = np.random.SeedSequence(seed).generate_state(1)
-        begin = self._zeros.copy()
-        if start is not None:
-            begin = np.concatenate([start[name].ravel() for name in shapes]).astype(np.float64)
         self._strategy = SepCMA(
-            begin, config.step, seed=int(own[0]), population_size=config.population
+            at, config.step, seed=int(own[0]), population_size=config.population
         )
         self.values: list[F64] = []
         """what the candidates of each generation were worth"""
@@ -139,10 +140,11 @@ class Search:
         """A policy's tensors of a point of the search, shape (weights,)."""
         sizes = [math.prod(shape) for shape in self._shapes.values()]
         parts = np.split(point.astype(np.float32), np.cumsum(sizes)[:-1])
-        return {
+        own = {
             name: part.reshape(shape)
             for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
         }
+        return {**self._fixed, **own}
 
     @property
     def counts(self) -> dict[str, int]:

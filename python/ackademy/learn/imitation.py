@@ -1,9 +1,10 @@
-"""A linear policy that answers as another policy does, as nearly as it can.
+"""A policy that answers as another one does, its teacher, as nearly as it can.
 
-The other policy, the teacher, decides in the episodes; what it saw in the latest intervals and what
-it answered gives the weights, by least squares before the last layer's hyperbolic tangent. A policy
-over the law has two linear functions that a reader can follow, and that certificates can bound,
-instead of a network's thousands of weights.
+A policy with the teacher's own layers has its weights. Otherwise the teacher decides in the
+episodes, and least squares fit the weights of a single layer to what it saw in the latest intervals
+and what it answered, before the hyperbolic tangent. Such a policy over the law has two linear
+functions that a reader can follow, and that certificates can bound, instead of a network's
+thousands of weights.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from ackademy.errors import TrainingError
 from ackademy.learn.episode_source import F32
-from ackademy.learn.layers import Dense, Flatten
+from ackademy.learn.layers import Dense, Flatten, tables_of
 from ackademy.learn.networks import Tensors, tensor_name
 from ackademy.policies import policy_files
 
@@ -51,11 +52,16 @@ def check(recipe: Recipe, teacher: Path) -> None:
         TrainingError: naming what does not fit.
         ExchangeError: if the teacher is no policy of a network.
     """
+    if same(recipe, teacher) is not None:
+        return
     where = f"{recipe.origin}: teacher = {str(teacher)!r}"
     kinds = [type(layer) for layer in recipe.layers]
     last = recipe.layers[-1]
     if kinds != [Flatten, Dense] or not isinstance(last, Dense) or last.activation != "tanh":
-        raise TrainingError(f"{where}: allowed: with layers flatten and dense, activation tanh")
+        raise TrainingError(
+            f"{where}: allowed: with its layers and observation, or with layers flatten and dense, "
+            "activation tanh"
+        )
     seen, own = recipe.settings["observation"], tomllib.loads(files_of(teacher)[1])["observation"]
     assert isinstance(seen, dict)
     if seen["features"] != own["features"] or seen["history"] > own["history"]:
@@ -64,6 +70,20 @@ def check(recipe: Recipe, teacher: Path) -> None:
         )
     if not any(str(name).startswith("action_") for name in seen["features"]):
         raise TrainingError(f"{where}: allowed: with features action_0 and so on")
+
+
+def same(recipe: Recipe, teacher: Path) -> Tensors | None:
+    """The teacher's weights, if the recipe's policy sees the same and has the same layers.
+
+    Raises:
+        ExchangeError: if the teacher is no policy of a network.
+    """
+    opened = policy_files.open_policy(teacher)
+    observed = tomllib.loads(policy_files.settings_of(teacher))["observation"]
+    seen = recipe.settings["observation"]
+    if opened.layers != tables_of(recipe.layers) or dict(observed) != seen:
+        return None
+    return {name: np.asarray(value, np.float32) for name, value in opened.tensors.items()}
 
 
 def fitted(recipe: Recipe, episodes: Iterable[Episode]) -> Tensors:
