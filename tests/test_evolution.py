@@ -370,7 +370,7 @@ def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:
 
 def test_the_recipe_of_the_search_gives_a_policy_over_the_law() -> None:
     recipe = deep_recipe.read(RECIPES / "flagship_evolution.toml")
-    deep.check(recipe, Sizes((1, 13), 0, 2))
+    deep.check(recipe, Sizes((8, 13), 0, 2))
     assert recipe.map == deep_recipe.LAW
     assert recipe.acts_under_contention_alone
     assert recipe.source.is_file()
