@@ -356,7 +356,8 @@ def test_another_teacher_is_another_training(tmp_path: Path) -> None:
 
 
 def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:
-    read(tmp_path)
+    teacher(tmp_path)
+    read(tmp_path, TAUGHT)
     listed = (RECIPES.parent / "distributions/lists/flagship_choice.links").as_posix()
     words = ["train", "flagship", "--recipe", "recipe.toml", "--networks", listed, "--links", "4"]
     status, _, errors = ackademy_command(*words, "--seeds", "1", "--out", "mine", cwd=tmp_path)
@@ -364,7 +365,10 @@ def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:
     policy = tomllib.loads((tmp_path / "mine/policy.toml").read_text())
     assert policy["made"]["learner"] == "evolution"
     assert policy["made"]["training"]["generations"] == 5
-    assert "evolution strategy" in (tmp_path / "mine/CARD.md").read_text()
+    assert policy["made"]["teacher"] == "teacher"
+    card = (tmp_path / "mine/CARD.md").read_text()
+    assert "evolution strategy" in card
+    assert "began at the answers of `teacher`." in card
     assert "worth of the candidates" in (tmp_path / "mine/curve.svg").read_text()
 
 

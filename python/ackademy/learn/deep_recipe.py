@@ -136,8 +136,12 @@ class Recipe:
         action = cast("Mapping[str, object]", self.settings.get("action", {}))
         return tables_text({**self.settings, "action": {**action, **self.deployed}})
 
-    def _teacher_digest(self) -> str:
-        """Of the files that what a search begins with follows from."""
+    def teacher_digest(self) -> str:
+        """Of the two files of the policy that a search begins with; there must be one.
+
+        Raises:
+            TrainingError: if they cannot be read.
+        """
         assert self.teacher is not None
         names = (policy_files.POLICY, policy_files.WEIGHTS)
         try:
@@ -158,7 +162,7 @@ class Recipe:
             "sizes": [self.simulations, self.agents, self.seed],
             "agent_settings": self.settings,
             "layers": tables_of(self.layers),
-            **({"teacher": self._teacher_digest()} if self.teacher else {}),
+            **({"teacher": self.teacher_digest()} if self.teacher else {}),
             "config": asdict(self.config),
             "code": code_hash,
         }

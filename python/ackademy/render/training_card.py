@@ -28,11 +28,10 @@ The learner is deep Q-learning with a target network and a memory that all flows
 is rewarded for the packets sent under it, whose fate is known one round trip later; what follows
 it is the next decision of the same flow; no episode's end counts as an end.""",
     "evolution": """\
-The weights were searched for by an evolution strategy: CMA-ES with a diagonal covariance, which
-begins at zeros. The candidates of a generation are judged without noise, as the policy is deployed,
-on the same networks, drawn anew for every generation, by the mean over the classes of networks of
-a class's mean reward and that of its worst quarter. What is deployed is the mean of the last
-generation.""",
+The learner is an evolution strategy: CMA-ES with a diagonal covariance. The candidates of a
+generation are judged without noise, as the policy is deployed, on the same networks, drawn anew for
+every generation, by the mean over the classes of networks of a class's mean reward and that of its
+worst quarter. What is deployed is the mean of a generation.""",
     "ppo": """\
 The learner is proximal policy optimisation with generalised advantages along each flow's own
 decisions. What is deployed answers with the mean of the Gaussian that was trained, without
@@ -119,6 +118,7 @@ def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
         "recipe": recipe.origin.name,
         "learner": recipe.learner,
         "seed": recipe.seed,
+        **_teacher(recipe),
         "trained_on": recipe.source.name,
         **({"distribution_digest": digest} if digest else {}),
         **({"learners": list(recipe.learners)} if recipe.learners else {}),
@@ -132,6 +132,12 @@ def made_of(trained: TrainingResult, command: str) -> dict[str, object]:
         **{name: version(name) for name in LIBRARIES[recipe.learner]},
         "training": {"simulations": recipe.simulations, **asdict(recipe.config)},
     }
+
+
+def _teacher(recipe: Recipe) -> dict[str, object]:
+    if recipe.teacher is None:
+        return {}
+    return {"teacher": recipe.teacher.name, "teacher_digest": recipe.teacher_digest()[:16]}
 
 
 def card_text(
@@ -153,7 +159,7 @@ def card_text(
 
     {command}
 
-{PROPOSED[recipe.learner]}{note}
+{PROPOSED[recipe.learner]}{_begun(recipe)}{note}
 
 {_made(trained)}
 
@@ -204,6 +210,16 @@ def _made(trained: TrainingResult) -> str:
           if field not in ("episodes", "row_every")),
     ]  # fmt: skip
     return table(["", ""], rows, left=2)
+
+
+def _begun(recipe: Recipe) -> str:
+    """Where a search began."""
+    if not isinstance(recipe.config, evolution.Config):
+        return ""
+    if recipe.teacher is None:
+        return " The search began at weights of zeros."
+    part = ", and was of the last layer alone" if recipe.config.last_layer else ""
+    return f"\nThe search began at the answers of `{recipe.teacher.name}`{part}."
 
 
 def _exploring(recipe: Recipe) -> str:
