@@ -149,14 +149,22 @@ def test_a_search_finds_the_weights_with_the_largest_reward() -> None:
     own = search(Made(lambda flat, _: -float(np.sum((flat - wanted) ** 2))), 1)
     for _ in range(120):
         own.generation()
-    found = np.concatenate([own.mean[name].ravel() for name in SHAPES])
-    assert np.abs(found - wanted).max() < 0.05
+    assert np.abs(own.mean - wanted).max() < 0.05
 
 
 def test_a_search_begins_at_zeros() -> None:
     own = search(Made(lambda *_: 0.0))
-    assert {name: value.shape for name, value in own.mean.items()} == SHAPES
-    assert not any(value.any() for value in own.mean.values())
+    tensors = own.tensors(own.mean)
+    assert {name: value.shape for name, value in tensors.items()} == SHAPES
+    assert not any(value.any() for value in tensors.values())
+
+
+def test_what_is_kept_is_the_mean_of_the_latest_means() -> None:
+    means = [np.array([float(i), 0.0]) for i in range(8)]
+    assert evolution.averaged(means, 0.5).tolist() == [5.5, 0.0]
+    assert evolution.averaged(means, 0.0).tolist() == [7.0, 0.0]
+    assert evolution.averaged(means, 1.0).tolist() == [3.5, 0.0]
+    assert evolution.averaged(means[:1], 0.5).tolist() == [0.0, 0.0]
 
 
 def test_where_the_first_candidate_changes_nothing_no_other_is_tried() -> None:

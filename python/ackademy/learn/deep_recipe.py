@@ -46,6 +46,7 @@ SHARES = frozenset(
         "updates_per_decision",
         "learning_rate_decay",
         "entropy_decay",
+        "average",
         "worst",
     }
 )

@@ -75,6 +75,9 @@ class Config:
     """standard deviation of each weight in the first generation"""
     last_layer: bool = False
     """whether the last layer alone is searched; the others stay as the teacher has them"""
+    average: float = 0.5
+    """share of the generations so far, the latest ones, over which the mean is averaged into the
+    policy that is kept (Polyak and Juditsky 1992): networks drawn anew make single means noisy"""
     worst: float = 0.5
     """how much the worst quarter of a class counts, of 1; the rest is of the class's mean"""
 
@@ -132,9 +135,9 @@ class Search:
         self.decisions = self.episodes = self.packets = 0
 
     @property
-    def mean(self) -> Tensors:
-        """What the search has come to."""
-        return self.tensors(self._strategy.mean)
+    def mean(self) -> F64:
+        """What the next candidates are drawn around, shape (weights,)."""
+        return np.array(self._strategy.mean, np.float64)
 
     def tensors(self, point: F64) -> Tensors:
         """A policy's tensors of a point of the search, shape (weights,)."""
@@ -250,7 +253,7 @@ def train(search: Search, config: Config, log: TrainingLog, *, snapshots: int = 
         log: of columns `COLUMNS`.
         snapshots: how many means of the last part are returned.
     """
-    means, made = list[Tensors](), list[int]()
+    means, made = list[F64](), list[int]()
     if (kept := log.resumed) is not None:
         for values in np.asarray(kept.arrays[VALUES], np.float64):
             search.repeat(values)
@@ -267,7 +270,10 @@ def train(search: Search, config: Config, log: TrainingLog, *, snapshots: int = 
         log.keep(done + 1, search.counts, search.arrays)
         log.progress(done + 1, config.generations)
     kept_ones = [*last_part(made[:-1], made[-1], snapshots - 1), len(means) - 1]
-    taken = [ppo.Snapshot(made[i], _weights(means[i])) for i in kept_ones]
+    taken = [
+        ppo.Snapshot(made[i], _weights(search.tensors(averaged(means[: i + 1], config.average))))
+        for i in kept_ones
+    ]
     return ppo.Trained(
         weights=taken[-1].weights,
         decisions=search.decisions,
@@ -276,6 +282,12 @@ def train(search: Search, config: Config, log: TrainingLog, *, snapshots: int = 
         snapshots=tuple(taken) if snapshots else (),
         ranges=search.seen.ranges(),
     )
+
+
+def averaged(means: Sequence[F64], share: float) -> F64:
+    """The mean over the latest share of some points, over one at least."""
+    count = max(1, round(share * len(means)))
+    return np.asarray(np.mean(means[-count:], axis=0), np.float64)
 
 
 def _weights(tensors: Tensors) -> Weights:

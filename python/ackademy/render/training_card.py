@@ -31,7 +31,8 @@ it is the next decision of the same flow; no episode's end counts as an end.""",
 The learner is an evolution strategy: CMA-ES with a diagonal covariance. The candidates of a
 generation are judged without noise, as the policy is deployed, on the same networks, drawn anew for
 every generation, by the mean over the classes of networks of a class's mean reward and that of its
-worst quarter. What is deployed is the mean of a generation.""",
+worst quarter. What is deployed is the mean around which they are drawn, averaged over the latest
+generations.""",
     "ppo": """\
 The learner is proximal policy optimisation with generalised advantages along each flow's own
 decisions. What is deployed answers with the mean of the Gaussian that was trained, without
