@@ -23,6 +23,7 @@ from ackademy.learn.noiseless import Episode
 from ackademy.learn.training_log import Checkpoints
 from ackademy.policies import policy_files
 from commands import ackademy_command
+from two_classes import LINKS
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 RECIPE = """\
@@ -54,41 +55,6 @@ activation = "tanh"
 generations = 5
 population = 4
 step = 0.2
-"""
-LINKS = """\
-about = "two classes"
-learners = ["learner"]
-[[scenario]]
-name = "slow"
-class = "A"
-weight = 1
-[scenario.inline]
-duration_s = 2
-[scenario.inline.dumbbell]
-rtt_ms = 20
-[scenario.inline.dumbbell.bottleneck]
-rate_mbps = 4
-queue = { kind = "drop_tail", packets = 20 }
-[[scenario.inline.flow]]
-name = "learner"
-[scenario.draw]
-"dumbbell.rtt_ms" = { uniform = [10, 40] }
-[[scenario]]
-name = "shared"
-class = "B"
-weight = 1
-[scenario.inline]
-duration_s = 2
-[scenario.inline.dumbbell]
-rtt_ms = 20
-[scenario.inline.dumbbell.bottleneck]
-rate_mbps = 8
-queue = { kind = "drop_tail", packets = 20 }
-[[scenario.inline.flow]]
-name = "learner"
-count = 2
-[scenario.draw]
-"dumbbell.rtt_ms" = { uniform = [10, 40] }
 """
 SHAPES = {"layers.1.kernel": (3, 2), "layers.1.bias": (2,)}
 

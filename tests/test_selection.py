@@ -27,6 +27,7 @@ from ackademy.learn.selection import Judge, Judgement
 from ackademy.learn.training_log import Checkpoints
 from ackademy.policies import policy_files
 from commands import ackademy_command
+from two_classes import LINKS
 
 RECIPE = """\
 about = "as small as it gets"
@@ -60,42 +61,6 @@ minibatch = 64
 epochs = 2
 critic_units = 8
 advantages_per_class = true
-"""
-LINKS = """\
-about = "two classes"
-learners = ["learner"]
-[[scenario]]
-name = "slow"
-class = "A"
-weight = 1
-[scenario.inline]
-duration_s = 2
-[scenario.inline.dumbbell]
-rtt_ms = 20
-[scenario.inline.dumbbell.bottleneck]
-rate_mbps = 4
-queue = { kind = "drop_tail", packets = 20 }
-[[scenario.inline.flow]]
-name = "learner"
-[scenario.draw]
-"dumbbell.rtt_ms" = { uniform = [10, 40] }
-[[scenario]]
-name = "lossy"
-class = "B"
-weight = 1
-[scenario.inline]
-duration_s = 2
-[scenario.inline.dumbbell]
-rtt_ms = 20
-[scenario.inline.dumbbell.bottleneck]
-rate_mbps = 8
-queue = { kind = "drop_tail", packets = 20 }
-loss = { kind = "bernoulli", ratio = 0.01 }
-[[scenario.inline.flow]]
-name = "learner"
-count = 2
-[scenario.draw]
-"dumbbell.rtt_ms" = { uniform = [10, 40] }
 """
 LIST = """\
 about = "six of them"
