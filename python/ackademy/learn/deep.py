@@ -144,8 +144,7 @@ def train(
         resume: go on from the last checkpoint there, if there is one.
         progress: told about episodes, or about decisions if they are counted.
         snapshots: how many policies of the last part are returned; only with native rollouts.
-        watch: may stop the training; only with native rollouts, and no search, which begins with
-            zeros and leaves them where that is better.
+        watch: may stop the training; only with native rollouts, and no search by evolution.
 
     Raises:
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.

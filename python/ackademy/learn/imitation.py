@@ -12,7 +12,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def check(recipe: Recipe, teacher: Path) -> None:
             f"{where}: allowed: with its layers and observation, or with layers flatten and dense, "
             "activation tanh"
         )
-    seen, own = recipe.settings["observation"], tomllib.loads(files_of(teacher)[1])["observation"]
+    seen, own = recipe.settings["observation"], _observed(teacher)
     assert isinstance(seen, dict)
     if seen["features"] != own["features"] or seen["history"] > own["history"]:
         raise TrainingError(
@@ -79,11 +79,16 @@ def same(recipe: Recipe, teacher: Path) -> Tensors | None:
         ExchangeError: if the teacher is no policy of a network.
     """
     opened = policy_files.open_policy(teacher)
-    observed = tomllib.loads(policy_files.settings_of(teacher))["observation"]
     seen = recipe.settings["observation"]
-    if opened.layers != tables_of(recipe.layers) or dict(observed) != seen:
+    if opened.layers != tables_of(recipe.layers) or _observed(teacher) != seen:
         return None
     return {name: np.asarray(value, np.float32) for name, value in opened.tensors.items()}
+
+
+def _observed(teacher: Path) -> dict[str, Any]:
+    """Its table `observation`."""
+    found: dict[str, Any] = tomllib.loads(policy_files.settings_of(teacher))["observation"]
+    return found
 
 
 def fitted(recipe: Recipe, episodes: Iterable[Episode]) -> Tensors:
