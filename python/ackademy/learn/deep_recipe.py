@@ -138,18 +138,20 @@ class Recipe:
         return tables_text({**self.settings, "action": {**action, **self.deployed}})
 
     def teacher_digest(self) -> str:
-        """Of the two files of the policy that a search begins with; there must be one.
+        """Of the policy that a search begins with, without how it was made; there must be one.
 
         Raises:
-            TrainingError: if they cannot be read.
+            TrainingError: if its files cannot be read.
         """
         assert self.teacher is not None
-        names = (policy_files.POLICY, policy_files.WEIGHTS)
         try:
-            content = b"".join((self.teacher / name).read_bytes() for name in names)
-        except OSError as error:
+            tables = tomllib.loads((self.teacher / policy_files.POLICY).read_text("utf-8"))
+            weights = (self.teacher / policy_files.WEIGHTS).read_bytes()
+        except (OSError, ValueError) as error:
             raise TrainingError(f"{self.origin}: teacher: {error}") from None
-        return hashlib.sha256(content).hexdigest()
+        tables.pop("made", None)
+        described = json.dumps(tables, sort_keys=True).encode()
+        return hashlib.sha256(described + weights).hexdigest()
 
     def fingerprint(self, source_text: str, reward_text: str, code_hash: str) -> str:
         """Identifies a training; a checkpoint can be resumed if its fingerprint is equal."""
