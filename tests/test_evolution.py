@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("flax", reason="needs train: an extra")
 
 from ackademy.errors import AckademyError, TrainingError
-from ackademy.learn import deep, deep_recipe, evolution, networks
+from ackademy.learn import deep, deep_recipe, evolution, imitation, networks
 from ackademy.learn.episode_source import Sizes
 from ackademy.learn.evolution import Config, Search
 from ackademy.learn.networks import Tensors
@@ -341,9 +341,12 @@ def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:
     assert "worth of the candidates" in (tmp_path / "mine/curve.svg").read_text()
 
 
-def test_the_recipe_of_the_search_gives_a_policy_over_the_law() -> None:
-    recipe = deep_recipe.read(RECIPES / "flagship_evolution.toml")
+@pytest.mark.parametrize("name", ["flagship_evolution", "flagship_crowds"])
+def test_the_recipes_of_the_searches_give_a_policy_over_the_law(name: str) -> None:
+    recipe = deep_recipe.read(RECIPES / f"{name}.toml")
     deep.check(recipe, Sizes((8, 13), 0, 2))
+    assert recipe.teacher is not None
+    assert imitation.same(recipe, recipe.teacher) is not None
     assert recipe.map == deep_recipe.LAW
     assert recipe.acts_under_contention_alone
     assert recipe.source.is_file()
