@@ -383,8 +383,10 @@ fn a_decision_of_a_policy_in_the_kernel_is_that_in_floating_point() {
 fn a_decision_of_the_shipped_policy_in_the_kernel_is_that_in_floating_point() {
     if governs_flows() {
         compare_flows("flagship", &shipped(WhenSpec::Contention), true, 0);
-        // Few of these flows are contended, so the network's own decisions are compared, too. Two of them differ where the
-        // error changes its sign within rounding.
-        compare_flows("flagship at all times", &shipped(WhenSpec::Always), true, 2);
+        // Few of these flows are contended, so the network's own decisions are compared, too. One of them, traced, is 0.001
+        // octaves from where jitter makes it count as zeros, and does so in the kernel alone. From then on the two see
+        // other last answers, and 8 of the 13 windows beyond 1 % of these 13 960 are that flow's; five are single ones of
+        // four flows.
+        compare_flows("flagship at all times", &shipped(WhenSpec::Always), true, 10);
     }
 }
