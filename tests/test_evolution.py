@@ -258,6 +258,18 @@ HIDDEN = f'{DENSE}\nunits = 4\nactivation = "tanh"\n{DENSE}'
 NEWEST = TAUGHT.replace("history = 2", "history = 1")
 
 
+def test_a_teacher_is_known_by_what_it_answers_and_not_by_how_it_was_made(tmp_path: Path) -> None:
+    teacher(tmp_path)
+    own = read(tmp_path, TAUGHT)
+    digest, file = own.teacher_digest(), tmp_path / "teacher" / policy_files.POLICY
+    text = file.read_text()
+    assert "[made]\n" in text
+    file.write_text(text.replace("[made]\n", '[made]\nnote = "moved"\n'))
+    assert own.teacher_digest() == digest
+    file.write_text(text.replace("history = 2", "history = 1"))
+    assert own.teacher_digest() != digest
+
+
 def test_a_linear_function_of_the_latest_interval_is_recovered(tmp_path: Path) -> None:
     wanted = teacher(tmp_path, older=0.0)
     own = read(tmp_path, NEWEST.replace("step = 0.2", "step = 1e-9"))

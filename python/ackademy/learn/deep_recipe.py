@@ -150,7 +150,7 @@ class Recipe:
         except (OSError, ValueError) as error:
             raise TrainingError(f"{self.origin}: teacher: {error}") from None
         tables.pop("made", None)
-        described = json.dumps(tables, sort_keys=True).encode()
+        described = json.dumps(tables, sort_keys=True, default=str).encode()
         return hashlib.sha256(described + weights).hexdigest()
 
     def fingerprint(self, source_text: str, reward_text: str, code_hash: str) -> str:
