@@ -32,7 +32,7 @@ HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
 .PHONY: help system build ackademyd python demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap \
-	lint deny msrv peers fuzz wasm clean
+	format lint deny msrv peers fuzz wasm clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,8 +104,15 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic
 
+# By file: `cargo fmt` follows `mod`, and build.rs declares the files of controllers/, coupled/ and schedulers/.
+RUST_FILES = $(shell find crates fuzz/fuzz_targets -name '*.rs')
+
+format: ## format Rust and Python
+	rustfmt --edition 2024 $(RUST_FILES)
+	$(BIN)ruff format .
+
 lint: build system ## format, clippy, ruff, mypy --strict, stubtest
-	cargo fmt --all --check
+	rustfmt --edition 2024 --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	$(UV) sync --locked --quiet --inexact --extra train
