@@ -19,7 +19,10 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => {
             let message = error.to_string();
-            assert!(message.starts_with("fuzz") || message.contains("a scenario of fuzz"), "{message}");
+            assert!(
+                message.starts_with("fuzz") || message.contains("a scenario of fuzz"),
+                "{message}"
+            );
             assert!(!message.contains(['\n', '\r']), "{message:?}");
         }
     }

@@ -23,7 +23,9 @@ fuzz_target!(|bytes: &[u8]| {
         Err(message) => {
             assert!(message.chars().count() <= ERROR_MAX, "{message}");
             assert!(!message.contains(|char: char| char.is_control()), "{message:?}");
-            assert!(message.starts_with("policy.toml") || message.starts_with("weights.safetensors"));
+            assert!(
+                message.starts_with("policy.toml") || message.starts_with("weights.safetensors")
+            );
         }
     }
 });

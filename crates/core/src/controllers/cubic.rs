@@ -3,8 +3,8 @@
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Spec};
 use crate::controllers::shared::hystart::{self, CSS_GROWTH_DIVISOR, Pace};
 use crate::controllers::shared::linux_growth::Growth;
-use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::reno_window::Window;
+use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.
@@ -260,7 +260,8 @@ impl Cubic {
     /// convergence (section 4.7).
     fn reduce(&mut self, now: Time, flight: f64, least: f64) {
         self.remember();
-        let counted = |packets: f64| if self.rules == Rules::Linux { packets.floor() } else { packets };
+        let counted =
+            |packets: f64| if self.rules == Rules::Linux { packets.floor() } else { packets };
         let cwnd = counted(self.window.cwnd);
         self.w_max = if cwnd < self.w_max && self.fast_convergence {
             counted(cwnd * (1.0 + self.beta) / 2.0)
@@ -314,9 +315,7 @@ impl Cubic {
 
     /// RFC 3168 section 6.1.2: marks count as one loss for each window of data.
     fn answers_mark(&self, ack: &Ack) -> bool {
-        ack.ce_marked.0 > 0
-            && ack.recovering == 0
-            && ack.sent_at >= self.answers_from
+        ack.ce_marked.0 > 0 && ack.recovering == 0 && ack.sent_at >= self.answers_from
     }
 }
 

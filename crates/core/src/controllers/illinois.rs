@@ -1,8 +1,8 @@
 //! Illinois (Liu, Basar and Srikant 2008): loss decides when to reduce, the queueing delay how fast
 //! to grow and how much to give up.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::reno_window::{RECORD_PACKETS_MAX, Window};
+use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.

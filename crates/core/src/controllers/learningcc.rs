@@ -5,8 +5,10 @@
 //! `mode = paper` is what its text says. `docs/reference/controllers/learningcc.md` lists the differences.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::controllers::shared::bandit::Bandit;
+use crate::controllers::shared::quic::{
+    MSS, ON_TIMEOUT, RoundMax, Rounds, Window, pacing_rate, restarts_on_timeout,
+};
 use crate::params::{Param, ParamKind, Params};
-use crate::controllers::shared::quic::{MSS, ON_TIMEOUT, RoundMax, Rounds, Window, pacing_rate, restarts_on_timeout};
 use crate::rng::Rng;
 use crate::units::{Bytes, Rate, Span, Time};
 

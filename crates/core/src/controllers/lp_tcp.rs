@@ -3,12 +3,12 @@
 //! be lost, and then keeps it back and takes one packet off its window.
 //!
 //! What the paper leaves open is proposed in `docs/reference/controllers/lp_tcp.md`.
-use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, Spec, SendAction};
-use crate::policy::forest::{Bar, Forest};
-use crate::params::{Param, ParamKind, Params};
+use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, SendAction, Spec};
 use crate::controllers::shared::reno_window::Window;
-use crate::policy::safetensors::Tensors;
 use crate::controllers::shared::sensing::sends::{FEATURES, SendState};
+use crate::params::{Param, ParamKind, Params};
+use crate::policy::forest::{Bar, Forest};
+use crate::policy::safetensors::Tensors;
 use std::sync::Arc;
 
 /// Entry of the controller table.

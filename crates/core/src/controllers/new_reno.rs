@@ -1,7 +1,7 @@
 //! NewReno (RFC 5681, RFC 6582), in packets of the flow's own size.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::reno_window::Window;
+use crate::params::{Param, ParamKind, Params};
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

@@ -2,10 +2,12 @@
 //! Performance", NSDI 2015. Tries a slightly higher and a slightly lower rate and moves towards the
 //! larger utility of throughput and loss.
 use crate::control::Spec;
-use crate::controllers::shared::pcc::{Schedule, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{
+    Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Schedule, Way,
+};
+use crate::controllers::shared::sensing::monitor_interval::Report;
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
-use crate::controllers::shared::sensing::monitor_interval::Report;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {
@@ -188,12 +190,10 @@ impl Rule for Allegro {
                 rate_bps = self.rate_bps;
                 Purpose::Start
             }),
-            State::Decide(pairs) => {
-                pairs.get_or_insert_with(|| Pairs::new(rng)).way().map(|way| {
-                    rate_bps *= 1.0 + way.sign() * self.epsilon;
-                    Purpose::Decide
-                })
-            }
+            State::Decide(pairs) => pairs.get_or_insert_with(|| Pairs::new(rng)).way().map(|way| {
+                rate_bps *= 1.0 + way.sign() * self.epsilon;
+                Purpose::Decide
+            }),
             State::Adjust { planned: planned @ false, .. } => {
                 *planned = true;
                 Some(Purpose::Adjust)

@@ -3,10 +3,10 @@
 //! `pcc_monitor_interval_queue.cc`, `pcc_utility_manager.cc`): Allegro's kind of utility, with a
 //! penalty on growing round trips, and other steps.
 use crate::control::{Ack, Spec};
-use crate::controllers::shared::pcc::{Schedule, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{Pairs, Path, Pcc, Plan, Rounds, Rule, Schedule, Way};
+use crate::controllers::shared::sensing::monitor_interval::Report;
 use crate::params::{Param, Params};
 use crate::rng::Rng;
-use crate::controllers::shared::sensing::monitor_interval::Report;
 use crate::units::Span;
 
 /// Entry of the controller table.
@@ -137,8 +137,7 @@ impl Quic {
         let before_bps = self.rate_bps;
         let step = (step + STEP.0).min(STEP.1);
         self.set_rate(before_bps * (1.0 + way.sign() * step), path);
-        self.state =
-            State::Decided { planned: false, way, step, before_bps, best: utility };
+        self.state = State::Decided { planned: false, way, step, before_bps, best: utility };
         Schedule::Change
     }
 }

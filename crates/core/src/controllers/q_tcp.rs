@@ -5,9 +5,9 @@
 //! re-implementation cdgreenidge/ns-3-cos561).
 use crate::control::{FlowInfo, Spec};
 use crate::controllers::shared::kong::{self, Kong, Member, Objective, Path, axis, choice, number};
+use crate::controllers::shared::sensing::Outcome;
 use crate::controllers::shared::tabular::{Grid, Update};
 use crate::params::{Param, Params};
-use crate::controllers::shared::sensing::Outcome;
 use crate::units::Span;
 
 /// Entry of the controller table.
@@ -30,7 +30,9 @@ const OWN: &[Param] = &[
     number(
         "dead_zone",
         "a change of utility up to this is none (source: ns-3-cos561)",
-        1e-3, 0.0, 100.0,
+        1e-3,
+        0.0,
+        100.0,
     ),
     number("gamma", "discount per step (source: ns-3-cos561)", 0.9, 0.0, 1.0),
     choice(
@@ -116,7 +118,8 @@ mod tests {
             loss_ratio: 0.3,
         };
         let min_rtt = Span::from_millis(150);
-        let change = OBJECTIVE.utility(&step(2.0), min_rtt) - OBJECTIVE.utility(&step(1.0), min_rtt);
+        let change =
+            OBJECTIVE.utility(&step(2.0), min_rtt) - OBJECTIVE.utility(&step(1.0), min_rtt);
         assert!(change.abs() < 1e-9, "{change}");
     }
 

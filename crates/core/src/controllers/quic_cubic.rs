@@ -2,8 +2,8 @@
 //! adds the smallest round trip to the time in the cubic, and half of what was acknowledged at most
 //! to the window.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::quic::{Answer, MSS, ON_TIMEOUT, Sender};
+use crate::params::{Param, ParamKind, Params};
 use crate::units::Time;
 
 /// Entry of the controller table.
@@ -178,7 +178,11 @@ mod tests {
         assert_eq!(cubic.sender.window.packets(), 70);
         let k = libm::cbrt(30.0 / 0.4);
         run(&mut cubic, (1.1, 1.0 + k));
-        assert!((99..=101).contains(&cubic.sender.window.packets()), "{}", cubic.sender.window.packets());
+        assert!(
+            (99..=101).contains(&cubic.sender.window.packets()),
+            "{}",
+            cubic.sender.window.packets()
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Reno as Google's QUIC stack has it (`TcpCubicSenderBytes` with Reno's growth), the baseline of
 //! Zhang's `LearningCC` paper.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::quic::{Answer, MSS, ON_TIMEOUT, Sender};
+use crate::params::{Param, ParamKind, Params};
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {
@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn a_further_loss_of_packets_sent_before_the_reduction_changes_nothing() {
         let mut reno = quic_reno(&[]);
-        let loss = Loss { now: Time(100), lost: Bytes(PACKET), sent_at: Time(50), ..Loss::default() };
+        let loss =
+            Loss { now: Time(100), lost: Bytes(PACKET), sent_at: Time(50), ..Loss::default() };
         reno.on_loss(&loss);
         reno.on_loss(&Loss { sent_at: Time(99), kind: LossKind::More, ..loss });
         assert_eq!(reno.sender.window.cwnd(), Bytes(10 * PACKET));

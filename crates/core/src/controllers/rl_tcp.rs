@@ -1,10 +1,12 @@
 //! RL-TCP: Kong, Zang and Ma, "Improving TCP Congestion Control with Machine Intelligence", `NetAI`
 //! 2018, section 3.2. The loop of its Table 1 is in [`kong`]; here is what is RL-TCP's own.
 use crate::control::{FlowInfo, Spec};
-use crate::controllers::shared::kong::{self, Kong, Member, Objective, Path, axis, number, range_end};
+use crate::controllers::shared::kong::{
+    self, Kong, Member, Objective, Path, axis, number, range_end,
+};
+use crate::controllers::shared::sensing::Outcome;
 use crate::controllers::shared::tabular::{Grid, Update};
 use crate::params::{Param, Params};
-use crate::controllers::shared::sensing::Outcome;
 use crate::units::{Rate, Span};
 
 /// Entry of the controller table.
@@ -27,24 +29,32 @@ const OWN: &[Param] = &[
         "delta1",
         "weight of delay in the utility (paper: 0.01 alone; 0.2 among four; 0.4 on-off; 0 against \
          NewReno)",
-        0.01, 0.0, 100.0,
+        0.01,
+        0.0,
+        100.0,
     ),
     number(
         "delta2",
         "weight of loss in the utility (paper: 0.1; 0 against NewReno)",
-        0.1, 0.0, 100.0,
+        0.1,
+        0.0,
+        100.0,
     ),
     number("gamma", "discount per step (paper: section 4)", 0.5, 0.0, 1.0),
     number("levels_cwnd", "intervals of `cwnd` (paper: 10 to 20)", 20.0, 1.0, 1000.0),
     number(
         "cwnd_max_packets",
         "end of the range of `cwnd` for one sender; 0: BDP + L (proposed)",
-        0.0, 0.0, 1e9,
+        0.0,
+        0.0,
+        1e9,
     ),
     number(
         "delay_floor_ms",
         "an empty queue counts as this much delay, whose logarithm is finite (proposed)",
-        0.1, 1e-6, 1000.0,
+        0.1,
+        1e-6,
+        1000.0,
     ),
 ];
 
@@ -90,10 +100,8 @@ pub struct RlObjective {
 impl Objective for RlObjective {
     /// Equation 1; d in ms, as in the paper's tables (its unit cancels in the change of utility).
     fn utility(&self, step: &Outcome, min_rtt: Span) -> f64 {
-        let delay_ms =
-            (step.rtt_mean_s * 1e3 - min_rtt.as_millis_f64()).max(self.delay_floor_ms);
-        libm::log(step.throughput_bps / self.bandwidth.0 as f64)
-            - self.delta1 * libm::log(delay_ms)
+        let delay_ms = (step.rtt_mean_s * 1e3 - min_rtt.as_millis_f64()).max(self.delay_floor_ms);
+        libm::log(step.throughput_bps / self.bandwidth.0 as f64) - self.delta1 * libm::log(delay_ms)
             + self.delta2 * libm::log(1.0 - step.loss_ratio)
     }
 

@@ -59,8 +59,7 @@ mod tests {
     use super::*;
 
     const GOOD: &str = include_str!("../../tests/files/tcp_drinc/policy/policy.toml");
-    const WEIGHTS: &[u8] =
-        include_bytes!("../../tests/files/tcp_drinc/policy/weights.safetensors");
+    const WEIGHTS: &[u8] = include_bytes!("../../tests/files/tcp_drinc/policy/weights.safetensors");
 
     fn read(text: &str) -> Result<(), String> {
         let ParamKind::Files { read, .. } = SPEC.params[0].kind else { unreachable!() };
@@ -72,7 +71,9 @@ mod tests {
         assert_eq!(read(GOOD), Ok(()));
         let swapped = GOOD.replace("\"rtt_mean\", \"rtt_ratio\"", "\"rtt_ratio\", \"rtt_mean\"");
         let fault = read(&swapped).unwrap_err();
-        assert!(fault.starts_with("policy.toml: observation.features = [\"cwnd_change\", \"rtt_ra"));
+        assert!(
+            fault.starts_with("policy.toml: observation.features = [\"cwnd_change\", \"rtt_ra")
+        );
         assert_eq!(
             read(&GOOD.replace("history = 64", "history = 32")),
             Err("policy.toml: observation.history = 32: allowed is 64".to_owned())

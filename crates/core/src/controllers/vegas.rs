@@ -1,7 +1,7 @@
 //! Vegas (Brakmo and Peterson 1995): keeps a few packets in the queue, judged once per round trip.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::params::{Param, ParamKind, Params};
 use crate::controllers::shared::reno_window::Window;
+use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 
 /// Entry of the controller table.
@@ -330,7 +330,8 @@ mod tests {
     fn an_ns3_round_ends_with_what_was_in_flight_at_its_beginning() {
         for (variant, ends) in [("linux", false), ("ns3", true)] {
             let mut vegas = vegas(variant, 50.0, 40.0);
-            let begins = Ack { delivered: Bytes(10_000), inflight: Bytes(4000), ..ack(1.0, 1.2, 100) };
+            let begins =
+                Ack { delivered: Bytes(10_000), inflight: Bytes(4000), ..ack(1.0, 1.2, 100) };
             vegas.on_ack(&begins);
             for packet in 1..=4 {
                 // Sent before the round began.

@@ -3,10 +3,12 @@
 //! step rules follow the implementation in `WebRTC` (`modules/congestion_controller/pcc`, 2018), which
 //! has the paper's numbers.
 use crate::control::Spec;
-use crate::controllers::shared::pcc::{Schedule, Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Way};
+use crate::controllers::shared::pcc::{
+    Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Schedule, Way,
+};
+use crate::controllers::shared::sensing::monitor_interval::Report;
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
-use crate::controllers::shared::sensing::monitor_interval::Report;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

@@ -167,9 +167,8 @@ mod tests {
         let sum = rates[0] + rates[1];
         for at in 0..2 {
             let alpha = rates[0].max(rates[1]) / rates[at];
-            let expected = rates[at] / (paths[at].1 * sum * sum)
-                * (0.5 + alpha / 2.0)
-                * (0.8 + alpha / 5.0);
+            let expected =
+                rates[at] / (paths[at].1 * sum * sum) * (0.5 + alpha / 2.0) * (0.8 + alpha / 5.0);
             assert!((growth(&set, at) - expected).abs() < 1e-12);
         }
     }
@@ -205,7 +204,9 @@ mod tests {
 
     #[test]
     fn integer_growth_is_within_two_hundredths_of_the_real_one() {
-        for paths in [[(20.0, 0.1), (20.0, 0.1)], [(40.0, 0.03), (13.0, 0.17)], [(9e4, 0.01), (3e4, 0.02)]] {
+        for paths in
+            [[(20.0, 0.1), (20.0, 0.1)], [(40.0, 0.03), (13.0, 0.17)], [(9e4, 0.01), (3e4, 0.02)]]
+        {
             let set: Vec<Path> = Bench::new(&SPEC, &[], &paths).subflows();
             for at in 0..2 {
                 let (real, whole) = (1.0 / growth(&set, at), every(&set, at) as f64);

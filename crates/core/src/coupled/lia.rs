@@ -144,7 +144,9 @@ mod tests {
 
     #[test]
     fn integer_alpha_is_within_a_tenth_of_the_real_one() {
-        for paths in [[(20.0, 0.1), (20.0, 0.1)], [(40.0, 0.03), (13.0, 0.17)], [(5.0, 0.2), (7.0, 0.3)]] {
+        for paths in
+            [[(20.0, 0.1), (20.0, 0.1)], [(40.0, 0.03), (13.0, 0.17)], [(5.0, 0.2), (7.0, 0.3)]]
+        {
             let bench = Bench::new(&SPEC, &[], &paths);
             let set: Vec<Subflow<()>> = bench.subflows();
             let (real, whole) = (linked(&set), linked_whole(&set) as f64 / 4096.0);

@@ -172,14 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn the_best_path_is_that_with_the_most_bytes_between_losses_over_the_square_of_the_round_trip() {
+    fn the_best_path_is_that_with_the_most_bytes_between_losses_over_the_square_of_the_round_trip()
+    {
         // Four times the bytes at twice the round trip: a tie; a little more wins.
         let of = |second: f64| {
             let bench = Bench::new(&SPEC, &[], &[(30.0, 0.1), (10.0, 0.2)]);
-            let set: Vec<Path> = bench.subflows_with(|at| Losses {
-                since: [1e5, second][at],
-                ..Losses::default()
-            });
+            let set: Vec<Path> =
+                bench.subflows_with(|at| Losses { since: [1e5, second][at], ..Losses::default() });
             shift(&set, 1).0
         };
         assert_eq!((of(3.9e5), of(4.1e5)), (0, 1));
@@ -205,10 +204,8 @@ mod tests {
     #[test]
     fn a_path_in_recovery_counts_with_its_threshold() {
         let bench = Bench::new(&SPEC, &[], &[(30.0, 0.1), (10.0, 0.1)]);
-        let mut set: Vec<Path> = bench.subflows_with(|at| Losses {
-            since: [1e6, 1e5][at],
-            ..Losses::default()
-        });
+        let mut set: Vec<Path> =
+            bench.subflows_with(|at| Losses { since: [1e6, 1e5][at], ..Losses::default() });
         set[0].in_recovery = true;
         set[0].window.ssthresh = 15.0;
         let expected = 10.0 / (25.0 * 25.0);
@@ -221,10 +218,8 @@ mod tests {
         for (first, second) in [((20.0, 0.1), (20.0, 0.1)), ((40.0, 0.03), (13.0, 0.17))] {
             for bytes in [[1e5, 1e4], [1e4, 1e6]] {
                 let bench = Bench::new(&SPEC, &[], &[first, second]);
-                let set: Vec<Path> = bench.subflows_with(|at| Losses {
-                    since: bytes[at],
-                    ..Losses::default()
-                });
+                let set: Vec<Path> =
+                    bench.subflows_with(|at| Losses { since: bytes[at], ..Losses::default() });
                 for at in 0..2 {
                     let (real, whole) = (growth(&set, at), growth_whole(&set, at) as f64 * unit);
                     // A fraction that is cut: one unit, and a hundredth for the rounded sum.

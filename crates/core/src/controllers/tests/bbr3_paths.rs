@@ -90,7 +90,8 @@ fn case_18_over_a_path_that_reorders_in_a_probe() {
     let before = watch(&path(5.0, 40.0, DEEP, ""));
     let at = before[must_enter(&before, 0, State::Up)].secs() + 0.045;
     // What leaves in 3 ms overtakes 12 ms.
-    let dip = format!("keep_order = false\ndelay_schedule = [[0, 20], [{at}, 8], [{}, 20]]", at + 0.003);
+    let dip =
+        format!("keep_order = false\ndelay_schedule = [[0, 20], [{at}, 8], [{}, 20]]", at + 0.003);
     let steps = watch(&path(5.0, 40.0, &format!("{DEEP}\n{dip}"), ""));
     let is = |kind| move |step: &Step| step.loss.is_some_and(|loss| loss.kind == kind);
     let gap = steps.iter().position(is(LossKind::Gap)).expect("a loss is declared");
@@ -119,7 +120,10 @@ fn case_21_over_a_path_that_loses_a_burst_in_a_probe() {
     let up = must_enter(&before, leaves(&before, first), State::Up);
     let at = before[up].secs() + 0.002;
     assert!(before[up].bbr.longterm < f64::INFINITY);
-    let burst = format!("loss = {{ kind = \"bernoulli\", ratio = 1, from_s = {at}, until_s = {} }}", at + 0.03);
+    let burst = format!(
+        "loss = {{ kind = \"bernoulli\", ratio = 1, from_s = {at}, until_s = {} }}",
+        at + 0.03
+    );
     let steps = watch(&path(15.0, 40.0, &format!("{SHALLOW}\n{burst}"), seldom));
     let down = leaves(&steps, up);
     let [before, after] = [&steps[down - 1].bbr, &steps[down].bbr];

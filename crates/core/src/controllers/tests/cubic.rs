@@ -219,8 +219,7 @@ fn hystart_slows_down_when_the_round_trip_grows_and_leaves_five_rounds_later() {
     let mut cubic = cubic(&[("hystart", "plus")]);
     // Threshold 40/8 = 5 ms: the fifth round is the first to exceed it. A round then adds a
     // quarter of the window, and the fifth round after that ends slow start.
-    let windows =
-        slow_start_rounds(&mut cubic, &[40, 40, 40, 40, 46, 50, 60, 70, 80]);
+    let windows = slow_start_rounds(&mut cubic, &[40, 40, 40, 40, 46, 50, 60, 70, 80]);
     close(windows[3], 160.0, 1e-9);
     close(windows[4], 200.0, 7.0);
     close(windows[5] / windows[4], 1.25, 0.01);

@@ -140,7 +140,12 @@ fn a_loss_resets_the_window_to_nine_tenths_of_the_product_and_may_raise_it() {
     for window in [40, 5] {
         let mut cc = in_aimd(&[], 0);
         cc.window.set(window * PACKET);
-        cc.on_loss(&Loss { now: ms(1100), sent_at: ms(1050), lost: Bytes(PACKET), ..Loss::default() });
+        cc.on_loss(&Loss {
+            now: ms(1100),
+            sent_at: ms(1050),
+            lost: Bytes(PACKET),
+            ..Loss::default()
+        });
         assert_eq!(packets(&cc), 18);
     }
 }
@@ -229,14 +234,16 @@ fn a_reward_is_rate_over_the_smoothed_round_trips_of_its_own_action() {
         expected.explore();
     }
     expected.reward(1600.0 / 100.0);
-    let values = |bandit: &Bandit<5>| format!("{bandit:?}").split_once("current").unwrap().0.to_owned();
+    let values =
+        |bandit: &Bandit<5>| format!("{bandit:?}").split_once("current").unwrap().0.to_owned();
     assert_eq!(values(&cc.bandit), values(&expected));
 }
 
 #[test]
 fn a_minimum_expires_after_ten_seconds_and_is_overwritten_twice() {
     let mut min_rtt = MinRtt::default();
-    let sample = |min_rtt: &mut MinRtt, at_ms, rtt_ms| min_rtt.update(ms(at_ms), Span::from_millis(rtt_ms));
+    let sample =
+        |min_rtt: &mut MinRtt, at_ms, rtt_ms| min_rtt.update(ms(at_ms), Span::from_millis(rtt_ms));
     assert!(!sample(&mut min_rtt, 0, 50));
     assert!(!sample(&mut min_rtt, 10_000, 60));
     assert!(sample(&mut min_rtt, 10_001, 70));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::control::{LossKind, Recovery};
-use crate::policy::grown::Arrays;
 use crate::params::{self, ParamValue};
+use crate::policy::grown::Arrays;
 use crate::units::{Bytes, Time};
 
 const MSS: u64 = 1000;

@@ -17,7 +17,8 @@ struct RoundRobin {
 
 impl Scheduler for RoundRobin {
     fn choose(&self, candidates: &[Candidate]) -> usize {
-        let after = |candidate: &Candidate| self.last == usize::MAX || candidate.subflow > self.last;
+        let after =
+            |candidate: &Candidate| self.last == usize::MAX || candidate.subflow > self.last;
         candidates.iter().position(after).unwrap_or(0)
     }
 
