@@ -31,6 +31,7 @@ pub mod link;
 pub mod manual;
 pub mod namespace;
 pub mod output;
+mod paths;
 mod priority;
 #[cfg(test)]
 #[path = "../tests/common/require.rs"]

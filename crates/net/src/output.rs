@@ -1,10 +1,15 @@
 //! Where results go: standard output, files that appear whole or not at all, and special files.
 use crate::error::Error;
-use nix::unistd::{AccessFlags, Gid, Uid, access, fchown};
+use crate::paths::{self, Link};
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::stat::Mode;
+use nix::unistd::{AccessFlags, Gid, Uid, UnlinkatFlags, access, fchown, unlinkat};
+use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where a result goes.
@@ -19,14 +24,15 @@ pub struct Output {
 enum Target {
     Standard,
     /// A device or a pipe: written as it is, never replaced.
-    Special,
-    /// A file, or a name for one; no symbolic link.
+    Special(PathBuf),
+    /// A file, or a name for one; no symbolic link is on its path.
     File(PathBuf),
 }
 
 impl Output {
     /// Checks that `path` can be written, before the work that makes the result. `-` is standard
-    /// output. A symbolic link stands for what it leads to. `option` named the path.
+    /// output. A symbolic link of this user or of root stands for what it leads to; others' links are refused. `option`
+    /// named the path.
     ///
     /// # Errors
     ///
@@ -48,10 +54,9 @@ impl Output {
     ) -> Result<(), Error> {
         let written = match &self.target {
             Target::Standard => fill(io::stdout().lock(), content).map(drop),
-            Target::Special => OpenOptions::new()
-                .write(true)
-                .open(&self.given)
-                .and_then(|special| fill(special, content).map(drop)),
+            Target::Special(path) => {
+                special(path).and_then(|special| fill(special, content).map(drop))
+            }
             Target::File(path) => replace(path, content),
         };
         written.map_err(|error| Error::System(format!("{}: {error}", self.given.display())))
@@ -86,24 +91,29 @@ fn find(path: &Path) -> Result<Target, String> {
     if path == Path::new("-") {
         return Ok(Target::Standard);
     }
-    match fs::metadata(path) {
+    let resolved = paths::resolve(path).map_err(|error| match error.kind() {
+        ErrorKind::NotADirectory => NO_FOLDER.to_owned(),
+        _ => error.to_string(),
+    })?;
+    if let Some(Link { path, owner }) = resolved.strangers.first() {
+        return Err(format!(
+            "`{}` is a symbolic link of user {owner}; allowed are links of your own and of root",
+            path.display()
+        ));
+    }
+    let path = resolved.path;
+    match fs::metadata(&path) {
         Ok(about) if about.is_dir() => Err("allowed is a file, this is a folder".to_owned()),
         Ok(about) if about.file_type().is_socket() => {
             Err("allowed is a file, this is a socket".to_owned())
         }
-        Ok(about) if about.is_file() => {
-            let file = fs::canonicalize(path).map_err(|error| error.to_string())?;
-            writable(&file)?;
-            fits_beside(&file)?;
-            Ok(Target::File(file))
+        Ok(about) if !about.is_file() => writable(&path).map(|()| Target::Special(path)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.to_string()),
+        found => {
+            found.map_or(Ok(()), |_| writable(&path))?;
+            fits_beside(&path)?;
+            Ok(Target::File(path))
         }
-        Ok(_special) => writable(path).map(|()| Target::Special),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let file = follow(path)?;
-            fits_beside(&file)?;
-            Ok(Target::File(file))
-        }
-        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -111,53 +121,73 @@ fn writable(path: &Path) -> Result<(), String> {
     access(path, AccessFlags::W_OK).map_err(|error| format!("cannot be written ({})", error.desc()))
 }
 
-/// The end of a chain of symbolic links; nothing need be there.
-fn follow(path: &Path) -> Result<PathBuf, String> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        let Ok(to) = fs::read_link(&path) else { return Ok(path) };
-        path = path.parent().unwrap_or(Path::new("")).join(to);
-    }
-    Err("too many symbolic links".to_owned())
-}
-
 /// Whether a new file can be made next to `file`: tried, since permissions do not tell all.
 fn fits_beside(file: &Path) -> Result<(), String> {
-    let Some(part) = part_of(file) else {
-        return Err("allowed is a file in a folder that exists".to_owned());
-    };
-    match OpenOptions::new().write(true).create_new(true).open(&part) {
-        Ok(_) => fs::remove_file(&part).map_err(|error| error.to_string()),
-        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
-            Err("allowed is a file in a folder that exists".to_owned())
+    let tried = beside(file).and_then(|(folder, _)| {
+        let part = part_name();
+        create(&folder, &part, PRIVATE)?;
+        Ok(unlinkat(&folder, part.as_str(), UnlinkatFlags::NoRemoveDir)?)
+    });
+    tried.map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => {
+            NO_FOLDER.to_owned()
         }
-        Err(error) => Err(format!("its folder cannot be written ({error})")),
-    }
+        _ => format!("its folder cannot be written ({error})"),
+    })
 }
 
-/// Where the content is gathered; `None` if `file` ends in `..` or nothing.
-fn part_of(file: &Path) -> Option<PathBuf> {
-    let mut name = file.file_name()?.to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    Some(file.with_file_name(name))
+/// The folder of `file`, and its name there.
+fn beside(file: &Path) -> io::Result<(File, &OsStr)> {
+    let (folder, name) = file.parent().zip(file.file_name()).ok_or(ErrorKind::InvalidInput)?;
+    Ok((paths::open(folder, OFlag::O_DIRECTORY | OFlag::O_PATH)?, name))
 }
 
-/// Puts a new file in the place of `file`, with the permissions and, if allowed, the owner of the old one.
+/// A name that nobody can guess, and put a link there before the file.
+fn part_name() -> String {
+    format!(".ackademyd-{:016x}.part", RandomState::new().build_hasher().finish())
+}
+
+/// Makes a file that was not there.
+fn create(folder: &File, name: &str, mode: Mode) -> io::Result<File> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+    Ok(File::from(openat(folder, name, flags | OFlag::O_CLOEXEC, mode)?))
+}
+
+/// Puts a new file in the place of `file`, with the permissions and, if allowed, the owner of the old one. All is asked of
+/// open files: names in a folder of another user may mean another file a moment later.
 fn replace(file: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let part = part_of(file).ok_or(ErrorKind::InvalidInput)?;
-    let replaced = File::create(&part).and_then(|made| {
-        if let Ok(old) = fs::metadata(file) {
-            made.set_permissions(old.permissions())?;
+    let (folder, name) = beside(file)?;
+    let old =
+        openat(&folder, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty());
+    let old = old.ok().and_then(|old| File::from(old).metadata().ok()).filter(|old| old.is_file());
+    let part = part_name();
+    let made = create(&folder, &part, if old.is_some() { PRIVATE } else { USUAL })?;
+    let replaced = fill(made, content).and_then(|made| {
+        if let Some(old) = &old {
             // Only root may do this; its new files belong to root anyway.
             let _ = fchown(&made, Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
+            made.set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
         }
         // A disk may say that it is full no sooner than here.
-        fill(made, content)?.sync_all()?;
-        fs::rename(&part, file)
+        made.sync_all()?;
+        Ok(renameat(&folder, part.as_str(), &folder, name)?)
     });
     replaced.inspect_err(|_| {
-        let _ = fs::remove_file(&part);
+        let _ = unlinkat(&folder, part.as_str(), UnlinkatFlags::NoRemoveDir);
     })
+}
+
+/// Opens a device or a pipe; a file that is there by now is left alone.
+fn special(path: &Path) -> io::Result<File> {
+    let opened = if path.starts_with("/proc") {
+        OpenOptions::new().write(true).open(path)? // through a link of the kernel's
+    } else {
+        paths::open(path, OFlag::O_WRONLY | OFlag::O_NOCTTY)?
+    };
+    if opened.metadata()?.is_file() {
+        return Err(io::Error::other("it was a device or a pipe, and is a file now"));
+    }
+    Ok(opened)
 }
 
 /// Writes all of the content to `to`.
@@ -167,8 +197,12 @@ fn fill<W: Write>(to: W, content: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     to.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// As many as the kernel follows (`path_resolution(7)`).
-const LINKS_MAX: usize = 40;
+const NO_FOLDER: &str = "allowed is a file in a folder that exists";
+/// Of a file that gets the permissions of the one it replaces.
+const PRIVATE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
+/// Of any other; the process's mask takes from it.
+const USUAL: Mode =
+    PRIVATE.union(Mode::S_IRGRP).union(Mode::S_IWGRP).union(Mode::S_IROTH).union(Mode::S_IWOTH);
 
 #[cfg(test)]
 mod tests {
@@ -176,7 +210,7 @@ mod tests {
     use crate::require::has;
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     use nix::sys::stat::{Mode, SFlag, makedev, mknod};
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
     /// A folder of its own, gone when dropped.
     struct Folder(PathBuf);
@@ -309,5 +343,102 @@ mod tests {
         write(&file, "new").expect("written");
         assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_to_string(&file).expect("there"), "new");
+    }
+
+    const NOBODY: u32 = 65_534;
+
+    /// A folder of root with a file `secret`, and one of another user; `None`, and a line that says why, for who may not.
+    fn roots_and_anothers(label: &str) -> Option<(Folder, Folder)> {
+        if !nix::unistd::geteuid().is_root() {
+            has("devices", &["root alone makes folders of other users".to_owned()]);
+            return None;
+        }
+        let (ours, theirs) = (Folder::new(label), Folder::new(&format!("{label}-theirs")));
+        fs::write(ours.0.join("secret"), "of root").expect("a file");
+        fs::set_permissions(ours.0.join("secret"), Permissions::from_mode(0o600)).expect("ours");
+        chown(&theirs.0, Some(NOBODY), Some(NOBODY)).expect("root may");
+        Some((ours, theirs))
+    }
+
+    /// A link of the other user.
+    fn plant(target: &Path, link: &Path) {
+        symlink(target, link).expect("its name is free");
+        lchown(link, Some(NOBODY), Some(NOBODY)).expect("root may");
+    }
+
+    fn assert_untouched(ours: &Folder) {
+        let secret = ours.0.join("secret");
+        let about = fs::symlink_metadata(&secret).expect("still there");
+        assert_eq!((about.mode() & 0o7777, about.uid(), about.gid()), (0o600, 0, 0));
+        assert_eq!(fs::read_to_string(&secret).expect("there"), "of root");
+        assert_eq!(ours.entries(), 1, "nothing new among root's files");
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_refused_as_an_output_and_on_the_way_to_one() {
+        let Some((ours, theirs)) = roots_and_anothers("planted") else { return };
+        let (file, folder) = (theirs.0.join("file"), theirs.0.join("folder"));
+        plant(&ours.0.join("secret"), &file);
+        plant(&ours.0, &folder);
+        plant(&ours.0.join("new"), &theirs.0.join("new"));
+        symlink(&file, theirs.0.join("by_root")).expect("a link");
+        for name in ["file", "folder/secret", "folder/new", "new", "by_root"] {
+            let complaint = complaint(&theirs.0.join(name));
+            assert!(complaint.contains("symbolic link of user 65534"), "{name}: {complaint}");
+        }
+        assert_untouched(&ours);
+    }
+
+    #[test]
+    fn what_another_user_puts_into_the_folder_during_the_work_leads_nowhere() {
+        let Some((ours, theirs)) = roots_and_anothers("during") else { return };
+        let (secret, out) = (ours.0.join("secret"), theirs.0.join("out"));
+        fs::write(&out, "old").expect("a file");
+        fs::set_permissions(&out, Permissions::from_mode(0o4666)).expect("root may");
+        chown(&out, Some(NOBODY), Some(NOBODY)).expect("root may");
+        plant(&secret, &theirs.0.join(format!("out.{}.part", std::process::id())));
+        let output = Output::new("--out", &out).expect("a file of the other user");
+        let written = output.write(|to| {
+            to.write_all(b"result")?;
+            for entry in fs::read_dir(&theirs.0)? {
+                let path = entry?.path();
+                fs::remove_file(&path)?;
+                plant(&secret, &path);
+            }
+            Ok(())
+        });
+        written.expect("another user may name files in an own folder as they like");
+        assert_untouched(&ours);
+    }
+
+    #[test]
+    fn a_folder_that_becomes_a_link_after_the_check_is_an_error() {
+        let Some((ours, theirs)) = roots_and_anothers("swapped") else { return };
+        let (folder, device) = (theirs.0.join("folder"), theirs.0.join("pipe"));
+        fs::create_dir(&folder).expect("a folder");
+        nix::unistd::mkfifo(&device, Mode::from_bits_truncate(0o666)).expect("a pipe");
+        let outputs = [folder.join("out"), device.clone()]
+            .map(|path| Output::new("--out", &path).expect("nothing is wrong yet"));
+        fs::remove_dir(&folder).expect("empty");
+        fs::remove_file(&device).expect("there");
+        plant(&ours.0, &folder);
+        plant(&ours.0.join("secret"), &device);
+        for output in outputs {
+            output.write(|to| to.write_all(b"result")).expect_err("it leads elsewhere now");
+        }
+        assert_untouched(&ours);
+    }
+
+    #[test]
+    fn a_result_takes_no_more_than_permissions_and_owner_of_the_file_it_replaces() {
+        let Some((_ours, theirs)) = roots_and_anothers("owner") else { return };
+        let file = theirs.0.join("file");
+        fs::write(&file, "old").expect("a file");
+        chown(&file, Some(NOBODY), Some(NOBODY)).expect("root may");
+        fs::set_permissions(&file, Permissions::from_mode(0o4755)).expect("root may");
+        write(&file, "new").expect("written");
+        let about = fs::metadata(&file).expect("there");
+        assert_eq!((about.mode() & 0o7777, about.uid()), (0o755, NOBODY));
+        assert_eq!(theirs.entries(), 1);
     }
 }

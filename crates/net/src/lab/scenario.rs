@@ -7,7 +7,6 @@ use ackademy::scenario::Scenario;
 use ackademy::sim::plan::NetworkPlan;
 use ackademy::units::Span;
 use clap::Args;
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -88,25 +87,19 @@ impl Arguments {
 
     /// The text, and the folder of the files it names.
     fn read(&self) -> Result<(String, PathBuf), Error> {
-        let fail = |error: std::io::Error| {
-            Error::Input(format!(
-                "{}: allowed is a file that can be read ({error})",
-                self.file.display()
-            ))
+        let refused = |allowed: String| {
+            Error::Input(format!("{}: allowed is {allowed}", self.file.display()))
         };
-        let mut text = String::new();
-        if self.file == Path::new("-") {
-            std::io::stdin().take(SCENARIO_BYTES_MAX).read_to_string(&mut text).map_err(fail)?;
+        let content = if self.file == Path::new("-") {
+            let mut content = Vec::new();
+            let read = std::io::stdin().take(SCENARIO_BYTES_MAX).read_to_end(&mut content);
+            read.map(|_| content).map_err(|error| refused(format!("text ({error})")))?
         } else {
-            let about = fs::metadata(&self.file).map_err(fail)?;
-            if !about.is_file() || about.len() > SCENARIO_BYTES_MAX {
-                return Err(Error::Input(format!(
-                    "{}: allowed is a file of at most {SCENARIO_BYTES_MAX} bytes",
-                    self.file.display()
-                )));
-            }
-            text = fs::read_to_string(&self.file).map_err(fail)?;
-        }
+            files::read(&self.file, SCENARIO_BYTES_MAX).map_err(refused)?
+        };
+        let text = String::from_utf8(content).map_err(|error| {
+            refused(format!("text; byte {} is not UTF-8", error.utf8_error().valid_up_to()))
+        })?;
         let own = self.file.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok((text, self.beside.clone().unwrap_or(own)))
     }
