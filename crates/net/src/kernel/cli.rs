@@ -128,7 +128,7 @@ Examples:
   ip route change default via GATEWAY congctl ackademy
 
 It is experimental: select it per socket or per route, as above, not as the system's default.
-CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON are needed, and Linux 6.4. docs/guide/deploy.md has more.";
+CAP_BPF and CAP_PERFMON are needed, and Linux 6.4. docs/guide/deploy.md has more.";
 
 /// How often a process with nothing to do looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(100);

@@ -124,11 +124,9 @@ fn a_kernel_without_btf_is_refused() {
 #[test]
 fn a_missing_capability_is_named() {
     let Some(bed) = Bed::new() else { return };
-    for (lost, named) in [
-        ("-perfmon,-sys_admin", "lacks CAP_PERFMON:"),
-        ("-bpf,-sys_admin", "lacks CAP_BPF:"),
-        ("-net_admin", "lacks CAP_NET_ADMIN:"),
-    ] {
+    for (lost, named) in
+        [("-perfmon,-sys_admin", "lacks CAP_PERFMON:"), ("-bpf,-sys_admin", "lacks CAP_BPF:")]
+    {
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", lost]);
         let daemon = bed.ackademyd(&[]);
