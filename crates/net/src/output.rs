@@ -159,7 +159,8 @@ fn replace(file: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
     let (folder, name) = beside(file)?;
     let old =
         openat(&folder, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty());
-    let old = old.ok().and_then(|old| File::from(old).metadata().ok()).filter(|old| old.is_file());
+    let old =
+        old.ok().and_then(|old| File::from(old).metadata().ok()).filter(fs::Metadata::is_file);
     let part = part_name();
     let made = create(&folder, &part, if old.is_some() { PRIVATE } else { USUAL })?;
     let replaced = fill(made, content).and_then(|made| {

@@ -27,8 +27,8 @@ pub struct Machine {
 pub struct Types {
     /// A BPF program can be a congestion control.
     pub struct_ops: bool,
-    /// BPF programs can call the kernel's own CUBIC.
-    pub cubic: bool,
+    /// Function of the kernel's own CUBIC that BPF programs call and that it lacks.
+    pub lacks: Option<&'static str>,
 }
 
 /// The folder to pin in, or the one to make it in.
@@ -135,10 +135,9 @@ impl Machine {
                 "the kernel takes no congestion control from BPF (no bpf_struct_ops_tcp_congestion_ops in its BTF): CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y are needed"
                     .to_owned(),
             ),
-            Ok(Types { cubic: false, .. }) => Some(
-                "the kernel lends no CUBIC to BPF (no cubictcp_* in its BTF), which flows fall back to: CONFIG_TCP_CONG_CUBIC is needed; if it is a module, `modprobe tcp_cubic`"
-                    .to_owned(),
-            ),
+            Ok(Types { lacks: Some(function), .. }) => Some(format!(
+                "the kernel lends no `{function}` to BPF, and flows fall back to CUBIC: CONFIG_TCP_CONG_CUBIC is needed; if it is a module, `modprobe tcp_cubic`; if the kernel has CUBIC, it is newer than this program knows"
+            )),
             Ok(_) => None,
         }
     }
@@ -204,13 +203,23 @@ fn read_types() -> Result<Types, String> {
     // libbpf would go on to look for an image in /boot, which need not be the running kernel's.
     fs::File::open(VMLINUX).map_err(|error| format!("{VMLINUX}: {error}"))?;
     let btf = Btf::from_path(VMLINUX).map_err(|error| format!("{VMLINUX}: {error}"))?;
-    let cubic = CUBIC.iter().all(|name| btf.type_by_name::<types::Func>(name).is_some());
+    let is_module = Path::new(CUBIC_MODULE).exists();
+    let lends = |name: &str| is_module || btf.type_by_name::<types::Func>(name).is_some();
+    let restart = CUBIC_RESTART[usize::from(tells_start(&btf).unwrap_or(false))];
     Ok(Types {
         struct_ops: btf
             .type_by_name::<types::Struct>("bpf_struct_ops_tcp_congestion_ops")
             .is_some(),
-        cubic: cubic || Path::new(CUBIC_MODULE).exists(),
+        lacks: CUBIC.into_iter().chain([restart]).find(|name| !lends(name)),
     })
+}
+
+/// Whether a member of its own tells a congestion control that a flow begins to send, as since 7.1; `None`: `btf` has no
+/// `tcp_congestion_ops`.
+pub(super) fn tells_start(btf: &Btf) -> Option<bool> {
+    let operations: types::Struct = btf.type_by_name("tcp_congestion_ops")?;
+    let mut names = operations.iter().filter_map(|member| member.name);
+    Some(names.any(|name| name == "cwnd_event_tx_start"))
 }
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
@@ -219,14 +228,15 @@ const CUBIC_MODULE: &str = "/sys/kernel/btf/tcp_cubic";
 /// The first with `.struct_ops.link`: a congestion control that a link holds.
 const OLDEST_KERNEL: (u32, u32) = (6, 4);
 /// What the BPF program calls, in the kernel's `tcp_cubic.c`.
-const CUBIC: [&str; 6] = [
+const CUBIC: [&str; 5] = [
     "cubictcp_init",
     "cubictcp_recalc_ssthresh",
     "cubictcp_cong_avoid",
     "cubictcp_state",
-    "cubictcp_cwnd_event",
     "cubictcp_acked",
 ];
+/// One of these, by [`tells_start`].
+const CUBIC_RESTART: [&str; 2] = ["cubictcp_cwnd_event", "cubictcp_cwnd_event_tx_start"];
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 /// Name and bit; `CAP_SYS_ADMIN` stands for each (capabilities(7)).
@@ -248,7 +258,7 @@ mod tests {
     fn able() -> Machine {
         Machine {
             release: "6.4.0-1-amd64".to_owned(),
-            types: Ok(Types { struct_ops: true, cubic: true }),
+            types: Ok(Types { struct_ops: true, lacks: None }),
             capabilities: BPF | PERFMON,
             pins: Some(pins("/sys/fs/bpf", true)),
             mptcp: Some(true),

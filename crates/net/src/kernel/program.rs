@@ -1,5 +1,5 @@
 //! Loads the BPF program and registers it under a name.
-use super::check::Machine;
+use super::check::{Machine, tells_start};
 use super::compiled::tables;
 use super::pins::{Maps, Pins, settings_for};
 use super::record::{Decision, Flow, Plain, Totals};
@@ -7,9 +7,10 @@ use super::skeleton::{AckademySkelBuilder, OpenAckademySkel};
 use super::table::Table;
 use super::{NAME_MAX, Options};
 use crate::error::Error;
+use crate::output::hint;
 use libbpf_rs::btf::{Btf, BtfType, types};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, PrintLevel};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -78,12 +79,14 @@ impl Registered {
 /// Loads and registers; pins.
 fn load(options: &Options, pins: Option<&Pins>) -> Result<(Link, Maps), Error> {
     unregistered(options)?;
-    let two_arguments = cong_control_parameters()? == 2;
+    // Warnings as ever; that a member is unknown to this kernel is no news.
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| hint(format_args!("{text}")))));
+    let shape = Shape::read()?;
     let mut storage = MaybeUninit::uninit();
     let mut open = AckademySkelBuilder::default()
         .open(&mut storage)
         .map_err(|error| Error::System(format!("cannot open the BPF program: {error}")))?;
-    prepare(&mut open, options, two_arguments)
+    prepare(&mut open, options, shape)
         .map_err(|error| Error::System(format!("cannot prepare the BPF program: {error}")))?;
     let mut loaded = open.load().map_err(|error| refused(&error))?;
     let maps = &mut loaded.maps;
@@ -111,7 +114,7 @@ fn load(options: &Options, pins: Option<&Pins>) -> Result<(Link, Maps), Error> {
             .and_then(|()| maps.policy.update(&first, rules.bytes(), MapFlags::ANY))
             .map_err(|error| refused(&error))?;
     }
-    let operations = if two_arguments { &mut maps.ackademy_v69 } else { &mut maps.ackademy };
+    let operations = if shape.two_arguments { &mut maps.ackademy_v69 } else { &mut maps.ackademy };
     let mut link = operations
         .attach_struct_ops()
         .map_err(|error| Error::System(format!("cannot register `{}`: {error}", options.name)))?;
@@ -139,28 +142,37 @@ fn unregistered(options: &Options) -> Result<(), Error> {
     )))
 }
 
-/// Four since Linux 6.10, two before.
-fn cong_control_parameters() -> Result<usize, Error> {
-    let unsuitable = || {
-        Error::Input("the kernel describes no `tcp_congestion_ops` in its BTF: Linux 6.4 or newer with CONFIG_DEBUG_INFO_BTF is needed".to_owned())
-    };
-    let btf = Btf::from_vmlinux().map_err(|_| unsuitable())?;
-    let operations: types::Struct =
-        btf.type_by_name("tcp_congestion_ops").ok_or_else(unsuitable)?;
-    let member = operations
-        .iter()
-        .find(|member| member.name.is_some_and(|name| name == "cong_control"))
-        .ok_or_else(unsuitable)?;
-    let pointer: BtfType = btf.type_by_id(member.ty).ok_or_else(unsuitable)?;
-    let prototype = pointer.next_type().ok_or_else(unsuitable)?;
-    let prototype = types::FuncProto::try_from(prototype).map_err(|_| unsuitable())?;
-    Ok(prototype.len())
+/// What of the kernel's `tcp_congestion_ops` depends on its version.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// `cong_control` has two parameters, as before 6.10; later four.
+    two_arguments: bool,
+    /// [`tells_start`].
+    tells_start: bool,
+}
+
+impl Shape {
+    fn read() -> Result<Self, Error> {
+        Btf::from_vmlinux().ok().and_then(|btf| Self::of(&btf)).ok_or_else(|| {
+            Error::Input("the kernel describes no `tcp_congestion_ops` in its BTF: Linux 6.4 or newer with CONFIG_DEBUG_INFO_BTF is needed".to_owned())
+        })
+    }
+
+    fn of(btf: &Btf) -> Option<Self> {
+        let operations: types::Struct = btf.type_by_name("tcp_congestion_ops")?;
+        let member = operations
+            .iter()
+            .find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
+        let pointer: BtfType = btf.type_by_id(member.ty)?;
+        let prototype = types::FuncProto::try_from(pointer.next_type()?).ok()?;
+        Some(Self { two_arguments: prototype.len() == 2, tells_start: tells_start(btf)? })
+    }
 }
 
 fn prepare(
     open: &mut OpenAckademySkel,
     options: &Options,
-    two_arguments: bool,
+    Shape { two_arguments, tells_start }: Shape,
 ) -> libbpf_rs::Result<()> {
     let mut name = [0; NAME_MAX + 1];
     for (to, from) in name.iter_mut().zip(options.name.bytes()) {
@@ -174,6 +186,13 @@ fn prepare(
         open.struct_ops.ackademy_v69_mut().min_tso_segs = null_mut();
         open.progs.min_tso_segs.set_autoload(false);
     }
+    if tells_start {
+        open.struct_ops.ackademy_mut().cwnd_event = null_mut();
+    } else {
+        open.struct_ops.ackademy_mut().cwnd_event_tx_start = null_mut();
+    }
+    open.progs.cwnd_event.set_autoload(!tells_start);
+    open.progs.tx_start.set_autoload(tells_start);
     if let Some(constants) = &mut open.maps.rodata_data {
         constants.in_kernel = options.in_kernel.is_some().into();
     }

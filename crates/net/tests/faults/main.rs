@@ -19,4 +19,5 @@ mod policies;
 mod start;
 mod subflows;
 mod traffic;
+mod types;
 use common::require;

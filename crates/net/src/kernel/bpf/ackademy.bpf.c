@@ -305,23 +305,37 @@ static __always_inline bool idled(struct sock *sk)
 	       tp->bytes_sent && !tp->packets_out && idle_jiffies(tp) > (__s32)tp->inet_conn.icsk_rto;
 }
 
-SEC("struct_ops")
-void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
+/* The first packet leaves with nothing in flight; whether CUBIC is to know. */
+static __always_inline bool begins_to_send(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *st;
 
 	/* Within a tick of the packet before: nothing to do for CUBIC, either. */
-	if (event == CA_EVENT_TX_START && idle_jiffies(tp) <= 0)
-		return;
+	if (idle_jiffies(tp) <= 0)
+		return false;
 	st = state_of(sk);
-	if (!st || st->mode != FLOW_AGENT)
-		cubictcp_cwnd_event(sk, event);
 	/* RFC 5681 section 4.1. As tcp_slow_start_after_idle_check, which leaves it to us. */
-	if (!st || event != CA_EVENT_TX_START || !idled(sk))
-		return;
-	set_cwnd(tp, min_u32(tp->snd_cwnd, RESTART_WINDOW));
-	tell(sk, RECORD_IDLE);
+	if (st && idled(sk)) {
+		set_cwnd(tp, min_u32(tp->snd_cwnd, RESTART_WINDOW));
+		tell(sk, RECORD_IDLE);
+	}
+	return !st || st->mode != FLOW_AGENT;
+}
+
+SEC("struct_ops")
+void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	/* CUBIC has nothing to do at other events. */
+	if (event == CA_EVENT_TX_START && begins_to_send(sk))
+		cubictcp_cwnd_event(sk, event);
+}
+
+SEC("struct_ops")
+void BPF_PROG(tx_start, struct sock *sk)
+{
+	if (begins_to_send(sk))
+		cubictcp_cwnd_event_tx_start(sk);
 }
 
 SEC("struct_ops")
@@ -356,6 +370,7 @@ struct tcp_congestion_ops ackademy = {
 	.ssthresh = (void *)ssthresh,
 	.set_state = (void *)set_state,
 	.cwnd_event = (void *)cwnd_event,
+	.cwnd_event_tx_start = (void *)tx_start,
 	.undo_cwnd = (void *)undo_cwnd,
 	.min_tso_segs = (void *)min_tso_segs,
 	.cong_control = (void *)cong_control,

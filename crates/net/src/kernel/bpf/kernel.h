@@ -117,6 +117,7 @@ struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *);
 	void (*set_state)(struct sock *, __u8);
 	void (*cwnd_event)(struct sock *, enum tcp_ca_event);
+	void (*cwnd_event_tx_start)(struct sock *); /* since 7.1, for CA_EVENT_TX_START */
 	void (*cong_control)(struct sock *, __u32, int, const struct rate_sample *);
 	__u32 (*undo_cwnd)(struct sock *);
 	__u32 (*min_tso_segs)(struct sock *);
@@ -172,7 +173,9 @@ extern void cubictcp_init(struct sock *sk) __ksym;
 extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern void cubictcp_state(struct sock *sk, __u8 state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+/* The second has replaced the first in 7.1. */
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
