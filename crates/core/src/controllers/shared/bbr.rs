@@ -271,9 +271,9 @@ impl Extra {
         Self { since: start, acked: 0.0, max: WindowedMax::new(EXTRA_ROUNDS.0) }
     }
 
-    /// Counts from now on.
+    /// Counts from now on: the amount and its time begin together, as in Linux's BBR version 1 and Google's version 3.
     pub fn restart(&mut self, now: Time) {
-        self.since = now;
+        (self.since, self.acked) = (now, 0.0);
     }
 
     /// `acked` came at `now` in round `round`, of a path of `rate`; up to `cwnd` it is told from chance.
@@ -414,6 +414,18 @@ mod tests {
         assert!((extra.add(at(12), 5.0, 1000.0, 99.0) - 8.0).abs() < 1e-9);
         assert!((extra.add(at(12), 200.0, 1000.0, 99.0) - 99.0).abs() < 1e-9, "the window");
         assert!((extra.add(at(900), 3.0, 1000.0, 99.0) - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_came_before_a_restart_does_not_count_after_it() {
+        let mut extra = Extra::new(Time(0));
+        let at = |ms: u64| Time(0) + Span::from_millis(ms);
+        for burst in 1..100 {
+            extra.restart(at(100 * burst));
+            // Ten packets at once and ten at half the rate, of a path of a packet per millisecond.
+            assert!((extra.add(at(100 * burst), 10.0, 1000.0, 1e6) - 10.0).abs() < 1e-9, "{burst}");
+            assert!((extra.add(at(100 * burst + 5), 10.0, 1000.0, 1e6) - 15.0).abs() < 1e-9, "{burst}");
+        }
     }
 
     #[test]
