@@ -8,7 +8,7 @@ use crate::control::{
     Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Spec,
 };
 use crate::controllers::shared::bbr::{
-    Bounds, Doubling, Extra, FullPipe, LossRound, MinRtt, Sample, Settings,
+    Bounds, Doubling, Extra, FullPipe, LossRound, MinRtt, Sample, Seen, Settings,
 };
 use crate::controllers::shared::own_limit::OwnLimit;
 use crate::params::Params;
@@ -96,15 +96,6 @@ struct Probe {
     cycle_from: Time,
 }
 
-/// How often something happened, for `counters`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    probes: u32,
-    too_high: u32,
-    rtt_probes: u32,
-    undone: u32,
-}
-
 /// BBR version 3. Amounts are packets, rates packets per second.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
@@ -139,6 +130,8 @@ pub struct Bbr3 {
     /// When the look for the smallest round trip may end, once little is in flight, and whether a round
     /// has passed since.
     rtt_done: Option<(Time, bool)>,
+    /// The window of that look.
+    rtt_cwnd: f64,
     extra: Extra,
     limit: OwnLimit,
     repair: Repair,
@@ -180,6 +173,7 @@ impl Bbr3 {
             growth: Doubling::default(),
             rtt: MinRtt::new(start),
             rtt_done: None,
+            rtt_cwnd: 0.0,
             extra: Extra::new(start),
             limit: OwnLimit::default(),
             repair: Repair::None,
@@ -386,8 +380,8 @@ impl Bbr3 {
         if self.probe.stopping && self.round_started {
             self.probe.samples = false;
             self.probe.stopping = false;
-            if self.cycles() && !sample.app_limited && self.max_bw[1] > 0.0 {
-                self.max_bw = [self.max_bw[1], 0.0];
+            if self.cycles() && !sample.app_limited {
+                self.end_bandwidth_cycle();
             }
             if self.cycles() && self.probe.cautious && !self.probe.too_high {
                 self.start_refill(sample.now);
@@ -401,6 +395,13 @@ impl Bbr3 {
             }
         }
         false
+    }
+
+    /// Rates of the cycle before the one that ends do not count any more.
+    fn end_bandwidth_cycle(&mut self) {
+        if self.max_bw[1] > 0.0 {
+            self.max_bw = [self.max_bw[1], 0.0];
+        }
     }
 
     fn is_too_high(&self, sample: &Sample) -> bool {
@@ -423,16 +424,11 @@ impl Bbr3 {
 
     fn check_probe_rtt(&mut self, sample: &Sample) {
         if self.state != State::ProbeRtt && self.rtt.expired && !self.idle_restart {
-            self.remember_cwnd();
-            self.seen.rtt_probes += 1;
-            self.state = State::ProbeRtt;
-            self.rtt_done = None;
-            self.probe.stopping = true;
-            self.round_from = sample.now;
-            self.limit.begin(sample.now);
+            self.start_probe_rtt(sample);
         }
         if self.state == State::ProbeRtt {
             self.limit.extend(self.delivered + sample.inflight);
+            self.bound_probe_rtt_cwnd(sample);
             self.probe_rtt(sample);
         }
         if sample.acked > 0.0 {
@@ -440,8 +436,33 @@ impl Bbr3 {
         }
     }
 
+    /// A bandwidth probe that this interrupts ends its cycle, as it would by itself: behind a deep queue a probe takes
+    /// longer than the time to the next search, and the round after a search is limited by the search.
+    fn start_probe_rtt(&mut self, sample: &Sample) {
+        let probing = matches!(self.state, State::Refill | State::Up) || self.probe.stopping;
+        if probing && self.cycles() && !sample.app_limited {
+            self.end_bandwidth_cycle();
+        }
+        self.remember_cwnd();
+        self.seen.rtt_probes += 1;
+        self.state = State::ProbeRtt;
+        self.rtt_done = None;
+        self.rtt_cwnd = self.bdp(self.bw, PROBE_RTT_GAIN);
+        self.probe.stopping = true;
+        self.round_from = sample.now;
+        self.limit.begin(sample.now);
+    }
+
+    /// Until little is in flight, what is delivered bounds the window: after a fall of the link's rate to less than half,
+    /// the estimate alone would leave a queue, and the search would measure it.
+    fn bound_probe_rtt_cwnd(&mut self, sample: &Sample) {
+        if self.rtt_done.is_none() && sample.rate > 0.0 {
+            self.rtt_cwnd = self.rtt_cwnd.min(self.bdp(sample.rate, 1.0));
+        }
+    }
+
     fn probe_rtt_cwnd(&self) -> f64 {
-        self.bdp(self.bw, PROBE_RTT_GAIN).max(CWND_MIN)
+        self.rtt_cwnd.max(CWND_MIN)
     }
 
     fn probe_rtt(&mut self, sample: &Sample) {
@@ -667,9 +688,7 @@ impl Controller for Bbr3 {
     }
 
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        let Seen { probes, too_high, rtt_probes, undone } = self.seen;
-        let counts = [probes, too_high, rtt_probes, undone].map(f64::from);
-        ["probes", "too_high", "rtt_probes", "undone"].into_iter().zip(counts).collect()
+        self.seen.counters()
     }
 }
 

@@ -379,6 +379,28 @@ impl Doubling {
     }
 }
 
+/// How often something happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// Bandwidth probes.
+    pub probes: u32,
+    /// Probes with too much loss.
+    pub too_high: u32,
+    /// Searches for the smallest round trip.
+    pub rtt_probes: u32,
+    /// Losses that were spurious.
+    pub undone: u32,
+}
+
+impl Seen {
+    /// See [`crate::control::Controller::counters`].
+    pub fn counters(self) -> Vec<(&'static str, f64)> {
+        let Self { probes, too_high, rtt_probes, undone } = self;
+        let counts = [probes, too_high, rtt_probes, undone].map(f64::from);
+        ["probes", "too_high", "rtt_probes", "undone"].into_iter().zip(counts).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -424,7 +446,10 @@ mod tests {
             extra.restart(at(100 * burst));
             // Ten packets at once and ten at half the rate, of a path of a packet per millisecond.
             assert!((extra.add(at(100 * burst), 10.0, 1000.0, 1e6) - 10.0).abs() < 1e-9, "{burst}");
-            assert!((extra.add(at(100 * burst + 5), 10.0, 1000.0, 1e6) - 15.0).abs() < 1e-9, "{burst}");
+            assert!(
+                (extra.add(at(100 * burst + 5), 10.0, 1000.0, 1e6) - 15.0).abs() < 1e-9,
+                "{burst}"
+            );
         }
     }
 

@@ -53,6 +53,49 @@ fn case_15_over_a_link_whose_rate_rises_tenfold() {
     assert!(bounds.last().unwrap() > &(100e6 / 12_000.0 * 0.04), "more than the path holds");
 }
 
+/// Two cycles are at most two searches for the smallest round trip, each with the drain of what waits.
+#[test]
+fn case_16_behind_queues_of_any_depth_and_rates_drawn_at_random() {
+    let mut rng = Rng::new(16);
+    for index in 0..20 {
+        let [rate, factor, rtt_ms] = [(10.0, 60.0), (4.0, 15.0), (10.0, 120.0)]
+            .map(|(low, high): (f64, f64)| low * (high / low).powf(rng.uniform()));
+        let (low, packets) = (rate / factor, [200, 1000, 2000, 5000, 20_000][index % 5]);
+        let case = format!("{rate} to {low} Mb/s, {rtt_ms} ms, {packets} packets");
+        let steps = watch(&path(40.0, rtt_ms, &changing(rate, 6.0, low, packets), ""));
+        let adapted =
+            steps.iter().rposition(|step| step.bbr.max_bw() * 12e-3 > 1.05 * low).unwrap();
+        assert!(steps[adapted].secs() < 31.0, "{case}: after {} s", steps[adapted].secs() - 6.0);
+        let late = steps.partition_point(|step| step.secs() < 36.0);
+        let found = share(&steps[late], steps.last().unwrap(), low * 1e6 / 12e3);
+        assert!(found > 0.9, "{case}: {found} of the link");
+    }
+}
+
+/// 100 to 10 Mb/s over 40 ms, where a tenth of the product is 33 packets.
+#[test]
+fn case_16_leaves_no_queue_behind_two_thousand_packets() {
+    let steps = watch(&path(30.0, 40.0, &changing(100.0, 4.0, 10.0, 2000), ""));
+    assert!(steps.iter().all(|step| step.loss.is_none()));
+    let late = steps.partition_point(|step| step.secs() < 20.0);
+    for step in &steps[late..] {
+        assert!(step.ack.srtt < Span::from_millis(100), "{:?} at {} s", step.ack.srtt, step.secs());
+        assert!(step.bbr.rtt.value < Span::from_millis(45), "{:?}", step.bbr.rtt.value);
+    }
+}
+
+/// A source of 25 packets each 97 ms over 10 Mb/s and 40 ms, whose product is 33 packets.
+#[test]
+fn a_source_that_pauses_keeps_a_window_of_two_products_and_a_burst() {
+    let bottleneck = "rate_mbps = 10\nqueue = { kind = \"drop_tail\", packets = 5000 }";
+    let media = "traffic = { kind = \"app_limited\", rate_mbps = 3, write_bytes = 36500 }";
+    let steps = watch(&path(20.0, 40.0, bottleneck, media));
+    // The estimate of the rate may be three times the link's where a burst's acknowledgements come together.
+    let most = steps.iter().map(|step| step.bbr.extra.value()).fold(0.0, f64::max);
+    assert!(most <= 25.0, "{most} packets beyond the rate of one burst");
+    assert!(steps.iter().all(|step| step.bbr.cwnd < 110.0), "{}", steps.last().unwrap().bbr.cwnd);
+}
+
 /// Policed at 10 Mb/s after 8 MB, in front of a link of 20 Mb/s.
 const POLICED: &str = "rate_mbps = 20\nqueue = { kind = \"drop_tail\", packets = 400 }\n\
                        policer = { rate_mbps = 10, burst_bytes = 8000000 }";
