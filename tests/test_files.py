@@ -95,12 +95,13 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     target = tmp_path / "out.csv"
     target.write_text("old")
 
-    def full(path: Path, data: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(data[:2])
+    write = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        write(descriptor, data[:2])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(FileError, match=r"out\.csv: No space left on device"):
         files.write(target, "new")
     assert (target.read_text(), left(tmp_path)) == ("old", ["out.csv"])
@@ -207,3 +208,87 @@ def test_a_name_is_one_file_in_its_folder(tmp_path: Path) -> None:
         assert own.isprintable()
         assert own[0] not in ".- "
     assert left(tmp_path) == sorted(f"{own}.toml" for own in found)
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder of another user, beside a folder `ours` of root with the file `secret`."""
+    if os.geteuid() != 0:
+        pytest.skip("needs devices: root alone makes folders of other users")
+    ours, folder = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir()
+    (ours / "secret").write_text("of root")
+    (ours / "secret").chmod(0o600)
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    return folder
+
+
+def plant(target: Path, link: Path) -> None:
+    """A link of the other user."""
+    link.symlink_to(target)
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def untouched(ours: Path) -> bool:
+    about = (ours / "secret").lstat()
+    whole = (stat.S_IMODE(about.st_mode), about.st_uid) == (0o600, 0)
+    return whole and left(ours) == ["secret"] and (ours / "secret").read_text() == "of root"
+
+
+@pytest.mark.parametrize("name", ["file", "folder/secret", "folder/new", "new", "by_root"])
+def test_an_output_follows_no_link_of_another_user(theirs: Path, name: str) -> None:
+    ours = theirs.parent / "ours"
+    plant(ours / "secret", theirs / "file")
+    plant(ours, theirs / "folder")
+    plant(ours / "new", theirs / "new")
+    (theirs / "by_root").symlink_to(theirs / "file")
+    for attempt in (files.check_output, lambda target: files.write(target, "x")):
+        with pytest.raises(FileError, match="is a symbolic link of user 65534; allowed: your own"):
+            attempt(theirs / name)
+    with pytest.raises(FileError, match="is a symbolic link of user 65534"):
+        files.check_output_folder(theirs / "folder")
+    assert untouched(ours)
+
+
+def test_what_another_user_puts_into_the_folder_during_the_work_leads_nowhere(
+    theirs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, out, write = theirs.parent / "ours", theirs / "out", os.write
+    out.write_text("old")
+    out.chmod(0o4666)
+
+    def planting(descriptor: int, data: bytes) -> int:
+        for path in theirs.iterdir():
+            path.unlink()
+            plant(ours / "secret", path)
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", planting)
+    files.write(out, "result")
+    assert untouched(ours)
+
+
+def test_a_new_file_takes_the_old_ones_permissions_without_its_set_user_id(theirs: Path) -> None:
+    out = theirs / "out"
+    out.write_text("old")
+    out.chmod(0o4755)
+    files.write(out, "new")
+    assert (stat.S_IMODE(out.stat().st_mode), left(theirs)) == (0o755, ["out"])
+
+
+def test_root_reads_through_another_users_link_that_users_files_alone(theirs: Path) -> None:
+    own = theirs / "own"
+    own.write_text("theirs")
+    os.chown(own, NOBODY, NOBODY)
+    plant(own, theirs / "link")
+    plant(theirs.parent / "ours" / "secret", theirs / "policy.toml")
+    assert files.read_text(theirs / "link") == "theirs"
+    with pytest.raises(FileError, match="of user 65534 to a file of user 0, which root") as caught:
+        files.read_text(theirs / "policy.toml")
+    assert "of root" not in str(caught.value)
+    with pytest.raises(ValueError, match="of user 65534 to a file of user 0, which root"):
+        _core.Policy.open(theirs)

@@ -54,7 +54,7 @@ def test_a_policy_that_is_none_is_refused_in_one_line(tmp_path: Path) -> None:
     for path, reason in (
         (tmp_path / "cut", "data_offsets of `feature`"),
         (tmp_path / "gone", "a file that can be read"),
-        ("/dev/zero", "a file of at most"),
+        ("/dev/zero", "a regular file of at most"),
     ):
         with pytest.raises(ControllerError) as error:
             scenario.with_controller("lp_tcp", {"policy": str(path)})

@@ -4,18 +4,22 @@ An input is a regular file: a pipe or a device may never end. An output replaces
 step, through symbolic links. What is not a regular file (a device, a pipe, the terminal) is
 written through and never replaced. `check_output` finds an output that cannot be written before
 any work is done.
+
+A folder may belong to another user, whose links lead root where that user may not go. So an output
+follows the links of this user and of root alone, and is made by a name that was free; root reads
+through another user's link that user's files alone, since messages quote what is wrong in a file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
-import shutil
 import stat
 import sys
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ackademy.errors import AckademyError, FileError
@@ -26,6 +30,8 @@ TABLE_BYTES_MAX = 1 << 28
 """of a CSV file"""
 NAME_BYTES_MAX = 200
 """of a file that has the name of something else: file systems take 255 with its ending"""
+LINKS_MAX = 40
+"""as many as Linux follows"""
 SEPARATORS = "/\\:"
 """of paths, on any system"""
 
@@ -68,10 +74,17 @@ def read_bytes(
     """
     try:
         # Without waiting: the opening of a pipe ends when somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        descriptor, strangers = _open_input(path)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
                 raise error(f"{path}: allowed: a regular file of at most {bytes_max} bytes")
+            for link, owner in strangers:
+                if owner != about.st_uid:
+                    raise error(
+                        f"{path}: {link} is a symbolic link of user {owner} to a file of user "
+                        f"{about.st_uid}, which root does not follow"
+                    )
             content = file.read(bytes_max + 1)
     except OSError as fault:
         raise error(f"{path}: {fault.strerror or fault}") from fault
@@ -173,9 +186,10 @@ def check_output_folder(path: Path | None) -> None:
     if path is None:
         return
     try:
-        if path.exists() and not path.is_dir():
+        target = _resolve_own(path)
+        if target.exists() and not target.is_dir():
             raise FileError(f"cannot write {path}: allowed: a folder")
-        _probe(path)
+        _probe(target)
     except (OSError, ValueError) as fault:
         raise _cannot_write(path, fault) from fault
 
@@ -184,20 +198,117 @@ def _target(path: Path) -> Path:
     """What a path means after its symbolic links; a link to nothing means what it would name.
 
     Raises:
-        OSError: if it is a folder, or the links go round in a circle.
+        OSError: if it is a folder, the links go round in a circle, or one is another user's.
     """
     if "\0" in str(path):
         raise ValueError("a null character in its name")
-    target = path
-    if path.is_symlink():
-        with contextlib.suppress(FileNotFoundError):
-            path.stat()  # a circle
-        # Links of /proc to pipes name nothing that could be opened: they stay as they are.
-        resolved = Path(os.path.realpath(path))
-        target = resolved if resolved.exists() or not path.exists() else path
+    target = _resolve_own(path)
     if target.is_dir() or not target.name:
         raise IsADirectoryError(21, "it is a folder; allowed: a file")
     return target
+
+
+def _resolve_own(path: Path) -> Path:
+    """A path after its symbolic links, which are this user's and root's.
+
+    Raises:
+        OSError: as `_resolve`, or if one is another user's.
+    """
+    target, strangers = _resolve(path)
+    for link, owner in strangers:
+        raise PermissionError(
+            errno.EACCES, f"{link} is a symbolic link of user {owner}; allowed: your own and root's"
+        )
+    return target
+
+
+def _open_input(path: Path) -> tuple[int, list[tuple[Path, int]]]:
+    """A descriptor, opened without waiting for a pipe's writer; for root the strangers' links."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return os.open(path, flags), []
+    target, strangers = _resolve(path)
+    if target.parts[:2] == ("/", "proc"):
+        return os.open(target, flags), strangers
+    with _opened(target.parent) as folder:
+        name = target.name or "."
+        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder), strangers
+
+
+def _resolve(path: Path) -> tuple[Path, list[tuple[Path, int]]]:
+    """A path after its symbolic links, and the links that belong neither to this user nor to root.
+
+    Links of /proc to pipes name nothing that could be opened: they stay as they are.
+
+    Returns:
+        The path, absolute; each such link with its owner.
+
+    Raises:
+        OSError: if the links go round in a circle, or a folder cannot be searched.
+    """
+    found, rest = Path.cwd(), [*reversed(path.parts)]
+    strangers: list[tuple[Path, int]] = []
+    links = 0
+    while rest:
+        part = rest.pop()
+        at = found.parent if part == ".." else found / part
+        link = None if part == ".." else _link(at)
+        if link is None:
+            found = at
+            continue
+        text, owner = link
+        links += 1
+        if links > LINKS_MAX:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if owner not in (0, os.geteuid()):
+            strangers.append((at, owner))
+        to = found / text
+        if not rest and at.exists() and not to.exists():
+            return at, strangers
+        rest.extend(reversed(Path(text).parts))
+    return found, strangers
+
+
+def _link(path: Path) -> tuple[str, int] | None:
+    """Where a symbolic link leads, and its owner; `None`: there is no link.
+
+    Raises:
+        OSError: if its folder cannot be searched.
+    """
+    try:
+        if not hasattr(os, "O_PATH"):
+            about = path.lstat()
+            return (os.readlink(path), about.st_uid) if stat.S_ISLNK(about.st_mode) else None
+        # Both of one link, whatever is put in its place meanwhile.
+        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISLNK(about.st_mode):
+            return None
+        return os.readlink("", dir_fd=descriptor), about.st_uid
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """A descriptor of a folder on whose path no symbolic link is, or appears.
+
+    Raises:
+        OSError: if there is one, or the folder cannot be searched.
+    """
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open(folder.anchor, flags)
+    try:
+        for part in folder.parts[1:]:
+            below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _is_printed_on(target: Path) -> bool:
@@ -209,8 +320,13 @@ def _is_printed_on(target: Path) -> bool:
 
 
 def _write_through(target: Path, data: bytes) -> None:
-    descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0))
+    flags = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0)
+    # Links of /proc are the kernel's own.
+    own = 0 if target.parts[:2] == ("/", "proc") else os.O_NOFOLLOW
+    descriptor = os.open(target, flags | own)
     try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it was a device or a pipe, and is a file now")
         _write_all(descriptor, data)
     finally:
         os.close(descriptor)
@@ -225,15 +341,27 @@ def _write_all(descriptor: int, data: bytes) -> None:
 def _replace(target: Path, data: bytes) -> None:
     _nearest(target.parent)
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = _scratch(target.parent)
-    try:
-        scratch.write_bytes(data)
-        if target.exists():
-            shutil.copymode(target, scratch)
-        scratch.replace(target)
-    finally:
-        with contextlib.suppress(OSError):
-            scratch.unlink(missing_ok=True)
+    with _opened(target.parent) as folder:
+        scratch = _scratch()
+        try:
+            mode = os.stat(target.name, dir_fd=folder, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            mode = 0
+        kept = stat.S_IMODE(mode) & 0o777 if stat.S_ISREG(mode) else None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        made = os.open(scratch, flags, 0o666 if kept is None else 0o600, dir_fd=folder)
+        try:
+            try:
+                _write_all(made, data)
+                if kept is not None:
+                    os.fchmod(made, kept)
+            finally:
+                os.close(made)
+            os.rename(scratch, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(scratch, dir_fd=folder)
+            raise
 
 
 def _probe(folder: Path) -> None:
@@ -242,7 +370,7 @@ def _probe(folder: Path) -> None:
     Raises:
         OSError: if that cannot be done.
     """
-    scratch = _scratch(_nearest(folder))
+    scratch = _nearest(folder) / _scratch()
     os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     scratch.unlink()
 
@@ -260,8 +388,8 @@ def _nearest(folder: Path) -> Path:
     return folder
 
 
-def _scratch(folder: Path) -> Path:
-    return folder / f".ackademy-{uuid.uuid4().hex[:12]}"
+def _scratch() -> str:
+    return f".ackademy-{uuid.uuid4().hex[:12]}"
 
 
 def _cannot_write(path: Path, fault: OSError | ValueError) -> FileError:

@@ -5,10 +5,8 @@ use ackademy::scenario::{self, Scenario as CoreScenario};
 use ackademy::transport::send_hook;
 use ackademy::{coupled, sim};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// A checked scenario file, every default filled in.
@@ -179,15 +177,14 @@ fn check(cc: &str, given: &[(String, ParamValue)]) -> PyResult<Vec<(String, Para
     Ok(opened)
 }
 
-/// The content of a file of at most `bytes_max` bytes; devices and pipes, which may never end, are refused.
+/// The content of a file of at most `bytes_max` bytes, by `ackademy.files.read_bytes`, which says what may be read.
 pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-    let fail = |error: std::io::Error| format!("a file that can be read ({error})");
-    let about = std::fs::metadata(path).map_err(fail)?;
-    if !about.is_file() || about.len() > bytes_max {
-        return Err(format!("a file of at most {bytes_max} bytes"));
-    }
-    let mut content = Vec::new();
-    let file = File::open(path).map_err(fail)?;
-    file.take(bytes_max).read_to_end(&mut content).map_err(fail)?;
-    Ok(content)
+    let read = |py: Python| -> PyResult<Vec<u8>> {
+        let files = py.import("ackademy.files")?;
+        let content = files.call_method1("read_bytes", (path, bytes_max))?;
+        Ok(content.extract::<Bound<PyBytes>>()?.as_bytes().to_vec())
+    };
+    Python::attach(|py| {
+        read(py).map_err(|error| format!("a file that can be read ({})", error.value(py)))
+    })
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ackademy.errors import AckademyError
+from ackademy.files import write as write_file
 
 Kind = Literal["controller", "coupled", "reward", "scenario", "experiment", "policy"]
 Files = Mapping[str, bytes]
@@ -196,12 +197,8 @@ def write(made: Files) -> None:
     for path in map(Path, made):
         if path.exists() or path.is_symlink():
             raise AckademyError(f"{path}: it is there already; allowed: another name")
-    try:
-        for name, content in made.items():
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            Path(name).write_bytes(content)
-    except OSError as error:
-        raise AckademyError(f"cannot write {name}: {error.strerror or error}") from error
+    for name, content in made.items():
+        write_file(Path(name), content)
 
 
 def commands(kind: Kind, name: str) -> list[str]:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
+from ackademy import files
 from ackademy.errors import TrainingError
 from ackademy.learn.episode_source import F32, Actions, EpisodeSource
 from ackademy.toml_table import toml_value
@@ -120,10 +121,10 @@ def save(checkpoint: Checkpoint, folder: Path, step: int) -> None:
     made.mkdir()
     # Not `ascontiguousarray`, which would make Adam's count, a scalar, a vector of one.
     arrays = {name: np.asarray(array, order="C") for name, array in checkpoint.arrays.items()}
-    (made / ARRAYS).write_bytes(safetensors.numpy.save(arrays))
-    (made / "curve.csv").write_text(checkpoint.curve)
+    files.write(made / ARRAYS, safetensors.numpy.save(arrays))
+    files.write(made / "curve.csv", checkpoint.curve)
     lines = [f"{name} = {toml_value(value)}" for name, value in checkpoint.state.items()]
-    (made / STATE).write_text("\n".join(lines) + "\n")
+    files.write(made / STATE, "\n".join(lines) + "\n")
     older = _all(folder)
     final = folder / f"{PREFIX}{step:010d}"
     shutil.rmtree(final, ignore_errors=True)

@@ -15,6 +15,7 @@ import safetensors
 import safetensors.numpy
 from jax import Array
 
+from ackademy import files
 from ackademy.errors import TrainingError
 from ackademy.learn.layers import Layer, Shape, shapes_through
 
@@ -124,7 +125,7 @@ def with_leaves(like: T, arrays: Mapping[str, npt.NDArray[np.generic]], name: st
 
 def save(weights: Mapping[str, Array], path: Path) -> None:
     """Write the tensors; the same weights give the same bytes."""
-    path.write_bytes(to_bytes(weights))
+    files.write(path, to_bytes(weights))
 
 
 def to_bytes(weights: Mapping[str, Array]) -> bytes:

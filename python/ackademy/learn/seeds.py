@@ -19,6 +19,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from ackademy import files
 from ackademy.errors import TrainingError
 from ackademy.learn import deep, networks, ppo, recipe_source
 from ackademy.learn.deep import Opener, TrainingResult
@@ -183,11 +184,11 @@ def _keep(result: TrainingResult, folder: Path) -> None:
     made = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
-    (made / STATE).write_text(json.dumps(state, indent=1) + "\n")
-    (made / "curve.csv").write_text(result.curve)
+    files.write(made / STATE, json.dumps(state, indent=1) + "\n")
+    files.write(made / "curve.csv", result.curve)
     for one in result.snapshots:
         tensors = safetensors.numpy.save(_tensors(one))
-        (made / f"{one.decisions}.safetensors").write_bytes(tensors)
+        files.write(made / f"{one.decisions}.safetensors", tensors)
     shutil.rmtree(folder, ignore_errors=True)
     made.rename(folder)
 

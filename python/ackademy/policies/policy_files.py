@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ackademy import _core, files
 from ackademy.errors import ExchangeError
+from ackademy.files import write as write_file
 from ackademy.folders import POLICY_FILE, check_policy_folder, put_policy_folder
 from ackademy.toml_table import toml_value
 
@@ -210,7 +211,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool = Fals
     """
     with new_folder(folder, force=force) as scratch:
         for name, content in files.items():
-            (scratch / name).write_bytes(content)
+            write_file(scratch / name, content)
 
 
 @contextmanager

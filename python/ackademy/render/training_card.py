@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ackademy import _core
+from ackademy import _core, files
 from ackademy.learn import dqn, evolution, networks
 from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe
@@ -87,7 +87,7 @@ def write(
     with policy_files.new_folder(folder, force=True) as scratch:
 
         def put(name: str, text: str) -> None:
-            (scratch / name).write_text(text, encoding="utf-8")
+            files.write(scratch / name, text)
 
         put("policy.toml", policy_text(trained, command))
         networks.save(trained.weights, scratch / "weights.safetensors")

@@ -33,6 +33,7 @@ from ackademy.backends import Backend, controllers, entries, kernel
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import measure, python_controllers, simulate
 from ackademy.errors import AckademyError, ScenarioError
+from ackademy.files import write as write_file
 from ackademy.source_hash import MEASURING, source_hash
 
 Files = Mapping[str, bytes]
@@ -169,7 +170,7 @@ def store(folder: Path, files: Files, scratch: Path) -> None:
     """Write the files atomically: the folder has all of them or does not exist."""
     scratch.mkdir(parents=True)
     for name, content in files.items():
-        (scratch / name).write_bytes(content)
+        write_file(scratch / name, content)
     try:
         os.rename(scratch, folder)
     except OSError:

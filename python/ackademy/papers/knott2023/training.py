@@ -21,6 +21,7 @@ import polars as pl
 
 from ackademy import sums
 from ackademy.errors import ExperimentError, FileError, TrainingError
+from ackademy.files import write as write_file
 from ackademy.papers.knott2023.transfers import (
     BETA_UNITS,
     C_GRID,
@@ -146,7 +147,7 @@ def save(training: Training, path: Path) -> None:
             f"{name}.parquet": _parquet(getattr(training, name)) for name in Training.__slots__
         }
         for name, content in {**tables, sums.SUMS: sums.text(tables)}.items():
-            (scratch / name).write_bytes(content)
+            write_file(scratch / name, content)
         if not path.is_dir():
             os.rename(scratch, path)
     except OSError as error:
