@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,38 @@ def test_the_shell_completes_names(typed: str, offered: str) -> None:
     assert offered in done.stdout.split()
     if "eval" not in typed:
         assert not set(json.loads(done.stderr.splitlines()[-1])) & {"numpy", "polars", "jax"}
+
+
+WITHOUT_EXTRAS = """\
+import sys
+from ackademy.cli import COMMANDS, load
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in EXTRAS:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+EXTRAS = sys.argv[1].split(",")
+sys.meta_path.insert(0, Blocked())
+for name in COMMANDS:
+    command = load(name)
+    for own in (command, *getattr(command, "commands", {}).values()):
+        own.main(["--help"], prog_name=name, standalone_mode=False)
+        print("shown:", name, own.name or "")
+"""
+
+
+def test_the_help_of_every_command_needs_no_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    names = {re.split(r"[>\[]", word)[0] for words in extras.values() for word in words}
+    modules = {"scikit-learn": "sklearn", "tensorboardx": "tensorboardX"}
+    blocked = ",".join(modules.get(name, name.replace("-", "_")) for name in sorted(names))
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, blocked], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    shown = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("shown: ")]
+    assert {words[0] for words in shown} == set(COMMANDS)
+    assert ["train", "drl-cc"] in shown

@@ -7,19 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ackademy import lookup
-from ackademy.backends import distributions
 from ackademy.cli import completion
 from ackademy.cli.bounds import SEED_MAX
-from ackademy.console import Console
-from ackademy.errors import ExchangeError
-from ackademy.files import check_outputs, write
-from ackademy.policies import cards
-from ackademy.policies.certificates import WITHOUT_JITTER
-from ackademy.render import terminal
-from ackademy.render.markdown.sheet import sheet
-from ackademy.render.sheets import certify as sheets
-from ackademy.studies import certify
 
 STATES_MAX = 1_000_000
 
@@ -57,6 +46,22 @@ def certify_command(
 
         ackademy certify trained/flagship --states 2000 --json certificates.json
     """
+    from ackademy import lookup
+    from ackademy.backends import distributions
+    from ackademy.cli import running
+    from ackademy.console import Console
+    from ackademy.errors import ExchangeError
+    from ackademy.files import check_outputs, write
+    from ackademy.policies import cards
+    from ackademy.policies.certificates import WITHOUT_JITTER
+    from ackademy.render import terminal
+    from ackademy.render.markdown.sheet import sheet
+    from ackademy.render.sheets import certify as sheets
+
+    try:
+        from ackademy.studies import certify
+    except ImportError as error:
+        raise running.lacks_training(error) from None
     console = Console()
     folder = lookup.find(policy, "policy", ExchangeError)
     check_outputs([json, markdown, folder / cards.PAGE if card else None])
