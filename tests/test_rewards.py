@@ -174,7 +174,7 @@ def test_a_reward_is_found_by_name_in_a_file_or_as_it_is(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("reward", "message"),
     [
-        ("arora", "reward = 'arora': allowed: aurora, drinc, "),
+        ("arora", "reward = 'arora': similar: aurora, orca; allowed: aurora, drinc, "),
         ("nowhere.py:judge", "reward = 'nowhere.py:judge': no file nowhere.py"),
         ("mine.py:play", r"no function play in .*mine\.py; it has: judge$"),
     ],

@@ -107,7 +107,9 @@ def test_python_controller_with_an_impossible_window_is_refused(
 
 def test_python_controller_that_cannot_be_made_says_why(dumbbell: Path, controller: Write) -> None:
     cc = controller("class Mine:\n    on_ack = on_loss = print\n")
-    with pytest.raises(ControllerError, match=r"^Mine\.__init__: TypeError: Mine\(\) takes no arg"):
+    with pytest.raises(
+        ControllerError, match=r":Mine: too many positional arguments; allowed: Mine\(flow\)"
+    ):
         ackademy.run(dumbbell, cc=cc)
 
 
@@ -127,7 +129,7 @@ def test_missing_file_of_a_controller_is_named(dumbbell: Path) -> None:
 
 
 def test_unknown_controller_lists_the_known_ones(dumbbell: Path) -> None:
-    with pytest.raises(ControllerError, match=r"cubik.*new_reno"):
+    with pytest.raises(ControllerError, match=r"cubik.*similar: cubic, "):
         ackademy.run(dumbbell, cc="cubik")
 
 

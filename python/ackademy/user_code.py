@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -52,6 +54,33 @@ def load(path: Path, kind: str, error: type[AckademyError]) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def check_call(
+    function: Callable[..., object],
+    arguments: Sequence[str],
+    where: str,
+    error: type[AckademyError],
+) -> None:
+    """Refuse a function that cannot be called with these arguments; the function is not called.
+
+    Args:
+        function: of the user; one without a signature, such as a builtin, is accepted.
+        arguments: names of the positional arguments that it gets.
+        where: what the message begins with.
+        error: the class of what is raised.
+
+    Raises:
+        AckademyError: with what is expected; one line.
+    """
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as fault:
+        name = getattr(function, "__name__", repr(function))
+        expected = f"{name}({', '.join(arguments)})"
+        raise error(f"{where}: {fault}; allowed: {expected}") from None
+    except ValueError:
+        return
 
 
 def told(error: BaseException) -> str | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
@@ -69,12 +69,41 @@ class CoupledController(Protocol):
         """Congestion window, bytes; asked of every subflow after every call."""
 
 
+CALLS: Mapping[str, tuple[str, ...]] = {"on_ack": ("ack",), "on_loss": ("loss",)}
+"""methods of a controller and the arguments that they are called with"""
+COUPLED_CALLS: Mapping[str, tuple[str, ...]] = {
+    "on_ack": ("subflow", "ack"),
+    "on_loss": ("subflow", "loss"),
+    "subflow_added": ("subflow", "flow"),
+    "subflow_removed": ("subflow",),
+    "cwnd_bytes": ("subflow",),
+}
+"""of one that governs several subflows"""
+
+
+def _calls(cls: type) -> Mapping[str, tuple[str, ...]]:
+    return COUPLED_CALLS if hasattr(cls, "subflow_added") else CALLS
+
+
 def _missing(cls: type) -> list[str]:
     """The methods that a controller's class lacks; several subflows need more of them."""
-    needed = ["on_ack", "on_loss"]
-    if hasattr(cls, "subflow_added"):
-        needed += ["subflow_removed", "cwnd_bytes"]
-    return [method for method in needed if not callable(getattr(cls, method, None))]
+    return [method for method in _calls(cls) if not callable(getattr(cls, method, None))]
+
+
+def _check_class(cls: type, where: str) -> None:
+    """Refuse a class that the simulator could not make or call.
+
+    Raises:
+        ControllerError: naming the method; one line.
+    """
+    if missing := _missing(cls):
+        raise ControllerError(f"{where}: it lacks {' and '.join(missing)}")
+    calls = _calls(cls)
+    user_code.check_call(cls, () if calls is COUPLED_CALLS else ("flow",), where, ControllerError)
+    for method, arguments in calls.items():
+        has_self = inspect.isfunction(inspect.getattr_static(cls, method))
+        called = ("self", *arguments) if has_self else arguments
+        user_code.check_call(getattr(cls, method), called, f"{where}.{method}", ControllerError)
 
 
 def canonical(cc: str) -> str:
@@ -122,9 +151,7 @@ def register(cls: ControllerClass) -> str:
     """
     if not isinstance(cls, type):
         raise ControllerError(f"cc = {cls!r}: allowed: a name, a class, or one with settings")
-    missing = _missing(cls)
-    if missing:
-        raise ControllerError(f"controller {cls.__qualname__}: it lacks {' and '.join(missing)}")
+    _check_class(cls, f"controller {cls.__qualname__}")
     name = f"{cls.__module__}.py:{cls.__qualname__}"
     if _CLASSES.get(name) is not cls:
         _CLASSES[name] = cls
@@ -163,10 +190,27 @@ def load(cc: str, beside: Path) -> ControllerClass:
         raise ControllerError(
             f"controller {cc}: no class {name} in {path}; it has: {', '.join(classes) or 'none'}"
         )
-    missing = _missing(found)
-    if missing:
-        raise ControllerError(f"controller {cc}: {name} lacks {' and '.join(missing)}")
+    _check_class(found, f"controller {cc}")
     return cast("ControllerClass", found)
+
+
+def only_class(file: str) -> str:
+    """The name `file.py:Class` of the one controller that a file has; the file is executed.
+
+    Raises:
+        ControllerError: if there is no such file, or it has none or several.
+        Exception: whatever the file itself raises.
+    """
+    path, _ = _split(f"{file}:", Path())
+    module = user_code.load(path, "controller", ControllerError)
+    own = {k: v for k, v in vars(module).items() if isinstance(v, type)}
+    classes = [k for k, v in own.items() if v.__module__ == module.__name__]
+    found = [name for name in classes if not _missing(own[name])]
+    if len(found) != 1:
+        names = [f"{file}:{name}" for name in found or classes]
+        listed = " or ".join(names) or "a class with on_ack and on_loss"
+        raise ControllerError(f"controller {file}: allowed: {listed}")
+    return f"{file}:{found[0]}"
 
 
 def fingerprint(cc: str, beside: Path) -> str:

@@ -230,6 +230,10 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
     if asked.scenario is not None and asked.distribution is not None:
         raise TrainingError("--scenario and --distribution: allowed: one of them")
     try:
+        if asked.reward is not None:  # refused before JAX is imported
+            from ackademy.envs import rewards
+
+            rewards.find(asked.reward)
         from ackademy.learn import checkpoint, deep, deep_recipe
         from ackademy.render import training_card
     except ImportError as error:

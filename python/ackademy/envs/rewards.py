@@ -21,12 +21,14 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from ackademy import _core, user_code
+from ackademy import _core, lookup, user_code
 from ackademy.envs.metrics import PACKET_BITS, SHORTEST_S, FloatArray, IntervalMetrics
 from ackademy.errors import TrainingError
 
 Reward: TypeAlias = Callable[[IntervalMetrics, IntervalMetrics], FloatArray]
 
+ARGUMENTS = ("metrics", "before")
+"""that a reward function is called with"""
 MIN_DELAY_MS = 0.1
 """least queueing delay under a logarithm; *proposed*"""
 MAX_LOSS = 0.999
@@ -234,19 +236,24 @@ def find(reward: str | Reward, beside: Path | None = None) -> Reward:
         beside: folder in which the file is looked for after the current one.
 
     Raises:
-        TrainingError: if there is no such reward, file or function.
+        TrainingError: if there is no such reward, file or function, or it does not take the two
+            arguments of a reward.
         Exception: whatever the file itself raises.
     """
     if not isinstance(reward, str):
         if not callable(reward):
             raise TrainingError(f"reward = {reward!r}: allowed: {_allowed()}, or a function")
+        name = getattr(reward, "__name__", repr(reward))
+        user_code.check_call(reward, ARGUMENTS, f"reward {name}", TrainingError)
         return reward
     known = REWARDS.get(reward.replace("-", "_"))
     if known is not None:
         return known
     file, _, name = reward.rpartition(":")
     if not file.endswith(".py"):
-        raise TrainingError(f"reward = {reward!r}: allowed: {_allowed()}")
+        near = lookup.similar(reward, REWARDS)
+        more = f"similar: {', '.join(near)}; " if near else ""
+        raise TrainingError(f"reward = {reward!r}: {more}allowed: {_allowed()}")
     for path in (Path(file).expanduser(), (beside or Path()) / file):
         if path.is_file():
             return _load(reward, path.resolve(), name)
@@ -262,6 +269,8 @@ def _load(reward: str, path: Path, name: str) -> Reward:
         raise TrainingError(
             f"reward = {reward!r}: no function {name} in {path}; it has: {', '.join(own) or 'none'}"
         )
+    where = f"reward {path}:{name}"
+    user_code.check_call(function, ARGUMENTS, where, TrainingError)
     return cast("Reward", function)
 
 
