@@ -8,7 +8,8 @@ is taken as it is. This module imports nothing that takes time: shell completion
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from glob import has_magic
 from pathlib import Path
@@ -116,13 +117,58 @@ def controllers() -> list[str]:
 
 def unknown_controller(word: str) -> ControllerError:
     """What to raise for a word that is neither a controller nor a policy; one line."""
-    known = [*controllers(), *names("policy")]
-    near = get_close_matches(word[:WORD_MAX], known, 5)
-    similar = f"similar: {', '.join(near)}; " if near else ""
-    allowed = f"allowed: {', '.join(controllers())}, a policy, file.py:Class"
+    near = similar(word, [*controllers(), *names("policy")])
+    if near:
+        more = f"similar: {', '.join(near)}; `ackademy list` names all"
+    else:
+        more = f"allowed: {', '.join(controllers())}, a policy, file.py:Class"
     return ControllerError(
-        f"controller {_shown(word)}: no controller and no policy of this name; {similar}{allowed}"
+        f"controller {_shown(word)}: no controller and no policy of this name; {more}"
     )
+
+
+def own_policy(controller: str) -> Path | None:
+    """The policy that has the name of a controller which needs one; `None` if it needs none.
+
+    It is `NAME`, or `NAME/all`, the one for all networks, where the policies of a controller are
+    for single ones.
+
+    Raises:
+        ControllerError: if the controller needs a policy and there is none of its name; the message
+            lists those in a folder of its name.
+    """
+    entry = next(own for own in _core.controllers() if own["name"] == controller)
+    if not any(own["name"] == "policy" and own["default"] is None for own in entry["params"]):
+        return None
+    found = next(filter(None, map(policy_named, (controller, f"{controller}/all"))), None)
+    if found is None:
+        known = names("policy")
+        inside = [name for name in known if name.startswith(f"{controller}/")] or known
+        listed = ", ".join(inside) or "the setting `policy`"
+        raise ControllerError(f"controller {controller}: it needs a policy; allowed: {listed}")
+    return found
+
+
+def policy_named(name: str) -> Path | None:
+    """The folder of a policy of this name, whatever folders are here; `None` if there is none."""
+    found = _looked_up(f"{FOLDERS['policy']}/{name}")
+    return next((path for path in found if is_file(path / POLICY_FILE)), None)
+
+
+def similar(word: str, known: Iterable[str], most: int = 5) -> list[str]:
+    """Names that are spelled like a word, nearest first; at most so many.
+
+    Case, `-`, `_` and the `v` of a version do not count: `BBRv3` is spelled like `bbr3`.
+    """
+    plain: dict[str, list[str]] = {}
+    for name in dict.fromkeys(known):
+        plain.setdefault(_plain(name), []).append(name)
+    near = get_close_matches(_plain(word[:WORD_MAX]), plain, most)
+    return [name for own in near for name in plain[own]][:most]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_ .]|v(?=\d)", "", name.lower())
 
 
 def _in(folder: Path, kind: Kind) -> list[str]:
@@ -182,7 +228,7 @@ def _others(word: str | Path, kind: Kind) -> str:
     """Names that are similar, or else the first of all names."""
     known = names(kind)
     stem = str(word).removeprefix(f"{FOLDERS[kind]}/").removesuffix(_ending(kind))
-    if near := get_close_matches(stem[:WORD_MAX], known, 5):
+    if near := similar(stem, known):
         return f"similar: {', '.join(near)}"
     more = f" and {len(known) - SHOWN_MAX} more" if len(known) > SHOWN_MAX else ""
     return f"known: {', '.join(known[:SHOWN_MAX]) or 'none'}{more}"

@@ -1,8 +1,9 @@
 """Schemes: controllers with settings, as `--cc` and `ackademy.compare` name them.
 
 `cubic:beta=0.8,c=0.3` is CUBIC with two settings, `mine.py:Mine:gain=2` a Python controller with
-one, `kernel:bbr` one of the kernel's own, `aurora_mixed` a policy. Several schemes are separated by
-commas: a word of the form `NAME=VALUE` belongs to the scheme before it.
+one, `kernel:bbr` one of the kernel's own, `aurora_mixed` a policy. `mine.py` is the only controller
+of that file. `tcp_drinc`, a controller that needs a policy, runs the policy of its name. Several
+schemes are separated by commas: a word of the form `NAME=VALUE` belongs to the scheme before it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ AS_WRITTEN = "as written"
 
 SETTING = re.compile(r"\s*\w+=")
 WITH_SETTINGS = re.compile(r"(?P<cc>.+?):(?P<first>\w+=.*)")
-ALLOWED = "NAME, NAME:SETTING=VALUE, file.py:Class, kernel:NAME"
+ALLOWED = "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME"
 
 FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
 """of a `policy.toml` that names a forest"""
@@ -134,9 +135,7 @@ def evaluated(word: str, params: Params = {}) -> EvaluatedScheme:  # noqa: B006 
     folder = None if "policy" in params else lookup.policy_folder(word)
     if folder is not None:
         return EvaluatedScheme(folder.resolve().name, *of_folder(folder, params))
-    name = controllers.canonical(word)
-    if ":" not in word and name not in lookup.controllers():
-        raise lookup.unknown_controller(word)
+    name, params = _controller(word, params)
     known = next((Path(str(value)).name for key, value in params.items() if key == "policy"), "")
     return EvaluatedScheme(f"{name} {known}".rstrip(), name, tuple(params.items()))
 
@@ -180,14 +179,18 @@ def names_differ(compared: Sequence[EvaluatedScheme]) -> None:
         raise ControllerError(f"{double}: allowed: every controller or policy once")
 
 
-def _named(word: Word) -> tuple[str, str | None, tuple[tuple[str, float | str], ...]]:
+def _named(
+    word: Word,
+    given: Params = {},  # noqa: B006  # a mapping, not changed
+) -> tuple[str, str | None, tuple[tuple[str, float | str], ...]]:
     if isinstance(word, tuple):
-        label, controller, params = _named(word[0])
-        more = {**dict(params), **lookup.settings(word[1])}
+        settings = lookup.settings(word[1])
+        label, controller, params = _named(word[0], settings)
+        more = {**dict(params), **settings}
         shown = ",".join(f"{name}={value}" for name, value in word[1].items())
         return f"{label}:{shown}" if shown else label, controller, tuple(more.items())
     if isinstance(word, str):
-        found = parse(word)
+        found = parse(word, given)
         if len(found) != 1:
             raise ControllerError(f"{word!r}: allowed: one scheme; several are a list")
         return found[0].label, found[0].controller, found[0].params
@@ -209,19 +212,26 @@ def _scheme(group: Sequence[str], common: Params) -> Scheme:
 
 def _label(cc: str, name: str) -> str:
     """The controller's name; a policy's own where a policy is named."""
+    if cc.endswith(".py"):
+        return name
     return cc if name == "policy" else controllers.canonical(cc)
 
 
 def _controller(cc: str, params: Params) -> tuple[str, Params]:
     """The controller that a word names and its settings: a policy's own if the word names one."""
     name = controllers.canonical(cc)
+    if cc.endswith(".py"):
+        return controllers.only_class(cc), params
     if ":" in cc:
         if not controllers.is_kernel(cc) and not controllers.is_python(cc):
             raise ControllerError(f"--cc {cc}: allowed: {ALLOWED}")
         return cc, params
     if name in lookup.controllers():
-        return name, params
-    folder = lookup.policy_folder(cc)
+        folder = None if "policy" in params else lookup.own_policy(name)
+        if folder is None:
+            return name, params
+    else:
+        folder = lookup.policy_folder(cc)
     if folder is None:
         raise lookup.unknown_controller(cc)
     controller, settings = of_folder(folder, params)

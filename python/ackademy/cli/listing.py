@@ -11,7 +11,7 @@ from ackademy import _core, files, lookup
 from ackademy.backends import controllers
 from ackademy.cli import completion
 from ackademy.cli.bounds import SEED_MAX, finite
-from ackademy.errors import ControllerError, FileError
+from ackademy.errors import FileError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -106,7 +106,7 @@ def _controller_table(name: str) -> Table:
 
     entries = {entry["name"]: entry for entry in _core.controllers()}
     if name not in entries:
-        raise ControllerError(f"controller {name}: allowed is {', '.join(entries)}")
+        raise lookup.unknown_controller(name)
     entry = entries[name]
     table = Table(
         title=f"{name}: {entry['about']}\n{entry['source']}",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from ackademy import lookup
 from ackademy.errors import AckademyError
 from ackademy.stats.intervals import Interval
 
@@ -94,8 +95,10 @@ class Results:
         """
         chosen = self.estimates.filter(pl.col("metric") == metric)
         if chosen.is_empty():
-            known = ", ".join(self.estimates["metric"].unique(maintain_order=True))
-            raise AckademyError(f"metric {metric!r}: allowed: {known}")
+            known = self.estimates["metric"].unique(maintain_order=True).to_list()
+            near = lookup.similar(metric, known)
+            more = f"similar: {', '.join(near)}; " if near else ""
+            raise AckademyError(f"metric {metric!r}: {more}allowed: {', '.join(known)}")
         several = [name for name in ("group", "backend") if chosen[name].n_unique() > 1]
         return chosen.pivot(on="scheme", index=["scenario", *several], values="estimate")
 

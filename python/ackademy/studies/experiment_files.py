@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from ackademy import lookup
 from ackademy.backends.schemes import AS_WRITTEN
 from ackademy.errors import ExperimentError
 from ackademy.folders import here_or_above, is_file
@@ -168,7 +168,7 @@ def find(name: str) -> Path:
         if is_file(path) and path.name != "paper.toml":
             return path
     known = [*all_papers(), *available()]
-    near = get_close_matches(name, known, 5)
+    near = lookup.similar(name, known)
     more = f"similar: {', '.join(near)}" if near else f"known: {', '.join(known)}"
     raise ExperimentError(f"no experiment {name}; {more}")
 
