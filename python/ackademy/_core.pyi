@@ -270,6 +270,9 @@ class Flow:
     def initial_cwnd_bytes(self) -> int:
         """Window to start with."""
     @property
+    def paces(self) -> bool:
+        """Whether the sender paces by itself where the controller sets no rate."""
+    @property
     def seed(self) -> int:
         """Seed of the controller's own randomness."""
     @property
@@ -330,7 +333,7 @@ class Ack:
         """Declared lost since that packet was sent."""
     @property
     def app_limited(self) -> bool:
-        """Whether the application limited what the sample measures."""
+        """Whether the application, which had nothing unsent, limited what the sample measures."""
     @property
     def recovering(self) -> bool:
         """Whether the sender repairs a loss."""
@@ -365,9 +368,10 @@ class Loss:
         """Whether the application limited what was in flight with that packet."""
     @property
     def kind(self) -> str:
-        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate`, `idle` or `spurious`.
+        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate`, `idle`, `spurious` or `timeout_again`.
 
-        The last says that the latest reduction was for nothing.
+        `spurious`: the latest reduction was for nothing. `timeout_again`: a time-out of what was
+        answered before; the window starts over and the threshold stays (RFC 5681 section 3.1).
         """
 
 @final

@@ -54,7 +54,8 @@ pub struct Ack {
     pub delivered_since: Bytes,
     /// Declared lost since that packet was sent, with what this acknowledgement shows to be lost.
     pub lost_since: Bytes,
-    /// 1 when the application, not the controller, limited what the sample measures; else 0.
+    /// 1 when the application, which had nothing unsent, limited what the sample measures; else 0. Neither a full
+    /// window of the controller nor one of the receiver counts.
     pub app_limited: u64,
     /// 1 while the sender repairs a loss or suspects one; window-based controllers do not grow then.
     /// Else 0.
@@ -109,6 +110,10 @@ pub enum LossKind {
     /// arrived too (RFC 3522, RFC 3708). The reduction is to be undone (RFC 4015, RFC 9438
     /// section 4.9). Nothing was lost.
     Spurious = 5,
+    /// The retransmission timer expired for what was answered before: for a packet that it retransmitted already
+    /// (RFC 5681 section 3.1), or within a reduction (Linux: `tcp_enter_loss`). The window starts over, the
+    /// threshold stays. ns-2's sender does not tell these apart from `Timeout`.
+    TimeoutAgain = 6,
 }
 
 /// A packet is about to leave. Only controllers with a send hook get it ([`Controller::has_send_hook`]).
@@ -463,6 +468,8 @@ pub struct FlowInfo {
     pub initial_ssthresh: Bytes,
     /// How the sender recovers from loss, for controllers whose published rules differ by it.
     pub recovery: Recovery,
+    /// Whether the sender paces by itself where the controller sets no rate.
+    pub paces: bool,
     /// When the flow starts.
     pub start: Time,
     /// Seed of the controller's own randomness.

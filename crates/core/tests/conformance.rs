@@ -40,6 +40,7 @@ impl Checked {
             initial_cwnd: Bytes(10 * MSS),
             initial_ssthresh: Bytes(u64::MAX),
             recovery: if seed.is_multiple_of(2) { Recovery::Ns2 } else { Recovery::Sack },
+            paces: false,
             start: Time(0),
             seed,
         };
@@ -421,6 +422,7 @@ fn window_after_stream(spec: &'static Spec, seed: u64, batch: u64) -> f64 {
         initial_cwnd: Bytes(10 * MSS),
         initial_ssthresh: Bytes(60 * MSS),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed,
     };
@@ -499,6 +501,35 @@ fn a_window_does_not_grow_on_a_loss_and_nearly_closes_on_a_timeout() {
 }
 
 #[test]
+fn a_time_out_of_what_was_answered_keeps_the_threshold_and_closes_the_window() {
+    // RFC 5681 section 3.1; Linux: tcp_enter_loss. A controller that answers no gap lowers its threshold at the first.
+    let path = Path { duration: Span::from_millis(3000), ..PATH };
+    for spec in ALL {
+        for params in
+            std::iter::once(defaults(spec)).chain(table::at_every_end(spec.name, spec.params))
+        {
+            for kind in [LossKind::Timeout, LossKind::Gap] {
+                let mut controller = Checked::new(spec, &params, 1);
+                run(&path, &mut controller);
+                let loss = lost_after_run(kind, controller.check().cwnd);
+                let mut before = controller.on_loss(&loss);
+                for times in 1..4_u64 {
+                    let now = Time::from_secs_f64(11.0 + times as f64);
+                    let again = Loss { now, kind: LossKind::TimeoutAgain, ..loss };
+                    let after = controller.on_loss(&again);
+                    let what = format!("{}: {params:?}: {before:?} {after:?}", spec.name);
+                    assert!(after.cwnd <= before.cwnd.max(Bytes(2 * MSS)), "{what}");
+                    if kind == LossKind::Timeout || times > 1 {
+                        assert_eq!(after.ssthresh, before.ssthresh, "{what}");
+                    }
+                    before = after;
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_spurious_loss_lowers_no_window_and_gives_back_no_more_than_was_taken() {
     for spec in ALL {
         for kind in [LossKind::Gap, LossKind::Timeout] {
@@ -568,6 +599,7 @@ proptest! {
                 initial_cwnd: Bytes(cwnd),
                 initial_ssthresh: Bytes(ssthresh),
                 recovery: Recovery::Ns2,
+                paces: false,
                 start: Time(start),
                 seed,
             };

@@ -112,6 +112,7 @@ fn flow(packets: u64) -> FlowInfo {
         initial_cwnd: Bytes(packets * MSS),
         initial_ssthresh: Bytes((packets - 1) * MSS),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 1,
     }
@@ -292,6 +293,24 @@ fn a_loss_lowers_one_window_and_raises_none() {
         checked.on_loss(IDS[0], &Loss { kind: LossKind::Timeout, ..loss });
         assert!(checked.cwnd(IDS[0]) <= 2 * MSS, "{}", spec.name);
         assert!(checked.cwnd(IDS[1]) <= before[1], "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_time_out_of_what_was_answered_keeps_the_threshold_and_closes_the_window() {
+    for spec in ALL {
+        for kind in [LossKind::Gap, LossKind::Timeout] {
+            let mut checked = Checked::with_two(spec);
+            let inflight = Bytes(checked.cwnd(IDS[0]));
+            let loss = Loss { inflight, lost: Bytes(MSS), kind, ..Loss::default() };
+            checked.on_loss(IDS[0], &loss);
+            let first = checked.control(IDS[0]).ssthresh;
+            for _ in 0..3 {
+                checked.on_loss(IDS[0], &Loss { kind: LossKind::TimeoutAgain, ..loss });
+                assert_eq!(checked.control(IDS[0]).ssthresh, first, "{}", spec.name);
+                assert!(checked.cwnd(IDS[0]) <= 2 * MSS, "{}", spec.name);
+            }
+        }
     }
 }
 

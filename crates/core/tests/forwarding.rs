@@ -68,6 +68,7 @@ fn flow() -> FlowInfo {
         initial_cwnd: Bytes(15_000),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 1,
     }

@@ -37,6 +37,7 @@ impl<'asked, 'room> Both<'asked, 'room> {
             initial_cwnd: Bytes(15_000),
             initial_ssthresh: Bytes(u64::MAX),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time::from_secs_f64(1.0),
             seed: 1,
         };

@@ -134,6 +134,7 @@ impl Loss {
             LossKind::Deflate => "deflate",
             LossKind::Idle => "idle",
             LossKind::Spurious => "spurious",
+            LossKind::TimeoutAgain => "timeout_again",
         }
     }
     fn __repr__(&self) -> String {
@@ -154,6 +155,10 @@ impl Flow {
     #[getter]
     fn initial_cwnd_bytes(&self) -> u64 {
         self.0.initial_cwnd.0
+    }
+    #[getter]
+    fn paces(&self) -> bool {
+        self.0.paces
     }
     #[getter]
     fn seed(&self) -> u64 {

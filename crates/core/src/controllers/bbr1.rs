@@ -579,7 +579,7 @@ impl Controller for Bbr1 {
                 self.remember_cwnd();
                 self.repair = Repair::Entered;
             }
-            LossKind::Timeout => {
+            LossKind::Timeout | LossKind::TimeoutAgain => {
                 self.remember_cwnd();
                 // Another time-out of the same packet adds no loss; what the first one lost is still to come.
                 let until = if let Repair::Timeout(until) = self.repair { until } else { 0.0 };

@@ -660,7 +660,7 @@ impl Controller for Bbr3 {
                 }
                 self.take_loss(loss);
             }
-            LossKind::Timeout => {
+            LossKind::Timeout | LossKind::TimeoutAgain => {
                 if self.repair == Repair::None {
                     self.remember_state();
                 }

@@ -180,7 +180,7 @@ impl Controller for Compound {
     fn on_loss(&mut self, loss: &Loss) {
         match loss.kind {
             LossKind::Gap => self.on_gap(),
-            LossKind::Timeout => {
+            LossKind::Timeout | LossKind::TimeoutAgain => {
                 self.dwnd_before = self.dwnd_before.max(self.dwnd);
                 self.dwnd = 0.0;
                 self.window.reduce(loss);

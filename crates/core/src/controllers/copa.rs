@@ -207,7 +207,7 @@ impl Controller for Copa {
     fn on_loss(&mut self, loss: &Loss) {
         match loss.kind {
             LossKind::Gap | LossKind::More => self.lost_in_round = true,
-            LossKind::Timeout => {
+            LossKind::Timeout | LossKind::TimeoutAgain => {
                 self.lost_in_round = true;
                 self.cwnd = CWND_MIN;
                 self.slow_start = true;

@@ -361,10 +361,12 @@ impl Controller for Cubic {
                 return self.window.reduce(loss);
             }
             LossKind::Spurious => return self.restore(loss),
-            LossKind::Gap | LossKind::Timeout => {}
+            LossKind::Gap | LossKind::Timeout => {
+                self.reduce(loss.now, self.window.packets(loss.inflight), 2.0);
+            }
+            LossKind::TimeoutAgain => self.epoch = None,
         }
-        self.reduce(loss.now, self.window.packets(loss.inflight), 2.0);
-        if loss.kind == LossKind::Timeout {
+        if loss.kind != LossKind::Gap {
             self.window.cwnd = 1.0;
             self.w_max = 0.0; // section 4.8: the next stage takes its own start for the maximum
             self.climbing = true;

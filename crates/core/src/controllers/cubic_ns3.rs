@@ -270,8 +270,10 @@ impl Controller for CubicNs3 {
             LossKind::More => {}
             LossKind::Deflate | LossKind::Idle | LossKind::Spurious => self.window.reduce(loss),
             LossKind::Gap => self.reduce(),
-            LossKind::Timeout => {
-                self.reduce();
+            LossKind::Timeout | LossKind::TimeoutAgain => {
+                if loss.kind == LossKind::Timeout {
+                    self.reduce();
+                }
                 self.window.cwnd = 1.0;
                 self.last_max = 0;
                 self.delay_min = Span::MAX;

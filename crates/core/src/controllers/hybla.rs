@@ -117,6 +117,7 @@ mod tests {
             initial_cwnd: Bytes(10_000),
             initial_ssthresh: Bytes(ssthresh * 1000),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

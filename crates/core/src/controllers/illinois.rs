@@ -148,6 +148,12 @@ impl Illinois {
         self.round.samples += packets;
     }
 
+    /// A time-out: Reno's factors, and a new round.
+    fn start_over(&mut self, now: Time) {
+        (self.alpha, self.beta, self.low, self.above) = (ALPHA_BASE, BETA_BASE, 0, false);
+        self.round = Round::new(now);
+    }
+
     /// Ends the round if this packet was sent in the next one.
     fn end_round(&mut self, now: Time, sent_at: Time) {
         if sent_at >= self.round.start {
@@ -240,6 +246,9 @@ impl Controller for Illinois {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
+        if loss.kind == LossKind::TimeoutAgain {
+            self.start_over(loss.now);
+        }
         if !matches!(loss.kind, LossKind::Gap | LossKind::Timeout) {
             return self.window.reduce(loss);
         }
@@ -256,8 +265,7 @@ impl Controller for Illinois {
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         if loss.kind == LossKind::Timeout {
             self.window.cwnd = 1.0;
-            (self.alpha, self.beta, self.low, self.above) = (ALPHA_BASE, BETA_BASE, 0, false);
-            self.round = Round::new(loss.now);
+            self.start_over(loss.now);
         }
     }
 
@@ -284,6 +292,7 @@ mod tests {
             initial_cwnd: Bytes(100_000),
             initial_ssthresh: Bytes(50_000),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

@@ -289,7 +289,9 @@ impl Controller for LearningCc {
             LossKind::Gap | LossKind::More if adapts && self.window.answers_loss(loss) => {
                 self.back_off(loss.now, loss.now, Cause::Loss);
             }
-            LossKind::Timeout if adapts && self.restarts => self.window.restart(),
+            LossKind::Timeout | LossKind::TimeoutAgain if adapts && self.restarts => {
+                self.window.restart(loss);
+            }
             _ => {}
         }
     }

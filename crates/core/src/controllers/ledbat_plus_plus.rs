@@ -219,8 +219,10 @@ impl Controller for LedbatPlusPlus {
         }
         self.window.reduce(loss);
         self.window.cwnd = self.window.cwnd.max(CWND_MIN);
-        if let (Phase::Settling { .. } | Phase::Steady { .. }, LossKind::Timeout) =
-            (self.phase, loss.kind)
+        if let (
+            Phase::Settling { .. } | Phase::Steady { .. },
+            LossKind::Timeout | LossKind::TimeoutAgain,
+        ) = (self.phase, loss.kind)
         {
             self.phase = Phase::Recovering { since: loss.now };
         }

@@ -64,6 +64,7 @@ mod tests {
             initial_cwnd: Bytes(20_000),
             initial_ssthresh: Bytes(20_000),
             recovery,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

@@ -197,6 +197,7 @@ impl Controller for Prague {
                 self.window.reduce(loss);
                 self.allowed = self.window.cwnd;
             }
+            LossKind::TimeoutAgain => self.allowed = 1.0,
             LossKind::More => {}
         }
     }

@@ -111,7 +111,7 @@ impl Controller for QuicCubic {
         match self.sender.answer(loss) {
             Some(Answer::Reduce) => self.reduce(loss.now),
             Some(Answer::Restart) => {
-                self.sender.window.restart();
+                self.sender.window.restart(loss);
                 (self.last_max, self.epoch) = (0.0, None);
             }
             None => {}
@@ -141,6 +141,7 @@ mod tests {
             initial_cwnd: Bytes(100 * PACKET),
             initial_ssthresh: Bytes(100 * PACKET),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

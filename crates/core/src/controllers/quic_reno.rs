@@ -59,7 +59,7 @@ impl Controller for QuicReno {
                 let cwnd = window.cwnd().0 as f64 * self.beta;
                 window.cut_to(loss.now, cwnd as u64);
             }
-            Some(Answer::Restart) => window.restart(),
+            Some(Answer::Restart) => window.restart(loss),
             None => {}
         }
     }
@@ -85,6 +85,7 @@ mod tests {
             initial_cwnd: Bytes(20 * PACKET),
             initial_ssthresh: Bytes(20 * PACKET),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

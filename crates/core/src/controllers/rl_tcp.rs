@@ -162,6 +162,7 @@ mod tests {
             initial_cwnd: Bytes(2500),
             initial_ssthresh: Bytes(u64::MAX),
             recovery: Recovery::Ns2,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

@@ -192,7 +192,7 @@ impl Controller for Vegas {
 
     fn on_loss(&mut self, loss: &Loss) {
         let reduces = matches!(loss.kind, LossKind::Gap | LossKind::Timeout);
-        self.open &= !reduces && loss.kind != LossKind::Idle;
+        self.open &= !reduces && !matches!(loss.kind, LossKind::Idle | LossKind::TimeoutAgain);
         if !reduces || !self.ns3 {
             return self.window.reduce(loss);
         }
@@ -228,6 +228,7 @@ mod tests {
             initial_cwnd: Bytes(10_000),
             initial_ssthresh: Bytes(u64::MAX),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

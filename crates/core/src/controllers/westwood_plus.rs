@@ -133,6 +133,7 @@ impl Controller for WestwoodPlus {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
+        self.repairing &= loss.kind != LossKind::TimeoutAgain;
         if !matches!(loss.kind, LossKind::Gap | LossKind::Timeout) {
             return self.window.reduce(loss);
         }
@@ -173,6 +174,7 @@ mod tests {
             initial_cwnd: Bytes(100_000),
             initial_ssthresh: Bytes(50_000),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time(0),
             seed: 1,
         };

@@ -130,7 +130,7 @@ impl Rule for Balia {
             let reduced = self.reduced(set, at, loss);
             set[at].reduce_to(loss, reduced);
         }
-        if matches!(loss.kind, LossKind::Gap | LossKind::Timeout) {
+        if matches!(loss.kind, LossKind::Gap | LossKind::Timeout | LossKind::TimeoutAgain) {
             // The rates of all have changed.
             for path in set {
                 path.memory = 0;

@@ -335,7 +335,7 @@ impl Window {
                 let halved = (self.cwnd / 2.0).max(WINDOW_MIN);
                 (self.set, self.cwnd) = (Some(halved), halved);
             }
-            LossKind::Timeout => {
+            LossKind::Timeout | LossKind::TimeoutAgain => {
                 self.set.get_or_insert(self.cwnd.max(WINDOW_MIN));
                 self.cwnd = 1.0;
             }

@@ -229,12 +229,12 @@ impl Rule for Wvegas {
         let path = &mut set[at];
         path.reduce(loss, self.counting);
         match loss.kind {
-            LossKind::Gap | LossKind::Timeout => path.memory.open = false,
+            LossKind::Gap | LossKind::Timeout | LossKind::TimeoutAgain => path.memory.open = false,
             // The path may have changed meanwhile.
             LossKind::Idle => path.memory = Delays::default(),
             LossKind::More | LossKind::Deflate | LossKind::Spurious => {}
         }
-        if loss.kind == LossKind::Timeout {
+        if matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain) {
             path.memory.rate = 0.0;
         }
     }

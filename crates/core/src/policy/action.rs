@@ -192,13 +192,16 @@ impl Hold {
                     self.scale_rate(factor.min(1.0));
                 }
             }
-            LossKind::More | LossKind::Timeout | LossKind::Spurious => {}
+            LossKind::More | LossKind::Timeout | LossKind::TimeoutAgain | LossKind::Spurious => {}
         }
     }
 
-    /// Sets the window to two packets and the threshold to half of what was in flight.
-    pub fn after_timeout(&mut self) {
-        self.window.ssthresh = (self.pipe() / 2.0).max(AFTER_TIMEOUT);
+    /// Sets the window to two packets and the threshold to half of what was in flight,
+    /// which one of what was answered before does not change.
+    pub fn after_timeout(&mut self, kind: LossKind) {
+        if kind == LossKind::Timeout || self.cwnd() > AFTER_TIMEOUT {
+            self.window.ssthresh = (self.pipe() / 2.0).max(AFTER_TIMEOUT);
+        }
         self.rate_bps = None;
         self.set_cwnd(AFTER_TIMEOUT);
     }

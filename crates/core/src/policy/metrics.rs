@@ -227,7 +227,9 @@ impl Arrived {
 
 fn lost_bytes(loss: &Loss) -> f64 {
     match loss.kind {
-        LossKind::Gap | LossKind::More | LossKind::Timeout => loss.lost.0 as f64,
+        LossKind::Gap | LossKind::More | LossKind::Timeout | LossKind::TimeoutAgain => {
+            loss.lost.0 as f64
+        }
         LossKind::Deflate | LossKind::Idle | LossKind::Spurious => 0.0,
     }
 }

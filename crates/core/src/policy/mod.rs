@@ -345,7 +345,7 @@ impl LearnedController {
         self.phase = Phase::Fallback((self.fallback)(&flow));
     }
 
-    fn on_timeout(&mut self, now: Time) {
+    fn on_timeout(&mut self, now: Time, kind: LossKind) {
         self.due = None;
         if !self.spec.start.guards_timeouts() {
             if matches!(self.phase, Phase::SlowStart { .. }) {
@@ -353,7 +353,7 @@ impl LearnedController {
             }
             return;
         }
-        self.hold.after_timeout();
+        self.hold.after_timeout(kind);
         self.phase = Phase::SlowStart { first: false };
         // Packets sent from now on belong to no decision.
         let state = self.state();
@@ -413,8 +413,8 @@ impl Controller for LearnedController {
         if let Some(law) = &mut self.law {
             return law.on_loss(loss); // which answers time-outs, too
         }
-        if loss.kind == LossKind::Timeout {
-            return self.on_timeout(loss.now);
+        if matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain) {
+            return self.on_timeout(loss.now, loss.kind);
         }
         if self.spec.start.loss_guard {
             self.hold.guard(loss);

@@ -195,10 +195,11 @@ impl Connection {
     pub(super) fn lend(&mut self, flow: u32) {
         let subflow = self.subflow(flow);
         let Some(data) = &mut self.data else { return };
-        let unsent = &mut self.app.supply.unsent;
-        data.unsent = *unsent;
-        data.offer = data.sender.offer(subflow, *unsent);
-        *unsent = data.offer.map_or(0, |offer| offer.len);
+        let supply = &mut self.app.supply;
+        data.unsent = supply.unsent;
+        data.offer = data.sender.offer(subflow, supply.unsent);
+        supply.unsent = data.offer.map_or(0, |offer| offer.len);
+        supply.receiver_full = data.unsent > 0 && data.sender.is_receiver_full();
     }
 
     /// Books what a subflow took of its offer, and returns it.

@@ -118,11 +118,6 @@ impl RttEstimator {
         self.backoff > 0
     }
 
-    /// Whether the time-out was doubled more than once since the last sample.
-    pub fn backed_off_repeatedly(&self) -> bool {
-        self.backoff > 1
-    }
-
     /// Doubles the time-out (RFC 6298 section 5.5).
     pub fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);

@@ -108,7 +108,8 @@ pub fn loss() -> impl Strategy<Value = Loss> {
         Just(LossKind::Timeout),
         Just(LossKind::Deflate),
         Just(LossKind::Idle),
-        Just(LossKind::Spurious)
+        Just(LossKind::Spurious),
+        Just(LossKind::TimeoutAgain)
     ];
     let times = (number(), number());
     let amounts = (number(), number(), number(), number());

@@ -139,6 +139,7 @@ pub fn flow_info(flow: &Flow) -> FlowInfo {
             packets => Bytes(u64::from(packets) * packet),
         },
         recovery: Recovery::Sack,
+        paces: flow.pacing != PACING_NONE,
         start: Time(flow.opened_at),
         seed: flow.opened_at ^ u64::from(flow.generation),
     }

@@ -303,7 +303,7 @@ impl<O: Objective> Controller for Kong<O> {
             self.meter.on_loss(loss);
         }
         self.window.reduce(loss);
-        if matches!(loss.kind, LossKind::Timeout | LossKind::Idle) {
+        if matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain | LossKind::Idle) {
             self.starting = true;
             if self.rules.restart_after_timeout {
                 self.forget_step();

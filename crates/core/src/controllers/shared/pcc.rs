@@ -210,7 +210,7 @@ impl<R: Rule> Controller for Pcc<R> {
     fn on_loss(&mut self, loss: &Loss) {
         match loss.kind {
             LossKind::Gap | LossKind::More => self.monitor.on_loss(loss),
-            LossKind::Timeout => {
+            LossKind::Timeout | LossKind::TimeoutAgain => {
                 self.monitor.on_loss(loss);
                 if self.rule.on_timeout(&self.path) == Schedule::Change {
                     self.start_over(loss.now);

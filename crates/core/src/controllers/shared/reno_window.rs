@@ -127,6 +127,10 @@ impl Window {
                 return;
             }
             LossKind::Spurious => return self.restore(),
+            LossKind::TimeoutAgain => {
+                self.cwnd = 1.0;
+                return;
+            }
             LossKind::Gap | LossKind::Timeout => self.remember(),
         }
         if self.half_of_window {
@@ -142,8 +146,7 @@ impl Window {
         }
     }
 
-    /// A reduction follows: keeps what a spurious one gives back. A time-out that comes again takes
-    /// nothing more.
+    /// A reduction follows: keeps what a spurious one gives back. Of ns-2's time-outs of one packet, the first counts.
     pub fn remember(&mut self) {
         if self.cwnd > 1.0 || self.before.is_none() {
             self.before = Some((self.cwnd, self.ssthresh));
@@ -180,6 +183,7 @@ mod tests {
             initial_cwnd: Bytes(25_000),
             initial_ssthresh: Bytes(20_000),
             recovery,
+            paces: false,
             start: Time(0),
             seed: 1,
         })

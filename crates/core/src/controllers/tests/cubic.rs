@@ -10,6 +10,7 @@ fn flow(recovery: Recovery) -> FlowInfo {
         initial_cwnd: Bytes(10 * MSS),
         initial_ssthresh: Bytes(u64::MAX),
         recovery,
+        paces: false,
         start: Time(0),
         seed: 1,
     }

@@ -12,6 +12,7 @@ fn flow() -> FlowInfo {
         initial_cwnd: Bytes(10 * PACKET),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 1,
     }

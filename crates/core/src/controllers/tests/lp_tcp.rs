@@ -29,6 +29,7 @@ fn lp_tcp_with(cwnd: u64, threshold: f64, settings: &[(&str, ParamValue)]) -> Lp
         initial_cwnd: Bytes(cwnd * MSS),
         initial_ssthresh: Bytes(2 * MSS),
         recovery: Recovery::Ns2,
+        paces: false,
         start: Time(0),
         seed: 1,
     };

@@ -20,6 +20,7 @@ pub fn flow_of(mss: u64) -> FlowInfo {
         initial_cwnd: Bytes(10 * mss),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 1,
     }

@@ -273,7 +273,7 @@ impl<R: Rule> Coupled for Group<R> {
         let in_recovery = &mut self.set[at].in_recovery;
         match loss.kind {
             LossKind::Gap => *in_recovery = true,
-            LossKind::Timeout | LossKind::Spurious => *in_recovery = false,
+            LossKind::Timeout | LossKind::TimeoutAgain | LossKind::Spurious => *in_recovery = false,
             LossKind::More | LossKind::Deflate | LossKind::Idle => {}
         }
     }

@@ -16,6 +16,7 @@ fn flow(window: f64) -> FlowInfo {
         // Above slow start in either way of counting.
         initial_ssthresh: Bytes(((window - 1.0) * MSS as f64) as u64),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 1,
     }

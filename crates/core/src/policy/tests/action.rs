@@ -16,6 +16,7 @@ fn at_twenty(action: &str) -> (ActionMap, Hold) {
         initial_cwnd: Bytes(25_000),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 1,
     };
@@ -117,7 +118,7 @@ fn a_loss_halves_window_and_rate_once_and_a_time_out_leaves_two_packets() {
     close(hold.control(false).pacing_rate.as_mbps(), 1.0);
     hold.guard(&loss(LossKind::More));
     close(hold.cwnd(), 10.0);
-    hold.after_timeout();
+    hold.after_timeout(LossKind::Timeout);
     close(hold.cwnd(), 2.0);
     let control = hold.control(true);
     assert_eq!(control.pacing_rate, Rate::UNLIMITED);
@@ -129,7 +130,7 @@ fn a_rate_alone_is_halved_too_and_remembered_by_a_time_out() {
     let (_, mut hold) = at_twenty("map = \"rate_change\"");
     hold.guard(&Loss { kind: LossKind::Gap, ..Loss::default() });
     close(hold.control(false).pacing_rate.as_mbps(), 1.0);
-    hold.after_timeout();
+    hold.after_timeout(LossKind::Timeout);
     assert_eq!(hold.control(true).ssthresh, Bytes(5 * 1250));
 }
 
@@ -154,7 +155,7 @@ proptest! {
             match event {
                 0 => hold.guard(&Loss { kind: LossKind::Gap, ..Loss::default() }),
                 1 => hold.guard(&Loss { kind: LossKind::Idle, ..Loss::default() }),
-                2 => { hold.after_timeout(); hold.pace(); }
+                2 => { hold.after_timeout(LossKind::Timeout); hold.pace(); }
                 _ => { let _ = map.apply(action, &mut hold); }
             }
             let control = hold.control(false);

@@ -295,6 +295,13 @@ impl DataSender {
         is_due.then_some(Offer { start: self.una, len, is_new: false, source: Source::Head })
     }
 
+    /// Whether a full segment would not fit the receive window, though the send buffer may have room. A full send
+    /// buffer is the application's limit, as in Linux.
+    pub fn is_receiver_full(&self) -> bool {
+        let DataConfig { receive_buffer, send_buffer, payload, .. } = self.config;
+        receive_buffer <= send_buffer && self.next + payload > self.una + receive_buffer
+    }
+
     /// How far beyond the data acknowledgement the sender may send.
     #[inline]
     fn window(&self) -> u64 {

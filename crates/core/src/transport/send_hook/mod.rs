@@ -38,6 +38,7 @@ pub fn has_send_hook(mut governor: Box<dyn Coupled>) -> bool {
         initial_cwnd: Bytes(15_000),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 0,
     };
@@ -220,7 +221,7 @@ impl Coupled for AckSendHook {
         flight.admitted = u64::MAX;
         match loss.kind {
             LossKind::Gap | LossKind::More => flight.unrepaired += loss.lost.0,
-            LossKind::Timeout => {
+            LossKind::Timeout | LossKind::TimeoutAgain => {
                 flight.unrepaired += loss.lost.0;
                 flight.inflight = 0;
             }

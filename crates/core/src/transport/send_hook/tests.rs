@@ -63,6 +63,7 @@ fn hook(limit: u64) -> (AckSendHook, Questions) {
         initial_cwnd: Bytes(10 * PACKET),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Sack,
+        paces: false,
         start: Time(0),
         seed: 1,
     };

@@ -30,6 +30,19 @@ const SEGMENTS_MAX: u64 = 1 << 21;
 pub struct Supply {
     /// Bytes left; `u64::MAX` for no end.
     pub unsent: u64,
+    /// Nothing is left for this subflow because the receive window that it shares is full.
+    pub receiver_full: bool,
+}
+
+/// Why no packet leaves though pacing allows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Silence {
+    /// The application has handed over no more.
+    Application,
+    /// The receiver takes no more: a limit of the path, like a full link (draft-ietf-ccwg-bbr).
+    Receiver,
+    /// The controller's window is full, or its send hook holds the packet.
+    Controller,
 }
 
 impl Supply {
@@ -41,6 +54,11 @@ impl Supply {
         let taken = self.unsent.min(max);
         self.unsent -= taken;
         taken
+    }
+
+    /// Why there is nothing left.
+    fn silence(self) -> Silence {
+        if self.receiver_full { Silence::Receiver } else { Silence::Application }
     }
 }
 
@@ -215,6 +233,7 @@ impl Sender {
             initial_cwnd: config.initial_cwnd,
             initial_ssthresh: config.initial_ssthresh,
             recovery: config.recovery,
+            paces: config.pacing && config.recovery == Recovery::Sack,
             start,
             seed,
         }

@@ -3,7 +3,9 @@
 //!
 //! Sequence numbers count packets from 0; -1 means "none yet". The window lives in the controller;
 //! what ns-2 adds to it in recovery (`dupwnd_`) lives here.
-use super::{Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
+use super::{
+    Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Silence, Supply, limits,
+};
 use crate::control::{Ack, Loss, LossKind};
 use crate::transport::config::SenderConfig;
 use crate::transport::packet::Packet;
@@ -273,7 +275,8 @@ impl Ns2Sender {
                     }
                 }
                 self.first_partial = false;
-                self.new_ack(now, ack, governor, supply.unsent == 0);
+                let limited = supply.unsent == 0 && supply.silence() == Silence::Application;
+                self.new_ack(now, ack, governor, limited);
             } else {
                 self.partial_ack(now, number, ack, governor);
             }
@@ -441,7 +444,8 @@ impl Ns2Sender {
         }
     }
 
-    /// `timeout()`: go back to the first unacknowledged packet.
+    /// `timeout()`: go back to the first unacknowledged packet. Of a packet that times out again, ns-2 lowers the
+    /// threshold again.
     fn timeout(&mut self, now: Time, governor: &mut Governor) {
         self.dupwnd = 0;
         self.dupacks = 0;

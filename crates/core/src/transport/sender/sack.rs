@@ -5,7 +5,9 @@ use self::reduction::Prr;
 use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
 use super::undo::{Duplicates, Undo};
-use super::{Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Supply, limits};
+use super::{
+    Allowed, Departure, Governor, Outgoing, SEGMENTS_MAX, SenderStats, Silence, Supply, limits,
+};
 use crate::control::{Ack, LossKind};
 use crate::hint::{likely, unlikely};
 use crate::transport::config::SenderConfig;
@@ -77,6 +79,8 @@ pub struct SackSender {
     duplicates: Duplicates,
     probe: Option<Probe>,
     rto_deadline: Time,
+    /// The segment for which it expired last; `u64::MAX` before.
+    timed_out: u64,
     probe_deadline: Time,
     reorder_deadline: Time,
     /// Pacing: nothing leaves before; zero when something else than pacing holds packets back.
@@ -122,6 +126,7 @@ impl SackSender {
             duplicates: Duplicates::default(),
             probe: None,
             rto_deadline: Time::NEVER,
+            timed_out: u64::MAX,
             probe_deadline: Time::NEVER,
             reorder_deadline: Time::NEVER,
             release: Time(0),
@@ -209,13 +214,7 @@ impl SackSender {
         let retransmitted = repair.or(rescue);
         let size = match retransmitted {
             Some(size) => u64::from(size),
-            None if unlikely(supply.unsent == 0 || self.receiver_full()) => {
-                if self.board.inflight() < self.allowed.cwnd {
-                    self.rate.on_app_limited(self.board.inflight());
-                }
-                self.release = Time(0);
-                return None;
-            }
+            None if unlikely(supply.unsent == 0) => return self.stay_silent(supply.silence()),
             None => self.next_size(*supply),
         };
         if unlikely(self.board.outstanding() == 0)
@@ -225,17 +224,15 @@ impl SackSender {
             self.restart_if_idle(now, governor);
         }
         if !self.window_allows(size) {
-            self.blocked_at = self.board.nxt();
-            self.release = Time(0);
-            return None;
+            return self.stay_silent(Silence::Controller);
+        }
+        if unlikely(self.receiver_full()) && retransmitted.is_none() {
+            return self.stay_silent(Silence::Receiver);
         }
         if unlikely(self.has_send_hook) {
             let departure = self.departure(now, size, retransmitted.is_some(), rescue.is_some());
             if !governor.lets_go(&departure, &mut self.allowed) {
-                // It is the controller, not the application, that limits what is in flight.
-                self.blocked_at = self.board.nxt();
-                self.release = Time(0);
-                return None;
+                return self.stay_silent(Silence::Controller);
             }
         }
         let outgoing = if unlikely(retransmitted.is_some()) {
@@ -248,6 +245,22 @@ impl SackSender {
         };
         self.on_sent(now, outgoing);
         Some(outgoing)
+    }
+
+    /// Nothing leaves now, and why: only the application makes samples application-limited, and only the controller
+    /// counts as a window that is used (as in Linux: `tcp_rate_check_app_limited`, `tcp_write_xmit`). Once both the
+    /// window and the receiver are full, it is the window.
+    #[inline]
+    fn stay_silent(&mut self, why: Silence) -> Option<Outgoing> {
+        match why {
+            Silence::Application if self.board.inflight() < self.allowed.cwnd => {
+                self.rate.on_app_limited(self.board.inflight());
+            }
+            Silence::Application | Silence::Receiver => {}
+            Silence::Controller => self.blocked_at = self.board.nxt(),
+        }
+        self.release = Time(0);
+        None
     }
 
     /// What a packet of `size` that leaves now remembers. Whoever stores it asks for it in the same place: a copy of
@@ -644,8 +657,12 @@ impl SackSender {
     /// RFC 6298 sections 5.4 to 5.7, RFC 8985 section 6.3.
     fn timeout(&mut self, now: Time, governor: &mut Governor) {
         self.stats.timeouts += 1;
+        let again = self.timed_out == self.board.una();
+        self.timed_out = self.board.una();
+        let answered = again || self.episode.reduces();
+        let kind = if answered { LossKind::TimeoutAgain } else { LossKind::Timeout };
         // One within fast recovery, or of the same packet again, goes on with what is known.
-        if !matches!(self.episode, Episode::Fast(_)) && !self.rtt.is_backed_off() {
+        if !matches!(self.episode, Episode::Fast(_)) && !again {
             self.undo = match self.episode {
                 Episode::Marked(_) => Undo::NONE,
                 _ => Undo::arm(self.board.una()),
@@ -664,7 +681,7 @@ impl SackSender {
         self.release = Time(0);
         self.rto_deadline = now + self.rto();
         let lost = lost.and(self.board.take_kept());
-        self.tell_loss(now, LossKind::Timeout, lost, governor);
+        self.tell_loss(now, kind, lost, governor);
         self.episode = Episode::Timeout(self.board.nxt());
         // The earliest segment leaves now (RFC 6298 section 5.4), even where RACK leaves more than a
         // window of later ones in flight.

@@ -114,7 +114,7 @@ impl<'room> Asked<'room> {
     pub fn on_loss(&mut self, now: Time, packets: u32, kind: LossKind) -> Result<(), Error> {
         let found = match kind {
             LossKind::Gap => 1,
-            LossKind::Timeout => 2,
+            LossKind::Timeout | LossKind::TimeoutAgain => 2,
             _ => 0,
         };
         let idle = u32::from(kind == LossKind::Idle);

@@ -262,6 +262,12 @@ impl Law {
                 }
             }
             LossKind::Timeout => self.on_timeout(),
+            LossKind::TimeoutAgain => {
+                // Within a repair it is the first that is answered here.
+                if self.cwnd > CWND_MIN {
+                    self.on_timeout();
+                }
+            }
             LossKind::Idle => {
                 self.restart(self.cwnd);
                 self.set(self.cwnd.min(self.initial));

@@ -55,7 +55,7 @@ impl Sender {
             LossKind::Gap | LossKind::More => {
                 self.window.answers_loss(loss).then_some(Answer::Reduce)
             }
-            LossKind::Timeout => self.restarts.then_some(Answer::Restart),
+            LossKind::Timeout | LossKind::TimeoutAgain => self.restarts.then_some(Answer::Restart),
             LossKind::Deflate | LossKind::Idle | LossKind::Spurious => None,
         }
     }

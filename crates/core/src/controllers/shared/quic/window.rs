@@ -1,5 +1,5 @@
 //! A congestion window in bytes by the rules of Google's QUIC stack.
-use crate::control::{Ack, FlowInfo, Loss};
+use crate::control::{Ack, FlowInfo, Loss, LossKind};
 use crate::params::Params;
 use crate::units::{Bytes, Time};
 
@@ -131,9 +131,12 @@ impl Window {
         self.cutback = Some(Cutback { at: now, inflight, delivered: 0 });
     }
 
-    /// Answers a time-out: half the window becomes the threshold, the window closes.
-    pub fn restart(&mut self) {
-        self.ssthresh = self.cwnd / 2;
+    /// Answers a time-out: half the window becomes the threshold, the window closes. The stack lowers the threshold
+    /// at each; here it stays where the loss was answered before, as RFC 5681 section 3.1 has it.
+    pub fn restart(&mut self, loss: &Loss) {
+        if loss.kind != LossKind::TimeoutAgain {
+            self.ssthresh = self.cwnd / 2;
+        }
         self.set(0);
         self.cutback = None;
     }
@@ -228,6 +231,7 @@ mod tests {
             initial_cwnd: Bytes(packets * MSS),
             initial_ssthresh: Bytes(ssthresh * MSS),
             recovery: Recovery::Sack,
+            paces: false,
             start: Time(0),
             seed: 1,
         }

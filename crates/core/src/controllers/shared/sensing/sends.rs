@@ -87,7 +87,9 @@ impl SendState {
 
     /// Something was lost: recovery lasts until an acknowledgement ends it.
     pub fn on_loss(&mut self, loss: &Loss) {
-        self.recovering |= matches!(loss.kind, LossKind::Gap | LossKind::Timeout);
+        let repairs =
+            matches!(loss.kind, LossKind::Gap | LossKind::Timeout | LossKind::TimeoutAgain);
+        self.recovering |= repairs;
     }
 
     /// The packet leaves.

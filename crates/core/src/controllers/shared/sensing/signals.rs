@@ -185,14 +185,15 @@ impl Signals {
 
     /// Something was lost.
     pub fn on_loss(&mut self, loss: &Loss) {
-        if !matches!(loss.kind, LossKind::Gap | LossKind::More | LossKind::Timeout) {
+        let timeout = matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain);
+        if !timeout && !matches!(loss.kind, LossKind::Gap | LossKind::More) {
             return;
         }
         self.sums.lost += loss.lost.0 as f64 / self.mss;
         let nothing = loss.lost == Bytes::ZERO;
         self.sums.lost_any |= !nothing;
         self.sums.marked += f64::from(nothing && loss.kind == LossKind::Gap);
-        self.sums.timeout |= loss.kind == LossKind::Timeout;
+        self.sums.timeout |= timeout;
     }
 
     /// The latest interval that has ended.

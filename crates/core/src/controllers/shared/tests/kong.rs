@@ -25,6 +25,7 @@ fn always(actions: &'static [f64], settings: &[(&str, &str)]) -> Kong<Throughput
         initial_cwnd: Bytes(20_000),
         initial_ssthresh: Bytes(20_000),
         recovery: Recovery::Ns2,
+        paces: false,
         start: Time(0),
         seed: 1,
     };
@@ -184,6 +185,7 @@ fn path(settings: &[(&str, ParamValue)]) -> Path {
         initial_cwnd: Bytes(2500),
         initial_ssthresh: Bytes(u64::MAX),
         recovery: Recovery::Ns2,
+        paces: false,
         start: Time(0),
         seed: 1,
     };

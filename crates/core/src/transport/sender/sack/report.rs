@@ -67,12 +67,10 @@ impl SackSender {
     }
 
     /// `FlightSize` (RFC 5681 section 2), without what recovery sent beyond the window: holes that
-    /// await repair would count as in flight. A packet that times out again does not change the
-    /// threshold (RFC 5681 equation 4), so its flight stays the first time-out's. Nor does a time-out of
-    /// what a reduction answers for: its flight stays that of the reduction (Linux: `tcp_enter_loss`).
+    /// await repair would count as in flight. A time-out of what was answered before does not change the
+    /// threshold, so its flight stays that of the first answer.
     fn flight_size(&self, kind: LossKind) -> u64 {
-        let answered = self.episode.reduces() || self.rtt.backed_off_repeatedly();
-        if kind == LossKind::Timeout && answered {
+        if kind == LossKind::TimeoutAgain {
             return self.flight;
         }
         self.board.outstanding().min(self.allowed.cwnd)

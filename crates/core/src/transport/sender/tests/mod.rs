@@ -106,9 +106,9 @@ pub(super) fn numbers(packets: &[Outgoing]) -> Vec<Result<u64, u64>> {
 
 #[test]
 fn supply_hands_out_what_there_is_and_no_end_never_ends() {
-    let mut supply = Supply { unsent: 1500 };
+    let mut supply = Supply { unsent: 1500, ..Supply::default() };
     assert_eq!((supply.take(1000), supply.take(1000), supply.take(1000)), (1000, 500, 0));
-    let mut endless = Supply { unsent: u64::MAX };
+    let mut endless = Supply { unsent: u64::MAX, ..Supply::default() };
     assert_eq!((endless.take(u64::MAX - 1), endless.unsent), (u64::MAX - 1, u64::MAX));
 }
 

@@ -33,13 +33,14 @@ impl Bench {
                 initial_cwnd: config.initial_cwnd,
                 initial_ssthresh: config.initial_ssthresh,
                 recovery: Recovery::Ns2,
+                paces: false,
                 start: Time(0),
                 seed: 0,
             },
         );
         let governor = Governor { coupled: &mut controller, id: SubflowId(0) };
         let sender = Ns2Sender::new(&config, &governor);
-        Self { sender, controller, supply: Supply { unsent: u64::MAX } }
+        Self { sender, controller, supply: Supply { unsent: u64::MAX, ..Supply::default() } }
     }
 
     fn send(&mut self, millis: u64) -> Vec<Result<u64, u64>> {

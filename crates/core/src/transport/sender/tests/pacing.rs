@@ -108,7 +108,7 @@ fn run_within(fields: &str, rates_kbps: &[u64], loss_ratio: f64, window: u64, ho
     let governor = Governor { coupled: &mut turns, id: SubflowId(0) };
     let mut sender = Sender::new(&config, &governor);
     let mut receiver = Receiver::new(1, Span::ZERO, 40, !fields.contains("ns2"));
-    let mut supply = Supply { unsent: u64::MAX };
+    let mut supply = Supply { unsent: u64::MAX, ..Supply::default() };
     let mut rng = Rng::new(1);
     let mut departures = Departures::default();
     let (mut there, mut back) = (VecDeque::<Packet>::new(), VecDeque::<(Time, Packet)>::new());
@@ -213,7 +213,7 @@ fn a_window_that_opens_late_is_not_made_up_for() {
     script.control.pacing_rate = Rate(8_000_000);
     for fields in KINDS {
         let mut sender = Sender::new(&config(fields), &script.governor());
-        let mut supply = Supply { unsent: u64::MAX };
+        let mut supply = Supply { unsent: u64::MAX, ..Supply::default() };
         assert!(sender.transmit(at(0), &mut script.governor(), &mut supply).is_some());
         assert!(sender.transmit(at(10), &mut script.governor(), &mut supply).is_none());
         script.control.cwnd = Bytes(10 * PACKET);

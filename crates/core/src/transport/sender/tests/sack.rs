@@ -29,7 +29,7 @@ impl Bench {
     fn new(fields: &str, packets: u64) -> Self {
         let mut script = Script::new(packets);
         let sender = SackSender::new(&config(fields), &script.governor());
-        Self { sender, script, supply: Supply { unsent: u64::MAX }, now: 0 }
+        Self { sender, script, supply: Supply { unsent: u64::MAX, ..Supply::default() }, now: 0 }
     }
 
     /// Everything that may leave at `millis`.

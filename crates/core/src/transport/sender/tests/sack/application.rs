@@ -94,7 +94,8 @@ fn a_held_packet_waits_for_the_next_ack_and_not_for_pacing() {
     script.control.pacing_rate = Rate(8_000_000);
     let fields = "ack_every = 1\ntlp = false";
     let sender = SackSender::new(&config(fields), &script.governor());
-    let mut bench = Bench { sender, script, supply: Supply { unsent: u64::MAX }, now: 0 };
+    let mut bench =
+        Bench { sender, script, supply: Supply { unsent: u64::MAX, ..Supply::default() }, now: 0 };
     assert_eq!(bench.send(0), [Ok(0)]);
     bench.script.send_action = Some(SendAction::Hold);
     assert_eq!(bench.send(1), []);
@@ -105,4 +106,39 @@ fn a_held_packet_waits_for_the_next_ack_and_not_for_pacing() {
         bench.script.acks[0].cwnd_limited, 1,
         "the controller, not the application, held back"
     );
+}
+
+/// Whether the samples of the packets after `before` were application-limited.
+fn is_limited_after(bench: &mut Bench, before: &str) -> bool {
+    bench.script.acks.clear();
+    bench.ack(200, 11, &[]);
+    bench.supply = Supply { unsent: u64::MAX, ..Supply::default() };
+    bench.send(210);
+    bench.ack(310, 12, &[]);
+    let last = bench.script.acks.last().unwrap_or_else(|| panic!("{before}: nothing acknowledged"));
+    last.app_limited == 1
+}
+
+#[test]
+fn the_application_alone_makes_samples_application_limited() {
+    // Linux: tcp_rate_check_app_limited; draft-ietf-ccwg-bbr: a receive window is a bottleneck.
+    let mut idle = Bench::warm("");
+    idle.supply.unsent = 0;
+    assert!(is_limited_after(&mut idle, "no data"));
+    let mut shared = Bench::warm("");
+    shared.supply = Supply { unsent: 0, receiver_full: true };
+    assert!(!is_limited_after(&mut shared, "the window that subflows share"));
+    let mut full = Bench::new("ack_every = 1\nreceiver_window_packets = 5", 1);
+    full.send(0);
+    full.script.control.cwnd = Bytes(10 * MSS);
+    assert_eq!(full.ack(100, 1, &[]).len(), 5);
+    full.ack(200, 6, &[]);
+    full.ack(300, 11, &[]);
+    assert!(full.script.acks.iter().all(|ack| ack.app_limited == 0));
+    // A full receiver is no use of the window; with both full the window counts.
+    assert!(full.script.acks.iter().skip(1).all(|ack| ack.cwnd_limited == 0));
+    full.script.control.cwnd = Bytes(5 * MSS);
+    full.ack(400, 16, &[]);
+    full.ack(500, 17, &[]);
+    assert_eq!(full.script.acks.last().unwrap().cwnd_limited, 1);
 }

@@ -58,7 +58,7 @@ fn a_time_out_tells_what_waited() {
     let due = bench.sender.deadline();
     let mut governor = bench.script.governor();
     bench.sender.on_deadline(due, &mut governor, &mut bench.supply);
-    assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Timeout]);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::TimeoutAgain]);
     assert_eq!(told_bytes(&bench), bench.sender.stats.declared_lost_bytes);
 }
 
@@ -84,5 +84,5 @@ fn a_time_out_of_what_a_recovery_answers_for_tells_the_flight_of_the_recovery() 
     let mut governor = bench.script.governor();
     bench.sender.on_deadline(due, &mut governor, &mut bench.supply);
     let last = bench.script.losses.last().expect("a time-out");
-    assert_eq!((last.kind, last.inflight), (LossKind::Timeout, flight));
+    assert_eq!((last.kind, last.inflight), (LossKind::TimeoutAgain, flight));
 }

@@ -224,3 +224,26 @@ fn a_second_time_out_of_one_packet_reports_the_first_ones_flight() {
     let flights: Vec<u64> = bench.script.losses.iter().map(|loss| loss.inflight.0 / MSS).collect();
     assert_eq!(flights, [10, 10, 10]);
 }
+
+#[test]
+fn a_time_out_of_what_was_answered_says_so() {
+    // RFC 5681 section 3.1: of one packet the first lowers the threshold; the next packet's is a first one again.
+    let (first, again) = (LossKind::Timeout, LossKind::TimeoutAgain);
+    let mut bench = Bench::warm(&format!("{TIMER}\ntimestamps = false"));
+    for _ in 0..3 {
+        let due = bench.sender.rto_deadline.0.div_ceil(1_000_000);
+        bench.expire(due);
+    }
+    assert_eq!(bench.script.kinds(), [first, again, again]);
+    let now = bench.now;
+    bench.ack(now + 100, 2, &[]);
+    let due = bench.sender.rto_deadline.0.div_ceil(1_000_000);
+    bench.expire(due);
+    assert_eq!(bench.script.kinds(), [first, again, again, first]);
+    // Linux: tcp_enter_loss, within a fast recovery.
+    let mut bench = Bench::warm(&format!("{COUNTING}\nrto_min_ms = 1000"));
+    bench.ack(203, 1, &[(2, 5)]);
+    let due = bench.sender.rto_deadline.0.div_ceil(1_000_000);
+    bench.expire(due);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap, again]);
+}
