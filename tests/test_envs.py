@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,14 @@ name = "neighbour"
 controller = "cubic"
 start_spread_s = 0.2
 """
+
+
+def test_gymnasium_imports_the_module_that_the_name_begins_with() -> None:
+    code = "import gymnasium; gymnasium.make('ackademy.envs:ackademy/Flow-v0').reset(seed=1)"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def flow(**settings: Any) -> Flow:  # noqa: ANN401

@@ -1,8 +1,11 @@
 //! The table of controllers and the schema of scenario files.
 use ackademy::params::{Param, ParamValue};
-use ackademy::scenario::ScenarioSpec;
+use ackademy::scenario::{RANGES, ScenarioSpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 
 /// Name, purpose, source, settings; of a coupled controller its scope and what takes its place.
 type Entry = (
@@ -40,11 +43,30 @@ pub fn controllers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// JSON Schema of scenario files.
+/// JSON Schema of scenario files, with the ranges of numbers whose unit is in their name.
 #[pyfunction]
 pub fn schema() -> String {
-    let schema = schemars::schema_for!(ScenarioSpec);
+    let settings = SchemaSettings::default().with_transform(RecursiveTransform(add_ranges));
+    let schema = settings.into_generator().into_root_schema_for::<ScenarioSpec>();
     serde_json::to_string_pretty(&schema).expect("a schema has no map with keys other than text")
+}
+
+/// Adds `minimum` and `maximum` to the numbers among a table's properties.
+fn add_ranges(schema: &mut Schema) {
+    let Some(properties) = schema.get_mut("properties").and_then(|found| found.as_object_mut())
+    else {
+        return;
+    };
+    for (name, property) in properties {
+        let range = RANGES.iter().find(|range| name.ends_with(range.0));
+        let kind = property.get("type").map(ToString::to_string).unwrap_or_default();
+        if let Some(&(_, low, high)) = range
+            && kind.contains("number")
+        {
+            property["minimum"] = low.into();
+            property["maximum"] = high.into();
+        }
+    }
 }
 
 fn describe<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {

@@ -29,12 +29,17 @@ impl Builder {
             }
         }
         self.links.extend([link, reverse]);
+        let access_delay_ms =
+            number("dumbbell.access_delay_ms", spec.access_delay_ms, 0.0..=MILLIS_MAX)?;
         let access = match spec.access_mbps {
+            None if access_delay_ms > 0.0 => {
+                let allowed = "absent without access_mbps";
+                return Err(Fault::new("dumbbell.access_delay_ms", access_delay_ms, allowed));
+            }
             None => None,
             Some(mbps) => {
                 number("dumbbell.access_mbps", mbps, 1e-6..=MBPS_MAX)?;
-                number("dumbbell.access_delay_ms", spec.access_delay_ms, 0.0..=MILLIS_MAX)?;
-                Some((Rate::from_mbps(mbps), millis(spec.access_delay_ms)))
+                Some((Rate::from_mbps(mbps), millis(access_delay_ms)))
             }
         };
         self.topology = Topology::Dumbbell { access };

@@ -27,6 +27,8 @@ pub use distribution::Distribution;
 pub use distribution_file::fits;
 
 use network::Files;
+#[cfg(feature = "schema")]
+pub use network::RANGES;
 pub use spec::{ParamSpec, RecoverySpec, ScenarioSpec};
 
 /// Most connections of a scenario, arrivals of a Poisson source included.

@@ -15,6 +15,18 @@ use std::sync::Arc;
 pub(super) const SECONDS_MAX: f64 = 1e8;
 pub(super) const MILLIS_MAX: f64 = 1e7;
 pub(super) const MBPS_MAX: f64 = 1e6;
+
+/// Ending of a number's name, the least and the largest value that any number so named may have. What one of them
+/// may be in its place is a part of that, and may depend on others.
+#[cfg(feature = "schema")]
+pub const RANGES: &[(&str, f64, f64)] = &[
+    ("_ms", 0.0, MILLIS_MAX),
+    ("_s", 0.0, SECONDS_MAX),
+    ("_mbps", 0.0, MBPS_MAX),
+    ("ratio", 0.0, 1.0),
+    ("_loss", 0.0, 1.0),
+    ("hz", 0.0, 1000.0),
+];
 /// Most rows of all time series together.
 const ROWS_MAX: f64 = 1e7;
 

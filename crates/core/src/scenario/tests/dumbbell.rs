@@ -67,6 +67,17 @@ fn a_buffer_of_the_reverse_direction_in_multiples_needs_a_rate() {
 }
 
 #[test]
+fn a_delay_of_access_links_is_refused_without_access_links() {
+    let alone = DUMBBELL.replace("rtt_ms = 100", "rtt_ms = 100\naccess_delay_ms = 5");
+    assert_eq!(
+        error(&alone),
+        "s.toml:4: dumbbell.access_delay_ms = 5: allowed is absent without access_mbps"
+    );
+    links(&alone.replace("access_delay_ms = 5", "access_delay_ms = 0"));
+    links(&alone.replace("rtt_ms = 100", "rtt_ms = 100\naccess_mbps = 20"));
+}
+
+#[test]
 fn a_loss_ends_after_it_begins() {
     let loss = "loss = { kind = \"bernoulli\", ratio = 1, from_s = 2, until_s = 1 }";
     assert_eq!(
