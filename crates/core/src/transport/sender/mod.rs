@@ -20,6 +20,9 @@ pub use sack::SackSender;
 
 /// Slowest pacing: a packet at least every quarter of an hour.
 const PACING_MIN: Rate = Rate(1000);
+/// Longest time for which a packet's pacing holds the next one back: the rate may rise before it is over, and the time
+/// follows from the rate at which the packet left (source: Linux 6, `fq_dequeue` of `sch_fq.c`).
+const PACING_PAUSE_MAX: Span = Span::from_millis(1000);
 /// Most segments in flight, whatever window a scenario or controller asks for: they cost memory,
 /// and SACK blocks count them in 32 bits. 100 Gb/s over 250 ms fit, in some 150 MB.
 const SEGMENTS_MAX: u64 = 1 << 21;
@@ -382,6 +385,12 @@ impl Sender {
     pub fn delivery_rate(&self) -> Rate {
         either!(self, sender => sender.delivery_rate)
     }
+}
+
+/// How long a packet of `size` bytes that leaves at `rate` holds the next one back.
+#[inline]
+fn pacing_pause(rate: Rate, size: u64) -> Span {
+    rate.time_for(Bytes(size)).min(PACING_PAUSE_MAX)
 }
 
 impl Allowed {

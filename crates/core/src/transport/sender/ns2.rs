@@ -173,7 +173,7 @@ impl Ns2Sender {
         let outgoing = self.outbox.pop_front();
         self.release = match outgoing {
             Some(packet) if self.allowed.pacing_rate != Rate::UNLIMITED => {
-                now + self.allowed.pacing_rate.time_for(Bytes(u64::from(packet.size)))
+                now + super::pacing_pause(self.allowed.pacing_rate, u64::from(packet.size))
             }
             _ => Time(0),
         };

@@ -334,7 +334,7 @@ impl SackSender {
         self.last_sent = now;
         let rate = self.pacing_rate();
         if rate != Rate::UNLIMITED {
-            self.release = self.release.max(now) + rate.time_for(Bytes(size));
+            self.release = self.release.max(now) + super::pacing_pause(rate, size);
         }
         // The first hole's repair has a time-out of its own, as in Linux (`tcp_xmit_retransmit_queue`):
         // else a recovery behind a growing queue ends in a spurious one.

@@ -224,3 +224,23 @@ fn a_window_that_opens_late_is_not_made_up_for() {
         script.control.cwnd = Bytes(PACKET);
     }
 }
+
+#[test]
+fn a_packet_that_left_at_a_tiny_rate_holds_the_next_one_back_for_a_second_at_most() {
+    let mut script = super::tests::Script::new(10);
+    for fields in KINDS {
+        script.control.pacing_rate = Rate(1000); // eight seconds for a packet
+        let mut sender = Sender::new(&config(fields), &script.governor());
+        let mut supply = Supply { unsent: u64::MAX };
+        // The first may be a small one that opens the connection.
+        assert!(sender.transmit(at(0), &mut script.governor(), &mut supply).is_some());
+        sender.on_ack(at(40), &super::tests::ack(1, &[]), &mut script.governor(), &mut supply);
+        assert!(sender.transmit(at(2000), &mut script.governor(), &mut supply).is_some());
+        script.control.pacing_rate = Rate(8_000_000);
+        sender.on_ack(at(2040), &super::tests::ack(2, &[]), &mut script.governor(), &mut supply);
+        assert_eq!(sender.release(), at(3000), "{fields}");
+        assert!(sender.transmit(at(2999), &mut script.governor(), &mut supply).is_none());
+        assert!(sender.transmit(at(3000), &mut script.governor(), &mut supply).is_some());
+        assert!(sender.transmit(at(3001), &mut script.governor(), &mut supply).is_some());
+    }
+}
