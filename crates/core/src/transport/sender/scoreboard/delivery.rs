@@ -1,6 +1,6 @@
 //! What an acknowledgement says of segments.
 use super::{Delivered, IN_PIPE, LOST, RETRANSMITTED, SACKED, Scoreboard, Segment, TWICE};
-use crate::hint::unlikely;
+use crate::hint::{likely, unlikely};
 use crate::transport::packet::Packet;
 use crate::units::Time;
 
@@ -73,14 +73,17 @@ impl Scoreboard {
         }
     }
 
-    /// What an acknowledgement reports beyond the first gap.
+    /// What an acknowledgement reports beyond the first gap. A block that reaches beyond what was sent is of a receiver
+    /// that guesses: it is ignored, as such an acknowledgement is (source: Linux 6, `tcp_is_sackblock_valid`).
     #[inline(never)]
     fn acknowledge_blocks(&mut self, ack: &Packet, delivered: &mut Delivered) {
         let blocks = &ack.sack[usize::from(ack.repeat)..];
         for &(offset, length) in blocks.iter().take_while(|&&(_, length)| length > 0) {
             let start = (ack.seq + u64::from(offset)).max(self.una);
-            let end = (ack.seq + u64::from(offset) + u64::from(length)).min(self.nxt());
-            self.sack(start, end, delivered);
+            let end = ack.seq + u64::from(offset) + u64::from(length);
+            if likely(end <= self.nxt()) {
+                self.sack(start, end, delivered);
+            }
         }
     }
 

@@ -28,6 +28,16 @@ fn a_packet_is_delivered_once_however_often_it_is_reported() {
 }
 
 #[test]
+fn a_block_that_reaches_beyond_what_was_sent_delivers_nothing() {
+    let mut board = board(10);
+    assert_eq!(deliver(&mut board, &ack(0, &[(5, 11)])).bytes, 0);
+    assert_eq!(deliver(&mut board, &ack(0, &[(20, 30), (2, 4)])).bytes, 200, "others count");
+    assert_eq!(deliver(&mut board, &ack(0, &[(5, 10)])).bytes, 500);
+    assert_eq!(deliver(&mut board, &ack(10, &[(11, 12)])).bytes, 300);
+    assert_eq!((board.inflight(), board.outstanding(), board.sacked_count()), (0, 0, 0));
+}
+
+#[test]
 fn parts_of_a_packet_are_delivered_one_by_one_and_the_rest_leaves_again() {
     let mut board = board(2);
     let mut part = |seq, left| {
@@ -164,9 +174,9 @@ fn counters_are_those_of_a_list() {
             }
             let before = list.iter().filter(|fate| **fate == Fate::Delivered).count();
             list[..una as usize].fill(Fate::Delivered);
-            for &(start, end) in blocks.iter().filter(|block| block.0 >= una) {
-                let (start, end) = (start.min(60) as usize, end.min(60) as usize);
-                list[start..end].fill(Fate::Delivered);
+            // A block that reaches beyond what was sent is ignored.
+            for &(start, end) in blocks.iter().filter(|block| block.0 >= una && block.1 <= 60) {
+                list[start as usize..end as usize].fill(Fate::Delivered);
             }
             let kept: Vec<_> = blocks.into_iter().filter(|block| block.0 >= una).collect();
             let delivered = deliver(&mut board, &ack(una, &kept));
