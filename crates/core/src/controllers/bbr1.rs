@@ -6,6 +6,7 @@
 //! packets at that time stands for. Linux knows of packets that wait in the host for their departure
 //! time; here none do.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::controllers::shared::bbr::may_be_delayed;
 use crate::controllers::shared::own_limit::OwnLimit;
 use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::params::{Param, ParamKind, Params};
@@ -448,8 +449,9 @@ impl Bbr1 {
 
     fn update_min_rtt(&mut self, ack: &Ack, sample: &Sample) {
         let expired = sample.now.since(self.min_rtt_at) > MIN_RTT_WINDOW;
+        let replaces = expired && !may_be_delayed(ack, self.packet);
         // As large a sample postpones no probe (source, since version 5.10).
-        if ack.rtt > Span::ZERO && (ack.rtt < self.min_rtt || expired) {
+        if ack.rtt > Span::ZERO && (ack.rtt < self.min_rtt || replaces) {
             self.min_rtt = ack.rtt;
             self.min_rtt_at = sample.now;
         }

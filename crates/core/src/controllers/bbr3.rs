@@ -628,7 +628,7 @@ impl Controller for Bbr3 {
         self.check_drain(&sample);
         self.update_cycle(&sample);
         let first = self.rtt.value == Span::MAX;
-        self.rtt.update(ack, self.set.probe_rtt_interval);
+        self.rtt.update(ack, self.set.probe_rtt_interval, self.packet);
         self.check_probe_rtt(&sample);
         if self.loss.ended {
             self.latest = sample.bounds();

@@ -300,6 +300,13 @@ impl Extra {
     }
 }
 
+/// Whether the receiver may have delayed the acknowledgement: less than a `packet` was in flight, which waits for no
+/// second one (source: Linux, `FLAG_ACK_MAYBE_DELAYED`).
+pub fn may_be_delayed(ack: &Ack, packet: f64) -> bool {
+    let flight = if ack.tx_inflight > Bytes::ZERO { ack.tx_inflight } else { ack.prior_inflight };
+    flight > Bytes::ZERO && (flight.0 as f64) < packet
+}
+
 /// The smallest round trip of ten seconds, and that since it was last looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt {
@@ -320,10 +327,11 @@ impl MinRtt {
     }
 
     /// Takes the round trip of an acknowledgement, if it has one. After `interval` without a smaller one a
-    /// search is due.
-    pub fn update(&mut self, ack: &Ack, interval: Span) {
+    /// search is due. `packet` is the size of a full one.
+    pub fn update(&mut self, ack: &Ack, interval: Span, packet: f64) {
         self.expired = ack.now > self.recent_at + interval;
-        if ack.rtt > Span::ZERO && (ack.rtt < self.recent || self.expired) {
+        let replaces = self.expired && !may_be_delayed(ack, packet);
+        if ack.rtt > Span::ZERO && (ack.rtt < self.recent || replaces) {
             self.recent = ack.rtt;
             self.recent_at = ack.now;
         }

@@ -219,6 +219,26 @@ fn round_trips_as_small_as_the_smallest_do_not_postpone_the_probe() {
     assert!(matches!(bbr.mode, Mode::ProbeRtt { .. }), "{:?}", bbr.mode);
 }
 
+/// An acknowledgement of a packet of `size` bytes that was alone in flight and took `rtt_ms`, after eleven seconds.
+fn alone_after_idling(bbr: &mut Bbr1, feed: &mut Feed, size: u64, rtt_ms: u64) {
+    feed.now_ms += 11_000;
+    (feed.rtt_ms, feed.inflight) = (rtt_ms, 0);
+    let ack = feed.ack(1);
+    let size = Bytes(size);
+    bbr.on_ack(&Ack { acked: size, prior_inflight: size, tx_inflight: size, ..ack });
+}
+
+#[test]
+fn a_round_trip_that_the_receiver_may_have_delayed_replaces_no_smaller_one() {
+    let (mut bbr, mut feed) = steady();
+    alone_after_idling(&mut bbr, &mut feed, MSS - 1, 140);
+    assert_eq!(bbr.min_rtt, Span::from_millis(100));
+    alone_after_idling(&mut bbr, &mut feed, MSS, 140);
+    assert_eq!(bbr.min_rtt, Span::from_millis(140));
+    alone_after_idling(&mut bbr, &mut feed, MSS - 1, 120);
+    assert_eq!(bbr.min_rtt, Span::from_millis(120), "a smaller one counts at all times");
+}
+
 #[test]
 fn rates_measured_in_a_round_trip_probe_do_not_lower_the_estimate() {
     let (mut bbr, mut feed) = steady();

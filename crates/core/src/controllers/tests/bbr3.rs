@@ -521,3 +521,20 @@ fn a_percent_of_random_loss_leaves_most_of_the_link() {
     let mbps = last.bbr.delivered * 1500.0 * 8e-6 / 30.0;
     assert!(mbps > 8.5, "{mbps} Mb/s");
 }
+
+#[test]
+fn a_round_trip_that_the_receiver_may_have_delayed_replaces_no_smaller_one() {
+    let packet = MSS as f64;
+    let after = |size: u64, secs: u64, rtt_ms: u64| {
+        let (now, flight) = (Time(0) + Span::from_millis(1000 * secs), Bytes(size));
+        Ack { now, rtt: Span::from_millis(rtt_ms), tx_inflight: flight, ..Ack::default() }
+    };
+    let mut rtt = MinRtt::new(Time(0));
+    let mut update = |size, secs, rtt_ms| {
+        rtt.update(&after(size, secs, rtt_ms), Span::from_millis(5000), packet);
+        (rtt.recent.as_millis_f64(), rtt.value.as_millis_f64())
+    };
+    assert_eq!(update(10 * MSS, 1, 100), (100.0, 100.0));
+    assert_eq!(update(MSS - 1, 20, 140), (100.0, 100.0));
+    assert_eq!(update(MSS, 21, 140), (140.0, 140.0));
+}
