@@ -252,6 +252,26 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_of_single_packets_that_wait_long_behind_another_is_not_dropped() {
+        let mut queue = FqCodel::new(Config::default());
+        let (mut dropped, mut seen) = (Vec::new(), 0);
+        for millis in 0..20_000 {
+            let now = Time(millis * 1_000_000);
+            // A packet of the sparse flow each 150 ms, above an interval apart, waits 20 ms for its turn.
+            if millis % 150 == 0 {
+                queue.enqueue(now, packet(1, millis), &mut Rng::new(0), &mut dropped);
+            }
+            if millis % 20 == 0 {
+                queue.enqueue(now, packet(2, millis), &mut Rng::new(0), &mut Vec::new());
+                let sent = queue.dequeue(now, &mut dropped);
+                seen += u64::from(sent.is_some_and(|packet| packet.flow == 1));
+            }
+            assert!(dropped.iter().all(|packet| packet.flow != 1), "dropped at {millis} ms");
+        }
+        assert!(seen > 100, "{seen} of the sparse flow's packets left");
+    }
+
+    #[test]
     fn an_overflow_shortens_the_longest_queue_by_half_and_spares_the_others() {
         let mut queue = with_limit(100);
         fill(&mut queue, 1, 10);
