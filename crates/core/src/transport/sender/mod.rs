@@ -18,7 +18,7 @@ mod undo;
 pub use ns2::Ns2Sender;
 pub use sack::SackSender;
 
-/// Slowest pacing: a packet at least every quarter of an hour.
+/// Slowest pacing rate of a controller; the pause after a packet has its own bound.
 const PACING_MIN: Rate = Rate(1000);
 /// Longest time for which a packet's pacing holds the next one back: the rate may rise before it is over, and the time
 /// follows from the rate at which the packet left (source: Linux 6, `fq_dequeue` of `sch_fq.c`).
