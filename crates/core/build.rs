@@ -1,9 +1,10 @@
 //! Lists `controllers/`, `coupled/` and `transport/schedulers/`, so that a new file needs no other edit, and
 //! hashes the sources, so that a result can name the code that made it.
-use digest::{EMPTY, fnv1a};
 use std::fmt::Write as _;
 use std::{env, fs, path::Path};
 
+#[path = "code_hash.rs"]
+mod code_hash;
 #[path = "src/digest.rs"]
 mod digest;
 
@@ -22,7 +23,7 @@ fn main() {
     }
     println!(
         "cargo:rustc-env=ACKADEMY_CODE_HASH={:016x}",
-        hash_tree(&Path::new(&root).join("src"))
+        code_hash::hash_tree(&Path::new(&root).join("src"))
     );
 }
 
@@ -49,25 +50,4 @@ fn table(folder: &Path, modules: &[String], entry: &str) -> String {
         let _ = write!(text, "&{name}::{entry}, ");
     }
     text + "];\n"
-}
-
-/// FNV-1a over the names and contents of all files below `folder`, in sorted order.
-fn hash_tree(folder: &Path) -> u64 {
-    let mut files = Vec::new();
-    collect(folder, &mut files);
-    files.sort();
-    let mut hash = EMPTY;
-    let mut feed = |bytes: &[u8]| hash = fnv1a(hash, bytes);
-    for file in files {
-        feed(file.strip_prefix(folder).expect("below folder").to_string_lossy().as_bytes());
-        feed(&fs::read(&file).expect("readable source"));
-    }
-    hash
-}
-
-fn collect(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
-    for entry in fs::read_dir(folder).expect("readable folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() { collect(&path, files) } else { files.push(path) }
-    }
 }

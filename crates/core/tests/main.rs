@@ -12,11 +12,17 @@ mod kernel_cubic;
 mod layers;
 mod links;
 mod peers;
+mod result_names;
 mod simulator;
 mod stalls;
 mod swarm;
 mod ties;
 mod words;
+
+/// Of the build script.
+#[path = "../code_hash.rs"]
+mod code_hash;
+use ackademy::digest;
 
 /// What several of them share.
 mod support {
