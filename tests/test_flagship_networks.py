@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,25 +111,62 @@ def test_every_kind_of_network_runs_and_has_a_truth(training: _core.Distribution
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("flagship_validation", 128), ("flagship_held_out", 128), ("flagship_choice", 640)],
+    [("flagship_validation", 128), ("flagship_unseen", 128), ("flagship_choice", 640)],
 )
 def test_a_list_has_the_digest_of_its_networks(name: str, count: int) -> None:
     found = link_lists.read(LISTS / f"{name}.links")
     drawn = [link for link in found.links if link.kind != "file"]
     assert len(drawn) == count
     assert len({link.name for link in found.links}) == len(found.links)
-    if name != "flagship_held_out":
+    if name != "flagship_unseen":
         assert {link.kind for link in drawn} == set(CLASSES)
 
 
+def drawn_numbers(name: str) -> dict[str, str]:
+    """Every number of many digits in a list's drawn networks: a draw, with the network's name."""
+    links = link_lists.read(LISTS / name).links
+    return {
+        number: link.name
+        for link in links
+        if link.kind != "file"
+        for number in re.findall(r"\d+\.\d{9,}", link.scenario.resolved())
+    }
+
+
+def test_no_two_networks_of_different_lists_share_a_draw() -> None:
+    lists = {path.name: drawn_numbers(path.name) for path in sorted(LISTS.glob("*.links"))}
+    assert len(lists) == 3
+    for (one, ours), (other, theirs) in itertools.combinations(lists.items(), 2):
+        assert len(ours) > 250
+        shared = sorted((ours[number], theirs[number]) for number in ours.keys() & theirs.keys())
+        assert not shared, (one, other)
+
+
+def test_the_same_seed_of_two_distributions_shares_draws_and_two_streams_do_not(
+    training: _core.Distribution, held_out: _core.Distribution
+) -> None:
+    ours, theirs = (
+        {link["rtt_ms"] for _, link, _ in dumbbells(own, 50)} for own in (training, held_out)
+    )
+    assert ours & theirs  # what a list of held-out networks must not be made of
+    one, other = (distributions.stream_seeds(name, 1000) for name in ("one", "other"))
+    assert len({*one, *other}) == 2000
+    assert min(*one, *other) >= distributions.STREAMS_FROM
+    assert max(*one, *other) <= distributions.SEED_MAX
+    assert distributions.stream_seeds("one", 10) == one[:10]
+
+
 def test_a_list_of_other_networks_is_refused(tmp_path: Path) -> None:
-    text = (LISTS / "flagship_held_out.links").read_text(encoding="utf-8")
+    text = (LISTS / "flagship_unseen.links").read_text(encoding="utf-8")
     other = tmp_path / "list.links"
-    text = text.replace('"../', f'"{LISTS.parent}/').replace("first_seed = 16", "first_seed = 17")
-    other.write_text(text.replace(f'"{LISTS.parent}/../', f'"{LISTS.parent.parent}/'))
+    text = text.replace('"../', f'"{LISTS.parent}/')
+    other.write_text(text.replace('stream = "flagship_unseen"', 'stream = "another"'))
     with pytest.raises(
         ExperimentError, match=r"list\.links: digest = '[0-9a-f]{64}': allowed: that"
     ):
+        link_lists.read(other)
+    other.write_text(text.replace("count", "first_seed = 1\ncount"))
+    with pytest.raises(ExperimentError, match="first_seed = 1: allowed: one of first_seed, stream"):
         link_lists.read(other)
     other.write_text('about = ""\ndigest = ""\n')
     with pytest.raises(ExperimentError, match=r"drawn = absent: allowed: one \[\[drawn\]\]"):

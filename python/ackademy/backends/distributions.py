@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from ackademy.files import write
 
 SEED_MAX = 2**63 - 1
 """of a run: tables of results have whole numbers of 64 bits with a sign"""
+
+STREAMS_FROM = 2**62
+"""smallest seed of a named stream; lists whose seeds count up have smaller ones"""
 
 
 def read(path: Path | str) -> _core.Distribution:
@@ -45,6 +49,23 @@ def seeds(first: int, count: int) -> range:
         allowed = f"at most {SEED_MAX - count + 1}, since they count up to at most {SEED_MAX}"
         raise AckademyError(f"seed {first}: the first of {count}: allowed: {allowed}")
     return range(first, first + count)
+
+
+def stream_seeds(stream: str, count: int) -> list[int]:
+    """The first seeds of a named stream: two streams share none, but by a chance of 2⁻⁶² a pair.
+
+    A seed fixes every draw whose field has the same path, in any distribution. So lists that are to
+    have nothing in common have streams of different names, and not seeds that count up.
+
+    Args:
+        stream: its name.
+        count: of the seeds, >= 0.
+
+    Returns:
+        Whole numbers in [2⁶², 2⁶³).
+    """
+    digests = (hashlib.sha256(f"{stream}\n{index}".encode()).digest() for index in range(count))
+    return [STREAMS_FROM + int.from_bytes(own[:8], "big") % STREAMS_FROM for own in digests]
 
 
 def save(scenario: _core.Scenario, path: Path, about: str = "") -> None:

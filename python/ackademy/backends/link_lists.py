@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,16 +59,29 @@ def read(path: Path) -> LinkList:
 
 def _drawn(table: TomlTable, path: Path) -> Iterator[Link]:
     for own in table.tables("drawn") if "drawn" in table.values else []:
-        own.only("distribution", "progress", "first_seed", "count")
+        own.only("distribution", "progress", "first_seed", "stream", "count")
         distribution = _distribution(own, path.parent)
         kinds = [distribution.classes[place] for place in distribution.class_of_each]
         kind_of = dict(zip(distribution.names, kinds, strict=True))
         count = own.whole("count", 1, 10_000)
-        first = own.whole("first_seed", 0, distributions.SEED_MAX - count + 1)
-        seeds = distributions.drawn(distribution, first, count, own.number("progress"))
-        for seed, scenario in seeds:
+        progress = own.number("progress")
+        for seed in _seeds(own, count):
+            scenario = distribution.draw(seed, progress)
             kind = kind_of[scenario.name.removesuffix(f"-{seed}")]
             yield Link(scenario.name, kind, scenario, tuple(distribution.learners) or ("*",))
+
+
+def _seeds(own: TomlTable, count: int) -> Sequence[int]:
+    """Seeds that count up, or those of a named stream."""
+    if "stream" not in own.values:
+        last = distributions.STREAMS_FROM - count
+        return distributions.seeds(own.whole("first_seed", 0, last), count)
+    if "first_seed" in own.values:
+        raise own.error("first_seed", own.values["first_seed"], "one of first_seed, stream")
+    stream = own.string("stream")
+    if not stream:
+        raise own.error("stream", stream, "a name")
+    return distributions.stream_seeds(stream, count)
 
 
 def _distribution(own: TomlTable, folder: Path) -> _core.Distribution:
