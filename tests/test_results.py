@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from pathlib import Path
 
@@ -17,13 +18,16 @@ from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, read, run_cells
 from ackademy.stats.intervals import Interval, t_interval
-from ackademy.stats.metrics import METRICS, metric_of
+from ackademy.stats.metric import Metric
+from ackademy.stats.metrics import METRICS, METRICS_OF, metric_of
+from ackademy.stats.network_metrics import MEASURES, NETWORK_METRICS, SHARED, NetworkMetric
 from ackademy.stats.results import ESTIMATES, VALUES, Estimate, Name, Results, Value, results
 from ackademy.stats.run_tables import COLUMNS, TP, D
 from ackademy.studies import comparison, measured
 from ackademy.studies.comparison import Case, Plan, case_of
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference" / "evaluation.md"
+PACKAGE = Path(__file__).parents[1] / "python" / "ackademy"
 
 
 @pytest.fixture
@@ -115,10 +119,54 @@ def test_names_with_bars_and_stars_stay_in_their_cells_of_a_markdown_table() -> 
     assert text.splitlines()[-1] == "| c\\|d | a\\|b\\* | 1 |"
 
 
+def registered() -> dict[str, set[str]]:
+    """Every label of the registry, with the names of the metrics that are called so."""
+    found: dict[str, set[str]] = {}
+    every: dict[str, Metric | NetworkMetric] = {**METRICS, **NETWORK_METRICS}
+    every |= {f"{base}:a/b": make("a/b") for base, make in METRICS_OF.items()}
+    for key, metric in every.items():
+        for label in {metric.label, getattr(metric, "name", metric.label)}:
+            found.setdefault(label, set()).add(key)
+    return found
+
+
 def test_no_two_metrics_have_one_label() -> None:
-    for words in ([m.label for m in METRICS.values()], [m.name for m in METRICS.values()]):
-        assert len(words) == len(set(words))
-    assert all(metric.about for metric in METRICS.values())
+    assert {label: keys for label, keys in registered().items() if len(keys) > 1} == {}
+    assert not METRICS.keys() & NETWORK_METRICS.keys()
+    assert all(metric.about for own in (METRICS, NETWORK_METRICS) for metric in own.values())
+
+
+def test_a_metric_of_the_steady_state_says_so_and_shares_no_name() -> None:
+    assert {metric.window for metric in METRICS.values()} == {"whole"}
+    for key, metric in NETWORK_METRICS.items():
+        base = key.removeprefix("steady_")
+        if base != key:
+            assert metric.window == "steady", key
+            assert metric.label.startswith("steady-state "), key
+    assert NETWORK_METRICS["steady_loss"].label != METRICS["loss"].name == "loss"
+
+
+def test_what_a_card_shares_with_every_study_is_the_same_metric() -> None:
+    assert MEASURES.keys() - NETWORK_METRICS.keys() == set(SHARED)
+    for name in SHARED:
+        ours, theirs = MEASURES[name], metric_of(name)
+        assert (ours.label, ours.unit, ours.about) == (theirs.name, theirs.unit, theirs.about)
+
+
+OF_ONE = {("run.py", "utilisation"), ("league_worst.py", "regret"), ("league_worst.py", "loss")}
+"""headings that are written out: the registry's metric, of the one link or network of the line"""
+
+
+def test_a_heading_that_is_a_metrics_label_is_that_metric() -> None:
+    labels, written = registered(), set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "Head":
+                continue
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and first.value in labels:
+                written.add((path.name, str(first.value)))
+    assert written <= OF_ONE
 
 
 def test_every_metric_is_documented_with_its_name_unit_and_definition() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from ackademy.console import Console
 from ackademy.errors import ExperimentError
 from ackademy.studies.scorecard import card as cards
 from ackademy.studies.scorecard import grid, study
-from ackademy.studies.scorecard.marks import Mark
+from ackademy.studies.scorecard.marks import Mark, Verdict
 from commands import ackademy_command
 
 ROOT = Path(__file__).parents[1]
@@ -44,7 +46,10 @@ scenario.dumbbell.rtt_ms = "$rtt_ms"
 scenario.dumbbell.bottleneck.rate_mbps = "$rate_mbps"
 scenario.dumbbell.bottleneck.queue = { kind = "drop_tail", bdp = 1 }
 scenario.flow = [{ name = "own", controller = "cubic" }]
-check = [{ measure = "use", at_least = 0.5 }, { measure = "wait_p95", at_most = 1e-6 }]
+check = [
+    { measure = "steady_use", at_least = 0.5 },
+    { measure = "steady_wait_p95", at_most = 1e-6 },
+]
 
 [[row]]
 id = "A2"
@@ -128,7 +133,7 @@ def test_the_next_card_finds_the_runs_of_the_first(tmp_path: Path, tiny: Path) -
     status, out, _ = ackademy_command("scorecard", "new_reno", *common, cwd=tmp_path)
     assert status == 0
     # 4 networks, 2 seeds, 2 controllers; the two have changed places.
-    assert "0 simulations run, 16 found finished" in out
+    assert "0 simulations run, 8 found finished, 8 more seeds not run" in out
 
 
 def test_a_card_says_beforehand_how_long_it_takes(tmp_path: Path, tiny: Path) -> None:
@@ -155,7 +160,23 @@ def test_a_quick_card_runs_a_part_of_the_networks(tmp_path: Path, tiny: Path) ->
     status, out, err = ackademy_command(*words, "--jobs", "1", cwd=tmp_path)
     assert status == 0, err
     assert "1 simulations run" in out
-    assert (tmp_path / "reports" / "scorecard-cubic-A1-quick.html").is_file()
+    assert "cubic (quick, one seed)" in " ".join(out.split())
+    page = tmp_path / "reports" / "scorecard-cubic-A1-quick-one-seed.html"
+    assert "cubic (quick, one seed)" in page.read_text(encoding="utf-8")
+
+
+def test_the_summary_shows_the_measure_that_decided_the_mark() -> None:
+    marks = (Mark("pass"), Mark("fail", "why"), Mark("fail"))
+    row: Any = SimpleNamespace()
+    checks: Any = tuple(SimpleNamespace(mark=mark) for mark in marks)
+
+    def decisive(verdict: Verdict) -> object:
+        return study.RowResult(row, checks, Mark(verdict)).decisive
+
+    assert decisive("fail") is checks[1]
+    assert decisive("pass") is checks[0]
+    assert decisive("reported") is checks[0]
+    assert study.RowResult(row, (), Mark("fail")).decisive is None
 
 
 def test_a_python_controller_is_judged(tmp_path: Path, tiny: Path) -> None:
@@ -195,7 +216,11 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], expected:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('measure = "use"', 'measure = "usage"', "measure = 'usage': allowed: wait_p50"),
+        (
+            'measure = "steady_use"',
+            'measure = "usage"',
+            "measure = 'usage': allowed: steady_wait_p50",
+        ),
         ('id = "A2"', 'id = "A1"', "row.id = 'A1': allowed: an id that is used once"),
         ("at_most = 1e-6", "atmost = 1", "atmost = 1: allowed: no such key, only measure"),
         ("at_most = 1e-6", 'over = "all"', "over = 'all': allowed: worst, mean"),
@@ -287,7 +312,7 @@ def test_the_quick_card_of_a_controller_is_complete(tmp_path: Path, controller: 
     words = ("scorecard", controller, "--quick", "--against", "cubic")
     status, out, err = ackademy_command(*words, cwd=tmp_path)
     assert status == 0, err
-    lines = rows_of(tmp_path / "reports" / f"scorecard-{controller}-quick.csv")
+    lines = rows_of(tmp_path / "reports" / f"scorecard-{controller}-quick-one-seed.csv")
     known = {row.id for row in cards.load("rfc9743").rows}
     assert {line["row"] for line in lines} == known
     assert "error" not in out
@@ -321,8 +346,12 @@ def test_a_narrow_terminal_shows_one_table_per_group_of_rows(rivals: list[str]) 
         shown.print(line, highlight=False)
     lines = [f" {line}" for line in out.getvalue().splitlines()]
     assert max(map(len, lines)) <= 81
-    titles = [line.strip() for line in lines if line.startswith(" RFC 9743: learningcc, ")]
-    ranges = [title.removeprefix("RFC 9743: learningcc, ") for title in titles]
+    titles = [
+        line.strip()
+        for line in lines
+        if line.startswith(" RFC 9743: learningcc (quick, one seed), ")
+    ]
+    ranges = [title.removeprefix("RFC 9743: learningcc (quick, one seed), ") for title in titles]
     assert ranges == ["C1 to C10", "P1", "G1 to G4", "S1 to S11", "D1"]
     for row in loaded.rows:
         named = [line for line in lines if f" {row.id} " in line and line.strip() not in titles]

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from ackademy.stats.formulas import FloatArray
+from ackademy.stats.network_metrics import MEASURES
+from ackademy.stats.network_runs import Ran, RunData
 from ackademy.stats.run_tables import RunTables
-from ackademy.studies.scorecard.measures import MEASURES
-from ackademy.studies.scorecard.ran import Ran, RunData
 
 FLOW: Mapping[str, object] = {
     "start_s": 0.0,
@@ -23,6 +23,12 @@ FLOW: Mapping[str, object] = {
     "dropped_packets": 0,
     "delivered_bytes": 1_500_000,
     "goodput_bytes": 1_400_000,
+    "throughput_mbps": 0.2,
+    "goodput_mbps": 0.19,
+    "delay_ms": 5.0,
+    "owd_ms": 30.0,
+    "loss_ratio": 0.0,
+    "rtt_p50_ms": 55.0,
     "rtt_p95_ms": 60.0,
     "base_rtt_ms": 50.0,
     "timeouts": 0,
@@ -116,8 +122,8 @@ ONE = [flow("own")]
 def test_queueing_delay_is_the_time_to_drain_in_round_trips_after_the_warm_up() -> None:
     # 62 500 bytes at 10 Mb/s are 50 ms, one round trip; before 10 s nothing counts.
     run = data(ONE, waiting=queue([(0.0, 1e6), (10.0, 62_500), (40.0, 125_000)]))
-    assert value("wait_p50", run) == pytest.approx(1.0)
-    assert value("wait_p95", run) == pytest.approx(2.0)
+    assert value("steady_wait_p50", run) == pytest.approx(1.0)
+    assert value("steady_wait_p95", run) == pytest.approx(2.0)
     assert value("victim_delay_ms", run) == pytest.approx(100.0)
 
 
@@ -128,22 +134,22 @@ def test_freezes_are_the_part_of_the_time_with_a_wait_above_200_ms() -> None:
 
 def test_use_is_of_all_flows_after_the_warm_up() -> None:
     samples = series({"own": [(0.0, 0.0), (10.0, 4.0)], "victim": [(0.0, 0.0), (10.0, 5.0)]})
-    assert value("use", data([flow("own"), flow("victim")], samples)) == pytest.approx(0.9)
+    assert value("steady_use", data([flow("own"), flow("victim")], samples)) == pytest.approx(0.9)
 
 
 def test_shares_of_the_whole_run_are_of_the_bottlenecks_capacity() -> None:
-    assert value("utilisation", data(ONE)) == pytest.approx(0.8)
-    assert value("goodput_share", data(ONE)) == pytest.approx(1.4 / 75.0)
+    assert value("utilisation:bottleneck", data(ONE)) == pytest.approx(0.8)
+    assert value("goodput_share:bottleneck", data(ONE)) == pytest.approx(1.4 / 75.0)
 
 
 def test_loss_counts_the_tested_flows_after_the_warm_up() -> None:
     # 12 Mb/s are 1000 packets a second.
     samples = series({"own": [(0.0, 12.0)]}, {"own": [(0.0, 500.0), (10.0, 1000.0 / 9.0)]})
-    assert value("loss", data(ONE, samples)) == pytest.approx(0.1)
+    assert value("steady_loss", data(ONE, samples)) == pytest.approx(0.1)
 
 
 def test_loss_of_the_whole_run_is_dropped_over_sent() -> None:
-    assert value("loss_whole", data([flow("own", dropped_packets=50)])) == pytest.approx(0.05)
+    assert value("loss", data([flow("own", dropped_packets=50)])) == pytest.approx(0.05)
     assert value("victim_loss", data([flow("own"), flow("victim", dropped_packets=20)])) == 0.02
 
 
@@ -154,9 +160,9 @@ def test_packets_per_round_trip_is_a_mean_over_flows() -> None:
 
 
 def test_rtt_inflation_is_over_the_empty_path() -> None:
-    assert value("rtt_inflation", data(ONE)) == pytest.approx(0.2)
+    assert value("wait_p95_ratio", data(ONE)) == pytest.approx(0.2)
     unknown = [flow("own_0", rtt_p95_ms=math.nan), flow("own_1")]
-    assert value("rtt_inflation", data(unknown)) == pytest.approx(0.2)
+    assert value("wait_p95_ratio", data(unknown)) == pytest.approx(0.2)
 
 
 def test_timeouts_and_stalls_are_of_the_tested_flows() -> None:
@@ -166,13 +172,13 @@ def test_timeouts_and_stalls_are_of_the_tested_flows() -> None:
         flow("victim"),
     ]
     assert value("timeouts", data(flows)) == 2.5
-    assert value("stall_ms", data(flows)) == 70.0
+    assert value("stall_max_ms", data(flows)) == 70.0
 
 
 def test_fairness_begins_when_all_have_joined_and_settled() -> None:
     samples = series({"own_0": [(0.0, 9.0), (30.0, 6.0)], "own_1": [(0.0, 1.0), (30.0, 2.0)]})
     run = data([flow("own_0"), flow("own_1")], samples)
-    assert value("jain", run, joined_s=20, settle_s=10) == pytest.approx(64.0 / 80.0)
+    assert value("steady_jain", run, joined_s=20, settle_s=10) == pytest.approx(64.0 / 80.0)
     assert value("min_share", run, joined_s=20, settle_s=10) == pytest.approx(0.5)
 
 
@@ -298,7 +304,7 @@ def test_fallbacks_are_counted_by_the_controller() -> None:
 
 def test_gain_and_kept_compare_two_variants() -> None:
     little, much = (data([flow("own_cheat", delivered_bytes=own)]) for own in (1000, 1500))
-    assert both("gain", honest=little, cheat=much) == 1.5
+    assert both("cheating_gain", honest=little, cheat=much) == 1.5
     assert both("kept", plain=much, changed=little) == pytest.approx(2.0 / 3.0)
 
 

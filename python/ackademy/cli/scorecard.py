@@ -93,7 +93,7 @@ def scorecard_command(
     plan = study.Plan(
         loaded, found[0], tuple(rivals), _limits(loaded, runs, backend, quick=quick), backend
     )
-    name = "-".join(["scorecard", *_name_parts(plan, row or [], quick=quick)])
+    name = "-".join(["scorecard", *_name_parts(plan, row or [])])
     page, csv = out / f"{name}.html", out / f"{name}.csv"
     check_output_folder(cells)
     check_outputs([page, csv])
@@ -167,11 +167,12 @@ def _limits(card: Card, runs: int | None, backend: str, *, quick: bool) -> Limit
     return own if runs is None else replace(own, runs=runs)
 
 
-def _name_parts(plan: Plan, rows: list[str], *, quick: bool) -> list[str]:
+def _name_parts(plan: Plan, rows: list[str]) -> list[str]:
     """What tells the files of cards apart."""
     kept = stem(plan.scheme.label.split("/")[-1])
     backend = [plan.backend] if plan.backend != "sim" else []
-    return [kept, *backend, *rows, *(["quick"] if quick else [])]
+    quick = plan.limits.quick_words
+    return [kept, *backend, *rows, *(["-".join(quick.replace(",", "").split())] if quick else [])]
 
 
 def _facts(plan: Plan, ran: CellsRun, unknown: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ackademy.csv_text import csv_text
-from ackademy.studies.scorecard.measures import MEASURES
+from ackademy.stats.network_metrics import MEASURES
 from ackademy.studies.scorecard.study import CheckResult, Plan, RowResult
 
 HEAD = (

@@ -14,6 +14,8 @@ from ackademy.stats.run_tables import RunTables, per_flow
 
 Better = Literal["higher", "lower", ""]
 """the direction in which a number is better; empty where neither is"""
+Window = Literal["whole", "steady"]
+"""the time that a number is of: the whole run, or from the end of its warm-up on"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Metric:
     better: Better = ""
     digits: int = 4
     """significant ones of the value"""
+    window: Window = "whole"
     over_runs: str = ""
     """the statistic over runs, where it is neither their mean nor a function of means"""
 

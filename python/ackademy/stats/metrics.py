@@ -1,7 +1,8 @@
 """The registry of metrics: what every number of a results table is called, and how it is computed.
 
 One label has one definition, in every study, report and file (docs/reference/evaluation.md lists
-them). A metric is named as `power`, or with what it is of, as `utilisation:bottleneck` or
+them). `network_metrics` has those that need the values and the time series of a network. A metric
+is named as `power`, or with what it is of, as `utilisation:bottleneck` or
 `throughput_ratio:learner*/reno*`.
 """
 
@@ -243,7 +244,7 @@ def _jain_connections(glob: str) -> Metric:
 
     about = "Jain's index of the connections' goodputs"
     metric = _higher(_per_run(f"Jain({glob})", "", about, index))
-    return replace(metric, words=f"Jain of {glob}")
+    return replace(metric, words=f"Jain of connections {glob}")
 
 
 def _counter(name: str) -> Metric:
@@ -524,7 +525,7 @@ METRICS: Mapping[str, Metric] = {
         "wins", "", "part of the runs on which the policy's utility is higher", _of_two_runs
     ),
     "gain": _per_run(
-        "gain", "", "the policy's utility minus the other's, run by run", _of_two_runs
+        "utility gain", "", "the policy's utility minus the other's, run by run", _of_two_runs
     ),
     "fair_share": _higher(
         _per_run(

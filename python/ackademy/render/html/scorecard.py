@@ -10,7 +10,7 @@ from ackademy.render.html.page import Head, Section, document, repeat_section
 from ackademy.render.html.shapes import bullets, fold
 from ackademy.render.html.sheet import sheet
 from ackademy.render.sheets import scorecard as sheets
-from ackademy.studies.scorecard.measures import MEASURES
+from ackademy.stats.network_metrics import MEASURES
 from ackademy.studies.scorecard.study import CheckResult, Plan, RowResult
 
 CLASSES = {"pass": "holds", "fail": "fails", "reported": "undecided"}
@@ -36,7 +36,7 @@ def page(
     counts: Counter[str] = Counter(own.mark.verdict for own in found)
     head = Head(
         kicker=f"Scorecard · {plan.card.document}",
-        title=plan.scheme.label,
+        title=plan.title,
         about=plan.card.about,
         cite="",
         facts={
@@ -55,13 +55,14 @@ def page(
         "reason names those that fail."
     )
     numbers = (
-        "The mean over the networks of each row's first measure, the same for the rivals on the "
+        "The mean over the networks of the measure that decided each row's mark, the first "
+        "where several did, the same for the rivals on the "
         "same networks and seeds, and the mean paired difference to the first rival with its 95 % "
         "interval."
     )
     sections = [
         Section("summary", "All rows", lead, _summary(found)),
-        Section("numbers", "First measures", numbers, sheet(sheets.summary(plan, list(found)))),
+        Section("numbers", "What decided", numbers, sheet(sheets.summary(plan, list(found)))),
         Section("rows", "Row by row", "", join([_row(plan, own, repeat) for own in found])),
         Section("marks", "How the marks are decided", "", _rules()),
         Section("run", "How it was run", "", bullets(facts)),

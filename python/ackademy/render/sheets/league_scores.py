@@ -119,9 +119,9 @@ def regret(found: Sequence[Scores]) -> Sheet:
         Head("p90", about="over networks"),
         Head("worst"),
         Head("worst on"),
-        Head("utility", "nats", "mean of −(ln share − ln RTT ratio); 0 is best"),
+        Head("utility lost", "nats", "mean of −(ln share − ln RTT ratio); 0 is best"),
         Head(f"beyond {REFERENCE}", about="mean difference over networks, 95 % interval"),
-        Head("p", about="of no difference, by Holm for all schemes"),
+        Head("p-value", about="of no difference, by Holm for all schemes"),
         Head("networks"),
     )
     known = [(own.scheme, own.regret) for own in found if own.regret is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ackademy.render.numbers import NONE
-from ackademy.render.sheet import Head, Line, Part, Sheet, cell, number
+from ackademy.render.sheet import Head, Line, Part, Sheet, cell, head_of, number
 from ackademy.studies.stress import Finding, in_words
 
 
@@ -18,8 +18,8 @@ def worst(found: Sequence[tuple[str, Sequence[Finding]]], budget: int) -> Sheet:
     """
     heads = (
         Head("regret", "nats", "−ln share + ln(RTT over ideal), mean over four seeds"),
-        Head("share", about="throughput over the omniscient flow's there, first seed"),
-        Head("RTT over ideal"),
+        head_of("fair_share"),
+        head_of("rtt_over_ideal"),
         Head("loss"),
         Head("family"),
         Head("network", about="what differs from the family's plain network"),

@@ -9,22 +9,22 @@ import polars as pl
 
 from ackademy.backends.runs import Run
 from ackademy.render.numbers import significant
-from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of
 from ackademy.stats.completion_times import QUANTILES, CompletionTimes, quantiles
 
 FLOW_HEADS: Mapping[str, Head] = {
-    "throughput_mbps": Head("throughput", "Mb/s"),
-    "goodput_mbps": Head("goodput", "Mb/s"),
-    "delay_ms": Head("delay", "ms"),
+    "throughput_mbps": head_of("throughput_mean_mbps"),
+    "goodput_mbps": head_of("goodput_mean_mbps"),
+    "delay_ms": head_of("delay_mean_ms"),
     "owd_ms": Head("one-way", "ms"),
-    "loss_ratio": Head("loss"),
-    "stall_max_ms": Head("longest stall", "ms"),
-    "m_e": Head("M_e"),
-    "timeouts": Head("time-outs"),
+    "loss_ratio": head_of("loss"),
+    "stall_max_ms": head_of("stall_max_ms"),
+    "m_e": head_of("m_e"),
+    "timeouts": head_of("timeouts"),
 }
 CONNECTION_HEADS: Mapping[str, Head] = {
     "subflows": Head("subflows"),
-    "goodput_mbps": Head("goodput", "Mb/s"),
+    "goodput_mbps": Head("application goodput", "Mb/s"),
     "reinjected_bytes": Head("reinjected", "bytes"),
     "duplicate_bytes": Head("duplicates", "bytes"),
     "reorder_peak_bytes": Head("reorder peak", "bytes"),
@@ -33,7 +33,7 @@ LINK_HEADS: Mapping[str, Head] = {
     "utilisation": Head("utilisation"),
     "goodput_share": Head("goodput share"),
     "wait_ms": Head("wait", "ms"),
-    "loss_ratio": Head("loss"),
+    "loss_ratio": Head("link loss", about="packets lost over packets offered to the link"),
     "queue_drops": Head("queue drops"),
     "marked_packets": Head("marked"),
 }

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ackademy.render.numbers import NONE, significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, Style, cell, number
 from ackademy.stats.intervals import Interval
-from ackademy.studies.scorecard.measures import MEASURES
+from ackademy.stats.network_metrics import MEASURES
 from ackademy.studies.scorecard.study import CheckResult, Plan, RowResult
 
 STYLES: Mapping[str, Style] = {"pass": "good", "fail": "warn"}
@@ -22,14 +22,14 @@ NARROW_WIDTH = 18
 
 
 def summary(plan: Plan, found: list[RowResult]) -> Sheet:
-    """A line per row with its first measure."""
+    """A line per row with the measure that decided its mark."""
     heads = (
         Head("measure"),
         *(Head(scheme.label) for scheme in plan.schemes),
         *_difference_heads(plan)[:1],
     )
     lines = tuple(_row_line(plan, own) for own in found)
-    title = f"{plan.card.title}: {plan.scheme.label}"
+    title = f"{plan.card.title}: {plan.title}"
     return Sheet(title, (Head("row"), Head("mark")), heads, lines)
 
 
@@ -48,7 +48,7 @@ def narrow(plan: Plan, found: Sequence[RowResult], n_rivals: int) -> list[Sheet]
     groups = itertools.groupby(found, key=lambda own: own.row.id.rstrip(string.digits))
     return [
         Sheet(
-            f"{plan.card.title}: {plan.scheme.label}, {_rows_in_words(rows)}",
+            f"{plan.card.title}: {plan.title}, {_rows_in_words(rows)}",
             (Head("row"),),
             heads,
             tuple(_narrow_line(plan, own, schemes) for own in rows),
@@ -65,14 +65,14 @@ def _rows_in_words(rows: Sequence[RowResult]) -> str:
 def _narrow_line(plan: Plan, found: RowResult, schemes: Sequence[str]) -> Line:
     name = "\n".join(textwrap.wrap(f"{found.row.id} {found.row.name}", NARROW_WIDTH))
     n_differences = len(_difference_heads(plan)[:1])
-    if not found.checks:
+    decisive = found.decisive
+    if decisive is None:
         empty = tuple(cell(NONE) for _ in range(len(schemes) + n_differences))
         return Line((Part(name),), empty, remark=found.mark.verdict)
-    first = found.checks[0]
-    values = tuple(number(first.value(scheme), DIGITS) for scheme in schemes)
-    words = [own.parts[0].text.split(" ", 1) for own in _differences(plan, first)[:1]]
+    values = tuple(number(decisive.value(scheme), DIGITS) for scheme in schemes)
+    words = [own.parts[0].text.split(" ", 1) for own in _differences(plan, decisive)[:1]]
     differences = tuple(Cell(tuple(Part(line) for line in lines)) for lines in words)
-    remark = f"{found.mark.verdict}: {unit(first)}"
+    remark = f"{found.mark.verdict}: {unit(decisive)}"
     names = (Part(name, STYLES.get(found.mark.verdict, "")),)
     return Line(names, (*values, *differences), remark=remark)
 
@@ -143,12 +143,12 @@ def _signed(value: float) -> str:
 def _row_line(plan: Plan, found: RowResult) -> Line:
     verdict = found.mark.verdict
     names = (Part(f"{found.row.id} {found.row.name}"), Part(verdict, STYLES.get(verdict, "")))
-    if not found.checks:
+    decisive = found.decisive
+    if decisive is None:
         empty = tuple(cell(NONE) for _ in (*plan.schemes, *_difference_heads(plan)[:1]))
         return Line(names, (cell(NONE), *empty))
-    first = found.checks[0]
-    values = tuple(number(first.value(scheme.label), DIGITS) for scheme in plan.schemes)
-    return Line(names, (cell(unit(first)), *values, *_differences(plan, first)[:1]))
+    values = tuple(number(decisive.value(scheme.label), DIGITS) for scheme in plan.schemes)
+    return Line(names, (cell(unit(decisive)), *values, *_differences(plan, decisive)[:1]))
 
 
 def _difference_heads(plan: Plan) -> list[Head]:

@@ -12,8 +12,8 @@ from typing import Literal, cast, get_args
 
 from ackademy import lookup
 from ackademy.errors import ExperimentError
+from ackademy.stats.network_metrics import MEASURES
 from ackademy.studies.experiment_files import RUNS_MAX
-from ackademy.studies.scorecard.measures import MEASURES
 from ackademy.toml_table import TomlTable
 
 Over = Literal["worst", "mean", "median", "p95"]
@@ -212,6 +212,14 @@ class Limits:
     """per part"""
     duration_s: float
     """of a run"""
+    is_quick: bool = False
+    """whether it is a first look alone"""
+
+    @property
+    def quick_words(self) -> str:
+        """That a card is quick, and of how many seeds, for its title and name; else empty."""
+        seeds = "one seed" if self.runs == 1 else f"{self.runs} seeds"
+        return f"quick, {seeds}" if self.is_quick else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +260,7 @@ def load(name: str) -> Card:
         document=table.string("document"),
         rivals=tuple(table.strings("rivals")),
         full=Limits(table.whole("runs", 1, RUNS_MAX), NETWORKS_MAX, 1e8),
-        quick=_limits(table.table("quick")),
+        quick=replace(_limits(table.table("quick")), is_quick=True),
         kernel=_limits(table.table("kernel")),
         rows=rows,
         path=str(path),

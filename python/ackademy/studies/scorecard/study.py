@@ -21,12 +21,12 @@ from ackademy.runner.cells import Assignment, Cell
 from ackademy.runner.experiments import Failure
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, mean
+from ackademy.stats.network_metrics import MEASURES
+from ackademy.stats.network_runs import Ran, RunData
 from ackademy.stats.run_tables import RunTables
 from ackademy.studies.scorecard.card import Card, Check, Limits, Part, Row
 from ackademy.studies.scorecard.grid import Network, absent, networks, text
 from ackademy.studies.scorecard.marks import Mark, Values, aggregate, marked, paired, worst_of
-from ackademy.studies.scorecard.measures import MEASURES
-from ackademy.studies.scorecard.ran import Ran, RunData
 
 TABLES = ("summary", "links", "counters", "flow_series", "link_series")
 """that measures read"""
@@ -54,6 +54,12 @@ class Plan:
         """The tested one and its rivals, each once."""
         others = [own for own in self.rivals if own.label != self.scheme.label]
         return (self.scheme, *others)
+
+    @property
+    def title(self) -> str:
+        """Who is tested; of a quick card also that it is one, and of how many seeds."""
+        quick = self.limits.quick_words
+        return f"{self.scheme.label} ({quick})" if quick else self.scheme.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,12 @@ class RowResult:
     mark: Mark
     notes: tuple[str, ...] = ()
     """what could not be run"""
+
+    @property
+    def decisive(self) -> CheckResult | None:
+        """The first check with the row's mark: of a row that fails the first that fails."""
+        decided = (own for own in self.checks if own.mark.verdict == self.mark.verdict)
+        return next(decided, self.checks[0] if self.checks else None)
 
 
 def rivals(words: Sequence[str]) -> tuple[list[Scheme], list[str]]:

@@ -1,7 +1,8 @@
-"""The measures of a scorecard: one number of a controller on one network with one seed.
+"""The part of the registry of metrics that needs a network: one number of a run with one seed.
 
 Each takes what the runs left (`Ran`) and says in its docstring what the network must name. `nan`
-means that there is nothing to measure. `MEASURES` has what tables print of them.
+means that there is nothing to measure. Those of the window `steady` are of the time from the end
+of the warm-up on, the last five sixths of a run. No label is one of `metrics.METRICS`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import polars as pl
 
 from ackademy.stats.formulas import FloatArray, jain_index
 from ackademy.stats.harm import harm
-from ackademy.studies.scorecard.ran import Ran, RunData
+from ackademy.stats.metric import Better, Window
+from ackademy.stats.metrics import metric_of
+from ackademy.stats.network_runs import Ran, RunData
 
 WINDOW_S = 1.0
 """of shares and throughputs over time"""
@@ -53,18 +56,6 @@ def wait_p95(ran: Ran) -> float:
     return _wait_ms(ran, 0.95) / ran.number("rtt_ms")
 
 
-def rtt_inflation(ran: Ran) -> float:
-    """95th percentile of the tested flows' RTT samples minus the empty path's RTT, over that RTT.
-
-    For links whose rate varies; mean over the flows that have a sample.
-    """
-    own = ran.run.own.select(
-        (pl.col("rtt_p95_ms") - pl.col("base_rtt_ms")) / pl.col("base_rtt_ms")
-    ).to_series()
-    known = own.filter(own.is_finite())
-    return float(known.to_numpy().mean()) if known.len() else math.nan
-
-
 def use(ran: Ran) -> float:
     """Throughput of all flows over the link's rate, from the end of the warm-up on.
 
@@ -73,18 +64,6 @@ def use(ran: Ran) -> float:
     run = ran.run
     edges = np.array([run.warm_s, run.duration_s])
     return float(run.rates(run.tables.flows["flow"], edges).sum()) / ran.number("rate_mbps")
-
-
-def utilisation(ran: Ran) -> float:
-    """Bytes that the bottleneck delivered over what it could carry, the whole run; in [0, 1]."""
-    capacity = float(ran.run.bottleneck["capacity_bytes"].sum())
-    return float(ran.run.bottleneck["delivered_bytes"].sum()) / capacity if capacity else math.nan
-
-
-def goodput_share(ran: Ran) -> float:
-    """Payload that all applications received over what the bottleneck could carry; in [0, 1]."""
-    capacity = float(ran.run.bottleneck["capacity_bytes"].sum())
-    return float(ran.run.tables.flows["goodput_bytes"].sum()) / capacity if capacity else math.nan
 
 
 def loss(ran: Ran) -> float:
@@ -100,12 +79,6 @@ def loss(ran: Ran) -> float:
     return dropped / (arrived + dropped) if arrived + dropped > 0.0 else math.nan
 
 
-def loss_whole(ran: Ran) -> float:
-    """Packets of the tested flows that were dropped over those sent, the start included."""
-    sent = float(ran.run.own["sent_packets"].sum())
-    return float(ran.run.own["dropped_packets"].sum()) / sent if sent else math.nan
-
-
 def sent_per_rtt(ran: Ran) -> float:
     """Packets that a tested flow sends per round trip of the empty path, mean over flows."""
     own = ran.run.own.filter(pl.col("active_s") > 0.0)
@@ -113,17 +86,6 @@ def sent_per_rtt(ran: Ran) -> float:
         return math.nan
     round_trips = 1e3 * own["active_s"].to_numpy() / own["base_rtt_ms"].to_numpy()
     return float((own["sent_packets"].cast(pl.Float64).to_numpy() / round_trips).mean())
-
-
-def timeouts(ran: Ran) -> float:
-    """Retransmission time-outs of a tested flow, mean over flows."""
-    return float(ran.run.own["timeouts"].cast(pl.Float64).to_numpy().mean())
-
-
-def stall_ms(ran: Ran) -> float:
-    """Longest time in which a tested flow with something to send delivered nothing in order."""
-    longest = ran.run.own["stall_max_ms"].drop_nans().max()
-    return float(longest) if isinstance(longest, int | float) else math.nan
 
 
 def jain(ran: Ran) -> float:
@@ -361,12 +323,6 @@ def window_ratio(ran: Ran) -> float:
     return largest / max(ran.number("hold_packets"), 10.0)
 
 
-def fallbacks(ran: Ran) -> float:
-    """Flows that a policy's guard handed over to CUBIC; 0 for a controller without a policy."""
-    rows = ran.run.tables.counters.filter(pl.col("name") == "fallbacks")
-    return float(rows["value"].sum()) if rows.height else 0.0
-
-
 def gain(ran: Ran) -> float:
     """Throughput of the flow `own_cheat` with a receiver that cheats over that with an honest one.
 
@@ -441,66 +397,102 @@ def _sent(run: RunData) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """What tables print of a measure."""
+class NetworkMetric:
+    """A number of one controller on one network with one seed."""
 
     label: str
     unit: str
     of: Callable[[Ran], float]
-    lower_is_better: bool = True
+    better: Better = "lower"
+    window: Window = "whole"
     variants: tuple[str, ...] = ()
     """that a part must have for it"""
+    definition: str = ""
+    """that of the function by default"""
 
     @property
     def about(self) -> str:
         """The definition."""
-        return (self.of.__doc__ or "").strip()
+        return self.definition or (self.of.__doc__ or "").strip()
+
+    @property
+    def lower_is_better(self) -> bool:
+        """The direction."""
+        return self.better == "lower"
 
 
-MEASURES: Mapping[str, Measure] = {
-    "wait_p50": Measure("median queueing delay", "RTT", wait_p50),
-    "wait_p95": Measure("p95 queueing delay", "RTT", wait_p95),
-    "rtt_inflation": Measure("p95 RTT increase", "RTT", rtt_inflation),
-    "use": Measure("use of the link", "", use, False),
-    "utilisation": Measure("use, whole run", "", utilisation, False),
-    "goodput_share": Measure("goodput share", "", goodput_share, False),
-    "loss": Measure("loss", "", loss),
-    "loss_whole": Measure("loss, whole run", "", loss_whole),
-    "sent_per_rtt": Measure("packets per RTT", "", sent_per_rtt),
-    "timeouts": Measure("time-outs", "", timeouts),
-    "stall_ms": Measure("longest stall", "ms", stall_ms),
-    "jain": Measure("Jain's index", "", jain, False),
-    "min_share": Measure("smallest share", "", min_share, False),
-    "convergence_s": Measure("convergence", "s", convergence_s),
-    "rtt_bias": Measure("RTT bias b", "", rtt_bias),
-    "completion_p50_ms": Measure("completion p50", "ms", completion_p50_ms),
-    "completion_p99_ms": Measure("completion p99", "ms", completion_p99_ms),
-    "bulk_use": Measure("bulk's use of what is left", "", bulk_use, False),
-    "own_share": Measure("own share / fair", "", own_share, False),
-    "harm_throughput": Measure(
-        "harm to throughput", "", harm_throughput, variants=("alone", "beside")
+def _steady(
+    label: str, unit: str, of: Callable[[Ran], float], better: Better = "lower"
+) -> NetworkMetric:
+    return NetworkMetric(label, unit, of, better, "steady")
+
+
+NETWORK_METRICS: Mapping[str, NetworkMetric] = {
+    "steady_wait_p50": _steady("steady-state median queueing delay", "RTT", wait_p50),
+    "steady_wait_p95": _steady("steady-state p95 queueing delay", "RTT", wait_p95),
+    "steady_use": _steady("steady-state use", "", use, "higher"),
+    "steady_loss": _steady("steady-state loss", "", loss),
+    "sent_per_rtt": NetworkMetric("packets per RTT", "", sent_per_rtt),
+    "steady_jain": _steady("steady-state Jain", "", jain, "higher"),
+    "min_share": _steady("smallest share", "", min_share, "higher"),
+    "convergence_s": NetworkMetric("convergence", "s", convergence_s),
+    "rtt_bias": _steady("RTT bias b", "", rtt_bias),
+    "completion_p50_ms": NetworkMetric("completion p50", "ms", completion_p50_ms),
+    "completion_p99_ms": NetworkMetric("completion p99", "ms", completion_p99_ms),
+    "bulk_use": NetworkMetric("bulk's use of what is left", "", bulk_use, "higher"),
+    "own_share": _steady("own share / fair", "", own_share, "higher"),
+    "harm_throughput": NetworkMetric(
+        "harm to throughput", "", harm_throughput, window="steady", variants=("alone", "beside")
     ),
-    "harm_delay": Measure("harm to p95 RTT", "", harm_delay, variants=("alone", "beside")),
-    "victim_loss": Measure("victim's loss", "", victim_loss),
-    "victim_delay_ms": Measure("victim's p95 wait", "ms", victim_delay_ms),
-    "victim_late": Measure("victim's freezes", "of the time", victim_late),
-    "rise_s": Measure("time to 90 %", "s", rise_s),
-    "rise_part": Measure("time to 90 % / allowed", "", rise_part),
-    "fall_s": Measure("time until the queue is gone", "s", fall_s),
-    "start_s": Measure("time to 80 %", "s", start_s),
-    "breaker_trips": Measure("circuit breaker trips", "", breaker_trips),
-    "blind_packets": Measure(
+    "harm_delay": NetworkMetric("harm to p95 RTT", "", harm_delay, variants=("alone", "beside")),
+    "victim_loss": NetworkMetric("victim's loss", "", victim_loss),
+    "victim_delay_ms": _steady("victim's p95 wait", "ms", victim_delay_ms),
+    "victim_late": _steady("victim's freezes", "of the time", victim_late),
+    "rise_s": NetworkMetric("time to 90 %", "s", rise_s),
+    "rise_part": NetworkMetric("time to 90 % / allowed", "", rise_part),
+    "fall_s": NetworkMetric("time until the queue is gone", "s", fall_s),
+    "start_s": NetworkMetric("time to 80 %", "s", start_s),
+    "breaker_trips": NetworkMetric("circuit breaker trips", "", breaker_trips),
+    "blind_packets": NetworkMetric(
         "packets while blind", "", blind_packets, variants=("before", "blind")
     ),
-    "blind_excess": Measure(
+    "blind_excess": NetworkMetric(
         "packets while blind beyond a window", "", blind_excess, variants=("before", "blind")
     ),
-    "blind_timeouts": Measure(
+    "blind_timeouts": NetworkMetric(
         "time-outs while blind", "", blind_timeouts, variants=("before", "blind")
     ),
-    "window_ratio": Measure("largest cwnd / path", "", window_ratio),
-    "fallbacks": Measure("fallbacks", "", fallbacks),
-    "gain": Measure("gain by cheating", "", gain, variants=("honest", "cheat")),
-    "kept": Measure("throughput kept", "", kept, False, variants=("plain", "changed")),
+    "window_ratio": NetworkMetric("largest cwnd / path", "", window_ratio),
+    "cheating_gain": NetworkMetric("gain by cheating", "", gain, variants=("honest", "cheat")),
+    "kept": NetworkMetric("throughput kept", "", kept, "higher", variants=("plain", "changed")),
 }
-"""by the name that a scorecard's file uses"""
+"""that need the values of a network, its variants or its series, by the name of a card's file"""
+
+SHARED = (
+    "loss",
+    "timeouts",
+    "stall_max_ms",
+    "wait_p95_ratio",
+    "fallbacks",
+    "utilisation:bottleneck",
+    "goodput_share:bottleneck",
+)
+"""metrics of every study that cards have, too"""
+
+
+def _shared(name: str) -> NetworkMetric:
+    """A metric of every study, of the tested flows of the run that is measured."""
+    metric = metric_of(name)
+
+    def value(ran: Ran) -> float:
+        return metric.of_run(metric.extract(ran.run.tables))
+
+    better = metric.better or "higher"  # neither is better: of what there is, a card asks for more
+    return NetworkMetric(metric.name, metric.unit, value, better, definition=metric.about)
+
+
+MEASURES: Mapping[str, NetworkMetric] = {
+    **NETWORK_METRICS,
+    **{name: _shared(name) for name in SHARED},
+}
+"""what a scorecard may demand, by the name that its file uses"""
