@@ -130,8 +130,8 @@ def test_worker_that_dies_takes_one_cell_with_it(
 def test_interruption_keeps_what_was_finished(cell: Cell, tmp_path: Path) -> None:
     def engine(cells: Sequence[Cell]) -> Iterator[Outcome]:
         yield attempt(0, cells[0])
-        yield attempt(1, cells[1])
-        raise KeyboardInterrupt
+        if len(cells) > 1:  # the first seed is run by itself
+            raise KeyboardInterrupt
 
     cells = cells_of(cell, 5)
     with pytest.raises(Interrupted, match="2 of 5 cells"):

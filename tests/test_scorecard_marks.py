@@ -171,7 +171,7 @@ def test_one_network_is_paired_by_seeds() -> None:
     found = Values(("a",), ({},), {name: own.mean(axis=1) for name, own in runs.items()}, runs)
     interval = paired(found, "own", "cubic")
     assert (interval.value, interval.low, interval.high) == (1.0, 1.0, 1.0)
-    assert interval.level == 0.95
+    assert (interval.method, interval.level) == ("equal runs", 0.0)
 
 
 def test_several_networks_are_paired_by_network() -> None:

@@ -789,7 +789,9 @@ def simulate(
             over.
 
     Returns:
-        Columns by table: flows, counters, links, flow_series, link_series.
+        Columns by table: flows, counters, links, flow_series, link_series; and run, whose one
+        column `is_random` says whether a random number was drawn (1, also with a controller in
+        Python) or every seed gives the same (0).
     """
 
 def observation_features() -> list[tuple[str, str, str, float, float]]:

@@ -1,6 +1,22 @@
 //! Named, independent random streams from one seed, and the generator behind them: xoshiro256++
 //! (Blackman and Vigna 2021) seeded by `SplitMix64`. Ours, because the bytes of a result must not
 //! change with a dependency's version.
+use std::cell::Cell;
+
+thread_local! {
+    /// Whether this thread has drawn a number since [`watched`] began.
+    static DRAWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What `work` returns, and whether it drew a random number in this thread. What drew none is the same for
+/// every seed.
+pub fn watched<T>(work: impl FnOnce() -> T) -> (T, bool) {
+    let before = DRAWN.replace(false);
+    let done = work();
+    let drawn = DRAWN.get();
+    DRAWN.set(before || drawn);
+    (done, drawn)
+}
 
 /// The seed of a run. Every consumer draws from its own stream, so adding one never shifts another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +26,12 @@ impl Seed {
     /// The stream of consumer `label` number `index`.
     pub fn stream(self, label: &str, index: u64) -> Rng {
         Rng::new(self.derive(label, index))
+    }
+
+    /// A random number of consumer `label` number `index`.
+    pub fn number(self, label: &str, index: u64) -> u64 {
+        DRAWN.set(true);
+        self.derive(label, index)
     }
 
     /// A seed for consumer `label` number `index`.
@@ -37,6 +59,7 @@ impl Rng {
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
+        DRAWN.set(true);
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
         let t = s[1] << 17;
@@ -111,6 +134,17 @@ mod tests {
         assert_ne!(first, seed.derive("loss", 1));
         assert_ne!(first, seed.derive("delay", 0));
         assert_eq!(first, seed.derive("loss", 0));
+    }
+
+    #[test]
+    fn a_draw_is_seen_and_a_generator_that_draws_nothing_is_not() {
+        let seed = Seed(7);
+        assert!(!watched(|| seed.stream("loss", 0)).1);
+        assert!(watched(|| seed.stream("loss", 0).uniform()).1);
+        assert!(watched(|| seed.number("hash", 0)).1);
+        let (((), inner), outer) = watched(|| watched(|| drop(Rng::new(1).next_u64())));
+        assert!(inner && outer);
+        assert!(!watched(|| ()).1);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use crate::errors;
 use crate::scenario::Scenario;
 use crate::tables;
 use ackademy::control::{Coupled, PerFlow};
-use ackademy::rng::Seed;
+use ackademy::rng::{Seed, watched};
 use ackademy::sim::plan::{ConnectionPlan, NetworkPlan};
 use ackademy::sim::{self, Sim};
 use ackademy::units::{Span, Time};
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -40,11 +41,20 @@ pub fn simulate<'py>(
         Some(progress) => tell(progress, sim.now()),
         None => Ok(()),
     };
-    let outcome = match python_controllers {
-        Some(classes) => run(&network, Seed(seed), &classes, &reached)?,
-        None => py.detach(|| run(&network, Seed(seed), &Classes::new(), &reached))?,
+    let (outcome, drawn) = match python_controllers {
+        // What a controller in Python draws is not seen here.
+        Some(classes) => (run(&network, Seed(seed), &classes, &reached)?, true),
+        None => {
+            let work = || run(&network, Seed(seed), &Classes::new(), &reached);
+            let (outcome, drawn) = py.detach(|| watched(work));
+            (outcome?, drawn)
+        }
     };
-    tables::to_python(py, outcome)
+    let found = tables::to_python(py, outcome)?;
+    let random = PyDict::new(py);
+    random.set_item("is_random", PyArray1::from_vec(py, vec![i64::from(drawn)]))?;
+    found.set_item("run", random)?;
+    Ok(found)
 }
 
 const MILLIS_MAX: f64 = 1e9;

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +21,7 @@ import polars as pl
 
 from ackademy import _core
 from ackademy.backends import ackademyd
-from ackademy.backends.tables import Tables
+from ackademy.backends.tables import NAMES, Tables
 from ackademy.errors import KernelError
 
 Report = Mapping[str, object]
@@ -216,11 +216,12 @@ def _machine_to_itself() -> Iterator[None]:
 def _schema() -> Mapping[str, pl.Schema]:
     """Columns and types of the simulator's tables, from the smallest of simulations."""
     tables = Tables.from_core(_core.simulate(_core.Scenario.parse(TINY, "tiny"), 1))
-    return {table.name: getattr(tables, table.name).schema for table in fields(Tables)}
+    return {name: getattr(tables, name).schema for name in NAMES}
 
 
 def _tables(columns: Report) -> Tables:
-    return Tables(**{name: _frame(name, schema, columns) for name, schema in _schema().items()})
+    frames = {name: _frame(name, schema, columns) for name, schema in _schema().items()}
+    return Tables(**frames, is_random=True)
 
 
 def _frame(name: str, schema: pl.Schema, tables: Report) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from html import escape
 from operator import index
 from pathlib import Path
@@ -22,7 +22,7 @@ import polars as pl
 from ackademy import _core, files, lookup
 from ackademy.backends import Backend, check_backend, controllers, kernel, schemes
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.tables import Tables
+from ackademy.backends.tables import NAMES, Tables
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
 from ackademy.stats import formulas as metrics  # a name that is part of cells' keys
 from ackademy.toml_table import toml_value
@@ -111,12 +111,12 @@ class Run(Tables):
         Raises:
             FileError: if a file cannot be written.
         """
-        for field in fields(Tables):
-            frame: pl.DataFrame = getattr(self, field.name)
+        for name in NAMES:
+            frame: pl.DataFrame = getattr(self, name)
             if not frame.is_empty():
                 buffer = io.BytesIO()
                 frame.write_parquet(buffer)
-                files.write(folder / f"{field.name}.parquet", buffer.getvalue())
+                files.write(folder / f"{name}.parquet", buffer.getvalue())
 
 
 def run(
@@ -168,7 +168,7 @@ def run(
     else:
         frames = simulate(parsed, seed, sample_interval_ms, progress)
     return Run(
-        **{field.name: getattr(frames, field.name) for field in fields(Tables)},
+        **{name: getattr(frames, name) for name in (*NAMES, "is_random")},
         scenario=parsed,
         seed=seed,
         code_hash=_core.CODE_HASH,

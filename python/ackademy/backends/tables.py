@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,18 @@ class Tables:
     """one row per flow and sampling time; empty unless sampling was asked for"""
     link_series: pl.DataFrame
     """one row per link and sampling time; empty unless sampling was asked for"""
+    is_random: bool = field(default=True, kw_only=True)
+    """whether the run drew a random number; a kernel and a controller in Python count as random"""
 
     @classmethod
     def from_core(cls, tables: Mapping[str, Mapping[str, Column]]) -> Tables:
         """Tables from the columns that the core returns."""
-        return cls(**{field.name: _frame(tables[field.name]) for field in fields(Tables)})
+        is_random = bool(tables["run"]["is_random"][0])
+        return cls(**{name: _frame(tables[name]) for name in NAMES}, is_random=is_random)
+
+
+NAMES = tuple(own.name for own in fields(Tables) if own.name != "is_random")
+"""of the data frames"""
 
 
 def _frame(columns: Mapping[str, Column]) -> pl.DataFrame:

@@ -32,7 +32,7 @@ def significant(value: float, digits: int = 4) -> str:
 def with_interval(interval: Interval, digits: int = 4) -> str:
     """A value and half its interval, or both ends where it is not in the middle.
 
-    The interval is left out where there is one run only.
+    The interval is left out where there is none: for one run, or runs that show no spread.
     """
     value = significant(interval.value, digits)
     rounding = 1e-9 * abs(interval.value)
@@ -43,9 +43,19 @@ def with_interval(interval: Interval, digits: int = 4) -> str:
     return f"{value} ± {significant(interval.half_width, 2)}"
 
 
-def counted(n_runs: int, n_invalid: int) -> str:
-    """How many runs a mean is of, and how many it leaves out."""
+def counted(n_runs: int, n_invalid: int, *, is_fixed: bool = False) -> str:
+    """How many runs a mean is of, and how many it leaves out, or that one run is all there is."""
+    if is_fixed:
+        return "1: deterministic"
     return f"{n_runs} + {n_invalid} invalid" if n_invalid else str(n_runs)
+
+
+def runs_told(n_runs: int, n_invalid: int = 0, *, is_fixed: bool = False) -> str:
+    """As `counted`, with the word for runs."""
+    if is_fixed:
+        return "1 run: deterministic"
+    runs = counted(n_runs, n_invalid)
+    return f"{runs} run{'' if runs == '1' else 's'}"
 
 
 def without_runs(n_invalid: int) -> str:

@@ -147,7 +147,7 @@ def compute(cell: Cell) -> Files:
     if not tables.flow_series.is_empty():
         frames |= {"flow_series": tables.flow_series, "link_series": tables.link_series}
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
-    files[DESCRIPTION] = _description(cell, scenario, record)
+    files[DESCRIPTION] = _description(cell, scenario, tables.is_random, record)
     return files | {sums.SUMS: sums.text(files)}
 
 
@@ -191,7 +191,9 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _description(cell: Cell, scenario: _core.Scenario, record: KernelRun | None) -> bytes:
+def _description(
+    cell: Cell, scenario: _core.Scenario, is_random: bool, record: KernelRun | None
+) -> bytes:
     fields: dict[str, object] = {
         "scenario": scenario.name,
         "controller": cell.controller,
@@ -201,6 +203,7 @@ def _description(cell: Cell, scenario: _core.Scenario, record: KernelRun | None)
         "sample_interval_ms": cell.sample_interval_ms,
         "code": _core.CODE_HASH,
         "measuring": measuring_hash(cell.backend),
+        "random": is_random,
         "resolved": scenario.canonical(),
     }
     if record is not None:

@@ -14,7 +14,7 @@ import json
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +32,10 @@ TABLES = ("summary", "links", "counters")
 
 _readable: set[Path] = set()
 """folders of cells that this process has checked"""
+_named: dict[tuple[Path, Cell], Path] = {}
+"""folders of the cells that this process ran last, for a name takes longer than to read the cell"""
+_fixed: dict[tuple[Path, Cell], Path] = {}
+"""by cell without seed, the folder of the one run in which nothing was random"""
 
 Progress = Callable[[int, int], None]
 """Called with the number of cells done and their total, first before any is run."""
@@ -59,6 +63,8 @@ class CellsRun:
     failures: list[Failure]
     damaged: tuple[str, ...] = ()
     """damage of existing cells, a line each; these cells were run again"""
+    n_fixed: int = 0
+    """cells that are not run: another seed of theirs drew nothing at random; in no other count"""
 
     def with_more(self, other: CellsRun) -> CellsRun:
         """Both together."""
@@ -67,6 +73,7 @@ class CellsRun:
             self.n_reused + other.n_reused,
             self.failures + other.failures,
             self.damaged + other.damaged,
+            self.n_fixed + other.n_fixed,
         )
 
 
@@ -84,6 +91,9 @@ def quiet(n_done: int, n_cells: int) -> None:
 def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> CellsRun:
     """Run every cell without a result; cells on the kernel run last, one at a time.
 
+    Of cells that differ in their seeds alone the first is run before the others. If it draws no
+    random number, it stands for them, and they are not run: all would be the same run.
+
     The next call repeats a run on the kernel whose emulator was late. It also repeats a cell whose
     files cannot be read.
 
@@ -100,30 +110,59 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
         AckademyError: before anything runs, if a scenario or a controller is wrong.
         Interrupted: on Ctrl-C; the finished cells are kept.
     """
-    folders = {folder / key(cell): cell for cell in cells}
+    _named.clear()
+    _named.update({(folder, cell): folder / key(cell) for cell in dict.fromkeys(cells)})
+    folders = {_named[folder, cell]: cell for cell in cells}
     damaged = tuple(fault for path, cell in folders.items() if (fault := _damage(path, cell)))
-    todo = [(path, cell) for path, cell in folders.items() if not _is_kept(path, cell)]
-    done = len(folders) - len(todo)
-    failures: list[Failure] = []
-    scratch = folder / f".unfinished-{uuid.uuid4().hex[:12]}"
+    todo = {path: cell for path, cell in folders.items() if not _is_kept(path, cell)}
+    run = _Run(folder, engine, progress, len(folders), len(folders) - len(todo))
     _remove_old_scratch(folder)
-    progress(done, len(folders))
-    outcomes = kernel_last(engine)([cell for _, cell in todo])
-    try:
-        for outcome in outcomes:
-            path, cell = todo[outcome.index]
-            if outcome.files is None:
-                failures.append(Failure(cell, outcome.error, outcome.is_users))
-            else:
-                _store(path, outcome.files, scratch)
-            done += 1
-            progress(done, len(folders))
-    except KeyboardInterrupt:
-        raise Interrupted(done - len(failures), len(folders)) from None
-    finally:
-        outcomes.close() if hasattr(outcomes, "close") else None
-        shutil.rmtree(scratch, ignore_errors=True)
-    return CellsRun(len(folders), len(folders) - len(todo), failures, damaged)
+    progress(run.done, run.total)
+    _learn_fixed(folder, folders)
+    firsts = {paths[0] for paths in _by_seed(folders) if len(paths) > 1}
+    run.cells({path: cell for path, cell in todo.items() if path in firsts})
+    _learn_fixed(folder, folders)
+    fixed = {path for path, cell in todo.items() if is_repeat(folder, cell)}
+    if fixed:
+        run.done += len(fixed)
+        progress(run.done, run.total)
+    left = {own: cell for own, cell in todo.items() if own not in fixed and own not in run.tried}
+    run.cells(left)
+    n_cells = len(folders) - len(fixed)
+    return CellsRun(n_cells, len(folders) - len(todo), run.failures, damaged, len(fixed))
+
+
+class _Run:
+    """Cells that are being run: what is done, and what failed."""
+
+    def __init__(
+        self, folder: Path, engine: Engine, progress: Progress, total: int, done: int
+    ) -> None:
+        self.folder, self.engine, self.progress = folder, engine, progress
+        self.total, self.done = total, done
+        self.failures: list[Failure] = []
+        self.tried: set[Path] = set()
+
+    def cells(self, todo: Mapping[Path, Cell]) -> None:
+        """Run these and keep their files."""
+        paths = list(todo)
+        self.tried.update(paths)
+        scratch = self.folder / f".unfinished-{uuid.uuid4().hex[:12]}"
+        outcomes = kernel_last(self.engine)(list(todo.values()))
+        try:
+            for outcome in outcomes:
+                path = paths[outcome.index]
+                if outcome.files is None:
+                    self.failures.append(Failure(todo[path], outcome.error, outcome.is_users))
+                else:
+                    _store(path, outcome.files, scratch)
+                self.done += 1
+                self.progress(self.done, self.total)
+        except KeyboardInterrupt:
+            raise Interrupted(self.done - len(self.failures), self.total) from None
+        finally:
+            outcomes.close() if hasattr(outcomes, "close") else None
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def of_file(path: Path) -> Cell:
@@ -142,11 +181,17 @@ def seeded(cell: Cell, runs: int) -> tuple[Cell, ...]:
 
 def missing(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
     """The cells that `run_cells` would run."""
-    return [cell for cell in cells if not _is_kept(folder / key(cell), cell)]
+    folders = {folder / key(cell): cell for cell in cells}
+    _learn_fixed(folder, folders)
+    return [
+        cell
+        for path, cell in folders.items()
+        if not is_repeat(folder, cell) and not _is_kept(path, cell)
+    ]
 
 
 def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
-    """One table of a finished cell.
+    """One table of a finished cell; of a repeat, that of the run which stands for it.
 
     Args:
         folder: of the cells.
@@ -156,7 +201,7 @@ def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
     Raises:
         ExperimentError: if the cell has not been run, or cannot be read; it is then removed.
     """
-    path = folder / key(cell) / f"{table}.parquet"
+    path = _path(folder, cell) / f"{table}.parquet"
     if not path.is_file():
         raise ExperimentError(f"{path} is not there: run the experiment first")
     found = _read(path)
@@ -177,7 +222,7 @@ def read_several(folder: Path, cell: Cell, tables: Sequence[str]) -> list[pl.Dat
     Raises:
         ExperimentError: if one cannot be read; the cell is then removed.
     """
-    path = folder / key(cell)
+    path = _path(folder, cell)
     if not path.is_dir() or (cell.backend == "kernel" and not _kernel_run(path).valid):
         return None
     found = []
@@ -196,20 +241,34 @@ def connections(folder: Path, cell: Cell) -> pl.DataFrame | None:
     Raises:
         ExperimentError: if the table cannot be read.
     """
-    if not (folder / key(cell) / "connections.parquet").is_file():
+    if not (_path(folder, cell) / "connections.parquet").is_file():
         return None
     return read(folder, cell, "connections")
 
 
 def has_series(folder: Path, cell: Cell) -> bool:
     """Whether a finished cell has time series: none where no flow ever starts."""
-    return (folder / key(cell) / "flow_series.parquet").is_file()
+    return (_path(folder, cell) / "flow_series.parquet").is_file()
 
 
 def is_finished(folder: Path, cell: Cell) -> bool:
-    """Whether the cell's results are on disk and can be read."""
-    path = folder / key(cell)
+    """Whether the cell's own results are on disk and can be read; of a repeat they are not."""
+    path = _name(folder, cell)
     return path.is_dir() and not _damage(path, cell)
+
+
+def is_repeat(folder: Path, cell: Cell) -> bool:
+    """Whether the run of another seed stands for the cell, since nothing in it is random."""
+    own = _name(folder, cell)
+    return _fixed.get((folder, _without_seed(cell)), own) != own
+
+
+def is_fixed(folder: Path, cells: Sequence[Cell]) -> bool:
+    """Whether nothing in these cells, which differ in their seeds, is random: one was run for all.
+
+    A single cell is not said to be so: nothing was left out for it.
+    """
+    return len(cells) > 1 and all(is_repeat(folder, cell) for cell in cells[1:])
 
 
 def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[KernelRun, ...]]:
@@ -219,7 +278,7 @@ def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[Ke
         ExperimentError: if a cell's record is damaged.
     """
     finished = [cell for cell in cells if is_finished(folder, cell)]
-    went = [_kernel_run(folder / key(cell)) for cell in finished if cell.backend == "kernel"]
+    went = [_kernel_run(_name(folder, cell)) for cell in finished if cell.backend == "kernel"]
     if not went:
         return finished, ()
     return [cell for cell, run in zip(finished, went, strict=True) if run.valid], tuple(went)
@@ -240,6 +299,48 @@ def _kernel_run(path: Path) -> KernelRun:
         raise ExperimentError(f"{path / DESCRIPTION}: {_first_line(error)}") from error
 
 
+def _without_seed(cell: Cell) -> Cell:
+    return replace(cell, seed=0, sample_interval_ms=0.0)
+
+
+def _name(folder: Path, cell: Cell) -> Path:
+    """The folder that is the cell's own, whether it is there or not."""
+    return _named.get((folder, cell)) or folder / key(cell)
+
+
+def _path(folder: Path, cell: Cell) -> Path:
+    """The folder with the cell's results: its own, or that of the run which stands for it."""
+    own = _name(folder, cell)
+    return own if own.is_dir() else _fixed.get((folder, _without_seed(cell)), own)
+
+
+def _by_seed(folders: Mapping[Path, Cell]) -> list[list[Path]]:
+    """The folders of simulations that differ in their seeds alone, together."""
+    same: dict[Cell, list[Path]] = {}
+    for path, cell in folders.items():
+        if cell.backend == "sim":
+            same.setdefault(_without_seed(cell), []).append(path)
+    return list(same.values())
+
+
+def _learn_fixed(folder: Path, folders: Mapping[Path, Cell]) -> None:
+    """Which of these cells have nothing random in them, as far as one of them is there."""
+    for paths in _by_seed(folders):
+        of_all_seeds = (folder, _without_seed(folders[paths[0]]))
+        _fixed.pop(of_all_seeds, None)
+        if len(paths) > 1 and paths[0].is_dir() and not _is_random(paths[0]):
+            _fixed[of_all_seeds] = paths[0]
+
+
+def _is_random(path: Path) -> bool:
+    """Whether the run in a cell's folder drew a random number; it did if the cell does not say."""
+    try:
+        described = json.loads(sums.checked(path / DESCRIPTION, sums.read(path)))
+    except (FileError, ValueError):
+        return True
+    return bool(described.get("random", True))
+
+
 def _is_kept(path: Path, cell: Cell) -> bool:
     if not path.is_dir() or _damage(path, cell):
         return False
@@ -258,10 +359,12 @@ def _damage(path: Path, cell: Cell) -> str:
             _kernel_run(path)
         except ExperimentError as error:
             return str(error)
-    for table in TABLES:
-        found = _read(path / f"{table}.parquet")
-        if isinstance(found, str):
-            return found
+    try:
+        digests = sums.read(path)
+        for table in TABLES:
+            sums.checked(path / f"{table}.parquet", digests)
+    except FileError as error:
+        return str(error)
     _readable.add(path)
     return ""
 

@@ -35,6 +35,8 @@ BOOTSTRAP_MIN = 10
 """networks, below which resampling says less than Student's interval"""
 ONE_RUN = "one run"
 """method of an interval of no width, which has no level"""
+EQUAL_RUNS = "equal runs"
+"""method where all runs gave one value: they show no spread, and say nothing of the error"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Interval:
     method: str = ""
     """by which the ends were found"""
     level: float = LEVEL
-    """nominal; 0 for one run, whose ends are its value"""
+    """nominal; 0 for one run or equal runs, whose ends are their value: there is no interval"""
 
     @property
     def half_width(self) -> float:
@@ -124,8 +126,8 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
         confidence: in (0, 1).
 
     Returns:
-        The mean and its interval; of no width for one value, which the caller must say is one run;
-        `nan` at both ends where a value is not finite.
+        The mean and its interval; of no width and level 0 for one value or equal values, which
+        show no spread; `nan` at both ends where a value is not finite.
 
     Raises:
         ValueError: if there are no values.
@@ -138,6 +140,8 @@ def t_interval(values: FloatArray, confidence: float = 0.95) -> Interval:
         return Interval(centre, centre, centre, ONE_RUN, 0.0)
     quantile = student_t_quantile(0.5 + confidence / 2.0, array.size - 1)
     spread = float(array.std(ddof=1)) if np.isfinite(array).all() else math.nan
+    if spread == 0.0 and bool((array == array[0]).all()):
+        return Interval(centre, centre, centre, EQUAL_RUNS, 0.0)
     half = quantile * spread / math.sqrt(array.size)
     return Interval(centre, centre - half, centre + half, "Student t", confidence)
 
@@ -184,9 +188,10 @@ def _around(centre: float, parts: list[tuple[float, int]]) -> Interval:
     """
     total = sum(share for share, _ in parts)
     below = sum(share**2 / degrees for share, degrees in parts if degrees)
-    if total == 0.0 or below == 0.0 or not math.isfinite(total):
-        half = 0.0 if total == 0.0 else math.nan
-        return Interval(centre, centre - half, centre + half, "Welch t")
+    if total == 0.0:
+        return Interval(centre, centre, centre, EQUAL_RUNS, 0.0)
+    if below == 0.0 or not math.isfinite(total):
+        return Interval(centre, math.nan, math.nan, "Welch t")
     half = student_t_quantile(0.975, max(1, math.floor(total**2 / below + 1e-9))) * math.sqrt(total)
     return Interval(centre, centre - half, centre + half, "Welch t")
 
@@ -465,7 +470,7 @@ def _back(value: float, around: Interval, *, is_logarithm: bool) -> Interval:
     """An interval of this width around the value; as a factor if it is one of a logarithm."""
     half = around.half_width
     kind = "log jackknife t" if is_logarithm else "jackknife t"
-    method, level = (ONE_RUN, 0.0) if around.method == ONE_RUN else (kind, around.level)
+    method, level = (kind, around.level) if around.level else (around.method, 0.0)
     if (value == 0.0 and is_logarithm) or not math.isfinite(value) or not math.isfinite(half):
         return Interval(value, math.nan, math.nan, method, level)
     if is_logarithm:

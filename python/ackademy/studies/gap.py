@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from ackademy import _core
@@ -268,7 +269,8 @@ def difference(side: Measured, other: Measured, metric: str) -> Difference | Non
     if not seeds:
         return None
     ours, theirs = (
-        own.values[metric][[own.seeds.index(seed) for seed in seeds]] for own in (side, other)
+        np.array([own.values[metric][0 if own.is_fixed else own.seeds.index(s)] for s in seeds])
+        for own in (side, other)
     )
     absolute = t_interval(ours - theirs)
     if len(seeds) == 1:
@@ -317,8 +319,9 @@ def tables(gaps: Sequence[Gap]) -> Results:
 
 
 def _shared_seeds(side: Measured, other: Measured) -> list[int]:
-    """Seeds of which both sides have a run."""
-    return [seed for seed in side.seeds if seed in other.seeds]
+    """Seeds of which both sides have a run, or a run that stands for every seed."""
+    one, more = (other, side) if other.is_fixed else (side, other)
+    return [seed for seed in more.seeds if one.is_fixed or seed in one.seeds]
 
 
 def _gap(pair: Pair, folder: Path) -> Gap:

@@ -47,6 +47,8 @@ class Measured:
     """the cell with a time series"""
     kernel_runs: tuple[KernelRun, ...] = ()
     """how the runs on the kernel went, those that do not count included"""
+    is_fixed: bool = False
+    """whether nothing in it is random, so that one run stands for every seed"""
 
     @property
     def n_runs(self) -> int:
@@ -100,7 +102,8 @@ def _measure(row: Row, folder: Path) -> Measured:
         estimates[name] = metric.estimate(samples)
     drawn = next((cell for cell in finished if experiments.has_series(folder, cell)), None)
     seeds = tuple(cell.seed for cell in finished)
-    return Measured(row, seeds, values, estimates, drawn, kernel_runs)
+    is_fixed = experiments.is_fixed(folder, row.cells)
+    return Measured(row, seeds, values, estimates, drawn, kernel_runs, is_fixed)
 
 
 def _values(measured: Sequence[Measured]) -> Iterator[Value]:

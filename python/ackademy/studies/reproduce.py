@@ -43,6 +43,8 @@ class Measured:
     """of the runs"""
     flows: tuple[tuple[str, ...], ...] = ()
     """of each run, the names of the row's flows"""
+    is_fixed: bool = False
+    """whether nothing in it is random, so that one run stands for every seed"""
 
     @property
     def n_runs(self) -> int:
@@ -118,7 +120,9 @@ def check_rows(claim: Claim, rows: Mapping[RowName, Measured]) -> Checked:
     return check(
         claim,
         lambda name: rows[name].of(claim.metric),
-        lambda row, against: rows[row].row.has_runs_of(rows[against].row),
+        lambda row, against: (
+            rows[row].row.has_runs_of(rows[against].row) and rows[row].seeds == rows[against].seeds
+        ),
     )
 
 
@@ -199,6 +203,7 @@ def _measure(experiment: Experiment, row: Row, runs: int, folder: Path) -> Measu
         },
         seeds=tuple(cell.seed for cell in finished),
         flows=tuple(tuple(tables.of(row.flows)["flow"]) for tables in found),
+        is_fixed=experiments.is_fixed(folder, cells),
     )
     estimates = {metric: metric_of(metric).estimate(measured.of(metric)) for metric in wanted}
     return replace(measured, estimates=estimates)

@@ -78,14 +78,20 @@ class Summary:
 def scored(
     found: Sequence[Case], compared: Sequence[EvaluatedScheme], folder: Path
 ) -> list[Scored]:
-    """Every case with the scores of the runs that are there, each cell read once."""
+    """Every case with the scores of the runs that are there, each cell read once.
+
+    A case whose runs are those of another seed, since nothing in them is random, is left out.
+    """
     listed = []
     for case in found:
         own = {scheme.name: cases.cell(case, scheme, folder) for scheme in compared}
+        repeats = {name for name, cell in own.items() if experiments.is_repeat(folder, cell)}
+        if len(repeats) == len(own):
+            continue
         scores = {
             name: cases.score(case, cell, folder)
             for name, cell in own.items()
-            if experiments.is_finished(folder, cell)
+            if name in repeats or experiments.is_finished(folder, cell)
         }
         listed.append(Scored(case, scores))
     return listed

@@ -229,8 +229,11 @@ pub fn arrivals(
     end: Time,
 ) -> impl Iterator<Item = Arrival> {
     let mut rng = seed.stream("start", index);
-    let spread = plan.start_spread.as_secs_f64();
-    let mut at = plan.start + Span::from_secs_f64(rng.uniform() * spread);
+    let is_poisson = matches!(plan.traffic, TrafficSpec::Poisson { .. });
+    let mut at = plan.start;
+    if is_poisson || plan.start_spread > Span::ZERO {
+        at = at + Span::from_secs_f64(rng.uniform() * plan.start_spread.as_secs_f64());
+    }
     let end = plan.stop.min(end);
     (0..).map_while(move |number| {
         let TrafficSpec::Poisson { per_s, .. } = plan.traffic else {

@@ -151,7 +151,7 @@ impl Link {
         let sub = |label: &str| Seed(seed.derive(label, index));
         let rng = |label: &str| seed.stream(label, index);
         let every = if plan.sampled { sample_interval } else { Span::ZERO };
-        let discipline = parts::discipline(plan, sub("hash").0);
+        let discipline = parts::discipline(plan, || seed.number("hash", index));
         let steady = matches!(plan.rate, RatePlan::Constant(_)) && plan.outages.is_empty();
         let unlimited = matches!(discipline, Discipline::Unlimited);
         let loses = plan.loss.is_some() || plan.extras.retransmit.is_some();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ackademy.render.numbers import counted
+from ackademy.render.numbers import counted, runs_told
 from ackademy.render.sheet import Head, Line, Part, Sheet, head_of, measured
 from ackademy.stats.intervals import NOMINAL
 from ackademy.studies.comparison import METRICS
@@ -20,8 +20,8 @@ def sheet(found: Sequence[Measured]) -> Sheet:
             cells=tuple(measured(own, metric) for metric in METRICS),
             group=own.row.name.scenario,
             colour=colour[own.row.name.scheme],
-            note=f"{(runs := counted(own.n_runs, own.n_invalid))} run{'' if runs == '1' else 's'}",
-            runs=runs,
+            note=runs_told(own.n_runs, own.n_invalid, is_fixed=own.is_fixed),
+            runs=counted(own.n_runs, own.n_invalid, is_fixed=own.is_fixed),
         )
         for own in found
     ]

@@ -28,7 +28,7 @@ RUN_HEADS = (
     Head("lost before", about="packets that the emulator's interface dropped"),
     Head("decisions"),
     Head("decision p99", "µs"),
-    Head("fallbacks"),
+    Head("to CUBIC"),
     Head("refused"),
     Head("repeated"),
 )
@@ -68,7 +68,7 @@ def sides(gaps: Sequence[Gap], colours: Mapping[str, int], *, with_runs: bool = 
         )
         for own in gaps
     ]
-    more = (Head("late", "µs"), Head("fallbacks")) if with_runs else ()
+    more = (Head("late", "µs"), Head("to CUBIC")) if with_runs else ()
     title = (
         f"simulator, kernel, difference: mean ± half the {NOMINAL}; * a difference whose interval "
         "excludes 0"
@@ -187,7 +187,8 @@ def _apart(apart: Difference | None) -> Part:
 
 def _runs(own: Gap) -> list[str]:
     on_kernel = counted(own.kernel.n_runs, own.kernel.n_invalid)
-    return [str(own.sim.n_runs), on_kernel] if own.pair.sim else [on_kernel]
+    simulated = counted(own.sim.n_runs, 0, is_fixed=own.sim.is_fixed)
+    return [simulated, on_kernel] if own.pair.sim else [on_kernel]
 
 
 def _note(own: Gap) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ackademy.render.numbers import counted
+from ackademy.render.numbers import counted, runs_told
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of, number, shaded
 from ackademy.render.sheet import measured as measured_cell
 from ackademy.studies.leaderboard import BREAKS, Ranking, leaders
@@ -62,8 +62,8 @@ def network(rows: Sequence[Result]) -> Sheet:
         Line(
             (Part(row.scheme, "best" if row in best else ""),),
             tuple(measured_cell(row.measured, own.metric(column)) for column in own.shown),
-            note=f"{row.n_runs} run{'' if row.n_runs == 1 else 's'}",
-            runs=counted(row.n_runs, row.measured.n_invalid),
+            note=runs_told(row.n_runs, is_fixed=row.measured.is_fixed),
+            runs=counted(row.n_runs, row.measured.n_invalid, is_fixed=row.measured.is_fixed),
         )
         for row in rows
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ackademy.render.numbers import NONE, percent, significant, with_interval
+from ackademy.render.numbers import NONE, percent, runs_told, significant, with_interval
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
@@ -63,4 +63,4 @@ def _cell(own: Measured, metric: str) -> Cell:
 def _note(own: Measured) -> str:
     if own.row.missing:
         return "not in this table yet"
-    return "1 run: deterministic" if own.row.deterministic else f"{own.n_runs} runs"
+    return runs_told(own.n_runs, is_fixed=bool(own.row.deterministic) or own.is_fixed)

@@ -165,7 +165,10 @@ def index(found: Sequence[tuple[Study, Findings]]) -> Table:
 def effort(ran: experiments.CellsRun, spent_s: float) -> str:
     """How much was computed, and how long that took."""
     computed = ran.n_cells - ran.n_reused
-    return f"{spent_s:.1f} s: {computed} simulations run, {ran.n_reused} found finished"
+    repeats = (
+        f", {ran.n_fixed} more seeds not run: nothing in them is random" if ran.n_fixed else ""
+    )
+    return f"{spent_s:.1f} s: {computed} simulations run, {ran.n_reused} found finished{repeats}"
 
 
 def run_tables(result: Run, console: Console) -> Group:

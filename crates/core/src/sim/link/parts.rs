@@ -114,7 +114,7 @@ pub(super) fn loss(spec: &LossSpec, rng: Rng) -> Loss {
     Loss { process, from: Time::from_secs_f64(from_s), until, rng }
 }
 
-pub(super) fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
+pub(super) fn discipline(plan: &LinkPlan, hash_seed: impl FnOnce() -> u64) -> Discipline {
     let millis = |ms: f64| Span::from_secs_f64(ms / 1e3);
     let limit = |packets: u64| DropTail { packets, bytes: u64::MAX };
     let codel = |target_ms: f64, interval_ms: f64, packets: u64, ecn: bool| codel::Config {
@@ -176,7 +176,7 @@ pub(super) fn discipline(plan: &LinkPlan, hash_seed: u64) -> Discipline {
             let queue = FqCodel::new(fq_codel::Config {
                 queues,
                 quantum_bytes,
-                perturbation: hash_seed,
+                perturbation: hash_seed(),
                 codel: codel::Config { newton, ..codel(target_ms, interval_ms, packets, ecn) },
             });
             if device_packets == 0 {
