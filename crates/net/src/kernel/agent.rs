@@ -3,7 +3,7 @@ use super::adapter::{Adapter, Allowed, flow_info};
 use super::governor::{Governor, Governors};
 use super::program::Program;
 use super::record::decided as flags;
-use super::record::{self, Decision, Flow, PACING_NONE, Plain, Record, kind, verdict};
+use super::record::{self, Counts, Decision, Flow, PACING_NONE, Plain, Record, kind, verdict};
 use super::timers::Timers;
 use super::{Assign, FlowKey, FlowTotals, Options};
 use crate::clock;
@@ -35,8 +35,10 @@ struct Served {
     sampled_at: u64,
 }
 
-/// How often it looks for flows that ended unseen.
+/// How often it looks for flows that ended unseen, and whether slots are scarce.
 const LOOK: Span = Span::from_millis(100);
+/// How often it says that they are.
+const SAY: Span = Span::from_millis(60_000);
 
 /// Where a flow's governor is, and what tells it of the flow.
 struct Governed {
@@ -73,6 +75,8 @@ pub struct Agent {
     timers: Timers,
     /// When it last looked for flows that ended unseen, and how many records the ring had refused by then.
     looked: (Time, u64),
+    /// When it last said that slots are scarce, and the counts by then.
+    said: (Time, Counts),
     /// From the making of a record to the writing of its answer.
     response_times: Delays,
     /// The same, of the records with which a decision fell due.
@@ -90,6 +94,7 @@ impl Agent {
     pub fn start(options: &Options, assign: Box<dyn Assign>) -> Result<Self, Error> {
         let program = Program::start(options)?;
         let served = (0..options.slots).map(|_| None).collect();
+        let counts = program.totals.read(0).counts;
         Ok(Self {
             program,
             assign,
@@ -97,6 +102,7 @@ impl Agent {
             governors: Governors::default(),
             wanted: Vec::new(),
             looked: (Time(0), 0),
+            said: (Time(0), counts),
             timers: Timers::new(options.slots),
             response_times: Delays::default(),
             policy_response_times: Delays::default(),
@@ -279,7 +285,9 @@ impl Agent {
         if now.since(looked) < LOOK {
             return;
         }
-        let refused = self.program.totals.read(0).counts.refused;
+        let counts = self.program.totals.read(0).counts;
+        self.say_scarcity(now, counts);
+        let refused = counts.refused;
         self.looked = (now, refused);
         if refused == known {
             return;
@@ -291,6 +299,21 @@ impl Agent {
                 self.close(slot);
             }
         }
+    }
+
+    /// Says what has become of flows that found no free slot since it was said last.
+    fn say_scarcity(&mut self, now: Time, counts: Counts) {
+        let (at, before) = self.said;
+        let without = counts.without_slot - before.without_slot;
+        let reassigned = counts.reassigned - before.reassigned;
+        if without + reassigned == 0 || now.since(at) < SAY && at != Time(0) {
+            return;
+        }
+        self.said = (now, counts);
+        note!(
+            "ackademyd: all {} slots are taken: {without} new flows found none, {reassigned} took one of an idle flow or of a user with more",
+            self.served.len()
+        );
     }
 
     /// Calls the flow's controller and writes its decision, and those that the call changed for other

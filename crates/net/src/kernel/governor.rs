@@ -81,6 +81,8 @@ impl Key {
 #[derive(Default)]
 pub(super) struct Governors {
     places: Vec<Option<Governor>>,
+    /// Places of governors that have gone.
+    free: Vec<usize>,
     shared: BTreeMap<Key, usize>,
 }
 
@@ -98,8 +100,7 @@ impl Governors {
             return Some(place);
         }
         let governor = Governor { key: group, ..Governor::new(assign.governor(key, info)?) };
-        let free = self.places.iter().position(Option::is_none);
-        let place = free.unwrap_or_else(|| {
+        let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() - 1
         });
@@ -119,6 +120,7 @@ impl Governors {
     /// Takes a governor away: its flows have gone, or it has panicked.
     pub fn take(&mut self, place: usize) -> Option<Governor> {
         let governor = self.places.get_mut(place)?.take()?;
+        self.free.push(place);
         if let Some(key) = governor.key {
             self.shared.remove(&key);
         }

@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 12;
+pub const ABI_VERSION: u32 = 13;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.
@@ -175,7 +175,7 @@ pub struct Decision {
 pub struct Flow {
     /// One of [`state`].
     pub state: u32,
-    /// Counts the flows that this slot has had.
+    /// Raised whenever a flow gets or loses the slot.
     pub generation: u32,
     /// In nanoseconds of `CLOCK_MONOTONIC`.
     pub opened_at: u64,
@@ -237,8 +237,8 @@ pub struct Flow {
     pub token: u32,
     /// The kernel's number of the subflow within its connection.
     pub subflow: u32,
-    /// 0.
-    pub reserved: u32,
+    /// User of the socket.
+    pub owner: u32,
 }
 
 /// How to serve; what may change under live flows is what the daemon that took over wants.
@@ -302,6 +302,8 @@ pub struct Counts {
     pub invalid: u64,
     /// Flows whose controller gave itself up; they are under CUBIC of the daemon.
     pub policy_fallbacks: u64,
+    /// Slots that went from a flow that was idle, or of a user with more of them, to one that had none.
+    pub reassigned: u64,
 }
 
 /// What is counted over all flows.
@@ -320,7 +322,7 @@ const _: () = {
     assert!(size_of::<Decision>() == 64);
     assert!(size_of::<Flow>() == 184);
     assert!(size_of::<Settings>() == 48);
-    assert!(size_of::<Totals>() == 72 + 8 * LATENCY_BUCKETS);
+    assert!(size_of::<Totals>() == 80 + 8 * LATENCY_BUCKETS);
 };
 
 /// A layout of plain integers: every pattern of bits is a value.

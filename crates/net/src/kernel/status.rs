@@ -70,6 +70,8 @@ pub struct FlowStatus {
     pub token: Option<String>,
     /// The kernel's number of the subflow within its connection.
     pub subflow: u32,
+    /// User of the socket.
+    pub user: u32,
     /// `agent`: obeys the controller; `fallback`: the same, but the controller has given itself up
     /// and the daemon's CUBIC decides; `cubic`: waits for it under CUBIC; `abandoned`: stays there.
     pub state: &'static str,
@@ -199,6 +201,7 @@ impl FlowStatus {
             namespace: key.namespace,
             token: token(flow),
             subflow: flow.subflow,
+            user: flow.owner,
             state: match flow.state {
                 state::AGENT if flow.fell_back == 1 => "fallback",
                 state::AGENT => "agent",
@@ -231,6 +234,7 @@ impl Display for Status {
             refused,
             invalid,
             policy_fallbacks,
+            reassigned,
         } = self.counts;
         match self.daemon {
             Some(process) => writeln!(f, "`{}`: process {process}", self.name)?,
@@ -245,6 +249,12 @@ impl Display for Status {
             self.flows.len(),
             self.slots
         )?;
+        if reassigned > 0 {
+            writeln!(
+                f,
+                "slots      scarce: {reassigned} went to flows of users with fewer, or from idle flows"
+            )?;
+        }
         if !self.connections.is_empty() {
             let subflows: usize = self.connections.iter().map(|it| it.flows.len()).sum();
             let connections = self.connections.len();

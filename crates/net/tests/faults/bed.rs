@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -194,23 +194,30 @@ impl Drop for Bed {
 }
 
 /// A running `ackademyd kernel`; killed when dropped.
-pub struct Daemon(Child);
+pub struct Daemon(Child, Arc<Mutex<String>>);
 
 impl Daemon {
     /// Serves, from when this returns on. What it says later goes to this process's stderr.
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
-        let daemon = Self(child);
+        let later = Arc::new(Mutex::new(String::new()));
+        let daemon = Self(child, Arc::clone(&later));
         let mut first = String::new();
         said.read_line(&mut first).unwrap();
         assert!(first.contains("congestion control"), "not serving: {first}");
         thread::spawn(move || {
             for line in said.lines().map_while(Result::ok) {
                 eprintln!("{line}");
+                *later.lock().unwrap() += &(line + "\n");
             }
         });
         daemon
+    }
+
+    /// What it has said since it began to serve.
+    pub fn said(&self) -> String {
+        self.1.lock().unwrap().clone()
     }
 
     pub fn id(&self) -> u32 {

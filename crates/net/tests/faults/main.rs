@@ -16,6 +16,7 @@ mod multipath;
 #[path = "../../../core/tests/support/network.rs"]
 mod network;
 mod policies;
+mod slots;
 mod start;
 mod subflows;
 mod traffic;

@@ -42,6 +42,11 @@ struct Received {
 impl Traffic {
     /// Opens `flows` flows under the bed's congestion control.
     pub fn start(bed: &Bed, flows: usize, pattern: Pattern) -> Self {
+        Self::of_user(0, bed, flows, pattern)
+    }
+
+    /// The same, with sockets of a user.
+    pub fn of_user(user: u32, bed: &Bed, flows: usize, pattern: Pattern) -> Self {
         let listener = inside(&bed.namespace('b'), || TcpListener::bind((RECEIVER, 0)).unwrap());
         let listener = listener.join().unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -50,7 +55,10 @@ impl Traffic {
         let mut traffic = Self { stop, received, senders: Vec::new(), receivers: Vec::new() };
         for flow in 0..flows {
             let name = bed.name.clone();
-            let open = inside(&bed.namespace('a'), move || open(port, &name));
+            let open = inside(&bed.namespace('a'), move || {
+                nix::unistd::setfsuid(user.into());
+                open(port, &name)
+            });
             let to = open.join().unwrap();
             let (from, _) = listener.accept().unwrap();
             let stop = Arc::clone(&traffic.stop);

@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 12
+#define ABI_VERSION 13
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
@@ -96,13 +96,13 @@ enum flow_state {
 	FLOW_FREE,
 	FLOW_AGENT, /* obeys decisions */
 	FLOW_CUBIC, /* waits for a decision */
-	FLOW_ABANDONED, /* CUBIC for good */
+	FLOW_ABANDONED, /* CUBIC for good, or until it gets a slot */
 };
 
 /* What anyone may read of the flow in a slot. */
 struct flow {
 	__u32 state;
-	__u32 generation; /* counts the flows that this slot has had */
+	__u32 generation; /* raised whenever a flow gets or loses the slot */
 	__u64 opened_at;
 	__u64 updated_at;
 	__u64 netns; /* inode */
@@ -133,7 +133,7 @@ struct flow {
 	__u32 fell_back; /* 1: DECISION_FELL_BACK holds */
 	__u32 token; /* of the MPTCP connection that it is a subflow of; 0: plain TCP */
 	__u32 subflow; /* the kernel's number of the subflow within its connection */
-	__u32 reserved;
+	__u32 owner; /* user of the socket */
 };
 
 /* What became of a socket under this congestion control, when all were handed back. */
@@ -165,6 +165,7 @@ struct totals {
 	__u64 refused;
 	__u64 invalid;
 	__u64 policy_fallbacks; /* flows whose controller gave itself up */
+	__u64 reassigned; /* slots that a flow lost to another */
 	/* Record made until decision applied: four buckets per power of two of nanoseconds. */
 	__u64 latency[LATENCY_BUCKETS];
 };
@@ -173,4 +174,4 @@ _Static_assert(sizeof(struct record) == 112, "record.rs");
 _Static_assert(sizeof(struct decision) == 64, "record.rs");
 _Static_assert(sizeof(struct flow) == 184, "record.rs");
 _Static_assert(sizeof(struct settings) == 48, "record.rs");
-_Static_assert(sizeof(struct totals) == 72 + 8 * LATENCY_BUCKETS, "record.rs");
+_Static_assert(sizeof(struct totals) == 80 + 8 * LATENCY_BUCKETS, "record.rs");

@@ -76,40 +76,57 @@ static __always_inline void describe(struct sock *sk, struct flow *flow, __u64 n
 	describe_subflow(sk, flow);
 }
 
+/* Gives the flow a slot, if there is one for it, and opens it for its controller. */
+static __noinline int take_slot(struct sock *sk)
+{
+	struct state *st = state_of(sk);
+	__u64 now = bpf_ktime_get_ns();
+	__u32 user = sk->sk_uid.val;
+	struct flow *flow;
+
+	if (!st)
+		return 0;
+	if (bpf_map_pop_elem(&free_slots, &st->slot))
+		st->slot = slot_of_another(user, now);
+	st->mode = FLOW_ABANDONED;
+	st->next_sample = now + ASK_AGAIN;
+	if (st->slot == NO_SLOT)
+		return 0;
+	flow = bpf_map_lookup_elem(&flows, &st->slot);
+	if (!flow)
+		return 0;
+	/* CUBIC until the first decision, so that a flow never waits for an absent agent. */
+	st->mode = FLOW_CUBIC;
+	st->generation = __sync_fetch_and_add(&flow->generation, 1) + 1;
+	flow->owner = user;
+	add_share(user, 1);
+	describe(sk, flow, now);
+	count(opened);
+	if (in_kernel && !begin_governing(sk, st, now))
+		st->mode = FLOW_ABANDONED;
+	show(sk, st, now);
+	if (!in_kernel)
+		tell(sk, RECORD_OPEN);
+	return 0;
+}
+
 /* Gives the socket a state and, if there is one, a slot. */
 static __noinline int adopt(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *st = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	struct flow *flow;
 
 	/* Memory may be short for the moment; the next acknowledgement asks again. */
 	if (!st)
 		return 0;
-	/* CUBIC until the first decision, so that a flow never waits for an absent agent. */
-	st->mode = FLOW_CUBIC;
 	st->delivered = tp->delivered;
 	st->una = tp->snd_una;
 	st->reported = tp->delivered + tp->lost;
 	st->cwnd = tp->snd_cwnd;
 	st->pacing = PACING_NONE;
-	if (bpf_map_pop_elem(&free_slots, &st->slot)) {
-		st->slot = NO_SLOT;
-		st->mode = FLOW_ABANDONED;
+	take_slot(sk);
+	if (st->slot == NO_SLOT)
 		count(without_slot);
-		return 0;
-	}
-	flow = bpf_map_lookup_elem(&flows, &st->slot);
-	if (!flow)
-		return 0;
-	st->generation = ++flow->generation;
-	describe(sk, flow, bpf_ktime_get_ns());
-	count(opened);
-	if (in_kernel && !begin_governing(sk, st, flow->opened_at))
-		st->mode = FLOW_ABANDONED;
-	show(sk, st, flow->opened_at);
-	if (!in_kernel)
-		tell(sk, RECORD_OPEN);
 	return 0;
 }
 
@@ -127,7 +144,10 @@ static __always_inline void decide(struct sock *sk, struct state *st, const stru
 	if (decided != DECIDED_NOTHING) {
 		st->decisions++;
 		count(decisions);
-		show(sk, st, now);
+		if (has_slot(st))
+			show(sk, st, now);
+		else
+			lose_slot(sk, st, now);
 	}
 }
 
@@ -152,6 +172,8 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 		cubic_without_state(sk, rs);
 		return;
 	}
+	if (st->slot == NO_SLOT && now >= st->next_sample)
+		take_slot(sk);
 	advanced = tp->snd_una != st->una;
 	tally(tp, st, ca_state(sk));
 	take_samples(tp, st, rs);
@@ -197,12 +219,14 @@ static __always_inline void give_slot_back(struct sock *sk, struct state *st)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, &st->slot);
 
+	if (!flow || flow->generation != st->generation)
+		return;
 	/* An abandoned flow's end is told too. */
 	st->mode = FLOW_CUBIC;
 	tell(sk, RECORD_CLOSE);
-	if (flow)
-		flow->state = FLOW_FREE;
-	count(closed);
+	if (st->slot == NO_SLOT || !take_from(flow, st->generation))
+		return;
+	flow->state = FLOW_FREE;
 	bpf_map_push_elem(&free_slots, &st->slot, 0);
 }
 

@@ -95,6 +95,23 @@ struct {
 	__type(value, __u32);
 } free_slots SEC(".maps");
 
+/* Where the search for a slot to take goes on. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} hand SEC(".maps");
+
+/* Slots by user; users of the same remainder count as one. */
+#define SHARES 1024
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SHARES);
+	__type(key, __u32);
+	__type(value, __u32);
+} shares SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

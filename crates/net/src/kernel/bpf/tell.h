@@ -2,7 +2,7 @@
 /* What goes up. */
 #pragma once
 
-#include "inside.h"
+#include "slots.h"
 
 /* Shows the flow to whoever reads the table. */
 static __always_inline void show(struct sock *sk, struct state *st, __u64 now)
@@ -10,10 +10,10 @@ static __always_inline void show(struct sock *sk, struct state *st, __u64 now)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *flow = bpf_map_lookup_elem(&flows, &st->slot);
 
-	if (!flow)
+	if (!flow || flow->generation != st->generation)
 		return;
-	flow->state = st->mode;
 	flow->updated_at = now;
+	flow->state = st->mode;
 	flow->srtt_us = tp->srtt_us >> 3;
 	flow->min_rtt_us = st->min_rtt_us;
 	flow->cwnd = tp->snd_cwnd;
@@ -45,6 +45,10 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 
 	if (!st || !set || st->mode == FLOW_ABANDONED)
 		return 0;
+	if (!has_slot(st)) {
+		lose_slot(sk, st, now);
+		return 0;
+	}
 	st->number++;
 	if (!st->asked) {
 		st->asked = st->number;
