@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ackademy import _core, lookup, papers
+from ackademy import _core, files, lookup, papers
 from ackademy.backends import schemes
 from ackademy.errors import AckademyError
-from ackademy.policies import cards
+from ackademy.policies import cards, policy_files
 from ackademy.studies import experiment_files, league
+from ackademy.toml_table import TomlTable
 
 ROOT = Path(__file__).parents[1]
 
@@ -206,3 +207,20 @@ def test_a_recipe_refuses_what_cannot_be(tmp_path: Path, old: str, new: str, tol
     path = tmp_path / "recipe.toml"
     path.write_text(text.replace(old, new, 1))
     assert told in message(lambda: deep_recipe.read(path))
+
+
+def test_a_byte_order_mark_at_the_head_of_a_file_is_skipped(tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    links, suite, policy = tmp_path / "links.toml", tmp_path / "suite.toml", tmp_path / "policy"
+    links.write_bytes(mark + LINKS.encode())
+    suite.write_bytes(mark + SUITE.encode())
+    shutil.copytree(ROOT / "policies" / "aurora_mixed", policy)
+    described = (policy / "policy.toml").read_bytes()
+    (policy / "policy.toml").write_bytes(mark + described)
+    assert _core.Scenario.parse(files.read_text(links), str(links)).resolved()
+    assert TomlTable.read(suite)
+    whole = policy_files.open_policy(ROOT / "policies" / "aurora_mixed")
+    assert policy_files.open_policy(policy).layers == whole.layers
+    assert policy_files.settings_of(policy) == policy_files.settings_of(
+        ROOT / "policies" / "aurora_mixed"
+    )

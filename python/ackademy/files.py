@@ -100,6 +100,8 @@ def read_text(
 ) -> str:
     """The content of a regular file of UTF-8 text, every line end a line feed.
 
+    A byte order mark at its head is skipped, as by the core's reader of TOML.
+
     Args:
         path: the file, or a symbolic link to it.
         bytes_max: size that is refused above.
@@ -110,7 +112,7 @@ def read_text(
     """
     content = read_bytes(path, bytes_max, error)
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         raise error(f"{path}: byte {fault.start} is not UTF-8; allowed: text") from fault
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -8,6 +8,8 @@ pub enum Error {
     Input(String),
     /// The machine refused something that should work. Exit status 1.
     System(String),
+    /// `kernel status`: nothing decides for the flows of this name. Exit status 3.
+    Unserved(String),
     /// Ctrl-C or SIGTERM before the work was done. Exit status 130.
     Interrupted,
 }
@@ -18,6 +20,7 @@ impl Error {
         match self {
             Self::Input(_) => 2,
             Self::System(_) => 1,
+            Self::Unserved(_) => 3,
             Self::Interrupted => 130,
         }
     }
@@ -27,6 +30,7 @@ impl Display for Error {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         match self {
             Self::Input(text) | Self::System(text) => f.write_str(text),
+            Self::Unserved(name) => write!(f, "no daemon serves `{name}`"),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }

@@ -19,6 +19,14 @@ pub fn watch() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
+/// From here on SIGHUP does nothing: what serves others' connections does not end with the terminal that it was started
+/// from.
+pub fn outlive_hangup() {
+    let action = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is called.
+    unsafe { sigaction(Signal::SIGHUP, &action) }.expect("this signal can be ignored");
+}
+
 /// Whether one of them came.
 pub fn came() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)

@@ -145,7 +145,7 @@ class Recipe:
         """
         assert self.teacher is not None
         try:
-            tables = tomllib.loads((self.teacher / policy_files.POLICY).read_text("utf-8"))
+            tables = tomllib.loads((self.teacher / policy_files.POLICY).read_text("utf-8-sig"))
             weights = (self.teacher / policy_files.WEIGHTS).read_bytes()
         except (OSError, ValueError) as error:
             raise TrainingError(f"{self.origin}: teacher: {error}") from None

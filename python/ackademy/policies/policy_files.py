@@ -55,7 +55,7 @@ def open_policy(folder: Path) -> Opened:
     """
     try:
         policy = _core.Policy.open(folder)
-        described = tomllib.loads(read_file(folder / POLICY, TABLES_BYTES_MAX).decode())
+        described = tomllib.loads(read_file(folder / POLICY, TABLES_BYTES_MAX).decode("utf-8-sig"))
         tensors = tensors_of(read_file(folder / WEIGHTS, WEIGHTS_BYTES_MAX))
     except ValueError as error:
         raise ExchangeError(str(error)) from None
@@ -115,7 +115,7 @@ def settings_of(path: Path) -> str:
     """
     file = path / POLICY if path.is_dir() else path
     try:
-        return settings_in(read_file(file, TABLES_BYTES_MAX).decode(), str(file))
+        return settings_in(read_file(file, TABLES_BYTES_MAX).decode("utf-8-sig"), str(file))
     except UnicodeDecodeError as error:
         raise ExchangeError(f"{file}: {error}") from None
 

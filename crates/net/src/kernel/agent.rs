@@ -68,7 +68,7 @@ pub struct Agent {
     program: Program,
     assign: Box<dyn Assign>,
     /// By slot.
-    served: Vec<Option<Served>>,
+    served: Vec<Option<Box<Served>>>,
     governors: Governors,
     /// What the latest call changed; kept for its memory.
     wanted: Vec<Wanted>,
@@ -230,14 +230,14 @@ impl Agent {
         }
         let key = flow_key(&flow);
         let governed = self.join(&key, &flow, record);
-        self.served[record.slot as usize] = Some(Served {
+        self.served[record.slot as usize] = Some(Box::new(Served {
             key,
             generation: flow.generation,
             governed,
             totals: FlowTotals::default(),
             number: 0,
             sampled_at: 0,
-        });
+        }));
         true
     }
 
@@ -419,7 +419,7 @@ impl Agent {
     }
 
     /// When the controller of the flow in `slot` wants to be called.
-    fn wanted_at(served: &[Option<Served>], governors: &Governors, slot: u32) -> Option<Time> {
+    fn wanted_at(served: &[Option<Box<Served>>], governors: &Governors, slot: u32) -> Option<Time> {
         let governed = served[slot as usize].as_ref()?.governed.as_ref()?;
         governed.adapter.next_timer(governors.get(governed.place)?)
     }

@@ -2,6 +2,7 @@
 //! met as an error of the kernel.
 use crate::error::Error;
 use libbpf_rs::btf::{Btf, types};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 use std::fs;
@@ -16,6 +17,8 @@ pub struct Machine {
     pub types: Result<Types, String>,
     /// Effective capabilities of this process, a bit each.
     pub capabilities: u64,
+    /// Most files that this process may have open.
+    pub files: u64,
     /// State of the folder that pins are asked for in; `None`: none are.
     pub pins: Option<PinFolder>,
     /// What `net.mptcp.enabled` of this network namespace says; `None`: the kernel has no such setting.
@@ -51,6 +54,7 @@ impl Machine {
             release: line_of("/proc/sys/kernel/osrelease"),
             types: read_types(),
             capabilities: effective_capabilities(&line_of("/proc/self/status")),
+            files: getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft),
             pins: pins.map(PinFolder::at),
             mptcp: fs::read_to_string(MPTCP_ENABLED).ok().map(|value| value.trim() != "0"),
         }
@@ -62,10 +66,8 @@ impl Machine {
     ///
     /// A line for each thing that is missing: what was found and what to do.
     pub fn require(&self) -> Result<(), Error> {
-        let missing: Vec<String> = [self.kernel(), self.types(), self.capabilities(), self.pins()]
-            .into_iter()
-            .flatten()
-            .collect();
+        let missing = [self.kernel(), self.types(), self.capabilities(), self.files(), self.pins()];
+        let missing: Vec<String> = missing.into_iter().flatten().collect();
         if missing.is_empty() { Ok(()) } else { Err(Error::Input(missing.join("\n"))) }
     }
 
@@ -156,6 +158,15 @@ impl Machine {
         })
     }
 
+    fn files(&self) -> Option<String> {
+        let most = self.files;
+        (most < FILES).then(|| {
+            format!(
+                "this process may open {most} files, and {FILES} are needed: `ulimit -n {FILES}`"
+            )
+        })
+    }
+
     fn pins(&self) -> Option<String> {
         let PinFolder { path, exists, bpf, writable } = self.pins.as_ref()?;
         if !exists {
@@ -237,6 +248,8 @@ const CUBIC: [&str; 5] = [
 ];
 /// One of these, by [`tells_start`].
 const CUBIC_RESTART: [&str; 2] = ["cubictcp_cwnd_event", "cubictcp_cwnd_event_tx_start"];
+/// More than programs, maps and pins take.
+const FILES: u64 = 128;
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 /// Name and bit; `CAP_SYS_ADMIN` stands for each (capabilities(7)).
@@ -260,6 +273,7 @@ mod tests {
             release: "6.4.0-1-amd64".to_owned(),
             types: Ok(Types { struct_ops: true, lacks: None }),
             capabilities: BPF | PERFMON,
+            files: 1024,
             pins: Some(pins("/sys/fs/bpf", true)),
             mptcp: Some(true),
         }
@@ -340,13 +354,15 @@ mod tests {
             release: "5.4.0".to_owned(),
             types: Err("/sys/kernel/btf/vmlinux: No such file or directory".to_owned()),
             capabilities: 0,
+            files: 4,
             mptcp: None,
             pins: Some(pins("/tmp", false)),
         };
         let complaints = complaints(&machine);
-        assert_eq!(complaints.len(), 4);
+        assert_eq!(complaints.len(), 5);
+        assert!(complaints[3].contains("may open 4 files"));
         assert!(complaints[1].contains("/sys/kernel/btf/vmlinux: No such file"));
-        assert!(complaints[3].contains("`/tmp` is not in a BPF file system"));
+        assert!(complaints[4].contains("`/tmp` is not in a BPF file system"));
     }
 
     #[test]

@@ -60,8 +60,8 @@ struct Serve {
     /// this process ends as soon as it has registered (with --ephemeral, when it is stopped)
     #[arg(long, conflicts_with_all = ["interval", "paced"])]
     in_kernel: bool,
-    /// Largest number of flows at a time; others stay under CUBIC
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20), default_value_t = 4096)]
+    /// Largest number of flows at a time; others stay under CUBIC. Each takes 252 bytes of the kernel, open or not
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 19), default_value_t = 4096)]
     slots: u32,
 }
 
@@ -84,7 +84,7 @@ impl Place {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Show what is served and every flow; needs no daemon
+    /// Show what is served and every flow; needs no daemon, and exits with 3 if there is none and flows are under CUBIC
     Status {
         #[command(flatten)]
         place: Place,
@@ -143,9 +143,9 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     match arguments.command {
         None => serve(arguments.serve),
         Some(Command::Status { place, json, watch }) => loop {
-            show(&place.folder(), json)?;
+            let status = show(&place.folder(), json)?;
             if !watch {
-                return Ok(());
+                return if status.served { Ok(()) } else { Err(Error::Unserved(status.name)) };
             }
             sleep(WATCH_PERIOD);
         },
@@ -162,14 +162,15 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
     }
 }
 
-fn show(folder: &Path, json: bool) -> Result<(), Error> {
+fn show(folder: &Path, json: bool) -> Result<Status, Error> {
     let status = Status::read(folder)?;
     if json {
         let text = serde_json::to_string(&status).expect("numbers and words are JSON");
-        say!("{text}")
+        say!("{text}")?;
     } else {
-        say!("{status}")
+        say!("{status}")?;
     }
+    Ok(status)
 }
 
 fn report(released: &Released, heir: &str) -> Result<(), Error> {
@@ -216,6 +217,9 @@ fn serve(arguments: Serve) -> Result<(), Error> {
         in_kernel: arguments.in_kernel.then(|| compile(scheme, &params)).transpose()?,
     };
     let stop = interrupt::watch();
+    if options.pins.is_some() {
+        interrupt::outlive_hangup();
+    }
     if options.in_kernel.is_some() {
         return in_kernel(&options, scheme, stop);
     }

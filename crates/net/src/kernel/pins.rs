@@ -19,6 +19,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const LINK: &str = "link";
+/// Inode of the first PID namespace (`PROC_PID_INIT_INO`).
+const OUTERMOST_PIDS: u64 = 0xefff_fffc;
 const SETTINGS: &str = "settings";
 const MAPS: [&str; 5] = ["records", "decisions", "flows", "totals", SETTINGS];
 
@@ -320,6 +322,14 @@ pub(super) fn is_registered(folder: &Path) -> Result<bool, Error> {
         }
         Err(error) => Err(forbidden(folder, &error)),
     }
+}
+
+/// Whether a process that [`daemon`] cannot see holds `folder`: `/proc/locks` leaves out those outside of the reader's PID
+/// namespace. Tried by a lock of a moment, only within such a namespace.
+pub(super) fn is_held(folder: &Path) -> bool {
+    let outermost = fs::metadata("/proc/self/ns/pid").is_ok_and(|own| own.ino() == OUTERMOST_PIDS);
+    let tried = || Some(Flock::lock(File::open(folder).ok()?, FlockArg::LockSharedNonblock));
+    !outermost && matches!(tried(), Some(Err((_, Errno::EWOULDBLOCK))))
 }
 
 /// The process that serves `folder`.

@@ -16,7 +16,9 @@ use std::path::Path;
 pub struct Status {
     /// What the congestion control is called.
     pub name: String,
-    /// Process that serves it; `None` if none does, and its flows are under CUBIC.
+    /// Whether its flows are decided for, by a daemon or in the kernel; otherwise they are under CUBIC.
+    pub served: bool,
+    /// Process that serves it; `None` if none does, or one outside of this PID namespace.
     pub daemon: Option<u32>,
     /// Whether decisions are made in the kernel, which needs no process.
     pub in_kernel: bool,
@@ -114,10 +116,13 @@ impl Status {
             .filter(|flow| flow.state != state::FREE)
             .collect();
         group(&mut flows);
+        let in_kernel = maps.settings()?.in_kernel != 0;
+        let daemon = pins::daemon(folder);
         Ok(Self {
             name,
-            daemon: pins::daemon(folder),
-            in_kernel: maps.settings()?.in_kernel != 0,
+            served: in_kernel || daemon.is_some() || pins::is_held(folder),
+            daemon,
+            in_kernel,
             slots: table.len(),
             counts: totals.counts,
             latency: Latency::of(&totals),
@@ -240,6 +245,9 @@ impl Display for Status {
             Some(process) => writeln!(f, "`{}`: process {process}", self.name)?,
             None if self.in_kernel => {
                 writeln!(f, "`{}`: decides in the kernel, without a daemon", self.name)?;
+            }
+            None if self.served => {
+                writeln!(f, "`{}`: a process outside of this PID namespace", self.name)?;
             }
             None => writeln!(f, "`{}`: no daemon, flows are under CUBIC", self.name)?,
         }

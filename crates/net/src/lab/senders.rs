@@ -324,9 +324,10 @@ impl<'a> Senders<'a> {
         let due = self.due.peek().map_or(Time::NEVER, |&Reverse((at, _))| at);
         let next = due.min(self.next_reading).min(self.next_sample).min(self.setting.duration);
         let at = (self.setting.epoch + Span(next.0)).min(check);
-        let at = TimeSpec::new((at.0 / 1_000_000_000) as i64, (at.0 % 1_000_000_000) as i64);
-        let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
-        self.timer.set(Expiration::OneShot(at), flags).map_err(failed)
+        // Zero would stop the timer.
+        let wait = at.since(clock::now()).0.max(1);
+        let wait = TimeSpec::new((wait / 1_000_000_000) as i64, (wait % 1_000_000_000) as i64);
+        self.timer.set(Expiration::OneShot(wait), TimerSetTimeFlags::empty()).map_err(failed)
     }
 
     fn finish(mut self, now: Time) -> Sent {

@@ -235,6 +235,14 @@ impl Daemon {
         self.0.wait().unwrap();
     }
 
+    /// SIGTERM; what it said until its end.
+    pub fn last_words(self) -> String {
+        let said = Arc::clone(&self.1);
+        self.stop();
+        wait_for("its last words", SOON, || Arc::strong_count(&said) == 1);
+        said.lock().unwrap().clone()
+    }
+
     /// SIGTERM.
     pub fn stop(mut self) {
         self.signal(nix::sys::signal::Signal::SIGTERM);

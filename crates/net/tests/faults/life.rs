@@ -1,6 +1,7 @@
 //! status, release, remove.
 use crate::bed::{Bed, Daemon, SECOND, SOON, bounded, inside, must, print, wait_for};
 use crate::traffic::{STEADY, Traffic};
+use libbpf_rs::{MapCore, MapHandle};
 use std::net::TcpListener;
 use std::process::Command;
 
@@ -26,6 +27,102 @@ fn status_shows_every_flow_while_it_runs() {
     assert!(status["latency"]["p99_us"].as_f64() > Some(0.0), "{status}");
     traffic.finish();
     wait_for("closed flows leave the table", SOON, || bed.status().flows.is_empty());
+    daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn status_exits_with_3_where_nothing_decides() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    assert_eq!(bed.output(&["status"]).status.code(), Some(0));
+    daemon.stop();
+    for words in [&["status"][..], &["status", "--json"]] {
+        let output = bed.output(words);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(
+            String::from_utf8(output.stdout).unwrap().contains(&bed.name),
+            "the status is shown"
+        );
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said, format!("ackademyd: no daemon serves `{}`\n", bed.name));
+    }
+    bed.finish();
+}
+
+#[test]
+fn status_sees_a_daemon_outside_of_its_pid_namespace() {
+    let Some(bed) = Bed::new() else { return };
+    let status = || {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc"]);
+        let status = bed.ackademyd(&["status"]);
+        command.arg(status.get_program()).args(status.get_args());
+        bounded(command)
+    };
+    let daemon = bed.daemon(&[]);
+    let output = status();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(": a process outside of this PID namespace"), "{said}");
+    assert_eq!(output.status.code(), Some(0));
+    daemon.stop();
+    assert_eq!(status().status.code(), Some(3));
+    bed.finish();
+}
+
+#[test]
+fn a_hangup_ends_no_daemon_that_the_next_could_take_over_from() {
+    let Some(bed) = Bed::new() else { return };
+    let daemon = bed.daemon(&[]);
+    let traffic = Traffic::start(&bed, 1, STEADY);
+    bed.wait_until_all(1, "agent");
+    daemon.signal(nix::sys::signal::Signal::SIGHUP);
+    let before = bed.status().counts.decisions;
+    wait_for("decisions go on", SOON, || bed.status().counts.decisions > before + 100);
+    assert_eq!((bed.status().daemon, bed.status().counts.fallbacks), (Some(daemon.id()), 0));
+    traffic.finish();
+    daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn a_daemon_in_a_time_namespace_has_the_kernels_clock() {
+    let Some(bed) = Bed::new() else { return };
+    let mut command = Command::new("unshare");
+    command.args(["--time", "--monotonic", "1000000"]);
+    let daemon = bed.ackademyd(&[]);
+    command.arg(daemon.get_program()).args(daemon.get_args());
+    let daemon = Daemon::start(command);
+    let traffic = Traffic::start(&bed, 2, STEADY);
+    wait_for("decisions are obeyed", SOON, || bed.status().counts.decisions > 100);
+    let latency = bed.status().latency;
+    assert!(latency.p50_us < 1e6, "{latency:?}");
+    traffic.finish();
+    let said = daemon.last_words();
+    let answers = said.split("answers after p50 ").nth(1).expect(&said);
+    let p50: u64 = answers.split(' ').next().unwrap().parse().unwrap();
+    assert!(p50 > 0 && p50 < 1_000_000, "{said}");
+    bed.finish();
+}
+
+#[test]
+fn the_most_slots_fit_into_the_memory_of_the_unit() {
+    let Some(bed) = Bed::new() else { return };
+    let unit = include_str!("../../../../deploy/ackademyd.service");
+    assert!(unit.contains("MemoryMax=256M"));
+    let most = 1 << 19;
+    assert_eq!(bed.output(&["--slots", &(most + 1).to_string()]).status.code(), Some(2));
+    let daemon = bed.daemon(&["--slots", &most.to_string()]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
+    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let own: usize = anonymous.trim().trim_end_matches(" kB").parse().unwrap();
+    let mut maps = 0;
+    for name in ["decisions", "flows"] {
+        let map = MapHandle::from_pinned_path(bed.pins().join(name)).unwrap();
+        maps += (map.max_entries() * map.value_size()) as usize;
+    }
+    let all = own * 1024 + maps + most * 4;
+    assert!(all < 200 << 20, "{} MiB", all >> 20);
     daemon.stop();
     bed.finish();
 }

@@ -56,17 +56,30 @@ fn idle_flows_give_their_slots_to_flows_that_send() {
 fn users_share_the_slots_however_many_flows_each_has() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&["--slots", "8"]);
-    let many = Traffic::of_user(NOBODY, &bed, 20, STEADY);
-    wait_for("all slots are of one user", SOON, || governed(&bed, NOBODY) == 8);
-    let few = Traffic::start(&bed, 6, STEADY);
-    wait_for("equal shares", SOON, || governed(&bed, NOBODY) == 4 && governed(&bed, 0) == 4);
+    share_eight(&bed);
+    daemon.stop();
+    bed.finish();
+}
+
+#[test]
+fn users_share_the_slots_of_what_decides_in_the_kernel() {
+    let Some(bed) = Bed::new() else { return };
+    let law = ["--in-kernel", "--cc", "own-queue", "--slots", "8"];
+    assert!(bed.output(&law).status.success());
+    share_eight(&bed);
+    bed.finish();
+}
+
+fn share_eight(bed: &Bed) {
+    let many = Traffic::of_user(NOBODY, bed, 20, STEADY);
+    wait_for("all slots are of one user", SOON, || governed(bed, NOBODY) == 8);
+    let few = Traffic::start(bed, 6, STEADY);
+    wait_for("equal shares", SOON, || governed(bed, NOBODY) == 4 && governed(bed, 0) == 4);
     assert_eq!(bed.status().counts.reassigned, 4, "a share that is reached is kept");
     assert!(few.finish() < SECOND);
-    wait_for("what is free is used", SOON, || governed(&bed, NOBODY) == 8);
+    wait_for("what is free is used", SOON, || governed(bed, NOBODY) == 8);
     assert!(many.finish() < SECOND);
     wait_for("closed flows leave the table", SOON, || bed.status().flows.is_empty());
     let counts = bed.status().counts;
     assert_eq!(counts.opened, counts.closed);
-    daemon.stop();
-    bed.finish();
 }

@@ -139,6 +139,20 @@ fn a_missing_capability_is_named() {
 }
 
 #[test]
+fn too_few_files_are_named_before_the_kernel_is_blamed() {
+    let Some(bed) = Bed::new() else { return };
+    for files in ["4", "24"] {
+        let mut command = Command::new("prlimit");
+        let daemon = bed.ackademyd(&[]);
+        command.arg(format!("--nofile={files}")).arg(daemon.get_program()).args(daemon.get_args());
+        let said = complaint(&bounded(command));
+        assert!(said.contains(&format!("may open {files} files, and 128 are needed")), "{said}");
+    }
+    assert!(!bed.registered() && !bed.pins().exists());
+    bed.finish();
+}
+
+#[test]
 fn flows_beyond_the_slots_go_on_under_cubic_and_are_counted() {
     let Some(bed) = Bed::new() else { return };
     let daemon = bed.daemon(&["--slots", "2"]);
