@@ -588,8 +588,12 @@ impl Controller for Bbr1 {
                 self.repair = Repair::Timeout(until.max(self.delivered + lost));
                 self.pipe.bandwidth = 0.0;
                 self.cwnd = 1.0;
+                self.restarting = true;
             }
             LossKind::Spurious => {
+                // Linux is in its open state then, and the next acknowledgement gives the window back.
+                self.lost = 0.0;
+                self.end_repair();
                 self.pipe.bandwidth = 0.0;
                 self.pipe.count = 0;
                 if let Some(policer) = &mut self.policer {

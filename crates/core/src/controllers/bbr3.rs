@@ -137,6 +137,7 @@ pub struct Bbr3 {
     repair: Repair,
     newest: Sample,
     undo: Undo,
+    /// Nothing came back for long: the next acknowledgement begins no search for the smallest round trip.
     idle_restart: bool,
     seen: Seen,
 }
@@ -669,6 +670,7 @@ impl Controller for Bbr3 {
                 self.repair = Repair::Timeout(until.max(self.delivered + lost));
                 self.take_loss(loss);
                 self.cwnd = 1.0;
+                self.idle_restart = true;
             }
             LossKind::Spurious => self.take_back(loss.now),
             LossKind::Idle => self.restart(loss.now),

@@ -314,6 +314,36 @@ fn a_time_out_leaves_one_packet_and_starts_the_search_for_the_full_pipe_anew() {
 }
 
 #[test]
+fn a_spurious_time_out_gives_the_window_back_at_once() {
+    let (mut bbr, mut feed) = steady();
+    let before = bbr.cwnd;
+    let loss = Loss { lost: Bytes(90 * MSS), kind: LossKind::Timeout, ..Loss::default() };
+    bbr.on_loss(&loss);
+    close(bbr.cwnd, 1.0);
+    let now = Time(0) + Span::from_millis(feed.now_ms);
+    bbr.on_loss(&Loss { kind: LossKind::Spurious, now, ..Loss::default() });
+    let ack = feed.ack(2);
+    bbr.on_ack(&ack);
+    assert_eq!(bbr.repair, Repair::None);
+    assert!(bbr.cwnd >= before, "{} of {before}", bbr.cwnd);
+}
+
+/// A link of 10 Mb/s and 40 ms that serves nothing for three seconds; what waits in its queue arrives then. The second
+/// outage ends when a search for the smallest round trip is due.
+#[test]
+fn an_outage_without_loss_costs_little_more_than_its_length() {
+    for from in [5, 8] {
+        let schedule = format!("[[0, 10], [{from}, 0], [{}, 10]]", from + 3);
+        let queue = "{ kind = \"drop_tail\", packets = 30 }";
+        let (goodput, _) = simulated(&format!(
+            "duration_s = 20\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\nrate_schedule = {schedule}\n\
+             queue = {queue}\n[[flow]]\ncontroller = \"bbr1\"\n"
+        ))[0];
+        assert!(goodput > 0.9 * 10.0 * 17.0 / 20.0, "{goodput} Mb/s with an outage from {from} s");
+    }
+}
+
+#[test]
 fn after_idling_no_round_trip_probe_begins_before_something_is_delivered() {
     let (mut bbr, mut feed) = steady();
     feed.now_ms += 20_000;

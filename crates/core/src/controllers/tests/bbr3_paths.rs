@@ -96,6 +96,18 @@ fn a_source_that_pauses_keeps_a_window_of_two_products_and_a_burst() {
     assert!(steps.iter().all(|step| step.bbr.cwnd < 110.0), "{}", steps.last().unwrap().bbr.cwnd);
 }
 
+/// 10 Mb/s and 40 ms behind 30 packets, where nothing is served for three seconds. A search for the smallest round trip
+/// is due when the first packet comes back, and what is in flight is lost: with the window of a search nothing would leave.
+#[test]
+fn no_search_begins_with_the_first_packet_after_an_outage() {
+    let outage = "rate_schedule = [[0, 10], [5, 0], [8, 10]]\nqueue = { kind = \"drop_tail\", packets = 30 }";
+    let steps = watch(&path(14.0, 40.0, outage, ""));
+    let silence = steps.windows(2).map(|pair| pair[1].secs() - pair[0].secs()).fold(0.0, f64::max);
+    assert!(silence < 3.0, "{silence} s without an acknowledgement or a time-out");
+    let again = steps.partition_point(|step| step.secs() < 8.5);
+    assert!(share(&steps[again], steps.last().unwrap(), 10e6 / 12_000.0) > 0.9);
+}
+
 /// Policed at 10 Mb/s after 8 MB, in front of a link of 20 Mb/s.
 const POLICED: &str = "rate_mbps = 20\nqueue = { kind = \"drop_tail\", packets = 400 }\n\
                        policer = { rate_mbps = 10, burst_bytes = 8000000 }";
