@@ -186,7 +186,7 @@ impl Rule for Allegro {
         let mut rate_bps = self.rate_bps;
         let purpose = match &mut self.state {
             State::Start(doubling) => doubling.factor().map(|factor| {
-                self.rate_bps *= factor;
+                self.rate_bps = path.bounded_bps(self.rate_bps * factor, START_PACKETS);
                 rate_bps = self.rate_bps;
                 Purpose::Start
             }),
@@ -214,16 +214,18 @@ impl Rule for Allegro {
     }
 
     fn restart(&mut self) {
-        match self.state {
-            State::Start(_) => self.state = State::Start(Doubling::default()),
-            _ => self.decide(),
+        match &mut self.state {
+            State::Start(doubling) => return doubling.restart(),
+            State::Adjust { before, .. } => self.rate_bps = before.0,
+            State::Decide(_) => {}
         }
+        self.decide();
     }
 
     /// Half the rate, and a new start (proposed).
     fn on_timeout(&mut self, path: &Path) -> Schedule {
         self.set_rate(self.rate_bps / 2.0, path);
-        self.state = State::Start(Doubling::default());
+        self.state = State::Start(Doubling::held());
         Schedule::Change
     }
 
@@ -240,8 +242,13 @@ impl Rule for Allegro {
 mod tests {
     use super::*;
 
-    const PATH: Path =
-        Path { srtt_s: 0.04, min_rtt_s: 0.04, packet_bits: 12_000.0, initial_packets: 10.0 };
+    const PATH: Path = Path {
+        srtt_s: 0.04,
+        min_rtt_s: 0.04,
+        packet_bits: 12_000.0,
+        initial_packets: 10.0,
+        delivered_bps: 1e9,
+    };
 
     fn report(rate_bps: f64, loss_ratio: f64) -> Report {
         Report {

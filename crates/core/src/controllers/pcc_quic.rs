@@ -91,7 +91,7 @@ impl Quic {
         Schedule::Change
     }
 
-    fn judge_start(&mut self, report: &Report) -> Schedule {
+    fn judge_start(&mut self, path: &Path, report: &Report) -> Schedule {
         let State::Start { planned, best } = &mut self.state else { return Schedule::Keep };
         *planned = false;
         if !report.usable {
@@ -102,7 +102,7 @@ impl Quic {
             return self.leave_start();
         }
         *best = utility;
-        self.rate_bps *= 2.0;
+        self.set_rate(self.rate_bps * 2.0, path);
         Schedule::Change
     }
 
@@ -180,7 +180,7 @@ impl Rule for Quic {
 
     fn judge(&mut self, path: &Path, purpose: Purpose, report: &Report) -> Schedule {
         match purpose {
-            Purpose::Start => self.judge_start(report),
+            Purpose::Start => self.judge_start(path, report),
             Purpose::Probe => self.judge_probe(path, report),
             Purpose::Decided => self.judge_decided(path, report),
         }
@@ -222,8 +222,13 @@ impl Rule for Quic {
 mod tests {
     use super::*;
 
-    const PATH: Path =
-        Path { srtt_s: 0.06, min_rtt_s: 0.04, packet_bits: 12_000.0, initial_packets: 10.0 };
+    const PATH: Path = Path {
+        srtt_s: 0.06,
+        min_rtt_s: 0.04,
+        packet_bits: 12_000.0,
+        initial_packets: 10.0,
+        delivered_bps: 1e9,
+    };
 
     fn report(rate_bps: f64, loss_ratio: f64, srtt_s: (f64, f64)) -> Report {
         let sent = rate_bps * 0.06 / 8.0;

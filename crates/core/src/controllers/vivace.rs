@@ -267,7 +267,8 @@ impl Rule for Vivace {
         let mut rate_mbps = self.rate_mbps;
         let purpose = match &mut self.state {
             State::Start(doubling) => doubling.factor().map(|factor| {
-                self.rate_mbps *= factor;
+                self.rate_mbps =
+                    path.bounded_bps(self.rate_mbps * factor * 1e6, FLOOR_PACKETS) / 1e6;
                 rate_mbps = self.rate_mbps;
                 Purpose::Start
             }),
@@ -295,16 +296,16 @@ impl Rule for Vivace {
     }
 
     fn restart(&mut self) {
-        self.state = match self.state {
-            State::Start(_) => State::Start(Doubling::default()),
-            _ => State::Probe(None),
-        };
+        match &mut self.state {
+            State::Start(doubling) => doubling.restart(),
+            _ => self.state = State::Probe(None),
+        }
     }
 
     /// Half the rate, and a new start (proposed).
     fn on_timeout(&mut self, path: &Path) -> Schedule {
         self.set_rate(self.rate_mbps / 2.0, path);
-        self.state = State::Start(Doubling::default());
+        self.state = State::Start(Doubling::held());
         self.step.turn();
         Schedule::Change
     }
@@ -323,8 +324,13 @@ mod tests {
     use super::*;
     use crate::params::ParamValue;
 
-    const PATH: Path =
-        Path { srtt_s: 0.04, min_rtt_s: 0.04, packet_bits: 12_000.0, initial_packets: 10.0 };
+    const PATH: Path = Path {
+        srtt_s: 0.04,
+        min_rtt_s: 0.04,
+        packet_bits: 12_000.0,
+        initial_packets: 10.0,
+        delivered_bps: 1e9,
+    };
 
     fn report(rate_mbps: f64, rtt_slope: f64, loss_ratio: f64) -> Report {
         let acked = rate_mbps * 1e6 * 0.04 / 8.0 * (1.0 - loss_ratio);

@@ -8,7 +8,9 @@
 //!   that a flow that loses its ACK clock stays bounded;
 //! - an idle restart and a long silence void the open intervals, whose packets' fate says nothing
 //!   about their rates; a retransmission time-out does so only if the rule answers it with
-//!   [`Schedule::Change`], else the open intervals take it in as losses.
+//!   [`Schedule::Change`], else the open intervals take it in as losses;
+//! - no rate exceeds twice the largest rate at which the flow was ever delivered, and a burst: an outcome
+//!   speaks of what was sent, and a source that pauses sends less than the interval's rate.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind};
 use crate::controllers::shared::sensing::monitor_interval::{Monitor, Report};
 use crate::rng::{Rng, Seed};
@@ -23,6 +25,12 @@ const SILENCE: Span = Span::from_millis(500);
 const RATE_MAX_BPS: f64 = 1e12;
 /// No rate is lower, whatever a rule's own floor: a kilobit per second.
 const RATE_MIN_BPS: f64 = 1e3;
+/// No rate exceeds so many times the largest rate of delivery ...
+const DELIVERED_GAIN: f64 = 2.0;
+/// ... and so many packets in a round trip.
+const BURST_PACKETS: f64 = 10.0;
+/// Deliveries are counted over a smoothed round trip, within these bounds, seconds.
+const COUNT_S: (f64, f64) = (0.01, 1.0);
 /// Intervals of the start whose outcome may be open: beyond, the rate is not doubled (proposed).
 const OPEN_INTERVALS: u32 = 2;
 
@@ -37,6 +45,8 @@ pub struct Path {
     pub packet_bits: f64,
     /// Window to start with (RFC 6928), packets.
     pub initial_packets: f64,
+    /// Largest rate of delivery so far, bits per second.
+    pub delivered_bps: f64,
 }
 
 impl Path {
@@ -45,9 +55,14 @@ impl Path {
         packets * self.packet_bits / self.srtt_s
     }
 
-    /// The rate, but not below `floor` packets in a round trip and not above a terabit per second.
+    /// The rate, but not below `floor` packets in a round trip and not above twice the largest rate of delivery and a
+    /// burst, at most a terabit per second.
     pub fn bounded_bps(&self, rate_bps: f64, floor: f64) -> f64 {
-        rate_bps.max(self.packets_per_rtt_bps(floor)).clamp(RATE_MIN_BPS, RATE_MAX_BPS)
+        let packets = BURST_PACKETS.max(self.initial_packets);
+        let burst_bps = packets * self.packet_bits / self.srtt_s.max(COUNT_S.0);
+        let most_bps =
+            (DELIVERED_GAIN * self.delivered_bps + burst_bps).clamp(RATE_MIN_BPS, RATE_MAX_BPS);
+        rate_bps.max(self.packets_per_rtt_bps(floor)).clamp(RATE_MIN_BPS, most_bps)
     }
 }
 
@@ -100,11 +115,33 @@ pub trait Rule: Send {
     }
 }
 
+/// Deliveries since a time, which begin together.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    since: Time,
+    bits: f64,
+}
+
+impl Count {
+    /// Takes in a record; the rate once a smoothed round trip has passed, bits per second.
+    fn add(&mut self, ack: &Ack, srtt_s: f64) -> Option<f64> {
+        self.bits += ack.acked.0 as f64 * 8.0;
+        let elapsed_s = ack.now.since(self.since).as_secs_f64();
+        if elapsed_s < srtt_s.clamp(COUNT_S.0, COUNT_S.1) {
+            return None;
+        }
+        let rate_bps = self.bits / elapsed_s;
+        *self = Self { since: ack.now, bits: 0.0 };
+        Some(rate_bps)
+    }
+}
+
 /// A flow that sends in monitor intervals.
 pub struct Pcc<R: Rule> {
     rule: R,
     monitor: Monitor<R::Purpose>,
     path: Path,
+    count: Count,
     sampled: bool,
     rng: Rng,
     /// When the last acknowledgement came.
@@ -122,12 +159,14 @@ impl<R: Rule> Pcc<R> {
             min_rtt_s: INITIAL_RTT_S,
             packet_bits: mss * 8.0,
             initial_packets: (flow.initial_cwnd.0 as f64 / mss).clamp(1.0, 1e6),
+            delivered_bps: 0.0,
         };
         rule.begin(&path);
         let mut pcc = Self {
             rule,
             monitor: Monitor::new(flow.mss, flow.start),
             path,
+            count: Count { since: flow.start, bits: 0.0 },
             sampled: false,
             rng: Seed(flow.seed).stream("pcc", 0),
             last_ack: flow.start,
@@ -139,7 +178,7 @@ impl<R: Rule> Pcc<R> {
 
     fn next_interval(&mut self, now: Time) {
         let plan = self.rule.plan(&self.path, &mut self.rng);
-        let rate_bps = plan.rate_bps.clamp(RATE_MIN_BPS, RATE_MAX_BPS);
+        let rate_bps = self.path.bounded_bps(plan.rate_bps, 0.0);
         let duration = Span::from_secs_f64(plan.duration_s.max(1e-6));
         self.monitor.begin(now, rate_bps, duration, plan.purpose);
     }
@@ -159,6 +198,9 @@ impl<R: Rule> Pcc<R> {
     }
 
     fn take_samples(&mut self, ack: &Ack) {
+        if let Some(rate_bps) = self.count.add(ack, self.path.srtt_s) {
+            self.path.delivered_bps = self.path.delivered_bps.max(rate_bps);
+        }
         if ack.srtt == Span::ZERO {
             return;
         }
@@ -306,6 +348,16 @@ pub enum Doubled {
 }
 
 impl Doubling {
+    /// Begins at a rate that an interval must show to be good before it doubles.
+    pub fn held() -> Self {
+        Self { held: true, ..Self::default() }
+    }
+
+    /// The open intervals are void: the rate stays until an interval is judged, and the best one counts on.
+    pub fn restart(&mut self) {
+        (self.open, self.held) = (0, true);
+    }
+
     /// By what the rate is to be multiplied for the next interval; `None` while as many as may be
     /// `OPEN_INTERVALS` are not judged.
     pub fn factor(&mut self) -> Option<f64> {
@@ -321,7 +373,7 @@ impl Doubling {
     /// Takes the outcome of the oldest open interval.
     pub fn judge(&mut self, report: &Report, utility: f64) -> Doubled {
         if !report.usable {
-            (self.open, self.held) = (0, true);
+            self.restart();
             return Doubled::Repeat(report.rate_bps);
         }
         self.open = self.open.saturating_sub(1);

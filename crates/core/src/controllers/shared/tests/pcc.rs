@@ -1,6 +1,6 @@
 //! The common sender under a rule that does what a test says, and the parts that rules share.
 use super::*;
-use crate::controllers::test_support::flow_of;
+use crate::controllers::test_support::{flow_of, run};
 
 const MSS: u64 = 1250;
 
@@ -65,7 +65,9 @@ fn ack(sent_ms: u64) -> Ack {
 }
 
 fn pcc() -> Pcc<Counting> {
-    Pcc::new(&flow(), Counting::default())
+    let mut pcc = Pcc::new(&flow(), Counting::default());
+    pcc.path.delivered_bps = 1e9;
+    pcc
 }
 
 #[test]
@@ -152,6 +154,76 @@ fn the_start_waits_while_the_application_limits_the_flow() {
     assert_eq!((doubling.factor(), doubling.factor()), (Some(1.0), Some(1.0)));
     doubling.judge(&report(1e6, true), 1.0);
     assert_eq!(doubling.factor(), Some(2.0));
+}
+
+#[test]
+fn a_start_that_is_interrupted_doubles_only_after_an_interval_that_was_better() {
+    let mut doubling = Doubling::default();
+    doubling.factor();
+    doubling.judge(&report(1e6, true), 1.0);
+    for _ in 0..10 {
+        doubling.restart();
+        assert_eq!((doubling.factor(), doubling.factor()), (Some(1.0), Some(1.0)));
+    }
+    assert_eq!(doubling.judge(&report(2e6, true), 2.0), Doubled::Better);
+    assert_eq!(doubling.factor(), Some(2.0));
+    doubling.restart();
+    doubling.factor();
+    assert_eq!(
+        doubling.judge(&report(4e6, true), 1.5),
+        Doubled::Over(2e6),
+        "the best one counts on"
+    );
+    assert_eq!(Doubling::held().factor(), Some(1.0));
+}
+
+#[test]
+fn no_rate_exceeds_twice_what_was_delivered_and_a_burst() {
+    let path = Path {
+        srtt_s: 0.04,
+        min_rtt_s: 0.04,
+        packet_bits: 12_000.0,
+        initial_packets: 10.0,
+        delivered_bps: 8e6,
+    };
+    // Ten packets in a round trip are 3 Mb/s.
+    assert!((path.bounded_bps(1e12, 2.0) - 19e6).abs() < 1.0);
+    assert!((path.bounded_bps(1e6, 2.0) - 1e6).abs() < 1.0);
+    // A false round trip of a nanosecond is no reason for 24 Tb/s.
+    let false_rtt = Path { srtt_s: 1e-9, ..path };
+    assert!(false_rtt.bounded_bps(1e6, 2.0) <= 16e6 + 10.0 * 12_000.0 / 0.01);
+}
+
+#[test]
+fn the_rate_of_delivery_is_that_of_a_round_trip() {
+    let mut count = Count { since: at(0), bits: 0.0 };
+    let mut rates = Vec::new();
+    // A packet of 1250 bytes per millisecond.
+    for sent_ms in 0..100 {
+        rates.extend(count.add(&ack(sent_ms), 0.05));
+    }
+    assert!(rates.len() == 2 && rates.iter().all(|rate| (5e6..=10e6).contains(rate)), "{rates:?}");
+}
+
+/// A source that pauses, over 20 Mb/s and 40 ms: what the path brings about, whatever the rule.
+#[test]
+fn a_source_that_pauses_makes_no_member_of_the_family_send_twice_the_links_rate_for_long() {
+    for controller in ["pcc_allegro", "vivace", "pcc_quic"] {
+        let text = format!(
+            "duration_s = 120\nsample_interval_ms = 20\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\n\
+             rate_mbps = 20\nqueue = {{ kind = \"drop_tail\", packets = 100 }}\n[[flow]]\n\
+             controller = \"{controller}\"\n\
+             traffic = {{ kind = \"on_off\", mean_bytes = 300000, mean_off_s = 3 }}\n"
+        );
+        for seed in 1..=10 {
+            let (outcome, _) = run(&text, seed);
+            let pacing = outcome.flow_series.pacing_mbps.iter().copied().fold(0.0, f64::max);
+            assert!(pacing < 2.2 * 20.0, "{controller}, seed {seed}: {pacing} Mb/s");
+            let flow = &outcome.flows[0];
+            let loss = flow.dropped_packets as f64 / flow.sent_packets as f64;
+            assert!(loss < 0.15, "{controller}, seed {seed}: {loss} lost");
+        }
+    }
 }
 
 /// Pairs whose utility is `utility` of the way and of the place among the four.
