@@ -11,6 +11,7 @@ mod golden;
 mod kernel_cubic;
 mod layers;
 mod links;
+mod overload;
 mod peers;
 mod result_names;
 mod simulator;

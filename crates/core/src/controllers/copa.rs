@@ -2,6 +2,7 @@
 //! 2018): steers towards the rate 1/(δ·d), where d is the queueing delay, so that the queue empties every
 //! few round trips. Where it does not empty, a flow that fills buffers is present, and δ follows losses.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
+use crate::controllers::shared::overload::Overload;
 use crate::controllers::shared::windowed_min::WindowedMin;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -79,6 +80,7 @@ pub struct Copa {
     /// Window at the start of the round trip.
     cwnd_before: f64,
     lost_in_round: bool,
+    overload: Overload,
     /// Smallest round trip of 10 s.
     min_rtt: WindowedMin,
     /// Smallest round trip of half a smoothed one: the `RTTstanding` of the paper.
@@ -109,6 +111,7 @@ impl Copa {
             competitive_rounds: 0,
             cwnd_before: cwnd,
             lost_in_round: false,
+            overload: Overload::new(flow.start),
             min_rtt: WindowedMin::default(),
             recent: WindowedMin::default(),
             largest: [Span::ZERO; RANGE_ROUNDS],
@@ -167,6 +170,13 @@ impl Copa {
         self.lost_in_round = false;
     }
 
+    /// A round trip that lost more than it delivered leaves a window of what it delivered (proposed).
+    fn answer_overload(&mut self, delivered: Bytes) {
+        self.cwnd = self.cwnd.min(delivered.0 as f64 / self.packet).max(CWND_MIN);
+        (self.cwnd_before, self.velocity, self.steady) = (self.cwnd, 1.0, 0);
+        self.slow_start = false;
+    }
+
     fn choose_mode(&mut self) {
         let competes = self.switching && self.rounds >= self.empty_at + COMPETE_ROUNDS;
         self.competitive = match self.competitive {
@@ -201,10 +211,14 @@ impl Controller for Copa {
             self.end_round(ack);
         }
         self.step(ack.acked.0 as f64 / self.packet, ack.cwnd_limited == 1);
+        if let Some(delivered) = self.overload.on_ack(ack) {
+            self.answer_overload(delivered);
+        }
         self.cwnd = self.cwnd.clamp(CWND_MIN, CWND_MAX.0 as f64 / self.packet);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
+        self.overload.on_loss(loss);
         match loss.kind {
             LossKind::Gap | LossKind::More => self.lost_in_round = true,
             LossKind::Timeout | LossKind::TimeoutAgain => {
@@ -212,8 +226,10 @@ impl Controller for Copa {
                 self.cwnd = CWND_MIN;
                 self.slow_start = true;
                 self.velocity = 1.0;
+                self.overload.forgive();
             }
-            LossKind::Deflate | LossKind::Idle | LossKind::Spurious => {}
+            LossKind::Spurious => self.overload.forgive(),
+            LossKind::Deflate | LossKind::Idle => {}
         }
     }
 

@@ -175,7 +175,7 @@ impl Hold {
     }
 
     /// Halves window and rate.
-    fn halve(&mut self) {
+    pub fn halve(&mut self) {
         self.set_cwnd(self.window.cwnd / 2.0);
         self.scale_rate(0.5);
     }

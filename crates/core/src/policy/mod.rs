@@ -7,6 +7,7 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
+use crate::controllers::shared::overload::Overload;
 use crate::controllers::shared::own_queue::is_misled_by_jitter;
 use crate::controllers::shared::sensing::signals::{Interval, Signals};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -129,6 +130,7 @@ pub struct LearnedController {
     clock: Clock,
     map: ActionMap,
     hold: Hold,
+    overload: Overload,
     /// Only with the map `own_queue`: in place of `hold`.
     law: Option<Box<Governed>>,
     phase: Phase,
@@ -201,6 +203,7 @@ impl LearnedController {
             } else {
                 Phase::Agent
             },
+            overload: Overload::new(flow.start),
             rtt_min: MinRtt::new(spec.observation.rtt_min == RttMinSpec::Window),
             entries: Entries::new(mss),
             arrived: Arrived::new(mss, flow.start),
@@ -383,6 +386,9 @@ impl Controller for LearnedController {
         if let Some(accounts) = &mut self.accounts {
             accounts.on_ack(ack, &entry);
         }
+        if self.overload.on_ack(ack).is_some() {
+            self.hold.halve();
+        }
         self.start(ack);
         if self.due.is_some() || !self.clock.ends(ack) {
             return;
@@ -413,7 +419,13 @@ impl Controller for LearnedController {
         if let Some(law) = &mut self.law {
             return law.on_loss(loss); // which answers time-outs, too
         }
-        if matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain) {
+        let timeout = matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain);
+        if timeout || loss.kind == LossKind::Spurious {
+            self.overload.forgive();
+        } else {
+            self.overload.on_loss(loss);
+        }
+        if timeout {
             return self.on_timeout(loss.now, loss.kind);
         }
         if self.spec.start.loss_guard {

@@ -5,6 +5,7 @@ pub mod bbr;
 pub mod hystart;
 pub mod kong;
 pub mod linux_growth;
+pub mod overload;
 pub mod own_limit;
 pub mod own_queue;
 pub mod pcc;
