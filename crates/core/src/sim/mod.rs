@@ -383,7 +383,9 @@ impl Sim {
             series.inflight_bytes.push(flow.sender.inflight().0);
             series.srtt_ms.push(none(flow.sender.srtt().as_millis_f64()));
             series.rtt_ms.push(none(flow.sender.latest_rtt().as_millis_f64()));
-            series.delivered_bytes.push(flow.arrived.delivered_bytes);
+            let Arrived { delivered_bytes, buffered_bytes, .. } = flow.arrived;
+            series.delivered_bytes.push(delivered_bytes);
+            series.arrived_bytes.push(delivered_bytes + buffered_bytes);
             series.delivery_rate_mbps.push(none(flow.sender.delivery_rate().as_mbps()));
             let unpaced = control.pacing_rate == Rate::UNLIMITED;
             let pacing = if unpaced { f64::NAN } else { control.pacing_rate.as_mbps() };

@@ -170,6 +170,8 @@ pub struct FlowSeries {
     pub rtt_ms: Vec<f64>,
     /// Delivered in order so far.
     pub delivered_bytes: Vec<u64>,
+    /// Arrived so far, each byte once, in order or not.
+    pub arrived_bytes: Vec<u64>,
     /// Latest delivery-rate sample.
     pub delivery_rate_mbps: Vec<f64>,
     /// Pacing rate; NaN for none.
@@ -189,6 +191,7 @@ impl FlowSeries {
         self.srtt_ms.append(&mut other.srtt_ms);
         self.rtt_ms.append(&mut other.rtt_ms);
         self.delivered_bytes.append(&mut other.delivered_bytes);
+        self.arrived_bytes.append(&mut other.arrived_bytes);
         self.delivery_rate_mbps.append(&mut other.delivery_rate_mbps);
         self.pacing_mbps.append(&mut other.pacing_mbps);
         self.lost_packets.append(&mut other.lost_packets);
@@ -393,6 +396,7 @@ fn links(rows: &[LinkRow], names: Vec<String>) -> Table {
 }
 
 fn flow_series(series: FlowSeries, names: Vec<String>) -> Table {
+    let throughput = throughput_mbps(&series, names.len());
     let columns = vec![
         ("time_s", Column::Numbers(series.time_s)),
         ("flow", Column::Texts { words: names, rows: series.flow }),
@@ -402,11 +406,26 @@ fn flow_series(series: FlowSeries, names: Vec<String>) -> Table {
         ("srtt_ms", Column::Numbers(series.srtt_ms)),
         ("rtt_ms", Column::Numbers(series.rtt_ms)),
         ("delivered_bytes", Column::Counts(series.delivered_bytes)),
+        ("arrived_bytes", Column::Counts(series.arrived_bytes)),
+        ("throughput_mbps", Column::Numbers(throughput)),
         ("delivery_rate_mbps", Column::Numbers(series.delivery_rate_mbps)),
         ("pacing_mbps", Column::Numbers(series.pacing_mbps)),
         ("lost_packets", Column::Counts(series.lost_packets)),
     ];
     Table { name: "flow_series", columns }
+}
+
+/// What arrived since a flow's row before, over the time between the two; NaN in its first row.
+fn throughput_mbps(series: &FlowSeries, flows: usize) -> Vec<f64> {
+    let mut before = vec![None; flows];
+    let rows = series.flow.iter().zip(&series.time_s).zip(&series.arrived_bytes);
+    rows.map(|((&flow, &time), &bytes)| {
+        let Some((earlier, had)) = before[flow as usize].replace((time, bytes)) else {
+            return f64::NAN;
+        };
+        8e-6 * bytes.saturating_sub(had) as f64 / (time - earlier)
+    })
+    .collect()
 }
 
 fn link_series(series: LinkSeries, names: Vec<String>) -> Table {

@@ -164,6 +164,7 @@ impl Client<'_> {
             series.srtt_ms.push(number("rtt") / 1e3);
             series.rtt_ms.push(f64::NAN);
             series.delivered_bytes.push(self.packet().wire(written));
+            series.arrived_bytes.push(self.packet().wire(written));
             series.delivery_rate_mbps.push(f64::NAN);
             series.pacing_mbps.push(f64::NAN);
             series.lost_packets.push(lost);

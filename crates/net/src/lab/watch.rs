@@ -103,6 +103,7 @@ impl Watch {
         series.srtt_ms.push(known(info.srtt().as_millis_f64()));
         series.rtt_ms.push(f64::NAN);
         series.delivered_bytes.push(self.packet.wire(self.in_order));
+        series.arrived_bytes.push(self.packet.wire(self.in_order));
         series.delivery_rate_mbps.push(known(mbps(self.packet.wire(info.delivery_rate))));
         let pacing = mbps(self.packet.wire(info.pacing_rate));
         let paced = self.paced && info.pacing_rate < NO_PACING;
