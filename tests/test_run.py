@@ -48,8 +48,9 @@ def test_text_of_a_scenario_runs_like_its_file(dumbbell: Path) -> None:
     assert from_text.flows.equals(ackademy.run(dumbbell).flows)
 
 
-def test_series_are_recorded_only_when_asked_for(dumbbell: Path) -> None:
-    assert ackademy.run(dumbbell).flow_series.is_empty()
+def test_series_have_500_rows_unless_asked_otherwise(dumbbell: Path) -> None:
+    assert ackademy.run(dumbbell, sample_interval_ms=0).flow_series.is_empty()
+    assert ackademy.run(dumbbell).flow_series["time_s"].unique().len() in (500, 501)
     series = ackademy.run(dumbbell, sample_interval_ms=500).flow_series
     assert series["time_s"].unique().len() in (8, 9)
     assert set(series["flow"]) == set(ackademy.run(dumbbell).flows["flow"])

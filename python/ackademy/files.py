@@ -28,6 +28,8 @@ TEXT_BYTES_MAX = 1 << 24
 """of a scenario, a TOML file or a Python file: as `ackademyd lab` has it"""
 TABLE_BYTES_MAX = 1 << 28
 """of a CSV file"""
+PAGE_ENDINGS = (".html", ".htm")
+"""of the names of reports"""
 NAME_BYTES_MAX = 200
 """of a file that has the name of something else: file systems take 255 with its ending"""
 LINKS_MAX = 40
@@ -160,6 +162,24 @@ def check_output(path: Path | None) -> None:
         _probe(target.parent)
     except (OSError, ValueError) as fault:
         raise _cannot_write(path, fault) from fault
+
+
+def check_ending(path: Path, endings: tuple[str, ...]) -> Path:
+    """The path of an output, its `~` replaced, unless its name ends like another kind of file.
+
+    Args:
+        path: of the output; without an ending, or no regular file such as `/dev/stdout`, it is
+            accepted.
+        endings: those of the kind, with their dots, in lower case.
+
+    Raises:
+        FileError: naming the endings that are allowed.
+    """
+    found = Path(os.path.expanduser(path))
+    is_other = found.suffix and found.suffix.lower() not in endings
+    if is_other and (not os.path.exists(found) or os.path.isfile(found)):
+        raise FileError(f"{path}: allowed: a file that ends in {' or '.join(endings)}")
+    return found
 
 
 def check_outputs(paths: Iterable[Path | None]) -> None:

@@ -22,7 +22,7 @@ import polars as pl
 from ackademy import _core, files, lookup
 from ackademy.backends import Backend, check_backend, controllers, kernel, schemes
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.tables import NAMES, Tables
+from ackademy.backends.tables import NAMES, Tables, frame_html, frame_text
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
 from ackademy.stats import formulas as metrics  # a name that is part of cells' keys
 from ackademy.toml_table import toml_value
@@ -36,14 +36,16 @@ Progress: TypeAlias = Callable[[float], object]
 SEED_MAX = 2**64 - 1
 SAMPLE_MS_MAX = 1e9
 PLOTTED_ROWS = 2000
-"""sampling interval of a time series that is only drawn"""
+"""rows of a time series that is only drawn"""
+SAMPLED_ROWS, SAMPLED_FLOWS_MAX = 500, 100
+"""rows of a flow's time series by default, and the most flows that have one by default"""
 NO_PARAMS: Params = {}
 NO_OVERRIDES: Mapping[str, str] = {}
 ScenarioLike: TypeAlias = "Path | str | Mapping[str, object] | _core.Scenario"
 """a file, a name, a text, the fields of a file, or a parsed scenario"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Metrics:
     """The numbers of a report, from `Tables`."""
 
@@ -59,6 +61,27 @@ class Metrics:
     """fairness of the flows' delays; `nan` if a flow has no sample"""
     jain_goodput: float
     """fairness of the connections' goodputs"""
+
+    def __repr__(self) -> str:
+        named = "".join(f"\n{name}\n{frame_text(frame)}" for name, frame in self._frames().items())
+        return f"Metrics: {self._fairness()}{named}"
+
+    def _repr_html_(self) -> str:
+        shown = "".join(f"<p>{name}</p>{frame_html(own)}" for name, own in self._frames().items())
+        return f"<p>{self._fairness()}</p>{shown}"
+
+    def _frames(self) -> dict[str, pl.DataFrame]:
+        """What is shown; connections only if one has several subflows."""
+        several = bool((self.connections["subflows"] > 1).any())
+        frames = {"flows": self.flows, "connections": self.connections, "links": self.links}
+        return {name: own for name, own in frames.items() if several or name != "connections"}
+
+    def _fairness(self) -> str:
+        if self.flows.height < 2:
+            return "one flow"
+        return (
+            f"Jain's index {self.jain_throughput:.4g} (throughput), {self.jain_delay:.4g} (delay)"
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -95,15 +118,21 @@ class Run(Tables):
                 raise AckademyError("plot: allowed: a kernel run with sample_interval_ms above 0")
             step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
             sampled = run(self.scenario, seed=self.seed, sample_interval_ms=step_ms)
-        return Figure(report.run_page(sampled, "ackademy.run(...)"))
+        about = f"{self.scenario.name}, seed {self.seed}, over time"
+        return Figure(report.run_page(sampled), report.run_drawing(sampled), about)
 
     def __repr__(self) -> str:
-        return f"Run of {self.scenario.name}, seed {self.seed}\n{self.metrics().flows!r}"
+        return f"Run of {self.scenario.name}, seed {self.seed}\n{self.metrics()!r}{self._hint()}"
 
     def _repr_html_(self) -> str:
-        measured, title = self.metrics(), f"{self.scenario.name}, seed {self.seed}"
-        frames = (measured.flows._repr_html_(), measured.links._repr_html_())
-        return f"<p>{escape(title)}</p>{''.join(frames)}"
+        title = escape(f"{self.scenario.name}, seed {self.seed}{self._hint()}")
+        return f"<p>{title}</p>{self.metrics()._repr_html_()}"
+
+    def _hint(self) -> str:
+        """How to get a time series, where there is none."""
+        if not self.flow_series.is_empty():
+            return ""
+        return "\nno time series: run with sample_interval_ms above 0"
 
     def write_parquet(self, folder: Path) -> None:
         """Write every table that has rows to `folder`, as `flows.parquet` and so on.
@@ -125,7 +154,7 @@ def run(
     seed: int = 1,
     cc: str | _core.ControllerClass | None = None,
     params: Params = NO_PARAMS,
-    sample_interval_ms: float = 0.0,
+    sample_interval_ms: float | None = None,
     backend: Backend = "sim",
     progress: Progress | None = None,
 ) -> Run:
@@ -140,7 +169,8 @@ def run(
             such as `cubic:beta=0.8`, a policy, `file.py:Class` or a class in the simulator,
             `kernel:NAME` on the kernel.
         params: settings of `cc`.
-        sample_interval_ms: between rows of the time series; 0 records none.
+        sample_interval_ms: between rows of the time series; 0 records none. By default 500 rows for
+            each of up to 100 flows, and none for more flows.
         backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
         progress: in the simulator, called at 256 equal parts of the duration with the simulated
             seconds that are over; what it raises ends the run.
@@ -157,11 +187,14 @@ def run(
     """
     check_backend(backend)
     seed = _whole("seed", seed, SEED_MAX)
-    if not 0.0 <= sample_interval_ms <= SAMPLE_MS_MAX:
+    if sample_interval_ms is not None and not 0.0 <= sample_interval_ms <= SAMPLE_MS_MAX:
         allowed = f"a number from 0 to {SAMPLE_MS_MAX:g}"
         raise AckademyError(f"sample_interval_ms = {sample_interval_ms}: allowed: {allowed}")
     parsed = read_scenario(scenario, cc=cc, params=params)
     controllers.check(parsed.controllers, backend)
+    if sample_interval_ms is None:
+        is_sampled = len(parsed.flows) <= SAMPLED_FLOWS_MAX
+        sample_interval_ms = 1e3 * parsed.duration_s / SAMPLED_ROWS if is_sampled else 0.0
     record: KernelRun | None = None
     if backend == "kernel":
         frames, record = kernel.emulate(parsed, seed, sample_interval_ms)

@@ -42,6 +42,28 @@ NAMES = tuple(own.name for own in fields(Tables) if own.name != "is_random")
 """of the data frames"""
 
 
+def frame_text(frame: pl.DataFrame) -> str:
+    """A data frame with all its columns and its first and last rows, for a terminal."""
+    with _all_columns():
+        return repr(frame)
+
+
+def frame_html(frame: pl.DataFrame) -> str:
+    """A data frame with all its columns, for a notebook."""
+    with _all_columns():
+        return str(frame._repr_html_())
+
+
+def _all_columns() -> pl.Config:
+    return pl.Config(
+        tbl_cols=-1,
+        tbl_rows=20,
+        tbl_width_chars=1000,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+    )
+
+
 def _frame(columns: Mapping[str, Column]) -> pl.DataFrame:
     """A data frame whose text columns stay text without rows."""
     return pl.DataFrame(

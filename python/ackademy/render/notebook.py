@@ -14,7 +14,9 @@ import polars as pl
 from ackademy import _core
 from ackademy.backends import Backend, check_backend, controllers, schemes
 from ackademy.backends.runs import ScenarioLike, text_of
+from ackademy.backends.tables import frame_html, frame_text
 from ackademy.errors import AckademyError
+from ackademy.files import PAGE_ENDINGS
 from ackademy.runner import engines, experiments
 from ackademy.stats.results import Results
 from ackademy.studies import comparison, measured
@@ -27,31 +29,37 @@ Schemes: TypeAlias = "schemes.Word | Sequence[schemes.Word] | Mapping[str, schem
 """one scheme, several, or several by label"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Figure:
-    """A chart: a whole HTML page, which a notebook shows in a frame."""
+    """A chart, which a notebook shows, and the page with the chart and all numbers."""
 
     page: str
     """HTML, complete in itself"""
-    height_px: int = 640
-    """of the frame"""
+    svg: str
+    """the chart alone"""
+    about: str
+    """what is drawn, in one line"""
 
     def save(self, path: Path | str) -> None:
-        """Write the page to a file.
+        """Write the page to a file `.html`, or the chart to a file `.svg`.
 
         Raises:
-            AckademyError: if it cannot be written.
+            AckademyError: if the file has another ending, or it cannot be written; nothing is then
+                written.
         """
-        from ackademy.files import write
+        from ackademy.files import check_ending, write
 
-        write(Path(path), self.page)
+        found = check_ending(Path(path), (*PAGE_ENDINGS, ".svg"))
+        write(found, self.svg if found.suffix.lower() == ".svg" else self.page)
+
+    def __repr__(self) -> str:
+        return f"Figure of {self.about}: .save('NAME.html') or .save('NAME.svg')"
 
     def _repr_html_(self) -> str:
-        style = f"width:100%;height:{self.height_px}px;border:0"
-        return f'<iframe srcdoc="{escape(self.page)}" style="{style}"></iframe>'
+        return self.svg
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """Schemes side by side on the same scenarios."""
 
@@ -59,6 +67,8 @@ class Comparison:
     """the numbers of single runs, and estimates over them"""
     page: str
     """the HTML report, complete in itself"""
+    svg: str
+    """throughput against delay, a panel per scenario"""
 
     @property
     def estimates(self) -> pl.DataFrame:
@@ -80,13 +90,18 @@ class Comparison:
 
     def plot(self) -> Figure:
         """The report: throughput against delay, every number, one run over time."""
-        return Figure(self.page, 900)
+        return Figure(self.page, self.svg, "throughput against delay")
 
     def __repr__(self) -> str:
-        return f"Comparison\n{self.table()!r}\nand more metrics: .estimates, .runs, .plot()"
+        shown = frame_text(self.table())
+        return f"Comparison, throughput_mean_mbps\n{shown}\nmore: .estimates, .runs, .plot()"
 
     def _repr_html_(self) -> str:
-        return self.plot()._repr_html_()
+        tables = [
+            f"<p>{escape(metric)}</p>{frame_html(self.table(metric))}"
+            for metric in self.estimates["metric"].unique(maintain_order=True)
+        ]
+        return "".join([self.svg, *tables])
 
 
 def compare(
@@ -145,7 +160,7 @@ def _measured(rows: Sequence[measured.Row], folder: Path, engine: engines.Engine
         raise AckademyError(ran.failures[0].error)
     found = measured.measure(rows, folder)
     results = measured.tables(comparison.STUDY, found)
-    return Comparison(results, report.page(found, folder, "ackademy.compare(...)"))
+    return Comparison(results, report.page(found, folder), report.drawing(found))
 
 
 def _schemes(cc: Schemes) -> list[schemes.Scheme]:

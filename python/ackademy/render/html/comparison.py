@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.runs import Run
+from ackademy.backends.runs import Metrics, Run
+from ackademy.render.html import svg
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import Head, Section, document, repeat_section, tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
+from ackademy.render.html.series import drawing as series_drawing
 from ackademy.render.html.shapes import bullets
 from ackademy.render.html.sheet import sheet
 from ackademy.render.kernel_notes import notes
@@ -32,13 +35,39 @@ ROWS_MAX = 200
 """flows in the table of one run"""
 
 
-def page(found: Sequence[Measured], folder: Path, command: str) -> str:
-    """The HTML file of a comparison."""
-    colour = colours(found)
+def drawing(found: Sequence[Measured]) -> str:
+    """Throughput against delay as an SVG: a panel per scenario, a dot per run."""
+    panels = []
+    for scenario, rows in _by_scenario(found).items():
+        lines = [
+            svg.Line(
+                own.row.name.scheme,
+                own.values["delay_mean_ms"],
+                own.values["throughput_mean_mbps"],
+            )
+            for own in rows
+        ]
+        known = [values[np.isfinite(values)] for line in lines for values in (line.x, line.y)]
+        x, y = (np.concatenate([np.zeros(1), *known[side::2]]) for side in (0, 1))
+        across = Axis(0.0, 1.08 * float(x.max()) or 1.0, "delay above the empty path, ms")
+        up = Axis(0.0, 1.08 * float(y.max()) or 1.0)
+        title = f"{scenario}: throughput, Mb/s"
+        panels.append(svg.Panel(title, across, up, lines, height=220, is_dots=True))
+    return svg.figure(panels)
+
+
+def _by_scenario(found: Sequence[Measured]) -> dict[str, list[Measured]]:
     groups: dict[str, list[Measured]] = {}
     for own in found:
         if own.n_runs:
             groups.setdefault(own.row.name.scenario, []).append(own)
+    return groups
+
+
+def page(found: Sequence[Measured], folder: Path, command: str = "") -> str:
+    """The HTML file of a comparison; a command is shown as the one that repeats it."""
+    colour = colours(found)
+    groups = _by_scenario(found)
     runs = max((own.n_runs for own in found), default=0)
     head = Head(
         kicker="Comparison",
@@ -63,28 +92,61 @@ def page(found: Sequence[Measured], folder: Path, command: str) -> str:
             )
         )
     sections += kernel_section([run for own in found for run in own.kernel_runs])
-    sections.append(repeat_section(command))
+    sections += [repeat_section(command)] if command else []
     return document(head, sections)
 
 
-def run_page(run: Run, command: str) -> str:
-    """The HTML file of one run."""
+def run_drawing(run: Run) -> str:
+    """One run over time as an SVG."""
+    return series_drawing(_strip(run))
+
+
+def _strip(run: Run) -> Strip:
+    names = " · ".join(dict.fromkeys(run.flows["controller"]))
+    return Strip(names, run.scenario.name, 1, run.flow_series, run.link_series)
+
+
+def _headline(run: Run, measured: Metrics) -> dict[str, str]:
+    """The numbers above the first section: fairness only among several flows."""
+    flows, links = measured.flows, measured.links
+    dropped, sent = (
+        int(run.flows[f"{what}_packets"].to_numpy().sum()) for what in ("dropped", "sent")
+    )
+    facts = {
+        "throughput, Mb/s": significant(float(flows["throughput_mbps"].fill_nan(0.0).sum())),
+        "delay above the empty path, ms": significant(_mean(flows["delay_ms"])),
+        "loss, %": significant(100.0 * dropped / max(sent, 1), 3),
+    }
+    if links.height:
+        busiest = float(links["utilisation"].fill_nan(0.0).cast(pl.Float64).to_numpy().max())
+        facts["utilisation of the busiest link, %"] = significant(100.0 * busiest, 3)
+    if flows.height > 1:
+        facts["Jain's index of throughput"] = significant(measured.jain_throughput)
+    return facts
+
+
+def _mean(values: pl.Series) -> float:
+    known = values.drop_nans().to_numpy()
+    return float(known.mean()) if known.size else float("nan")
+
+
+def run_page(run: Run, command: str = "") -> str:
+    """The HTML file of one run; a command is shown as the one that repeats it."""
     measured = run.metrics()
     names = list(dict.fromkeys(measured.flows["controller"]))
-    strip = Strip(" · ".join(names), run.scenario.name, 1, run.flow_series, run.link_series)
     head = Head(
         kicker="One run",
         title=run.scenario.name,
         about=f"{run.scenario.duration_s:g} s, seed {run.seed}: {', '.join(names)}.",
         cite="",
-        facts={"Jain's index of throughput": significant(measured.jain_throughput)},
+        facts=_headline(run, measured),
     )
     hidden = measured.flows.height - ROWS_MAX
     more = f"The first {ROWS_MAX}; {hidden} more are in the tables (--parquet)."
     times = completion_times(run, run.scenario.duration_s)
     sections = [
         *([_completion(times)] if times is not None else []),
-        Section("time", "Over time", "", strips([strip])),
+        Section("time", "Over time", "", strips([_strip(run)])),
         Section(
             "flows",
             "Flows",
@@ -94,7 +156,7 @@ def run_page(run: Run, command: str) -> str:
         *_connections(run),
         Section("links", "Links", "", sheet(of_run.links(run))),
         *kernel_section([run.kernel] if run.kernel else []),
-        repeat_section(command),
+        *([repeat_section(command)] if command else []),
     ]
     return document(head, sections)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from ackademy.render.html import svg
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.shapes import key, legend
@@ -46,6 +47,25 @@ def strips(runs: Sequence[Strip]) -> Markup:
     end = max(_end(charts[0]) for _, charts in drawn) or 1.0
     cards = [_card(run, charts, tops, end) for run, charts in drawn]
     return element("div", join(cards), class_="strips")
+
+
+def drawing(run: Strip) -> str:
+    """The charts of one run as an SVG for a notebook or a file."""
+    charts = _charts(run)
+    end = _end(charts[0]) or 1.0
+    panels = []
+    for index, chart in enumerate(charts):
+        label = "time, s" if index == len(charts) - 1 else ""
+        lines = [svg.Line(name, *thin(time, v, N_BUCKETS)) for name, time, v in chart.lines]
+        if chart.title == "queue":  # one line of a link among lines of flows
+            lines = [svg.Line(_of_link(line.name), line.x, line.y) for line in lines]
+        axes = Axis(0.0, end, label, n_ticks=6), Axis(0.0, 1.08 * _top(chart) or 1.0, n_ticks=3)
+        panels.append(svg.Panel(f"{chart.title}, {chart.unit}", *axes, lines))
+    return svg.figure(panels)
+
+
+def _of_link(name: str) -> str:
+    return f"queue of {name}"
 
 
 def _charts(run: Strip) -> list[_Lines]:
@@ -135,15 +155,18 @@ def _queue(run: Strip) -> _Lines:
 
 
 def _throughput(flows: Sequence[tuple[str, pl.DataFrame]]) -> _Lines:
-    """Delivered bytes over short intervals."""
+    """Bytes that arrived over short intervals, in order or not.
+
+    Those delivered in order jump where a gap is filled, above what the link carries.
+    """
     lines = []
     for name, part in flows:
-        time, delivered = _floats(part, "time_s"), _floats(part, "delivered_bytes")
+        time, arrived = _floats(part, "time_s"), _floats(part, "arrived_bytes")
         if time.size > 2:
             edges = np.linspace(time[0], time[-1], min(N_RATES, time.size - 1) + 1)
-            rate = 8e-6 * np.diff(np.interp(edges, time, delivered)) / np.diff(edges)
+            rate = 8e-6 * np.diff(np.interp(edges, time, arrived)) / np.diff(edges)
             lines.append((name, 0.5 * (edges[1:] + edges[:-1]), rate))
-    return _Lines("throughput", "Mb/s", lines)
+    return _Lines("throughput: arrivals", "Mb/s", lines)
 
 
 def _by_flow(run: Strip) -> list[tuple[str, pl.DataFrame]]:
