@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ackademy import installation
 from ackademy.errors import KernelError, ScenarioError
 
 VARIABLE = "ACKADEMYD"
@@ -40,7 +41,7 @@ def find() -> Path:
         return max(built, key=lambda path: path.stat().st_mtime_ns)
     raise KernelError(
         f"ackademyd is not on the PATH, not in {target}, and {VARIABLE} is not set; "
-        "build it with `make ackademyd`"
+        f"{installation.build_daemon()}"
     )
 
 

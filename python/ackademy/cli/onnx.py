@@ -10,14 +10,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from ackademy import _core, files, lookup
+from ackademy import _core, files, installation, lookup
 from ackademy.console import Console
 from ackademy.errors import ExchangeError
 from ackademy.folders import check_policy_folder
 from ackademy.policies import policy_files
 from ackademy.policies.policy_files import POLICY, SETTINGS_TABLES, WEIGHTS, plain
 
-EXTRA = "needs ONNX: install the extra with `pip install 'ackademy[onnx]'`"
+EXTRA = f"needs ONNX: install the extra with {installation.add_extra('onnx')}"
 
 
 def export_command(
@@ -131,7 +131,7 @@ def entering(settings: str, where: Path) -> tuple[int, int]:
         history = features = None
     if type(history) is not int or not 1 <= history <= 256 or not isinstance(features, list):
         raise ExchangeError(
-            f"{where}: observation: allowed: a table as in docs/reference/policies.md"
+            f"{where}: observation: allowed: a table as `ackademy new policy` writes it"
         )
     return history, len(features)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from ackademy import _core
+from ackademy import _core, installation
 from ackademy.backends import schemes
 from ackademy.console import Console
 from ackademy.errors import ControllerError, TrainingError
@@ -43,8 +43,8 @@ __all__ = [
 def lacks_training(error: ImportError) -> TrainingError:
     """What to say where the libraries of the extra `train` cannot be imported."""
     return TrainingError(
-        f"{error}: training needs JAX, Flax, Optax, safetensors and Gymnasium: install the "
-        "extra with `pip install 'ackademy[train]'`"
+        f"{error}: this needs JAX, Flax, Optax, safetensors and Gymnasium: install the extra "
+        f"with {installation.add_extra('train')}"
     )
 
 

@@ -178,7 +178,7 @@ def scenario_folder() -> Path:
     """
     for scenario in here_or_above("scenarios/kong2018_one_sender.toml"):
         return scenario.parent
-    raise TrainingError("no scenarios/kong2018_one_sender.toml here: run this in the repository")
+    raise TrainingError("no scenarios/kong2018_one_sender.toml here, above or in the package")
 
 
 def _train(recipe: Recipe, workshop: Workshop, out: Path, console: Console) -> None:

@@ -1,9 +1,8 @@
-"""Gymnasium environments; importing this registers them.
+"""Gymnasium environments; importing this registers them, and so does a name with this module in it.
 
-import ackademy.envs
 import gymnasium
 
-env = gymnasium.make("ackademy/Flow-v0", scenario="scenarios/deep_buffer.toml")
+env = gymnasium.make("ackademy.envs:ackademy/Flow-v0", scenario="scenarios/deep_buffer.toml")
 """
 
 from __future__ import annotations

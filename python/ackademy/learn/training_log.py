@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ackademy import installation
 from ackademy.envs.metrics import IntervalMetrics
 from ackademy.errors import TrainingError
 from ackademy.learn import checkpoint
@@ -182,8 +183,7 @@ def _board(folder: Path, rows: list[tuple[float, ...]]) -> SummaryWriter:
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
-        raise TrainingError(
-            "training needs tensorboardX: install the extra with `pip install 'ackademy[train]'`"
-        ) from error
+        add = installation.add_extra("train")
+        raise TrainingError(f"training needs tensorboardX: install the extra with {add}") from error
     step = int(rows[-1][0]) + 1 if rows else None
     return SummaryWriter(str(folder), purge_step=step)

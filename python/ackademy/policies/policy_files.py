@@ -134,7 +134,7 @@ def settings_in(text: str, where: str) -> str:
     for name, table in tables.items():
         if not isinstance(table, dict) or not all(key.isidentifier() for key in table):
             raise ExchangeError(
-                f"{where}: {name}: allowed: a table, as in docs/reference/policies.md"
+                f"{where}: {name}: allowed: a table, as `ackademy new policy` writes it"
             )
     for name in SETTINGS_TABLES[:3]:
         if name not in tables:

@@ -292,8 +292,7 @@ def write_record(rows: Sequence[Compared], seed: int, out: Path) -> None:
         out: a line per row, its fields separated by `|`.
     """
     lines = [
-        f"# Drawn from seed {seed}; the least and the most of the peers' runs "
-        "(docs/results/peers.md).",
+        f"# Drawn from seed {seed}; the least and the most of the peers' runs.",
         "# scheme|rate_bps|rtt_s|buffer|loss|flows|step_s|duration_s|"
         "mbps low|high|wait_ms low|high|p low|high",
     ]

@@ -21,7 +21,7 @@ pub const SPEC: Spec = Spec {
             name: "policy",
             about: "the forest, fitted for the path at hand (paper: one for each setup)",
             kind: ParamKind::File {
-                holds: "a file with a forest over LP-TCP's 55 numbers (docs/reference/policies.md)",
+                holds: "a file with a forest over LP-TCP's 55 numbers, such as the one in policies/lp_tcp/L50_K1",
                 read: |bytes| Ok(Arc::new(Policy::read(bytes)?)),
             },
         },

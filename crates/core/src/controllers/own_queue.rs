@@ -11,7 +11,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub const SPEC: Spec = Spec {
     name: "own_queue",
     about: "steers its own packets in the queue to a target; equal shares whatever the round trips",
-    source: "docs/reference/controllers/own_queue.md; after Vegas, FAST and Copa",
+    source: "this project; after Vegas, FAST and Copa",
     params: &[
         Param {
             name: "target_packets",

@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub const SPEC: Spec = Spec {
     name: "policy",
     about: "A policy from a folder: what it sees, when it decides and what it does stand there",
-    source: "docs/reference/policies.md",
+    source: "this project",
     params: &[Param {
         name: "policy",
         about: "the policy's folder",
         kind: ParamKind::Files {
-            holds: "a folder with policy.toml and weights.safetensors (docs/reference/policies.md)",
+            holds: "a folder with policy.toml and weights.safetensors, such as policies/aurora_mixed",
             names: FILES,
             read: |files| Ok(Arc::new(Policy::read(files)?)),
         },

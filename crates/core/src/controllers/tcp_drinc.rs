@@ -19,7 +19,7 @@ pub const SPEC: Spec = Spec {
         name: "policy",
         about: "the trained agent's folder; no weights were published",
         kind: ParamKind::Files {
-            holds: "a folder with a policy over TCP-Drinc's features (docs/reference/policies.md)",
+            holds: "a folder with a policy over TCP-Drinc's features, such as policies/tcp_drinc",
             names: FILES,
             read: |files| {
                 let policy = Policy::read(files)?;

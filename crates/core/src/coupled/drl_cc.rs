@@ -26,7 +26,7 @@ pub const SPEC: Spec = Spec {
             name: "policy",
             about: "the trained agent's folder; no weights were published",
             kind: ParamKind::Files {
-                holds: "a folder with a policy of a host (docs/reference/policies.md)",
+                holds: "a folder with a policy of a host, such as policies/drl_cc/all",
                 names: FILES,
                 read: |files| Ok(Arc::new(JointPolicy::read(files)?)),
             },

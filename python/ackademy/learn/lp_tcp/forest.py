@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ackademy import installation
 from ackademy.errors import TrainingError
 from ackademy.policies import policy_files
 from ackademy.runner.experiments import Progress, quiet
@@ -20,9 +21,6 @@ from ackademy.runner.experiments import Progress, quiet
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier
 
-NOT_INSTALLED = (
-    "training needs scikit-learn: install the extra with `pip install 'ackademy[train]'`"
-)
 STEP = 10
 """trees between two reports of progress"""
 LEAF = 255
@@ -74,6 +72,12 @@ class Arrays:
         return mean
 
 
+def lacks_sklearn() -> TrainingError:
+    """What to say where scikit-learn is not installed."""
+    add = installation.add_extra("train")
+    return TrainingError(f"training needs scikit-learn: install the extra with {add}")
+
+
 def fit(
     x: Features, y: Labels, growth: Growth, seed: int, jobs: int, progress: Progress = quiet
 ) -> Arrays:
@@ -85,7 +89,7 @@ def fit(
     try:
         from sklearn.ensemble import RandomForestClassifier
     except ImportError as error:
-        raise TrainingError(NOT_INSTALLED) from error
+        raise lacks_sklearn() from error
     if y.all() or not y.any():
         raise TrainingError(f"{len(y)} rows with equal labels: nothing to tell apart")
     model = RandomForestClassifier(

@@ -7,7 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
-from ackademy.errors import TrainingError
 from ackademy.learn.lp_tcp import forest
 from ackademy.learn.lp_tcp.choosing import Tried
 from ackademy.learn.lp_tcp.collecting import Recording, Sends
@@ -85,4 +84,4 @@ def scikit_learn_version() -> str:
     try:
         return version("scikit-learn")
     except PackageNotFoundError as error:
-        raise TrainingError(forest.NOT_INSTALLED) from error
+        raise forest.lacks_sklearn() from error

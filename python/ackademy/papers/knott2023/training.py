@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from ackademy import sums
+from ackademy import installation, sums
 from ackademy.errors import ExperimentError, FileError, TrainingError
 from ackademy.files import write as write_file
 from ackademy.papers.knott2023.transfers import (
@@ -85,9 +85,8 @@ def train(learner: Learner, rate_mbps: float, seed: int, known: Mapping[Setting,
         from ackademy.learn.recipe import Recipe
         from ackademy.papers.knott2023.environment import CubicBeta
     except ImportError as error:
-        raise TrainingError(
-            "learning needs Gymnasium: install the extra with `pip install 'ackademy[train]'`"
-        ) from error
+        add = installation.add_extra("train")
+        raise TrainingError(f"learning needs Gymnasium: install the extra with {add}") from error
     env = CubicBeta(
         rate_mbps,
         ("beta", "c") if learner.tunes_c else ("beta",),

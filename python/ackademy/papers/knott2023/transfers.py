@@ -156,7 +156,7 @@ def scenario_file() -> Path:
     """
     for path in here_or_above("scenarios/knott2023.toml"):
         return path
-    raise ScenarioError("scenarios/knott2023.toml: not here nor above; run this in the repository")
+    raise ScenarioError("scenarios/knott2023.toml: neither here, nor above, nor in the package")
 
 
 def from_flow(flow: Mapping[str, int]) -> Transfer:

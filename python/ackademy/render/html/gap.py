@@ -161,7 +161,10 @@ def _large_section(large: Sequence[tuple[Gap, str, Difference]]) -> list[Section
         )
         for one, metric, difference in large
     ]
-    lead = "Explained, or written down as open, in docs/results/sim-to-real.md."
+    lead = (
+        "Explained, or written down as open, on the page "
+        '"From the simulator to the kernel" of the documentation.'
+    )
     title = f"Differences above {100 * gap.LARGE_RATIO:.0f} %"
     return [Section("large", title, lead, element("ul", join(items), class_="columns"))]
 

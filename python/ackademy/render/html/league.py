@@ -30,7 +30,7 @@ LOGARITHMIC = frozenset({"delay_p50_ms", "delay_p95_ms", "power"})
 KINDS = ("learned", "online", "classic")
 SCORES_LEAD = (
     "A network counts once; seeds are averaged within it. Intervals are over networks. "
-    "docs/reference/evaluation.md defines each number."
+    'The page "Evaluating policies" of the documentation defines each number.'
 )
 HARM_LEAD = (
     "What a flow of the line's scheme takes from a flow of the column's, against that flow alone "

@@ -30,8 +30,8 @@ def card(study: Study, sheets: Sequence[Sheet], guarded: Guarded) -> str:
 
     {study.digest}
 
-Intervals are 95 % over networks. The page on evaluation (docs/reference/evaluation.md) defines the
-numbers, which this command printed:
+Intervals are 95 % over networks. The page "Evaluating policies" of the
+documentation defines the numbers, which this command printed:
 
     ackademy judge {own} --links {study.origin} --against {others} --card
 

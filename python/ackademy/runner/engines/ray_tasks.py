@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ackademy import installation
 from ackademy.errors import EngineError
 from ackademy.runner.cells import Cell, Outcome, attempt
 from ackademy.runner.engines.engine import Engine
@@ -69,9 +70,8 @@ def _need_ray() -> None:
         os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
         import ray  # noqa: F401
     except ImportError as error:
-        raise EngineError(
-            "--engine ray needs Ray: install the extra with `pip install 'ackademy[ray]'`"
-        ) from error
+        add = installation.add_extra("ray")
+        raise EngineError(f"--engine ray needs Ray: install the extra with {add}") from error
 
 
 def _check_reachable(address: str) -> None:

@@ -1,0 +1,77 @@
+"""What messages name is there: commands that work for this installation, files of the wheel."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ackademy import _core, installation, lookup
+
+PACKAGE = Path(__file__).parents[1] / "python" / "ackademy"
+
+
+def docstrings(tree: ast.AST) -> set[int]:
+    """Identities of the strings that stand alone as statements."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Expr))
+    return {id(node.value) for node in nodes}
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every string of the package that may be printed, and where it stands."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "data" in path.relative_to(PACKAGE).parts or path.name == "installation.py":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        documented = docstrings(tree)
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or id(node) in documented:
+                continue
+            if isinstance(node.value, str):
+                yield f"{path.relative_to(PACKAGE)}:{node.lineno}", node.value
+
+
+def test_no_message_names_a_page_or_a_makefile_that_a_wheel_lacks() -> None:
+    for where, text in texts():
+        if "card.py" in where:  # cards lie in the repository, beside the pages
+            continue
+        for absent in ("docs/", "`make ", "in the repository", "pip install"):
+            assert absent not in text, f"{where}: {text}"
+
+
+def test_the_controllers_of_the_core_name_no_page_that_a_wheel_lacks() -> None:
+    for entry in _core.controllers():
+        for param in entry["params"]:
+            assert "docs/" not in param["allowed"] + param["about"], entry["name"]
+            _, found, name = param["allowed"].partition("policies/")
+            if found:
+                lookup.find(name, "policy")
+        assert "docs/" not in entry["source"] + entry["about"], entry["name"]
+
+
+def test_a_checkout_adds_an_extra_with_make() -> None:
+    assert installation.is_checkout()
+    assert installation.add_extra("train") == f"`make build EXTRAS=train` in {installation.ROOT}"
+    assert "make ackademyd" in installation.build_daemon()
+
+
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        (None, "`pip install 'ackademy[onnx]'`"),
+        ("file:///tmp/own.whl", "`pip install 'ackademy[onnx] @ file:///tmp/own.whl'`"),
+    ],
+)
+def test_a_wheel_adds_an_extra_from_where_it_came(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str | None, command: str
+) -> None:
+    text = json.dumps({"url": url, "archive_info": {}}) if url else None
+    found = SimpleNamespace(read_text=lambda _: text)
+    monkeypatch.setattr(installation, "ROOT", tmp_path)
+    monkeypatch.setattr(installation, "distribution", lambda _: found)
+    assert installation.add_extra("onnx") == command
+    assert "make" not in installation.build_daemon()
