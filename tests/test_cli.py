@@ -85,7 +85,7 @@ def test_compare_prints_a_line_per_controller(dumbbell: Path, mine: str) -> None
     assert "new_reno" in out
     assert "mine.py:Mine" in out
     assert "±" in out
-    assert (folder / "reports" / "compare.html").is_file()
+    assert list((folder / "reports").glob("compare-dumbbell-new_reno-mine.py-Mine*.html"))
 
 
 def test_compare_takes_schemes_of_several_options(dumbbell: Path) -> None:
@@ -135,8 +135,8 @@ def test_compare_of_flows_without_a_delay_writes_all_that_is_asked_for(
     exports = ("--json", "c.json", "--csv", "c.csv")
     code, out, err = ackademy_command("compare", *words, *exports, cwd=dumbbell.parent)
     assert (code, "Traceback" in err) == (0, False)
-    assert "report: reports/compare.html" in out
-    for name in ("c.json", "c.csv", "reports/compare.html"):
+    assert "report: reports/compare-dumbbell-cubic" in out
+    for name in ("c.json", "c.csv"):
         assert (dumbbell.parent / name).is_file()
 
 
@@ -285,7 +285,7 @@ def test_list_shows_every_controller_and_its_settings(tmp_path: Path) -> None:
 
 def test_report_without_runs_says_so(tmp_path: Path) -> None:
     root = Path(__file__).parents[1]
-    code, out, err = ackademy_command("report", "kong2018/table4", "--out", tmp_path, cwd=root)
+    code, out, err = ackademy_command("report", "kong2018/table4", "--work", tmp_path, cwd=root)
     assert (code, out) == (2, "kong2018/table4: nothing has been run yet\n")
     assert "nothing to report" in err
 

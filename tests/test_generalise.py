@@ -158,7 +158,7 @@ def test_utility_is_zero_at_best_and_has_a_floor() -> None:
 
 def test_the_command_writes_its_tables_and_repeats(short: Path, tmp_path: Path) -> None:
     words = ["generalise", "new-reno", "--against", "cubic", "--distribution", str(short)]
-    words += ["--links", "3", "--jobs", "1", "--out", str(tmp_path / "runs")]
+    words += ["--links", "3", "--jobs", "1", "--work", str(tmp_path / "runs")]
     words += ["--worst", str(tmp_path / "worst")]
     pages = []
     for name in ("one", "two"):
@@ -187,6 +187,6 @@ def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
         generalise.link_of(cases.drawn(redrawn, 1, 1)[0])
     words = ["generalise", "cubic", "--against", "", "--links", "1", "--jobs", "1"]
     words += ["--distribution", str(ROOT / "distributions" / "drinc_train.toml")]
-    result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "runs")])
+    result = CliRunner().invoke(app, [*words, "--work", str(tmp_path / "runs")])
     assert isinstance(result.exception, ScenarioError)
     assert not (tmp_path / "runs").exists()

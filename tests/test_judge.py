@@ -110,7 +110,7 @@ def test_a_scheme_is_counted_over_the_reference_and_under_anybody() -> None:
 def test_the_command_judges_prints_and_continues(links: Path, tmp_path: Path) -> None:
     def run(*more: str) -> str:
         words = ["new_reno", "--links", str(links), "--against", "cubic,vegas", "--jobs", "1"]
-        words += ["--out", str(tmp_path / "runs"), "--html", str(tmp_path / "page.html"), *more]
+        words += ["--work", str(tmp_path / "runs"), "--html", str(tmp_path / "page.html"), *more]
         result = CliRunner().invoke(app, ["judge", *words])
         assert result.exit_code == 0, result.output
         return result.output
@@ -154,7 +154,15 @@ def test_the_card_of_a_policy_gets_the_tables_in_one_place(links: Path, tmp_path
     shutil.copytree(Path(__file__).parents[1] / "policies" / "aurora_mixed", folder)
 
     def run(*more: str) -> str:
-        words = [str(folder), "--links", str(links), "--jobs", "1", "--out", str(tmp_path / "runs")]
+        words = [
+            str(folder),
+            "--links",
+            str(links),
+            "--jobs",
+            "1",
+            "--work",
+            str(tmp_path / "runs"),
+        ]
         words += ["--html", str(tmp_path / "page.html"), "--card", *more]
         result = CliRunner().invoke(app, ["judge", *words])
         assert result.exit_code == 0, result.output

@@ -184,7 +184,7 @@ def run(words: list[str]) -> None:
 def words_of(space: Path, folder: Path, *more: str) -> list[str]:
     words = ["stress", "cubic", "--space", str(space), "--budget", "32", "--keep", "3"]
     words += ["--html", str(folder / "page.html"), "--markdown", str(folder / "page.md")]
-    return [*words, "--worst", str(folder / "worst"), "--out", str(folder / "runs"), *more]
+    return [*words, "--worst", str(folder / "worst"), "--work", str(folder / "runs"), *more]
 
 
 def test_a_kept_file_gives_the_same_numbers_again(space: Path, tmp_path: Path) -> None:

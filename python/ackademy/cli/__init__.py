@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import ackademy
 from ackademy import exits
+from ackademy.errors import AckademyError
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -81,6 +82,27 @@ class LazyCommand(TyperCommand):
         return load(str(self.name)).make_context(*args, **extra)
 
 
+RENAMED = {"--out": ("--work", "--reports"), "--cells": ("--work",)}
+"""words that an option had in some commands, and what it is called in all of them now"""
+
+
+class Command(TyperCommand):
+    """A command that says the name of an option that was called otherwise."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse, after a look for words that no command has any longer.
+
+        Raises:
+            AckademyError: for one of them; one line.
+        """
+        own = {name for param in self.params for name in param.opts}
+        for word in (word.partition("=")[0] for word in args):
+            now = [name for name in RENAMED.get(word, ()) if name in own]
+            if now and word not in own:
+                raise AckademyError(f"{self.name} {word}: allowed: {' or '.join(now)}")
+        return super().parse_args(ctx, args)
+
+
 class Root(TyperGroup):
     """All commands."""
 
@@ -117,7 +139,7 @@ def load(name: str) -> TyperCommand | TyperGroup:
             add_completion=False,
             pretty_exceptions_enable=False,
         )
-        command.command(name)(found)
+        command.command(name, cls=Command)(found)
         found = command
     loaded = typer.main.get_command(found)
     if not isinstance(loaded, TyperCommand | TyperGroup):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 
 import typer
+
+from ackademy.files import check_ending
 
 SEED_MAX = 2**63 - 1
 """of a run; where seeds count up, `distributions.seeds` bounds the last of them"""
@@ -22,3 +26,16 @@ def finite(value: float | None) -> float | None:
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not allowed; allowed: a finite number")
     return value
+
+
+def named_as(*endings: str) -> Callable[[Path | None], Path | None]:
+    """A callback that refuses an output whose name ends like a file of another kind.
+
+    Args:
+        endings: that are allowed, with their dots. `-` and names without an ending are, too.
+    """
+
+    def check(path: Path | None) -> Path | None:
+        return path if path is None or str(path) == "-" else check_ending(path, endings)
+
+    return check

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ackademy.cli import completion
+from ackademy.cli import completion, options
 from ackademy.cli.bounds import SEED_MAX
 
 STATES_MAX = 1_000_000
@@ -30,8 +30,8 @@ def certify_command(
     seed: Annotated[
         int, typer.Option(min=0, max=SEED_MAX, help="Seed of the networks and of drawn points.")
     ] = 1,
-    json: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write the table to this file.")] = None,
+    json: options.Json = None,
+    markdown: options.Markdown = None,
     card: Annotated[
         bool, typer.Option("--card", help="Write the table into the CARD.md of the policy, too.")
     ] = False,
@@ -51,7 +51,7 @@ def certify_command(
     from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.errors import ExchangeError
-    from ackademy.files import check_outputs, write
+    from ackademy.files import write
     from ackademy.policies import cards
     from ackademy.policies.certificates import WITHOUT_JITTER
     from ackademy.render import terminal
@@ -62,9 +62,9 @@ def certify_command(
         from ackademy.studies import certify
     except ImportError as error:
         raise running.lacks_training(error) from None
-    console = Console()
+    console = Console(stderr=options.is_stdout(json))
     folder = lookup.find(policy, "policy", ExchangeError)
-    check_outputs([json, markdown, folder / cards.PAGE if card else None])
+    options.check_exports(json, None, markdown, folder / cards.PAGE if card else None)
     with console.status("reading") as status:
         found = certify.certify(
             folder,
@@ -79,14 +79,14 @@ def certify_command(
     for name in found.absent:
         console.print(f"{name} does not apply: the policy lacks a feature of it")
     if json:
-        write(json, found.json())
+        options.export(json, found.json())
     if markdown:
         write(markdown, f"{sheet(own)}\n")
     if card:
         text = (
             f"`ackademy certify {policy} --states {states} --seed {seed} --card` printed this\n"
             f"table; {len(found.absent)} further properties need features that it lacks. The page "
-            f"on certificates\n(docs/reference/certificates.md) defines them.\n"
+            f'"Certificates"\nof the documentation defines them.\n'
             f"{WITHOUT_JITTER}\n\n{sheet(own)}"
         )
         cards.put_section(folder, "certify", "Certificates", text)

@@ -72,12 +72,8 @@ def compare_command(
             help="Runs of each scheme, with seeds 1, 2, ...; 5, or the suite's number.",
         ),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Report file; reports/compare.html by default.")
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the tables of a suite to this Markdown file.")
-    ] = None,
+    html: options.Page = None,
+    markdown: options.Markdown = None,
     json: options.Json = None,
     csv: options.Csv = None,
     jobs: options.Jobs = None,
@@ -139,22 +135,25 @@ def compare_command(
             league_worst.report(console, loaded, worst, out, runner)
         running.report_failures(ran)
         return
-    html = html or options.REPORTS / "compare.html"
-    options.check_exports(json, csv, html)
     named = lookup.scenarios_of(scenarios or [])
+    found = schemes.parse(words, common)
+    settled = [*(settings or ()), *(param or ()), *([backend] if backend != "sim" else [])]
+    labels = [own.label for own in found]
+    html = html or options.page_of("compare", [word for word, _ in named], labels, settled)
+    options.check_exports(json, csv, html)
     cases = [comparison.case_of(path) for _, path in named]
     cases = comparison.named_apart(cases, [word for word, _ in named])
     changes = tuple(options.overrides(settings).items())
     plan = comparison.Plan(runs or 5, comparison.SAMPLE_MS, changes, backend)
-    rows = comparison.rows(cases, schemes.parse(words, common), plan)
+    rows = comparison.rows(cases, found, plan)
     folder = out / "compare"
     cells = [cell for row in rows for cell in row.cells]
     ran = running.run(cells, folder, options.engine_of(engine, address, jobs), console, "comparing")
-    found = measured.measure(rows, folder)
-    terminal.show([sheets.sheet(found)], console)
-    console.print(terminal.kernel_notes([run for own in found for run in own.kernel_runs]))
-    _export(measured.tables(comparison.STUDY, found), json, csv)
-    write(html, report.page(found, folder, running.command()))
+    measures = measured.measure(rows, folder)
+    terminal.show([sheets.sheet(measures)], console)
+    console.print(terminal.kernel_notes([run for own in measures for run in own.kernel_runs]))
+    _export(measured.tables(comparison.STUDY, measures), json, csv)
+    write(html, report.page(measures, folder, running.command()))
     console.print(f"report: {html}", highlight=False)
     running.report_failures(ran)
 

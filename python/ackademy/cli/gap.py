@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from ackademy.backends import controllers
 from ackademy.cli import completion
 from ackademy.cli.bounds import RUNS_MAX, finite
-from ackademy.cli.options import REPORTS, RUNS, Jobs, Markdown, Params, RunsFolder
+from ackademy.cli.options import RUNS, Jobs, Markdown, Page, Params, RunsFolder, page_of
 
 CC = "new_reno,cubic,cubic_rfc9438,rl_tcp"
 
@@ -48,7 +47,7 @@ def gap_command(
             min=0.1, callback=finite, help="Duration of a run, instead of the scenarios' own."
         ),
     ] = None,
-    html: Annotated[Path, typer.Option(help="Report file.")] = REPORTS / "gap.html",
+    html: Page = None,
     markdown: Markdown = None,
     jobs: Jobs = None,
     out: RunsFolder = RUNS,
@@ -78,12 +77,16 @@ def gap_command(
     from ackademy.studies import gap
 
     console = Console()
-    check_outputs([html, markdown])
     check_output_folder(out)
     words = ",".join(cc) if cc else CC
     ours = schemes.parse(words, running.settings(param, words))
-    files = lookup.scenario_files(scenarios)
+    scenarios_named = lookup.scenarios_of(scenarios)
+    files = [path for _, path in scenarios_named]
     named = [controllers.canonical(word.strip()) for word in baselines.split(",") if word.strip()]
+    labels = [own.label for own in ours] + named
+    settled = [*(param or ()), *([f"duration_s={duration_s}"] if duration_s is not None else [])]
+    html = html or page_of("gap", [word for word, _ in scenarios_named], labels, settled)
+    check_outputs([html, markdown])
     found = gap.pairs(files, ours, named, runs, duration_s)
     folder = out / "gap"
     simulated = [cell for pair in found for cell in pair.sim]

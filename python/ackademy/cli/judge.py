@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,9 +52,7 @@ def judge_command(
         int | None,
         typer.Option(min=1, help="So many networks, those with the smallest hashes of names."),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Report file; beside it a CSV file of every network.")
-    ] = None,
+    html: options.Page = None,
     markdown: options.Markdown = None,
     card: Annotated[
         bool, typer.Option("--card", help="Write the tables into the CARD.md of the policy, too.")

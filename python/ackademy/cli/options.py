@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ackademy.backends import Backend
-from ackademy.cli.bounds import JOBS_MAX
+from ackademy.cli.bounds import JOBS_MAX, named_as
 from ackademy.errors import AckademyError, ScenarioError
+from ackademy.files import PAGE_ENDINGS
 from ackademy.toml_table import toml_value
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 EngineName = Literal["local", "ray"]
 RUNS, REPORTS = Path("runs"), Path("reports")
+PAGE_LETTERS = 80
+"""of the name of a report that is made from those of scenarios and schemes"""
 
 Params = Annotated[
     list[str] | None,
@@ -47,11 +51,21 @@ Overrides = Annotated[
 ]
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the numbers as JSON; - for stdout."),
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the numbers as JSON; - for stdout.",
+        callback=named_as(".json"),
+    ),
 ]
 Csv = Annotated[
     Path | None,
-    typer.Option("--csv", metavar="FILE", help="Write the numbers as CSV; - for stdout."),
+    typer.Option(
+        "--csv",
+        metavar="FILE",
+        help="Write the numbers as CSV; - for stdout.",
+        callback=named_as(".csv"),
+    ),
 ]
 STDOUT = "-"
 Against = Annotated[
@@ -65,9 +79,19 @@ PolicyParams = Annotated[
 Processes = Annotated[
     int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
 ]
-Page = Annotated[Path | None, typer.Option(help="Report file.")]
-Markdown = Annotated[Path | None, typer.Option(help="Write the tables to this Markdown file.")]
-RunsFolder = Annotated[Path, typer.Option(help="Folder of the cells.")]
+Page = Annotated[
+    Path | None, typer.Option("--html", help="Report file.", callback=named_as(*PAGE_ENDINGS))
+]
+MARKDOWN_ENDINGS = (".md", ".markdown")
+Markdown = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the tables to this Markdown file.", callback=named_as(*MARKDOWN_ENDINGS)
+    ),
+]
+RunsFolder = Annotated[
+    Path, typer.Option("--work", help="Folder of finished work, found again by the next command.")
+]
 ReportsFolder = Annotated[Path, typer.Option(help="Folder of the reports.")]
 
 
@@ -116,6 +140,25 @@ def words_of(options: Mapping[str, object]) -> list[str]:
 def stem(name: str) -> str:
     """A name as a part of a file's name."""
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
+
+
+def page_of(
+    study: str, scenarios: Sequence[str], labels: Sequence[str], settled: Sequence[str]
+) -> Path:
+    """The report of a study that is given no name: another study has another file.
+
+    Args:
+        study: `compare` or `gap`.
+        scenarios: words that name them.
+        labels: of the schemes.
+        settled: what else decides its numbers, but for the number of runs: more runs of one study
+            replace its report.
+    """
+    what = "-".join([study, *scenarios, *labels])
+    short = stem(what)[:PAGE_LETTERS]
+    whole = "\0".join([*scenarios, "", *labels, "", *settled])
+    mark = f"-{hashlib.sha256(whole.encode()).hexdigest()[:8]}" if settled or short != what else ""
+    return REPORTS / f"{short}{mark}.html"
 
 
 def export(path: Path, text: str) -> None:

@@ -48,7 +48,7 @@ def run_command(
             help="Milliseconds between rows of the time series; 0 for none.",
         ),
     ] = 0.0,
-    html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
+    html: options.Page = None,
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
     json: options.Json = None,
     csv: options.Csv = None,

@@ -11,7 +11,17 @@ import typer
 
 from ackademy.cli import completion
 from ackademy.cli.bounds import RUNS_MAX
-from ackademy.cli.options import REPORTS, RUNS, Address, BackendName, Engine, Jobs, engine_of, stem
+from ackademy.cli.options import (
+    REPORTS,
+    RUNS,
+    Address,
+    BackendName,
+    Engine,
+    Jobs,
+    RunsFolder,
+    engine_of,
+    stem,
+)
 from ackademy.errors import AckademyError, ControllerError
 
 if TYPE_CHECKING:
@@ -55,9 +65,10 @@ def scorecard_command(
     jobs: Jobs = None,
     engine: Engine = "local",
     address: Address = None,
-    out: Annotated[Path, typer.Option(help="Folder of the page and the CSV file.")] = REPORTS,
-    cells: Annotated[Path, typer.Option(help="Folder of the cells, shared by all cards.")] = RUNS
-    / "scorecard",
+    out: Annotated[
+        Path, typer.Option("--reports", help="Folder of the page and the CSV file.")
+    ] = REPORTS,
+    cells: RunsFolder = RUNS / "scorecard",
 ) -> None:
     """Judge a controller by the evaluations of RFC 9743, beside other controllers.
 
@@ -67,7 +78,7 @@ def scorecard_command(
     Examples:
         ackademy scorecard cubic --quick
 
-        ackademy scorecard policies/aurora_mixed --out cards
+        ackademy scorecard policies/aurora_mixed --reports cards
 
         ackademy scorecard mine.py:Mine --row C3 --row S9
     """

@@ -70,9 +70,7 @@ def stress_command(
     ] = 8,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the search.")] = 1,
     html: options.Page = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the table to this Markdown file.")
-    ] = None,
+    markdown: options.Markdown = None,
     worst: Annotated[Path | None, typer.Option(help="Folder for the kept scenarios.")] = None,
     jobs: options.Jobs = None,
     engine: options.Engine = "local",

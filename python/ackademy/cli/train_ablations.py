@@ -11,7 +11,8 @@ import typer
 from rich.table import Table
 
 from ackademy.cli import judged_training
-from ackademy.cli.options import REPORTS
+from ackademy.cli.bounds import named_as
+from ackademy.cli.options import REPORTS, Markdown
 from ackademy.cli.running import command, file_here, lacks_training
 from ackademy.console import Console
 from ackademy.errors import TrainingError
@@ -41,11 +42,11 @@ def ablations_command(
     networks: judged_training.NetworkList = None,
     links: judged_training.Links = None,
     quick: judged_training.Quick = False,
-    csv: Annotated[Path, typer.Option(help="Write every judgement to this CSV file.")] = REPORTS
-    / "ablations.csv",
-    markdown: Annotated[
-        Path | None, typer.Option(help="Write the table to this Markdown file.")
-    ] = None,
+    csv: Annotated[
+        Path,
+        typer.Option(help="Write every judgement to this CSV file.", callback=named_as(".csv")),
+    ] = REPORTS / "ablations.csv",
+    markdown: Markdown = None,
     jobs: judged_training.Jobs = None,
     work: judged_training.Work = Path("runs"),
 ) -> None:
