@@ -60,8 +60,8 @@ build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS
 	@$(UV) sync --locked --quiet --inexact $(EXTRAS:%=--extra %)
 	@echo "build 2/2: done; source .venv/bin/activate, then ackademy --help"
 
-demo: build ## Kong 2018, Table 5: table, assumptions, HTML report (RUNS=100)
-	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS) --assumptions
+demo: build ## Kong 2018, Table 5: claims, table, HTML report (RUNS=100)
+	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
 
 # The Rust tests mostly wait for links and timers; meanwhile a processor builds what the Python tests need.
 test: system $(UV) ## the tests

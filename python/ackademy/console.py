@@ -17,6 +17,8 @@ class Console(rich.console.Console):
 
     shows_assumptions = False
     """whether assumptions are printed whole, and not as one line"""
+    is_full = False
+    """whether every number of a reproduction is printed, with its interval, and every claim"""
 
     def __init__(
         self, *, stderr: bool = False, width: int | None = None, file: IO[str] | None = None

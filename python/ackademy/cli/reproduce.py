@@ -41,8 +41,15 @@ def reproduce_command(
         bool,
         typer.Option("--assumptions", help="Print every assumption, not only how many there are."),
     ] = False,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Print every number with its interval, and every claim."),
+    ] = False,
 ) -> None:
     """Reproduce a table or figure of a paper, or all of them, beside the published numbers.
+
+    Printed are how many claims of the paper hold, those that do not, and the means of the table.
+    The report has all numbers with their intervals, all claims and the assumptions.
 
     Finished simulations are kept: an interrupted command continues where it stopped.
 
@@ -51,7 +58,7 @@ def reproduce_command(
 
         ackademy reproduce kong2018/table5
 
-        ackademy reproduce kong2018/table5 --runs 10 --jobs 2 --assumptions
+        ackademy reproduce kong2018/table5 --runs 10 --jobs 2 --full --assumptions
 
         ackademy reproduce xiao2019/fig3 --runs 10
 
@@ -65,7 +72,7 @@ def reproduce_command(
     from ackademy.render.html import index as index_report
 
     console = Console()
-    console.shows_assumptions = assumptions
+    console.shows_assumptions, console.is_full = assumptions, full
     check_output_folder(out)
     check_output_folder(reports)
     studies = papers.load_all(name)

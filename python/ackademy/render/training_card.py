@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from ackademy import _core, files
-from ackademy.learn import dqn, evolution, networks
+from ackademy.learn import dqn, evolution, networks, recipe_source
 from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.layers import tables_of
@@ -154,7 +154,7 @@ def card_text(
 
 {about[:1].upper()}{about[1:]}.
 
-    ackademy run scenarios/short_buffer.toml --cc policy -p policy={folder.as_posix()}
+    {_sample(recipe, folder)}
 
 ## How it was made
 
@@ -191,6 +191,13 @@ good, which the flow's counters show.{_guarded(trained)}{PROPOSALS.get(recipe.re
 """
 
 
+def _sample(recipe: Recipe, folder: Path) -> str:
+    """A command that runs the policy on what it was trained on."""
+    if isinstance(recipe_source.read(recipe), _core.Scenario):
+        return f"ackademy run {recipe.source.as_posix()} --cc {folder.as_posix()}"
+    return f"ackademy eval {folder.as_posix()}"
+
+
 def _made(trained: TrainingResult) -> str:
     recipe, config = trained.recipe, trained.recipe.config
     size = sum(int(tensor.size) for tensor in trained.weights.values())
@@ -208,7 +215,7 @@ def _made(trained: TrainingResult) -> str:
         ["seed", f"{recipe.seed}"],
         *([field.replace("_", " "), str(value) if type(value) is int else f"{value:g}"]
           for field, value in asdict(config).items()
-          if field not in ("episodes", "row_every")),
+          if field not in ("episodes", "decisions", "row_every")),
     ]  # fmt: skip
     return table(["", ""], rows, left=2)
 

@@ -78,7 +78,7 @@ def _number_sections(reproduction: Reproduction) -> list[Section]:
         f"Published, ours ± half the {NOMINAL}, difference. Variances are compared as "
         "standard deviations. Green: the published number is inside our interval and at most "
         f"{100 * WIDE_RATIO:.0f} % away. "
-        f"{reproduction.experiment.note}"
+        f"{_inside(reproduction)}{reproduction.experiment.note}"
     )
     item = reproduction.experiment.item
     table = Section(
@@ -107,24 +107,28 @@ def _time_section(reproduction: Reproduction) -> Section:
 def _facts(reproduction: Reproduction) -> Mapping[str, str]:
     rows = reproduction.rows
     run = [measured for measured in rows if measured.n_runs]
+    facts = {}
+    if reproduction.claims:
+        holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
+        facts["claims that hold"] = f"{holding} of {len(reproduction.claims)}"
+    facts["rows of the table run"] = f"{len(run)} of {len(rows)}"
+    facts["simulations"] = str(sum(measured.n_runs for measured in run))
+    return facts
+
+
+def _inside(reproduction: Reproduction) -> str:
+    """How many published numbers our intervals hold: a sentence for the table."""
+    run = [measured for measured in reproduction.rows if measured.n_runs]
     inside = [
         measured.estimates[metric].contains(value)
         for measured in run
         if not measured.row.fitted
         for metric, value in measured.row.published.items()
     ]
-    facts = {
-        "rows of the table run": f"{len(run)} of {len(rows)}",
-        "simulations": str(sum(measured.n_runs for measured in run)),
-    }
-    if inside:
-        left_out = ", fitted rows left out" if any(m.row.fitted for m in run) else ""
-        label = f"published numbers inside our interval{left_out}"
-        facts[label] = f"{sum(inside)} of {len(inside)}"
-    if reproduction.claims:
-        holding = sum(checked.verdict == "holds" for checked in reproduction.claims)
-        facts["claims that hold"] = f"{holding} of {len(reproduction.claims)}"
-    return facts
+    if not inside:
+        return ""
+    left_out = ", fitted rows left out" if any(m.row.fitted for m in run) else ""
+    return f"Our intervals hold {sum(inside)} of {len(inside)} published numbers{left_out}. "
 
 
 def colours(reproduction: Reproduction) -> dict[str, int]:

@@ -12,6 +12,9 @@ from ackademy.studies.reproduce import Measured, Reproduction, difference_ratio
 
 WIDE_RATIO = 0.5
 """a difference from the published number above which no interval makes it agree"""
+SHORT_METRICS = 3
+FITTED = " *"
+"""after the name of a row that was chosen by the published numbers"""
 
 
 def published(result: Reproduction, colours: Mapping[str, int]) -> Sheet:
@@ -32,6 +35,36 @@ def published(result: Reproduction, colours: Mapping[str, int]) -> Sheet:
     title = f"{experiment.item}: {experiment.title} (published, ours, difference)"
     heads = tuple(Head(metric.label, metric.unit, metric.about) for metric in metrics)
     return Sheet(title, (Head("scheme"),), heads, tuple(lines), "group")
+
+
+def short(result: Reproduction) -> Sheet:
+    """A line per row of the table: published and ours, of up to three metrics with claims."""
+    experiment = result.experiment
+    claimed = {checked.claim.metric for checked in result.claims} | {"m_e"}
+    chosen = [name for name in experiment.metrics if name in claimed] or experiment.metrics
+    metrics = tuple(chosen[:SHORT_METRICS])
+    lines = [
+        Line(
+            (Part(own.row.scheme + (FITTED if own.row.fitted else "")),),
+            tuple(_short_cell(own, metric) for metric in metrics),
+            own.row.group,
+        )
+        for own in result.rows
+        if not own.row.missing
+    ]
+    heads = tuple(Head(metric_of(name).label, metric_of(name).unit) for name in metrics)
+    title = f"{experiment.item}: {experiment.title} (published | ours)"
+    return Sheet(title, (Head("scheme"),), heads, tuple(lines), "group")
+
+
+def _short_cell(own: Measured, metric: str) -> Cell:
+    printed, ours = own.row.published.get(metric), own.estimates.get(metric)
+    was = NONE if printed is None else significant(printed)
+    if ours is None:
+        return Cell((Part(f"{was} | {NONE}", "was"),))
+    is_near = printed is None or agrees(metric, printed, ours)
+    shown = f"{was} | {significant(ours.value)}"
+    return Cell((Part(shown, "good" if is_near else "apart"),))
 
 
 def difference(metric: str, printed: float, ours: Interval) -> str:

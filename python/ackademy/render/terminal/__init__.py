@@ -37,7 +37,7 @@ from ackademy.render.kernel_notes import notes
 from ackademy.render.numbers import significant
 from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
 from ackademy.render.sheets import run as of_run
-from ackademy.render.sheets.reproduction import published
+from ackademy.render.sheets.reproduction import published, short
 from ackademy.runner import experiments
 from ackademy.stats.claims import Checked, claims_in_words
 from ackademy.stats.completion_times import completion_times
@@ -135,6 +135,37 @@ def _tick(bar: Progress, task: TaskID, over: threading.Event) -> None:
 
 
 def reproduction(result: Reproduction, console: Console) -> Group:
+    """How the claims went and the means of the table; or all of it where the console is full."""
+    if getattr(console, "is_full", False):
+        return _whole_reproduction(result, console)
+    parts: list[RenderableType] = [*claims_lines(result.claims)]
+    parts += sheet(short(result), console, is_framed=False)
+    notes = []
+    if any(own.row.fitted for own in result.rows):
+        notes.append("*: chosen by the published numbers.")
+    if absent := [" ".join(own.row.name) for own in result.rows if own.row.missing]:
+        notes.append(f"Not in this table yet: {', '.join(absent)}.")
+    notes.append("Intervals, differences, every claim: the report, or --full.")
+    parts.append(Text(" ".join(notes), style="dim"))
+    parts.append(assumptions_table(result.experiment.assumptions))
+    return Group(*parts)
+
+
+def claims_lines(claims: Sequence[Checked]) -> list[Text]:
+    """How many claims of a paper hold, and each that does not; nothing without claims."""
+    if not claims:
+        return []
+    holding = sum(checked.verdict == "holds" for checked in claims)
+    lines = [Text(f"{holding} of {len(claims)} claims of the paper hold", style="bold")]
+    for checked in claims:
+        if checked.verdict != "holds":
+            text = Text(f"  {checked.verdict}: ", style=STYLES[VERDICTS[checked.verdict]])
+            lines.append(text.append(f"{checked.claim.text} ", style="default"))
+            lines.append(Text(f"    {describe(checked)}", style="dim"))
+    return lines
+
+
+def _whole_reproduction(result: Reproduction, console: Console) -> Group:
     """Published, ours with its interval, difference; then claims and assumptions."""
     parts: list[RenderableType] = [*sheet(published(result, {}), console)]
     for measured in result.rows:
