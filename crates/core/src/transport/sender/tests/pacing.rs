@@ -231,7 +231,7 @@ fn a_packet_that_left_at_a_tiny_rate_holds_the_next_one_back_for_a_second_at_mos
     for fields in KINDS {
         script.control.pacing_rate = Rate(1000); // eight seconds for a packet
         let mut sender = Sender::new(&config(fields), &script.governor());
-        let mut supply = Supply { unsent: u64::MAX };
+        let mut supply = Supply { unsent: u64::MAX, ..Supply::default() };
         // The first may be a small one that opens the connection.
         assert!(sender.transmit(at(0), &mut script.governor(), &mut supply).is_some());
         sender.on_ack(at(40), &super::tests::ack(1, &[]), &mut script.governor(), &mut supply);
