@@ -170,7 +170,10 @@ def test_bad_scenario_is_exit_2_and_one_line(tmp_path: Path, line: str, named: s
         (("gap", "dumbbell.toml", "--cc", "kernel:cubic"), "--baselines"),
         (("gap", "dumbbell.toml", "--baselines", "cubic"), "--baselines cubic: allowed"),
         (("reproduce", "nobody/table1"), "no experiment nobody/table1"),
-        (("list", "cubik"), "controller cubik: allowed is"),
+        (
+            ("list", "cubik"),
+            "controller cubik: no controller and no policy of this name; similar: cubic",
+        ),
         (("eval", "cubic"), "eval cubic: a controller was trained on nothing; allowed: with --sc"),
         (("eval", "cubic", "--card"), "eval --card: cubic: allowed: a policy's folder"),
         (("run", "dumbbell.toml", "--html", "-"), "cannot write -: allowed: a file"),

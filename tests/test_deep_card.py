@@ -169,7 +169,9 @@ def test_a_card_names_its_own_folder_and_what_it_was_trained_on(recipe: Path) ->
     train(recipe, "some/where/mine", "--scenario", str(other), "--learner", "me")
     page = (recipe.parent / "some/where/mine/CARD.md").read_text()
     assert "As small as it gets, trained on other." in page
-    assert "-p policy=some/where/mine\n" in page
+    assert "    ackademy run other.toml --cc some/where/mine\n" in page
+    rows = [line for line in page.splitlines() if line.startswith("| decisions |")]
+    assert len(rows) == 1
 
 
 def test_a_training_without_an_update_leaves_no_policy(recipe: Path) -> None:

@@ -95,6 +95,7 @@ def here(dumbbell: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "names.toml").write_text(text.replace('"sender"', '"a[/b]:bug:[red]x"'))
     (folder / "late.toml").write_text(text + "start_s = 50\n")
     (folder / "circle.toml").symlink_to("circle.toml")
+    (folder / "circle.json").symlink_to("circle.json")
     (folder / "empty.toml").write_text("")
     with (folder / "huge.toml").open("wb") as file:
         file.truncate(1 << 40)
@@ -136,12 +137,12 @@ ONE_LINE = [
     # outputs that cannot be written
     ("run dumbbell.toml --html folder.toml", "cannot write folder.toml"),
     ("run dumbbell.toml --html file/run.html", "cannot write file/run.html"),
-    ("run dumbbell.toml --json circle.toml", "cannot write circle.toml"),
-    ("run dumbbell.toml --csv a.csv --json a.csv", "a different file for each output"),
+    ("run dumbbell.toml --json circle.json", "cannot write circle.json"),
+    ("run dumbbell.toml --csv a --json a", "a different file for each output"),
     ("run dumbbell.toml --parquet file", "cannot write file"),
     ("run dumbbell.toml --html /proc/x/run.html", "cannot write /proc/x/run.html"),
     ("compare dumbbell.toml --html folder.toml", "cannot write folder.toml"),
-    ("compare dumbbell.toml --out file", "cannot write file"),
+    ("compare dumbbell.toml --work file", "cannot write file"),
     ("gap dumbbell.toml --markdown folder.toml", "cannot write folder.toml"),
     ("reproduce kong2018/table4 --reports file", "cannot write file"),
     ("draw mixed --out file", "cannot write file"),
@@ -178,7 +179,10 @@ ONE_LINE = [
     ("run dumbbell.toml --cc cc.py:Nan", "Nan.cwnd_bytes = nan: allowed is a finite number"),
     ("run dumbbell.toml --cc cc.py:Words", "Words.cwnd_bytes = 'three': allowed is a finite"),
     ("run dumbbell.toml --cc cc.py:NoWindow", "NoWindow.cwnd_bytes: AttributeError"),
-    ("run dumbbell.toml --cc cc.py:Arguments", "Arguments.on_ack: TypeError"),
+    (
+        "run dumbbell.toml --cc cc.py:Arguments",
+        "Arguments.on_ack: too many positional arguments; allowed: on_ack(self, ack)",
+    ),
     ("run dumbbell.toml --cc [/b].py:Mine", "[/b].py"),
     ("run dumbbell.toml --cc a[b]:bug:", "a[b]:bug:"),
     ("run [/b].toml", "[/b].toml"),

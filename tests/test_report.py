@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,6 +15,8 @@ import pytest
 
 import ackademy
 from ackademy.backends.schemes import parse
+from ackademy.console import Console
+from ackademy.render import terminal
 from ackademy.render.html import comparison, paper
 from ackademy.render.html.experiment import doi
 from ackademy.render.html.markup import Markup, element, math_label, stacked
@@ -85,6 +88,23 @@ def test_reproduction_page_is_whole_and_loads_nothing(result: Reproduction) -> N
         "Nobody & <Sons>",
     ):
         assert word in page.words
+
+
+def test_a_reproduction_begins_with_what_holds_and_has_a_line_per_row(
+    result: Reproduction,
+) -> None:
+    text = io.StringIO()
+    console = Console(width=80, file=text)
+    console.print(terminal.reproduction(result, console))
+    printed = text.getvalue().splitlines()
+    holding = sum(checked.verdict == "holds" for checked in result.claims)
+    assert printed[0] == f"{holding} of {len(result.claims)} claims of the paper hold"
+    rows = [own.row for own in result.rows if not own.row.missing]
+    assert len(printed) <= 6 * (len(result.claims) - holding) + len(rows) + 20
+    for row in rows:
+        assert any(row.scheme in line and " | " in line for line in printed)
+    page = paper.page(result).partition("</header>")[0]
+    assert re.search(r"<dl[^>]*><div><dd>\d+ of \d+</dd><dt>claims that hold</dt>", page)
 
 
 def test_reproduction_page_is_the_same_bytes_each_time(result: Reproduction) -> None:
@@ -204,7 +224,7 @@ def test_an_axis_of_delays_that_are_above_zero_does_not_reach_below() -> None:
 
 def test_flows_of_one_run_have_colours_of_their_own_and_a_legend() -> None:
     time_s = [0.0, 1.0, 2.0]
-    numbers = ("cwnd_packets", "srtt_ms", "lost_packets", "delivered_bytes")
+    numbers = ("cwnd_packets", "srtt_ms", "lost_packets", "arrived_bytes")
     flows = pl.concat(
         pl.DataFrame(
             {"time_s": time_s, "flow": [name] * 3, **{n: [1.0, 2.0, 3.0] for n in numbers}}
@@ -215,7 +235,7 @@ def test_flows_of_one_run_have_colours_of_their_own_and_a_legend() -> None:
     drawn = str(strips([Strip("run", "", 1, flows, links)]))
     assert drawn.count('class="line s0"') == drawn.count('class="line s1"') == 4
     assert re.search(r'class="legend".*first.*second', drawn)
-    for title in ("cwnd", "RTT", "queue", "lost so far", "throughput"):
+    for title in ("cwnd", "RTT", "queue", "lost so far", "throughput: arrivals"):
         assert f"<b>{title}</b>" in drawn
 
 

@@ -194,7 +194,9 @@ good, which the flow's counters show.{_guarded(trained)}{PROPOSALS.get(recipe.re
 def _sample(recipe: Recipe, folder: Path) -> str:
     """A command that runs the policy on what it was trained on."""
     if isinstance(recipe_source.read(recipe), _core.Scenario):
-        return f"ackademy run {recipe.source.as_posix()} --cc {folder.as_posix()}"
+        path, here = recipe.source.resolve(), Path.cwd()
+        named = path.relative_to(here).as_posix() if path.is_relative_to(here) else path.stem
+        return f"ackademy run {named} --cc {folder.as_posix()}"
     return f"ackademy eval {folder.as_posix()}"
 
 
