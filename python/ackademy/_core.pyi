@@ -368,11 +368,11 @@ class Loss:
         """Whether the application limited what was in flight with that packet."""
     @property
     def kind(self) -> str:
-        """`gap` (reduce once), `more` (of the same), `timeout`, `deflate`, `idle`, `spurious` or
-        `timeout_again`.
+        """One of `gap`, `more`, `timeout`, `deflate`, `idle`, `spurious` and `timeout_again`.
 
-        `spurious`: the latest reduction was for nothing. `timeout_again`: a time-out of what was
-        answered before; the window starts over and the threshold stays (RFC 5681 section 3.1).
+        `gap`: reduce once; `more`: of the same; `spurious`: the latest reduction was for nothing.
+        `timeout_again`: a time-out of what was answered before; the window starts over and the
+        threshold stays (RFC 5681 section 3.1).
         """
 
 @final
