@@ -11,7 +11,7 @@ use super::result::{
 use super::sender::Setting;
 use super::senders::{ConnectionCounts, Senders, Sent};
 use super::subflows::{self, Change};
-use super::validity::{control_faults, network_faults};
+use super::validity::{answer_faults, control_faults, network_faults};
 use crate::clock;
 use crate::error::Error;
 use crate::interrupt;
@@ -360,6 +360,8 @@ fn report(
     }
     let mut faults = std::mem::take(&mut sent.failures);
     faults.extend(network_faults(options.lateness_max, &emulated));
+    let answers = served.as_ref().map(|served| &served.response_times);
+    faults.extend(answers.into_iter().flat_map(|it| answer_faults(options.lateness_max, it)));
     faults.extend(control_faults(
         &plan.flows,
         &sent,

@@ -3,6 +3,7 @@ use super::governors::{Closed, is_governed};
 use super::plan::Flow;
 use super::senders::Sent;
 use crate::kernel::record::Totals;
+use crate::link::delays::Delays;
 use crate::link::emulator;
 use ackademy::units::Span;
 
@@ -21,6 +22,20 @@ pub fn network_faults(lateness_max: Span, emulated: &emulator::Report) -> Vec<St
     }
     faults
 }
+
+/// Of the daemon: controllers that answer late decide for a network that has changed, on a busy machine alone. They may
+/// take some of the time that a packet may be late, since a policy is evaluated meanwhile.
+pub fn answer_faults(lateness_max: Span, answers: &Delays) -> Vec<String> {
+    let (late, most) = (answers.quantile(0.99), Span(lateness_max.0 * ANSWER_PER_LATENESS));
+    let is_late = late > most;
+    is_late
+        .then(|| format!("p99 of the controllers' answers {late} exceeds {most}"))
+        .into_iter()
+        .collect()
+}
+
+/// How much later than a packet a controller's answer may be.
+const ANSWER_PER_LATENESS: u64 = 5;
 
 /// Of this project's controllers: a flow that sent was not under its own, all the time.
 pub fn control_faults(
@@ -41,6 +56,10 @@ pub fn control_faults(
             Some(served) if served.invalid > 0 => faults.push(format!(
                 "flow {:?}: {} decisions that no sender can obey",
                 subflow.name, served.invalid
+            )),
+            Some(served) if served.fallbacks > 0 => faults.push(format!(
+                "flow {:?} fell back to CUBIC {} times for want of an answer",
+                subflow.name, served.fallbacks
             )),
             Some(_) => {}
         }
@@ -122,6 +141,29 @@ mod tests {
         let (flows, sent) = flows();
         let faults = control_faults(&flows, &sent, &closed([Some(3), Some(0)]), Some(&totals(0)));
         assert_eq!(faults, ["flow \"a\": 3 decisions that no sender can obey"]);
+    }
+
+    #[test]
+    fn a_flow_that_was_under_cubic_for_a_while_is_a_fault() {
+        let (flows, sent) = flows();
+        let mut closed = closed([Some(0); 2]);
+        closed.served.get_mut(&1).expect("given").fallbacks = 2;
+        let faults = control_faults(&flows, &sent, &closed, Some(&totals(0)));
+        assert_eq!(faults, ["flow \"b\" fell back to CUBIC 2 times for want of an answer"]);
+    }
+
+    #[test]
+    fn controllers_that_answer_late_are_a_fault() {
+        let answers = |late: usize| {
+            let mut answers = Delays::default();
+            (0..100 - late).for_each(|_| answers.record(Span::from_millis(1)));
+            (0..late).for_each(|_| answers.record(Span::from_millis(40)));
+            answer_faults(Span::from_millis(2), &answers)
+        };
+        assert_eq!(answers(1), Vec::<String>::new());
+        let faults = answers(5);
+        assert!(faults.len() == 1 && faults[0].ends_with("exceeds 10.000 ms"), "{faults:?}");
+        assert_eq!(answer_faults(Span::ZERO, &Delays::default()), Vec::<String>::new());
     }
 
     #[test]
