@@ -49,7 +49,8 @@ def test_the_page_of_records_lists_every_field(record: str) -> None:
 def test_the_page_of_records_lists_every_kind_of_loss() -> None:
     source = (ROOT / "crates" / "core" / "src" / "control.rs").read_text(encoding="utf-8")
     (body,) = re.findall(r"^pub enum LossKind {(.*?)^}", source, re.DOTALL | re.MULTILINE)
-    kinds = [name.lower() for name in re.findall(r"^    ([A-Z]\w+),?", body, re.MULTILINE)]
+    names = re.findall(r"^    ([A-Z]\w+),?", body, re.MULTILINE)
+    kinds = [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names]
     text = (REFERENCE / "records.md").read_text(encoding="utf-8")
     section = text.split("### Kinds of loss")[1].split("\n##")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == kinds
