@@ -1,11 +1,14 @@
 //! What a machine needs for these tests. What it lacks is said once per test program, and the tests that
 //! need it pass without having tested anything, unless `ACKADEMY_REQUIRE` names it (`require.rs`).
 use super::require::has;
+use ackademy::units::Span;
+use ackademy_net::clock::now;
 use ackademy_net::kernel::check::Machine;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
 use std::time::Duration;
 
 /// Whether emulated links can be made.
@@ -59,24 +62,63 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("{what}: not after 20 s");
 }
 
-/// How often [`best_of`] tries.
-const ATTEMPTS: usize = 4;
+/// How often [`best_of`] tries on a machine that is on time, and how often in all.
+const ATTEMPTS: (usize, usize) = (4, 12);
+/// A machine is on time if it wakes a sleeping thread so soon, 19 times of 20.
+const ON_TIME: Span = Span::from_millis(2);
+/// What the thread sleeps at a time.
+const NAP: Span = Span::from_millis(1);
 
 /// Holds a claim about times or rates against a few attempts, of which one must keep it: a machine with
-/// other work to do makes some of them late, a fault makes all of them wrong.
+/// other work to do makes some of them late, a fault makes all of them wrong. An attempt that fails while the machine
+/// is late says nothing. Every claim about a rate of the kernel, the lab or a link is made here.
 ///
 /// # Panics
 ///
 /// If no attempt keeps the claim, with what each of them found.
 pub fn best_of(mut attempt: impl FnMut() -> Result<(), String>) {
-    let mut found = Vec::new();
-    while found.len() < ATTEMPTS {
-        match attempt() {
+    let (mut found, mut late) = (Vec::new(), 0);
+    while found.len() < ATTEMPTS.0 && found.len() + late < ATTEMPTS.1 {
+        let (kept, delay) = beside_sleeper(&mut attempt);
+        match kept {
             Ok(()) => return,
+            Err(_) if delay > ON_TIME => late += 1,
             Err(what) => found.push(what),
         }
     }
-    panic!("none of {ATTEMPTS} attempts: {}", found.join("; "));
+    let all = found.len();
+    assert!(late > ATTEMPTS.1 / 2, "none of {all} attempts: {}", found.join("; "));
+    println!("not judged: the machine was late in {late} attempts; {}", found.join("; "));
+}
+
+/// Does some work beside a thread that sleeps a millisecond at a time: how late it wakes, 19 times of 20.
+fn beside_sleeper<T>(work: impl FnOnce() -> T) -> (T, Span) {
+    let done = AtomicBool::new(false);
+    scope(|threads| {
+        let sleeper = threads.spawn(|| {
+            let mut delays = Vec::new();
+            while !done.load(Ordering::Relaxed) {
+                let wanted = now() + NAP;
+                sleep(Duration::from_nanos(NAP.0));
+                delays.push(now().since(wanted));
+            }
+            delays.sort();
+            delays.get(delays.len() * 19 / 20).copied().unwrap_or_default()
+        });
+        let _ends = Ends(&done);
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        (result, sleeper.join().expect("no panic"))
+    })
+}
+
+/// Ends the sleeper, also after a panic.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// `Err` with what was found, unless the claim is kept.
