@@ -181,7 +181,7 @@ fn replay(
             Event::Loss(loss) => {
                 let lost = (loss.lost.0 / packet) as u32;
                 let loss = Loss { lost: Bytes(u64::from(lost) * packet), ..*loss };
-                if matches!(loss.kind, LossKind::Deflate | LossKind::Spurious) {
+                if loss.kind == LossKind::Deflate {
                     continue;
                 }
                 signals.on_loss(&loss);

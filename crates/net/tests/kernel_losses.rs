@@ -1,6 +1,6 @@
 //! What is a loss and what is a mark, for controllers of user space and in the kernel. Needs root, BTF and TUN.
 use crate::common::bench::Bench;
-use crate::common::kernel::{Fixed, Log, Served};
+use crate::common::kernel::{Fixed, Log, Served, TcpInfo};
 use crate::common::machine::{best_of, governs_flows, kept};
 use ackademy::control::{Control, Controller, Loss, LossKind};
 use ackademy::controllers;
@@ -84,6 +84,19 @@ fn a_loss_that_a_probe_repairs_is_a_gap_of_one_packet() {
     assert_eq!(log.count(LossKind::Gap), episodes(&bench), "{:?}", log.losses);
 }
 
+/// Registers `own_queue`, decided in the kernel, under a name of this process and `label`.
+fn in_kernel(label: &str) -> (String, Registered) {
+    let name = format!("ak{label}{}", std::process::id());
+    let options = Options {
+        name: name.clone(),
+        pins: None,
+        slots: 16,
+        in_kernel: Some(Arc::new(Compiled::law(&Settings::default()))),
+        ..Options::default()
+    };
+    (name, Registered::start(&options).expect("a congestion control"))
+}
+
 #[test]
 fn a_flow_that_is_decided_in_the_kernel_answers_marks() {
     if !governs_flows() {
@@ -107,20 +120,88 @@ fn a_flow_that_is_decided_in_the_kernel_answers_marks() {
         let outside = marked("marks-out", &own, &mut || {
             served.take().expect("ends once").finish();
         });
-        let name = format!("akmark{}", std::process::id());
-        let options = Options {
-            name: name.clone(),
-            pins: None,
-            slots: 16,
-            in_kernel: Some(Arc::new(Compiled::law(&Settings::default()))),
-            ..Options::default()
-        };
-        let registered = Registered::start(&options).expect("a congestion control");
+        let (name, registered) = in_kernel("mark");
         let inside = marked("marks-in", &name, &mut || {});
         assert_eq!(registered.totals().counts.fallbacks, 0);
         println!("marked: {outside:?} packets through user space, {inside:?} in the kernel");
         // Without an answer every sixth packet is marked.
         let claim = outside.0 > 0 && inside.0 > 0 && inside.0 * 40 < inside.1;
         kept(claim, || format!("{outside:?}, {inside:?}"))
+    });
+}
+
+/// Answers to losses that the sender's TCP took back.
+fn taken_back(bench: &Bench) -> u64 {
+    ["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"]
+        .map(|name| bench.counter(name))
+        .iter()
+        .sum()
+}
+
+/// Linux's tcp_undo_cwnd_reduction asks for the window once for each answer that it takes back.
+#[test]
+fn what_the_kernel_takes_back_is_told_as_spurious_once_each() {
+    if !governs_flows() {
+        return;
+    }
+    let pause = "rate_mbps = 20\ndelay_ms = 15\noutages = [[1, 2.5]]";
+    let reordered =
+        "rate_mbps = 20\ndelay_ms = 15\nreorder = { ratio = 0.02, low_ms = 30, high_ms = 60 }";
+    for (label, link, latest) in
+        [("pause", pause, LossKind::Timeout), ("reordered", reordered, LossKind::Gap)]
+    {
+        let bench = Bench::new(label, link);
+        let window = Control::window(Bytes(60 * PACKET));
+        let (served, log) = Served::logged("sp", move |_| Box::new(Fixed(window)));
+        bench.transfer(&served.name, Duration::from_secs(4), |_, _| {}).check();
+        served.finish();
+        let log = log.lock().expect("no panic");
+        let (told, undone) = (log.count(LossKind::Spurious), taken_back(&bench));
+        assert!(told > 0, "{label}: none of {undone}");
+        assert_eq!(told, undone, "{label}: {:?}", log.losses);
+        let before = log.losses.iter().zip(&log.losses[1..]);
+        let before = before.filter(|(_, loss)| loss.kind == LossKind::Spurious);
+        let reduced = |loss: &Loss| {
+            [LossKind::Gap, LossKind::Timeout, LossKind::TimeoutAgain].contains(&loss.kind)
+        };
+        assert!(log.count(latest) > 0 && before.clone().count() as u64 == told, "{label}");
+        // A loss of the same episode may stand between.
+        assert!(before.filter(|(first, _)| reduced(first)).count() > 0, "{:?}", log.losses);
+    }
+}
+
+/// Mb/s from 0.2 to 2 s after a link of 20 Mb/s served nothing for 1.5 s and lost nothing.
+fn after_a_pause(label: &str, name: &str) -> f64 {
+    let queue = "queue = { kind = \"drop_tail\", packets = 400 }";
+    let link = format!("rate_mbps = 20\ndelay_ms = 15\noutages = [[2.5, 4]]\n{queue}");
+    let bench = Bench::new(label, &link);
+    let mut acked = Vec::new();
+    let look = |at: Duration, info: &TcpInfo| acked.push((at.as_secs_f64(), info.acked));
+    bench.transfer(name, Duration::from_secs_f64(6.2), look).check();
+    let at = |time_s: f64| acked.iter().find(|(at_s, _)| *at_s >= time_s).expect("long enough");
+    let ((from_s, first), (to_s, last)) = (at(4.2), at(6.0));
+    (last - first) as f64 * 8e-6 / (to_s - from_s)
+}
+
+/// kernel:cubic has its whole window back with the acknowledgement that shows that nothing was lost.
+#[test]
+fn after_a_pause_of_the_link_in_which_nothing_is_lost_a_flow_goes_on_as_cubic_of_the_kernel_does() {
+    if !governs_flows() {
+        return;
+    }
+    let cubic = after_a_pause("back-cubic", "cubic");
+    for name in ["own_queue", "new_reno"] {
+        best_of(|| {
+            let served = Served::controller("bk", name);
+            let own = after_a_pause(&format!("back-{name}"), &served.name);
+            println!("{name}: {own:.1} Mb/s, kernel:cubic {cubic:.1}");
+            kept(own > 0.7 * cubic, || format!("{name}: {own} Mb/s, cubic {cubic}"))
+        });
+    }
+    best_of(|| {
+        let (name, _registered) = in_kernel("back");
+        let own = after_a_pause("back-inside", &name);
+        println!("own_queue in the kernel: {own:.1} Mb/s, kernel:cubic {cubic:.1}");
+        kept(own > 0.7 * cubic, || format!("in the kernel: {own} Mb/s, cubic {cubic}"))
     });
 }

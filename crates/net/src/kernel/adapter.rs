@@ -125,6 +125,8 @@ pub struct Adapter {
     newest: Newest,
     /// Packets lost during a repair that have not been told: at most one.
     kept: u32,
+    /// The newest record told that a loss was spurious.
+    taken_back: bool,
     growing: bool,
 }
 
@@ -161,6 +163,7 @@ impl Adapter {
             losses: Losses::default(),
             newest: Newest::default(),
             kept: 0,
+            taken_back: false,
             growing: false,
         }
     }
@@ -213,25 +216,29 @@ impl Adapter {
 
     /// A `Gap` tells the first loss of an episode; one of no bytes is a mark. Behind a repair the kernel begins the
     /// next episode with packets that were lost during it and are still missing, so one of those is told only with
-    /// that episode, or when the repair has ended without one. Nothing is told twice.
+    /// that episode, or when the repair has ended without one. Nothing is told twice, but one packet of an episode that
+    /// the kernel begins again with the very acknowledgement that took it back.
     fn tell_losses(&mut self, governor: &mut Governor, record: &Record, lost: u32) {
         let untold = lost.saturating_add(std::mem::take(&mut self.kept));
+        let taken_back = std::mem::replace(&mut self.taken_back, record.kind == kind::SPURIOUS);
         let event = match record.kind {
-            kind::GAP if untold > 0 => Some((untold, LossKind::Gap)),
+            kind::GAP if untold > 0 || taken_back => Some((untold.max(1), LossKind::Gap)),
+            kind::TIMEOUT if record.flags & flag::ANSWERED != 0 => {
+                Some((untold, LossKind::TimeoutAgain))
+            }
             kind::TIMEOUT => Some((untold, LossKind::Timeout)),
             kind::MARK => Some((0, LossKind::Gap)),
             kind::IDLE => Some((0, LossKind::Idle)),
-            // Of a `Gap` that the kernel took back, what is still missing begins another.
             kind::GAP => {
                 self.growing = false;
                 None
             }
             _ => {
                 self.kept = u32::from(untold > 0 && record.flags & flag::REPAIRING != 0);
-                None
+                (record.kind == kind::SPURIOUS).then_some((0, LossKind::Spurious))
             }
         };
-        let more = untold - self.kept - event.map_or(0, |(told, _)| told);
+        let more = untold.saturating_sub(self.kept + event.map_or(0, |(told, _)| told));
         if more > 0 {
             self.tell_loss(governor, record, more, LossKind::More);
         }
@@ -575,6 +582,13 @@ mod tests {
     }
 
     #[test]
+    fn a_time_out_of_what_was_answered_is_told_as_one_that_repeats() {
+        let records = [(kind::TIMEOUT, 1)];
+        assert_eq!(told_losses(&records, flag::ANSWERED), [(LossKind::TimeoutAgain, 1)]);
+        assert_eq!(told_losses(&records, 0), [(LossKind::Timeout, 1)]);
+    }
+
+    #[test]
     fn an_episode_of_packets_lost_in_the_one_before_is_a_gap_with_a_loss() {
         let records = [(kind::GAP, 1), (kind::SAMPLE, 2), (kind::SAMPLE, 4), (kind::GAP, 4)];
         let (gap, more) = ((LossKind::Gap, 1), (LossKind::More, 2));
@@ -583,6 +597,17 @@ mod tests {
         let taken_back = [(kind::GAP, 2), (kind::GAP, 2), (kind::SAMPLE, 3), (kind::TIMEOUT, 5)];
         let told = told_losses(&taken_back, flag::REPAIRING);
         assert_eq!(told, [(LossKind::Gap, 2), (LossKind::Timeout, 3)]);
+    }
+
+    /// Linux unmarks what it takes back: what is lost after it is lost anew.
+    #[test]
+    fn an_episode_after_one_that_was_spurious_is_a_gap_with_a_loss() {
+        let records = [(kind::GAP, 2), (kind::SPURIOUS, 2), (kind::GAP, 2), (kind::SAMPLE, 2)];
+        let (gap, spurious) = (LossKind::Gap, LossKind::Spurious);
+        assert_eq!(told_losses(&records, 0), [(gap, 2), (spurious, 0), (gap, 1)]);
+        let repairing = [(kind::GAP, 1), (kind::SAMPLE, 2), (kind::SPURIOUS, 2), (kind::GAP, 2)];
+        let told = told_losses(&repairing, flag::REPAIRING);
+        assert_eq!(told, [(gap, 1), (spurious, 0), (gap, 1)]);
     }
 
     #[test]

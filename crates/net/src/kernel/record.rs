@@ -30,6 +30,8 @@ pub mod kind {
     pub const CLOSE: u32 = 6;
     /// The kernel answers an echoed mark, or a packet that its own device's queue refused.
     pub const MARK: u32 = 7;
+    /// The kernel found that the latest `GAP` or `TIMEOUT` was spurious, and restored its window.
+    pub const SPURIOUS: u32 = 8;
 }
 
 /// Bits of [`Record::flags`].
@@ -40,6 +42,8 @@ pub mod flag {
     pub const CWND_LIMITED: u32 = 2;
     /// Lost packets are being repaired: an episode that follows may begin with one that is lost already.
     pub const REPAIRING: u32 = 4;
+    /// A `TIMEOUT` of what had been answered: a packet that timed out before, or within a reduction.
+    pub const ANSWERED: u32 = 8;
 }
 
 /// Values of [`Decision::verdict`].

@@ -19,6 +19,7 @@ enum record_kind {
 	RECORD_IDLE,
 	RECORD_CLOSE,
 	RECORD_MARK, /* the kernel answers an echoed mark, or a packet that its own device's queue refused */
+	RECORD_SPURIOUS, /* the kernel found that the latest GAP or TIMEOUT was spurious, and restored its window */
 };
 
 enum record_flag {
@@ -28,6 +29,8 @@ enum record_flag {
 	FLAG_CWND_LIMITED = 2,
 	/* Lost packets are being repaired: an episode that follows may begin with one that is lost already. */
 	FLAG_REPAIRING = 4,
+	/* A RECORD_TIMEOUT of what had been answered: a packet that timed out before, or within a reduction. */
+	FLAG_ANSWERED = 8,
 };
 
 /* Up: what happened to a flow. Counts of packets never reset, so a record that the full ring refuses

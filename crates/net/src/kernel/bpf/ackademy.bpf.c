@@ -287,7 +287,8 @@ void BPF_PROG(set_state, struct sock *sk, __u8 new_state)
 		 * what a reduction answers for (tcp_enter_loss). */
 		bool answered = reducing(old_state) && (__s32)(tp->snd_una - tp->high_seq) < 0;
 
-		if (!answered && !tp->inet_conn.icsk_retransmits)
+		st->again = answered || tp->inet_conn.icsk_retransmits;
+		if (!st->again)
 			st->flight = tp->packets_out;
 		tell(sk, RECORD_TIMEOUT);
 		return;
@@ -365,11 +366,9 @@ void BPF_PROG(tx_start, struct sock *sk)
 SEC("struct_ops")
 __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 {
-	struct state *st = state_of(sk);
-
-	/* A controller is not told that a loss was none; its window stands. */
-	if (st && st->mode == FLOW_AGENT)
-		return tcp_sk(sk)->snd_cwnd;
+	/* Once for each answer to a loss that the kernel takes back: by F-RTO or timestamps, of a recovery, by duplicates
+	 * reported (tcp_undo_cwnd_reduction). The window is that from before until the controller answers. */
+	tell(sk, RECORD_SPURIOUS);
 	return tcp_reno_undo_cwnd(sk);
 }
 

@@ -104,7 +104,7 @@ int ask_delivery(void *ctx)
 	return 0;
 }
 
-/* `acked` packets were lost at `now`; `found` is 1 for a gap and 2 for a time-out, `app_limited` 1 after idling. */
+/* `acked` packets were lost at `now`; `found` is an enum loss. */
 SEC("syscall")
 int ask_loss(void *ctx)
 {
@@ -116,9 +116,7 @@ int ask_loss(void *ctx)
 	if (!all || !question)
 		return 1;
 	loss = &question->delivery;
-	on_loss(&question->governed, all, loss->acked, loss->now, loss->found == 1, loss->found == 2);
-	if (loss->app_limited)
-		law_idle(&question->governed.law);
+	on_loss(&question->governed, all, loss->acked, loss->now, loss->found);
 	question->answer[1] = law_window(&question->governed.law);
 	question->answer[2] = law_rate(&question->governed.law);
 	return 0;

@@ -148,7 +148,7 @@ struct signals {
 	__u64 marked;
 	__u64 app_limited;
 	__u64 inflight; /* packets times packets */
-	__u32 lost_any;
+	__u32 lost_before; /* part of `lost` from before the latest episode */
 	__u32 timeout;
 	__u64 weight; /* of the samples */
 	__u64 first;
@@ -257,6 +257,7 @@ struct law {
 	__s64 drain_window;
 	__u64 drains;
 	__u64 cuts;
+	__u64 undone; /* when a spurious loss was undone */
 };
 
 /* Of an acknowledgement what signals and law take. */
@@ -271,6 +272,16 @@ struct delivery {
 	__u32 found; /* in flight before */
 	__u32 app_limited;
 	__u32 growing; /* the window is full, and no recovery is on */
+};
+
+/* What a loss is. */
+enum loss {
+	LOSS_MORE,
+	LOSS_GAP,
+	LOSS_TIMEOUT,
+	LOSS_TIMEOUT_AGAIN,
+	LOSS_SPURIOUS,
+	LOSS_IDLE,
 };
 
 /* Everything that is kept of a flow. */
@@ -301,7 +312,7 @@ _Static_assert(sizeof(struct network) == 8 + 24 * LAYERS_MAX + 8 * WORDS_MAX, "l
 _Static_assert(sizeof(struct tables) == 8 * 257 + 2 * (TANH_STEPS + 2) + 4 * 66 + 64, "layout.rs");
 _Static_assert(sizeof(struct policy) == 32 + 12 * FEATURES_MAX, "layout.rs");
 _Static_assert(sizeof(struct delivery) == 64, "layout.rs");
-_Static_assert(sizeof(struct governed) == 8 * 588, "layout.rs");
+_Static_assert(sizeof(struct governed) == 8 * 589, "layout.rs");
 _Static_assert(__builtin_offsetof(struct governed, law) == 8 * 367, "layout.rs");
-_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 582, "layout.rs");
+_Static_assert(__builtin_offsetof(struct governed, srtt) == 8 * 583, "layout.rs");
 _Static_assert(sizeof(struct evaluation) == 12 * VALUES_MAX, "layout.rs");

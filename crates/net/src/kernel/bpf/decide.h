@@ -63,13 +63,22 @@ static __always_inline bool act(struct governed *own, const struct network *net,
 	return true;
 }
 
-/* Packets were lost, or a mark was answered, or the timer expired. */
+/* Packets were lost, or the sender has taken another step that signals and law follow: as LossKind of the core. */
 static __always_inline void on_loss(struct governed *own, const struct tables *tables, u32 packets, u64 now,
-				    bool gap, bool timeout)
+				    enum loss kind)
 {
-	sense_loss(&own->signals, packets, gap, timeout);
-	if (timeout)
-		law_timeout(&own->law);
+	if (kind == LOSS_IDLE) {
+		law_idle(&own->law);
+		return;
+	}
+	if (kind == LOSS_SPURIOUS) {
+		sense_spurious(&own->signals);
+		law_spurious(&own->law, now);
+		return;
+	}
+	sense_loss(&own->signals, packets, kind);
+	if (kind == LOSS_TIMEOUT || kind == LOSS_TIMEOUT_AGAIN)
+		law_timeout(&own->law, kind == LOSS_TIMEOUT_AGAIN);
 	else if (packets)
 		law_loss(&own->law, tables, packets, now);
 }

@@ -162,6 +162,8 @@ static __always_inline void obey(struct sock *sk, struct state *st, __u32 acked,
 	} else if (st->answered < st->timeout) {
 		/* The kernel has restarted the window; the one decided before is void. */
 		set_cwnd(tp, min_u32(cwnd + acked, max_u32(st->cwnd, cwnd)));
+	} else if (st->answered < st->spurious) {
+		set_cwnd(tp, cwnd); /* as the kernel restored it */
 	} else if (st->answered < st->idle) {
 		set_cwnd(tp, min_u32(cwnd, RESTART_WINDOW));
 	} else {

@@ -39,18 +39,19 @@ static __always_inline bool begin_governing(struct sock *sk, struct state *st, _
 }
 
 /* Tells signals and law of what was lost since the last call. */
-static __always_inline void take_losses(u32 lost, struct governed *own, const struct tables *all, u64 now, bool timeout)
+static __always_inline void take_losses(u32 lost, struct governed *own, const struct tables *all, u64 now,
+					enum loss kind)
 {
 	u32 newly = lost - own->lost;
 
 	own->lost = lost;
-	on_loss(own, all, newly, now, false, timeout);
+	/* A gap of no packets is a mark; nothing else is told as one. */
+	on_loss(own, all, newly, now, kind == LOSS_GAP && !newly ? LOSS_MORE : kind);
 }
 
-/* A gap of no packets is a mark; nothing else is told as one. */
 static __always_inline void take_mark(struct governed *own, const struct tables *all, u64 now)
 {
-	on_loss(own, all, 0, now, true, false);
+	on_loss(own, all, 0, now, LOSS_GAP);
 }
 
 /* What a record would tell, at once. */
@@ -63,12 +64,16 @@ static __always_inline void tell_inside(struct sock *sk, struct state *st, __u64
 
 	if (!own || !all || st->mode != FLOW_AGENT)
 		return;
-	if (kind == RECORD_GAP || kind == RECORD_TIMEOUT)
-		take_losses(lost_packets(tp, st), own, all, now, kind == RECORD_TIMEOUT);
+	if (kind == RECORD_GAP)
+		take_losses(lost_packets(tp, st), own, all, now, LOSS_GAP);
+	if (kind == RECORD_TIMEOUT)
+		take_losses(lost_packets(tp, st), own, all, now, st->again ? LOSS_TIMEOUT_AGAIN : LOSS_TIMEOUT);
 	if (kind == RECORD_MARK)
 		take_mark(own, all, now);
 	if (kind == RECORD_IDLE)
-		law_idle(&own->law);
+		on_loss(own, all, 0, now, LOSS_IDLE);
+	if (kind == RECORD_SPURIOUS)
+		on_loss(own, all, 0, now, LOSS_SPURIOUS);
 	follow(tp, st, own);
 }
 
@@ -103,7 +108,7 @@ static __always_inline bool govern(struct sock *sk, struct state *st, const stru
 		*decided = on_delivery(own, &ack, net, all, rules);
 	}
 	if (lost_packets(tp, st) != own->lost)
-		take_losses(lost_packets(tp, st), own, all, now, false);
+		take_losses(lost_packets(tp, st), own, all, now, LOSS_MORE);
 	if (newly_marked(st))
 		take_mark(own, all, now);
 	follow(tp, st, own);

@@ -191,11 +191,22 @@ __noinline int law_loss(struct law *law, const struct tables *tables, u32 packet
 	return 1;
 }
 
-static __always_inline void law_timeout(struct law *law)
+static __always_inline void law_timeout(struct law *law, bool again)
 {
-	law->before = max_u64(law->before, law->cwnd);
+	/* Within a repair it is the first that is answered here. */
+	if (again && law->cwnd <= CWND_LEAST)
+		return;
+	law->before = again ? max_u64(law->before, law->cwnd) : law->cwnd;
 	restart_law(law, max_u64(law->cwnd >> 1, CWND_LEAST));
 	set_window(law, CWND_LEAST);
+}
+
+/* The latest loss was none: the window is that from before its answer. */
+static __always_inline void law_spurious(struct law *law, u64 now)
+{
+	law->undone = now;
+	set_window(law, max_u64(law->before, law->cwnd));
+	law->before = 0;
 }
 
 static __always_inline void law_idle(struct law *law)
@@ -352,17 +363,20 @@ static __always_inline void follow_drain(struct law *law, const struct delivery 
 static __always_inline void law_delivery(struct law *law, const struct delivery *ack, const struct tables *tables,
 					 const struct policy *policy)
 {
+	bool is_of_pause = ack->sent_at < law->undone;
+
 	law->found = max_u64(law->found, (u64)ack->found * PACKET);
 	if (law->draining)
 		follow_drain(law, ack);
-	add_to_part(law, ack);
+	if (!is_of_pause)
+		add_to_part(law, ack);
 	if (!law->rtt)
 		law->rtt = ack->rtt;
 	if (!law->starting) {
 		follow_start(law, ack, tables, policy);
 		return;
 	}
-	if (look_for_a_queue(law, ack, tables, policy))
+	if (!is_of_pause && look_for_a_queue(law, ack, tables, policy))
 		return;
 	if (ack->growing) {
 		s64 grown = law->cwnd + (s64)ack->acked * PACKET;

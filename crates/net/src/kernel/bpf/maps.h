@@ -41,6 +41,7 @@ struct state {
 	__u64 timeout; /* number of the last time-out's record */
 	__u64 gap; /* number of the record of the last episode's beginning */
 	__u64 idle; /* number of the record of the last restart */
+	__u64 spurious; /* number of the record of the last loss that was undone */
 	/* Answers. */
 	__u64 sequence;
 	__u64 answered;
@@ -58,6 +59,7 @@ struct state {
 	__u32 prr_delivered;
 	__u32 recover_fs;
 	__u32 probed; /* losses that a probe repaired: the kernel does not count them as lost */
+	__u32 again; /* the latest time-out was of what had been answered already */
 	__u64 unexplained; /* when CWR began, on TCP's clock, until it is known why; 0: nothing to find out */
 };
 

@@ -175,13 +175,21 @@ static __always_inline void sense_delivery(struct signals *own, const struct del
 	own->square_us2 += weight * (u64)(difference * difference);
 }
 
-/* As Signals::on_loss: of nothing where the sender has answered a mark. */
-static __always_inline void sense_loss(struct signals *own, u32 packets, bool gap, bool timeout)
+/* As Signals::on_loss: a gap of nothing is a mark that the sender has answered. */
+static __always_inline void sense_loss(struct signals *own, u32 packets, enum loss kind)
 {
+	if (kind == LOSS_GAP || kind == LOSS_TIMEOUT)
+		own->lost_before = own->lost;
 	own->lost += packets;
-	own->lost_any |= packets > 0;
-	own->marked += gap && !packets;
-	own->timeout |= timeout;
+	own->marked += kind == LOSS_GAP && !packets;
+	own->timeout |= kind == LOSS_TIMEOUT || kind == LOSS_TIMEOUT_AGAIN;
+}
+
+/* Nothing of the latest episode was lost. */
+static __always_inline void sense_spurious(struct signals *own)
+{
+	own->lost = own->lost_before;
+	own->timeout = 0;
 }
 
 static __always_inline s32 drain_of(const u64 *recent, u64 base)
@@ -266,7 +274,7 @@ __noinline int end_interval(struct signals *own, const struct tables *tables, u6
 	last->marked = own->marked;
 	last->app_limited = own->app_limited;
 	last->rtt_change = 0;
-	if (own->lost_any)
+	if (own->lost)
 		last->since_loss = 0;
 	else if (last->since_loss != ~0U)
 		last->since_loss++;
@@ -278,7 +286,7 @@ __noinline int end_interval(struct signals *own, const struct tables *tables, u6
 	end_delivery(own);
 	last->base_age = less(now, own->near_base);
 	own->acked = own->lost = own->marked = own->app_limited = own->inflight = 0;
-	own->lost_any = own->timeout = 0;
+	own->lost_before = own->timeout = 0;
 	own->weight = 0;
 	return 1;
 }

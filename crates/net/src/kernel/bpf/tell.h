@@ -32,6 +32,14 @@ static __always_inline void show(struct sock *sk, struct state *st, __u64 now)
 	flow->fell_back = st->fell_back;
 }
 
+/* What the kernel has undone asks for no answer; a record of it that the ring refused is not sent any more. */
+static __always_inline void forget_loss(struct state *st)
+{
+	st->spurious = st->number;
+	st->gap = st->timeout = 0;
+	st->pending &= ~(1 << RECORD_TIMEOUT | 1 << RECORD_GAP);
+}
+
 /* Sends a record up. One that the ring refuses still waits for its answer, so that a full ring ends
  * like an absent agent. */
 static __noinline int tell(struct sock *sk, __u32 kind)
@@ -62,6 +70,8 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 		st->gap = st->number;
 	else if (kind == RECORD_IDLE)
 		st->idle = st->number;
+	else if (kind == RECORD_SPURIOUS)
+		forget_loss(st);
 	if (in_kernel) {
 		tell_inside(sk, st, now, kind);
 		return 0;
@@ -81,7 +91,8 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 	record->generation = st->generation;
 	record->flags = (st->app_limited ? FLAG_APP_LIMITED : 0) |
 			(st->cwnd_limited ? FLAG_CWND_LIMITED : 0) |
-			(ca_state(sk) >= CA_RECOVERY ? FLAG_REPAIRING : 0);
+			(ca_state(sk) >= CA_RECOVERY ? FLAG_REPAIRING : 0) |
+			(kind == RECORD_TIMEOUT && st->again ? FLAG_ANSWERED : 0);
 	record->number = st->number;
 	record->now = now;
 	record->sent_at = tp->first_tx_mstamp * NSEC_PER_USEC;
@@ -120,7 +131,10 @@ static __noinline int tell_pending(struct sock *sk)
 
 	if (!st)
 		return 0;
-	if (st->pending & (1 << RECORD_TIMEOUT))
+	/* Of a loss that is pending beside it, it does not tell: that came later. */
+	if (st->pending & (1 << RECORD_SPURIOUS))
+		tell(sk, RECORD_SPURIOUS);
+	else if (st->pending & (1 << RECORD_TIMEOUT))
 		tell(sk, RECORD_TIMEOUT);
 	else if (st->pending & (1 << RECORD_GAP))
 		tell(sk, RECORD_GAP);

@@ -106,25 +106,22 @@ impl<'room> Asked<'room> {
         Ok(self.questions.read(0).answer[0] != 0)
     }
 
-    /// Packets were lost at `now`, at the beginning of a loss episode, or the timer expired.
+    /// Packets were lost at `now`, or what else `kind` says.
     ///
     /// # Errors
     ///
     /// If the kernel refuses.
     pub fn on_loss(&mut self, now: Time, packets: u32, kind: LossKind) -> Result<(), Error> {
+        // `enum loss` of `bpf/compiled.h`.
         let found = match kind {
+            LossKind::More | LossKind::Deflate => 0,
             LossKind::Gap => 1,
-            LossKind::Timeout | LossKind::TimeoutAgain => 2,
-            _ => 0,
+            LossKind::Timeout => 2,
+            LossKind::TimeoutAgain => 3,
+            LossKind::Spurious => 4,
+            LossKind::Idle => 5,
         };
-        let idle = u32::from(kind == LossKind::Idle);
-        let delivery = Delivery {
-            now: now.0,
-            acked: packets,
-            found,
-            app_limited: idle,
-            ..Delivery::default()
-        };
+        let delivery = Delivery { now: now.0, acked: packets, found, ..Delivery::default() };
         self.tell(&Question { delivery, ..self.questions.read(0) });
         run(&self.skeleton.progs.ask_loss)
     }

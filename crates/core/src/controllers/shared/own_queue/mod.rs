@@ -140,6 +140,8 @@ pub struct Law {
     group: Group,
     /// Window before the latest reduction that may prove spurious.
     before: f64,
+    /// When that reduction was undone: what was sent before waited while the path stood still.
+    undone: Time,
     /// Window of the interval before the present one, whose effect the present one's round trips show.
     earlier: f64,
     /// When the start ended, until a packet sent later has come back.
@@ -179,6 +181,7 @@ impl Law {
             bloated: 0,
             group: Group::default(),
             before: 0.0,
+            undone: Time(0),
             earlier: initial,
             left: None,
             counts: Counts::default(),
@@ -230,7 +233,10 @@ impl Law {
         let found = ack.prior_inflight.max(ack.inflight).0 as f64 / self.packet;
         self.found = self.found.max(found);
         self.drains.on_ack(ack, found);
-        self.parts.add(ack, self.packet);
+        let is_of_pause = ack.sent_at < self.undone;
+        if !is_of_pause {
+            self.parts.add(ack, self.packet);
+        }
         if self.rtt == Span::ZERO {
             self.rtt = ack.rtt;
         }
@@ -238,7 +244,7 @@ impl Law {
             self.follow_start(ack);
             return;
         };
-        if self.look_for_a_queue(ack) {
+        if !is_of_pause && self.look_for_a_queue(ack) {
             return;
         }
         if ack.recovering == 0 && ack.cwnd_limited == 1 {
@@ -261,7 +267,10 @@ impl Law {
                     self.set(self.cwnd / 2.0);
                 }
             }
-            LossKind::Timeout => self.on_timeout(),
+            LossKind::Timeout => {
+                self.before = 0.0;
+                self.on_timeout();
+            }
             LossKind::TimeoutAgain => {
                 // Within a repair it is the first that is answered here.
                 if self.cwnd > CWND_MIN {
@@ -272,7 +281,11 @@ impl Law {
                 self.restart(self.cwnd);
                 self.set(self.cwnd.min(self.initial));
             }
-            LossKind::Spurious => self.set(self.cwnd.max(self.before)),
+            LossKind::Spurious => {
+                self.undone = loss.now;
+                let before = std::mem::take(&mut self.before);
+                self.set(self.cwnd.max(before));
+            }
             LossKind::Deflate => {}
         }
     }

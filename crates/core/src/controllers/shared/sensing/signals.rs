@@ -76,10 +76,11 @@ pub struct Interval {
 struct Sums {
     acked: f64,
     lost: f64,
+    /// Part of `lost` from before the latest episode.
+    lost_before: f64,
     marked: f64,
     app_limited: f64,
     inflight: f64,
-    lost_any: bool,
     timeout: bool,
     rtt: Samples,
 }
@@ -185,15 +186,21 @@ impl Signals {
 
     /// Something was lost.
     pub fn on_loss(&mut self, loss: &Loss) {
-        let timeout = matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain);
-        if !timeout && !matches!(loss.kind, LossKind::Gap | LossKind::More) {
-            return;
+        let sums = &mut self.sums;
+        match loss.kind {
+            LossKind::Gap | LossKind::Timeout => sums.lost_before = sums.lost,
+            LossKind::Spurious => {
+                // Nothing of the episode was lost.
+                (sums.lost, sums.timeout) = (sums.lost_before, false);
+                return;
+            }
+            LossKind::More | LossKind::TimeoutAgain => {}
+            LossKind::Deflate | LossKind::Idle => return,
         }
-        self.sums.lost += loss.lost.0 as f64 / self.mss;
         let nothing = loss.lost == Bytes::ZERO;
-        self.sums.lost_any |= !nothing;
-        self.sums.marked += f64::from(nothing && loss.kind == LossKind::Gap);
-        self.sums.timeout |= timeout;
+        sums.lost += loss.lost.0 as f64 / self.mss;
+        sums.marked += f64::from(nothing && loss.kind == LossKind::Gap);
+        sums.timeout |= matches!(loss.kind, LossKind::Timeout | LossKind::TimeoutAgain);
     }
 
     /// The latest interval that has ended.
@@ -216,7 +223,7 @@ impl Signals {
             ce_ratio: ratio(sums.marked, sums.acked.max(sums.marked)),
             app_limited_share: ratio(sums.app_limited, sums.acked),
             rtt_change_per_s: 0.0,
-            intervals_since_loss: if sums.lost_any {
+            intervals_since_loss: if sums.lost > 0.0 {
                 0
             } else {
                 before.intervals_since_loss.saturating_add(1)

@@ -276,6 +276,36 @@ fn a_time_out_leaves_two_packets_and_starts_again_up_to_half_of_the_window() {
     close(law.cwnd_packets(), 100.0);
 }
 
+/// What waited while the path stood still says nothing of the path; nor is a loss of before taken back twice.
+#[test]
+fn a_spurious_time_out_leaves_window_and_rate_of_before() {
+    let mut law = steady();
+    law.on_ack(&told(0.9, 0.85, 1000.0));
+    let before = (law.cwnd_packets(), law.pacing());
+    law.on_loss(&Loss {
+        kind: LossKind::Timeout,
+        now: Time::from_secs_f64(1.2),
+        ..Loss::default()
+    });
+    law.on_loss(&Loss {
+        kind: LossKind::Spurious,
+        now: Time::from_secs_f64(2.5),
+        ..Loss::default()
+    });
+    for packet in 0..40 {
+        law.on_ack(&told(2.5 + f64::from(packet) / 1e3, 0.9, 1000.0));
+    }
+    assert_eq!((law.cwnd_packets(), law.pacing()), before);
+    assert!(!law.is_starting());
+    law.cwnd = 30.0;
+    law.on_loss(&Loss {
+        kind: LossKind::Spurious,
+        now: Time::from_secs_f64(9.0),
+        ..Loss::default()
+    });
+    close(law.cwnd_packets(), 30.0);
+}
+
 #[test]
 fn a_restart_after_idling_returns_to_the_initial_window_and_knows_the_one_before() {
     let mut law = steady();

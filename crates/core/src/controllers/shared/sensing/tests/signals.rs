@@ -178,7 +178,7 @@ fn losses_marks_and_what_the_application_limits_are_shares() {
     signals.on_ack(&Ack { acked: Bytes(2 * MSS), ..ack(2, 40.0) });
     let loss = |kind, lost| Loss { lost: Bytes(lost * MSS), kind, ..Loss::default() };
     signals.on_loss(&loss(LossKind::Gap, 1));
-    for kind in [LossKind::Deflate, LossKind::Idle, LossKind::Spurious] {
+    for kind in [LossKind::Deflate, LossKind::Idle] {
         signals.on_loss(&loss(kind, 7));
     }
     let interval = signals.end(at(10));
@@ -192,6 +192,25 @@ fn losses_marks_and_what_the_application_limits_are_shares() {
     close(interval.loss_ratio, 1.0);
     assert!(interval.timeout);
     assert!(!signals.end(at(30)).timeout);
+}
+
+#[test]
+fn what_was_no_loss_is_not_counted_as_one() {
+    let mut signals = signals();
+    signals.on_ack(&Ack { acked: Bytes(4 * MSS), ..ack(1, 40.0) });
+    let loss = |kind, lost| Loss { lost: Bytes(lost * MSS), kind, ..Loss::default() };
+    for (kind, lost) in [
+        (LossKind::Gap, 1),
+        (LossKind::Timeout, 7),
+        (LossKind::TimeoutAgain, 0),
+        (LossKind::More, 2),
+    ] {
+        signals.on_loss(&loss(kind, lost));
+    }
+    signals.on_loss(&loss(LossKind::Spurious, 0));
+    let interval = signals.end(at(10));
+    close(interval.lost_packets, 1.0);
+    assert!(!interval.timeout);
 }
 
 #[test]
