@@ -124,6 +124,7 @@ static __noinline int adopt(struct sock *sk)
 	st->reported = tp->delivered + tp->lost;
 	st->cwnd = tp->snd_cwnd;
 	st->pacing = PACING_NONE;
+	set_segments(sk, 0);
 	take_slot(sk);
 	if (st->slot == NO_SLOT)
 		count(without_slot);
@@ -372,18 +373,13 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-/* Packets that leave together at least. Under a controller's rate one: two would wait for each other at
- * a slow link, and the controller would take that for a queue. Absent where no controller sets a rate:
- * it is asked several times for every acknowledgement. */
+/* Absent where no controller sets a rate. */
 SEC("struct_ops")
 __u32 BPF_PROG(min_tso_segs, struct sock *sk)
 {
-	/* Asked for everything that is sent: nothing is looked up for a flow without pacing. */
-	struct state *st = sk->sk_pacing_status == SK_PACING_NONE ? 0 : state_of(sk);
+	__u64 packets = ((struct inet_connection_sock *)sk)->icsk_ca_priv[SEGMENTS_WORD];
 
-	if (st && st->mode == FLOW_AGENT && st->pacing != PACING_NONE)
-		return 1;
-	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+	return packets ? packets : sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
 }
 
 SEC(".struct_ops.link")

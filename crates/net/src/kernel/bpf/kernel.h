@@ -67,6 +67,7 @@ struct inet_connection_sock {
 	__u8 icsk_ca_initialized : 1;
 	__u8 icsk_retransmits;
 	void *icsk_ulp_data;
+	__u64 icsk_ca_priv[13];
 };
 
 struct tcp_sock {

@@ -81,6 +81,17 @@ static __always_inline __u64 usual_pacing(const struct tcp_sock *tp)
 	return tp->srtt_us ? rate / tp->srtt_us : rate;
 }
 
+/* The word of the socket's private room that holds `min_tso_segs`; CUBIC, which has the room beside us, uses the first
+ * eight of thirteen. */
+#define SEGMENTS_WORD 12
+
+/* How many packets leave together at least; 0: as the kernel is set. Kept where it is found without a look-up: it is
+ * asked for everything that is sent, several times for every acknowledgement. */
+static __always_inline void set_segments(struct sock *sk, __u64 packets)
+{
+	((struct inet_connection_sock *)sk)->icsk_ca_priv[SEGMENTS_WORD] = packets;
+}
+
 /* Pacing that the application or the fq queue has turned on stays on: a largest rate of the application's holds only
  * while packets are paced. */
 static __always_inline void end_pacing(struct sock *sk, struct state *st)
@@ -95,6 +106,9 @@ static __always_inline void set_pacing(struct sock *sk, struct state *st, __u64 
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 slowest = 10ULL * tp->mss_cache; /* a packet every 100 ms, should the agent be gone */
 
+	/* Under a controller's rate one: two would wait for each other at a slow link, and the controller would take that
+	 * for a queue. */
+	set_segments(sk, pacing != PACING_NONE);
 	if (pacing == PACING_NONE) {
 		pacing = usual_pacing(tp);
 		end_pacing(sk, st);
