@@ -39,7 +39,7 @@ struct Serve {
     /// Setting of the controller; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     param: Vec<(String, ParamValue)>,
-    /// Longest time between samples of a flow; half its round trip if that is shorter [default:
+    /// Longest time between samples of a flow; an eighth of its smallest round trip if that is shorter [default:
     /// 10ms; 1ms for a policy, and for a controller that decides once per round trip; 0ms, every acknowledgement, for a controller that holds packets back]
     #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Span>,

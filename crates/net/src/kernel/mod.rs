@@ -93,8 +93,8 @@ pub struct Options {
     /// Where link and maps are pinned, so that flows can be taken over by the next daemon; `None`:
     /// nowhere, the name goes with the process and open flows go on under CUBIC.
     pub pins: Option<PathBuf>,
-    /// Longest time between samples of a flow; half a round trip (a sixteenth in slow start), but
-    /// at least 1 ms, if that is shorter. Zero: a sample of every acknowledgement. See
+    /// Longest time between samples of a flow; an eighth of its smallest round trip (a sixteenth in slow
+    /// start), but at least 1 ms, if that is shorter. Zero: a sample of every acknowledgement. See
     /// [`usual_interval`].
     pub interval: Span,
     /// A sample unanswered for longer than this and than four intervals sends its flow to CUBIC.

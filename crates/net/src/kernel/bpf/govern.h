@@ -218,7 +218,7 @@ static __always_inline void cubic_without_state(struct sock *sk, const struct ra
 static __always_inline bool unanswered(const struct tcp_sock *tp, const struct state *st,
 				       const struct settings *set, __u64 now)
 {
-	__u64 patience = 4 * sample_interval(tp, set);
+	__u64 patience = 4 * sample_interval(tp, st, set);
 
 	if (patience < set->watchdog)
 		patience = set->watchdog;

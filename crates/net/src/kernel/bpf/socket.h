@@ -8,9 +8,10 @@
 #define NSEC_PER_MSEC 1000000ULL
 /* `sk_max_pacing_rate` of an application that has set none. */
 #define PACING_UNLIMITED (~0UL)
-/* Samples per smoothed round trip, as a shift: while the window doubles in one, and later. */
+/* Samples per smallest round trip, as a shift: while the window doubles in one, and later. A rule per acknowledgement or
+ * per round trip stands a record of an eighth of one. */
 #define SLOW_START_SHIFT 4
-#define AVOIDANCE_SHIFT 1
+#define AVOIDANCE_SHIFT 3
 /* Shortest time between the samples of a flow, unless the settings ask for less. */
 #define INTERVAL_MIN NSEC_PER_MSEC
 
@@ -168,11 +169,12 @@ static __always_inline void take_samples(struct tcp_sock *tp, struct state *st,
 	st->cwnd_limited |= cwnd_limited(tp);
 }
 
-static __always_inline __u64 sample_interval(const struct tcp_sock *tp, const struct settings *set)
+static __always_inline __u64 sample_interval(const struct tcp_sock *tp, const struct state *st,
+					     const struct settings *set)
 {
-	__u64 srtt = (tp->srtt_us >> 3) * NSEC_PER_USEC;
+	__u64 rtt = (st->min_rtt_us ? st->min_rtt_us : tp->srtt_us >> 3) * NSEC_PER_USEC;
 	bool slow_start = tp->snd_cwnd < tp->snd_ssthresh;
-	__u64 interval = srtt >> (slow_start ? SLOW_START_SHIFT : AVOIDANCE_SHIFT);
+	__u64 interval = rtt >> (slow_start ? SLOW_START_SHIFT : AVOIDANCE_SHIFT);
 
 	if (interval < INTERVAL_MIN)
 		interval = INTERVAL_MIN;

@@ -63,7 +63,7 @@ static __noinline int tell(struct sock *sk, __u32 kind)
 		st->asked_at = now;
 	}
 	st->newest_at = now;
-	st->next_sample = now + sample_interval(tp, set);
+	st->next_sample = now + sample_interval(tp, st, set);
 	if (kind == RECORD_TIMEOUT)
 		st->timeout = st->number;
 	else if (kind == RECORD_GAP || kind == RECORD_MARK)
