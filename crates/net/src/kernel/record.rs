@@ -6,7 +6,7 @@ use super::NAME_MAX;
 use serde::Serialize;
 
 /// Changes with every change of a layout or of a meaning.
-pub const ABI_VERSION: u32 = 13;
+pub const ABI_VERSION: u32 = 14;
 /// Buckets of [`Totals::latency`].
 pub const LATENCY_BUCKETS: usize = 256;
 /// `pacing` of a flow that is not paced.

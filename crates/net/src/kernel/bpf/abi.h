@@ -5,7 +5,7 @@
 #include <linux/types.h>
 
 /* Changes with every change of a layout or of a meaning below. */
-#define ABI_VERSION 13
+#define ABI_VERSION 14
 
 #define LATENCY_BUCKETS 256
 /* TCP_CA_NAME_MAX */
