@@ -175,7 +175,7 @@ impl Sim {
         let taken = if MULTIPATH { connection.settle(index) } else { Mapping::default() };
         let Some(out) = out else { return false };
         let new = NewPacket { size: out.size, early, path: flow.forward };
-        let (transmission, ect) = (flow.number_transmission(), flow.sender.ect());
+        let (transmission, ect) = (flow.number_transmission(), flow.sender.ect(out.retransmission));
         let mapping = if MULTIPATH {
             connection.mapping_of(index, out.seq, taken)
         } else {

@@ -337,10 +337,10 @@ impl Sender {
         either!(self, sender => sender.close());
     }
 
-    /// What its packets announce of ECN.
-    pub fn ect(&self) -> Ect {
+    /// What a packet announces of ECN; `retransmission` says whether it was sent before.
+    pub fn ect(&self, retransmission: bool) -> Ect {
         match self {
-            Self::Sack(sender) => sender.ect(),
+            Self::Sack(sender) => sender.ect(retransmission),
             Self::Ns2(_) => {
                 seldom();
                 Ect::Not

@@ -562,8 +562,9 @@ impl SackSender {
                 }
                 self.episode = Episode::Fast(self.board.nxt());
                 self.stats.recoveries += 1;
-                self.start_reduction();
                 self.undo = self.undo.arm_again(self.board.una(), repairs);
+                self.count_probe();
+                self.start_reduction();
                 true
             }
             Episode::Marked(_) => {
@@ -667,6 +668,7 @@ impl SackSender {
                 Episode::Marked(_) => Undo::NONE,
                 _ => Undo::arm(self.board.una()),
             };
+            self.count_probe();
         }
         self.rtt.back_off();
         let patience = self.rack.rtt + self.rack.window;

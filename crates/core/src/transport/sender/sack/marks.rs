@@ -4,10 +4,11 @@ use crate::transport::config::Ecn;
 use crate::transport::packet::{Ect, Packet};
 
 impl SackSender {
-    /// What packets announce.
-    pub(in crate::transport::sender) fn ect(&self) -> Ect {
+    /// What packets announce. Without accurate feedback no retransmission is ECN-capable (RFC 3168 section 6.1.5).
+    pub(in crate::transport::sender) fn ect(&self, retransmission: bool) -> Ect {
         match self.config.ecn {
             Ecn::Off => Ect::Not,
+            Ecn::Classic if retransmission => Ect::Not,
             Ecn::Classic | Ecn::Accurate => Ect::Zero,
             Ecn::L4s => Ect::One,
         }

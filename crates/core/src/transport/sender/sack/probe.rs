@@ -16,6 +16,7 @@ const PROBE_INITIAL: Span = Span::from_millis(1000);
 pub(super) struct Probe {
     end: u64,
     retransmission: bool,
+    sent_at: Time,
 }
 
 impl SackSender {
@@ -67,13 +68,24 @@ impl SackSender {
         }
     }
 
+    /// An answer to loss begins. A probe that sent a packet again is among the retransmissions that must all have come twice
+    /// for it to be taken back (Linux: `tcp_init_undo`).
+    pub(super) fn count_probe(&mut self) {
+        if let Some(probe) = self.probe
+            && probe.retransmission
+            && self.undo.is_armed()
+        {
+            self.undo.on_retransmission(probe.sent_at);
+        }
+    }
+
     /// RFC 8985 section 7.3. The packet leaves through the queue of lost ones, or as new data with
     /// the window widened by one packet; both are seen by the next `transmit`.
     pub(super) fn probe(&mut self, now: Time, supply: &mut Supply) {
         self.probe_deadline = Time::NEVER;
         let fresh = supply.unsent > 0 && !self.receiver_full();
         self.probe =
-            Some(Probe { end: self.board.nxt() + u64::from(fresh), retransmission: !fresh });
+            Some(Probe { end: self.board.nxt() + u64::from(fresh), retransmission: !fresh, sent_at: now });
         if fresh {
             self.allow_one();
         } else {

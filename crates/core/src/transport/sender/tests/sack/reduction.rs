@@ -222,7 +222,7 @@ fn accurate_marks_go_to_the_controller_and_mean_nothing_else() {
 /// RFC 9331 section 4.1: ECT(1) tells low-latency traffic from classic traffic.
 #[test]
 fn packets_announce_what_the_reaction_to_marks_is() {
-    let ect = |ecn: &str| Bench::warm(&format!("ecn = \"{ecn}\"")).sender.ect();
+    let ect = |ecn: &str| Bench::warm(&format!("ecn = \"{ecn}\"")).sender.ect(false);
     let found = ["off", "classic", "accurate", "l4s"].map(ect);
     assert_eq!(found, [Ect::Not, Ect::Zero, Ect::Zero, Ect::One]);
 }
@@ -255,4 +255,12 @@ fn the_count_of_marked_bytes_may_wrap() {
     bench.sender.ce_known = u32::MAX - 499;
     bench.receive(200, &Packet { ce_bytes: 500, ..ack(3, &[]) });
     assert_eq!(bench.script.acks[0].ce_marked, Bytes(1000));
+}
+
+#[test]
+fn without_accurate_feedback_no_retransmission_is_ecn_capable() {
+    // RFC 3168 section 6.1.5; RFC 9331 section 4.2 and RFC 9768 allow it.
+    let again = |ecn: &str| Bench::warm(&format!("ecn = \"{ecn}\"")).sender.ect(true);
+    let expected = [Ect::Not, Ect::Not, Ect::Zero, Ect::One];
+    assert_eq!(["off", "classic", "accurate", "l4s"].map(again), expected);
 }

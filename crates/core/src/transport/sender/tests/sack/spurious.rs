@@ -144,3 +144,54 @@ fn without_timestamps_nothing_is_known_of_an_original() {
     bench.receive(510, &echoing(100, 2, &[]));
     assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
 }
+
+/// The last of ten packets leaves again as a probe at 300 ms, for nothing; 3 is truly lost, and sent again.
+fn probed(fields: &str) -> Bench {
+    let mut bench = Bench::warm(&format!("rto_min_ms = 1000\n{fields}"));
+    bench.supply.unsent = 0;
+    assert_eq!(bench.expire(300), [Err(10)]);
+    bench.ack(310, 3, &[]);
+    assert_eq!(bench.ack(311, 3, &[(4, 9)]), [Err(3)]);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    bench
+}
+
+#[test]
+fn the_duplicate_of_a_probe_does_not_take_the_answer_to_another_loss_back() {
+    // Linux: tcp_init_undo counts the probe among the retransmissions.
+    let mut bench = probed("");
+    bench.ack(312, 3, &[(4, 11)]);
+    bench.receive(400, &duplicate(3, 10));
+    bench.ack(411, 11, &[]);
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    // With that of the repair, all came twice.
+    let mut bench = probed("");
+    bench.ack(312, 11, &[]);
+    bench.receive(400, &duplicate(11, 10));
+    assert_eq!(bench.script.kinds(), [LossKind::Gap]);
+    bench.receive(411, &duplicate(11, 3));
+    assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Spurious]);
+}
+
+#[test]
+fn the_duplicate_of_a_probe_does_not_take_a_time_out_back() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    bench.supply.unsent = 0;
+    assert_eq!(bench.expire(300), [Err(10)]);
+    let due = bench.sender.rto_deadline.0.div_ceil(1_000_000);
+    bench.expire(due);
+    bench.receive(due + 1, &duplicate(1, 10));
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout]);
+}
+
+#[test]
+fn a_probe_of_new_data_is_no_retransmission() {
+    let mut bench = Bench::warm("rto_min_ms = 1000");
+    assert_eq!(bench.expire(300), [Ok(11)]);
+    bench.supply.unsent = 0;
+    bench.ack(310, 3, &[]);
+    bench.ack(311, 3, &[(4, 9)]);
+    bench.ack(312, 11, &[]);
+    bench.receive(411, &duplicate(11, 3));
+    assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Spurious]);
+}
