@@ -17,7 +17,7 @@ use super::service::Service;
 use crate::hint::{likely, seldom, unlikely};
 use crate::rng::{Rng, Seed};
 use crate::sim::plan::{LinkPlan, RatePlan};
-use crate::transport::packet::{Kind, Packet};
+use crate::transport::packet::Packet;
 use crate::units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
@@ -126,15 +126,11 @@ pub struct Link {
     departures: VecDeque<Departure>,
     records: bool,
     bytes: u64,
-    /// When the number of packets in a scheduler last changed.
-    last_change: Time,
     /// Packets that came into a scheduler with a mark and have not left: the others' are its own.
     ce_held: u64,
     last_arrival: Time,
     /// How long the packet waited whose transmission began last.
     waited: Span,
-    /// Whether a scheduler's packets take along when they came, for `waited`.
-    notes_arrivals: bool,
     /// Packets on the wire, in order of arrival.
     pub pipe: Pipe,
     /// Counters.
@@ -181,11 +177,9 @@ impl Link {
             departures: VecDeque::new(),
             records: !unlimited || !steady || loses || every > Span::ZERO,
             bytes: 0,
-            last_change: Time(0),
             ce_held: 0,
             last_arrival: Time(0),
             waited: Span::ZERO,
-            notes_arrivals: false,
             pipe: Pipe::default(),
             stats: LinkStats::default(),
             sample_interval: every,
@@ -204,13 +198,7 @@ impl Link {
         self.keep_order && self.duplicate.is_none() && self.reorder.is_none()
     }
 
-    /// Lets a scheduler's data packets take along when they came.
-    pub fn note_arrivals(&mut self) {
-        self.notes_arrivals = true;
-    }
-
-    /// How long the packet waited whose transmission began last; that of an acknowledgement in a scheduler
-    /// is not known.
+    /// How long the packet waited whose transmission began last.
     pub fn waited(&self) -> Span {
         self.waited
     }
@@ -239,7 +227,6 @@ impl Link {
     /// packets that is.
     pub fn close(&mut self, end: Time) -> u64 {
         self.expire(Exact::whole(end));
-        self.count_waiting(end);
         if !self.records {
             let (packets, bytes) = self.unrecorded(end);
             self.stats.delivered_bytes -= bytes;
@@ -262,12 +249,14 @@ impl Link {
         (packets, bytes)
     }
 
-    /// Packets and bytes in the system at `now`, the packet in transmission included except where a
-    /// scheduler serves it.
+    /// Packets and bytes in the system at `now`, the packet in transmission included.
     pub fn backlog(&mut self, now: Time) -> (u64, u64) {
         self.expire(Exact::whole(now));
         match &self.discipline {
-            Discipline::Scheduler(queue) => (queue.packets(), queue.bytes()),
+            Discipline::Scheduler(queue) => {
+                let transmitted = self.departures.len() as u64;
+                (queue.packets() + transmitted, queue.bytes() + self.bytes)
+            }
             _ if self.records => (self.departures.len() as u64, self.bytes),
             _ => self.unrecorded(now),
         }
@@ -398,13 +387,6 @@ impl Link {
         }
     }
 
-    /// Adds up what a scheduler's packets have waited since the last change of their number.
-    fn count_waiting(&mut self, now: Time) {
-        let waited = now.since(self.last_change).0;
-        self.stats.wait_sum += u128::from(waited) * u128::from(self.held());
-        self.last_change = now;
-    }
-
     fn count_drops(&mut self, dropped: &[Packet]) {
         self.stats.queue_drops += dropped.len() as u64;
         let marked = dropped.iter().filter(|packet| packet.ce).count() as u64;
@@ -449,11 +431,7 @@ impl Link {
     }
 
     #[inline(never)]
-    fn hold(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
-        self.count_waiting(now);
-        if self.notes_arrivals && packet.kind != Kind::Ack {
-            packet.set_queued_at(now);
-        }
+    fn hold(&mut self, now: Time, packet: Packet, dropped: &mut Vec<Packet>) -> Offer {
         self.ce_held += u64::from(packet.ce);
         let before = dropped.len();
         if let Discipline::Scheduler(queue) = &mut self.discipline {
@@ -477,16 +455,15 @@ impl Link {
             return None; // Another event of this instant has begun the next transmission.
         }
         self.expire(Exact::whole(now));
-        self.count_waiting(now);
         let Discipline::Scheduler(queue) = &mut self.discipline else { return None };
         let before = dropped.len();
         let packet = queue.dequeue(now, dropped);
+        let came = queue.came();
         self.count_drops(&dropped[before..]);
         let mut packet = packet?;
+        self.waited = now.since(came);
         self.stats.transmitted_packets += 1;
-        if self.notes_arrivals && packet.kind != Kind::Ack {
-            self.waited = now.since(packet.queued_at());
-        }
+        self.stats.wait_sum += u128::from(self.waited.0);
         if packet.ce {
             match self.ce_held.checked_sub(1) {
                 Some(held) => self.ce_held = held,

@@ -184,7 +184,6 @@ impl<E: Copy> Network<E> {
     /// Tells the ends how long each packet waited in each queue.
     pub fn tell_waits(&mut self) {
         self.tells_waits = true;
-        self.links.iter_mut().for_each(Link::note_arrivals);
     }
 
     /// Packets pass links without an event where that changes nothing until `end`, when the run is

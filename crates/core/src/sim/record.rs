@@ -205,7 +205,7 @@ pub struct LinkSeries {
     pub time_s: Vec<f64>,
     /// Index into the link rows.
     pub link: Vec<u32>,
-    /// Packets in the system.
+    /// Packets in the system: those that wait and the one in transmission, for every kind of queue.
     pub queue_packets: Vec<u64>,
     /// Bytes in the system.
     pub queue_bytes: Vec<u64>,

@@ -72,7 +72,7 @@ pub struct Packet {
     pub sent_at: Time,
     /// ACK: received beyond `seq`, as (offset from `seq`, length) in segments; newest first, unused
     /// blocks have length zero. The first is [`Packet::duplicate`] if `repeat`. Data of a subflow: the
-    /// [`Packet::mapping`]. Data in a scheduler's queue: [`Packet::queued_at`]. ACK of a part of a packet:
+    /// [`Packet::mapping`]. ACK of a part of a packet:
     /// [`Packet::left`].
     pub sack: [(u32, u32); SACK_BLOCKS],
     /// ACK: congestion-marked bytes received so far, modulo 2³² (RFC 9768): an ACK that is lost takes no
@@ -95,13 +95,6 @@ impl Packet {
         Mapping { start: (u64::from(high) << 32) | u64::from(low), len }
     }
 
-    /// When a data packet came into the queue that holds it, if it was noted; it takes the place that no
-    /// mapping needs.
-    pub fn queued_at(&self) -> Time {
-        let (high, low) = self.sack[2];
-        Time((u64::from(high) << 32) | u64::from(low))
-    }
-
     /// Of an ACK: bytes of the segment `seq` that are still to be acknowledged, where others of it are; 0 if
     /// none of it is. It takes the place of a block without length.
     pub fn left(&self) -> u32 {
@@ -112,11 +105,6 @@ impl Packet {
     /// Sets [`Self::left`].
     pub fn set_left(&mut self, left: u32) {
         self.sack[SACK_BLOCKS - 1] = (left, 0);
-    }
-
-    /// Sets [`Self::queued_at`].
-    pub fn set_queued_at(&mut self, now: Time) {
-        self.sack[2] = ((now.0 >> 32) as u32, now.0 as u32);
     }
 
     /// Sets [`Self::mapping`].

@@ -38,6 +38,8 @@ pub struct Codel {
 pub(super) struct Fifo {
     entries: VecDeque<(Time, Packet)>,
     bytes: u64,
+    /// When the packet came that was taken last.
+    came: Time,
 }
 
 /// What CoDel remembers of a queue (RFC 8289 section 5.2).
@@ -70,7 +72,13 @@ impl Fifo {
     pub(super) fn pop(&mut self) -> Option<(Time, Packet)> {
         let (came, packet) = self.entries.pop_front()?;
         self.bytes -= u64::from(packet.size);
+        self.came = came;
         Some((came, packet))
+    }
+
+    /// When the packet came that was taken last.
+    pub(super) fn came(&self) -> Time {
+        self.came
     }
 
     /// When its first packet came.
@@ -209,6 +217,10 @@ impl Scheduler for Codel {
 
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet> {
         self.state.dequeue(now, &self.config, &mut self.queue, dropped)
+    }
+
+    fn came(&self) -> Time {
+        self.queue.came()
     }
 
     fn packets(&self) -> u64 {

@@ -10,22 +10,24 @@ use std::collections::VecDeque;
 /// `above`, whose packets move to the device as soon as it has room.
 pub struct BelowDiscipline<S> {
     above: S,
-    taken: VecDeque<Packet>,
+    /// With when they came.
+    taken: VecDeque<(Time, Packet)>,
     taken_bytes: u64,
+    came: Time,
     limit: u64,
 }
 
 impl<S: Scheduler> BelowDiscipline<S> {
     /// A device that holds up to `limit` packets besides the one in transmission.
     pub fn new(above: S, limit: u64) -> Self {
-        Self { above, taken: VecDeque::new(), taken_bytes: 0, limit }
+        Self { above, taken: VecDeque::new(), taken_bytes: 0, came: Time(0), limit }
     }
 
     fn take(&mut self, now: Time, dropped: &mut Vec<Packet>) {
         while (self.taken.len() as u64) < self.limit {
             let Some(packet) = self.above.dequeue(now, dropped) else { return };
             self.taken_bytes += u64::from(packet.size);
-            self.taken.push_back(packet);
+            self.taken.push_back((self.above.came(), packet));
         }
     }
 }
@@ -37,10 +39,15 @@ impl<S: Scheduler> Scheduler for BelowDiscipline<S> {
     }
 
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet> {
-        let packet = self.taken.pop_front()?;
+        let (came, packet) = self.taken.pop_front()?;
+        self.came = came;
         self.taken_bytes -= u64::from(packet.size);
         self.take(now, dropped);
         Some(packet)
+    }
+
+    fn came(&self) -> Time {
+        self.came
     }
 
     fn packets(&self) -> u64 {

@@ -45,6 +45,8 @@ pub struct Dualpi2 {
     credit: i64,
     /// Of which classic packets earn so much with each byte of the others, and those the rest.
     classic_weight: i64,
+    /// When the packet came that was sent last.
+    came: Time,
 }
 
 /// One of the queues.
@@ -89,6 +91,7 @@ impl Dualpi2 {
             next_update: Time(0) + config.t_update,
             credit: 0,
             classic_weight: (config.classic_share * WEIGHTS as f64) as i64,
+            came: Time(0),
         }
     }
 
@@ -143,6 +146,7 @@ impl Dualpi2 {
     fn take_low(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet> {
         let packets = self.low.fifo.packets();
         let (came, mut packet) = self.low.fifo.pop()?;
+        self.came = came;
         let coupled = self.coupled();
         let marks = if coupled < MAX_MARK {
             // A packet alone waits for the transmission of another kind, not behind its own.
@@ -163,7 +167,8 @@ impl Dualpi2 {
 
     /// The next classic packet, unless it is dropped.
     fn take_classic(&mut self, dropped: &mut Vec<Packet>) -> Option<Packet> {
-        let (_, mut packet) = self.classic.fifo.pop()?;
+        let (came, mut packet) = self.classic.fifo.pop()?;
+        self.came = came;
         let squared = self.squared();
         if self.classic.strikes(squared) {
             let k = self.config.coupling;
@@ -223,6 +228,10 @@ impl Scheduler for Dualpi2 {
             }
         }
         None
+    }
+
+    fn came(&self) -> Time {
+        self.came
     }
 
     fn packets(&self) -> u64 {

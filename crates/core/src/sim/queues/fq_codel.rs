@@ -32,6 +32,8 @@ pub struct FqCodel {
     old: VecDeque<u32>,
     packets: u64,
     bytes: u64,
+    /// When the packet came that was sent last.
+    came: Time,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -55,6 +57,7 @@ impl FqCodel {
             old: VecDeque::new(),
             packets: 0,
             bytes: 0,
+            came: Time(0),
         }
     }
 
@@ -143,6 +146,7 @@ impl Scheduler for FqCodel {
             self.bytes -= bytes - queue.fifo.bytes();
             if let Some(packet) = next {
                 queue.credit -= i64::from(packet.size);
+                self.came = queue.fifo.came();
                 return Some(packet);
             }
             list.pop_front();
@@ -153,6 +157,10 @@ impl Scheduler for FqCodel {
                 queue.listed = false;
             }
         }
+    }
+
+    fn came(&self) -> Time {
+        self.came
     }
 
     fn packets(&self) -> u64 {

@@ -57,6 +57,8 @@ pub trait Scheduler: std::marker::Send {
     fn enqueue(&mut self, now: Time, packet: Packet, rng: &mut Rng, dropped: &mut Vec<Packet>);
     /// The next packet to transmit, marked if need be; pushes what it drops to `dropped`.
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet>;
+    /// When the packet came that [`dequeue`](Self::dequeue) returned last.
+    fn came(&self) -> Time;
     /// Packets held.
     fn packets(&self) -> u64;
     /// Bytes held.

@@ -10,6 +10,7 @@ mod feedback;
 mod low_latency;
 mod misbehaviour;
 mod multipath;
+mod waits;
 mod writes;
 
 fn network(text: &str) -> NetworkPlan {

@@ -84,8 +84,11 @@ impl SackSender {
     pub(super) fn probe(&mut self, now: Time, supply: &mut Supply) {
         self.probe_deadline = Time::NEVER;
         let fresh = supply.unsent > 0 && !self.receiver_full();
-        self.probe =
-            Some(Probe { end: self.board.nxt() + u64::from(fresh), retransmission: !fresh, sent_at: now });
+        self.probe = Some(Probe {
+            end: self.board.nxt() + u64::from(fresh),
+            retransmission: !fresh,
+            sent_at: now,
+        });
         if fresh {
             self.allow_one();
         } else {
