@@ -224,7 +224,7 @@ def test_an_axis_of_delays_that_are_above_zero_does_not_reach_below() -> None:
 
 def test_flows_of_one_run_have_colours_of_their_own_and_a_legend() -> None:
     time_s = [0.0, 1.0, 2.0]
-    numbers = ("cwnd_packets", "srtt_ms", "lost_packets", "arrived_bytes")
+    numbers = ("cwnd_packets", "srtt_ms", "lost_packets", "delivered_bytes", "arrived_bytes")
     flows = pl.concat(
         pl.DataFrame(
             {"time_s": time_s, "flow": [name] * 3, **{n: [1.0, 2.0, 3.0] for n in numbers}}
