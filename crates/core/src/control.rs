@@ -65,6 +65,13 @@ pub struct Ack {
     pub cwnd_limited: u64,
 }
 
+impl Ack {
+    /// Smallest sample of the batch, also of a record that names the newest alone; zero when there is none.
+    pub fn smallest_rtt(&self) -> Span {
+        if self.batch_rtt_min == Span::ZERO { self.rtt } else { self.batch_rtt_min }
+    }
+}
+
 /// Packets were declared lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

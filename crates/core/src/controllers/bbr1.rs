@@ -451,8 +451,9 @@ impl Bbr1 {
         let expired = sample.now.since(self.min_rtt_at) > MIN_RTT_WINDOW;
         let replaces = expired && !may_be_delayed(ack, self.packet);
         // As large a sample postpones no probe (source, since version 5.10).
-        if ack.rtt > Span::ZERO && (ack.rtt < self.min_rtt || replaces) {
-            self.min_rtt = ack.rtt;
+        let rtt = ack.smallest_rtt();
+        if rtt > Span::ZERO && (rtt < self.min_rtt || replaces) {
+            self.min_rtt = rtt;
             self.min_rtt_at = sample.now;
         }
         if expired && !self.restarting && !matches!(self.mode, Mode::ProbeRtt { .. }) {
@@ -522,7 +523,7 @@ impl Bbr1 {
             Repair::Entered => {
                 self.repair = Repair::Fast { conserving: true };
                 self.round_from = sample.now;
-                self.cwnd = sample.inflight + sample.acked;
+                self.cwnd = sample.prior_inflight;
             }
             Repair::Fast { .. } if ack.recovering == 0 => self.end_repair(),
             Repair::Timeout(until) if ack.recovering == 0 && self.delivered >= until => {
@@ -532,7 +533,7 @@ impl Bbr1 {
         }
         let conserving = self.repair == Repair::Fast { conserving: true };
         if conserving {
-            self.cwnd = self.cwnd.max(sample.inflight + sample.acked);
+            self.cwnd = self.cwnd.max(sample.prior_inflight);
         }
         conserving
     }

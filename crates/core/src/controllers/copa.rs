@@ -127,13 +127,14 @@ impl Copa {
         if ack.rtt == Span::ZERO {
             return;
         }
-        self.min_rtt.sample(ack.now, ack.rtt, MIN_RTT_WINDOW);
-        self.recent.sample(ack.now, ack.rtt, Span(ack.srtt.0 / 2));
+        let smallest = ack.smallest_rtt();
+        self.min_rtt.sample(ack.now, smallest, MIN_RTT_WINDOW);
+        self.recent.sample(ack.now, smallest, Span(ack.srtt.0 / 2));
         let now = &mut self.largest[self.rounds as usize % RANGE_ROUNDS];
         *now = (*now).max(ack.rtt_max).max(ack.rtt);
         let range = self.largest.iter().max().map_or(0, |max| max.0.saturating_sub(self.floor().0));
-        let queueing = ack.rtt.0.saturating_sub(self.floor().0) as f64;
-        let between_acks = PACKETS_PER_ACK * ack.rtt.0 as f64 / self.cwnd;
+        let queueing = smallest.0.saturating_sub(self.floor().0) as f64;
+        let between_acks = PACKETS_PER_ACK * smallest.0 as f64 / self.cwnd;
         if queueing <= between_acks.max(NEARLY_EMPTY * range as f64) {
             self.empty_at = self.rounds;
         }
@@ -143,11 +144,11 @@ impl Copa {
         self.min_rtt.value().unwrap_or(Span::ZERO)
     }
 
-    /// Whether the present rate is at most 1/(δ·d); it is before the first round trip.
-    fn below_target(&self) -> bool {
-        let Some(recent) = self.recent.value() else { return true };
+    /// The window at which the rate is 1/(δ·d); infinite without queueing delay.
+    fn target(&self) -> f64 {
+        let Some(recent) = self.recent.value() else { return f64::INFINITY };
         let queueing = recent.0.saturating_sub(self.floor().0) as f64;
-        self.cwnd * queueing <= self.inverse_delta() * recent.0 as f64
+        self.inverse_delta() * recent.0 as f64 / queueing
     }
 
     fn end_round(&mut self, ack: &Ack) {
@@ -188,18 +189,25 @@ impl Copa {
         self.competitive_rounds += u64::from(self.competitive.is_some());
     }
 
-    fn step(&mut self, acked: f64, cwnd_limited: bool) {
-        let below = self.below_target();
+    /// Moves the window towards the target for `acked` packets, of which the newest acknowledgement delivered
+    /// `newest`. Alone, the acknowledgements of a batch would be answered in turn, and the first beyond the target
+    /// would be the last of its direction: a batch ends within the step of its newest beyond the target.
+    fn step(&mut self, acked: f64, newest: f64, cwnd_limited: bool) {
+        let target = self.target();
+        let below = self.cwnd <= target;
         if self.slow_start {
             self.slow_start = below;
-            self.cwnd += if below && cwnd_limited { acked } else { 0.0 };
+            if below && cwnd_limited {
+                self.cwnd = (self.cwnd + acked).min(target + newest);
+            }
             return;
         }
-        let step = self.velocity * self.inverse_delta() * acked / self.cwnd;
+        let per_packet = self.velocity * self.inverse_delta() / self.cwnd;
+        let (step, beyond) = (per_packet * acked, per_packet * newest);
         if !below {
-            self.cwnd -= step.min(self.cwnd - CWND_MIN);
+            self.cwnd = (self.cwnd - step).max(target - beyond).max(CWND_MIN);
         } else if cwnd_limited {
-            self.cwnd += step;
+            self.cwnd = (self.cwnd + step).min(target + beyond);
         }
     }
 }
@@ -210,7 +218,12 @@ impl Controller for Copa {
         if ack.sent_at >= self.round_from {
             self.end_round(ack);
         }
-        self.step(ack.acked.0 as f64 / self.packet, ack.cwnd_limited == 1);
+        let acked = ack.acked.0 as f64 / self.packet;
+        let newest = match ack.prior_inflight.saturating_sub(ack.inflight) {
+            Bytes::ZERO => acked,
+            newest => (newest.0 as f64 / self.packet).min(acked),
+        };
+        self.step(acked, newest, ack.cwnd_limited == 1);
         if let Some(delivered) = self.overload.on_ack(ack) {
             self.answer_overload(delivered);
         }

@@ -58,6 +58,13 @@ impl Base {
     }
 }
 
+/// How many samples a record stands for, as far as the filter remembers them: as many as its newest acknowledgement
+/// goes into it. They are taken to be like the newest.
+fn acks_of(ack: &Ack) -> u64 {
+    let newest = ack.prior_inflight.saturating_sub(ack.inflight).0;
+    ack.acked.0.checked_div(newest).unwrap_or(1).clamp(1, CURRENT_FILTER as u64)
+}
+
 /// Where it is between two slowdowns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -107,8 +114,11 @@ impl LedbatPlusPlus {
     }
 
     fn sample(&mut self, ack: &Ack) {
-        if ack.rtt > Span::ZERO {
-            self.base.sample(ack.now, ack.rtt);
+        if ack.rtt == Span::ZERO {
+            return;
+        }
+        self.base.sample(ack.now, ack.smallest_rtt());
+        for _ in 0..acks_of(ack) {
             self.current[self.samples % CURRENT_FILTER] = ack.rtt;
             self.samples += 1;
         }

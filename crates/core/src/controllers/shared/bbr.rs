@@ -331,8 +331,9 @@ impl MinRtt {
     pub fn update(&mut self, ack: &Ack, interval: Span, packet: f64) {
         self.expired = ack.now > self.recent_at + interval;
         let replaces = self.expired && !may_be_delayed(ack, packet);
-        if ack.rtt > Span::ZERO && (ack.rtt < self.recent || replaces) {
-            self.recent = ack.rtt;
+        let rtt = ack.smallest_rtt();
+        if rtt > Span::ZERO && (rtt < self.recent || replaces) {
+            self.recent = rtt;
             self.recent_at = ack.now;
         }
         if self.recent < self.value || ack.now > self.at + MIN_RTT_WINDOW {

@@ -297,6 +297,27 @@ fn loss_leaves_the_rate_and_for_one_round_what_is_delivered_may_leave() {
 }
 
 #[test]
+fn in_the_first_round_of_recovery_a_batch_leaves_in_flight_what_its_newest_acknowledgement_found() {
+    let (mut bbr, mut feed) = steady();
+    bbr.on_loss(&Loss { lost: Bytes(3 * MSS), kind: LossKind::Gap, ..Loss::default() });
+    // All but the newest of 25 packets have been replaced.
+    feed.inflight = 97;
+    for _ in 0..3 {
+        let ack = feed.ack(25);
+        bbr.on_ack(&Ack { recovering: 1, prior_inflight: Bytes(98 * MSS), ..ack });
+        close(bbr.cwnd, 98.0);
+    }
+}
+
+#[test]
+fn the_smallest_round_trip_of_a_batch_counts() {
+    let (mut bbr, mut feed) = steady();
+    let smallest = Span::from_millis(90);
+    bbr.on_ack(&Ack { batch_rtt_min: smallest, ..feed.ack(25) });
+    assert_eq!(bbr.min_rtt, smallest);
+}
+
+#[test]
 fn a_time_out_leaves_one_packet_and_starts_the_search_for_the_full_pipe_anew() {
     let (mut bbr, mut feed) = steady();
     let before = bbr.cwnd;

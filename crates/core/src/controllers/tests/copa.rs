@@ -109,7 +109,7 @@ fn the_target_is_a_rate_of_one_over_delta_times_the_queueing_delay() {
         path.queue_ms = queue_ms;
         path.now_ms += 100.0;
         copa.sample(&path.ack(1));
-        assert_eq!(copa.below_target(), below, "{queue_ms}");
+        assert_eq!(copa.cwnd <= copa.target(), below, "{queue_ms}");
     }
 }
 
@@ -263,4 +263,30 @@ fn beside_cubic_the_competitive_mode_keeps_a_share_more_than_twice_as_large() {
     };
     let (on, off) = (beside("on"), beside("off"));
     assert!(on > 2.0 * off, "{on}, without the mode {off} of 20 Mb/s");
+}
+
+#[test]
+fn a_batch_of_acknowledgements_ends_at_the_target_as_single_ones_do() {
+    for (queue_ms, target) in [(3.0, 103.0 / 1.5), (4.0, 52.0)] {
+        for batch in [1, 2, 10, 25] {
+            let (mut copa, mut path) = steady("off");
+            (path.queue_ms, path.now_ms) = (queue_ms, 1000.0);
+            (copa.velocity, copa.cwnd, copa.round_from) = (32.0, 60.0, Time::NEVER);
+            for _ in 0..100 / batch {
+                let ack = path.ack(batch);
+                copa.on_ack(&Ack { prior_inflight: Bytes(MSS), ..ack });
+            }
+            // The step of a packet is 32 · 2 / 60.
+            assert!((copa.cwnd - target).abs() < 1.5, "{queue_ms} ms, {batch}: {}", copa.cwnd);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_round_trip_of_a_batch_counts() {
+    let (mut copa, mut path) = steady("off");
+    (path.queue_ms, path.now_ms) = (40.0, 1000.0);
+    let smallest = Span::from_millis(110);
+    copa.on_ack(&Ack { batch_rtt_min: smallest, ..path.ack(25) });
+    assert_eq!(copa.recent.value(), Some(smallest));
 }

@@ -184,3 +184,12 @@ fn a_late_one_gets_its_share_of_an_early_one() {
     let (early, late) = (flows[0].0, flows[1].0);
     assert!(late > 0.5 * early, "{early} and {late} Mb/s");
 }
+
+#[test]
+fn a_batch_fills_the_filter_as_its_single_acknowledgements_do() {
+    let mut ledbat = steady(100);
+    queued(&mut ledbat, 100, 10);
+    let batch = Ack { acked: Bytes(4 * MSS), prior_inflight: Bytes(MSS), ..ack(1100, 150) };
+    ledbat.sample(&Ack { batch_rtt_min: Span::from_millis(95), ..batch });
+    close(ledbat.delay(), 0.055);
+}
