@@ -142,7 +142,7 @@ mod tests {
         assert!(!watched(|| seed.stream("loss", 0)).1);
         assert!(watched(|| seed.stream("loss", 0).uniform()).1);
         assert!(watched(|| seed.number("hash", 0)).1);
-        let (((), inner), outer) = watched(|| watched(|| drop(Rng::new(1).next_u64())));
+        let ((_, inner), outer) = watched(|| watched(|| Rng::new(1).next_u64()));
         assert!(inner && outer);
         assert!(!watched(|| ()).1);
     }

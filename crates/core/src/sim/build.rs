@@ -232,7 +232,7 @@ pub fn arrivals(
     let is_poisson = matches!(plan.traffic, TrafficSpec::Poisson { .. });
     let mut at = plan.start;
     if is_poisson || plan.start_spread > Span::ZERO {
-        at = at + Span::from_secs_f64(rng.uniform() * plan.start_spread.as_secs_f64());
+        at += Span::from_secs_f64(rng.uniform() * plan.start_spread.as_secs_f64());
     }
     let end = plan.stop.min(end);
     (0..).map_while(move |number| {
