@@ -157,7 +157,7 @@ impl Cubic {
             epoch: None,
             answers_from: Time(0),
             exit: match params.choice("hystart") {
-                "linux" => Exit::Linux(hystart::Linux::default()),
+                "linux" => Exit::Linux(hystart::Linux::new(flow.paces)),
                 "plus" => Exit::Plus(Box::default()),
                 _ => Exit::Never,
             },

@@ -26,8 +26,8 @@ const OFFLOAD_MAX: Span = Span::from_millis(1);
 const OFFLOAD_BYTES: u64 = 4 * 65_536;
 
 /// `HyStart` as in Linux 6 (`net/ipv4/tcp_cubic.c`; Ha and Rhee 2011): slow start ends when the
-/// ACKs of a round come as one train for half of the smallest round trip, or when the smallest
-/// round trip of a round exceeds the smallest of all by [`delay_threshold`].
+/// ACKs of a round come as one train for half of the smallest round trip (for all of it where the sender paces, which
+/// spreads a window over the round trip by itself), or when the smallest round trip of a round exceeds the smallest of all by [`delay_threshold`].
 #[derive(Clone, Debug, Default)]
 pub struct Linux {
     /// An ACK of a packet sent at this time or later starts the next round.
@@ -41,9 +41,16 @@ pub struct Linux {
     /// ACKs with a sample in the round.
     acks: f64,
     found: bool,
+    /// The sender paces.
+    paces: bool,
 }
 
 impl Linux {
+    /// For a sender that paces or does not.
+    pub fn new(paces: bool) -> Self {
+        Self { paces, ..Self::default() }
+    }
+
     /// Takes in a sample outside of slow start.
     pub fn sample(&mut self, rtt: Span) {
         if rtt > Span::ZERO {
@@ -79,7 +86,8 @@ impl Linux {
             return false;
         }
         self.train_end = ack.now;
-        ack.now.since(self.round_start) > (self.min_rtt + offload_delay(ack.srtt, cwnd)) / 2
+        let longest = self.min_rtt + offload_delay(ack.srtt, cwnd);
+        ack.now.since(self.round_start) > if self.paces { longest } else { longest / 2 }
     }
 
     fn delay_has_grown(&mut self, rtt: Span, acks: f64) -> bool {
@@ -91,7 +99,7 @@ impl Linux {
 
     /// After a time-out, Linux forgets what it knew of the path and looks again.
     pub fn restart(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.paces);
     }
 }
 
@@ -246,6 +254,16 @@ mod tests {
         // (100 + 1) / 2 = 50.5 ms; gaps of 2 ms belong to the train.
         assert_eq!(round(&mut Linux::default(), 200.0, 100.0, 2.0, 40), [52.0]);
         assert_eq!(round(&mut Linux::default(), 200.0, 100.0, 2.0, 26), [0.0; 0]);
+    }
+
+    #[test]
+    fn where_the_sender_paces_a_train_may_last_the_round_trip() {
+        // Linux halves the threshold for sockets without pacing only: 101 ms, after a time-out, too.
+        let mut hystart = Linux::new(true);
+        assert_eq!(round(&mut hystart, 200.0, 100.0, 2.0, 60), [102.0]);
+        hystart.restart();
+        assert_eq!(round(&mut hystart, 400.0, 100.0, 2.0, 51), [0.0; 0]);
+        assert_eq!(round(&mut hystart, 600.0, 100.0, 2.0, 60), [102.0]);
     }
 
     #[test]
