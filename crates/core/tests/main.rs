@@ -11,6 +11,7 @@ mod golden;
 mod kernel_cubic;
 mod layers;
 mod links;
+mod lives;
 mod overload;
 mod peers;
 mod result_names;
@@ -30,7 +31,10 @@ mod support {
     pub mod draw;
     #[allow(dead_code, reason = "a test of crates/net uses the rest")]
     pub mod files;
+    pub mod life;
+    pub mod seeds;
     pub mod table;
+    pub mod watch;
 }
 
 use std::fs;

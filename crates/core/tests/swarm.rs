@@ -1,61 +1,30 @@
 //! What every simulation must hold, over scenarios drawn at random: from fixed seeds, and from seeds that
 //! change every day. A failure prints the scenario, which `cargo run --example run` takes, and the
 //! command that repeats it.
-use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, Output};
 
 use crate::support::draw::{Draw, check, parse, same};
+use crate::support::seeds::{VARIABLE, first_seed, fixed_seed, for_any, for_todays};
 use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
 use ackademy::sim;
 
-/// Names the first seed, in place of the day's.
-const VARIABLE: &str = "ACKADEMY_SEED";
-/// Seeds of one day: more than any test draws.
-const SEEDS_PER_DAY: u64 = 1_000_000;
-
-/// The first of a day's seeds, in seconds since 1970.
-fn seed_of(unix_s: u64) -> u64 {
-    unix_s / 86_400 * SEEDS_PER_DAY
-}
-
-/// `ACKADEMY_SEED`, else the day's.
-fn first_seed() -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "the test harness's clock, not the simulator's")]
-    let now = std::time::SystemTime::now();
-    let day =
-        || now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| seed_of(since.as_secs()));
-    std::env::var(VARIABLE).map_or_else(
-        |_| day(),
-        |seed| {
-            seed.parse().unwrap_or_else(|_| panic!("{VARIABLE} = {seed}: allowed: a whole number"))
-        },
-    )
-}
-
-/// Runs `claims` for a scenario of each of `count` seeds from `first` on; where they fail, prints the
-/// scenario and the command that repeats it. `test`: name of the test.
+/// Runs `claims` for a scenario of each of `count` seeds from `first` on. `test`: name of the test.
 fn for_any_scenario(test: &str, first: u64, count: u64, claims: impl Fn(&Scenario, u64)) {
-    for seed in first..first + count {
-        let text = Draw(Rng::new(seed)).scenario();
-        let claims = || claims(&parse(&text), seed);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(claims)) {
-            println!("--- seed {seed}\n{text}---");
-            println!(
-                "repeat: {VARIABLE}={seed} cargo test -p ackademy --test core_tests -- --exact swarm::{test} --include-ignored"
-            );
-            resume_unwind(panic);
-        }
-    }
+    let scenario = |text: &str, seed| claims(&parse(text), seed);
+    for_any(
+        &format!("swarm::{test}"),
+        first,
+        count,
+        |seed| Draw(Rng::new(seed)).scenario(),
+        scenario,
+    );
 }
 
-/// As [`for_any_scenario`] from the day's seed on, which it prints past the test harness.
+/// As [`for_any_scenario`] from the day's seed on.
 fn for_todays_scenarios(test: &str, count: u64, claims: impl Fn(&Scenario, u64)) {
-    let first = first_seed();
-    let _ =
-        writeln!(std::io::stderr(), "swarm: {test}: {count} scenarios from {VARIABLE}={first} on");
-    for_any_scenario(test, first, count, claims);
+    let scenario = |text: &str, seed| claims(&parse(text), seed);
+    for_todays(&format!("swarm::{test}"), count, |seed| Draw(Rng::new(seed)).scenario(), scenario);
 }
 
 /// Claims on one run.
@@ -75,12 +44,6 @@ fn keeps_the_books_twice(scenario: &Scenario, seed: u64) {
     let outcome = run();
     check(scenario, &outcome);
     assert!(same(&outcome, &run()), "another run with the same seed differs");
-}
-
-// The fixed seeds, for which `ACKADEMY_SEED` stands in too, so that a failure can be repeated alone.
-
-fn fixed_seed() -> u64 {
-    if std::env::var_os(VARIABLE).is_some() { first_seed() } else { 0 }
 }
 
 #[test]
@@ -125,13 +88,6 @@ fn no_transfer_over_subflows_loses_data() {
 #[test]
 fn no_transfer_over_subflows_loses_data_today() {
     transfers_are_read_whole(first_seed(), 100);
-}
-
-#[test]
-fn a_day_has_seeds_of_its_own() {
-    assert_eq!(seed_of(0), 0);
-    assert_eq!(seed_of(20_000 * 86_400), seed_of(20_001 * 86_400 - 1));
-    assert_eq!(seed_of(20_001 * 86_400), seed_of(20_000 * 86_400) + SEEDS_PER_DAY);
 }
 
 /// Where the drill fails.

@@ -11,7 +11,7 @@ const ENORMOUS: Bytes = Bytes(1 << 60);
 
 /// Hands records on to a controller, a part of them falsified. What they say of packets delivered and lost
 /// stays true: a sender counts these itself.
-pub(super) struct FalseRecords {
+pub struct FalseRecords {
     inner: Box<dyn Coupled>,
     /// Part of the records, in [0, 1].
     ratio: f64,
@@ -21,7 +21,8 @@ pub(super) struct FalseRecords {
 }
 
 impl FalseRecords {
-    pub(super) fn new(inner: Box<dyn Coupled>, ratio: f64, rng: Rng) -> Self {
+    /// Falsifies a part `ratio` of the records that `inner` gets.
+    pub fn new(inner: Box<dyn Coupled>, ratio: f64, rng: Rng) -> Self {
         Self { inner, ratio, rng, told: Time(0) }
     }
 

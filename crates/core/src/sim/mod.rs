@@ -35,7 +35,7 @@ mod build;
 pub mod delay;
 mod ends;
 pub mod exact;
-mod false_records;
+pub mod false_records;
 mod fetch;
 mod heads;
 pub mod link;

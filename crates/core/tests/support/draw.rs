@@ -21,7 +21,7 @@ impl Draw {
         self.0.below(bound)
     }
 
-    fn chance(&mut self, ratio: f64) -> bool {
+    pub fn chance(&mut self, ratio: f64) -> bool {
         self.0.chance(ratio)
     }
 
@@ -30,7 +30,7 @@ impl Draw {
     }
 
     /// Log-uniform, three digits.
-    fn scale(&mut self, low: f64, high: f64) -> f64 {
+    pub fn scale(&mut self, low: f64, high: f64) -> f64 {
         let value = (self.0.uniform_in(low.ln(), high.ln())).exp();
         format!("{value:.2e}").parse().expect("a number")
     }
