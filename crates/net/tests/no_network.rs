@@ -1,5 +1,6 @@
 //! Tests that need no network: what the program says, its licences, what tests require, and the emulator
 //! and the controllers fed by hand. One program, because it takes less to build than one for each file.
+mod attempts;
 mod cli;
 #[allow(dead_code, reason = "these tests need a part of it")]
 mod common {
