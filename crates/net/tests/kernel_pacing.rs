@@ -2,10 +2,12 @@
 use crate::common::bench::Bench;
 use crate::common::kernel::{Fixed, Served, TcpInfo};
 use crate::common::machine::{best_of, governs_flows, kept};
+use crate::common::require::has;
 use ackademy::control::{Ack, Control, Controller, Loss};
 use ackademy::units::{Bytes, Rate, Span, Time};
-use nix::sys::socket::sockopt;
-use std::net::TcpStream;
+use ackademy_net::kernel::Options;
+use nix::sys::socket::{setsockopt, sockopt};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -181,7 +183,7 @@ fn an_applications_largest_rate_outlives_the_controller_s() {
                 served = None; // nobody answers: CUBIC
             } else if at > secs(1.0) {
                 let cubic = "cubic".into();
-                nix::sys::socket::setsockopt(stream, sockopt::TcpCongestion, &cubic).expect("it");
+                setsockopt(stream, sockopt::TcpCongestion, &cubic).expect("it");
             }
         };
         bench.transfer_watched(&name, secs(4.0), look).check();
@@ -210,4 +212,62 @@ fn rate_based_controllers_use_a_link_of_the_kernels() {
             kept(share > 0.5, || format!("{name} uses {share:.3} of the link"))
         });
     }
+}
+
+/// The most that a flow has as window, in packets, and rate, in Mb/s, from `from_s` to 3 s. `name` is what the
+/// kernel calls its congestion control.
+fn extremes(bench: &Bench, name: &str, from_s: f64) -> (u32, f64) {
+    let (mut cwnd, mut pacing) = (0, 0);
+    let look = |at: Duration, info: &TcpInfo| {
+        if at > secs(from_s) {
+            (cwnd, pacing) = (cwnd.max(info.cwnd), pacing.max(info.pacing));
+        }
+    };
+    bench.transfer(name, secs(3.0), look).check();
+    (cwnd, pacing as f64 * 8e-6 * PACKET as f64 / PAYLOAD as f64)
+}
+
+/// 17 ms at 33 Mb/s are 47 packets, and the buffer holds as many. A Copa that acts once per record, as if all
+/// acknowledgements of it had one round trip, ends its doubling at thirty times the rate.
+#[test]
+fn records_of_any_interval_leave_copa_within_thrice_what_the_link_holds() {
+    if !governs_flows() {
+        return;
+    }
+    let queue = "queue = { kind = \"drop_tail\", packets = 47 }";
+    let bench = Bench::new("copa", &format!("rate_mbps = 33\ndelay_ms = 12\n{queue}"));
+    for interval in [Options::default().interval, Span::from_millis(2), Span::from_micros(10)] {
+        best_of(|| {
+            let served = Served::controller_every("ex", "copa", interval);
+            let (cwnd, mbps) = extremes(&bench, &served.name, 1.0);
+            let (_, closed) = served.finish();
+            assert_eq!((closed[0].1.fallbacks, closed[0].1.invalid), (0, 0));
+            println!("records of {interval}: at most {cwnd} packets, {mbps:.0} Mb/s");
+            kept(cwnd <= 3 * 47 && mbps < 3.0 * 33.0, || format!("{cwnd} packets, {mbps} Mb/s"))
+        });
+    }
+}
+
+/// Losses that CoDel spreads over many round trips raise the window of neither while they last.
+#[test]
+fn bbr1_reaches_no_larger_window_behind_codel_than_the_kernels_bbr() {
+    if !governs_flows() || !has("kernel", &lacking("bbr")) {
+        return;
+    }
+    let queue = "queue = { kind = \"codel\", packets = 800 }";
+    let bench = Bench::new("conserve", &format!("rate_mbps = 30\ndelay_ms = 27\n{queue}"));
+    best_of(|| {
+        let (own, _) = extremes(&bench, "bbr", 0.0);
+        let served = Served::controller("co", "bbr1");
+        let (cwnd, _) = extremes(&bench, &served.name, 0.0);
+        println!("bbr1: at most {cwnd} packets, kernel:bbr {own}");
+        kept(cwnd <= own + own / 5, || format!("{cwnd} packets, kernel:bbr {own}"))
+    });
+}
+
+/// What the kernel lacks, if it has no congestion control of this name.
+fn lacking(name: &str) -> Vec<String> {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let set = setsockopt(&socket, sockopt::TcpCongestion, &name.into());
+    set.err().map(|error| format!("congestion control {name}: {error}")).into_iter().collect()
 }

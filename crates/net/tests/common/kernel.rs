@@ -4,7 +4,7 @@ use super::machine::wait_until;
 use ackademy::control::{Ack, Control, Controller, Coupled, FlowInfo, Loss, LossKind, PerFlow};
 use ackademy::controllers;
 use ackademy::params::Params;
-use ackademy::units::Time;
+use ackademy::units::{Span, Time};
 use ackademy_net::kernel::record::Totals;
 use ackademy_net::kernel::{Agent, Assign, Counters, FlowKey, FlowTotals, Group, Options};
 use ackademy_net::lab::mptcp_info::Connection;
@@ -309,6 +309,16 @@ impl Served {
         group: Group,
         build: impl FnMut(&FlowKey, &FlowInfo) -> Option<Box<dyn Coupled>> + Send + 'static,
     ) -> Self {
+        Self::every(label, Options::default().interval, group, build)
+    }
+
+    /// The same with records at most this far apart.
+    fn every(
+        label: &str,
+        interval: Span,
+        group: Group,
+        build: impl FnMut(&FlowKey, &FlowInfo) -> Option<Box<dyn Coupled>> + Send + 'static,
+    ) -> Self {
         let name = format!("ak{label}{}", std::process::id());
         let closed = Arc::new(Mutex::new(Vec::new()));
         let opened = Arc::new(AtomicUsize::new(0));
@@ -318,7 +328,8 @@ impl Served {
             opened: Arc::clone(&opened),
             closed: Arc::clone(&closed),
         };
-        let options = Options { name: name.clone(), pins: None, slots: 64, ..Options::default() };
+        let options =
+            Options { name: name.clone(), pins: None, interval, slots: 64, ..Options::default() };
         let mut agent = Agent::start(&options, Box::new(assign)).expect("a congestion control");
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
@@ -331,8 +342,13 @@ impl Served {
 
     /// Serves one of the project's controllers with its defaults.
     pub fn controller(label: &str, name: &str) -> Self {
+        Self::controller_every(label, name, Options::default().interval)
+    }
+
+    /// The same with records at most this far apart.
+    pub fn controller_every(label: &str, name: &str, interval: Span) -> Self {
         let spec = controllers::find(name).expect("a controller");
-        Self::with(label, move |_, _| {
+        Self::every(label, interval, Group::Flow, move |_, _| {
             Some(Box::new(controllers::per_flow(spec, Params::defaults(spec.params))))
         })
     }
