@@ -529,6 +529,28 @@ fn a_time_out_of_what_was_answered_keeps_the_threshold_and_closes_the_window() {
     }
 }
 
+/// RFC 5681 section 4.3: what was sent again after a time-out is lost, which is congestion once more.
+#[test]
+fn a_gap_after_a_time_out_raises_no_window_and_the_link_is_used_again() {
+    for spec in ALL {
+        let mut controller = Checked::defaults(spec, 1);
+        run(&PATH, &mut controller);
+        let loss = lost_after_run(LossKind::Timeout, controller.check().cwnd);
+        let before = controller.on_loss(&loss);
+        let now = loss.now + Span::from_millis(200);
+        let (kind, inflight) = (LossKind::Gap, Bytes(2 * MSS));
+        let after = controller.on_loss(&Loss { now, sent_at: loss.now, inflight, kind, ..loss });
+        let what = format!("{}: {before:?} {after:?}", spec.name);
+        if controller.governs_by_window() {
+            assert!(after.cwnd <= before.cwnd.max(Bytes(2 * MSS)), "{what}");
+            assert!(after.ssthresh <= before.ssthresh, "{what}");
+        }
+        let delivered = Run::new(&PATH, &mut controller, now + Span::from_millis(100)).finish();
+        let share = delivered.0 as f64 / PATH.rate.bytes_in(PATH.duration).0 as f64;
+        assert!(share > 0.3, "{} uses {share} of the link", spec.name);
+    }
+}
+
 #[test]
 fn a_spurious_loss_lowers_no_window_and_gives_back_no_more_than_was_taken() {
     for spec in ALL {

@@ -1,5 +1,6 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
 //! (RFC 8985), proportional rate reduction (RFC 9937), pacing and delivery-rate samples.
+use self::episode::Episode;
 use self::probe::Probe;
 use self::reduction::Prr;
 use super::reordering::Reordering;
@@ -17,31 +18,13 @@ use crate::transport::rtt::RttEstimator;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
 
+mod episode;
 mod marks;
 mod pacing;
 mod probe;
 mod reduction;
 mod report;
 mod unsent;
-
-/// From the declaration of a loss until everything sent before it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Episode {
-    None,
-    /// Fast recovery, up to this segment.
-    Fast(u64),
-    /// After a time-out, up to this segment.
-    Timeout(u64),
-    /// The answer to a mark, until a segment after this one is acknowledged (RFC 3168; Linux: CWR).
-    Marked(u64),
-}
-
-impl Episode {
-    /// Whether the window is being reduced: nothing grows, and PRR decides what may leave.
-    fn reduces(self) -> bool {
-        matches!(self, Self::Fast(_) | Self::Marked(_))
-    }
-}
 
 /// What an acknowledgement changed.
 #[derive(Debug)]
@@ -513,23 +496,6 @@ impl SackSender {
         self.tell_loss(now, LossKind::Spurious, Lost::default(), governor);
     }
 
-    /// Whether an answer to loss ends here.
-    fn close_episode(&mut self) -> bool {
-        if let Episode::Marked(end) = self.episode
-            && self.board.una() > end
-        {
-            self.episode = Episode::None;
-        }
-        if let Episode::Fast(end) | Episode::Timeout(end) = self.episode
-            && self.board.una() >= end
-        {
-            self.episode = Episode::None;
-            self.reordering.on_recovery_end();
-            return true;
-        }
-        false
-    }
-
     fn detect(&mut self, now: Time) -> Lost {
         if likely(!self.board.has_gaps() && self.reorder_deadline == Time::NEVER) {
             return Lost::default();
@@ -547,40 +513,6 @@ impl SackSender {
         let (lost, next) = self.board.detect_by_time(now, &self.rack);
         self.reorder_deadline = next;
         lost
-    }
-
-    /// A loss was `found`, or an episode `ended`: whether something is lost that has not been answered for. What was
-    /// sent during an episode and is still missing after it was not (RFC 6675 section 5; Linux: `tcp_time_to_recover`).
-    /// After a mark in the same flight, it was: the reduction goes on, with repairs (as in Linux).
-    #[inline(never)]
-    fn open_episode(&mut self, found: Lost, ended: bool) -> bool {
-        match self.episode {
-            Episode::None => {
-                let (missing, repairs) = if ended { self.board.missing() } else { (0, 0) };
-                if found.bytes == 0 && missing == 0 {
-                    return false;
-                }
-                self.episode = Episode::Fast(self.board.nxt());
-                self.stats.recoveries += 1;
-                self.undo = self.undo.arm_again(self.board.una(), repairs);
-                self.count_probe();
-                self.start_reduction();
-                true
-            }
-            Episode::Marked(_) => {
-                self.episode = Episode::Fast(self.board.nxt());
-                self.stats.recoveries += 1;
-                false
-            }
-            Episode::Fast(_) | Episode::Timeout(_) => false,
-        }
-    }
-
-    fn start_reduction(&mut self) {
-        // It answers for what a probe may have repaired, too.
-        self.probe = None;
-        self.marked_until = self.board.nxt();
-        self.prr = Prr { recover_fs: self.board.outstanding().max(1), ..Prr::default() };
     }
 
     #[inline]

@@ -95,6 +95,8 @@ pub struct Lost {
     pub sent: SentState,
     /// The highest of them.
     pub last: u64,
+    /// Among them is what was sent again.
+    pub again: bool,
 }
 
 /// RACK's view of the packet delivered that was sent last (RFC 8985 section 5.2).
@@ -440,6 +442,7 @@ impl Scoreboard {
                     break;
                 }
                 self.declare(seq, &mut lost);
+                lost.again = true;
                 self.gaps_mut().again.push(Reverse(seq));
             }
             self.gaps_mut().retransmissions.pop_front();

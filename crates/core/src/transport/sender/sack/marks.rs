@@ -23,7 +23,7 @@ impl SackSender {
         if opens {
             self.episode = Episode::Marked(self.board.nxt());
             self.undo = Undo::NONE;
-            self.start_reduction();
+            self.start_reduction(self.board.outstanding());
         }
         opens
     }

@@ -12,7 +12,8 @@ impl Lost {
     /// Both together, told as the newer.
     pub fn and(self, other: Self) -> Self {
         let (newer, older) = if other.newest > self.newest { (other, self) } else { (self, other) };
-        Self { bytes: newer.bytes + older.bytes, last: newer.last.max(older.last), ..newer }
+        let (bytes, last) = (newer.bytes + older.bytes, newer.last.max(older.last));
+        Self { bytes, last, again: newer.again || older.again, ..newer }
     }
 }
 

@@ -276,6 +276,6 @@ fn a_late_original_does_not_make_lost_what_was_sent_again_before_its_own_repair(
 #[test]
 fn a_repair_that_its_echo_confirms_makes_lost_what_was_sent_again_before_it() {
     let (bench, _) = five_arrives_after_a_time_out(650);
-    assert_eq!(bench.script.kinds(), [LossKind::Timeout, LossKind::More]);
+    assert_eq!(bench.script.kinds(), [LossKind::Timeout, LossKind::Gap]);
     assert_eq!(bench.script.losses[1].lost, Bytes(2 * MSS), "3 and 4");
 }
