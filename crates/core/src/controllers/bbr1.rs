@@ -68,8 +68,6 @@ enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Repair {
     None,
-    /// A loss was declared, and no acknowledgement has come since.
-    Entered,
     /// Fast recovery; in its first round what leaves is what was delivered.
     Fast {
         conserving: bool,
@@ -227,6 +225,8 @@ pub struct Bbr1 {
     cwnd_before: f64,
     /// Declared lost since the last acknowledgement, packets.
     lost: f64,
+    /// What the last acknowledgement found in flight, without what it showed to be lost, packets.
+    found: f64,
     delivered: f64,
     /// After idling, until something is delivered.
     restarting: bool,
@@ -261,6 +261,7 @@ impl Bbr1 {
             repair: Repair::None,
             cwnd_before: 0.0,
             lost: 0.0,
+            found: 0.0,
             delivered: 0.0,
             restarting: false,
             limit: OwnLimit::default(),
@@ -323,6 +324,7 @@ impl Bbr1 {
             app_limited: ack.app_limited == 1 || self.limit.covers(ack.sent_at),
         };
         self.lost = 0.0;
+        self.found = sample.prior_inflight;
         self.delivered += sample.acked;
         self.limit.on_delivered(ack.now, self.delivered);
         sample
@@ -500,8 +502,7 @@ impl Bbr1 {
     }
 
     fn remember_cwnd(&mut self) {
-        let is_good = matches!(self.repair, Repair::None | Repair::Entered)
-            && !matches!(self.mode, Mode::ProbeRtt { .. });
+        let is_good = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
         self.cwnd_before = if is_good { self.cwnd } else { self.cwnd_before.max(self.cwnd) };
     }
 
@@ -516,26 +517,25 @@ impl Bbr1 {
         }
     }
 
-    /// Whether the window is that of the first round of recovery, which it then has.
-    fn conserve(&mut self, ack: &Ack, sample: &Sample) -> bool {
-        self.cwnd = (self.cwnd - sample.lost).max(1.0);
+    /// Whether this is the first round of a recovery, in which only losses change the window.
+    fn conserves(&mut self, ack: &Ack) -> bool {
         match self.repair {
-            Repair::Entered => {
-                self.repair = Repair::Fast { conserving: true };
-                self.round_from = sample.now;
-                self.cwnd = sample.prior_inflight;
-            }
             Repair::Fast { .. } if ack.recovering == 0 => self.end_repair(),
             Repair::Timeout(until) if ack.recovering == 0 && self.delivered >= until => {
                 self.end_repair();
             }
             _ => {}
         }
-        let conserving = self.repair == Repair::Fast { conserving: true };
-        if conserving {
-            self.cwnd = self.cwnd.max(sample.prior_inflight);
-        }
-        conserving
+        self.repair == Repair::Fast { conserving: true }
+    }
+
+    /// A recovery begins with what is in flight, and takes each later loss off at once: the
+    /// retransmission is all that leaves for it.
+    fn enter_recovery(&mut self, now: Time) {
+        self.remember_cwnd();
+        self.repair = Repair::Fast { conserving: true };
+        self.round_from = now;
+        self.cwnd = self.found;
     }
 
     fn end_repair(&mut self) {
@@ -544,7 +544,7 @@ impl Bbr1 {
     }
 
     fn set_cwnd(&mut self, ack: &Ack, sample: &Sample, gain: f64) {
-        if sample.acked > 0.0 && !self.conserve(ack, sample) {
+        if sample.acked > 0.0 && !self.conserves(ack) {
             let target = self.with_budget(self.bdp(self.rate(), gain) + self.extra_cwnd());
             if self.pipe.full {
                 self.cwnd = (self.cwnd + sample.acked).min(target);
@@ -553,6 +553,10 @@ impl Bbr1 {
             }
             self.cwnd = self.cwnd.max(CWND_MIN);
         }
+        self.bound_cwnd();
+    }
+
+    fn bound_cwnd(&mut self) {
         self.cwnd = self.cwnd.clamp(1.0, CWND_MAX.0 as f64 / self.packet);
         if matches!(self.mode, Mode::ProbeRtt { .. }) {
             self.cwnd = self.cwnd.min(CWND_MIN);
@@ -578,10 +582,7 @@ impl Controller for Bbr1 {
         let lost = loss.lost.0 as f64 / self.packet;
         self.lost += lost;
         match loss.kind {
-            LossKind::Gap => {
-                self.remember_cwnd();
-                self.repair = Repair::Entered;
-            }
+            LossKind::Gap => self.enter_recovery(loss.now),
             LossKind::Timeout | LossKind::TimeoutAgain => {
                 self.remember_cwnd();
                 // Another time-out of the same packet adds no loss; what the first one lost is still to come.
@@ -609,12 +610,14 @@ impl Controller for Bbr1 {
                 }
             }
             LossKind::More => {
+                self.cwnd -= lost;
                 if let Repair::Timeout(until) = &mut self.repair {
                     *until += lost;
                 }
             }
             LossKind::Deflate => {}
         }
+        self.bound_cwnd();
     }
 
     fn control(&self) -> Control {

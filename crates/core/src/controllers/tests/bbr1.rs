@@ -274,13 +274,21 @@ fn a_rate_that_the_application_limits_counts_only_if_it_is_larger() {
     }
 }
 
+/// An acknowledgement of two packets, and the first loss of an episode, which it shows.
+fn enter_recovery(bbr: &mut Bbr1, feed: &mut Feed, lost: u64) {
+    feed.inflight -= lost;
+    let ack = Ack { recovering: 1, ..feed.ack(2) };
+    bbr.on_ack(&ack);
+    let lost = Bytes(lost * MSS);
+    bbr.on_loss(&Loss { now: ack.now, lost, kind: LossKind::Gap, ..Loss::default() });
+}
+
 #[test]
 fn loss_leaves_the_rate_and_for_one_round_what_is_delivered_may_leave() {
     let (mut bbr, mut feed) = steady();
     let (pacing, before) = (bbr.rate(), bbr.cwnd);
-    let gap = Loss { lost: Bytes(3 * MSS), kind: LossKind::Gap, ..Loss::default() };
-    bbr.on_loss(&gap);
-    feed.inflight = 97;
+    enter_recovery(&mut bbr, &mut feed, 3);
+    close(bbr.cwnd, 99.0);
     bbr.on_ack(&Ack { recovering: 1, ..feed.ack(2) });
     close(bbr.cwnd, 99.0);
     close(bbr.rate(), pacing);
@@ -296,16 +304,34 @@ fn loss_leaves_the_rate_and_for_one_round_what_is_delivered_may_leave() {
     assert!((bbr.cwnd - before).abs() <= 2.0, "{before} before, {} after", bbr.cwnd);
 }
 
+/// Linux takes the losses of an acknowledgement off before it sends again, `bbr_set_cwnd_to_recover_or_restore`.
+/// In start-up three of five packets are lost, so a window that lags floods the queue a second time.
 #[test]
-fn in_the_first_round_of_recovery_a_batch_leaves_in_flight_what_its_newest_acknowledgement_found() {
+fn each_loss_of_a_recovery_takes_its_packets_off_the_window_before_the_next_one_leaves() {
     let (mut bbr, mut feed) = steady();
-    bbr.on_loss(&Loss { lost: Bytes(3 * MSS), kind: LossKind::Gap, ..Loss::default() });
+    enter_recovery(&mut bbr, &mut feed, 3);
+    for lost in 1..20 {
+        // The flow is as large as the window before, and each of the two acknowledgements shows a loss or none.
+        feed.inflight = 97 - lost;
+        bbr.on_ack(&Ack { recovering: 1, ..feed.ack(2) });
+        bbr.on_loss(&Loss { lost: Bytes(MSS), kind: LossKind::More, ..Loss::default() });
+        close(bbr.cwnd, 99.0 - lost as f64);
+        feed.inflight = 97 - lost;
+        bbr.on_ack(&Ack { recovering: 1, ..feed.ack(2) });
+        close(bbr.cwnd, 99.0 - lost as f64);
+    }
+}
+
+#[test]
+fn in_the_first_round_of_recovery_a_batch_leaves_the_window_but_for_its_losses() {
+    let (mut bbr, mut feed) = steady();
+    enter_recovery(&mut bbr, &mut feed, 3);
     // All but the newest of 25 packets have been replaced.
-    feed.inflight = 97;
-    for _ in 0..3 {
+    for lost in [0, 1, 2] {
         let ack = feed.ack(25);
-        bbr.on_ack(&Ack { recovering: 1, prior_inflight: Bytes(98 * MSS), ..ack });
-        close(bbr.cwnd, 98.0);
+        bbr.on_ack(&Ack { recovering: 1, prior_inflight: Bytes(99 * MSS), ..ack });
+        bbr.on_loss(&Loss { lost: Bytes(MSS), kind: LossKind::More, ..Loss::default() });
+        close(bbr.cwnd, 98.0 - f64::from(lost));
     }
 }
 
