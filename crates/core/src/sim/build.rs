@@ -299,6 +299,7 @@ impl Start<'_> {
                 Some(Box::new(Datagrams {
                     every_ns: NonZero::new(every.0).unwrap_or(NonZero::<u64>::MIN),
                     size: packet_bytes,
+                    ect: plan.sender.ecn.ect(),
                     sent: 0,
                     sent_bytes: 0,
                 }))

@@ -276,6 +276,7 @@ impl Sim {
             flow: index,
             size: source.size,
             kind: Kind::Datagram,
+            ect: source.ect,
             seq: source.sent,
             sent_at: self.net.now(),
             ..Packet::default()

@@ -17,7 +17,7 @@ use crate::rng::Seed;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::sim::record::{FlowSeries, Outcome};
 use crate::transport::config::SenderConfig;
-use crate::transport::packet::{Kind, Packet};
+use crate::transport::packet::{Ect, Kind, Packet};
 use crate::transport::receiver::Receiver;
 use crate::transport::sender::Sender;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -166,6 +166,7 @@ struct Datagrams {
     /// From one to the next.
     every_ns: NonZero<u64>,
     size: u32,
+    ect: Ect,
     sent: u64,
     sent_bytes: u64,
 }

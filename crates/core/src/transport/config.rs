@@ -1,6 +1,7 @@
 //! Settings of a sender and its receiver.
 use crate::control::Recovery;
 use crate::transport::misbehaviour::Misbehaviour;
+use crate::transport::packet::Ect;
 use crate::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,15 @@ pub enum Ecn {
 }
 
 impl Ecn {
+    /// What a packet that is sent for the first time announces.
+    pub fn ect(self) -> Ect {
+        match self {
+            Self::Off => Ect::Not,
+            Self::Classic | Self::Accurate => Ect::Zero,
+            Self::L4s => Ect::One,
+        }
+    }
+
     /// Whether the controller gets every mark.
     pub fn is_accurate(self) -> bool {
         matches!(self, Self::Accurate | Self::L4s)

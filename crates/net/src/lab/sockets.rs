@@ -1,6 +1,7 @@
 //! Sockets of sending hosts.
 use super::plan::{Flow, KERNEL, Pair};
 use super::receivers::PORT;
+use ackademy::transport::packet::Ect;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket,
@@ -71,7 +72,23 @@ pub fn datagram_socket(flow: &Flow) -> io::Result<UdpSocket> {
     let socket = UdpSocket::from(socket(family, SockType::Datagram, flags, None)?);
     bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(flow.sender, 0)))?;
     socket.connect(SocketAddr::new(flow.receiver, PORT))?;
+    announce(&socket, flow)?;
     Ok(socket)
+}
+
+/// Announces in each datagram what the flow's `sender.ecn` says.
+fn announce(socket: &UdpSocket, flow: &Flow) -> io::Result<()> {
+    let bits = match flow.plan.sender.ecn.ect() {
+        Ect::Not => return Ok(()),
+        Ect::Zero => 0b10,
+        Ect::One => 0b01,
+    };
+    let (level, name) = if flow.sender.is_ipv4() {
+        (libc::IPPROTO_IP, libc::IP_TOS)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+    };
+    set_integer(socket.as_fd(), level, name, bits)
 }
 
 /// Name that the flow gives to `TCP_CONGESTION`, if `agent` is what this project's controllers are

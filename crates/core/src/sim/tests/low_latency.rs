@@ -42,3 +42,22 @@ fn the_coupling_gives_a_scalable_and_a_classic_flow_the_same_order_of_rate() {
     let uncoupled = ratio(", coupling = 0.001");
     assert!(uncoupled > 3.0, "{uncoupled}");
 }
+
+#[test]
+fn datagrams_announce_what_their_flow_says() {
+    let waits = |ecn: &str| {
+        let cbr = |rate, sender: &str| {
+            format!(
+                "[[flow]]\n{sender}traffic = {{ kind = \"cbr\", rate_mbps = {rate}, packet_bytes = 1000 }}\n"
+            )
+        };
+        let low = cbr(4, &format!("sender = {{ ecn = \"{ecn}\" }}\n"));
+        let both = shared("", &format!("{low}{}", cbr(40, "")));
+        (both.flows[0].owd_mean_ms - 20.0, both.links[0].marked_packets)
+    };
+    let (off, classic, l4s) = (waits("off"), waits("classic"), waits("l4s"));
+    assert!(off.0 > 10.0 && off.1 == 0, "{off:?}");
+    assert!(classic.0 > 10.0 && classic.1 > 0, "{classic:?}");
+    // Apart from the classic queue a packet waits for those in transmission.
+    assert!(l4s.0 < 1.0, "{l4s:?}");
+}

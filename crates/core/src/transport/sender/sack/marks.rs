@@ -7,10 +7,8 @@ impl SackSender {
     /// What packets announce. Without accurate feedback no retransmission is ECN-capable (RFC 3168 section 6.1.5).
     pub(in crate::transport::sender) fn ect(&self, retransmission: bool) -> Ect {
         match self.config.ecn {
-            Ecn::Off => Ect::Not,
             Ecn::Classic if retransmission => Ect::Not,
-            Ecn::Classic | Ecn::Accurate => Ect::Zero,
-            Ecn::L4s => Ect::One,
+            ecn => ecn.ect(),
         }
     }
 
