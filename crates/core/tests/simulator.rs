@@ -169,7 +169,6 @@ fn a_dead_link_ends_the_run_in_few_events() {
         "rate_mbps = 5\noutages = [[0.05, 100000]]\nqueue = { kind = \"codel\", packets = 5 }",
         "rate_schedule = [[0, 5], [0.05, 0]]",
         "rate_schedule = [[0, 5], [0.05, 0]]\nqueue = { kind = \"pie\", packets = 5 }",
-        "rate_mbps = 5\nqueue = { kind = \"drop_tail\", bytes = 1 }",
     ] {
         for sender in SENDERS {
             let outcome = run(&transfer(link, sender, "cubic"), 5);

@@ -21,6 +21,7 @@ mod mptcp;
 mod network;
 mod pairs;
 mod portable;
+mod room;
 pub mod spec;
 
 pub use distribution::Distribution;

@@ -88,6 +88,7 @@ pub(super) fn resolve(spec: &ScenarioSpec, files: &mut Files) -> Result<NetworkP
     for (index, flow) in spec.flow.iter().enumerate() {
         connections.extend(builder.flow_plans(index, flow, &spec.sender, files)?);
     }
+    builder.check_room(spec, &connections)?;
     let plans = connections.iter().map(|plan| plan.name.as_str());
     if let Some((second, name)) = duplicate(plans) {
         let path = format!("flow[{}].name", connections[second].entry);

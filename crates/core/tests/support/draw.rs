@@ -76,7 +76,7 @@ impl Draw {
         let ecn = self.chance(0.5);
         let body = match self.below(9) {
             0 => return String::new(),
-            1 => format!("\"drop_tail\", bytes = {}", 2000 + self.below(100_000)),
+            1 => format!("\"drop_tail\", bytes = {}", 9000 + self.below(100_000)),
             2 => format!(
                 "\"red\", min_packets = {}, max_packets = {}, packets = {packets}, ecn = {ecn}",
                 self.below(20),
@@ -146,7 +146,7 @@ impl Draw {
     fn extras(&mut self) -> String {
         let mut text = String::new();
         if self.chance(0.1) {
-            let (rate, burst) = (self.scale(0.2, 30.0), 1500 + self.below(100_000));
+            let (rate, burst) = (self.scale(0.2, 30.0), 9000 + self.below(100_000));
             let _ = writeln!(text, "policer = {{ rate_mbps = {rate}, burst_bytes = {burst} }}");
         }
         if self.chance(0.1) {

@@ -125,3 +125,57 @@ fn a_whole_number_beyond_toml_in_a_field_of_fractions_is_refused_by_the_field() 
         "s.toml:1: duration_s = 9223372036854776000: allowed is a number in [0.000001, 100000000]"
     );
 }
+
+#[test]
+fn limits_in_bytes_have_room_for_the_packets_of_every_flow() {
+    let queue = "kind = \"drop_tail\", packets = 50";
+    assert_eq!(
+        refused(queue, "kind = \"drop_tail\", bytes = 1499"),
+        "s.toml:6: dumbbell.bottleneck.queue.bytes = 1499: allowed is 1500 bytes or more, a packet of flow flow0"
+    );
+    assert_eq!(
+        refused(queue, "kind = \"drop_tail\", bdp = 0.01"),
+        "s.toml:6: dumbbell.bottleneck.queue.bdp = 0.01: allowed is a limit of 1500 bytes or more, a packet of \
+         flow flow0, as with min_bytes = 1500"
+    );
+    assert_eq!(
+        refused_link("policer = { rate_mbps = 5, burst_bytes = 1000 }"),
+        "policer.burst_bytes = 1000: allowed is 1500 bytes or more, a packet of flow flow0"
+    );
+    assert_eq!(
+        refused_free(
+            "name = \"back\"",
+            "name = \"back\"\nqueue = { kind = \"drop_tail\", bytes = 51 }"
+        ),
+        "s.toml:7: link[1].queue.bytes = 51: allowed is 52 bytes or more, a packet of flow flow0"
+    );
+}
+
+#[test]
+fn a_limit_that_the_packets_of_its_flows_fit_is_allowed() {
+    let queue = "queue = { kind = \"drop_tail\", packets = 50 }\n[[flow]]\n";
+    for (bytes, flow) in [
+        (1500, ""),
+        (
+            552,
+            "traffic = { kind = \"writes\", count = 9, write_bytes = 500, interval_ms = 9, send_buffer_bytes = 900 }\n",
+        ),
+        (152, "traffic = { kind = \"fixed\", bytes = 100 }\n"),
+        (700, "traffic = { kind = \"cbr\", rate_mbps = 2, packet_bytes = 700 }\n"),
+        (60, "backward = true\n"),
+    ] {
+        let text = |bytes| {
+            let limit =
+                format!("queue = {{ kind = \"drop_tail\", bytes = {bytes} }}\n[[flow]]\n{flow}");
+            DUMBBELL.replacen(queue, &limit, 1)
+        };
+        assert!(Scenario::parse(&text(bytes), "s.toml").is_ok(), "{flow}");
+    }
+    // A link that no flow of large packets crosses.
+    let other = FREE.replacen(
+        "name = \"back\"",
+        "name = \"back\"\npolicer = { rate_mbps = 1, burst_bytes = 100 }",
+        1,
+    );
+    assert!(Scenario::parse(&other, "s.toml").is_ok());
+}
