@@ -64,6 +64,11 @@ class _Negative(_Fixed):
         return -1.0
 
 
+class _InPackets(_Fixed):
+    def cwnd_bytes(self, subflow: int) -> float:
+        return 10.0
+
+
 class _WithoutWindow:
     def subflow_added(self, subflow: int, flow: ackademy._core.Flow) -> None: ...
     def on_ack(self, subflow: int, ack: ackademy._core.Ack) -> None: ...
@@ -104,6 +109,12 @@ def test_an_exception_of_a_class_of_several_subflows_ends_the_run(two_paths: Pat
 def test_a_window_that_no_sender_can_obey_names_class_and_method(two_paths: Path) -> None:
     with pytest.raises(ControllerError, match=r"_Negative.cwnd_bytes = -1.0: allowed is a finite"):
         ackademy.run(two_paths, cc=_Negative)
+
+
+def test_a_window_in_packets_gives_one_warning_for_all_subflows(two_paths: Path) -> None:
+    with pytest.warns(UserWarning, match=r"_InPackets\.cwnd_bytes = 10: the unit is") as caught:
+        ackademy.run(two_paths, cc=_InPackets)
+    assert len(caught) == 1
 
 
 def test_a_class_of_several_subflows_without_a_method_is_refused() -> None:

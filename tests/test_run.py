@@ -108,6 +108,16 @@ def test_python_controller_with_an_impossible_window_is_refused(
         ackademy.run(dumbbell, cc=cc)
 
 
+def test_python_controller_whose_window_is_in_packets_gets_one_warning(
+    dumbbell: Path, controller: Write
+) -> None:
+    source = "class Mine:\n    cwnd_bytes = 10\n    on_ack = on_loss = lambda self, record: None\n"
+    cc = controller(source + "    def __init__(self, flow): pass\n")
+    with pytest.warns(UserWarning, match=r"Mine\.cwnd_bytes = 10: the unit is bytes") as caught:
+        ackademy.run(dumbbell, cc=cc)
+    assert len(caught) == 1
+
+
 def test_python_controller_that_cannot_be_made_says_why(dumbbell: Path, controller: Write) -> None:
     cc = controller("class Mine:\n    on_ack = on_loss = print\n")
     with pytest.raises(

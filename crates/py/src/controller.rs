@@ -4,23 +4,49 @@ use crate::records::{Ack, Flow, Loss};
 use ackademy::control::{self, CWND_MAX, Control, Controller, FlowInfo};
 use ackademy::params::ParamValue;
 use ackademy::units::{Bytes, Rate};
-use pyo3::exceptions::{PyAttributeError, PyKeyboardInterrupt};
+use pyo3::exceptions::{PyAttributeError, PyKeyboardInterrupt, PyUserWarning};
 use pyo3::prelude::*;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where the first exception of a run is kept until the run can stop for it.
 #[derive(Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<PyErr>>>);
+pub struct Failure {
+    error: Arc<Mutex<Option<PyErr>>>,
+    /// Whether the run has warned of a window below one packet.
+    warned: Arc<AtomicBool>,
+}
 
 impl Failure {
     /// Takes the exception, if there was one.
     pub fn take(&self) -> Option<PyErr> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Keeps an exception, unless there is one before it.
     pub fn keep(&self, error: PyErr) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// The window that the object's `cwnd_bytes` gave, at least a packet. The first smaller value of a run
+    /// warns: it may be a number of packets.
+    pub fn window(
+        &self,
+        object: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        mss: Bytes,
+    ) -> PyResult<Bytes> {
+        let cwnd = positive(object, "cwnd_bytes", value)?;
+        if cwnd < mss.0 as f64 && !self.warned.swap(true, Ordering::Relaxed) {
+            let (class, packet) = (class_of(object), mss.0);
+            let text = format!(
+                "{class}.cwnd_bytes = {cwnd}: the unit is bytes, and the smallest window is a packet of {packet}"
+            );
+            let text = CString::new(text)?;
+            PyErr::warn(object.py(), &object.py().get_type::<PyUserWarning>(), &text, 1)?;
+        }
+        Ok(Bytes((cwnd as u64).clamp(mss.0, CWND_MAX.0)))
     }
 }
 
@@ -79,14 +105,13 @@ impl PyController {
         let cwnd = object
             .getattr("cwnd_bytes")
             .map_err(|error| told(object.py(), &class_of(object), "cwnd_bytes", error))?;
-        let cwnd = positive(object, "cwnd_bytes", &cwnd)?;
+        let cwnd = self.failure.window(object, &cwnd, self.mss)?;
         let pacing_rate = match object.getattr("pacing_bps") {
             Ok(value) if value.is_none() => Rate::UNLIMITED,
             Ok(value) => Rate(positive(object, "pacing_bps", &value)? as u64),
             Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Rate::UNLIMITED,
             Err(error) => return Err(error),
         };
-        let cwnd = Bytes((cwnd as u64).clamp(self.mss.0, CWND_MAX.0));
         Ok(Control { pacing_rate, ..Control::window(cwnd) })
     }
 }

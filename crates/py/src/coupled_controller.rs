@@ -1,7 +1,7 @@
 //! A Python object as a controller of all subflows of a connection.
 use crate::controller::{Failure, class_of, positive, told};
 use crate::records::{Ack, Flow, Loss};
-use ackademy::control::{self, CWND_MAX, Control, Coupled, FlowInfo, SubflowId};
+use ackademy::control::{self, Control, Coupled, FlowInfo, SubflowId};
 use ackademy::params::ParamValue;
 use ackademy::units::{Bytes, Rate};
 use pyo3::prelude::*;
@@ -78,8 +78,7 @@ impl PyCoupled {
                 let answer = object.call_method1(method, (id.0,));
                 answer.map_err(|error| told(py, &class_of(object), method, error))
             };
-            let cwnd = positive(object, "cwnd_bytes", &ask("cwnd_bytes")?)?;
-            let cwnd = Bytes((cwnd as u64).clamp(allowed.mss.0, CWND_MAX.0));
+            let cwnd = self.failure.window(object, &ask("cwnd_bytes")?, allowed.mss)?;
             let rate = if paces { Some(ask("pacing_bps")?) } else { None };
             let pacing_rate = match rate.filter(|rate| !rate.is_none()) {
                 Some(rate) => Rate(positive(object, "pacing_bps", &rate)? as u64),
