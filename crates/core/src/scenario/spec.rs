@@ -473,13 +473,14 @@ pub struct SenderSpec {
     /// again (RFC 6675 `NextSeg` rule 3), with ns-3's pipe and its bound of PRR. Default false.
     #[serde(default)]
     pub rescue: Option<bool>,
-    /// Reaction to congestion marks. Default `off`.
+    /// `sack`: the reaction to congestion marks, and what packets announce; datagrams (`cbr`) announce
+    /// the same. Default `off`.
     #[serde(default)]
     pub ecn: Option<Ecn>,
-    /// Pace a window-based controller at 2 (slow start) or 1.2 times cwnd/srtt. Default false.
+    /// `sack`: a window-based controller is paced at 2 (slow start) or 1.2 times cwnd/srtt. Default false.
     #[serde(default)]
     pub pacing: Option<bool>,
-    /// Restart from the initial window after idling longer than the RTO (RFC 5681 section 4.1).
+    /// `sack`: the initial window again after idling longer than the RTO (RFC 5681 section 4.1).
     /// Default false.
     #[serde(default)]
     pub idle_restart: Option<bool>,
