@@ -41,14 +41,13 @@ pub fn simulate<'py>(
         Some(progress) => tell(progress, sim.now()),
         None => Ok(()),
     };
-    let (outcome, drawn) = match python_controllers {
+    let (outcome, drawn) = if let Some(classes) = python_controllers {
         // What a controller in Python draws is not seen here.
-        Some(classes) => (run(&network, Seed(seed), &classes, &reached)?, true),
-        None => {
-            let work = || run(&network, Seed(seed), &Classes::new(), &reached);
-            let (outcome, drawn) = py.detach(|| watched(work));
-            (outcome?, drawn)
-        }
+        (run(&network, Seed(seed), &classes, &reached)?, true)
+    } else {
+        let work = || run(&network, Seed(seed), &Classes::new(), &reached);
+        let (outcome, drawn) = py.detach(|| watched(work));
+        (outcome?, drawn)
     };
     let found = tables::to_python(py, outcome)?;
     let random = PyDict::new(py);
