@@ -618,5 +618,5 @@ def test_without_onnx_both_say_how_to_install_it(
         monkeypatch.delattr(f"ackademy.policies.onnx.{module}")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     for words in (["export", "policies/tcp_drinc"], ["import", "x.onnx", "--out"]):
-        with pytest.raises(ExchangeError, match=r"pip install 'ackademy\[onnx\]'"):
+        with pytest.raises(ExchangeError, match="make build EXTRAS=onnx"):
             run(*words, str(tmp_path / "out"))

@@ -54,5 +54,5 @@ def test_ray_without_an_address_is_a_cluster_of_this_process(
 
 def test_missing_ray_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(EngineError, match=r"pip install 'ackademy\[ray\]'"):
+    with pytest.raises(EngineError, match="make build EXTRAS=ray"):
         ray_cluster(None)

@@ -185,8 +185,10 @@ def test_python_compares_classes_settings_and_mappings() -> None:
     table = found.table("delay_mean_ms")
     assert table.columns == ["scenario", "cubic", "cubic:beta=0.3", "Gentle"]
     assert table["scenario"].to_list() == ["scenario", "outage"]
-    assert found.runs.height == 12
-    assert set(found.estimates["n"]) == {2}
+    # Nothing is random under CUBIC, which runs once; what a controller in Python draws is not known.
+    assert found.runs.height == 8
+    assert set(found.estimates.filter(scheme="Gentle")["n"]) == {2}
+    assert set(found.estimates.filter(pl.col("scheme") != "Gentle")["n"]) == {1}
     assert "Gentle" in found._repr_html_()
 
 
