@@ -138,7 +138,7 @@ fn taken_back(bench: &Bench) -> u64 {
         .sum()
 }
 
-/// Linux's tcp_undo_cwnd_reduction asks for the window once for each answer that it takes back.
+/// Linux's `tcp_undo_cwnd_reduction` asks for the window once for each answer that it takes back.
 #[test]
 fn what_the_kernel_takes_back_is_told_as_spurious_once_each() {
     if !governs_flows() {
