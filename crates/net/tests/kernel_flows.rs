@@ -186,7 +186,10 @@ fn an_outage_is_a_timeout_and_the_flow_goes_on_after_it() {
     if !governs_flows() {
         return;
     }
-    let bench = Bench::new("out", "rate_mbps = 20\ndelay_ms = 15");
+    let bench = Bench::new(
+        "out",
+        "rate_mbps = 20\ndelay_ms = 15\nqueue = { kind = \"drop_tail\", packets = 60 }",
+    );
     let (served, log) = Served::logged("ot", new_reno);
     let route = |word: &str| bench.ip(1, &["route", word, "blackhole", "10.77.0.1/32"]);
     let (mut is_cut, mut cut_at, mut ended) = (false, None, false);

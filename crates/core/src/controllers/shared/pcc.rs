@@ -123,16 +123,17 @@ struct Count {
 }
 
 impl Count {
-    /// Takes in a record; the rate once a smoothed round trip has passed, bits per second.
-    fn add(&mut self, ack: &Ack, srtt_s: f64) -> Option<f64> {
+    /// Takes in a record; the rate, bits per second, over a smoothed round trip at least: before that has passed, as
+    /// if nothing more came in it, so that the size of a record does not count.
+    fn add(&mut self, ack: &Ack, srtt_s: f64) -> f64 {
         self.bits += ack.acked.0 as f64 * 8.0;
         let elapsed_s = ack.now.since(self.since).as_secs_f64();
-        if elapsed_s < srtt_s.clamp(COUNT_S.0, COUNT_S.1) {
-            return None;
+        let least_s = srtt_s.clamp(COUNT_S.0, COUNT_S.1);
+        let rate_bps = self.bits / elapsed_s.max(least_s);
+        if elapsed_s >= least_s {
+            *self = Self { since: ack.now, bits: 0.0 };
         }
-        let rate_bps = self.bits / elapsed_s;
-        *self = Self { since: ack.now, bits: 0.0 };
-        Some(rate_bps)
+        rate_bps
     }
 }
 
@@ -198,9 +199,8 @@ impl<R: Rule> Pcc<R> {
     }
 
     fn take_samples(&mut self, ack: &Ack) {
-        if let Some(rate_bps) = self.count.add(ack, self.path.srtt_s) {
-            self.path.delivered_bps = self.path.delivered_bps.max(rate_bps);
-        }
+        let rate_bps = self.count.add(ack, self.path.srtt_s);
+        self.path.delivered_bps = self.path.delivered_bps.max(rate_bps);
         if ack.srtt == Span::ZERO {
             return;
         }
