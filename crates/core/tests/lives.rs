@@ -98,6 +98,37 @@ const OPEN: &[(&[&str], Claim, &str)] = &[
     ),
     (&["learningcc", "qa_tcp_ca", "quic_cubic", "quic_reno"], Claim::Silence, "3090, 340, 62"),
     (&["flagship", "own_queue", "olia", "tcp_drinc_delta5"], Claim::Silence, "2953, 1613, 2870"),
+    // One to five lives of 380 each, from seeds 20785000000, 20785010000, 20786400000 and 20800000000 on.
+    (&["aurora_mixed"], Claim::LossEnds, "20785012352, 20800002672"),
+    (&["aurora_mixed"], Claim::Forgets, "20785012352, 20800001632"),
+    (
+        &["balia", "olia", "own_queue", "qa_tcp", "rl_tcp_no_ca"],
+        Claim::Window,
+        "20786401188, 20800001510, 20785013213, 20800001619, 20800002584",
+    ),
+    (&["balia", "olia", "own_queue", "qa_tcp", "rl_tcp_no_ca"], Claim::Allowed, "as above"),
+    (&["pcc_allegro", "vivace"], Claim::Allowed, "20800004654, 20800003426"),
+    (
+        &["bbr3", "learningcc", "q_tcp_ca", "rl_tcp_no_ca"],
+        Claim::Reduction,
+        "20800000041, 20800002930, 20786401058, 20785011464",
+    ),
+    (
+        &["bbr1", "copa", "pcc_quic", "vivace"],
+        Claim::Recovery,
+        "20785014240, 20786400283, 20800005855, 20785000906",
+    ),
+    (
+        &["aurora_mixed", "balia", "bbr3", "cubic", "cubic_rfc9438", "illinois"],
+        Claim::Silence,
+        "20785010032, 20786400668, 20800001441, 20785010004, 20800004806, 20785014129",
+    ),
+    (
+        &["flagship_evolved", "flagship_ppo", "lp_tcp/L50_K4", "pcc_quic", "q_tcp_ca"],
+        Claim::Silence,
+        "20785000114, 20800001355, 20800001479, 20800003055, 20785013058",
+    ),
+    (&["tcp_drinc", "vivace"], Claim::Silence, "20785001156, 20800000666"),
 ];
 
 /// Controllers whose rate governs.
