@@ -249,7 +249,7 @@ def test_rendering_says_where_the_flow_is() -> None:
             "agent_settings = 'drinks': no such file; allowed: aurora, dr",
         ),
         ({"agent_settings": "[observation]\nx = 1\n"}, TrainingError, "agent_settings: line "),
-        ({"reward": "drinks"}, TrainingError, "reward = 'drinks': allowed: aurora"),
+        ({"reward": "drinks"}, TrainingError, "reward = 'drinks': similar: drinc; allowed: aurora"),
         ({"learner": None}, TrainingError, "learner is not given; allowed: .* learner, neighbour"),
         ({"learner": "nobody"}, TrainingError, "nobody.*: learner, neighbour"),
         ({"learner": "*"}, TrainingError, "2 flows learn: allowed: one"),

@@ -185,7 +185,7 @@ def test_python_compares_classes_settings_and_mappings() -> None:
     table = found.table("delay_mean_ms")
     assert table.columns == ["scenario", "cubic", "cubic:beta=0.3", "Gentle"]
     assert table["scenario"].to_list() == ["scenario", "outage"]
-    # Nothing is random under CUBIC, which runs once; what a controller in Python draws is not known.
+    # Nothing is random under CUBIC, which runs once; of Python controllers it is not known.
     assert found.runs.height == 8
     assert set(found.estimates.filter(scheme="Gentle")["n"]) == {2}
     assert set(found.estimates.filter(pl.col("scheme") != "Gentle")["n"]) == {1}

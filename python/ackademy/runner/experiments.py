@@ -116,18 +116,10 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
     damaged = tuple(fault for path, cell in folders.items() if (fault := _damage(path, cell)))
     todo = {path: cell for path, cell in folders.items() if not _is_kept(path, cell)}
     run = _Run(folder, engine, progress, len(folders), len(folders) - len(todo))
-    _remove_old_scratch(folder)
-    progress(run.done, run.total)
-    _learn_fixed(folder, folders)
-    firsts = {paths[0] for paths in _by_seed(folders) if len(paths) > 1}
-    run.cells({path: cell for path, cell in todo.items() if path in firsts})
-    _learn_fixed(folder, folders)
-    fixed = {path for path, cell in todo.items() if is_repeat(folder, cell)}
-    if fixed:
-        run.done += len(fixed)
-        progress(run.done, run.total)
-    left = {own: cell for own, cell in todo.items() if own not in fixed and own not in run.tried}
-    run.cells(left)
+    try:
+        fixed = _run_groups(run, folder, folders, todo)
+    except KeyboardInterrupt:
+        raise Interrupted(run.done - len(run.failures), run.total) from None
     n_cells = len(folders) - len(fixed)
     return CellsRun(n_cells, len(folders) - len(todo), run.failures, damaged, len(fixed))
 
@@ -158,11 +150,28 @@ class _Run:
                     _store(path, outcome.files, scratch)
                 self.done += 1
                 self.progress(self.done, self.total)
-        except KeyboardInterrupt:
-            raise Interrupted(self.done - len(self.failures), self.total) from None
         finally:
             outcomes.close() if hasattr(outcomes, "close") else None
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _run_groups(
+    run: _Run, folder: Path, folders: Mapping[Path, Cell], todo: Mapping[Path, Cell]
+) -> set[Path]:
+    """Run the first seed of every group, then what it does not stand for; the cells left out."""
+    _remove_old_scratch(folder)
+    run.progress(run.done, run.total)
+    _learn_fixed(folder, folders)
+    firsts = {paths[0] for paths in _by_seed(folders) if len(paths) > 1}
+    run.cells({path: cell for path, cell in todo.items() if path in firsts})
+    _learn_fixed(folder, folders)
+    fixed = {path for path, cell in todo.items() if is_repeat(folder, cell)}
+    if fixed:
+        run.done += len(fixed)
+        run.progress(run.done, run.total)
+    left = {own: cell for own, cell in todo.items() if own not in fixed and own not in run.tried}
+    run.cells(left)
+    return fixed
 
 
 def of_file(path: Path) -> Cell:

@@ -200,17 +200,28 @@ def _serve(connection: Connection) -> None:
 
 @contextmanager
 def _worker_environment() -> Iterator[None]:
-    """While a worker starts: Ctrl-C is for the parent alone, and one core is for one worker."""
+    """While a worker starts: Ctrl-C is for the parent alone, and one core is for one worker.
+
+    A process inherits the signals that its parent's thread blocks. The parent gets a Ctrl-C once
+    the process has started: any of its threads may get it, so blocking it in one is not enough.
+    """
     threads = os.environ.get("POLARS_MAX_THREADS")
     os.environ["POLARS_MAX_THREADS"] = "1"
+    pressed: list[int] = []
     main = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    handler = (
+        signal.signal(signal.SIGINT, lambda number, _: pressed.append(number)) if main else None
+    )
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if main:
-            signal.signal(signal.SIGINT, handler)
         if threads is None:
             del os.environ["POLARS_MAX_THREADS"]
         else:
             os.environ["POLARS_MAX_THREADS"] = threads
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if main:
+            signal.signal(signal.SIGINT, handler)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
