@@ -85,6 +85,8 @@ pub struct Copa {
     min_rtt: WindowedMin,
     /// Smallest round trip of half a smoothed one: the `RTTstanding` of the paper.
     recent: WindowedMin,
+    /// When the latest sample came.
+    sampled: Time,
     /// Largest round trip of each of the last rounds.
     largest: [Span; RANGE_ROUNDS],
     /// The last round in which the queue was nearly empty.
@@ -114,6 +116,7 @@ impl Copa {
             overload: Overload::new(flow.start),
             min_rtt: WindowedMin::default(),
             recent: WindowedMin::default(),
+            sampled: flow.start,
             largest: [Span::ZERO; RANGE_ROUNDS],
             empty_at: 0,
         }
@@ -125,9 +128,11 @@ impl Copa {
 
     fn sample(&mut self, ack: &Ack) {
         if ack.rtt == Span::ZERO {
+            self.sample_repair(ack);
             return;
         }
         let smallest = ack.smallest_rtt();
+        self.sampled = ack.now;
         self.min_rtt.sample(ack.now, smallest, MIN_RTT_WINDOW);
         self.recent.sample(ack.now, smallest, Span(ack.srtt.0 / 2));
         let now = &mut self.largest[self.rounds as usize % RANGE_ROUNDS];
@@ -137,6 +142,16 @@ impl Copa {
         let between_acks = PACKETS_PER_ACK * smallest.0 as f64 / self.cwnd;
         if queueing <= between_acks.max(NEARLY_EMPTY * range as f64) {
             self.empty_at = self.rounds;
+        }
+    }
+
+    /// While all that arrives was sent again there are no samples, and those of before an outage, in which nothing
+    /// arrived, would set the pacing. Half a smoothed round trip after the last one, the time since the newest packet
+    /// left takes their place.
+    fn sample_repair(&mut self, ack: &Ack) {
+        let (rtt, half) = (ack.now.since(ack.sent_at).max(self.floor()), Span(ack.srtt.0 / 2));
+        if rtt > Span::ZERO && ack.now.since(self.sampled) > half {
+            self.recent.sample(ack.now, rtt, half);
         }
     }
 
@@ -224,8 +239,8 @@ impl Controller for Copa {
             newest => (newest.0 as f64 / self.packet).min(acked),
         };
         self.step(acked, newest, ack.cwnd_limited == 1);
-        if let Some(delivered) = self.overload.on_ack(ack) {
-            self.answer_overload(delivered);
+        if let Some(round) = self.overload.on_ack(ack).filter(|round| round.is_overload()) {
+            self.answer_overload(round.acked);
         }
         self.cwnd = self.cwnd.clamp(CWND_MIN, CWND_MAX.0 as f64 / self.packet);
     }
