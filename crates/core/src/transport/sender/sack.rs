@@ -489,6 +489,8 @@ impl SackSender {
     #[inline(never)]
     fn take_back(&mut self, now: Time, governor: &mut Governor) {
         self.undo = Undo::NONE;
+        // It was the reduced window that was full.
+        self.blocked_at = 0;
         self.board.withdraw_losses();
         self.episode = Episode::None;
         self.tell_found(now, Lost::default(), false, governor);

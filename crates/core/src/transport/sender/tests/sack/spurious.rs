@@ -63,6 +63,17 @@ fn an_original_that_comes_after_its_fast_retransmission_takes_the_recovery_back(
 }
 
 #[test]
+fn a_reduced_window_that_was_full_does_not_count_once_the_recovery_is_taken_back() {
+    let mut bench = Bench::warm("tlp = false");
+    bench.ack(200, 1, &[(2, 5)]);
+    let end = bench.sender.board.nxt();
+    bench.script.control.cwnd = Bytes(40 * MSS);
+    bench.receive(210, &echoing(100, end, &[]));
+    assert_eq!(bench.script.kinds(), [LossKind::Gap, LossKind::Spurious]);
+    assert_eq!(bench.script.acks.last().expect("one").cwnd_limited, 0);
+}
+
+#[test]
 fn a_recovery_that_its_retransmission_ends_is_kept() {
     let mut bench = Bench::warm("tlp = false");
     bench.ack(200, 1, &[(2, 5)]);
