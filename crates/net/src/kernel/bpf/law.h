@@ -8,6 +8,7 @@
 /* As samples.rs. */
 #define PART_SHORTEST (25 * MS)
 #define SAMPLES_LEAST 8
+#define FEW 10
 #define INTERVAL_SHORTEST (10 * MS)
 #define CWND_MOST ((s64)PACKET << 24)
 /* Smallest part of the target that losses leave, and where some are the path's own; in Q16. */
@@ -266,15 +267,23 @@ static __always_inline s64 target_packets(const struct law *law, const struct ta
 	return clamp_s64(target, PACKET, max_u64(law->cwnd, PACKET));
 }
 
+/* As may_have_waited. */
+static __always_inline bool may_have_waited(const struct delivery *ack)
+{
+	return ack->acked >= ack->found && ack->found <= FEW;
+}
+
 /* As Parts::add. */
 static __always_inline void add_to_part(struct law *law, const struct delivery *ack)
 {
 	if (!ack->rtt)
 		return;
-	if (!law->part_least) {
+	if (!law->part_least)
 		law->part_begin = ack->now;
+	if (may_have_waited(ack))
+		return;
+	if (!law->part_least)
 		law->part_least = ack->rtt;
-	}
 	law->part_least = min_u64(law->part_least, ack->rtt);
 	law->part_packets += ack->acked;
 	if (law->part_packets < SAMPLES_LEAST)
@@ -284,13 +293,15 @@ static __always_inline void add_to_part(struct law *law, const struct delivery *
 }
 
 /* As Parts::take. */
-static __always_inline void take_parts(struct law *law)
+static __always_inline void take_parts(struct law *law, u64 base)
 {
 	if (!law->parts && law->part_least)
 		end_part(law);
 	if (law->parts)
 		law->rtt = (law->part_sum + law->parts / 2) / law->parts;
-	law->part_sum = law->part_least = 0;
+	else if (law->part_begin)
+		law->rtt = base;
+	law->part_begin = law->part_sum = law->part_least = 0;
 	law->part_packets = law->parts = 0;
 }
 
@@ -328,7 +339,7 @@ static __always_inline bool look_for_a_queue(struct law *law, const struct deliv
 	u64 threshold = clamp_s64(ack->min_rtt / 8, 4 * MS, 16 * MS);
 	u64 rtt, rate, filled;
 
-	if (!ack->rtt)
+	if (!ack->rtt || may_have_waited(ack))
 		return false;
 	rtt = law->group_packets ? min_u64(law->group_rtt, ack->rtt) : ack->rtt;
 	rate = max_u64(law->group_rate, ack->rate);
@@ -659,7 +670,7 @@ __noinline int law_interval(struct law *law, const struct interval *last, const 
 		return 0;
 	action[0] = clamp_s64(own->action[0], -Q14_ONE, Q14_ONE);
 	action[1] = clamp_s64(own->action[1], -Q14_ONE, Q14_ONE);
-	take_parts(law);
+	take_parts(law, last->base);
 	found = law->found;
 	law->found = 0;
 	largest_sample(&law->found_max, last->now, found, WINDOW);

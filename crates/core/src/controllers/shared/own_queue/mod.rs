@@ -341,7 +341,7 @@ impl Law {
     /// A monitor interval has ended. `action` has two values in [-1, 1]: the first sets the target, the second
     /// a factor of the window; zeros leave the law as it is.
     pub fn on_interval(&mut self, interval: &Interval, action: [f64; 2]) {
-        if let Some(rtt) = self.parts.take() {
+        if let Some(rtt) = self.parts.take(interval.base) {
             self.rtt = rtt;
         }
         self.found_max.sample(interval.now.0, self.found);
