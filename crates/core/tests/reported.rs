@@ -44,7 +44,7 @@ fn a_start_behind_a_full_receiver_window_ends() {
         let slow = largest(series, &series.pacing_mbps, 30.0, 60.0);
         let srtt = largest(series, &series.srtt_ms, 30.0, 60.0);
         assert!(fast < 300.0, "{controller}: {fast} Mb/s on 100");
-        assert!(slow < 30.0 || !controller.starts_with("bbr"), "{controller}: {slow} Mb/s on 10");
+        assert!(slow < 30.0, "{controller}: {slow} Mb/s on 10");
         // 400 packets of 1500 bytes at 10 Mb/s.
         assert!(srtt < 490.0, "{controller}: {srtt} ms");
     }

@@ -224,9 +224,14 @@ impl Rule for Allegro {
 
     /// Half the rate, and a new start (proposed).
     fn on_timeout(&mut self, path: &Path) -> Schedule {
-        self.set_rate(self.rate_bps / 2.0, path);
+        self.halve(path);
         self.state = State::Start(Doubling::held());
         Schedule::Change
+    }
+
+    fn halve(&mut self, path: &Path) {
+        self.set_rate(self.rate_bps / 2.0, path);
+        self.decide();
     }
 
     fn rate_bps(&self) -> f64 {

@@ -209,6 +209,11 @@ impl Rule for Quic {
         Schedule::Keep
     }
 
+    fn halve(&mut self, path: &Path) {
+        self.set_rate(self.rate_bps / 2.0, path);
+        self.state = State::Probe(None);
+    }
+
     fn rate_bps(&self) -> f64 {
         self.rate_bps
     }

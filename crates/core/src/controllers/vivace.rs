@@ -304,10 +304,15 @@ impl Rule for Vivace {
 
     /// Half the rate, and a new start (proposed).
     fn on_timeout(&mut self, path: &Path) -> Schedule {
-        self.set_rate(self.rate_mbps / 2.0, path);
+        self.halve(path);
         self.state = State::Start(Doubling::held());
-        self.step.turn();
         Schedule::Change
+    }
+
+    fn halve(&mut self, path: &Path) {
+        self.set_rate(self.rate_mbps / 2.0, path);
+        self.state = State::Probe(None);
+        self.step.turn();
     }
 
     fn rate_bps(&self) -> f64 {

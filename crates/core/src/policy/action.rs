@@ -1,7 +1,8 @@
 //! The action map: how an action changes window and rate, within the bounds.
 use super::spec::{ActionSpec, BoundsSpec, MapSpec, SpecError, Step};
 use super::{ACTION_MAX, Action, InvalidAction};
-use crate::control::{Control, FlowInfo, Loss, LossKind};
+use crate::control::{Ack, Control, FlowInfo, Loss, LossKind};
+use crate::controllers::shared::delivered::{Count, most_bps};
 use crate::controllers::shared::reno_window::Window;
 use crate::units::{Bytes, Rate};
 
@@ -57,12 +58,12 @@ impl ActionMap {
         match (self.map, action) {
             (MapSpec::CwndSteps, Action::Choice(index)) => {
                 let step = self.steps.get(index).ok_or(InvalidAction::OutOfRange)?;
-                hold.set_cwnd(hold.window.cwnd * step.factor + step.packets);
+                hold.change_cwnd(hold.window.cwnd * step.factor + step.packets);
                 values[0] = 2.0 * index as f64 / (self.steps.len() - 1) as f64 - 1.0;
             }
             (MapSpec::CwndFactor, Action::Values([value, _])) => {
                 values[0] = self.value(value)?;
-                hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[0]));
+                hold.change_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[0]));
             }
             (MapSpec::RateChange, Action::Values([value, _])) => {
                 values[0] = self.value(value)?;
@@ -110,6 +111,11 @@ pub struct Hold {
     packet_bits: f64,
     /// Latest smoothed round trip, s; 0 before the first.
     pub srtt_s: f64,
+    /// The window was full since the decision before.
+    used: bool,
+    count: Count,
+    /// Largest rate of delivery of ten seconds, bits per second.
+    delivered_bps: f64,
 }
 
 impl Hold {
@@ -125,9 +131,31 @@ impl Hold {
             window_follows: map.window_follows(),
             packet_bits: flow.mss.0.max(1) as f64 * 8.0,
             srtt_s: 0.0,
+            used: true,
+            count: Count::new(flow.start),
+            delivered_bps: 0.0,
         };
         hold.set_cwnd(hold.window.cwnd);
         hold
+    }
+
+    /// Takes in a record.
+    pub fn on_ack(&mut self, ack: &Ack) {
+        self.srtt_s = ack.srtt.as_secs_f64();
+        self.used |= ack.cwnd_limited == 1;
+        self.delivered_bps = self.count.add(ack, self.srtt_s);
+    }
+
+    /// A decision was made: the window is to be used anew before it grows again.
+    pub fn decided(&mut self) {
+        self.used = false;
+    }
+
+    /// As [`Hold::set_cwnd`], for an action: a window that was not used does not grow (RFC 9438 section 5.8).
+    fn change_cwnd(&mut self, packets: f64) {
+        if self.used || packets < self.window.cwnd {
+            self.set_cwnd(packets);
+        }
     }
 
     /// Sets the window, in packets.
@@ -170,8 +198,9 @@ impl Hold {
     fn scale_rate(&mut self, factor: f64) {
         let (Some(rate_bps), true) = (self.rate_bps, self.srtt_s > 0.0) else { return };
         let per_packet = self.packet_bits / self.srtt_s;
-        let bounded = (rate_bps * factor).clamp(self.min * per_packet, self.max * per_packet);
-        self.rate_bps = Some(bounded);
+        let most_bps = most_bps(self.delivered_bps, self.restart, self.packet_bits, self.srtt_s);
+        let most_bps = most_bps.clamp(self.min * per_packet, self.max * per_packet);
+        self.rate_bps = Some((rate_bps * factor).clamp(self.min * per_packet, most_bps));
     }
 
     /// Halves window and rate.

@@ -7,7 +7,7 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::controllers::shared::overload::Overload;
+use crate::controllers::shared::overload::{Overload, Round};
 use crate::controllers::shared::own_queue::is_misled_by_jitter;
 use crate::controllers::shared::sensing::signals::{Interval, Signals};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -307,6 +307,7 @@ impl LearnedController {
         };
         match action.and_then(|action| self.map.apply(action, &mut self.hold)) {
             Ok(values) => {
+                self.hold.decided();
                 self.action = self.guarded(values);
                 if let (Some(law), Some(signals)) = (&mut self.law, &self.signals) {
                     law.act(signals.last(), self.action);
@@ -373,7 +374,7 @@ impl Controller for LearnedController {
         }
         self.latest =
             Latest { inflight: ack.inflight, srtt: ack.srtt, delivery_rate: ack.delivery_rate };
-        self.hold.srtt_s = ack.srtt.as_secs_f64();
+        self.hold.on_ack(ack);
         self.rtt_min.on_ack(ack);
         let entry = self.entries.next(ack);
         self.arrived.on_ack(ack, &entry);
@@ -386,7 +387,7 @@ impl Controller for LearnedController {
         if let Some(accounts) = &mut self.accounts {
             accounts.on_ack(ack, &entry);
         }
-        if self.overload.on_ack(ack).is_some() {
+        if self.overload.on_ack(ack).is_some_and(Round::is_overload) {
             self.hold.halve();
         }
         self.start(ack);

@@ -2,6 +2,7 @@
 
 pub mod bandit;
 pub mod bbr;
+pub mod delivered;
 pub mod hystart;
 pub mod kong;
 pub mod linux_growth;

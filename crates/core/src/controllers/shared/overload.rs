@@ -4,39 +4,52 @@
 use crate::control::{Ack, Loss};
 use crate::units::{Bytes, Time};
 
+/// A round trip that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// Delivered in it.
+    pub acked: Bytes,
+    lost: Bytes,
+}
+
+impl Round {
+    /// Whether it lost more than it delivered.
+    pub fn is_overload(self) -> bool {
+        self.lost > self.acked
+    }
+}
+
 /// Deliveries and losses of the present round trip.
 #[derive(Clone, Copy, Debug)]
 pub struct Overload {
     /// An acknowledgement of a packet sent at this time or later ends the round trip.
     round_from: Time,
-    acked: Bytes,
-    lost: Bytes,
+    round: Round,
 }
 
 impl Overload {
     /// The first round trip begins with the flow.
     pub fn new(start: Time) -> Self {
-        Self { round_from: start, acked: Bytes(0), lost: Bytes(0) }
+        Self { round_from: start, round: Round { acked: Bytes(0), lost: Bytes(0) } }
     }
 
-    /// Takes in a delivery. If it ends a round trip in which more was lost than delivered: what was delivered.
-    pub fn on_ack(&mut self, ack: &Ack) -> Option<Bytes> {
-        self.acked = Bytes(self.acked.0.saturating_add(ack.acked.0));
+    /// Takes in a delivery; the round trip that it ends.
+    pub fn on_ack(&mut self, ack: &Ack) -> Option<Round> {
+        self.round.acked = Bytes(self.round.acked.0.saturating_add(ack.acked.0));
         if ack.sent_at < self.round_from {
             return None;
         }
-        let ended = std::mem::replace(self, Self::new(ack.now));
-        (ended.lost > ended.acked).then_some(ended.acked)
+        Some(std::mem::replace(self, Self::new(ack.now)).round)
     }
 
     /// Takes in a loss.
     pub fn on_loss(&mut self, loss: &Loss) {
-        self.lost = Bytes(self.lost.0.saturating_add(loss.lost.0));
+        self.round.lost = Bytes(self.round.lost.0.saturating_add(loss.lost.0));
     }
 
     /// What was declared lost arrived, or the window starts over: the round trip says nothing.
     pub fn forgive(&mut self) {
-        self.lost = Bytes(0);
+        self.round.lost = Bytes(0);
     }
 }
 
@@ -54,7 +67,7 @@ mod tests {
             ..Ack::default()
         };
         assert_eq!(overload.on_ack(&ack(0)), None);
-        overload.on_ack(&ack(at))
+        overload.on_ack(&ack(at)).filter(|round| round.is_overload()).map(|round| round.acked)
     }
 
     #[test]

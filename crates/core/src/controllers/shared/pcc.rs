@@ -9,9 +9,13 @@
 //! - an idle restart and a long silence void the open intervals, whose packets' fate says nothing
 //!   about their rates; a retransmission time-out does so only if the rule answers it with
 //!   [`Schedule::Change`], else the open intervals take it in as losses;
-//! - no rate exceeds twice the largest rate at which the flow was ever delivered, and a burst: an outcome
-//!   speaks of what was sent, and a source that pauses sends less than the interval's rate.
+//! - no rate exceeds twice the largest rate at which the flow was delivered in ten seconds, and a burst: an outcome
+//!   speaks of what was sent, and a source that pauses sends less than the interval's rate;
+//! - a round trip that loses more than it delivers halves the rate: in a buffer of a few packets the slope of the
+//!   round trip is noise that can hide from a utility what is lost.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind};
+use crate::controllers::shared::delivered::{Count, most_bps};
+use crate::controllers::shared::overload::Overload;
 use crate::controllers::shared::sensing::monitor_interval::{Monitor, Report};
 use crate::rng::{Rng, Seed};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -25,12 +29,6 @@ const SILENCE: Span = Span::from_millis(500);
 const RATE_MAX_BPS: f64 = 1e12;
 /// No rate is lower, whatever a rule's own floor: a kilobit per second.
 const RATE_MIN_BPS: f64 = 1e3;
-/// No rate exceeds so many times the largest rate of delivery ...
-const DELIVERED_GAIN: f64 = 2.0;
-/// ... and so many packets in a round trip.
-const BURST_PACKETS: f64 = 10.0;
-/// Deliveries are counted over a smoothed round trip, within these bounds, seconds.
-const COUNT_S: (f64, f64) = (0.01, 1.0);
 /// Intervals of the start whose outcome may be open: beyond, the rate is not doubled (proposed).
 const OPEN_INTERVALS: u32 = 2;
 
@@ -45,7 +43,7 @@ pub struct Path {
     pub packet_bits: f64,
     /// Window to start with (RFC 6928), packets.
     pub initial_packets: f64,
-    /// Largest rate of delivery so far, bits per second.
+    /// Largest rate of delivery of ten seconds, bits per second.
     pub delivered_bps: f64,
 }
 
@@ -58,10 +56,9 @@ impl Path {
     /// The rate, but not below `floor` packets in a round trip and not above twice the largest rate of delivery and a
     /// burst, at most a terabit per second.
     pub fn bounded_bps(&self, rate_bps: f64, floor: f64) -> f64 {
-        let packets = BURST_PACKETS.max(self.initial_packets);
-        let burst_bps = packets * self.packet_bits / self.srtt_s.max(COUNT_S.0);
         let most_bps =
-            (DELIVERED_GAIN * self.delivered_bps + burst_bps).clamp(RATE_MIN_BPS, RATE_MAX_BPS);
+            most_bps(self.delivered_bps, self.initial_packets, self.packet_bits, self.srtt_s)
+                .clamp(RATE_MIN_BPS, RATE_MAX_BPS);
         rate_bps.max(self.packets_per_rtt_bps(floor)).clamp(RATE_MIN_BPS, most_bps)
     }
 }
@@ -102,6 +99,8 @@ pub trait Rule: Send {
     /// The retransmission timer expired: with [`Schedule::Change`] the open intervals are void, else
     /// they go on.
     fn on_timeout(&mut self, path: &Path) -> Schedule;
+    /// Halves the rate, and compares rates from there.
+    fn halve(&mut self, path: &Path);
     /// The rate around which intervals differ, bits per second.
     fn rate_bps(&self) -> f64;
     /// A look at each acknowledgement; `srtt_at_start_s` is the smoothed round-trip time when the
@@ -115,34 +114,15 @@ pub trait Rule: Send {
     }
 }
 
-/// Deliveries since a time, which begin together.
-#[derive(Clone, Copy, Debug)]
-struct Count {
-    since: Time,
-    bits: f64,
-}
-
-impl Count {
-    /// Takes in a record; the rate, bits per second, over a smoothed round trip at least: before that has passed, as
-    /// if nothing more came in it, so that the size of a record does not count.
-    fn add(&mut self, ack: &Ack, srtt_s: f64) -> f64 {
-        self.bits += ack.acked.0 as f64 * 8.0;
-        let elapsed_s = ack.now.since(self.since).as_secs_f64();
-        let least_s = srtt_s.clamp(COUNT_S.0, COUNT_S.1);
-        let rate_bps = self.bits / elapsed_s.max(least_s);
-        if elapsed_s >= least_s {
-            *self = Self { since: ack.now, bits: 0.0 };
-        }
-        rate_bps
-    }
-}
-
 /// A flow that sends in monitor intervals.
 pub struct Pcc<R: Rule> {
     rule: R,
     monitor: Monitor<R::Purpose>,
     path: Path,
     count: Count,
+    overload: Overload,
+    /// The round trip in which losses of the rate before the latest half are found.
+    halved: bool,
     sampled: bool,
     rng: Rng,
     /// When the last acknowledgement came.
@@ -167,7 +147,9 @@ impl<R: Rule> Pcc<R> {
             rule,
             monitor: Monitor::new(flow.mss, flow.start),
             path,
-            count: Count { since: flow.start, bits: 0.0 },
+            count: Count::new(flow.start),
+            overload: Overload::new(flow.start),
+            halved: false,
             sampled: false,
             rng: Seed(flow.seed).stream("pcc", 0),
             last_ack: flow.start,
@@ -199,8 +181,7 @@ impl<R: Rule> Pcc<R> {
     }
 
     fn take_samples(&mut self, ack: &Ack) {
-        let rate_bps = self.count.add(ack, self.path.srtt_s);
-        self.path.delivered_bps = self.path.delivered_bps.max(rate_bps);
+        self.path.delivered_bps = self.count.add(ack, self.path.srtt_s);
         if ack.srtt == Span::ZERO {
             return;
         }
@@ -212,6 +193,15 @@ impl<R: Rule> Pcc<R> {
             self.rule.begin(&self.path);
             self.monitor.forget();
             self.next_interval(ack.now);
+        }
+    }
+
+    fn answer_overload(&mut self, ack: &Ack) {
+        let Some(round) = self.overload.on_ack(ack) else { return };
+        self.halved = round.is_overload() && !self.halved;
+        if self.halved {
+            self.rule.halve(&self.path);
+            self.follow(Schedule::Change, ack.now);
         }
     }
 
@@ -246,20 +236,24 @@ impl<R: Rule> Controller for Pcc<R> {
         self.monitor.on_ack(ack);
         let schedule = self.rule.watch(ack, self.monitor.srtt_at_start_s());
         self.follow(schedule, ack.now);
+        self.answer_overload(ack);
         self.end_interval(ack.now);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
+        self.overload.on_loss(loss);
         match loss.kind {
             LossKind::Gap | LossKind::More => self.monitor.on_loss(loss),
             LossKind::Timeout | LossKind::TimeoutAgain => {
                 self.monitor.on_loss(loss);
+                self.overload.forgive();
                 if self.rule.on_timeout(&self.path) == Schedule::Change {
                     self.start_over(loss.now);
                 }
             }
             LossKind::Idle => self.start_over(loss.now),
-            LossKind::Deflate | LossKind::Spurious => {}
+            LossKind::Spurious => self.overload.forgive(),
+            LossKind::Deflate => {}
         }
         self.judge_complete(loss.now);
     }

@@ -35,10 +35,11 @@ impl WindowedMax {
         self.candidates[0].value
     }
 
-    /// Takes a sample at `at`, which does not run back.
+    /// Takes a sample at `at`; a clock that runs back stands still.
     pub fn sample(&mut self, at: u64, value: f64) {
-        let new = Candidate { at, value };
         let [first, second, third] = &mut self.candidates;
+        let at = at.max(third.at);
+        let new = Candidate { at, value };
         if value >= first.value || at - third.at > self.window {
             self.candidates = [new; 3];
             return;

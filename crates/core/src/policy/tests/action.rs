@@ -1,7 +1,7 @@
 use super::*;
 use crate::control::Recovery;
 use crate::policy::PolicySpec;
-use crate::units::Time;
+use crate::units::{Span, Time};
 use proptest::prelude::*;
 
 /// A map and a flow of 20 packets, at 100 ms.
@@ -22,6 +22,7 @@ fn at_twenty(action: &str) -> (ActionMap, Hold) {
     };
     let mut hold = Hold::new(&flow, &spec.bounds, &map);
     hold.srtt_s = 0.1;
+    hold.delivered_bps = 1e9;
     if map.paces() {
         hold.pace();
     }
@@ -75,6 +76,50 @@ fn rate_and_window_move_apart() {
     map.apply(Action::Values([1.0, -1.0]), &mut hold).unwrap();
     close(hold.control(false).pacing_rate.as_mbps(), 4.0);
     close(hold.cwnd(), 10.0);
+}
+
+#[test]
+fn a_window_that_was_not_full_since_the_decision_before_shrinks_but_does_not_grow() {
+    for (action, up, down) in [
+        ("map = \"cwnd_steps\"\nsteps = [\"-1\", \"+1\"]", Action::Choice(1), Action::Choice(0)),
+        ("map = \"cwnd_factor\"\nscale = 0.5", values(1.0), values(-1.0)),
+    ] {
+        let (map, mut hold) = at_twenty(action);
+        let ack = |cwnd_limited| Ack { cwnd_limited, ..Ack::default() };
+        hold.decided();
+        hold.on_ack(&ack(0));
+        map.apply(up, &mut hold).unwrap();
+        close(hold.cwnd(), 20.0);
+        map.apply(down, &mut hold).unwrap();
+        assert!(hold.cwnd() < 20.0, "{action}");
+        let before = hold.cwnd();
+        hold.on_ack(&ack(1));
+        hold.on_ack(&ack(0));
+        map.apply(up, &mut hold).unwrap();
+        assert!(hold.cwnd() > before, "{action}");
+    }
+}
+
+#[test]
+fn no_action_takes_the_rate_beyond_twice_what_was_delivered_and_a_burst() {
+    for map in ["rate_change", "rate_and_cwnd"] {
+        let (map, mut hold) = at_twenty(&format!("map = \"{map}\"\nscale = 1.0"));
+        hold.delivered_bps = 0.0;
+        // 50 packets in 0.2 s are 2.5 Mb/s; a burst is the first window, 20 packets in a round trip, 2 Mb/s.
+        let srtt = Span::from_millis(100);
+        let ack = |now_ms, packets: u64| Ack {
+            now: Time(0) + Span::from_millis(now_ms),
+            srtt,
+            acked: Bytes(1250 * packets),
+            ..Ack::default()
+        };
+        hold.on_ack(&ack(90, 20));
+        hold.on_ack(&ack(200, 30));
+        for _ in 0..20 {
+            map.apply(values(1.0), &mut hold).unwrap();
+        }
+        assert!((hold.control(false).pacing_rate.as_mbps() - 7.0).abs() < 1e-3);
+    }
 }
 
 #[test]

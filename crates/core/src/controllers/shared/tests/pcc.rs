@@ -14,6 +14,7 @@ struct Counting {
     planned: u32,
     restarts: u32,
     timeouts: u32,
+    halves: u32,
     judged: Vec<u32>,
 }
 
@@ -42,6 +43,10 @@ impl Rule for Counting {
         Schedule::Change
     }
 
+    fn halve(&mut self, _: &Path) {
+        self.halves += 1;
+    }
+
     fn rate_bps(&self) -> f64 {
         8e6
     }
@@ -66,7 +71,7 @@ fn ack(sent_ms: u64) -> Ack {
 
 fn pcc() -> Pcc<Counting> {
     let mut pcc = Pcc::new(&flow(), Counting::default());
-    pcc.path.delivered_bps = 1e9;
+    (pcc.count, pcc.path.delivered_bps) = (Count::new(at(0)).fast(1e9), 1e9);
     pcc
 }
 
@@ -195,10 +200,27 @@ fn no_rate_exceeds_twice_what_was_delivered_and_a_burst() {
 }
 
 #[test]
+fn a_round_trip_that_loses_more_than_it_delivers_halves_the_rate_but_not_the_next_one() {
+    let mut pcc = pcc();
+    let mut round = |sent_ms: u64, lost_packets: u64| {
+        let lost = Bytes(lost_packets * MSS);
+        pcc.on_loss(&Loss { now: at(sent_ms), lost, kind: LossKind::More, ..Loss::default() });
+        pcc.on_ack(&ack(sent_ms));
+        pcc.rule.halves
+    };
+    assert_eq!([round(100, 1), round(200, 2), round(300, 2), round(400, 2)], [0, 1, 1, 2]);
+    pcc.on_loss(&Loss { lost: Bytes(9 * MSS), kind: LossKind::More, ..Loss::default() });
+    pcc.on_loss(&Loss { kind: LossKind::Spurious, ..Loss::default() });
+    pcc.on_ack(&ack(500));
+    pcc.on_ack(&ack(600));
+    assert_eq!(pcc.rule.halves, 2, "nothing was lost");
+}
+
+#[test]
 fn the_rate_of_delivery_is_that_of_a_round_trip_whatever_a_record_holds() {
     // A packet of 1250 bytes per millisecond: 10 Mb/s.
     for packets in [1, 5, 10] {
-        let mut count = Count { since: at(0), bits: 0.0 };
+        let mut count = Count::new(at(0));
         let mut most = 0.0_f64;
         for record in 1..=200 / packets {
             let single = ack(record * packets);
