@@ -12,6 +12,7 @@ pub mod rng;
 pub(crate) mod toml_error;
 pub mod units;
 
+pub mod checked;
 pub mod control;
 pub mod decision;
 pub mod params;

@@ -16,6 +16,7 @@ const LAYERS: &[&str] = &[
     "params",
     "decision",
     "control",
+    "checked",
     "transport",
     "controllers::shared",
     "policy",

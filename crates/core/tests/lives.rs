@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::life::{Life, Scheme, parse, schemes};
 use crate::support::seeds::{first_seed, fixed_seed, for_any, for_todays};
-use crate::support::watch::{Batches, Delivered, Log, Step, Watch, What};
+use crate::support::watch::{Batches, Delivered, Log, Record, Step, Told, Watch, What};
+use ackademy::checked::Checked;
 use ackademy::control::{Coupled, LossKind};
 use ackademy::params::ParamError;
 use ackademy::rng::{Rng, Seed};
@@ -29,6 +30,10 @@ enum Claim {
     /// From 20 round trips after the last disturbance on, the flow gets half of what a fresh flow gets on that path,
     /// or of 12 packets in a round trip: after several losses, congestion avoidance grows linearly (RFC 5681).
     Recovery,
+    /// The same where the path carries more than twice as much as just before.
+    Faster,
+    /// The same where the smallest round trip is longer than before.
+    Longer,
     /// By then it sends at most three times what arrives, whatever is lost (RFC 9743 section 5.1.1).
     LossEnds,
     /// By then a rate that governs is at most three times the fastest delivery since the last disturbance.
@@ -59,76 +64,106 @@ const EXCEPTIONS: &[(&[&str], Claim, &str)] = &[
         Claim::Reduction,
         "a round trip that loses more than it delivers halves the window once more (RFC 9743 section 5.1.1)",
     ),
-];
-
-/// Faults that lives show and that are still to be fixed, with a seed. No exception: an entry goes with its fault.
-const OPEN: &[(&[&str], Claim, &str)] = &[
-    (&["bbr1", "bbr3", "flagship_evolved", "learningcc"], Claim::Window, "false records: 880, 361"),
-    (&["bbr1", "bbr3", "flagship_evolved", "learningcc"], Claim::Allowed, "false records"),
-    (&["aurora_mixed"], Claim::Allowed, "an application that pauses: 952, 1232"),
     (
-        &["tcp_drinc", "tcp_drinc_delta5", "lp_tcp/L50_K4", "compound", "new_reno"],
-        Claim::Window,
-        "an application that writes less than the window: 636, 357, 639, 2162, 3172",
+        &["vegas", "wvegas"],
+        Claim::Longer,
+        "the base is the smallest round trip of the connection (Brakmo and Peterson 1995, section 3.2)",
     ),
     (
-        &["tcp_drinc", "tcp_drinc_delta5", "lp_tcp/L50_K4", "compound", "new_reno"],
-        Claim::Allowed,
-        "as above",
+        &["ledbat_plus_plus"],
+        Claim::Longer,
+        "the base is that of ten minutes (RFC 6817 section 2.5)",
     ),
-    (&["copa"], Claim::Window, "a small buffer after a step of the rate: 523, 1843"),
-    (&["copa"], Claim::Allowed, "as above"),
     (
-        &["aurora_mixed", "ledbat_plus_plus", "qa_tcp_ca", "rl_tcp", "westwood_plus"],
-        Claim::Reduction,
-        "further losses lower the window: 352, 3331, 1380, 2783, 1267",
+        &["bbr1"],
+        Claim::Faster,
+        "a probe finds a quarter more in eight round trips (Cardwell et al. 2016): twice as much takes 25",
     ),
-    (&["hybla", "pcc_allegro", "pcc_quic", "vivace"], Claim::LossEnds, "928, 14, 2095, 26"),
-    (&["pcc_allegro", "pcc_quic", "vivace"], Claim::Forgets, "14, 2095, 26"),
-    (&["flagship", "flagship_evolved", "flagship_ppo", "own_queue"], Claim::Recovery, "93, 2133"),
+    (
+        &["pcc_allegro", "pcc_quic", "vivace"],
+        Claim::Faster,
+        "a decision moves the rate by a few percent (NSDI 2015, section 3.1; NSDI 2018, section 3.3)",
+    ),
     (
         &["learningcc", "q_tcp", "q_tcp_ca", "qa_tcp", "qa_tcp_ca", "rl_tcp", "rl_tcp_no_ca"],
         Claim::Recovery,
-        "what was learned in a disturbance stays: 3659, 384",
+        "they learn while they send: what a disturbance taught is unlearned in episodes (Kong et al. 2018, section 3.2)",
     ),
+    (&["qa_tcp_ca", "rl_tcp", "rl_tcp_no_ca"], Claim::Faster, "as above"),
+    (&["learningcc", "rl_tcp"], Claim::Longer, "as above"),
+];
+
+/// Faults that lives show and that are still to be fixed: how many of 2000 lives of each controller, and a seed. No
+/// exception: an entry goes with its fault.
+const OPEN: &[(&[&str], Claim, &str)] = &[
+    (&["copa"], Claim::Window, "77, in buffers that are small for its first window: 50000000203"),
+    (&["copa"], Claim::Allowed, "as above"),
+    (&["bbr1", "bbr3", "learningcc"], Claim::Window, "14, 9, 20, false records: 50000003760"),
+    (&["bbr1", "bbr3", "learningcc"], Claim::Allowed, "as above"),
     (
-        &["aurora_mixed", "pcc_allegro", "vegas", "westwood_plus", "wvegas"],
-        Claim::Recovery,
-        "2952, 54, 1785, 907, 3951",
-    ),
-    (&["learningcc", "qa_tcp_ca", "quic_cubic", "quic_reno"], Claim::Silence, "3090, 340, 62"),
-    (&["flagship", "own_queue", "olia", "tcp_drinc_delta5"], Claim::Silence, "2953, 1613, 2870"),
-    // One to five lives of 380 each, from seeds 20785000000, 20785010000, 20786400000 and 20800000000 on.
-    (&["aurora_mixed"], Claim::LossEnds, "20785012352, 20800002672"),
-    (&["aurora_mixed"], Claim::Forgets, "20785012352, 20800001632"),
-    (
-        &["balia", "olia", "own_queue", "qa_tcp", "rl_tcp_no_ca"],
+        &["flagship", "flagship_evolved", "flagship_ppo", "own_queue"],
         Claim::Window,
-        "20786401188, 20800001510, 20785013213, 20800001619, 20800002584",
+        "3, 5, 10, 8, a false flight raises the bound of an unused window: 50000004475, 50000001773",
     ),
-    (&["balia", "olia", "own_queue", "qa_tcp", "rl_tcp_no_ca"], Claim::Allowed, "as above"),
-    (&["pcc_allegro", "vivace"], Claim::Allowed, "20800004654, 20800003426"),
+    (&["flagship", "flagship_evolved", "flagship_ppo", "own_queue"], Claim::Allowed, "as above"),
     (
-        &["bbr3", "learningcc", "q_tcp_ca", "rl_tcp_no_ca"],
-        Claim::Reduction,
-        "20800000041, 20800002930, 20786401058, 20785011464",
+        &["q_tcp", "q_tcp_ca", "cubic_rfc9438", "lia"],
+        Claim::Window,
+        "3, 5, 1, 1, all below four times: 20785002497, 50000008658, 20800007446, 50000000469",
     ),
+    (&["q_tcp", "q_tcp_ca", "cubic_rfc9438", "lia"], Claim::Allowed, "as above"),
+    // The rates of a window of ten packets in a round trip, on links of less.
     (
-        &["bbr1", "copa", "pcc_quic", "vivace"],
+        &["pcc_allegro", "pcc_quic", "vivace"],
+        Claim::LossEnds,
+        "6, 16, 11, ten packets in a round trip are more than the link takes: 50000001174",
+    ),
+    (&["pcc_allegro", "pcc_quic", "vivace"], Claim::Forgets, "12, 23, 19, as above: 50000003455"),
+    (&["pcc_quic", "vivace"], Claim::Recovery, "11, 8: 50000005255, 50000007186"),
+    (&["pcc_quic", "vivace"], Claim::Longer, "11, 1: 50000002615, 30000002426"),
+    (
+        &["aurora_mixed"],
+        Claim::Longer,
+        "46, the network was trained with one round trip: 50000000952",
+    ),
+    (&["aurora_mixed"], Claim::Recovery, "19, likewise: 50000003752"),
+    (&["aurora_mixed"], Claim::Faster, "11: 50000006912"),
+    (&["aurora_mixed"], Claim::LossEnds, "8: 20785012352"),
+    (&["aurora_mixed"], Claim::Forgets, "7: 20785001632"),
+    (&["bbr1"], Claim::LossEnds, "1: 30000009280"),
+    (&["bbr1"], Claim::Forgets, "2: 8880"),
+    (&["q_tcp_ca"], Claim::LossEnds, "1: 20785011258"),
+    (
+        &["lia", "own_queue", "prague", "tcp_drinc_delta5", "westwood_plus", "wvegas"],
         Claim::Recovery,
-        "20785014240, 20786400283, 20800005855, 20785000906",
+        "1, 1, 4, 2, 1, 2: 20785003749, 11613, 20785003576, 20800009677, 907, 20785006711",
     ),
     (
-        &["aurora_mixed", "balia", "bbr3", "cubic", "cubic_rfc9438", "illinois"],
-        Claim::Silence,
-        "20785010032, 20786400668, 20800001441, 20785010004, 20800004806, 20785014129",
+        &["illinois", "lia", "lp_tcp/L50_K1", "prague", "westwood_plus", "wvegas"],
+        Claim::Faster,
+        "1, 1, 1, 2, 1, 4: 5089, 20800010709, 5118, 50000001056, 50000001107, 20800005631",
+    ),
+    (&["westwood_plus"], Claim::Longer, "1: 3747"),
+    (
+        &["aurora_mixed", "bbr1", "bbr3", "learningcc"],
+        Claim::Reduction,
+        "1, 1, 3, 3, a time-out that follows a record in flight: 30000005712, 20800012920, 20800000041, 20785008930",
     ),
     (
-        &["flagship_evolved", "flagship_ppo", "lp_tcp/L50_K4", "pcc_quic", "q_tcp_ca"],
+        &["aurora_mixed", "bbr1", "bbr3", "copa", "flagship", "flagship_ppo", "hybla", "own_queue"],
         Claim::Silence,
-        "20785000114, 20800001355, 20800001479, 20800003055, 20785013058",
+        "6, 2, 1, 4, 2, 1, 3, 1: 50000002352, 6920, 20800001441, 20800004163, 20800015793, 5555, 20785007408, 1613",
     ),
-    (&["tcp_drinc", "vivace"], Claim::Silence, "20785001156, 20800000666"),
+    (
+        &["balia", "illinois", "lia", "olia", "pcc_allegro", "pcc_quic", "q_tcp", "q_tcp_ca"],
+        Claim::Silence,
+        "2, 1, 1, 2, 2, 5, 2, 1: 50000015108, 50000010329, 20785003669, 20800001870, 20800009334, 20800003055",
+    ),
+    (
+        &["qa_tcp_ca", "rl_tcp_no_ca", "tcp_drinc", "vivace"],
+        Claim::Silence,
+        "2, 1, 2, 3: 20785011060, 30000008784, 20785011996, 20785005186",
+    ),
 ];
 
 /// Controllers whose rate governs.
@@ -138,8 +173,10 @@ fn is_listed(list: &[(&[&str], Claim, &str)], name: &str, claim: Claim) -> bool 
     list.iter().any(|(names, of, _)| *of == claim && names.contains(&name))
 }
 
-/// Most of what is allowed, as a multiple of what was delivered.
+/// Most of what is allowed, as a multiple of what was delivered, and that where records are false: what they say may
+/// be four times as much (`Checked`), of which a controller's gain makes more.
 const FACTOR: f64 = 3.0;
+const FACTOR_FALSE: f64 = 16.0;
 const PACKET: f64 = 1500.0;
 
 fn live(life: &Life, fresh: bool, seed: u64) -> Log {
@@ -152,7 +189,8 @@ fn watched(network: &NetworkPlan, batch: u64, falsified: f64, seed: u64) -> Log 
     let mut build = |plan: &_| -> Result<Box<dyn Coupled>, ParamError> {
         let mut governor = builtin(plan)?;
         if falsified > 0.0 {
-            governor = Box::new(FalseRecords::new(governor, falsified, Rng::new(seed)));
+            let checked = Box::new(Checked::new(governor));
+            governor = Box::new(FalseRecords::new(checked, falsified, Rng::new(seed)));
         }
         if batch > 1 {
             governor = Box::new(Batches::new(governor, batch));
@@ -174,7 +212,7 @@ fn bounds(life: &Life, log: &Log) -> [(f64, f64); 2] {
     let mut worst = [(0.0, 0.0); 2];
     let (mut acks, mut from, mut min_rtt) = (0, Time::NEVER, Span::MAX);
     for step in &log.steps {
-        if let What::Ack { acked, rtt } = step.what {
+        if let What::Ack { acked, rtt, .. } = step.what {
             delivered.add(step.now, acked, rtt);
             acks += 1;
             if rtt > Span::ZERO {
@@ -210,43 +248,53 @@ const LIMITS: RtoLimits = RtoLimits {
     tick: Span::from_millis(1),
 };
 
-/// Longest silence beyond what a time-out explains, in seconds, and when it begins. What waited since the last
-/// delivery had waited for earlier time-outs, each half as long as the next.
+/// Longest silence beyond what a time-out explains, in seconds, and when it begins. It begins with a packet that left,
+/// or with an acknowledgement that found the window full. What waited since the last round-trip sample had waited for earlier
+/// time-outs, each half as long as the next: only a sample ends the back-off (RFC 6298 section 5.7).
 fn silence(life: &Life, log: &Log) -> (f64, f64) {
-    let acks = log.steps.iter().filter_map(|step| match step.what {
-        What::Ack { rtt, .. } => Some((step.now, rtt)),
-        _ => None,
-    });
-    let mut acks = acks.peekable();
     let (mut rtt_now, mut last, mut round) = (RttEstimator::default(), Time(0), Time(0));
-    let (mut worst, mut longest) = ((0.0, 0.0), Span::ZERO);
-    let mut sends = log.sends.clone();
-    sends.push(Time::from_secs_f64(life.end_s()));
-    for pair in sends.windows(2) {
-        while let Some((at, rtt)) = acks.next_if(|ack| ack.0 <= pair[0]) {
-            if rtt > Span::ZERO {
-                rtt_now.sample(rtt, at > round, &LIMITS);
-                round = if at > round { at + rtt } else { round };
-            }
-            (last, longest) = (at, Span::ZERO);
-        }
-        longest = longest.max(rtt_now.rto(&LIMITS));
-        let allowed = pair[0].since(last) + longest * 2 + Span::from_millis(200);
-        let gap = pair[1].since(pair[0] + allowed).as_secs_f64();
+    let (mut worst, mut from, mut longest) = ((0.0, 0.0), Time(0), Span::ZERO);
+    let end = Time::from_secs_f64(life.end_s());
+    let mut sends = log.sends.iter().copied().chain([end]).peekable();
+    let mut look = |now: Time, from: Time, last: Time, longest: Span| {
+        let allowed = from.since(last) + longest * 2 + Span::from_millis(200);
+        let gap = now.since(from + allowed).as_secs_f64();
         if gap > worst.0 {
-            worst = (gap, pair[0].as_secs_f64());
+            worst = (gap, from.as_secs_f64());
         }
+    };
+    for step in &log.steps {
+        let What::Ack { rtt, inflight, .. } = step.what else { continue };
+        while let Some(at) = sends.next_if(|at| *at < step.now) {
+            longest = longest.max(rtt_now.rto(&LIMITS));
+            look(at, from, last, longest);
+            from = at;
+        }
+        if rtt > Span::ZERO {
+            rtt_now.sample(rtt, step.now > round, &LIMITS);
+            round = if step.now > round { step.now + rtt } else { round };
+            (last, longest) = (step.now, rtt_now.rto(&LIMITS));
+        }
+        if inflight + 1500 > step.after.cwnd.0 {
+            look(step.now, from, last, longest);
+            from = step.now;
+        }
+    }
+    for at in sends {
+        look(at, from, last, longest);
+        from = at;
     }
     worst
 }
 
 /// The first reduction beyond one of an episode.
-fn reduced_again(log: &Log) -> Option<String> {
+/// A batch that is told together with a loss moves the window, too.
+fn reduced_again(life: &Life, log: &Log) -> Option<String> {
     log.steps.iter().find_map(|step| {
         let What::Loss { kind } = step.what else { return None };
         let (before, after) = match kind {
             LossKind::TimeoutAgain => (step.before.ssthresh.0, step.after.ssthresh.0),
-            LossKind::More if step.after.pacing_rate == Rate::UNLIMITED => {
+            LossKind::More if step.after.pacing_rate == Rate::UNLIMITED && life.batch == 1 => {
                 (step.before.cwnd.0, step.after.cwnd.0)
             }
             _ => return None,
@@ -272,8 +320,9 @@ fn acked_between(log: &Log, from: f64, to: f64) -> f64 {
 /// What is wrong with the bounds.
 fn beyond(life: &Life, log: &Log) -> Vec<(Claim, String)> {
     let claims = [Claim::Window, Claim::Allowed].into_iter().zip(bounds(life, log));
+    let most = if life.falsified > 0.0 { FACTOR_FALSE } else { FACTOR };
     claims
-        .filter(|(_, (ratio, _))| *ratio > FACTOR)
+        .filter(|(_, (ratio, _))| *ratio > most)
         .map(|(claim, (ratio, at))| (claim, format!("{ratio:.2} times at {at:.3} s")))
         .collect()
 }
@@ -284,8 +333,13 @@ fn unsettled(life: &Life, log: &Log, fresh: &Log) -> Vec<(Claim, String)> {
     let (from, to) = (life.settled_s(), life.end_s());
     let (own, other) = (acked_between(log, from, to), acked_between(fresh, from, to));
     let linear = 12.0 * PACKET * (to - from) / (life.rtt_ms / 1e3);
-    if own < 0.5 * other.min(linear) && !life.noisy && !life.policed {
-        found.push((Claim::Recovery, format!("{own} bytes, a fresh flow {other}")));
+    if own < 0.5 * other.min(linear) && !life.noisy && !life.policed && !life.waits {
+        let claim = match (life.longer, life.faster) {
+            (true, _) => Claim::Longer,
+            (false, true) => Claim::Faster,
+            (false, false) => Claim::Recovery,
+        };
+        found.push((claim, format!("{own} bytes, a fresh flow {other}")));
     }
     let sent = log.sends.iter().filter(|at| (from..to).contains(&at.as_secs_f64())).count();
     let sent = sent as f64 * PACKET;
@@ -294,11 +348,13 @@ fn unsettled(life: &Life, log: &Log, fresh: &Log) -> Vec<(Claim, String)> {
     }
     let mut recent = Delivered::default();
     for step in log.steps.iter().filter(|step| step.now.as_secs_f64() > life.quiet_s) {
-        if let What::Ack { acked, rtt } = step.what {
+        if let What::Ack { acked, rtt, .. } = step.what {
             recent.add(step.now, acked, rtt);
         }
     }
-    let rate = log.steps.last().map_or(Rate(0), |step| step.after.pacing_rate).0 as f64;
+    let rate = log.steps.last().map_or(Rate(0), |step| step.after.pacing_rate);
+    // Without a rate the window governs.
+    let rate = if rate == Rate::UNLIMITED { 0.0 } else { rate.0 as f64 };
     if rate > FACTOR * recent.fastest.max(1.0) && BY_RATE.contains(&&*life.scheme.name) {
         found.push((Claim::Forgets, format!("{rate} bit/s, delivered {}", recent.fastest)));
     }
@@ -309,7 +365,7 @@ fn unsettled(life: &Life, log: &Log, fresh: &Log) -> Vec<(Claim, String)> {
 fn faults(life: &Life, seed: u64) -> Vec<(Claim, String)> {
     let log = live(life, false, seed);
     let mut found = beyond(life, &log);
-    found.extend(reduced_again(&log).map(|what| (Claim::Reduction, what)));
+    found.extend(reduced_again(life, &log).map(|what| (Claim::Reduction, what)));
     if life.bulk && life.falsified == 0.0 {
         let (beyond, at) = silence(life, &log);
         if beyond > 0.0 {
@@ -370,6 +426,40 @@ fn list_the_faults_of_many_lives() {
     for ((name, claim), all) in tally {
         println!("{name} {claim:?} {}: {}", all.len(), all[..all.len().min(4)].join(" "));
     }
+}
+
+/// The first record that is checked into another one.
+fn first_changed(life: &Life, seed: u64) -> Option<(Record, Record)> {
+    let [outside, inside] = [(); 2].map(|()| Arc::new(Mutex::new(Vec::new())));
+    let mut build = |plan: &_| -> Result<Box<dyn Coupled>, ParamError> {
+        let told = Box::new(Told::new(builtin(plan)?, &inside));
+        let checked = Told::new(Box::new(Checked::new(told)), &outside);
+        Ok(match life.batch {
+            1 => Box::new(checked),
+            batch => Box::new(Batches::new(Box::new(checked), batch)),
+        })
+    };
+    let network = parse(&life.text(false)).network;
+    let mut sim = Sim::new(&network, Seed(seed), &mut build).expect("built-in controllers");
+    sim.run_until(network.duration);
+    let (outside, inside) = (outside.lock().expect("over"), inside.lock().expect("over"));
+    assert_eq!(outside.len(), inside.len());
+    outside.iter().copied().zip(inside.iter().copied()).find(|(before, after)| before != after)
+}
+
+#[test]
+fn no_right_record_is_changed_by_the_check() {
+    let is_unchanged = |text: &str, seed: u64| {
+        let changed = first_changed(&Life::draw(seed), seed);
+        assert_eq!(changed, None, "before and after\n{text}");
+    };
+    for_any(
+        "lives::no_right_record_is_changed_by_the_check",
+        fixed_seed(),
+        lives(8),
+        drawn,
+        is_unchanged,
+    );
 }
 
 /// Paths on which batches are compared with single acknowledgements.

@@ -3,6 +3,7 @@ use super::false_records::FalseRecords;
 use super::multipath::{Multipath, Opening, unopened};
 use super::network::Network;
 use super::{Arrived, Builder, Connection, Datagrams, Event, Flow, FlowPlan, Hosts, Sim, fetch};
+use crate::checked::Checked;
 use crate::control::{Coupled, SubflowId};
 use crate::coupled::{self, Scope};
 use crate::rng::{Rng, Seed};
@@ -187,7 +188,8 @@ impl<'a> HostGovernors<'a> {
         let mut governor = build(plan)?;
         if plan.sender.fuzz_records > 0.0 {
             let rng = seed.stream("false_records", governors.len() as u64);
-            governor = Box::new(FalseRecords::new(governor, plan.sender.fuzz_records, rng));
+            let checked = Box::new(Checked::new(governor));
+            governor = Box::new(FalseRecords::new(checked, plan.sender.fuzz_records, rng));
         }
         if plan.sender.send_hook == SendHook::Ack {
             governor = Box::new(AckSendHook::new(governor));

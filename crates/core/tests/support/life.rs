@@ -65,6 +65,14 @@ pub struct Life {
     /// When the last disturbance ends, and the longest silence of the path before.
     pub quiet_s: f64,
     pub outage_s: f64,
+    /// Whether the smallest round trip is larger after the disturbances: for ten seconds, a filter of the smallest
+    /// shows the one before (BBR draft section 4.5.4, Copa section 2.2).
+    pub longer: bool,
+    /// Whether the path carries more than twice as much after the disturbances as just before their end.
+    pub faster: bool,
+    /// Whether the receiver waits for more than two packets, which RFC 5681 section 4.2 advises against: below that, a
+    /// window waits for the receiver's timer, and its round trips tell no queue.
+    pub waits: bool,
     /// Acknowledgements of one record.
     pub batch: u64,
     /// Part of false records.
@@ -106,6 +114,9 @@ impl Life {
             queue,
             quiet_s: 4.0,
             outage_s: 0.0,
+            longer: false,
+            faster: false,
+            waits: false,
             batch: [1, 1, 2, 10, 25][draw.below(5) as usize],
             falsified: 0.0,
             bulk: true,
@@ -130,6 +141,7 @@ impl Life {
         let link = &mut self.link;
         if draw.chance(0.5) {
             let (first, second) = (rate * draw.scale(0.1, 10.0), rate * draw.scale(0.1, 4.0));
+            self.faster = second < rate / 2.0;
             let _ = writeln!(
                 link,
                 "rate_schedule = [[0, {first:.3}], [{early}, {second:.3}], [{quiet}, {rate}]]"
@@ -144,6 +156,7 @@ impl Life {
         }
         if draw.chance(0.25) {
             let first = one_way * draw.scale(0.2, 4.0);
+            self.longer = first < one_way;
             let _ = writeln!(link, "delay_schedule = [[0, {first:.3}], [{quiet}, {one_way}]]");
         } else {
             let _ = writeln!(link, "delay_ms = {one_way}");
@@ -242,7 +255,9 @@ impl Life {
             }
         }
         if draw.chance(0.3) {
-            let _ = write!(text, "ack_every = {}, ", 1 + draw.below(8));
+            let ack_every = 1 + draw.below(8);
+            self.waits = ack_every > 2;
+            let _ = write!(text, "ack_every = {ack_every}, ");
         }
         if draw.chance(0.2) {
             let _ = write!(text, "quick_acks = 16, opening_acks = {}, ", draw.below(300));
@@ -253,9 +268,15 @@ impl Life {
         let _ = writeln!(self.flow, "sender = {{ {} }}", text.trim_end_matches(", "));
     }
 
-    /// From when on a flow must have recovered: 20 round trips, and the rest of a time-out, after the last disturbance.
+    /// From when on a flow must have recovered: 20 round trips, and the rest of a time-out, after the last disturbance,
+    /// and the memory of the round trip.
     pub fn settled_s(&self) -> f64 {
-        self.quiet_s + 1.0 + 2.0 * self.outage_s + 20.0 * (self.rtt_ms + self.wait_ms) / 1e3
+        let memory_s = if self.longer { 12.0 } else { 0.0 };
+        self.quiet_s
+            + memory_s
+            + 1.0
+            + 2.0 * self.outage_s
+            + 20.0 * (self.rtt_ms + self.wait_ms) / 1e3
     }
 
     pub fn end_s(&self) -> f64 {

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// What happened to a flow.
 #[derive(Clone, Copy, Debug)]
 pub enum What {
-    /// So much was delivered, with this round-trip sample.
+    /// So much was delivered, with this round-trip sample; so much is in flight after it.
     Ack {
         acked: u64,
         rtt: Span,
+        inflight: u64,
     },
     Loss {
         kind: LossKind,
@@ -72,7 +73,7 @@ impl Coupled for Watch {
         self.inner.subflow_removed(id);
     }
     fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
-        let what = What::Ack { acked: ack.acked.0, rtt: ack.rtt };
+        let what = What::Ack { acked: ack.acked.0, rtt: ack.rtt, inflight: ack.inflight.0 };
         self.step(id, ack.now, what, |inner| inner.on_ack(id, ack));
     }
     fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
@@ -91,6 +92,55 @@ impl Coupled for Watch {
         }
         self.log().sends.push(send.now);
         SendAction::Send
+    }
+    fn control(&self, id: SubflowId) -> Control {
+        self.inner.control(id)
+    }
+    fn inner(&self) -> Option<&dyn Coupled> {
+        Some(self.inner.as_ref())
+    }
+    fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
+        Some(self.inner.as_mut())
+    }
+}
+
+/// Keeps the records that the governor under it is told.
+pub struct Told {
+    inner: Box<dyn Coupled>,
+    records: Arc<Mutex<Vec<Record>>>,
+}
+
+/// A record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Record {
+    Ack(Ack),
+    Loss(Loss),
+}
+
+impl Told {
+    pub fn new(inner: Box<dyn Coupled>, records: &Arc<Mutex<Vec<Record>>>) -> Self {
+        Self { inner, records: Arc::clone(records) }
+    }
+
+    fn keep(&self, record: Record) {
+        self.records.lock().expect("one thread").push(record);
+    }
+}
+
+impl Coupled for Told {
+    fn subflow_added(&mut self, id: SubflowId, flow: &FlowInfo) {
+        self.inner.subflow_added(id, flow);
+    }
+    fn subflow_removed(&mut self, id: SubflowId) {
+        self.inner.subflow_removed(id);
+    }
+    fn on_ack(&mut self, id: SubflowId, ack: &Ack) {
+        self.keep(Record::Ack(*ack));
+        self.inner.on_ack(id, ack);
+    }
+    fn on_loss(&mut self, id: SubflowId, loss: &Loss) {
+        self.keep(Record::Loss(*loss));
+        self.inner.on_loss(id, loss);
     }
     fn control(&self, id: SubflowId) -> Control {
         self.inner.control(id)
