@@ -80,7 +80,7 @@ impl Known {
         let flight = self.flight.max(loss.lost);
         loss.inflight = loss.inflight.min(flight);
         loss.tx_inflight = loss.tx_inflight.min(flight);
-        self.lost = self.lost + loss.lost;
+        self.lost += loss.lost;
         loss.lost_since = loss.lost_since.min(self.lost + flight);
         loss
     }
@@ -201,5 +201,72 @@ impl Coupled for Checked {
 
     fn inner_mut(&mut self) -> Option<&mut dyn Coupled> {
         Some(&mut *self.inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controllers::test_support::flow;
+
+    const RTT: Span = Span::from_millis(50);
+
+    /// The acknowledgement of ten packets that were sent after so many round trips.
+    fn ack(round: u64) -> Ack {
+        let sent_at = Time(0) + RTT * round;
+        Ack {
+            now: sent_at + RTT,
+            sent_at,
+            rtt: RTT,
+            srtt: RTT,
+            min_rtt: RTT,
+            acked: Bytes(15_000),
+            delivered: Bytes(15_000 * (round + 1)),
+            delivered_since: Bytes(15_000),
+            delivery_rate: Rate(2_400_000),
+            inflight: Bytes(15_000),
+            prior_inflight: Bytes(30_000),
+            tx_inflight: Bytes(30_000),
+            ..Ack::default()
+        }
+    }
+
+    /// What is known after ten round trips.
+    fn known() -> Known {
+        let mut known = Known::new(&flow());
+        for round in 0..10 {
+            assert_eq!(known.ack(&ack(round)), ack(round));
+        }
+        known
+    }
+
+    #[test]
+    fn no_round_trip_is_longer_than_the_flow_is_old_or_a_64th_of_the_time_under_way() {
+        for false_rtt in [Span(1 << 60), Span(1)] {
+            let right = ack(10);
+            let told = Ack { rtt: false_rtt, srtt: false_rtt, min_rtt: false_rtt, ..right };
+            let checked = known().ack(&told);
+            assert_eq!(checked, Ack { rtt: Span::ZERO, ..right }, "{false_rtt:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_and_a_flight_are_bounded_by_what_arrived() {
+        let endless = Bytes(1 << 60);
+        let told = Ack { delivery_rate: Rate(1 << 60), inflight: endless, ..ack(10) };
+        let checked = known().ack(&told);
+        // Four times 2.4 Mb/s, and 65 536 bytes in 50 ms; 64 times 15 000 bytes, and as many.
+        assert_eq!(checked.delivery_rate.0 / 1_000, (4 * 2_400_000 + 65_536 * 8 * 20) / 1_000);
+        assert_eq!(checked.inflight, Bytes(64 * 15_000 + 65_536));
+        let told = Ack { delivered: endless, delivered_since: endless, ..ack(10) };
+        let checked = known().ack(&told);
+        assert_eq!((checked.delivered, checked.delivered_since), (Bytes(165_000), Bytes::ZERO));
+    }
+
+    #[test]
+    fn time_does_not_go_back_and_nothing_was_sent_later() {
+        let told = Ack { now: Time(0), sent_at: Time(1 << 60), ..ack(10) };
+        let checked = known().ack(&told);
+        assert_eq!((checked.now, checked.sent_at), (ack(9).now, ack(9).sent_at));
     }
 }

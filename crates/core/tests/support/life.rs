@@ -52,6 +52,7 @@ pub fn parse(text: &str) -> Scenario {
 
 /// One flow's life.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each says of another property whether it holds")]
 pub struct Life {
     pub scheme: Scheme,
     /// Of the path after the disturbances.

@@ -57,9 +57,10 @@ impl Parts {
         if self.count == 0.0 && self.least > Span::ZERO {
             self.end();
         }
-        let mean = match self.count > 0.0 {
-            true => Some(Span::from_secs_f64(self.sum_s / self.count)),
-            false => (self.begin > Time(0)).then_some(base),
+        let mean = if self.count > 0.0 {
+            Some(Span::from_secs_f64(self.sum_s / self.count))
+        } else {
+            (self.begin > Time(0)).then_some(base)
         };
         *self = Self::default();
         mean
