@@ -1,0 +1,192 @@
+"""Draw the tables of docs/ from the CSV files of docs/results/data, and make those files.
+
+    python tools/results.py            write every table into its page
+    python tools/results.py --check    say which pages differ from their data; status 1 if any does
+    python tools/results.py --list     command, hours and program of each CSV file
+    python tools/results.py --make     run the commands whose file is not of this program
+
+A page has a table between `<!-- table: NAME -->` and `<!-- end -->`. Fields after the name,
+separated by `;`, with several values separated by `|`:
+
+    columns: A | B = C   these columns, in this order; column C under the heading B
+    where: A = x         only lines whose column A is x
+    metrics: A = key     of a file with a column `metric`: this metric under the heading A
+
+The columns `X ±`, or `X low` and `X high`, are the 95 % interval of X and are shown in its cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+DATA = DOCS / "results" / "data"
+MADE = DATA / "made.json"
+BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
+KEYS = ("row", "scheme")
+"""Columns that name a line of a file with one line per metric."""
+
+Row = dict[str, str]
+
+
+def read(name: str) -> list[Row]:
+    """The lines of a CSV file."""
+    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def shown(number: str) -> str:
+    """A text with typographic minus signs; a number of more than six digits with four."""
+    if NUMBER.fullmatch(number) and len(re.sub(r"e.*|\D", "", number).lstrip("0")) > 6:
+        number = f"{float(number):.4g}"
+    return re.sub(r"(^|(?<= )|(?<=\de))-(?=\d)", "−", number)
+
+
+def cell(row: Row, column: str) -> str:
+    """The text of a cell: the value, and its interval if it has one."""
+    value = shown(row[column])
+    if half := row.get(f"{column} ±"):
+        return f"{value} ± {shown(half)}"
+    if low := row.get(f"{column} low"):
+        return f"{value} [{shown(low)}, {shown(row[f'{column} high'])}]"
+    return value
+
+
+def pivoted(rows: list[Row], metrics: list[str]) -> list[Row]:
+    """One line per scheme of a file with one line per metric."""
+    key = next(key for key in KEYS if key in rows[0])
+    lines: dict[str, Row] = {}
+    for row in rows:
+        for heading, metric in (metric.split(" = ") for metric in metrics):
+            if row["metric"] != metric:
+                continue
+            line = lines.setdefault(row[key], {key: row[key]})
+            if row.get("published") not in (None, "", "nan"):
+                line[f"{heading}, published"] = row["published"]
+            low, high = (row.get("ci_low", row.get("low")), row.get("ci_high", row.get("high")))
+            line[heading] = row.get("ours") or row["estimate"]
+            if low not in (None, "", "nan") and float(high or low) > float(low):
+                line[f"{heading} ±"] = f"{(float(high or low) - float(low)) / 2:.2g}"
+    return list(lines.values())
+
+
+def fields(text: str) -> tuple[str, dict[str, list[str]]]:
+    """The name of a table and what its marker asks for."""
+    name, *rest = (part.strip() for part in text.split(";"))
+    asked: dict[str, list[str]] = {"columns": [], "where": [], "metrics": []}
+    for part in rest:
+        field, _, value = part.partition(":")
+        asked[field] += [one.strip() for one in value.split("|")]
+    return name, asked
+
+
+def table(marker: str) -> str:
+    """The Markdown of the table that a marker asks for."""
+    name, asked = fields(marker)
+    rows = read(name)
+    for condition in asked["where"]:
+        column, _, value = condition.partition(" = ")
+        rows = [row for row in rows if row[column] == value]
+    if asked["metrics"]:
+        rows = pivoted(rows, asked["metrics"])
+    columns = [column for row in rows for column in row]
+    columns = asked["columns"] or [
+        column
+        for column in dict.fromkeys(columns)
+        if not re.search(r" (±|low|high)$", column) or column.rsplit(" ", 1)[0] not in columns
+    ]
+    pairs = [(one.split(" = ")[0], one.split(" = ")[-1]) for one in columns]
+    body = [[cell(row, source) if source in row else "" for _, source in pairs] for row in rows]
+    right = [
+        index > 0 and any(line[index][:1].isdigit() or line[index][:1] in "−+" for line in body)
+        for index in range(len(pairs))
+    ]
+    head = [heading for heading, _ in pairs]
+    rule = ["---:" if number else "---" for number in right]
+    return "".join(f"| {' | '.join(line)} |\n" for line in [head, rule, *body])
+
+
+def drawn(text: str) -> str:
+    """A page with its tables drawn anew."""
+    return BLOCK.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+
+
+def sources() -> dict[str, dict[str, Any]]:
+    """What made each CSV file, by its name."""
+    return {
+        name: entry
+        for entry in tomllib.loads((DATA / "sources.toml").read_text(encoding="utf-8"))["source"]
+        for name in entry["tables"]
+    }
+
+
+def program() -> str:
+    """The versions of the installed program, which name the sources of its core."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ackademy", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def make(names: list[str]) -> None:
+    """Run the commands whose files are not of this program and copy what they write."""
+    made = json.loads(MADE.read_text(encoding="utf-8")) if MADE.exists() else {}
+    now = program()
+    for name, entry in sources().items():
+        if "writes" not in entry or (names and name not in names):
+            continue
+        command, writes = (entry[key].replace("{name}", name) for key in ("command", "writes"))
+        if made.get(name) == [command, now]:
+            print(f"{name}: of this program")
+            continue
+        print(f"{name}: {command} ({entry['hours']} h)", flush=True)
+        environment = f"{Path(sys.executable).parent}:$PATH"
+        subprocess.run(f"PATH={environment} {command}", shell=True, cwd=ROOT, check=True)
+        if (ROOT / writes).resolve() != DATA / f"{name}.csv":
+            shutil.copyfile(ROOT / writes, DATA / f"{name}.csv")
+        made[name] = [command, now]
+        MADE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Do what the arguments ask for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--make", action="store_true")
+    parser.add_argument("names", nargs="*", help="only these CSV files")
+    asked = parser.parse_args()
+    if asked.list:
+        for name, entry in sources().items():
+            print(f"{name}: {entry['command'].replace('{name}', name)}")
+            print(f"    {entry['hours']} h; {entry.get('program', 'made by --make')}")
+        return
+    if asked.make:
+        make(asked.names)
+    stale = []
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (new := drawn(text)) != text:
+            stale.append(str(page.relative_to(ROOT)))
+            if not asked.check:
+                page.write_text(new, encoding="utf-8")
+    print("\n".join(f"{page}: tables differ from their data" for page in stale if asked.check))
+    sys.exit(1 if asked.check and stale else 0)
+
+
+if __name__ == "__main__":
+    main()
