@@ -31,7 +31,7 @@ export PYTHONDONTWRITEBYTECODE :=
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd python demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap \
+.PHONY: help system build ackademyd python demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
 	format lint deny msrv peers fuzz wasm clean
 
 help: ## this list
@@ -103,6 +103,10 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic
+
+results: build ## the tables of docs/: which command makes each, its hours; runs those that write their CSV file
+	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --list
+	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --make
 
 # By file: `cargo fmt` follows `mod`, and build.rs declares the files of controllers/, coupled/ and schedulers/.
 RUST_FILES = $(shell find crates fuzz/fuzz_targets -name '*.rs')

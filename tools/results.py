@@ -11,6 +11,7 @@ separated by `;`, with several values separated by `|`:
     columns: A | B = C   these columns, in this order; column C under the heading B
     where: A = x         only lines whose column A is x
     metrics: A = key     of a file with a column `metric`: this metric under the heading A
+    first: 10            only so many lines
 
 The columns `X ±`, or `X low` and `X high`, are the 95 % interval of X and are shown in its cell.
 """
@@ -47,8 +48,8 @@ def read(name: str) -> list[Row]:
 
 
 def shown(number: str) -> str:
-    """A text with typographic minus signs; a number of more than six digits with four."""
-    if NUMBER.fullmatch(number) and len(re.sub(r"e.*|\D", "", number).lstrip("0")) > 6:
+    """A text with typographic minus signs; a number of more than five digits with four."""
+    if NUMBER.fullmatch(number) and len(re.sub(r"e.*|\D", "", number).lstrip("0")) > 5:
         number = f"{float(number):.4g}"
     return re.sub(r"(^|(?<= )|(?<=\de))-(?=\d)", "−", number)
 
@@ -84,7 +85,7 @@ def pivoted(rows: list[Row], metrics: list[str]) -> list[Row]:
 def fields(text: str) -> tuple[str, dict[str, list[str]]]:
     """The name of a table and what its marker asks for."""
     name, *rest = (part.strip() for part in text.split(";"))
-    asked: dict[str, list[str]] = {"columns": [], "where": [], "metrics": []}
+    asked: dict[str, list[str]] = {"columns": [], "where": [], "metrics": [], "first": []}
     for part in rest:
         field, _, value = part.partition(":")
         asked[field] += [one.strip() for one in value.split("|")]
@@ -100,6 +101,7 @@ def table(marker: str) -> str:
         rows = [row for row in rows if row[column] == value]
     if asked["metrics"]:
         rows = pivoted(rows, asked["metrics"])
+    rows = rows[: int(*asked["first"])] if asked["first"] else rows
     columns = [column for row in rows for column in row]
     columns = asked["columns"] or [
         column
@@ -107,7 +109,10 @@ def table(marker: str) -> str:
         if not re.search(r" (±|low|high)$", column) or column.rsplit(" ", 1)[0] not in columns
     ]
     pairs = [(one.split(" = ")[0], one.split(" = ")[-1]) for one in columns]
-    body = [[cell(row, source) if source in row else "" for _, source in pairs] for row in rows]
+    body = [
+        [cell(row, source).replace("|", "\\|") if source in row else "" for _, source in pairs]
+        for row in rows
+    ]
     right = [
         index > 0 and any(line[index][:1].isdigit() or line[index][:1] in "−+" for line in body)
         for index in range(len(pairs))

@@ -1,4 +1,4 @@
-"""Draw the figures of docs/results/flagship.md, and print its tables.
+"""Draw the figures of docs/results/beside-others.md, and print its tables.
 
     python docs/img/flagship.py --judged reports/judge-flagship.csv
 

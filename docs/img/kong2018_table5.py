@@ -1,18 +1,19 @@
 """Draw README.md's figure: Kong 2018, Table 5, published and ours.
 
-The numbers are those of docs/results/papers/kong2018.md, which `ackademy reproduce
-kong2018/table5` printed. tests/test_docs_pages.py compares the two.
+The numbers are those of docs/results/data/kong2018-table5.csv, which `ackademy reproduce
+kong2018/table5` wrote. tests/test_docs_pages.py compares the two.
 
     python docs/img/kong2018_table5.py
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "results" / "papers" / "kong2018.md"
+DATA = HERE.parent / "results" / "data" / "kong2018-table5.csv"
 FIGURE = HERE / "kong2018_table5.svg"
 SCHEMES = ("NewReno", "Q-TCP", "Qa-TCP", "LP-TCP", "RL-TCP")
 BUFFERS = (5, 50, 150)
@@ -33,14 +34,14 @@ STYLE = """\
 
 def rows() -> dict[tuple[str, int], tuple[float, float, float]]:
     """M_e by scheme and buffer: published, ours, half of the 95 % interval (0: no spread)."""
-    section = PAGE.read_text(encoding="utf-8").split("## Table 5")[1].split("\n## ")[0]
     found = {}
-    for line in re.findall(r"^\| (.*) \|$", section, re.MULTILINE):
-        cells = line.split(" | ")
-        name = re.fullmatch(r"([\w-]+) L = (\d+)", cells[0])
-        if name and name[1] in SCHEMES:
-            ours, _, half = cells[8].partition(" ± ")
-            found[name[1], int(name[2])] = (float(cells[7]), float(ours), float(half or 0))
+    with DATA.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            name = re.fullmatch(r"([\w-]+) L = (\d+)", row["row"])
+            if row["metric"] == "m_e" and name and name[1] in SCHEMES:
+                half = (float(row["ci_high"]) - float(row["ci_low"])) / 2
+                values = float(row["published"]), float(row["ours"]), half
+                found[name[1], int(name[2])] = values
     return found
 
 
