@@ -20,7 +20,7 @@ def test_the_readme_fits_on_150_lines() -> None:
 
 
 def test_the_figure_of_the_readme_shows_the_numbers_of_the_papers_page() -> None:
-    script = ROOT / "docs" / "img" / "kong2018_table5.py"
+    script = ROOT / "tools" / "kong2018_figure.py"
     spec = importlib.util.spec_from_file_location("kong2018_table5", script)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""docs/img/flagship.py: what it measures; docs/results/beside-others.md shows its numbers."""
+"""tools/flagship_figures.py: what it measures; docs/results/beside-others.md shows its numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ PAGE = ROOT / "docs" / "results" / "beside-others.md"
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("flagship_figures", IMAGES / "flagship.py")
+    spec = importlib.util.spec_from_file_location(
+        "flagship_figures", ROOT / "tools" / "flagship_figures.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

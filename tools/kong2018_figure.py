@@ -3,7 +3,7 @@
 The numbers are those of docs/results/data/kong2018-table5.csv, which `ackademy reproduce
 kong2018/table5` wrote. tests/test_docs_pages.py compares the two.
 
-    python docs/img/kong2018_table5.py
+    python tools/kong2018_figure.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import csv
 import re
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "docs" / "img"
 DATA = HERE.parent / "results" / "data" / "kong2018-table5.csv"
 FIGURE = HERE / "kong2018_table5.svg"
 SCHEMES = ("NewReno", "Q-TCP", "Qa-TCP", "LP-TCP", "RL-TCP")

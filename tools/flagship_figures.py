@@ -1,6 +1,6 @@
 """Draw the figures of docs/results/beside-others.md, and print its tables.
 
-    python docs/img/flagship.py --judged reports/judge-flagship.csv
+    python tools/flagship_figures.py --judged reports/judge-flagship.csv
 
 It simulates for a minute or two. The CSV file is the one that `ackademy judge` writes beside its
 report; without it the planes and their table are left out. With `--law` no policy is needed.
@@ -33,7 +33,7 @@ from ackademy.stats.formulas import FloatArray, jain_index
 from ackademy.stats.intervals import Interval, median_interval, network_interval, t_interval
 from ackademy.stats.league_metrics import settling_time_s
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "docs" / "img"
 POLICY = HERE.parents[1] / "policies" / "flagship"
 LAW, OTHERS = "own_queue", ("own_queue", "cubic", "bbr3", "copa")
 

@@ -1,6 +1,6 @@
 """Draw the figure of docs/reference/controllers/own_queue.md.
 
-    python docs/img/own_queue.py
+    python tools/own_queue_figure.py
 
 Two flows of `own_queue` on 50 Mb/s, 40 ms, one bandwidth-delay product of buffer. The second starts
 at 12 s and ends at 24 s.
@@ -11,11 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from flagship import FLOWS, GREY, Panel, legend, sheet
+from flagship_figures import FLOWS, GREY, Panel, legend, sheet
 
 import ackademy
 
-FIGURE = Path(__file__).parent / "own_queue.svg"
+FIGURE = Path(__file__).parents[1] / "docs" / "img" / "own_queue.svg"
 RATE, RTT_MS, SECONDS = 50.0, 40.0, 30.0
 PACKET_MBIT = 1500 * 8 / 1e6
 
