@@ -134,7 +134,7 @@ msrv: system ## the workspace compiles with the rust-version of Cargo.toml
 peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libns3-dev)
 	command -v ns >/dev/null && test -f /usr/include/ns3/core-module.h || \
 		{ apt-get update -qq && apt-get install -y -qq ns2 libns3-dev g++; }
-	$(BIN)ackademy peers
+	PYTHONPATH=tools $(BIN)python -m ns_peers
 
 wasm: ## core builds without an operating system
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown

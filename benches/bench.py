@@ -18,8 +18,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from ackademy.errors import AckademyError
-from ackademy.studies import peer_speed
-from ackademy.studies.peers import Peer
+from ns_peers import speed as peer_speed
+from ns_peers.peers import Peer
 
 RESULTS = Path("bench/results.json")
 PACKETS = "packets/core-s"

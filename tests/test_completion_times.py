@@ -12,8 +12,9 @@ import pytest
 
 import ackademy
 from ackademy.console import Console
-from ackademy.render import exports, terminal
-from ackademy.render.html import comparison
+from ackademy.render import exports
+from ackademy.render import report as render
+from ackademy.render import run as of_run
 from ackademy.stats.completion_times import completion_times, ideal_ms, narrowest_bytes_per_ms
 
 
@@ -55,11 +56,11 @@ def test_many_transfers_are_quantiles_in_terminal_page_and_json(run: ackademy.Ru
     assert sum(own.fct_ms.size for _, own in times.groups()[1:]) in (0, done.height)
     text = io.StringIO()
     console = Console(width=100, file=text)
-    console.print(terminal.run_tables(run, console))
+    render.show(of_run.report(run), console)
     for word in ("p50", "p99", "slowdown", "CDF", "flows finished a transfer"):
         assert word in text.getvalue()
     assert len(text.getvalue().splitlines()) < 40  # and not a row per flow
-    page = comparison.run_page(run, "ackademy run poisson")
+    page = render.page(of_run.report(run, "ackademy run poisson"))
     assert "Flow completion times" in page
     content = json.loads(exports.run_json(run))["completion"][0]
     assert content["count"] == done.height
@@ -91,11 +92,11 @@ def test_transfers_over_a_path_without_a_delay_and_a_rate_have_no_slowdown(
     assert times is not None
     is_known = flows.filter(flows["transfers"] > 0)["base_rtt_ms"] > 0.0
     assert np.isfinite(times.slowdown).tolist() == is_known.to_list()
-    page = comparison.run_page(instant, "ackademy run instant")
+    page = render.page(of_run.report(instant, "ackademy run instant"))
     assert f"{times.n_without_slowdown} of {times.fct_ms.size} have no slowdown" in page
     text = io.StringIO()
     console = Console(width=200, file=text)
-    console.print(terminal.run_tables(instant, console))
+    render.show(of_run.report(instant), console)
     assert "have no slowdown: their empty path takes no time" in text.getvalue()
     content = json.loads(exports.run_json(instant))["completion"][0]
     assert content["fct_ms"]["p50"] > 0.0

@@ -31,7 +31,7 @@ from ackademy.papers.knott2023.transfers import (
     beta_grid,
     scenario_file,
 )
-from ackademy.render import experiments as render_experiments
+from ackademy.render.report import page
 from ackademy.runner import engines, experiments
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -266,9 +266,9 @@ def test_a_study_learns_once_and_reports_what_it_learned(small: Path, tmp_path: 
     assert not findings.is_empty
     assert findings.claims[0].verdict == "holds"
     assert "ns-3.37,4 Mb/s,refused_default,63.6,63.6,63.6,63.6,2" in findings.csv()
-    page = render_experiments.page(findings)
-    assert "63.60" in page
-    assert "Refused writes per episode" in page
+    shown = page(study.report(findings))
+    assert "63.60" in shown
+    assert "Refused writes per episode" in shown
 
 
 @pytest.mark.parametrize(

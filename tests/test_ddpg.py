@@ -28,9 +28,8 @@ from ackademy.envs.host import (
     goodputs,
 )
 from ackademy.errors import TrainingError
-from ackademy.learn import ddpg, host_training
+from ackademy.learn import ddpg, host_card, host_training
 from ackademy.learn.training_log import Checkpoints, TrainingLog
-from ackademy.render import host_card
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = HostSettings(rate_mbps=16.0, rtt_ms=100.0, bdp_packets=66.7, window_packets=100.0)

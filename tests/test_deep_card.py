@@ -17,7 +17,7 @@ from ackademy.errors import AckademyError, ExperimentError, TrainingError
 from ackademy.learn import checkpoint, deep_recipe
 from ackademy.policies import cards
 from ackademy.runner import cases
-from ackademy.studies import evaluate
+from ackademy.studies import sources
 
 SCENARIO = """\
 duration_s = 2
@@ -144,16 +144,16 @@ def test_a_setting_that_nothing_can_be_learnt_with_is_one_line(
 
 def test_a_policy_is_tried_as_the_flow_that_it_was_trained_as(recipe: Path) -> None:
     train(recipe, "mine")
-    (case,) = evaluate.trained_on(recipe.parent / "mine", 1, 1).cases
-    cell = cases.cell(case, schemes.evaluated("mine"), recipe.parent)
+    (case,) = sources.trained_on(recipe.parent / "mine", recipe.parent, 1, 1).cases
+    (cell,) = cases.cells(case, schemes.one("mine"), cases.Plan(1))
     assert cell.scenario().controllers == ["policy", "cubic"]
-    assert CliRunner().invoke(app, ["eval", "mine", "--card", "--card-s", "1"]).exit_code == 0
+    assert CliRunner().invoke(app, ["evaluate", "mine", "--card", "--card-s", "1"]).exit_code == 0
     card = cards.read(Path("mine"))
     assert card is not None
     assert card.fixed.flows == "me"
     recipe.with_name("link.toml").write_text(SCENARIO.replace('"me"', '"you"'))
     with pytest.raises(ExperimentError, match=r"made: learners = \['me'\]: allowed: flows of"):
-        evaluate.trained_on(recipe.parent / "mine", 1, 1)
+        sources.trained_on(recipe.parent / "mine", recipe.parent, 1, 1)
 
 
 def test_without_a_folder_a_training_takes_one_that_is_not_there(recipe: Path) -> None:

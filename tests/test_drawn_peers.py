@@ -11,10 +11,10 @@ import pytest
 from ackademy.console import Console
 from ackademy.render import terminal
 from ackademy.render.sheet import Part
-from ackademy.render.sheets import peers as sheets
-from ackademy.studies import drawn_peers, peers
-from ackademy.studies.drawn_peers import SCHEMES, Interval, Recorded, Tolerance
-from ackademy.studies.peers import Case, Flow, PeerResult, PeersError, Simulators
+from ns_peers import drawn as drawn_peers
+from ns_peers import peers, sheets
+from ns_peers.drawn import SCHEMES, Interval, Recorded, Tolerance
+from ns_peers.peers import Case, Flow, PeerResult, PeersError, Simulators
 
 ROOT = Path(__file__).resolve().parents[1]
 

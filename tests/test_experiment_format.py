@@ -14,17 +14,17 @@ import pytest
 
 from ackademy import ExperimentError, ScenarioError, papers
 from ackademy.console import Console
+from ackademy.papers import index
+from ackademy.render import report as render
 from ackademy.render import terminal
-from ackademy.render.html import index as index_report
-from ackademy.render.html import paper as paper_report
-from ackademy.render.html.figures import figures
 from ackademy.render.numbers import significant
 from ackademy.runner import cells
 from ackademy.runner.cells import Assignment
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.metrics import metric_of
-from ackademy.studies import experiment_files, reproduce
+from ackademy.studies import experiment_files, reproduce, reproduce_report
+from ackademy.studies.reproduce_figures import figures
 
 TP, RTT = "throughput_mean_mbps", "rtt_mean_ms"
 
@@ -179,10 +179,14 @@ def test_only_the_named_flows_get_the_scheme_s_controller(
     assert plain.scenario().controllers == ["new_reno"] * 3
 
 
+def page_of(result: reproduce.Reproduction) -> str:
+    return render.page(reproduce_report.report(result))
+
+
 def test_row_is_about_its_flows_and_ratios_are_about_all(result: reproduce.Reproduction) -> None:
     learner, beside = result.rows[:2]
-    assert learner.samples.shape[:2] == (4, 1)
-    assert beside.samples.shape[:2] == (4, 2)
+    assert learner.of_flows.shape[:2] == (4, 1)
+    assert beside.of_flows.shape[:2] == (4, 2)
     ratio = learner.estimates["throughput_ratio:learner/reno*"].value
     parts = [row.estimates["throughput_mean_mbps"].value for row in (learner, beside)]
     assert ratio == pytest.approx(parts[0] / parts[1])
@@ -198,11 +202,11 @@ def test_runs_of_a_row_may_differ_in_their_number_of_flows(folder: Path, tmp_pat
     run_cells(reproduce.all_cells(experiment, 3), tmp_path / "runs", local(1), quiet)
     result = reproduce.collect(experiment, 3, tmp_path / "runs")
     beside = result.rows[1]
-    assert len({len(own) for own in beside.samples}) > 1
+    assert len({len(own) for own in beside.of_flows}) > 1
     values = reproduce.tables(result).values.filter(metric="throughput_mbps", scheme="Beside")
     of_flows = values.group_by("seed").agg(pl.col("value").mean())
     assert beside.estimates[TP].value == pytest.approx(of_flows["value"].mean())
-    assert "Beside" in paper_report.page(result)
+    assert "Beside" in page_of(result)
 
 
 def test_group_may_have_a_scenario_of_its_own(result: reproduce.Reproduction) -> None:
@@ -221,7 +225,7 @@ def test_fitted_row_is_marked_and_its_agreement_does_not_count(
     assert [row.fitted for row in experiment.rows] == ["", remark, "by <eye>", "by <eye>"]
     run_cells(reproduce.all_cells(experiment, 2), tmp_path / "runs", local(1), quiet)
     result = reproduce.collect(experiment, 2, tmp_path / "runs")
-    page = paper_report.page(result)
+    page = page_of(result)
     assert page.count(remark) == 1
     assert page.count("by &lt;eye&gt;") == 2
     # Of the three published numbers one is of a row that was not fitted.
@@ -229,7 +233,7 @@ def test_fitted_row_is_marked_and_its_agreement_does_not_count(
     assert re.search(hold, page)
     out = io.StringIO()
     console = Console(width=200, file=out)
-    console.print(terminal.reproduction(result, console))
+    render.show(reproduce_report.report(result), console)
     printed = out.getvalue()
     assert "chosen by the" in printed
     assert "published numbers" in printed
@@ -238,7 +242,7 @@ def test_fitted_row_is_marked_and_its_agreement_does_not_count(
 def test_what_a_paper_does_not_print_is_measured_and_not_compared(
     result: reproduce.Reproduction,
 ) -> None:
-    assert result.rows[0].row.published == {"throughput_mean_mbps": 1.5}
+    assert result.rows[0].printed.published == {"throughput_mean_mbps": 1.5}
     lines = reproduce.to_csv(result).splitlines()
     assert len(lines) == 1 + 4 * 3
     assert lines[2].startswith("Cubic short,delay_p95_ms,,")
@@ -251,7 +255,7 @@ def test_claim_about_a_scheme_is_about_all_its_rows(result: reproduce.Reproducti
 
 
 def test_every_figure_is_in_the_report(result: reproduce.Reproduction) -> None:
-    page = paper_report.page(result)
+    page = page_of(result)
     for title in (
         "Bars of throughput",
         "Delay over the buffer",
@@ -267,12 +271,12 @@ def test_page_without_published_throughputs_has_no_empty_section_of_differences(
     result: reproduce.Reproduction,
 ) -> None:
     title = "How far from the published numbers"
-    assert title in paper_report.page(result)
+    assert title in page_of(result)
     rows = tuple(
-        replace(measured, row=replace(measured.row, published={"delay_p95_ms": 20.0}))
-        for measured in result.rows
+        replace(own, printed=replace(own.printed, published={"delay_p95_ms": 20.0}))
+        for own in result.rows
     )
-    page = paper_report.page(replace(result, rows=rows))
+    page = page_of(replace(result, rows=rows))
     assert title not in page
     assert "Table 8, number by number" in page
 
@@ -394,7 +398,7 @@ def test_whole_paper_is_one_count_of_steps_and_computes_shared_cells_once(
     assert told[-1] == (6, 6)
     assert (batch.n_cells, batch.n_reused) == (6, 3)
     found = [(study, study.collect(1, tmp_path / "runs")) for study in studies]
-    page = index_report.page("small", found, 1.0, "ackademy reproduce small")
+    page = render.page(index.report("small", found, 1.0, "ackademy reproduce small"))
     assert 'href="small-table8.html"' in page
     assert page.count("It gets something everywhere.") == 2
 

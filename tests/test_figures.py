@@ -12,7 +12,8 @@ import pytest
 import ackademy
 from ackademy.backends.runs import Metrics, Run
 from ackademy.errors import AckademyError
-from ackademy.render.notebook import Comparison, Figure
+from ackademy.render.notebook import Figure
+from ackademy.studies.compare import Comparison
 from commands import ackademy_command
 
 RATE_MBPS = 10.0
@@ -131,7 +132,7 @@ def test_an_ending_of_another_kind_is_refused_and_nothing_is_written(
         (("run", "deep_buffer", "--json", "page.csv"), ".json"),
         (("run", "deep_buffer", "--csv", "page.html"), ".csv"),
         (("compare", "deep_buffer", "--html", "page.md"), ".html or .htm"),
-        (("judge", "cubic", "--markdown", "page.html"), ".md or .markdown"),
+        (("evaluate", "cubic", "--markdown", "page.html"), ".md or .markdown"),
         (("stress", "cubic", "--html", "page.pdf"), ".html or .htm"),
         (("certify", "flagship", "--json", "page.csv"), ".json"),
     ],
@@ -160,7 +161,7 @@ def test_another_comparison_has_another_report(dumbbell: Path) -> None:
     [
         (("compare", "deep_buffer", "--out", "x"), "compare --out: allowed: --work"),
         (("scorecard", "cubic", "--cells=x"), "scorecard --cells: allowed: --work"),
-        (("scorecard", "cubic", "--out", "x"), "scorecard --out: allowed: --work or --reports"),
+        (("scorecard", "cubic", "--out", "x"), "scorecard --out: allowed: --work"),
     ],
 )
 def test_an_option_of_another_name_is_told_the_name(

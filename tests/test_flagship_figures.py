@@ -47,7 +47,7 @@ def test_a_rule_of_ratios_keeps_a_split_and_the_law_does_not(script: ModuleType)
 
 
 def test_throughput_adds_up_and_is_unknown_while_a_flow_is_off(script: ModuleType) -> None:
-    law = script.schemes.evaluated("own_queue")
+    law = script.schemes.one("own_queue")
     flow = script.flow(law, "own", start_s=1.0, stop_s=3.0)
     run = ackademy.run(script.dumbbell(4.0, 1.0, flow))
     time, rate = script.rates(run, "own", 0.5)
@@ -62,7 +62,7 @@ def test_throughput_adds_up_and_is_unknown_while_a_flow_is_off(script: ModuleTyp
 def test_beside_cubic_in_one_product_of_buffer_the_policy_has_40_to_60_percent(
     script: ModuleType,
 ) -> None:
-    policy = script.schemes.evaluated(str(script.POLICY))
+    policy = script.schemes.one(str(script.POLICY))
     runs = [script.beside(policy, 1.0, is_first=False, seed=seed) for seed in range(1, 6)]
     shares = [script.late_share(run) for run in runs]
     assert 0.4 < sum(shares) / len(shares) < 0.6, shares
@@ -84,9 +84,9 @@ def test_a_file_of_judgements_without_a_scheme_is_refused(
     script: ModuleType, tmp_path: Path
 ) -> None:
     file = tmp_path / "judged.csv"
-    file.write_text("network,class,scheme,share,wait_p95_ratio\nx,A,cubic,1,1\n")
+    file.write_text("scenario,group,scheme,fair_share,wait_p95_ratio\nx,A,cubic,1,1\n")
     with pytest.raises(ackademy.AckademyError, match=r"judged\.csv: scheme: own_queue: allowed"):
-        script.plane_figure(file, [script.schemes.evaluated("own_queue")])
+        script.plane_figure(file, [script.schemes.one("own_queue")])
 
 
 def test_the_shares_on_the_page_are_those_of_the_figure() -> None:

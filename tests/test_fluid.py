@@ -9,7 +9,7 @@ import pytest
 
 from ackademy.papers.learningcc import fluid
 from ackademy.papers.learningcc.fluid_study import load
-from ackademy.render import experiments
+from ackademy.render.report import page
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet
 
@@ -49,4 +49,4 @@ def test_model_and_law_are_near_a_simulated_reno_that_loss_governs(tmp_path: Pat
     assert learningcc.law is None
     assert learningcc.measured > 2.0 * reno.measured
     assert findings.csv().count("\n") == 3
-    assert "Case 6" in experiments.page(findings)
+    assert "Case 6" in page(study.report(findings))

@@ -18,14 +18,14 @@ import pytest
 
 from ackademy import Scenario, run
 from ackademy.backends import schemes
-from ackademy.render.markdown import gap as gap_markdown
+from ackademy.render import report as render
 from ackademy.runner import engines
 from ackademy.runner.experiments import quiet, run_cells
+from ackademy.runner.measured import Measured, Row
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name
-from ackademy.studies import gap
+from ackademy.studies import gap, gap_report
 from ackademy.studies.gap import Claim, Difference, Gap, Pair, difference
-from ackademy.studies.measured import Measured, Row
 
 TP = "throughput_mean_mbps"
 ROW = Row(Name("path", "cubic"), (), gap.METRICS)
@@ -290,7 +290,7 @@ def test_missing_program_stops_before_anything_runs(dumbbell: Path, tmp_path: Pa
 
 
 def test_markdown_of_no_gaps_is_a_table_without_rows() -> None:
-    assert "| scenario |" in gap_markdown.tables([], "ackademy gap")
+    assert "| scenario |" in render.text(gap_report.report([], Path()))
 
 
 def test_scenarios_of_the_report_span_what_they_should() -> None:

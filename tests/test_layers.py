@@ -15,6 +15,7 @@ LAYERS = (
     "backends",
     "stats",
     "runner",
+    "render",
     "policies",
     "envs",
     "learn",
@@ -28,7 +29,8 @@ LAYERS = (
 EXCEPTIONS = {
     ("ackademy.backends.runs", "ackademy.stats.formulas"): "`Run.metrics()` computes them",
     ("ackademy.backends.runs", "ackademy.render.notebook"): "`Run` shows itself in a notebook",
-    ("ackademy.backends.runs", "ackademy.render.html.comparison"): "`Run.plot()` writes a page",
+    ("ackademy.backends.runs", "ackademy.render.report"): "`Run.plot()` writes a page",
+    ("ackademy.backends.runs", "ackademy.render.run"): "`Run.plot()` writes a page",
     ("ackademy.__main__", "ackademy.cli"): "`python -m ackademy` is the command",
 }
 """Imports that go upwards on purpose, with the reason."""

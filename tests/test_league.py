@@ -11,15 +11,15 @@ import pytest
 
 import leagues
 from ackademy import ExperimentError
-from ackademy.render.html import league as league_report
-from ackademy.render.markdown import league as league_markdown
+from ackademy.render import report as render
+from ackademy.runner.measured import Measured
 from ackademy.stats.formulas import pooled_loss
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metric import Metric
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
 from ackademy.studies import leaderboard, league
-from ackademy.studies.measured import Measured
+from ackademy.studies.league_report import Played, report
 
 ROOT = Path(__file__).parents[1]
 
@@ -96,7 +96,7 @@ def test_one_sender_is_under_every_scheme_and_a_network_may_size_its_packets(
 def test_network_s_settings_of_a_scheme_win_over_its_own(suite_file: Path) -> None:
     found = league.scheme_cases(league.load(str(suite_file)), 1)
     params = {
-        (scheme_case.network.name, scheme_case.scheme.name): dict(
+        (scheme_case.network.name, scheme_case.scheme.label): dict(
             scheme_case.cells[0].assignments[0].params
         )
         for scheme_case in found
@@ -108,10 +108,10 @@ def test_network_s_settings_of_a_scheme_win_over_its_own(suite_file: Path) -> No
 
 def test_kernel_s_own_controllers_play_on_the_kernel_only(suite_file: Path) -> None:
     suite = league.load(str(suite_file))
-    simulated = {scheme_case.scheme.name for scheme_case in league.scheme_cases(suite, 1)}
+    simulated = {scheme_case.scheme.label for scheme_case in league.scheme_cases(suite, 1)}
     assert simulated == {"CUBIC", "RL-TCP"}
     emulated = league.scheme_cases(suite, 1, "kernel")
-    assert {scheme_case.scheme.name for scheme_case in emulated} == {
+    assert {scheme_case.scheme.label for scheme_case in emulated} == {
         "CUBIC",
         "Kernel CUBIC",
         "RL-TCP",
@@ -176,14 +176,16 @@ def test_each_way_to_break_is_named(
 
 
 def test_page_has_every_network_and_scheme(suite_file: Path, results: list[league.Result]) -> None:
-    page = league_report.page(league.load(str(suite_file)), results, "ackademy compare")
+    page = render.page(report(Played(league.load(str(suite_file)), results), "ackademy compare"))
     for text in ("Ten packets of buffer", "One among NewReno", "RL-TCP", "CUBIC", "All of it."):
         assert text in page
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
-def test_document_s_tables_have_every_scheme_and_network(results: list[league.Result]) -> None:
-    text = league_markdown.tables(results, "ackademy compare --suite small")
+def test_document_s_tables_have_every_scheme_and_network(
+    suite_file: Path, results: list[league.Result]
+) -> None:
+    text = render.text(report(Played(league.load(str(suite_file)), results), "ackademy compare"))
     rows = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines()]
     assert {"RL-TCP", "CUBIC", "short", "mix"} <= set(rows)
 
@@ -210,8 +212,8 @@ def test_a_scheme_that_delivers_nothing_is_last_and_starves(suite_file: Path, ne
         result_of(second, m_e=(-1.0, 0.1), throughput_share=(1.0, 0.0)),
     ]
     best, last = leaderboard.rankings(rows)
-    assert (best.scheme.name, best.wins) == ("RL-TCP", (network,))
-    assert (last.scheme.name, last.mean_rank, last.wins) == ("CUBIC", 2.0, ())
+    assert (best.scheme.label, best.wins) == ("RL-TCP", (network,))
+    assert (last.scheme.label, last.mean_rank, last.wins) == ("CUBIC", 2.0, ())
     assert last.worst == (network, math.inf)
     assert [breakage.kind for breakage in last.breakages] == ["starves"]
 
@@ -235,7 +237,7 @@ def test_a_paper_of_many_networks_weighs_no_more_in_the_rank_than_one_of_few(
     rows = [
         result_of(
             scheme_case,
-            m_e=(merit[scheme_case.scheme.name].get(scheme_case.network.name, 1.5), 0.0),
+            m_e=(merit[scheme_case.scheme.label].get(scheme_case.network.name, 1.5), 0.0),
             throughput_share=(1.0, 0.0),
         )
         for scheme_case in found
@@ -281,7 +283,7 @@ def test_the_papers_league_counts_packets_by_size_for_all_but_the_row_that_says_
     suite = league.load(str(ROOT / "suites" / "papers.toml"))
     for scheme_case in league.scheme_cases(suite, 1):
         own = {"mss_bytes", "on_timeout"} & dict(scheme_case.cells[0].assignments[0].params).keys()
-        assert bool(own) == (scheme_case.scheme.name == "LearningCC (as run)")
+        assert bool(own) == (scheme_case.scheme.label == "LearningCC (as run)")
 
 
 def test_the_papers_league_takes_lp_tcp_s_thresholds_from_the_policies() -> None:
@@ -289,7 +291,7 @@ def test_the_papers_league_takes_lp_tcp_s_thresholds_from_the_policies() -> None
     lp_tcp = [
         scheme_case
         for scheme_case in league.scheme_cases(suite, 1)
-        if scheme_case.scheme.name == "LP-TCP"
+        if scheme_case.scheme.label == "LP-TCP"
     ]
     assert len(lp_tcp) == len(suite.networks)
     assert all("threshold" not in dict(m.cells[0].assignments[0].params) for m in lp_tcp)

@@ -10,12 +10,12 @@ import pytest
 
 import leagues
 from ackademy import ExperimentError
-from ackademy.render.html import league as league_report
-from ackademy.render.markdown import league as league_markdown
+from ackademy.render import report as render
 from ackademy.runner import experiments
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables, per_connection
 from ackademy.studies import leaderboard, league
+from ackademy.studies.league_report import Played, report
 
 ROOT = Path(__file__).parents[1]
 
@@ -133,15 +133,16 @@ def test_two_uncoupled_subflows_are_judged_as_one_connection_with_two_shares(
     assert reno.value(league.SHARE) > 1.2 > lia.value(league.SHARE)
     assert reno.value(league.JAIN) < lia.value(league.JAIN)
     table = leaderboard.rankings([reno, lia])
-    assert {ranking.scheme.name for ranking in table} == {"NewReno", "LIA"}
+    assert {ranking.scheme.label for ranking in table} == {"NewReno", "LIA"}
 
 
 def test_reports_of_a_league_by_connection_say_so(suite_file: Path, tmp_path: Path) -> None:
     found = leagues.played(suite_file, tmp_path / "runs")
-    page = league_report.page(league.load(str(suite_file)), found, "ackademy compare")
+    own = report(Played(league.load(str(suite_file)), found), "ackademy compare")
+    page = render.page(own)
     assert "goodput per connection, Mb/s" in page
     assert "throughput per flow, Mb/s" not in page
-    assert "goodput of a connection, Mb/s" in league_markdown.tables(found, "ackademy compare")
+    assert "goodput of a connection, Mb/s" in render.text(own)
 
 
 def test_what_a_league_may_be_by_is_flow_or_connection(suite_file: Path) -> None:
@@ -166,5 +167,5 @@ def test_every_network_of_the_multipath_league_has_several_subflows() -> None:
         assert 'recovery = "sack"' in resolved
         assert "multipath = true" in resolved or "subflow" in resolved
         policy = dict(own.cells[0].assignments[0].params).get("policy")
-        assert (policy is not None) == (own.scheme.name == "DRL-CC")
+        assert (policy is not None) == (own.scheme.label == "DRL-CC")
         assert policy is None or (Path(str(policy)) / "policy.toml").is_file()

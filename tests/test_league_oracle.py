@@ -11,11 +11,12 @@ import pytest
 
 import leagues
 from ackademy._core import Ack, Flow
-from ackademy.render.markdown import league as league_markdown
+from ackademy.render import report as render
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.studies import league, league_oracle, league_scores
 from ackademy.studies.bdp_oracle import BdpOracle
+from ackademy.studies.league_report import Played, report
 from test_league import NETWORK, SUITE
 from test_league_scores import GRID
 
@@ -91,7 +92,7 @@ def test_it_has_its_share_without_a_queue_and_schemes_are_measured_against_it(
         assert own.oracle.networks == 1
         assert own.oracle.mean == own.oracle.worst <= 1.0
         assert own.oracle.where == alone[0].name
-    assert "Regret against the BDP oracle" in league_markdown.tables(results, "x", found, [])
+    assert "Regret against the BDP oracle" in render.text(report(Played(suite, results, found)))
     itself = league_scores.scores(oracle, tmp_path, oracle)
     assert itself[0].oracle is not None
     assert itself[0].oracle.mean == pytest.approx(0.0)

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 import leagues
-from ackademy.render.html import league as league_report
-from ackademy.render.markdown import league as league_markdown
-from ackademy.render.sheets import league_scores as sheets
+from ackademy.render import report as render
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
+from ackademy.runner.measured import Measured
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
 from ackademy.studies import harm_matrix, league, league_scores
+from ackademy.studies import league_tables as sheets
 from ackademy.studies.harm_matrix import Harm
-from ackademy.studies.measured import Measured
+from ackademy.studies.league_report import Played, report
 from test_league import NETWORK, SUITE
 
 ROOT = Path(__file__).parents[1]
@@ -89,8 +89,8 @@ def test_scores_are_in_every_form_of_the_report(
 ) -> None:
     suite, results, harms, runs = played
     scores = league_scores.scores(results, runs)
-    text = league_markdown.tables(results, "ackademy compare", scores, harms)
-    page = league_report.page(suite, results, "ackademy compare", scores, harms)
+    own = report(Played(suite, results, scores, harms), "ackademy compare")
+    text, page = render.text(own), render.page(own)
     for title in (
         "Power and friendliness leagues",
         "Regret against an omniscient flow",
@@ -108,11 +108,10 @@ def test_scores_are_in_every_form_of_the_report(
 def test_ranking_table_is_the_same_with_and_without_scores(
     played: tuple[league.Suite, list[league.Result], list[Harm], Path],
 ) -> None:
-    _, results, harms, runs = played
-    plain = league_markdown.tables(results, "ackademy compare")
-    with_scores = league_markdown.tables(
-        results, "ackademy compare", league_scores.scores(results, runs), harms
-    )
+    suite, results, harms, runs = played
+    scores = league_scores.scores(results, runs)
+    plain = render.text(report(Played(suite, results)))
+    with_scores = render.text(report(Played(suite, results, scores, harms)))
     for part in plain.strip().split("\n\n"):
         assert part in with_scores
 
@@ -171,7 +170,7 @@ def test_regret_is_over_networks_and_compared_with_cubic(
         ("RL-TCP", "short"): 0.5,
         ("RL-TCP", "mix"): 0.0,
     }
-    rows = [result_of(own, shares[own.scheme.name, own.network.name], 1.0) for own in cases]
+    rows = [result_of(own, shares[own.scheme.label, own.network.name], 1.0) for own in cases]
     found = {own.scheme: own for own in league_scores.scores(rows, tmp_path)}
     cubic, rl_tcp = found["CUBIC"].regret, found["RL-TCP"].regret
     assert cubic is not None
@@ -187,7 +186,7 @@ def test_regret_is_over_networks_and_compared_with_cubic(
 
 def test_dominance_counts_networks(cases: list[league.SchemeCase], tmp_path: Path) -> None:
     ratio = {"CUBIC": 3.0, "RL-TCP": 2.0}
-    rows = [result_of(own, 0.9, ratio[own.scheme.name]) for own in cases]
+    rows = [result_of(own, 0.9, ratio[own.scheme.label]) for own in cases]
     found = {own.scheme: own.dominance for own in league_scores.scores(rows, tmp_path)}
     assert (found["RL-TCP"].on_front, found["CUBIC"].on_front) == (2, 0)
     assert found["RL-TCP"].dominates_most == ("CUBIC", 2)

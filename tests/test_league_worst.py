@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 
 import leagues
 from ackademy.backends.runs import read_scenario
-from ackademy.cli import league_worst
-from ackademy.console import Console
-from ackademy.runner.engines import local
+from ackademy.cli import stress
+from ackademy.cli.studies import Study
 from ackademy.studies import league
 from test_league import NETWORK, SUITE
 from test_stress import SPACE
@@ -22,12 +20,11 @@ def test_every_scheme_of_all_networks_is_searched_and_its_worst_networks_are_kep
 ) -> None:
     space = tmp_path / "space.toml"
     space.write_text(SPACE)
-    monkeypatch.setattr(league_worst, "SPACE", space)
+    monkeypatch.setattr(stress, "SPACE", space)
     text = SUITE + leagues.scheme("Here", "vegas", "x", more='networks = "short"\n')
     suite = league.load(str(leagues.write_suite(tmp_path, NETWORK, text)))
-    printed = io.StringIO()
     out = tmp_path / "runs"
-    found = dict(league_worst.report(Console(file=printed, width=200), suite, 32, out, local(2)))
+    found = dict(stress.of_league(Study("compare", jobs=2, work=out), suite, 32))
     # Neither the kernel's controllers nor schemes of some networks.
     assert list(found) == ["CUBIC", "RL-TCP"]
     folder = out / "league-small-worst"
@@ -35,7 +32,7 @@ def test_every_scheme_of_all_networks_is_searched_and_its_worst_networks_are_kep
     assert table.startswith("# worst case of 32 searched networks each")
     for name, findings in found.items():
         assert name in table
-        assert 1 <= len(findings) <= league_worst.KEPT
+        assert 1 <= len(findings) <= stress.LEAGUE_KEPT
         values = [own.tried.value for own in findings]
         assert values == sorted(values, reverse=True)
         kept = sorted((folder / name).glob("*.toml"))

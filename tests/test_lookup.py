@@ -54,8 +54,8 @@ def test_names_of_every_kind_work_in_python() -> None:
     assert league.load("papers").networks
     assert lookup.find("flagship_validation", "list").suffix == ".links"
     assert recipe_file("ppo").name == "aurora_mixed.toml"
-    assert schemes.evaluated("tcp_drinc").controller == "policy"
-    assert schemes.evaluated("cubic").controller == "cubic"
+    assert schemes.one("tcp_drinc").controller == "policy"
+    assert schemes.one("cubic").controller == "cubic"
 
 
 def test_a_path_as_in_the_repository_is_found(elsewhere: Path) -> None:
@@ -111,17 +111,14 @@ def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> Non
     with pytest.raises(
         ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
     ):
-        schemes.evaluated("aurora_mixd")
+        schemes.one("aurora_mixd")
 
 
-@pytest.mark.parametrize(
-    "links", [(), ("--links", "flagship_validation")], ids=["by default", "by name"]
-)
-def test_judge_finds_the_shipped_lists(links: tuple[str, ...], elsewhere: Path) -> None:
-    words = ("cubic", "--against", "new_reno", "--networks", "1", "--jobs", "1")
-    code, out, err = ackademy_command("judge", *words, *links, cwd=elsewhere)
+def test_evaluate_finds_the_shipped_lists(elsewhere: Path) -> None:
+    words = ("cubic", "new_reno", "--on", "flagship_validation", "--runs", "1", "--jobs", "1")
+    code, out, err = ackademy_command("evaluate", *words, cwd=elsewhere)
     assert (code, "Traceback" in err) == (0, False), err
-    assert "1 of 1 networks of" in out
+    assert "1 of 1 networks" in out
 
 
 def test_report_with_nothing_to_report_says_so_and_is_exit_2(elsewhere: Path) -> None:

@@ -34,7 +34,7 @@ def test_another_spelling_of_a_scheme_is_told_the_name(typed: str, meant: str) -
     assert len(str(raised.value)) < 250  # the list of all controllers is left out
 
 
-@pytest.mark.parametrize("words", [("list", "BBRv3"), ("judge", "BBRv3"), ("stress", "BBRv3")])
+@pytest.mark.parametrize("words", [("list", "BBRv3"), ("evaluate", "BBRv3"), ("stress", "BBRv3")])
 def test_every_command_offers_similar_names(words: tuple[str, str], tmp_path: Path) -> None:
     status, _, errors = ackademy_command(*words, cwd=tmp_path)
     assert status == 2
@@ -52,7 +52,7 @@ def test_a_controller_that_needs_a_policy_runs_the_policy_of_its_name(name: str)
     folder = lookup.find({"drl_cc": "drl_cc/all"}.get(name, "tcp_drinc"), "policy")
     (scheme,) = schemes.parse(name)
     assert dict(scheme.params) == {"policy": str(folder)}
-    assert schemes.evaluated(name).params == scheme.params
+    assert schemes.one(name).params == scheme.params
     run = ackademy.run({**SHORT, "flow": [{}]}, cc=name)
     assert run.metrics().flows["throughput_mbps"][0] > 0.0
 

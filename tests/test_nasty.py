@@ -127,8 +127,8 @@ ONE_LINE = [
     ("draw pipe.toml", "pipe.toml: allowed: a regular file"),
     ("reproduce pipe.toml", "pipe.toml"),
     ("compare --suite pipe.toml", "pipe.toml: allowed: a regular file"),
-    ("generalise policy", "policy.toml"),
-    ("eval policy", "policy.toml"),
+    ("evaluate ./policy --on mixed", "policy.toml"),
+    ("evaluate ./policy", "policy.toml"),
     ("export policy out.onnx", "policy"),
     ("run dumbbell.toml --cc policy -p policy=policy", "policy"),
     ("run dumbbell.toml --cc pipe.py:Mine", "pipe.py"),
@@ -157,10 +157,9 @@ ONE_LINE = [
     ("train cubic-beta --recorded pipe.toml", "pipe.toml: allowed: a regular file"),
     # options that do not belong together
     ("compare dumbbell.toml --only x", "--only: allowed: with --suite"),
-    ("compare dumbbell.toml --markdown x.md", "--markdown: allowed: with --suite"),
     ("compare dumbbell.toml --address 10.0.0.1:6379", "--address: allowed: with --engine ray"),
     ("reproduce kong2018/table4 --address auto", "--address: allowed: with --engine ray"),
-    ("eval tcp_drinc --flows x", "--flows: allowed: with --scenario"),
+    ("evaluate cubic --on dumbbell.toml --flows x", "flow 'x': allowed: "),
     ("compare --suite papers --only none", "network 'none'"),
     # names that can be none of a file
     ("run " + "a" * 3000, "no scenario of this name"),
@@ -170,10 +169,9 @@ ONE_LINE = [
     ("run dumbbell.toml --cc " + "a" * 3000 + ".py:Mine", "neither here nor in"),
     ("run dumbbell.toml --cc ~nobody9/x.py:Mine", "neither here nor in"),
     # seeds that count up beyond what tables hold
-    (f"eval cubic --scenario dumbbell.toml --runs 3 --seed {2**63 - 1}", f"most {2**63 - 3}, "),
-    (f"eval tcp_drinc --runs 3 --seed {2**63 - 2}", f"at most {2**63 - 3}, "),
-    (f"eval cubic --distribution mixed --runs 2 --seed {2**63 - 1}", f"at most {2**63 - 2}, "),
-    (f"generalise vegas --links 2 --seed {2**63 - 1}", f"at most {2**63 - 2}, "),
+    (f"evaluate cubic --on dumbbell.toml --runs 3 --seed {2**63 - 1}", f"most {2**63 - 3}, "),
+    (f"evaluate tcp_drinc --runs 3 --seed {2**63 - 2}", f"at most {2**63 - 3}, "),
+    (f"evaluate cubic --on mixed --runs 2 --seed {2**63 - 1}", f"at most {2**63 - 2}, "),
     (f"draw mixed --count 2 --seed {2**63 - 1} --out drawn", f"at most {2**63 - 2}, "),
     # controllers of the user
     ("run dumbbell.toml --cc cc.py:Nan", "Nan.cwnd_bytes = nan: allowed is a finite number"),
@@ -225,9 +223,8 @@ USAGE = [
     f"trace --seed {2**64}",
     "draw mixed --progress nan",
     f"draw mixed --seed {2**64}",
-    f"eval tcp_drinc --seed {2**64}",
-    "eval tcp_drinc --card --card-s nan",
-    "generalise tcp_drinc --links 1000000000",
+    f"evaluate tcp_drinc --seed {2**64}",
+    "evaluate tcp_drinc --on mixed --runs 1000000000",
     "stress cubic --budget 1000000000",
     "stress cubic --minutes inf",
     "train cubic-beta --rate-mbps nan",
@@ -408,7 +405,7 @@ bottleneck = { rate_mbps = 5, queue = { kind = "drop_tail", bdp = 1, min_bytes =
     "words",
     [
         "draw drawn.toml --count 2 --out inside/kept",
-        "generalise cubic --against vegas --distribution drawn.toml --links 2 --jobs 1 "
+        "evaluate cubic vegas --on drawn.toml --runs 2 --jobs 1 "
         "--worst inside/kept --html inside/page.html",
         "stress cubic --space drawn.toml --budget 4 --keep 2 --jobs 1 "
         "--worst inside/kept --html inside/page.html",
@@ -433,7 +430,7 @@ def test_a_scenarios_name_leads_out_of_no_folder(
 @pytest.mark.parametrize(
     "words",
     [
-        "generalise cubic --against vegas --distribution drawn.toml --links 2 --jobs 1",
+        "evaluate cubic vegas --on drawn.toml --runs 2 --jobs 1",
         "stress cubic --space drawn.toml --budget 4 --keep 2 --jobs 1",
     ],
     ids=lambda words: words.partition(" ")[0],

@@ -9,12 +9,12 @@ import pytest
 
 import ackademy
 from ackademy.backends.schemes import parse
-from ackademy.render.sheets import compare as sheets
+from ackademy.runner import measured
+from ackademy.runner.cases import Case, Plan
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import CellsRun, missing, quiet, read, run_cells
 from ackademy.stats.intervals import jackknife_interval, t_interval, welch_interval
-from ackademy.studies import comparison, measured
-from ackademy.studies.comparison import Case, Plan
+from ackademy.studies import compare
 
 FIXED = """
 duration_s = 2
@@ -44,7 +44,9 @@ DRAWN = {
 def run(
     tmp_path: Path, text: str, controllers: str = "new_reno"
 ) -> tuple[list[measured.Measured], CellsRun]:
-    rows = comparison.rows([Case("case", text, "case.toml")], parse(controllers), Plan(3))
+    rows = measured.rows(
+        [Case("case", text, "case.toml")], parse(controllers), Plan(3), compare.METRICS
+    )
     ran = run_cells([cell for row in rows for cell in row.cells], tmp_path, local(1), quiet)
     return measured.measure(rows, tmp_path), ran
 
@@ -53,7 +55,7 @@ def test_a_scenario_without_chance_is_run_once_and_said_to_be(tmp_path: Path) ->
     (found,), ran = run(tmp_path, FIXED)
     assert (found.n_runs, found.is_fixed, found.seeds) == (1, True, (1,))
     assert (ran.n_cells, ran.n_reused, ran.n_fixed) == (1, 0, 2)
-    line = sheets.sheet([found]).lines[0]
+    line = compare.sheet([found]).lines[0]
     assert (line.note, line.runs) == ("1 run: deterministic", "1: deterministic")
     assert all("±" not in own.parts[0].text for own in line.cells)
     assert all(own.level == 0.0 for own in found.estimates.values())

@@ -14,7 +14,7 @@ from ackademy.runner import cases
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables, per_flow
 from ackademy.studies import league
-from ackademy.studies.evaluate import of_scenario
+from ackademy.studies.sources import of_scenario
 
 NETWORK = """\
 duration_s = 2
@@ -56,8 +56,8 @@ def test_brackets_are_characters_like_others(pattern: str, name: str, fit: bool)
 def test_a_flow_whose_name_has_brackets_is_evaluated(tmp_path: Path) -> None:
     path = tmp_path / "network.toml"
     path.write_text(NETWORK + '[[flow]]\nname = "a[1]"\n[[flow]]\nname = "a1"\n')
-    source = of_scenario(path, 1, 1, "a[1]")
-    cell = cases.cell(source.cases[0], schemes.EvaluatedScheme("cubic", "cubic"), tmp_path)
+    source = of_scenario(path, tmp_path, 1, 1, "a[1]")
+    (cell,) = cases.cells(source.cases[0], schemes.one("cubic"), cases.Plan(1))
     assert cell.scenario().controllers == ["cubic", "new_reno"]
     link = metric_of("throughput_ratio:a[1]/a1")
     tables = simulate(cell.scenario(), 1, 0.0)

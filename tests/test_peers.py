@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from ackademy.cli import peers as peers_command
 from ackademy.console import Console
 from ackademy.render import terminal
-from ackademy.render.sheets import peers as sheets
-from ackademy.studies import peers
-from ackademy.studies.peers import Case, Flow, PeerResult, PeersError, Row, Simulators
+from ns_peers import __main__ as peers_command
+from ns_peers import peers, sheets
+from ns_peers.peers import Case, Flow, PeerResult, PeersError, Row, Simulators
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -16,9 +16,8 @@ import pytest
 import ackademy
 from ackademy.backends.schemes import parse
 from ackademy.console import Console
-from ackademy.render import terminal
-from ackademy.render.html import comparison, paper
-from ackademy.render.html.experiment import doi
+from ackademy.render import report as render
+from ackademy.render import run as of_run
 from ackademy.render.html.markup import Markup, element, math_label, stacked
 from ackademy.render.html.plane import Cloud, plane
 from ackademy.render.html.plot import Axis, Frame, thin
@@ -31,14 +30,16 @@ from ackademy.render.numbers import (
     ticks,
     with_interval,
 )
-from ackademy.render.sheets.reproduction import agrees
+from ackademy.runner.cases import Plan, of_file
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
+from ackademy.runner.measured import measure, rows
 from ackademy.stats.intervals import Interval
-from ackademy.studies.comparison import Plan, case_of, rows
+from ackademy.studies import compare, reproduce_report
 from ackademy.studies.experiment_files import Paper
-from ackademy.studies.measured import measure
+from ackademy.studies.experiment_report import doi
 from ackademy.studies.reproduce import Reproduction
+from ackademy.studies.reproduce_report import agrees
 
 VOID = {"meta", "input", "br", "hr"}
 
@@ -73,8 +74,12 @@ class Page(HTMLParser):
         self.words += data
 
 
+def page_of(result: Reproduction) -> str:
+    return render.page(reproduce_report.report(result))
+
+
 def test_reproduction_page_is_whole_and_loads_nothing(result: Reproduction) -> None:
-    text = paper.page(result)
+    text = page_of(result)
     page = Page(text)
     assert page.loads == []
     assert "@import" not in text
@@ -95,41 +100,43 @@ def test_a_reproduction_begins_with_what_holds_and_has_a_line_per_row(
 ) -> None:
     text = io.StringIO()
     console = Console(width=80, file=text)
-    console.print(terminal.reproduction(result, console))
+    render.show(reproduce_report.report(result), console)
     printed = text.getvalue().splitlines()
     holding = sum(checked.verdict == "holds" for checked in result.claims)
     assert printed[0] == f"{holding} of {len(result.claims)} claims of the paper hold"
-    rows = [own.row for own in result.rows if not own.row.missing]
+    rows = [own.printed for own in result.rows if not own.printed.missing]
     assert len(printed) <= 6 * (len(result.claims) - holding) + len(rows) + 20
     for row in rows:
         assert any(row.scheme in line and " | " in line for line in printed)
-    page = paper.page(result).partition("</header>")[0]
+    page = page_of(result).partition("</header>")[0]
     assert re.search(r"<dl[^>]*><div><dd>\d+ of \d+</dd><dt>claims that hold</dt>", page)
 
 
 def test_reproduction_page_is_the_same_bytes_each_time(result: Reproduction) -> None:
-    assert paper.page(result) == paper.page(result)
+    assert page_of(result) == page_of(result)
 
 
 def test_page_fits_a_phone_and_follows_the_reader_into_the_dark(
     result: Reproduction,
 ) -> None:
-    text = paper.page(result)
+    text = page_of(result)
     assert "width=device-width" in text
     assert "prefers-color-scheme: dark" in text
 
 
 def test_comparison_page_shows_every_controller(dumbbell: Path, tmp_path: Path) -> None:
-    found = rows([case_of(dumbbell)], parse("new_reno,cubic"), Plan(2, 100.0))
+    found = rows([of_file(dumbbell)], parse("new_reno,cubic"), Plan(2, 100.0), compare.METRICS)
     run_cells([cell for one in found for cell in one.cells], tmp_path / "r", local(1), quiet)
-    page = Page(comparison.page(measure(found, tmp_path / "r"), tmp_path / "r", "ackademy x"))
+    own = compare.report(measure(found, tmp_path / "r"), tmp_path / "r", "ackademy x")
+    page = Page(render.page(own))
     assert page.loads == []
     assert "new_reno · cubic" in page.words
     assert "2 runs" in page.words
 
 
 def test_page_of_one_run_shows_its_flows(dumbbell: Path) -> None:
-    page = Page(comparison.run_page(ackademy.run(dumbbell, sample_interval_ms=50), "ackademy run"))
+    run = ackademy.run(dumbbell, sample_interval_ms=50)
+    page = Page(render.page(of_run.report(run, "ackademy run")))
     assert "bottleneck" in page.words
     assert page.loads == []
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ackademy.runner.measured import Row as MeasuredRow
 from ackademy.stats.claims import Bound, Case, Claim
+from ackademy.stats.formulas import FloatArray
+from ackademy.stats.results import Name
 from ackademy.stats.run_tables import COLUMNS
 from ackademy.studies import reproduce
 from ackademy.studies.experiment_files import Experiment, Row
-from ackademy.studies.reproduce import Measured, Reproduction, check_rows, difference_ratio
+from ackademy.studies.reproduce import Reproduced, Reproduction, check_rows, difference_ratio
 
 
 def test_deterministic_row_is_run_once_and_missing_rows_never(result: Reproduction) -> None:
@@ -41,9 +44,9 @@ def test_csv_has_a_line_per_row_and_metric(result: Reproduction) -> None:
 
 def test_mean_over_runs_and_flows_is_the_mean_of_all_cells(result: Reproduction) -> None:
     measured = result.rows[0]
-    assert measured.samples.shape == (4, 2, len(COLUMNS))
+    assert measured.of_flows.shape == (4, 2, len(COLUMNS))
     mean = measured.estimates["throughput_mean_mbps"].value
-    assert mean == pytest.approx(measured.samples[..., 0].mean())
+    assert mean == pytest.approx(measured.of_flows[..., 0].mean())
 
 
 def test_collecting_twice_gives_the_same_intervals(
@@ -63,22 +66,29 @@ def test_claims_about_rows_that_are_missing_are_not_run(result: Reproduction) ->
     assert [checked.verdict for checked in result.claims] == ["holds", "not run"]
 
 
-def measured(name: str, throughput: float, spread: float) -> Measured:
+def of(row: Row, samples: FloatArray) -> Reproduced:
+    """A row with runs of one flow."""
+    seeds = tuple(range(1, len(samples) + 1))
+    own = MeasuredRow(Name("", row.scheme, row.group), (), ())
+    return Reproduced(own, seeds, {}, {}, of_flows=samples, printed=row)
+
+
+def measured(name: str, throughput: float, spread: float) -> Reproduced:
     samples = np.ones((30, 1, len(COLUMNS)))
     samples[:, 0, 0] = np.random.default_rng(1).normal(throughput, spread, 30)
-    return Measured(Row(name, "g", {}), samples, {}, None)
+    return of(Row(name, "g", {}), samples)
 
 
-def rows_of(ours: Measured, other: Measured) -> dict[tuple[str, str], Measured]:
-    return {row.row.name: row for row in (ours, other)}
+def rows_of(ours: Reproduced, other: Reproduced) -> dict[tuple[str, str], Reproduced]:
+    return {row.printed.name: row for row in (ours, other)}
 
 
 @pytest.mark.parametrize("bound", ["min_difference", "min_ratio"])
 @pytest.mark.parametrize("metric", ["throughput_mean_mbps", "m_e"])
 def test_rows_of_the_same_runs_are_compared_run_by_run(bound: Bound, metric: str) -> None:
     together = measured("a", 10.0, 3.0)
-    above = Measured(Row("b", "g", {}), together.samples * 1.01, {}, None)
-    apart = Measured(Row("b", "g", {}, controller="cubic"), above.samples, {}, None)
+    above = of(Row("b", "g", {}), together.of_flows * 1.01)
+    apart = of(Row("b", "g", {}, controller="cubic"), above.of_flows)
     limit = 0.0 if bound == "min_difference" else 1.0
     claim = Claim("", "", metric, (Case(("b", "g"), ("a", "g")),), bound, limit)
     assert check_rows(claim, rows_of(together, above)).verdict == "holds"
@@ -103,7 +113,7 @@ def test_intervals_of_means_of_five_runs_hold_the_truth_in_95_of_100_cases(bound
         for name, mean in (("a", 10.0), ("b", 8.0)):
             samples = rng.normal(mean, 1.0, (5, 1, len(COLUMNS)))
             row = Row(name, "g", {}, controller=name)
-            rows[name, "g"] = Measured(row, samples, {}, None)
+            rows[name, "g"] = of(row, samples)
         observed = check_rows(claim_of(bound, 0.0, ("a", against)), rows).observed
         assert observed is not None
         held += observed.contains(truth)

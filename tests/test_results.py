@@ -13,8 +13,10 @@ from ackademy.backends.schemes import parse
 from ackademy.errors import AckademyError
 from ackademy.render import sheet as sheets
 from ackademy.render.html.sheet import sheet as to_html
-from ackademy.render.markdown.sheet import sheet as to_markdown
+from ackademy.render.markdown import sheet as to_markdown
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
+from ackademy.runner import cases, measured
+from ackademy.runner.cases import Case, Plan, of_file
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, read, run_cells
 from ackademy.stats.intervals import Interval, t_interval
@@ -23,8 +25,7 @@ from ackademy.stats.metrics import METRICS, METRICS_OF, metric_of
 from ackademy.stats.network_metrics import MEASURES, NETWORK_METRICS, SHARED, NetworkMetric
 from ackademy.stats.results import ESTIMATES, VALUES, Estimate, Name, Results, Value, results
 from ackademy.stats.run_tables import COLUMNS, TP, D
-from ackademy.studies import comparison, measured
-from ackademy.studies.comparison import Case, Plan, case_of
+from ackademy.studies import compare
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference" / "evaluation.md"
 PACKAGE = Path(__file__).parents[1] / "python" / "ackademy"
@@ -33,7 +34,7 @@ PACKAGE = Path(__file__).parents[1] / "python" / "ackademy"
 @pytest.fixture
 def compared(dumbbell: Path, tmp_path: Path) -> Results:
     """The tables of a small comparison."""
-    rows = comparison.rows([case_of(dumbbell)], parse("new_reno,cubic"), Plan(3))
+    rows = measured.rows([of_file(dumbbell)], parse("new_reno,cubic"), Plan(3), compare.METRICS)
     run_cells([cell for row in rows for cell in row.cells], tmp_path / "runs", local(1), quiet)
     return measured.tables("compare", measured.measure(rows, tmp_path / "runs"))
 
@@ -62,13 +63,13 @@ def test_an_estimate_follows_from_the_numbers_of_the_runs(compared: Results) -> 
 def test_runs_of_a_row_may_differ_in_their_number_of_flows(dumbbell: Path, tmp_path: Path) -> None:
     arrivals = 'traffic = { kind = "poisson", per_s = 3, mean_bytes = 20_000 }'
     dumbbell.write_text(dumbbell.read_text().replace("count = 2\nstart_spread_s = 0.2", arrivals))
-    rows = comparison.rows([case_of(dumbbell)], parse("cubic"), Plan(3))
+    rows = measured.rows([of_file(dumbbell)], parse("cubic"), Plan(3), compare.METRICS)
     cells, folder = rows[0].cells, tmp_path / "runs"
     run_cells(cells, folder, local(1), quiet)
     flows = [read(folder, cell, "summary") for cell in cells]
     assert len({table.height for table in flows}) > 1
     (found,) = measured.measure(rows, folder)
-    assert set(found.estimates) == set(comparison.METRICS)
+    assert set(found.estimates) == set(compare.METRICS)
     means = [float(table["throughput_mbps"].to_numpy().mean()) for table in flows]
     assert found.values["throughput_mean_mbps"] == pytest.approx(means)
     assert found.value("throughput_mean_mbps") == pytest.approx(np.mean(means))
@@ -76,8 +77,8 @@ def test_runs_of_a_row_may_differ_in_their_number_of_flows(dumbbell: Path, tmp_p
 
 def test_cases_of_one_name_are_named_apart() -> None:
     def apart(names: str, words: str = "") -> list[str]:
-        cases = [Case(name, "", "") for name in names.split()]
-        return [case.name for case in comparison.named_apart(cases, words.split())]
+        found = [Case(name, "", "") for name in names.split()]
+        return [case.name for case in cases.named_apart(found, words.split())]
 
     assert apart("a b") == ["a", "b"]
     assert apart("a b", "x/a x/b") == ["a", "b"]
@@ -153,7 +154,7 @@ def test_what_a_card_shares_with_every_study_is_the_same_metric() -> None:
         assert (ours.label, ours.unit, ours.about) == (theirs.name, theirs.unit, theirs.about)
 
 
-OF_ONE = {("run.py", "utilisation"), ("league_worst.py", "regret"), ("league_worst.py", "loss")}
+OF_ONE = {("run.py", "utilisation"), ("stress_report.py", "regret"), ("stress_report.py", "loss")}
 """headings that are written out: the registry's metric, of the one link or network of the line"""
 
 

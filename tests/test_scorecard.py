@@ -13,11 +13,13 @@ import pytest
 
 from ackademy import lookup
 from ackademy.backends.schemes import parse
-from ackademy.cli import scorecard as command
 from ackademy.console import Console
 from ackademy.errors import ExperimentError
+from ackademy.render import terminal
+from ackademy.render.report import Only
+from ackademy.render.sheet import Sheet
 from ackademy.studies.scorecard import card as cards
-from ackademy.studies.scorecard import grid, study
+from ackademy.studies.scorecard import grid, report, study
 from ackademy.studies.scorecard.marks import Mark, Verdict
 from commands import ackademy_command
 
@@ -108,13 +110,13 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def test_a_card_has_a_line_per_row_a_page_and_numbers(tmp_path: Path, tiny: Path) -> None:
-    words = ("scorecard", "new_reno", "--card", tiny, "--jobs", "1")
+    words = ("scorecard", "new_reno", "--card", tiny, "--jobs", "1", "--csv", "card.csv")
     status, out, err = ackademy_command(*words, cwd=tmp_path)
     assert status == 0, err
     assert "A1 use" in out
     assert "A3 not applicable: one path" in out
     assert "rival not_registered_yet: not registered, left out" in out
-    lines = rows_of(tmp_path / "reports" / "scorecard-new_reno.csv")
+    lines = rows_of(tmp_path / "card.csv")
     assert [line["row"] for line in lines] == ["A1", "A1", "A2", "A3"]
     assert [line["mark"] for line in lines[:2]] == ["pass", "fail"]
     assert lines[0]["row_mark"] == "fail"
@@ -254,7 +256,7 @@ def test_a_wrong_scenario_of_a_card_is_one_line_before_any_run(
     tmp_path: Path, tiny: Path, old: str, new: str, expected: str
 ) -> None:
     tiny.write_text(TINY.replace(old, new, 1), encoding="utf-8")
-    words = ("scorecard", "new_reno", "--card", tiny, "--jobs", "1")
+    words = ("scorecard", "new_reno", "--card", tiny, "--jobs", "1", "--csv", "card.csv")
     status, out, err = ackademy_command(*words, cwd=tmp_path)
     assert (status, out, len(err.splitlines())) == (2, "", 1), err
     assert f"{tiny}: row[" in err
@@ -309,10 +311,10 @@ def test_the_docs_name_every_row_and_every_measure() -> None:
 
 @pytest.mark.parametrize("controller", ["cubic", "learningcc"])
 def test_the_quick_card_of_a_controller_is_complete(tmp_path: Path, controller: str) -> None:
-    words = ("scorecard", controller, "--quick", "--against", "cubic")
+    words = ("scorecard", controller, "--quick", "--against", "cubic", "--csv", "card.csv")
     status, out, err = ackademy_command(*words, cwd=tmp_path)
     assert status == 0, err
-    lines = rows_of(tmp_path / "reports" / f"scorecard-{controller}-quick-one-seed.csv")
+    lines = rows_of(tmp_path / "card.csv")
     known = {row.id for row in cards.load("rfc9743").rows}
     assert {line["row"] for line in lines} == known
     assert "error" not in out
@@ -342,8 +344,11 @@ def test_a_narrow_terminal_shows_one_table_per_group_of_rows(rivals: list[str]) 
     found = fabricated(loaded, plan)
     out = io.StringIO()
     shown = Console(file=out, width=80)
-    for line in command._summary(plan, found, shown):
-        shown.print(line, highlight=False)
+    for own in report._printed(plan, found, shown):
+        assert isinstance(own, Only)
+        assert isinstance(own.item, Sheet | str)
+        for line in terminal.sheet(own.item, shown) if isinstance(own.item, Sheet) else [own.item]:
+            shown.print(line)
     lines = [f" {line}" for line in out.getvalue().splitlines()]
     assert max(map(len, lines)) <= 81
     titles = [
@@ -356,5 +361,3 @@ def test_a_narrow_terminal_shows_one_table_per_group_of_rows(rivals: list[str]) 
     for row in loaded.rows:
         named = [line for line in lines if f" {row.id} " in line and line.strip() not in titles]
         assert len(named) == 1, row.id
-    wide = Console(file=io.StringIO(), width=200)
-    assert len(command._summary(plan, found, wide)) == 1

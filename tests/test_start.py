@@ -66,9 +66,9 @@ def test_every_command_of_the_list_loads_and_says_what_it_does(name: str) -> Non
         ("ackademy compare deep_buffer --cc aurora", "aurora_mixed"),
         ("ackademy compare --suite pa", "papers"),
         ("ackademy reproduce kong2018/table", "kong2018/table5"),
-        ("ackademy eval tcp_", "tcp_drinc_delta5"),
+        ("ackademy evaluate tcp_", "tcp_drinc_delta5"),
         ("ackademy list rl_", "rl_tcp"),
-        ("ackademy gen", "generalise"),
+        ("ackademy eval", "evaluate"),
     ],
 )
 def test_the_shell_completes_names(typed: str, offered: str) -> None:

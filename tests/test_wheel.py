@@ -30,8 +30,7 @@ SHELL = [
 QUICK = {
     "ackademy reproduce kong2018/table4": ["--runs", "1"],
     "ackademy compare --suite papers": ["--runs", "1", "--only", "L = 5"],
-    "ackademy eval mine": ["--runs", "2"],
-    "ackademy generalise mine": ["--links", "4"],
+    "ackademy evaluate mine": ["--runs", "2"],
     "ackademy train drinc": ["--quick", "--out", "quick_drinc"],
     "ackademy train ppo": ["--quick"],
     "ackademy train lp-tcp": ["--duration-s", "200", "--trees", "3", "--runs", "1", "--out", "lp"],
@@ -51,8 +50,7 @@ ITEMS = {
 NEEDS_EXTRA = (
     "ackademy train",
     "ackademy export",
-    "ackademy eval mine",
-    "ackademy generalise mine",
+    "ackademy evaluate mine",
     "ackademy reproduce knott2023",
 )
 CHECKOUT = ("make", "source")

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ackademy.backends import schemes
-from ackademy.backends.schemes import EvaluatedScheme
+from ackademy.backends import distributions, schemes
+from ackademy.backends.schemes import Scheme
 from ackademy.cli import app
 from ackademy.errors import AckademyError, ExperimentError, FileError
 from ackademy.policies import cards, zoo
 from ackademy.policies.cards import FixedSet
-from ackademy.runner import cases, experiments
+from ackademy.runner import cases, experiments, measured
 from ackademy.runner.engines import local
-from ackademy.studies import evaluate
+from ackademy.studies import sources
 
 safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
 
@@ -93,7 +93,7 @@ def policy(tmp_path: Path) -> Path:
     few.write_text(FEW)
     folder = tmp_path / "policies" / "still"
     folder.mkdir(parents=True)
-    digest = evaluate.of_distribution(few, 1, 1).digest
+    digest = distributions.read(few).digest
     (folder / "policy.toml").write_text(POLICY.replace("DIGEST", digest))
     tensors = {
         "layers.1.kernel": np.zeros((4, 3), np.float32),
@@ -121,7 +121,7 @@ def test_a_shipped_policy_runs_and_a_network_has_a_card(name: str) -> None:
 def test_a_policy_does_what_its_card_says(name: str) -> None:
     folder, card = MODELS[name].folder, MODELS[name].card
     assert card is not None
-    assert card.policy == cards.digest(folder), "another policy: ackademy eval FOLDER --card"
+    assert card.policy == cards.digest(folder), "another policy: ackademy evaluate --card"
     again = cards.make(folder, card.fixed, ROOT)
     assert again.runs == card.runs
     assert cards.text(again) == (folder / cards.CARD).read_text()
@@ -139,7 +139,7 @@ def test_another_threshold_gives_another_card(tmp_path: Path) -> None:
     old = next(line for line in described.read_text().splitlines() if line.startswith("threshold"))
     described.write_text(described.read_text().replace(old, "threshold = 0.95"))
     assert cards.digest(folder) != card.policy
-    ran = cards.evaluate(card.fixed, EvaluatedScheme("policy", *schemes.of_folder(folder)), ROOT)
+    ran = cards.evaluate(card.fixed, Scheme("policy", *schemes.of_folder(folder)), ROOT)
     assert tuple(one.counts for one in ran) != tuple(counts for _, _, counts in card.runs)
 
 
@@ -162,11 +162,12 @@ def test_a_card_is_read_as_it_was_written(policy: Path) -> None:
         cards.read(policy)
 
 
-def test_eval_tries_a_policy_where_it_was_trained(
+def test_a_policy_is_evaluated_where_it_was_trained(
     policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["eval", str(policy), "--runs", "6", "--jobs", "1", "--html", "eval.html"]
+    words = ["evaluate", str(policy), "cubic", "new_reno", "--runs", "6", "--jobs", "1"]
+    words += ["--json", "eval.json"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert "has changed" not in result.output
@@ -175,12 +176,12 @@ def test_eval_tries_a_policy_where_it_was_trained(
         (own["scheme"], own["metric"]): own for own in found["estimates"] if not own["group"]
     }
     schemes_tried = {scheme for scheme, _ in overall}
-    assert schemes_tried == {"still", "cubic", "cubic_rfc9438", "new_reno"}
+    assert schemes_tried == {str(policy), "cubic", "new_reno"}
     assert all(own["n"] == 6 for own in overall.values())
-    fallbacks = overall["still", "fallbacks"]
+    fallbacks = overall[str(policy), "fallbacks"]
     assert [fallbacks[key] for key in ("estimate", "low", "high")] == [0.0, 0.0, 0.0]
     assert {own["group"] for own in found["estimates"]} == {"", "few", "trace"}
-    ours, theirs = (overall[name, "utility"]["estimate"] for name in ("still", "cubic"))
+    ours, theirs = (overall[name, "utility"]["estimate"] for name in (str(policy), "cubic"))
     assert overall["cubic", "gain"]["estimate"] == pytest.approx(ours - theirs, abs=2e-6)
     described = policy / "policy.toml"
     few = tmp_path / "distributions" / "few.toml"
@@ -192,18 +193,18 @@ def test_eval_tries_a_policy_where_it_was_trained(
     assert "made.trained_on = 'none.toml': allowed: a file here or in" in str(refused.exception)
 
 
-def test_eval_on_a_scenario_governs_the_named_flows_only(policy: Path, tmp_path: Path) -> None:
+def test_a_scheme_on_a_scenario_governs_the_named_flows_only(policy: Path, tmp_path: Path) -> None:
     path = tmp_path / "two.toml"
     path.write_text(
         "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 4 }\n"
         '[[flow]]\nname = "mine"\n[[flow]]\nname = "other"\ncontroller = "cubic"\n'
     )
-    source = evaluate.of_scenario(path, 1, 1, "mine")
-    own = schemes.evaluated(str(policy))
-    cell = evaluate.cells(source, [own], tmp_path)[0]
+    source = sources.of_scenario(path, tmp_path, 1, 1, "mine")
+    own = schemes.one(str(policy))
+    (cell,) = cases.cells(source.cases[0], own, cases.Plan(1))
     assert cell.scenario().controllers == ["policy", "cubic"]
     with pytest.raises(ExperimentError, match="flow 'none': allowed: mine, other"):
-        evaluate.of_scenario(path, 1, 1, "none")
+        sources.of_scenario(path, tmp_path, 1, 1, "none")
 
 
 def test_a_broken_policy_is_told_and_fails_the_command(policy: Path) -> None:
@@ -223,13 +224,15 @@ def test_flows_of_an_entry_whose_name_begins_alike_do_not_count(tmp_path: Path) 
         "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 4 }\n"
         '[[flow]]\nname = "me"\ncount = 2\n[[flow]]\nname = "me2"\n[[flow]]\nname = "me_9"\n'
     )
-    source, own = evaluate.of_scenario(path, 1, 1, "me"), schemes.evaluated("cubic")
-    (cell,) = evaluate.cells(source, [own], tmp_path)
+    source, own = sources.of_scenario(path, tmp_path, 1, 1, "me"), schemes.one("cubic")
+    (row,) = measured.rows(source.cases, [own], cases.Plan(1), ["throughput_total_mbps"])
+    (cell,) = row.cells
     experiments.run_cells([cell], tmp_path, local(jobs=1), experiments.quiet)
     flows = experiments.read(tmp_path, cell, "summary")
     assert flows["controller"].to_list() == ["cubic", "cubic", "new_reno", "new_reno"]
     mine = flows.head(2)["throughput_mbps"].sum()
-    assert cases.score(source.cases[0], cell, tmp_path).throughput_mbps == pytest.approx(mine)
+    (found,) = measured.measure([row], tmp_path)
+    assert found.value("throughput_total_mbps") == pytest.approx(mine)
     fixed = FixedSet("alike.toml", False, "me", (1,), 2.0)
     (ran,) = cards.evaluate(fixed, own, tmp_path)
     assert ran.counts[cards.COUNTS.index("sent_packets")] == flows.head(2)["sent_packets"].sum()

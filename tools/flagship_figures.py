@@ -1,9 +1,9 @@
 """Draw the figures of docs/results/beside-others.md, and print its tables.
 
-    python tools/flagship_figures.py --judged reports/judge-flagship.csv
+    python tools/flagship_figures.py --judged reports/evaluate-flagship.csv
 
-It simulates for a minute or two. The CSV file is the one that `ackademy judge` writes beside its
-report; without it the planes and their table are left out. With `--law` no policy is needed.
+It simulates for a minute or two. The CSV file is the one that `ackademy evaluate --csv`
+writes; without it the planes and their table are left out. With `--law` no policy is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import polars as pl
 import ackademy
 from ackademy import AckademyError, Run, _core
 from ackademy.backends import schemes
-from ackademy.backends.schemes import EvaluatedScheme
+from ackademy.backends.schemes import Scheme
 from ackademy.exits import status_of
 from ackademy.files import write
 from ackademy.stats.formulas import FloatArray, jain_index
@@ -252,7 +252,7 @@ def capacity_mbps(trace: str, edges: FloatArray) -> FloatArray:
     return np.histogram(every, edges)[0] * 0.012 / np.diff(edges)
 
 
-def flow(scheme: EvaluatedScheme, name: str, **more: float) -> dict[str, object]:
+def flow(scheme: Scheme, name: str, **more: float) -> dict[str, object]:
     """A flow of a scenario."""
     return {"name": name, "controller": scheme.controller, "params": dict(scheme.params), **more}
 
@@ -285,8 +285,8 @@ def of_seeds(simulate: Callable[..., Run]) -> list[Run]:
 
 def split_figure() -> tuple[str, str]:
     """The rule of ratios, with and without the true round trip, and the law; their shares."""
-    law = schemes.evaluated(LAW)
-    ratio = EvaluatedScheme("a rule of ratios", f"{Path(__file__).resolve()}:Ratio")
+    law = schemes.one(LAW)
+    ratio = Scheme("a rule of ratios", f"{Path(__file__).resolve()}:Ratio")
     large, small = ({"params": {"packets": packets}} for packets in (150.0, 10.0))
     cases = {
         "ratios, 150 and 10 packets": (
@@ -323,7 +323,7 @@ def split_figure() -> tuple[str, str]:
 
 
 def joining(
-    scheme: EvaluatedScheme,
+    scheme: Scheme,
     link: tuple[float, float] = LINKS[0],
     *,
     seed: int = 1,
@@ -369,7 +369,7 @@ def mean_queue(run: Run, link: tuple[float, float]) -> float:
     return float(wait[(time >= JOINS[1]) & (time < LEAVES[-2])].mean()) / rtt_ms
 
 
-def joining_table(chosen: Sequence[EvaluatedScheme]) -> str:
+def joining_table(chosen: Sequence[Scheme]) -> str:
     """Jain's index and the queue of each scheme on each of the links."""
     rows = []
     for scheme in chosen:
@@ -380,7 +380,7 @@ def joining_table(chosen: Sequence[EvaluatedScheme]) -> str:
             jains = np.array([mean_jain(each_rate(run)) for run in runs])
             found[0].append(between(t_interval(jains), 3))
             found[1].append(between(t_interval(queues), 2))
-        rows.append([f"`{scheme.name}`", *found[0], *found[1]])
+        rows.append([f"`{scheme.label}`", *found[0], *found[1]])
     links = [f"{rate:g} Mb/s, {rtt_ms:g} ms" for rate, rtt_ms in LINKS]
     kinds = (f"Jain: {links[0]}", *links[1:], f"queue: {links[0]}", *links[1:])
     return table(("scheme", *kinds), rows)
@@ -409,9 +409,9 @@ def joining_row(name: str, run: Run) -> list[str]:
     ]
 
 
-def joining_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
+def joining_figure(chosen: Sequence[Scheme]) -> tuple[str, str]:
     """Time series of the policy, the law and CUBIC; the numbers of all."""
-    runs = {scheme.name: joining(scheme) for scheme in chosen}
+    runs = {scheme.label: joining(scheme) for scheme in chosen}
     shown = list(runs)[: len(chosen) - 2]
     wide = (WIDTH - 60 - 20 * len(shown)) / len(shown)
     out = []
@@ -443,13 +443,13 @@ def joining_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
 # Beside one CUBIC flow.
 
 
-def beside(scheme: EvaluatedScheme, bdp: float, *, is_first: bool, seed: int) -> Run:
+def beside(scheme: Scheme, bdp: float, *, is_first: bool, seed: int) -> Run:
     """A scheme and CUBIC, one of them first."""
     starts = (0.0, LATER) if is_first else (LATER, 0.0)
     own, other = (
         flow(kind, name, start_s=start, start_spread_s=SPREAD_S)
         for kind, name, start in zip(
-            (scheme, schemes.evaluated("cubic")), ("own", "other"), starts, strict=True
+            (scheme, schemes.one("cubic")), ("own", "other"), starts, strict=True
         )
     )
     return ackademy.run(dumbbell(BESIDE_S, bdp, own, other), seed=seed)
@@ -466,15 +466,15 @@ def both(run: Run) -> list[tuple[FloatArray, FloatArray]]:
     return [rates(run, name, 1.0) for name in ("own", "other")]
 
 
-def beside_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
+def beside_figure(chosen: Sequence[Scheme]) -> tuple[str, str]:
     """Time series of the first scheme, and shares of all."""
     drawn, shares = {}, {}
-    name = chosen[0].name
+    name = chosen[0].label
     for scheme, bdp, is_first in itertools.product(chosen, BUFFERS, (False, True)):
         runs = of_seeds(partial(beside, scheme, bdp, is_first=is_first))
         late = np.array([100 * late_share(run) for run in runs])
-        shares[scheme.name, bdp, is_first] = t_interval(late)
-        if scheme.name == name and not is_first:
+        shares[scheme.label, bdp, is_first] = t_interval(late)
+        if scheme.label == name and not is_first:
             drawn[bdp] = runs[0]
     out, wide = [], 165
     for column, bdp in enumerate(BUFFERS):
@@ -500,20 +500,20 @@ def beside_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
             bottom = panel.top + panel.height
             out.append(f'<text class="c s" x="{middle:.1f}" y="{bottom + 16}">{bdp:g} BDP</text>')
             for index, scheme in enumerate(chosen):
-                share = shares[scheme.name, bdp, is_first].value
+                share = shares[scheme.label, bdp, is_first].value
                 left = middle + (index - len(chosen) / 2) * 30 + 3
                 high = panel.down(share)
                 box = f'x="{left:.1f}" y="{high:.1f}" width="24" height="{bottom - high:.1f}"'
                 out.append(f'<rect fill="{colour_of(chosen, index)}" {box}/>')
                 label = f'x="{left + 12:.1f}" y="{high - 3:.1f}">{share:.0f}</text>'
                 out.append(f'<text class="c v" {label}')
-    names = [(scheme.name, colour_of(chosen, index)) for index, scheme in enumerate(chosen)]
+    names = [(scheme.label, colour_of(chosen, index)) for index, scheme in enumerate(chosen)]
     out += legend(names, 590)
     title = f"Beside one CUBIC flow, {RATE:g} Mb/s, {RTT_MS:g} ms; mean shares of the last minute"
     rows = [
-        [f"`{scheme.name}`"]
+        [f"`{scheme.label}`"]
         + [
-            " · ".join(between(shares[scheme.name, bdp, first], 1) for first in (False, True))
+            " · ".join(between(shares[scheme.label, bdp, first], 1) for first in (False, True))
             for bdp in BUFFERS
         ]
         for scheme in chosen
@@ -522,7 +522,7 @@ def beside_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
     return sheet(title, 606, out), table(head, rows)
 
 
-def colour_of(chosen: Sequence[EvaluatedScheme], index: int) -> str:
+def colour_of(chosen: Sequence[Scheme], index: int) -> str:
     """The colour of a scheme, the same with and without a policy."""
     return SCHEMES[len(SCHEMES) - len(chosen) + index]
 
@@ -530,7 +530,7 @@ def colour_of(chosen: Sequence[EvaluatedScheme], index: int) -> str:
 # On cellular-like links.
 
 
-def on_trace(scheme: EvaluatedScheme, file: Path) -> Run:
+def on_trace(scheme: Scheme, file: Path) -> Run:
     """One flow on a link that follows a trace."""
     queue = {"kind": "drop_tail", "packets": CELL_QUEUE}
     return ackademy.run(
@@ -546,14 +546,14 @@ def on_trace(scheme: EvaluatedScheme, file: Path) -> Run:
     )
 
 
-def cellular_figure(chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
+def cellular_figure(chosen: Sequence[Scheme]) -> tuple[str, str]:
     """Throughput and delay on one trace, and the numbers of all."""
     texts = [_core.generate_trace(CELL_S, CELL_MBPS, VOLATILITY, seed) for seed in TRACES]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{seed}.trace" for seed in TRACES]
         for file, text in zip(files, texts, strict=True):
             file.write_text(text, encoding="utf-8")
-        runs = {own.name: [on_trace(own, file) for file in files] for own in chosen}
+        runs = {own.label: [on_trace(own, file) for file in files] for own in chosen}
     edges = np.arange(0.0, CELL_S + 0.1, 0.5)
     capacity = capacity_mbps(texts[0], edges)
     shown = list(runs)[: len(chosen) - 2]
@@ -612,7 +612,7 @@ def cellular_row(runs: Sequence[Run]) -> list[str]:
 # Throughput-delay planes of the validation networks.
 
 
-def plane_figure(judged: Path, chosen: Sequence[EvaluatedScheme]) -> tuple[str, str]:
+def plane_figure(judged: Path, chosen: Sequence[Scheme]) -> tuple[str, str]:
     """Median share against median wait by class of networks, with intervals.
 
     Raises:
@@ -621,28 +621,28 @@ def plane_figure(judged: Path, chosen: Sequence[EvaluatedScheme]) -> tuple[str, 
     rows = pl.read_csv(judged)
     known = set(rows["scheme"].to_list())
     for scheme in chosen:
-        if scheme.name not in known:
-            raise AckademyError(f"{judged}: scheme: {scheme.name}: allowed: a file that has it")
-    out, lines = [], {own.name: [f"`{own.name}`"] for own in chosen}
+        if scheme.label not in known:
+            raise AckademyError(f"{judged}: scheme: {scheme.label}: allowed: a file that has it")
+    out, lines = [], {own.label: [f"`{own.label}`"] for own in chosen}
     counts = {}
     ticks = (0.1, 0.3, 1, 3, 10)
     for place, (kind, title) in enumerate(CLASSES.items()):
         column, row = place % 3, place // 3
         panel = Panel(60 + 250 * column, 64 + 230 * row, 230, 170, (0.04, 14), (0, 1.05), True)
-        within = rows.filter(pl.col("class") == kind)
-        counts[kind] = within["network"].n_unique()
+        within = rows.filter(pl.col("group") == kind)
+        counts[kind] = within["scenario"].n_unique()
         labels = "x" if column else "xy"
         out += panel.frame(f"{title} ({counts[kind]})", ticks, (0, 0.25, 0.5, 0.75, 1), labels)
         if not column:
             out.append(upwards(panel, "share of what is fair"))
         for index, scheme in enumerate(chosen):
-            own = within.filter(pl.col("scheme") == scheme.name)
-            share = median_interval(np.minimum(own["share"].to_numpy(), 1.0))
+            own = within.filter(pl.col("scheme") == scheme.label)
+            share = median_interval(np.minimum(own["fair_share"].to_numpy(), 1.0))
             wait = median_interval(own["wait_p95_ratio"].to_numpy())
             out += cross(panel, wait, share, colour_of(chosen, index))
-            lines[scheme.name].append(f"{share.value:.2f} · {wait.value:.2f}")
+            lines[scheme.label].append(f"{share.value:.2f} · {wait.value:.2f}")
     out.append('<text class="c s" x="410" y="516">p95 queueing delay, round trips</text>')
-    names = [(scheme.name, colour_of(chosen, index)) for index, scheme in enumerate(chosen)]
+    names = [(scheme.label, colour_of(chosen, index)) for index, scheme in enumerate(chosen)]
     out += legend(names, 542)
     title = "Medians over the validation networks of six classes, with 95 % intervals; ↖ is better"
     head = ("scheme", *(f"{title} ({counts[kind]})" for kind, title in CLASSES.items()))
@@ -677,11 +677,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("policy", nargs="?", default=str(POLICY), help="folder of the policy")
     parser.add_argument("--law", action="store_true", help="no policy, the law alone")
-    parser.add_argument("--judged", type=Path, help="CSV file of `ackademy judge`")
+    parser.add_argument("--judged", type=Path, help="CSV file of `ackademy evaluate`")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the figures")
     args = parser.parse_args()
     words = OTHERS if args.law else (args.policy, *OTHERS)
-    chosen = [schemes.evaluated(word) for word in words]
+    chosen = [schemes.one(word) for word in words]
     drawn = {
         "split": split_figure(),
         "joining": joining_figure(chosen),

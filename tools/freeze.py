@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -58,40 +59,37 @@ link = "bottleneck"
 full_delay_ms = 30
 learner_params = { buffer_packets = 10 }
 """
-OUTPUTS = ("--html", "o/page.html")
+OUTPUTS = "--html o/page.html --markdown o/page.md --json o/numbers.json --csv o/numbers.csv"
+PAPERS = (
+    "kong2018/table5",
+    "kong2018/fig1c",
+    "learningcc/fluid",
+    "learningcc/fig4",
+    "xiao2019/table1",
+    "xu2019/s1",
+)
+STUDIES = {
+    "compare": "compare net.toml net2.toml --cc cubic,new_reno --runs 3",
+    "league": "compare --suite suites/small.toml",
+    "gap": "gap net.toml --cc cubic --baselines kernel:cubic --runs 2",
+    "evaluate": "evaluate aurora_mixed cubic --runs 3",
+    "evaluate_scenario": "evaluate cubic new_reno --on net.toml --runs 3",
+    "evaluate_drawn": "evaluate cubic new_reno --on generalise --runs 6 --seed 1 --worst o/worst",
+    "evaluate_list": "evaluate cubic new_reno copa --on flagship_validation --runs 3",
+    "scorecard": "scorecard cubic --quick --row C3 --row S9 --against new_reno",
+    "stress": "stress cubic --budget 32 --keep 2 --worst o/worst",
+    "certify": "certify flagship --states 256",
+    **{f"paper {item}": f"reproduce {item} --runs 2 --reports o" for item in PAPERS},
+    "beta": "reproduce learn/learning --runs 1 --reports o",
+}
 CASES = {
-    "run": ("run", "net.toml", "--cc", "cubic", "--json", "o/run.json", "--csv", "o/run.csv",
-            *OUTPUTS),
-    "compare": ("compare", "net.toml", "net2.toml", "--cc", "cubic,new_reno", "--runs", "3",
-                "--json", "o/c.json", "--csv", "o/c.csv", *OUTPUTS),
-    "league": ("compare", "--suite", "suites/small.toml", "--json", "o/l.json", "--csv", "o/l.csv",
-               "--markdown", "o/l.md", *OUTPUTS),
-    "gap": ("gap", "net.toml", "--cc", "cubic", "--baselines", "kernel:cubic", "--runs", "2",
-            "--markdown", "o/gap.md", *OUTPUTS),
-    "eval": ("eval", "aurora_mixed", "--runs", "3", "--against", "cubic", *OUTPUTS),
-    "eval_scenario": ("eval", "cubic", "--scenario", "net.toml", "--runs", "3", "--against",
-                      "new_reno", *OUTPUTS),
-    "generalise": ("generalise", "cubic", "--links", "6", "--against", "new_reno", "--markdown",
-                   "o/g.md", "--worst", "o/worst", *OUTPUTS),
-    "judge": ("judge", "cubic", "--networks", "3", "--against", "new_reno,copa", "--markdown",
-              "o/j.md", *OUTPUTS),
-    "scorecard": ("scorecard", "cubic", "--quick", "--row", "C3", "--row", "S9", "--against",
-                  "new_reno", "--reports", "o"),
-    "stress": ("stress", "cubic", "--budget", "32", "--keep", "2", "--markdown", "o/s.md",
-               "--worst", "o/worst", *OUTPUTS),
-    "certify": ("certify", "flagship", "--states", "256", "--json", "o/c.json", "--markdown",
-                "o/c.md"),
-    "zoo": ("zoo",),
-    "list": ("list",),
-    **{
-        f"paper {item}": ("reproduce", item, "--runs", "2", "--reports", "o", "--full",
-                          "--assumptions")
-        for item in ("kong2018/table5", "kong2018/fig1c", "learningcc/fluid", "learningcc/fig4",
-                     "xiao2019/table1", "xu2019/s1")
-    },
-    "beta": ("reproduce", "learn/learning", "--runs", "1", "--reports", "o", "--full"),
-}  # fmt: skip
-"""by name of what is frozen: the words of a command, whose files are those in `o`"""
+    "run": "run net.toml --cc cubic --html o/page.html --json o/numbers.json --csv o/numbers.csv",
+    "full": "reproduce kong2018/table5 --runs 2 --reports o --full",
+    "zoo": "zoo",
+    "list": "list",
+    **{name: f"{words} {OUTPUTS}" for name, words in STUDIES.items()},
+}
+"""by name of what is frozen: a command line, whose files are those in `o`"""
 VARIABLE = (
     (re.compile(r"core [0-9a-f]{12,}"), "core HASH"),
     (re.compile(r'("code": |measuring code )"?[0-9a-f]{12,}"?'), r"\1HASH"),
@@ -111,14 +109,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name, words in CASES.items():
             if re.search(asked.only, name):
-                found |= frozen(name, words, Path(scratch) / name.replace("/", "-"), asked.folder)
+                found |= frozen(
+                    name, shlex.split(words), Path(scratch) / name.replace("/", "-"), asked.folder
+                )
     lines = [f"{digest}  {name}" for name, digest in sorted(found.items())]
     (asked.folder / "HASHES").write_text("\n".join(lines) + "\n")
     if asked.check:
         compare(asked.check, found, asked.only)
 
 
-def frozen(name: str, words: tuple[str, ...], place: Path, kept: Path) -> dict[str, str]:
+def frozen(name: str, words: list[str], place: Path, kept: Path) -> dict[str, str]:
     """Hashes of the outputs of one command by their names; the outputs are kept in a folder."""
     prepare(place)
     program = place / "ackademyd"

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         KernelError,
         ScenarioError,
     )
-    from ackademy.render.notebook import Comparison, compare
     from ackademy.stats import formulas, intervals, metrics
+    from ackademy.studies.compare import Comparison, compare
 
 __version__ = "0.1.0"
 
@@ -64,11 +64,11 @@ _MODULE_OF = {
     **dict.fromkeys(_ERRORS, "errors"),
     "CODE_HASH": "_core",
     "Controller": "backends.controllers",
-    "Comparison": "render.notebook",
+    "Comparison": "studies.compare",
     "Metrics": "backends.runs",
     "Run": "backends.runs",
     "Scenario": "_core",
-    "compare": "render.notebook",
+    "compare": "studies.compare",
     "run": "backends.runs",
 }
 """modules by the names they define"""

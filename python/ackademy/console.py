@@ -15,11 +15,6 @@ import rich.progress
 class Console(rich.console.Console):
     """Rich's, that parses no markup and no emoji."""
 
-    shows_assumptions = False
-    """whether assumptions are printed whole, and not as one line"""
-    is_full = False
-    """whether every number of a reproduction is printed, with its interval, and every claim"""
-
     def __init__(
         self, *, stderr: bool = False, width: int | None = None, file: IO[str] | None = None
     ) -> None:

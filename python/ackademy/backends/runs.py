@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from operator import index
 from pathlib import Path
@@ -24,7 +24,7 @@ from ackademy.backends import Backend, check_backend, controllers, kernel, schem
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.tables import NAMES, Tables, frame_html, frame_text
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
-from ackademy.stats import formulas as metrics  # a name that is part of cells' keys
+from ackademy.stats import formulas
 from ackademy.toml_table import toml_value
 
 if TYPE_CHECKING:
@@ -93,10 +93,13 @@ class Run(Tables):
     code_hash: str
     kernel: KernelRun | None = None
     """record of a run on the kernel; `None` for a simulation"""
+    _measured: list[Metrics] = field(default_factory=list, init=False, compare=False)
 
     def metrics(self) -> Metrics:
-        """The numbers of a report."""
-        return measure(self)
+        """The numbers of a report, computed once."""
+        if not self._measured:
+            self._measured.append(measure(self))
+        return self._measured[0]
 
     @property
     def is_multipath(self) -> bool:
@@ -109,7 +112,8 @@ class Run(Tables):
         Raises:
             AckademyError: for a run on the kernel without a time series.
         """
-        from ackademy.render.html import comparison as report
+        from ackademy.render import report
+        from ackademy.render import run as drawn
         from ackademy.render.notebook import Figure
 
         sampled = self
@@ -119,7 +123,7 @@ class Run(Tables):
             step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
             sampled = run(self.scenario, seed=self.seed, sample_interval_ms=step_ms)
         about = f"{self.scenario.name}, seed {self.seed}, over time"
-        return Figure(report.run_page(sampled), report.run_drawing(sampled), about)
+        return Figure(report.page(drawn.report(sampled)), drawn.drawing(sampled), about)
 
     def __repr__(self) -> str:
         return f"Run of {self.scenario.name}, seed {self.seed}\n{self.metrics()!r}{self._hint()}"
@@ -308,45 +312,45 @@ def python_controllers(scenario: _core.Scenario) -> list[str]:
 
 
 def measure(tables: Tables) -> Metrics:
-    """The numbers of a report, by the definitions in `metrics`.
+    """The numbers of a report, by the definitions in `stats.formulas`.
 
     Frames are made of whole columns, without Polars' expressions: those need its threads, which a
     forked process does not have, and would wait for them for ever.
     """
     flows, links = tables.flows, tables.links
-    throughput = metrics.throughput_mbps(_column(flows, "delivered_bytes"), _active(flows))
-    delay = metrics.delay_ms(_column(flows, "rtt_at_delivery_ms"), _column(flows, "base_rtt_ms"))
+    throughput = formulas.throughput_mbps(_column(flows, "delivered_bytes"), _active(flows))
+    delay = formulas.delay_ms(_column(flows, "rtt_at_delivery_ms"), _column(flows, "base_rtt_ms"))
     per_flow = _frame(
         flows,
         ("flow", "controller"),
         throughput_mbps=throughput,
-        goodput_mbps=metrics.goodput_mbps(_column(flows, "goodput_bytes"), _active(flows)),
+        goodput_mbps=formulas.goodput_mbps(_column(flows, "goodput_bytes"), _active(flows)),
         delay_ms=delay,
         owd_ms=_column(flows, "owd_mean_ms"),
-        loss_ratio=metrics.loss_ratio(
+        loss_ratio=formulas.loss_ratio(
             _column(flows, "dropped_packets"), _column(flows, "sent_packets")
         ),
-        m_e=metrics.m_e(throughput, delay),
+        m_e=formulas.m_e(throughput, delay),
         timeouts=_column(flows, "timeouts"),
         stall_max_ms=_column(flows, "stall_max_ms"),
     )
     per_link = _frame(
         links,
         ("link",),
-        utilisation=metrics.utilisation(
+        utilisation=formulas.utilisation(
             _column(links, "delivered_bytes"), _column(links, "capacity_bytes")
         ),
-        goodput_share=metrics.goodput_share(
+        goodput_share=formulas.goodput_share(
             _column(links, "goodput_bytes"), _column(links, "capacity_bytes")
         ),
-        loss_ratio=metrics.loss_ratio(
+        loss_ratio=formulas.loss_ratio(
             _column(links, "queue_drops") + _column(links, "random_losses"),
             _column(links, "arrived_packets"),
         ),
         wait_ms=_column(links, "wait_mean_ms"),
     )
     connections = tables.connections
-    goodput = metrics.goodput_mbps(_column(connections, "goodput_bytes"), _active(connections))
+    goodput = formulas.goodput_mbps(_column(connections, "goodput_bytes"), _active(connections))
     names = ("connection", "controller", "subflows", "scheduler")
     counts = ("reinjected_bytes", "duplicate_bytes", "reorder_peak_bytes")
     per_connection = _frame(connections, names + counts, goodput_mbps=goodput)
@@ -355,21 +359,21 @@ def measure(tables: Tables) -> Metrics:
         flows=per_flow,
         connections=per_connection,
         links=per_link,
-        jain_throughput=metrics.jain_index(throughput) if throughput.size else float("nan"),
-        jain_delay=metrics.jain_index(delay) if has_delay else float("nan"),
-        jain_goodput=metrics.jain_index(goodput) if goodput.size else float("nan"),
+        jain_throughput=formulas.jain_index(throughput) if throughput.size else float("nan"),
+        jain_delay=formulas.jain_index(delay) if has_delay else float("nan"),
+        jain_goodput=formulas.jain_index(goodput) if goodput.size else float("nan"),
     )
 
 
-def _frame(table: pl.DataFrame, kept: Sequence[str], **more: metrics.FloatArray) -> pl.DataFrame:
+def _frame(table: pl.DataFrame, kept: Sequence[str], **more: formulas.FloatArray) -> pl.DataFrame:
     """Columns of a table, and new ones."""
     made = [pl.Series(name, values) for name, values in more.items()]
     return pl.DataFrame([*(table[name] for name in kept), *made])
 
 
-def _active(flows: pl.DataFrame) -> metrics.FloatArray:
+def _active(flows: pl.DataFrame) -> formulas.FloatArray:
     return _column(flows, "active_s")
 
 
-def _column(table: pl.DataFrame, name: str) -> metrics.FloatArray:
+def _column(table: pl.DataFrame, name: str) -> formulas.FloatArray:
     return table[name].cast(pl.Float64).to_numpy()

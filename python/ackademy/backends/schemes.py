@@ -39,21 +39,6 @@ FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatedScheme:
-    """A controller with its settings and its name in tables."""
-
-    name: str
-    controller: str
-    params: tuple[tuple[str, float | str], ...] = ()
-
-    @property
-    def words(self) -> str:
-        """The scheme as a word for `ackademy run`."""
-        settings = "".join(f" --param {name}={value}" for name, value in self.params)
-        return f"--cc {self.controller}{settings}"
-
-
-@dataclass(frozen=True, slots=True)
 class Scheme:
     """A controller with settings."""
 
@@ -62,6 +47,12 @@ class Scheme:
     controller: str | None
     """of every flow; `None` leaves the scenario's own"""
     params: tuple[tuple[str, float | str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The scheme as a word for `ackademy run`."""
+        settings = "".join(f" --param {name}={value}" for name, value in self.params)
+        return f"--cc {self.controller}{settings}"
 
 
 def parse(words: str, common: Params | None = None) -> list[Scheme]:
@@ -125,19 +116,16 @@ def values(words: Sequence[str], option: str) -> dict[str, float | str]:
     return lookup.settings(found)
 
 
-def evaluated(word: str, params: Params = {}) -> EvaluatedScheme:  # noqa: B006  # a mapping, not changed
-    """What a word on the command line names: a policy's folder, or a controller.
+def one(word: str, common: Params | None = None) -> Scheme:
+    """The only scheme of a word, as of `parse`.
 
     Raises:
-        ControllerError: if the word is a folder without a policy in it.
-        ExperimentError: if its `policy.toml` cannot be read.
+        ControllerError: if there are several, or none.
     """
-    folder = None if "policy" in params else lookup.policy_folder(word)
-    if folder is not None:
-        return EvaluatedScheme(folder.resolve().name, *of_folder(folder, params))
-    name, params = _controller(word, params)
-    known = next((Path(str(value)).name for key, value in params.items() if key == "policy"), "")
-    return EvaluatedScheme(f"{name} {known}".rstrip(), name, tuple(params.items()))
+    found = parse(word, common)
+    if len(found) != 1:
+        raise ControllerError(f"{word!r}: allowed: one scheme; several are a list")
+    return found[0]
 
 
 def of_folder(
@@ -167,18 +155,6 @@ def of_folder(
     return controller, tuple({**params, "policy": str(folder)}.items())
 
 
-def names_differ(compared: Sequence[EvaluatedScheme]) -> None:
-    """Refuse two schemes of one name.
-
-    Raises:
-        ControllerError: if there are.
-    """
-    names = [own.name for own in compared]
-    double = next((name for name in names if names.count(name) > 1), None)
-    if double is not None:
-        raise ControllerError(f"{double}: allowed: every controller or policy once")
-
-
 def _named(
     word: Word,
     given: Params = {},  # noqa: B006  # a mapping, not changed
@@ -190,10 +166,8 @@ def _named(
         shown = ",".join(f"{name}={value}" for name, value in word[1].items())
         return f"{label}:{shown}" if shown else label, controller, tuple(more.items())
     if isinstance(word, str):
-        found = parse(word, given)
-        if len(found) != 1:
-            raise ControllerError(f"{word!r}: allowed: one scheme; several are a list")
-        return found[0].label, found[0].controller, found[0].params
+        found = one(word, given)
+        return found.label, found.controller, found.params
     return controllers.label_of(word), controllers.register(word), ()
 
 

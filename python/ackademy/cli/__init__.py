@@ -39,20 +39,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the JSON Schema of scenario files.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
-    "peers": ("ackademy.cli.peers:peers", "Compare the simulator with ns-2 and ns-3."),
     "draw": ("ackademy.cli.draw:draw_command", "Draw scenarios from a distribution."),
     "train": ("ackademy.cli.train:app", "Train learned controllers."),
-    "eval": (
-        "ackademy.cli.policies:eval_command",
-        "Evaluate a policy beside other controllers.",
-    ),
-    "generalise": (
-        "ackademy.cli.generalise:generalise_command",
-        "Evaluate a policy on links it was not trained on.",
-    ),
-    "judge": (
-        "ackademy.cli.judge:judge_command",
-        "Judge a controller or policy on a fixed list of networks.",
+    "evaluate": (
+        "ackademy.cli.evaluate:evaluate_command",
+        "Evaluate policies and controllers on networks.",
     ),
     "scorecard": (
         "ackademy.cli.scorecard:scorecard_command",
@@ -66,12 +57,21 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.stress:stress_command",
         "Search for the networks on which a controller does worst.",
     ),
-    "zoo": ("ackademy.cli.policies:zoo_command", "List the policies and run each."),
+    "zoo": ("ackademy.cli.zoo:zoo_command", "List the policies and run each."),
     "new": ("ackademy.cli.new:new_command", "Write a controller, scenario, policy, ... to edit."),
     "export": ("ackademy.cli.onnx:export_command", "Write a policy as an ONNX model."),
     "import": ("ackademy.cli.onnx:import_command", "Make a policy from an ONNX model."),
 }
 """by name: the function or Typer application behind a command, and what `--help` says of it"""
+
+
+GONE = {
+    "eval": "`ackademy evaluate POLICY`, with --on for other networks",
+    "generalise": "`ackademy evaluate POLICY --on generalise`",
+    "judge": "`ackademy evaluate CONTROLLER --on LIST`",
+    "peers": "`PYTHONPATH=tools python -m ns_peers` in a checkout",
+}
+"""words of commands that no longer exist, and what takes their place"""
 
 
 class LazyCommand(TyperCommand):
@@ -110,6 +110,16 @@ class Root(TyperGroup):
         super().__init__(**attributes)
         for name, (_, about) in COMMANDS.items():
             self.add_command(LazyCommand(name, help=about))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        """The command that a word names.
+
+        Raises:
+            AckademyError: for one that no longer exists; one line that names the new one.
+        """
+        if args and args[0] in GONE:
+            raise AckademyError(f"ackademy {args[0]}: now {GONE[args[0]]}")
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

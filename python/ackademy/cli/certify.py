@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
-from ackademy.cli import completion, options
+from ackademy.cli import completion
 from ackademy.cli.bounds import SEED_MAX
+from ackademy.cli.studies import OUTPUTS_ALONE, Study, study
 
 STATES_MAX = 1_000_000
 
 
+@study(without=OUTPUTS_ALONE)
 def certify_command(
+    own: Study,
     policy: Annotated[
         str,
         typer.Argument(
@@ -30,8 +33,6 @@ def certify_command(
     seed: Annotated[
         int, typer.Option(min=0, max=SEED_MAX, help="Seed of the networks and of drawn points.")
     ] = 1,
-    json: options.Json = None,
-    markdown: options.Markdown = None,
     card: Annotated[
         bool, typer.Option("--card", help="Write the table into the CARD.md of the policy, too.")
     ] = False,
@@ -49,23 +50,18 @@ def certify_command(
     from ackademy import lookup
     from ackademy.backends import distributions
     from ackademy.cli import running
-    from ackademy.console import Console
     from ackademy.errors import ExchangeError
-    from ackademy.files import write
     from ackademy.policies import cards
     from ackademy.policies.certificates import WITHOUT_JITTER
-    from ackademy.render import terminal
-    from ackademy.render.markdown.sheet import sheet
-    from ackademy.render.sheets import certify as sheets
+    from ackademy.render.markdown import sheet
 
     try:
         from ackademy.studies import certify
     except ImportError as error:
         raise running.lacks_training(error) from None
-    console = Console(stderr=options.is_stdout(json))
     folder = lookup.find(policy, "policy", ExchangeError)
-    options.check_exports(json, None, markdown, folder / cards.PAGE if card else None)
-    with console.status("reading") as status:
+    own.begin(f"certify-{folder.name}", folder / cards.PAGE if card else None)
+    with own.console.status("reading") as status:
         found = certify.certify(
             folder,
             distributions.read(distribution),
@@ -73,20 +69,13 @@ def certify_command(
             seed,
             lambda work: status.update(f"certifying: {work}"),
         )
-    own = sheets.certificates(folder.name, found)
-    terminal.show([own], console)
-    console.print(WITHOUT_JITTER)
-    for name in found.absent:
-        console.print(f"{name} does not apply: the policy lacks a feature of it")
-    if json:
-        options.export(json, found.json())
-    if markdown:
-        write(markdown, f"{sheet(own)}\n")
+    report = certify.report(folder.name, found, running.command())
+    own.deliver(report, csv=found.csv, json=found.json)
     if card:
         text = (
             f"`ackademy certify {policy} --states {states} --seed {seed} --card` printed this\n"
             f"table; {len(found.absent)} further properties need features that it lacks. The page "
             f'"Certificates"\nof the documentation defines them.\n'
-            f"{WITHOUT_JITTER}\n\n{sheet(own)}"
+            f"{WITHOUT_JITTER}\n\n{sheet(certify.sheet(folder.name, found))}"
         )
         cards.put_section(folder, "certify", "Certificates", text)

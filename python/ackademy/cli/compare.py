@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ackademy.cli import completion, options
 from ackademy.cli.bounds import RUNS_MAX
+from ackademy.cli.studies import Study, study
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
-    from ackademy.console import Console
-    from ackademy.runner import engines
-    from ackademy.runner.experiments import CellsRun
-    from ackademy.stats.results import Results
-    from ackademy.studies import harm_matrix, league, league_scores
+    from ackademy.studies.league import Suite
+    from ackademy.studies.league_report import Played
 
 
+@study(runs="Runs of each scheme, with seeds 1, 2, ...; 5, or the suite's number.")
 def compare_command(
+    own: Study,
     scenarios: Annotated[
         list[str] | None,
         typer.Argument(
@@ -61,25 +58,8 @@ def compare_command(
             help="Search so many networks for the largest regret of each scheme of the suite.",
         ),
     ] = None,
-    backend: options.BackendName = "sim",
     param: options.Params = None,
     settings: options.Overrides = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=RUNS_MAX,
-            help="Runs of each scheme, with seeds 1, 2, ...; 5, or the suite's number.",
-        ),
-    ] = None,
-    html: options.Page = None,
-    markdown: options.Markdown = None,
-    json: options.Json = None,
-    csv: options.Csv = None,
-    jobs: options.Jobs = None,
-    engine: options.Engine = "local",
-    address: options.Address = None,
-    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Compare controllers on the same scenarios, with nominal 95 % intervals.
 
@@ -96,133 +76,66 @@ def compare_command(
 
         ackademy compare --suite all --thin 10 --runs 1
     """
-    from ackademy import lookup
-    from ackademy.backends import schemes
-    from ackademy.cli import league_worst, running
-    from ackademy.console import Console
-    from ackademy.files import check_output_folder, write
-    from ackademy.render import terminal
-    from ackademy.render.html import comparison as report
-    from ackademy.render.sheets import compare as sheets
-    from ackademy.studies import comparison, harm_matrix, league, league_oracle, measured
-
-    console = Console(stderr=options.is_stdout(json, csv))
     if bool(suite) == bool(scenarios):
         raise AckademyError("compare: allowed: scenarios, or --suite NAME, and not both")
-    of_suites = {"--only": only, "--thin": thin, "--worst": worst, "--markdown": markdown}
-    for option, value in of_suites.items():
+    for option, value in {"--only": only, "--thin": thin, "--worst": worst}.items():
         if value is not None and not suite:
             raise AckademyError(f"compare: {option}: allowed: with --suite")
-    check_output_folder(out)
-    words = ",".join(cc or [])
-    common = running.settings(param, words)
     if suite:
         if cc or settings:
             raise AckademyError("compare: allowed beside --suite: no --cc, --set")
-        loaded = league.load(suite, thin or 1)
-        on_networks = league.scheme_cases(loaded, runs or loaded.runs, backend, only or "*")
-        page = html or options.REPORTS / f"league-{loaded.name}-{backend}.html"
-        options.check_exports(json, csv, page, markdown)
-        runner = options.engine_of(engine, address, jobs)
-        met = harm_matrix.meetings(loaded) if only is None and backend == "sim" else []
-        short = harm_matrix.transfers(loaded) if met else []
-        told = backend == "sim"
-        oracle = league_oracle.cases(loaded, runs or loaded.runs, only or "*") if told else []
-        ran, judged = _league(console, loaded, _Found(on_networks, met, short, oracle), out, runner)
-        _export(league.tables(judged.results), json, csv)
-        _league_reports(console, loaded, judged, page, markdown)
-        if worst is not None:
-            league_worst.report(console, loaded, worst, out, runner)
-        running.report_failures(ran)
+        _league(own, suite, only, thin or 1, worst)
         return
+    from ackademy import lookup
+    from ackademy.backends import schemes
+    from ackademy.cli import running
+    from ackademy.runner import measured
+    from ackademy.runner.cases import Plan, named_apart, of_file
+    from ackademy.studies import compare
+
+    words = ",".join(cc or [])
     named = lookup.scenarios_of(scenarios or [])
-    found = schemes.parse(words, common)
-    settled = [*(settings or ()), *(param or ()), *([backend] if backend != "sim" else [])]
-    labels = [own.label for own in found]
-    html = html or options.page_of("compare", [word for word, _ in named], labels, settled)
-    options.check_exports(json, csv, html)
-    cases = [comparison.case_of(path) for _, path in named]
-    cases = comparison.named_apart(cases, [word for word, _ in named])
+    found = schemes.parse(words, running.settings(param, words))
+    settled = [*(settings or ()), *(param or ()), *([own.backend] if own.backend != "sim" else [])]
+    labels = [one.label for one in found]
+    own.begin(options.stem_of("compare", [word for word, _ in named], labels, settled))
+    cases = named_apart([of_file(path) for _, path in named], [word for word, _ in named])
     changes = tuple(options.overrides(settings).items())
-    plan = comparison.Plan(runs or 5, comparison.SAMPLE_MS, changes, backend)
-    rows = comparison.rows(cases, found, plan)
-    folder = out / "compare"
-    cells = [cell for row in rows for cell in row.cells]
-    ran = running.run(cells, folder, options.engine_of(engine, address, jobs), console, "comparing")
-    measures = measured.measure(rows, folder)
-    terminal.show([sheets.sheet(measures)], console)
-    console.print(terminal.kernel_notes([run for own in measures for run in own.kernel_runs]))
-    _export(measured.tables(comparison.STUDY, measures), json, csv)
-    write(html, report.page(measures, folder, running.command()))
-    console.print(f"report: {html}", highlight=False)
-    running.report_failures(ran)
+    plan = Plan(own.runs or 5, compare.SAMPLE_MS, changes, own.backend)
+    rows = measured.rows(cases, found, plan, compare.METRICS)
+    own.run([cell for row in rows for cell in row.cells], "comparing")
+    measures = measured.measure(rows, own.folder)
+    report = compare.report(measures, own.folder, running.command())
+    own.deliver(report, measured.tables(compare.STUDY, measures))
 
 
-def _export(results: Results, json: Path | None, csv: Path | None) -> None:
-    """Write a study's tables: both as JSON, the estimates as CSV."""
-    from ackademy.render import exports
+def _league(own: Study, name: str, only: str | None, thin: int, worst: int | None) -> None:
+    """Run the missing cells of a league and report it."""
+    from ackademy.cli import running, stress
+    from ackademy.studies import league, league_report
 
-    if json:
-        options.export(json, exports.results_json(results))
-    if csv:
-        options.export(csv, results.csv())
-
-
-class _Found(NamedTuple):
-    """What a league runs."""
-
-    cases: Sequence[league.SchemeCase]
-    meetings: Sequence[harm_matrix.Meeting]
-    transfers: Sequence[harm_matrix.Transfers]
-    oracle: Sequence[league.SchemeCase]
+    suite = league.load(name, thin)
+    own.begin(f"league-{suite.name}-{own.backend}")
+    played = _played(own, suite, only or "*")
+    own.deliver(league_report.report(played, running.command()), league.tables(played.results))
+    if worst is not None:
+        stress.of_league(own, suite, worst)
 
 
-class _Judged(NamedTuple):
-    """What a league measured."""
+def _played(own: Study, suite: Suite, only: str) -> Played:
+    from ackademy.studies import harm_matrix, league, league_oracle, league_scores
+    from ackademy.studies.league_report import Played
 
-    results: Sequence[league.Result]
-    scores: Sequence[league_scores.Scores]
-    harms: Sequence[harm_matrix.Harm]
-
-
-def _league(
-    console: Console, suite: league.Suite, found: _Found, out: Path, engine: engines.Engine
-) -> tuple[CellsRun, _Judged]:
-    """Run the missing cells of a league and print it."""
-    from ackademy.cli import running
-    from ackademy.render import terminal
-    from ackademy.render.terminal import league as terminal_league
-    from ackademy.studies import harm_matrix, league, league_scores
-
-    began = time.monotonic()
-    folder = out / f"league-{suite.name}"
-    cells = [cell for own in found.cases for cell in own.cells]
-    cells += [cell for own in found.oracle for cell in own.cells]
-    cells += [cell for own in found.meetings for cell in own.cells]
-    cells += [cell for own in found.transfers for cell in own.cells]
-    ran = running.run(cells, folder, engine, console, f"league {suite.name}")
-    results = league.results(found.cases, folder)
-    scores = league_scores.scores(results, folder, league.results(found.oracle, folder))
-    judged = _Judged(results, scores, harm_matrix.measure(found.meetings, folder, found.transfers))
-    console.print(terminal_league.tables(results, console, scores, judged.harms))
-    kernel_runs = [run for result in results for run in result.measured.kernel_runs]
-    console.print(terminal.kernel_notes(kernel_runs))
-    console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
-    return ran, judged
-
-
-def _league_reports(
-    console: Console, suite: league.Suite, judged: _Judged, page: Path, markdown: Path | None
-) -> None:
-    """Write the page and the tables of a league."""
-    from ackademy.cli import running
-    from ackademy.files import write
-    from ackademy.render.html import league as report
-    from ackademy.render.markdown import league as league_markdown
-
-    results, scores, harms = judged
-    write(page, report.page(suite, results, running.command(), scores, harms))
-    console.print(f"report: {page}", highlight=False)
-    if markdown:
-        write(markdown, league_markdown.tables(results, running.command(), scores, harms))
-        console.print(f"tables: {markdown}", highlight=False)
+    runs, is_sim = own.runs or suite.runs, own.backend == "sim"
+    cases = league.scheme_cases(suite, runs, own.backend, only)
+    meetings = harm_matrix.meetings(suite) if only == "*" and is_sim else []
+    transfers = harm_matrix.transfers(suite) if meetings else []
+    oracle = league_oracle.cases(suite, runs, only) if is_sim else []
+    folder = own.work / f"league-{suite.name}"
+    cells = [cell for one in (*cases, *oracle) for cell in one.cells]
+    cells += [cell for one in meetings for cell in one.cells]
+    cells += [cell for one in transfers for cell in one.cells]
+    own.run(cells, f"league {suite.name}", folder)
+    results = league.results(cases, folder)
+    scores = league_scores.scores(results, folder, league.results(oracle, folder))
+    return Played(suite, results, scores, harm_matrix.measure(meetings, folder, transfers))

@@ -68,17 +68,6 @@ Csv = Annotated[
     ),
 ]
 STDOUT = "-"
-Against = Annotated[
-    str, typer.Option(help="Controllers or policies to compare with, separated by commas.")
-]
-AGAINST = "cubic,cubic_rfc9438,new_reno"
-PolicyParams = Annotated[
-    list[str] | None,
-    typer.Option("--param", "-p", metavar="NAME=VALUE", help="Setting of the policy."),
-]
-Processes = Annotated[
-    int | None, typer.Option(min=1, max=JOBS_MAX, help="Processes; one per core.")
-]
 Page = Annotated[
     Path | None, typer.Option("--html", help="Report file.", callback=named_as(*PAGE_ENDINGS))
 ]
@@ -142,10 +131,10 @@ def stem(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name)
 
 
-def page_of(
+def stem_of(
     study: str, scenarios: Sequence[str], labels: Sequence[str], settled: Sequence[str]
-) -> Path:
-    """The report of a study that is given no name: another study has another file.
+) -> str:
+    """Of the name of a report that is given none: another study has another file.
 
     Args:
         study: `compare` or `gap`.
@@ -158,7 +147,7 @@ def page_of(
     short = stem(what)[:PAGE_LETTERS]
     whole = "\0".join([*scenarios, "", *labels, "", *settled])
     mark = f"-{hashlib.sha256(whole.encode()).hexdigest()[:8]}" if settled or short != what else ""
-    return REPORTS / f"{short}{mark}.html"
+    return f"{short}{mark}"
 
 
 def export(path: Path, text: str) -> None:

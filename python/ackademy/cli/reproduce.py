@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +10,18 @@ import typer
 
 from ackademy.cli import completion, options
 from ackademy.cli.bounds import RUNS_MAX
-from ackademy.errors import ExperimentError
+from ackademy.cli.studies import Study, study
+from ackademy.errors import AckademyError, ExperimentError
 
 if TYPE_CHECKING:
     from ackademy import papers
     from ackademy.console import Console
+    from ackademy.render.report import Report
 
 
+@study(runs="Simulations per row; the paper's number by default.", without=("backend",))
 def reproduce_command(
+    own: Study,
     name: Annotated[
         str,
         typer.Argument(
@@ -26,24 +30,12 @@ def reproduce_command(
             autocompletion=completion.experiments,
         ),
     ],
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=RUNS_MAX, help="Simulations per row; the paper's number by default."
-        ),
-    ] = None,
-    jobs: options.Jobs = None,
-    engine: options.Engine = "local",
-    address: options.Address = None,
-    out: options.RunsFolder = options.RUNS,
     reports: options.ReportsFolder = options.REPORTS,
-    assumptions: Annotated[
-        bool,
-        typer.Option("--assumptions", help="Print every assumption, not only how many there are."),
-    ] = False,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Print every number with its interval, and every claim."),
+        typer.Option(
+            "--full", help="Print every number with its interval, every claim and assumption."
+        ),
     ] = False,
 ) -> None:
     """Reproduce a table or figure of a paper, or all of them, beside the published numbers.
@@ -58,7 +50,7 @@ def reproduce_command(
 
         ackademy reproduce kong2018/table5
 
-        ackademy reproduce kong2018/table5 --runs 10 --jobs 2 --full --assumptions
+        ackademy reproduce kong2018/table5 --runs 10 --jobs 2 --full
 
         ackademy reproduce xiao2019/fig3 --runs 10
 
@@ -66,35 +58,37 @@ def reproduce_command(
     """
     from ackademy import papers
     from ackademy.cli import running
-    from ackademy.console import Console
-    from ackademy.files import check_output_folder, write
-    from ackademy.render import experiments, terminal
-    from ackademy.render.html import index as index_report
+    from ackademy.files import check_output_folder
+    from ackademy.papers import index
+    from ackademy.render import report as render
+    from ackademy.render import terminal
 
-    console = Console()
-    console.shows_assumptions, console.is_full = assumptions, full
-    check_output_folder(out)
     check_output_folder(reports)
     studies = papers.load_all(name)
     paper = _paper(studies[0])
-    folder = out / paper
-    label = f"{studies[0].item} of {paper}" if len(studies) == 1 else paper
-    began = time.monotonic()
-    with running.resumable(), terminal.progress_bar(console, label) as progress:
-        chosen = options.engine_of(engine, address, jobs)
-        ran = papers.run_all(studies, runs, folder, chosen, progress)
-    spent_s = time.monotonic() - began
-    found = [(study, study.collect(runs or study.runs, folder)) for study in studies]
-    for study, findings in found:
-        console.print(experiments.tables(findings, console))
-        _write_reports(study, findings, reports, console)
-    if len(studies) > 1:
-        index = reports / f"{paper}.html"
-        write(index, index_report.page(paper, found, spent_s, running.command()))
-        console.print(terminal.index(found))
-        console.say(f"all items: {index}")
-    console.print(terminal.effort(ran, spent_s), highlight=False)
-    running.report_failures(ran)
+    single = len(studies) == 1
+    for option, path in {"--csv": own.csv, "--json": own.json}.items():
+        if path is not None and not single:
+            raise AckademyError(f"reproduce {option}: allowed: for one item; --reports has all")
+    stem = studies[0].name.replace("/", "-") if single else paper
+    own.html = own.html or reports / f"{stem}.html"
+    own.begin(stem)
+    folder = own.work / paper
+    label = f"{studies[0].item} of {paper}" if single else paper
+    with running.resumable(), terminal.progress_bar(own.console, label) as progress:
+        own.ran = papers.run_all(studies, own.runs, folder, own.runner(), progress)
+    found = [(one, one.collect(own.runs or one.runs, folder)) for one in studies]
+    if single:
+        ((item, findings),) = found
+        _write_numbers(item, findings, own.page.with_suffix(".csv"), own.console)
+        results = findings.results()
+        own.deliver(_report(item, findings), results, csv=findings.csv, is_full=full)
+        return
+    for item, findings in found:
+        report = _report(item, findings)
+        render.show(report, own.console, is_full=full)
+        _write(item, findings, report, reports, own.console)
+    own.deliver(index.report(paper, found, own.spent_s, running.command()))
 
 
 def report_command(
@@ -131,7 +125,7 @@ def report_command(
         study = papers.load(name)
         findings = study.collect(runs or study.runs, out / _paper(study))
         if not findings.is_empty:
-            _write_reports(study, findings, reports, console)
+            _write(study, findings, _report(study, findings), reports, console)
             written += 1
         elif names:
             console.print(f"{name}: nothing has been run yet", style="dim", highlight=False)
@@ -144,15 +138,27 @@ def _paper(study: papers.Study) -> str:
     return study.name.partition("/")[0]
 
 
-def _write_reports(
-    study: papers.Study, findings: papers.Findings, folder: Path, console: Console
+def _report(study: papers.Study, findings: papers.Findings) -> Report:
+    return replace(study.report(findings), command="")  # its sections say how to repeat it
+
+
+def _write_numbers(
+    study: papers.Study, findings: papers.Findings, path: Path, console: Console
 ) -> None:
     from ackademy.files import write
-    from ackademy.render import experiments
+
+    write(path, findings.csv())
+    console.say(f"numbers: {path}")
+
+
+def _write(
+    study: papers.Study, findings: papers.Findings, report: Report, folder: Path, console: Console
+) -> None:
+    """Write the report and the numbers of an item."""
+    from ackademy.files import write
+    from ackademy.render import report as render
 
     stem = folder / study.name.replace("/", "-")
-    table, page = stem.with_suffix(".csv"), stem.with_suffix(".html")
-    write(table, findings.csv())
-    write(page, experiments.page(findings))
-    console.say(f"numbers: {table}")
-    console.say(f"report:  {page}")
+    _write_numbers(study, findings, stem.with_suffix(".csv"), console)
+    write(stem.with_suffix(".html"), render.page(report))
+    console.say(f"report:  {stem.with_suffix('.html')}")

@@ -71,7 +71,8 @@ def run_command(
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
     from ackademy.render import exports, terminal
-    from ackademy.render.html import comparison as report
+    from ackademy.render import report as render
+    from ackademy.render import run as reports
 
     console = Console(stderr=options.is_stdout(json, csv))
     options.check_exports(json, csv, html)
@@ -96,12 +97,13 @@ def run_command(
     except KeyboardInterrupt:
         running.fail("interrupted; nothing was written")
         raise typer.Exit(running.INTERRUPTED) from None
-    console.print(terminal.run_tables(result, console))
+    report = reports.report(result, running.command())
+    render.show(report, console)
     if parquet:
         result.write_parquet(parquet)
         console.print(f"tables: {parquet}", highlight=False)
     if html:
-        write(html, report.run_page(result, running.command()))
+        write(html, render.page(report))
         console.print(f"report: {html}", highlight=False)
     if json:
         options.export(json, exports.run_json(result))

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import shlex
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ackademy.cli import completion
-from ackademy.cli.bounds import RUNS_MAX
-from ackademy.cli.options import (
-    REPORTS,
-    RUNS,
-    Address,
-    BackendName,
-    Engine,
-    Jobs,
-    RunsFolder,
-    engine_of,
-    stem,
-)
+from ackademy.cli.options import stem
+from ackademy.cli.studies import Study, study
 from ackademy.errors import AckademyError, ControllerError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from ackademy.console import Console
     from ackademy.runner.experiments import CellsRun
     from ackademy.studies.scorecard.card import Card, Limits
-    from ackademy.studies.scorecard.study import Plan, RowResult
+    from ackademy.studies.scorecard.study import Plan
 
 CARD = "rfc9743"
 
 
+@study(runs="Seeds per network; the card's number by default.")
 def scorecard_command(
+    own: Study,
     controller: Annotated[
         str,
         typer.Argument(
@@ -58,17 +45,6 @@ def scorecard_command(
         ),
     ] = None,
     card: Annotated[str, typer.Option(help="The rows: a file of scorecards/.")] = CARD,
-    backend: BackendName = "sim",
-    runs: Annotated[
-        int | None, typer.Option(min=1, max=RUNS_MAX, help="Seeds per network; the card's number.")
-    ] = None,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    address: Address = None,
-    out: Annotated[
-        Path, typer.Option("--reports", help="Folder of the page and the CSV file.")
-    ] = REPORTS,
-    cells: RunsFolder = RUNS / "scorecard",
 ) -> None:
     """Judge a controller by the evaluations of RFC 9743, beside other controllers.
 
@@ -78,21 +54,17 @@ def scorecard_command(
     Examples:
         ackademy scorecard cubic --quick
 
-        ackademy scorecard policies/aurora_mixed --reports cards
+        ackademy scorecard policies/aurora_mixed --html cards/aurora.html --csv cards/aurora.csv
 
         ackademy scorecard mine.py:Mine --row C3 --row S9
     """
     from ackademy.backends import schemes
     from ackademy.cli import running
-    from ackademy.console import Console
-    from ackademy.files import check_output_folder, check_outputs, write
-    from ackademy.render import scorecard_csv, terminal
-    from ackademy.render.html import scorecard as report
     from ackademy.runner import engines, experiments
     from ackademy.studies.scorecard import card as cards
+    from ackademy.studies.scorecard import report as reports
     from ackademy.studies.scorecard import study
 
-    began, console = time.monotonic(), Console()
     found = schemes.parse(controller)
     if len(found) != 1:
         raise ControllerError(f"scorecard: {controller}: allowed: one controller")
@@ -101,46 +73,36 @@ def scorecard_command(
     rivals, unknown = study.rivals(words)
     if unknown and against is not None:
         raise AckademyError(f"--against {unknown[0]}: allowed: controllers of `ackademy list`")
-    plan = study.Plan(
-        loaded, found[0], tuple(rivals), _limits(loaded, runs, backend, quick=quick), backend
-    )
-    name = "-".join(["scorecard", *_name_parts(plan, row or [])])
-    page, csv = out / f"{name}.html", out / f"{name}.csv"
-    check_output_folder(cells)
-    check_outputs([page, csv])
+    limits = _limits(loaded, own.runs, own.backend, quick=quick)
+    plan = study.Plan(loaded, found[0], tuple(rivals), limits, own.backend)
+    own.begin("-".join(["scorecard", *_name_parts(plan, row or [])]))
     rows = study.planned(plan)
-    todo = [cell for own in rows for cell in own.cells]
-    own_engine = engine_of(engine, address, jobs)
-    left = experiments.missing(cells, todo)
-    at_once = 1 if backend == "kernel" else engines.jobs_of(own_engine)
+    todo = [cell for one in rows for cell in one.cells]
+    left = experiments.missing(own.folder, todo)
+    at_once = 1 if own.backend == "kernel" else engines.jobs_of(own.runner())
     spent_s = study.expected_s(plan, rows, left) / at_once
-    console.print(_expected(len(set(todo)), len(set(left)), spent_s), highlight=False)
-    ran = running.run(todo, cells, own_engine, console, "scorecard")
-    results = study.results(plan, rows, cells, ran.failures)
-    for line in _summary(plan, results, console):
-        console.print(line, highlight=False)
-    for own in results:
-        if own.mark.why:
-            console.print(f"{own.row.id} {own.mark.verdict}: {own.mark.why}", highlight=False)
+    own.console.say(_expected(len(set(todo)), len(set(left)), spent_s))
+    ran = own.run(todo, "scorecard")
+    results = study.results(plan, rows, own.folder, ran.failures)
     for name in unknown:
-        console.print(f"rival {name}: not registered, left out", highlight=False)
+        own.console.say(f"rival {name}: not registered, left out")
+    if own.backend == "kernel":
+        own.ran = experiments.CellsRun(ran.n_cells, ran.n_reused, [], ran.damaged, ran.n_fixed)
 
     def repeat(row_id: str) -> str:
         words = ["ackademy", "scorecard", controller, "--row", row_id]
         words += [] if card == CARD else ["--card", card]
         words += [] if against is None else ["--against", against]
         words += ["--quick"] if quick else []
-        words += ["--backend", backend] if backend != "sim" else []
+        words += ["--backend", own.backend] if own.backend != "sim" else []
         return shlex.join(words)
 
-    facts = [*_facts(plan, ran, unknown), f"{time.monotonic() - began:.0f} s of computing for this"]
-    write(page, report.page(plan, results, running.command(), facts, repeat))
-    write(csv, scorecard_csv.text(plan, results, repeat))
-    console.print(terminal.effort(ran, time.monotonic() - began), highlight=False)
-    console.print(f"report: {page}", highlight=False)
-    console.print(f"numbers: {csv}", highlight=False)
-    if backend == "sim":
-        running.report_failures(ran)
+    facts = [*_facts(plan, ran, unknown), f"{own.spent_s:.0f} s of computing for this"]
+    own.deliver(
+        reports.report(plan, results, facts, repeat, own.console, running.command()),
+        reports.tables(plan, results),
+        csv=lambda: reports.csv(plan, results, repeat),
+    )
 
 
 def _expected(n_runs: int, n_left: int, spent_s: float) -> str:
@@ -150,25 +112,6 @@ def _expected(n_runs: int, n_left: int, spent_s: float) -> str:
         return found
     about = f"{spent_s:.0f} s" if spent_s < 90.0 else f"{spent_s / 60.0:.0f} min"
     return f"{found}: about {about} for the others if the machine is idle"
-
-
-def _summary(plan: Plan, results: list[RowResult], console: Console) -> list[Table | str]:
-    """One table if the terminal is wide enough, else one per group of rows."""
-    from ackademy.render import terminal
-    from ackademy.render.sheets import scorecard as sheets
-
-    tables = terminal.sheet(sheets.summary(plan, results), console)
-    if len(tables) == 1:
-        return [*tables]
-    rivals = [own.label for own in plan.schemes[1:]]
-    for n_rivals in range(len(rivals), -1, -1):
-        drawn = [terminal.sheet(own, console) for own in sheets.narrow(plan, results, n_rivals)]
-        tables = [table for own in drawn for table in own]
-        if len(tables) == len(drawn):
-            break
-    left_out = ", ".join(rivals[n_rivals:])
-    more = [f"{left_out}: in the report, or in a wider terminal"] if left_out else []
-    return [*tables, *more]
 
 
 def _limits(card: Card, runs: int | None, backend: str, *, quick: bool) -> Limits:

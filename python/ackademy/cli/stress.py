@@ -7,31 +7,37 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ackademy import _core
 from ackademy.backends import controllers, schemes
-from ackademy.backends.schemes import EvaluatedScheme
+from ackademy.backends.schemes import Scheme
 from ackademy.cli import completion, options, running
 from ackademy.cli.bounds import RUNS_MAX, SEED_MAX, finite
-from ackademy.console import Console
+from ackademy.cli.studies import Study as Session
+from ackademy.cli.studies import study as session
 from ackademy.errors import ControllerError, ScenarioError
-from ackademy.files import check_output_folder, check_outputs, write
-from ackademy.render import exports, terminal
-from ackademy.render.html import stress as report
-from ackademy.render.markdown.sheet import code, sheet, text
-from ackademy.render.sheets import stress as sheets
+from ackademy.files import check_output_folder, file_name, write
+from ackademy.render import markdown, terminal
 from ackademy.runner import engines, experiments
-from ackademy.studies import stress, stress_space
+from ackademy.studies import stress, stress_report, stress_space
 from ackademy.studies.stress import Finding, Method, Network, Study, Tried
 from ackademy.studies.stress_space import Space
 
+if TYPE_CHECKING:
+    from ackademy.studies.league import Suite
+
 KEEP_MAX = 100
+LEAGUE_KEPT = 8
+"""worst networks of a scheme of a league that are kept as scenarios"""
+SPACE = Path("stress")
 
 
+@session(without=("runs", "backend"))
 def stress_command(
+    own: Session,
     controller: Annotated[
         str,
         typer.Argument(
@@ -50,7 +56,7 @@ def stress_command(
     ] = "",
     space: Annotated[
         Path, typer.Option(help="Distribution whose draws are the dimensions of the search.")
-    ] = Path("stress"),
+    ] = SPACE,
     budget: Annotated[
         int, typer.Option(min=1, max=RUNS_MAX, help="Number of networks that are tried.")
     ] = 640,
@@ -69,13 +75,7 @@ def stress_command(
         int, typer.Option(min=1, max=KEEP_MAX, help="Number of scenarios to keep.")
     ] = 8,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the search.")] = 1,
-    html: options.Page = None,
-    markdown: options.Markdown = None,
     worst: Annotated[Path | None, typer.Option(help="Folder for the kept scenarios.")] = None,
-    jobs: options.Jobs = None,
-    engine: options.Engine = "local",
-    address: options.Address = None,
-    out: options.RunsFolder = options.RUNS,
 ) -> None:
     """Search for the networks on which a controller does worst, and keep them as scenarios.
 
@@ -91,56 +91,21 @@ def stress_command(
 
         ackademy stress vegas --space mine/space.toml --method random --seed 7
     """
-    console = Console()
     searched = stress_space.read(space)
-    study = Study(
-        _scheme(controller, param, searched),
-        _scheme(against, None, searched) if against else None,
-        searched,
-        seed,
-        budget,
-        method,
-        keep,
-    )
-    if study.against is not None:
-        schemes.names_differ(study.schemes)
-    page = html or options.REPORTS / f"stress-{options.stem(study.scheme.name)}.html"
-    folder_of_worst = worst or page.parent / f"{page.stem}-worst"
-    check_outputs([page, page.with_suffix(".csv"), page.with_suffix(".json"), markdown])
-    check_output_folder(folder_of_worst)
-    check_output_folder(out)
+    other = _scheme(against, None, searched) if against else None
+    study = Study(_scheme(controller, param, searched), other, searched, seed, budget, method, keep)
+    schemes.differ(study.schemes)
+    own.begin(f"stress-{options.stem(study.scheme.label)}")
+    folder = worst or own.page.parent / f"{own.page.stem}-worst"
+    check_output_folder(folder)
     with ExitStack() as stack:
-        if engine == "ray":
-            stack.enter_context(engines.ray_session(address))
-        own = stack.enter_context(engines.kept(options.engine_of(engine, address, jobs)))
+        if own.engine == "ray":
+            stack.enter_context(engines.ray_session(own.address))
+        engine = stack.enter_context(engines.kept(own.runner()))
         stack.enter_context(running.resumable())
-        tried, found = search(study, Runner(study, out / "stress", own, console), minutes)
-    keep_findings(study, found, folder_of_worst)
-    terminal.show([sheets.findings(study, found, folder_of_worst)], console)
-    console.say(f"tried {len(tried)} networks; scenarios: {folder_of_worst}")
-    command = running.command()
-    write(page, report.page(study, tried, found, folder_of_worst, command))
-    write(page.with_suffix(".csv"), stress.csv(tried))
-    write(page.with_suffix(".json"), _json(study, tried, found, folder_of_worst))
-    console.say(f"numbers: {page.with_suffix('.csv')}, {page.with_suffix('.json')}")
-    console.say(f"report:  {page}")
-    if markdown:
-        shown = sheets.findings(study, found, folder_of_worst, commands=True)
-        title = f"# {text(shown.title)}\n\n{code(command)} printed this table."
-        write(markdown, f"{title}\n\n{sheet(shown)}\n")
-        console.say(f"table:   {markdown}")
-
-
-def keep_findings(study: Study, found: Sequence[Finding], folder: Path) -> None:
-    """Write a scenario file per finding."""
-    for own in found:
-        network = own.tried.network
-        text = study.space.text(network.family, network.settings, study.scheme)
-        file = sheets.kept_file(own, folder)
-        write(file, sheets.about(study, own, file) + text)
-
-
-def _json(study: Study, tried: Sequence[Tried], found: Sequence[Finding], folder: Path) -> str:
+        tried, found = search(study, Runner(study, own.folder, engine, own), minutes)
+    keep_findings(study, found, folder)
+    own.console.say(f"tried {len(tried)} networks; scenarios: {folder}")
     described = {
         "command": running.command(),
         "controller": study.scheme.words,
@@ -148,9 +113,54 @@ def _json(study: Study, tried: Sequence[Tried], found: Sequence[Finding], folder
         "space": {"file": study.space.origin, "digest": study.space.digest},
         "seed": study.seed,
         "networks": len(tried),
-        "worst": [sheets.described(study, own, folder) for own in found],
+        "worst": [stress_report.described(study, one, folder) for one in found],
     }
-    return exports.results_json(stress.tables(study, found), described)
+    own.deliver(
+        stress_report.report(study, tried, found, folder, running.command()),
+        stress.tables(study, found),
+        csv=lambda: stress.csv(tried),
+        described=described,
+    )
+
+
+def of_league(own: Session, suite: Suite, budget: int) -> Sequence[tuple[str, Sequence[Finding]]]:
+    """Search for the worst case of every scheme of a league, and print the table (metric M8).
+
+    Schemes that a pattern keeps to some networks, and the kernel's, are left out. The table is
+    written beside the scenarios that are kept, in the folder `league-SUITE-worst`.
+
+    Args:
+        own: the command.
+        suite: whose schemes are searched, with their own settings.
+        budget: networks per scheme, >= 1.
+
+    Returns:
+        By scheme: its findings, the worst first.
+    """
+    folder = own.work / f"league-{suite.name}-worst"
+    space, found = stress_space.read(SPACE), []
+    with engines.kept(own.runner()) as engine, running.resumable():
+        for scheme in suite.schemes:
+            if scheme.networks != "*" or controllers.is_kernel(scheme.controller):
+                continue
+            study = Study(scheme, None, space, 1, budget, "evolution", LEAGUE_KEPT)
+            _, findings = search(study, Runner(study, own.work / "stress", engine, own), None)
+            keep_findings(study, findings, folder / file_name(scheme.label))
+            found.append((scheme.label, findings))
+    shown = stress_report.worst(found, budget)
+    terminal.show([shown], own.console)
+    write(folder / "worst.md", f"# {markdown.text(shown.title)}\n\n{markdown.sheet(shown)}\n")
+    own.console.say(f"worst networks: {folder}")
+    return found
+
+
+def keep_findings(study: Study, found: Sequence[Finding], folder: Path) -> None:
+    """Write a scenario file per finding."""
+    for own in found:
+        network = own.tried.network
+        text = study.space.text(network.family, network.settings, study.scheme)
+        file = stress_report.kept_file(own, folder)
+        write(file, stress_report.about(study, own, file) + text)
 
 
 @dataclass(slots=True)
@@ -160,7 +170,7 @@ class Runner:
     study: Study
     folder: Path
     engine: engines.Engine
-    console: Console
+    session: Session
     total: int = 0
     done: int = 0
     seeds: Sequence[int] = (stress.SEED,)
@@ -181,6 +191,7 @@ class Runner:
 
         ran = experiments.run_cells(cells, self.folder, self.engine, update)
         running.report_failures(ran)
+        self.session.ran = self.session.ran.with_more(ran)
         self.done += len(networks)
         return [self.study.read(own, self.folder, self.seeds) for own in networks]
 
@@ -189,25 +200,25 @@ def search(
     study: Study, runner: Runner, minutes: float | None
 ) -> tuple[list[Tried], list[Finding]]:
     """All networks that were tried, and what is kept of them."""
-    began = time.monotonic()
+    began, console = time.monotonic(), runner.session.console
     tried: list[Tried] = []
     runner.total = study.budget
-    with terminal.progress_bar(runner.console, "networks") as runner.progress:
+    with terminal.progress_bar(console, "networks") as runner.progress:
         for generation in stress.search(study, runner):
             tried += generation
             if minutes is not None and time.monotonic() - began >= 60.0 * minutes:
                 break
     runner.seeds = stress.SEEDS
     runner.total, runner.done = stress.CANDIDATES * study.worst, 0
-    with terminal.progress_bar(runner.console, "with other seeds, at most") as runner.progress:
+    with terminal.progress_bar(console, "with other seeds, at most") as runner.progress:
         found = stress.confirmed(study, tried, runner)
     runner.total, runner.done = stress.steps_max(found), 0
-    with terminal.progress_bar(runner.console, "simplifying, at most") as runner.progress:
+    with terminal.progress_bar(console, "simplifying, at most") as runner.progress:
         simple = stress.simplify(found, runner)
     return tried, stress.findings(study, list(zip(simple, found, strict=True)))
 
 
-def _scheme(word: str, param: Sequence[str] | None, space: Space) -> EvaluatedScheme:
+def _scheme(word: str, param: Sequence[str] | None, space: Space) -> Scheme:
     """The scheme that a word names.
 
     Raises:
@@ -216,8 +227,8 @@ def _scheme(word: str, param: Sequence[str] | None, space: Space) -> EvaluatedSc
     found = schemes.parse(word, running.settings(list(param or ()), word))
     if len(found) != 1:
         raise ControllerError(f"stress {word}: allowed: one scheme")
-    own = EvaluatedScheme(found[0].label, str(found[0].controller), found[0].params)
-    controllers.check([own.controller], "sim")
+    own = found[0]
+    controllers.check([str(own.controller)], "sim")
     family = space.families[0]
     text = space.text(family, (None,) * len(family.dimensions), own)
     try:

@@ -120,7 +120,7 @@ def _table(lines: Sequence[Line]) -> Table:
 
 
 def _markdown(lines: Sequence[Line], seeds: int, made: str) -> str:
-    from ackademy.render.markdown.sheet import table
+    from ackademy.render.markdown import table
 
     rows = [
         [line.name, f"{line.mean:.3f}", f"{line.least:.3f} to {line.most:.3f}",

@@ -234,8 +234,7 @@ def _train(asked: Asked, place: Place, out: Path, *, resume: bool, work: Path) -
             from ackademy.envs import rewards
 
             rewards.find(asked.reward)
-        from ackademy.learn import checkpoint, deep, deep_recipe
-        from ackademy.render import training_card
+        from ackademy.learn import checkpoint, deep, deep_recipe, training_card
     except ImportError as error:
         raise lacks_training(error) from None
     recipe = deep.with_changes(

@@ -74,9 +74,15 @@ def flagship_command(
     check_policy_folder(chosen, force=force)  # before the training, not behind it
     check_output_folder(work)
     try:
-        from ackademy.learn import deep, deep_recipe, recipe_source, selection
+        from ackademy.learn import (
+            deep,
+            deep_recipe,
+            recipe_source,
+            selection,
+            selection_card,
+            training_card,
+        )
         from ackademy.learn import seeds as learn_seeds
-        from ackademy.render import selection_card, training_card
     except ImportError as error:
         raise lacks_training(error) from None
     read = deep_recipe.read(recipe or file_here(RECIPE, "a recipe with --recipe"), quick=quick)
@@ -134,7 +140,7 @@ def _command(
 
 
 def _tell(console: Console, found: Seeds, out: Path, wall_s: float) -> None:
-    from ackademy.render import selection_card
+    from ackademy.learn import selection_card
 
     classes = sorted(found.zeros.judgement.of_classes)
     table = judged_training.judgement_table("seed", "decisions", "mean", *classes)

@@ -127,8 +127,7 @@ def _changed(recipe: Recipe, epochs: int | None, seed: int | None, *, quick: boo
 def _train(
     recipe: Recipe, out: Path, made: str, console: Console, *, resume: bool, work: Path
 ) -> None:
-    from ackademy.learn import host_training
-    from ackademy.render import host_card
+    from ackademy.learn import host_card, host_training
 
     folder = work / "train" / "drl_cc" / work_name(out)
     line = tenths(console, recipe.name, "epochs")

@@ -5,8 +5,8 @@ A kind is a module, listed in `KINDS`, with a function
     def load(name: str) -> Study: ...
 
 `name` is as on the command line (`experiment_files.find` gives the file). A file without `kind` is
-a `table`. A study counts its steps, runs the missing ones, and returns findings;
-`ackademy.render.experiments` shows them. What belongs to one paper alone is in a folder here.
+a `table`. A study counts its steps, runs the missing ones, returns findings, and makes a report of
+them. What belongs to one paper alone is in a folder here.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
+from ackademy.render.report import Report
 from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
+from ackademy.stats.results import Results
 from ackademy.studies import experiment_files
 from ackademy.studies.experiment_files import Paper
 from ackademy.toml_table import TomlTable
 
 KINDS: Mapping[str, str] = {
-    "cubic_beta": "ackademy.papers.knott2023.study",
+    "cubic_beta": "ackademy.papers.knott2023.report",
     "f1_curves": "ackademy.papers.kong2018.f1_curves",
     "fluid": "ackademy.papers.learningcc.fluid_study",
     "table": "ackademy.studies.table",
@@ -45,6 +47,9 @@ class Findings(Protocol):
 
     def csv(self) -> str:
         """The numbers as a file."""
+
+    def results(self) -> Results | None:
+        """The two tables of a study; `None` if its numbers are of another kind."""
 
 
 class Study(Protocol):
@@ -89,6 +94,9 @@ class Study(Protocol):
 
     def collect(self, runs: int, folder: Path) -> Findings:
         """Read the finished results without running anything."""
+
+    def report(self, findings: Any) -> Report:  # noqa: ANN401  # what `collect` returns
+        """The report of what was found."""
 
 
 def load_all(name: str) -> list[Study]:

@@ -21,9 +21,9 @@ import polars as pl
 from ackademy import _core, files, folders
 from ackademy.backends import distributions, entries, schemes
 from ackademy.backends.runs import measure, read_text, simulate
-from ackademy.backends.schemes import EvaluatedScheme
+from ackademy.backends.schemes import Scheme
 from ackademy.errors import ExperimentError
-from ackademy.runner.cases import Case
+from ackademy.runner.cases import Case, of_scenario
 from ackademy.stats import scores
 from ackademy.stats.scores import Score
 from ackademy.toml_table import TomlTable, toml_value
@@ -87,23 +87,25 @@ def digest(folder: Path) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
-def evaluate(fixed: FixedSet, own: EvaluatedScheme, root: Path) -> list[Ran]:
+def evaluate(fixed: FixedSet, own: Scheme, root: Path) -> list[Ran]:
     """Run a scheme on the set.
 
     Raises:
         AckademyError: if the set or the scheme cannot be read.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        return [_run(case, own, fixed.duration_s, Path(scratch)) for case in _cases(fixed, root)]
+        cases = _cases(fixed, root, Path(scratch))
+        pairs = zip(cases, fixed.seeds, strict=True)
+        return [_run(case, own, fixed.duration_s, seed) for case, seed in pairs]
 
 
 def make(folder: Path, fixed: FixedSet, root: Path) -> Card:
     """The card of the policy in a folder: every run of the set, beside the baselines."""
     name, params = schemes.of_folder(folder)
-    ran = evaluate(fixed, EvaluatedScheme("policy", name, params), root)
+    ran = evaluate(fixed, Scheme("policy", name, params), root)
     headline = {"policy": _means(ran)}
     for baseline in BASELINES:
-        headline[baseline] = _means(evaluate(fixed, schemes.evaluated(baseline), root))
+        headline[baseline] = _means(evaluate(fixed, schemes.one(baseline), root))
     return Card(
         fixed=fixed,
         policy=digest(folder),
@@ -117,7 +119,7 @@ def text(card: Card) -> str:
     """The text of the file; equal cards have equal bytes."""
     fixed = card.fixed
     lines = [
-        "# What this policy did on a small fixed set of runs: by `ackademy eval FOLDER --card`,",
+        "# What this policy did on a small fixed set of runs: by `ackademy evaluate --card`,",
         "# run again by tests/test_zoo.py.",
         f"format = {FORMAT}",
         f"policy = {toml_value(card.policy)}",
@@ -242,14 +244,16 @@ def _put(folder: Path, heading: str, block: str, marks: tuple[str, str]) -> None
     files.write(page, new)
 
 
-def _cases(fixed: FixedSet, root: Path) -> list[Case]:
+def _cases(fixed: FixedSet, root: Path, scratch: Path) -> list[Case]:
     path = root / fixed.source
     if not fixed.is_distribution:
         scenario = _core.Scenario.parse(read_text(path), str(path))
-        return [Case(scenario, seed, (fixed.flows,)) for seed in fixed.seeds]
+        return [of_scenario(scenario, scratch, (fixed.flows,), seed) for seed in fixed.seeds]
     distribution = distributions.read(path)
-    learners = tuple(distribution.learners)
-    return [Case(distribution.draw(seed, 1.0), seed, learners) for seed in fixed.seeds]
+    return [
+        of_scenario(distribution.draw(seed, 1.0), scratch, distribution.learners, seed)
+        for seed in fixed.seeds
+    ]
 
 
 def _source_digest(fixed: FixedSet, root: Path) -> str:
@@ -260,24 +264,22 @@ def _source_digest(fixed: FixedSet, root: Path) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _run(case: Case, own: EvaluatedScheme, duration_s: float, scratch: Path) -> Ran:
-    place = scratch / f"{files.file_name(case.name)}.toml"
-    distributions.save(case.scenario, place)
+def _run(case: Case, own: Scheme, duration_s: float, seed: int) -> Ran:
     cut = {"duration_s": f"{duration_s:g}"}
-    scenario = _core.Scenario.parse(read_text(place), str(place), cut)
-    chosen = entries.named(scenario, case.learners)
+    scenario = _core.Scenario.parse(case.text, case.origin, cut)
+    chosen = entries.named(scenario, case.flows)
     if not chosen:
-        raise ExperimentError(f"{case.scenario.origin}: flows: allowed: {scenario.entries}")
-    scenario = scenario.with_controller(own.controller, dict(own.params), chosen)
-    tables = simulate(scenario, case.seed, 0.0)
+        raise ExperimentError(f"{case.origin}: flows: allowed: {scenario.entries}")
+    scenario = scenario.with_controller(str(own.controller), dict(own.params), chosen)
+    tables = simulate(scenario, seed, 0.0)
     measured = measure(tables).flows
     numbers = measured.select([c for c in measured.columns if c not in tables.flows.columns])
     flows = pl.concat([tables.flows, numbers], how="horizontal")
     rows = flows["flow"].to_list()
-    flows = flows.filter(pl.Series(entries.governed(scenario, case.learners, rows)))
+    flows = flows.filter(pl.Series(entries.governed(scenario, case.flows, rows)))
     score = scores.score_of(flows, tables.links, tables.counters, duration_s)
     return Ran(
-        seed=case.seed,
+        seed=seed,
         scenario=case.name,
         counts=(*(int(flows[key].sum()) for key in COUNTS[:-1]), score.fallbacks),
         score=score,

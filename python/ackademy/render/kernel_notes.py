@@ -5,6 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ackademy.backends.kernel import KernelRun
+from ackademy.render.html.shapes import bullets
+from ackademy.render.report import Section, in_terminal
+from ackademy.render.sheet import Part, Style
+
+
+def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
+    """The section of a report on runs on the kernel; nothing for those of the simulator."""
+    if not runs:
+        return []
+    style: Style = "dim" if all(run.valid for run in runs) else "bad"
+    lines = notes(runs)
+    printed = (in_terminal(Part(line, style)) for line in lines)
+    return [Section("kernel", "On the kernel", "", [bullets(lines), *printed])]
 
 
 def notes(runs: Sequence[KernelRun]) -> list[str]:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ackademy.render.numbers import NONE, significant, with_interval, without_runs
+from ackademy.runner.measured import Measured
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
-from ackademy.studies.measured import Measured
 
 HEAD_WIDTH = 8
 """characters of a heading's line"""
-Style = Literal["", "was", "ours", "good", "apart", "warn", "dim", "best"]
-"""was: a number to compare with; ours: what is compared; good, apart, warn: how they compare"""
+Style = Literal["", "was", "ours", "good", "apart", "warn", "bad", "dim", "best", "bold"]
+"""was: a number to compare with; ours: what is compared; the others: how they compare"""
 
 
 class Part(NamedTuple):

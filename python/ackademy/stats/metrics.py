@@ -37,7 +37,7 @@ from ackademy.stats.run_tables import (
     of_all_flows,
     per_connection,
 )
-from ackademy.stats.scores import score_of
+from ackademy.stats.scores import fair_bytes, score_of
 
 NORMAL_95 = 1.96
 """standard deviations to either side of the mean that hold 95 % of normally distributed values"""
@@ -256,6 +256,22 @@ def _counter(name: str) -> Metric:
     return _per_run(name, "", f"the controller's counter {name}, mean over flows", counted)
 
 
+def _counted(name: str) -> Metric:
+    def counted(run: RunTables) -> float:
+        flows = run.of(run.chosen)["flow"].implode()
+        rows = run.counters.filter((pl.col("name") == name) & pl.col("flow").is_in(flows))
+        return float(rows["value"].sum())
+
+    return _per_run(f"all {name}", "", f"the controller's counter {name}, sum over flows", counted)
+
+
+def _fair_total(run: RunTables) -> float:
+    own = run.flows["flow"].is_in(run.of(run.chosen)["flow"].implode()).to_list()
+    capacity = float(run.links["capacity_bytes"].cast(pl.Float64).to_numpy().min())
+    active = zip(run.flows["start_s"].to_list(), run.flows["active_s"].to_list(), strict=True)
+    return 8e-6 * fair_bytes(list(active), own, capacity, run.duration_s) / run.duration_s
+
+
 def _longest_stall(run: RunTables) -> float:
     longest = run.of(run.chosen)["stall_max_ms"].drop_nans().max()
     return float(longest) if isinstance(longest, float) else math.nan
@@ -327,7 +343,7 @@ def _of_score(label: str, unit: str, about: str, field: str) -> Metric:
 
 
 def _of_two_runs(run: RunTables) -> float:
-    raise ExperimentError("metric = 'gain', 'won': allowed: in `eval` and `generalise` alone")
+    raise ExperimentError("metric = 'gain', 'won': allowed: in `evaluate` alone")
 
 
 def _of_stress(run: RunTables) -> float:
@@ -401,6 +417,13 @@ METRICS: Mapping[str, Metric] = {
             "of the scheme's flows together, over the whole run, headers included",
             "throughput_mbps",
         )
+    ),
+    "fair_total_mbps": _per_run(
+        "fair total",
+        "Mb/s",
+        "what the row's flows get over the whole run if at any time all active flows have equal "
+        "parts of the narrowest link",
+        _fair_total,
     ),
     "link_share": _higher(
         _of_score(
@@ -505,6 +528,7 @@ METRICS: Mapping[str, Metric] = {
             "rtt_ratio",
         )
     ),
+    "rtt_base_ms": _mean_of("RTT_min", "ms", "round trip of the empty path, mean over flows", BASE),
     "rtt_p50_ms": _lower(_mean_of("RTT p50", "ms", "median RTT of a flow, mean over flows", P50)),
     "rtt_p95_ms": _lower(
         _mean_of("RTT p95", "ms", "95th percentile of a flow's RTT, mean over flows", P95)
@@ -636,5 +660,6 @@ METRICS_OF: Mapping[str, Callable[[str], Metric]] = {
     "connections_total_mbps": _connections_total,
     "jain_connections": _jain_connections,
     "counter": _counter,
+    "counted": _counted,
 }
 """Metrics that are of something named after a colon, whatever flows the row is about."""

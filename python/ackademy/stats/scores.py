@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -74,3 +76,25 @@ def utility(share: float, rtt_ratio: float) -> float:
 def _mean(values: pl.Series) -> float:
     mean = values.mean()
     return float(mean) if isinstance(mean, int | float) else math.nan
+
+
+def fair_bytes(
+    flows: Sequence[tuple[float, float]], own: Sequence[bool], capacity_bytes: float, end_s: float
+) -> float:
+    """What a link gives to some of its flows if at any time all active ones get equal parts.
+
+    Args:
+        flows: of each flow, when it becomes active and for how long it is, in s.
+        own: which of them are meant.
+        capacity_bytes: of the link until `end_s`, of which every second gets the same part.
+        end_s: of the run, > 0.
+    """
+    spans = [(start, min(start + active, end_s)) for start, active in flows]
+    times = sorted({time for span in spans for time in span} | {0.0, end_s})
+    total = 0.0
+    for low, high in itertools.pairwise(times):
+        active = [start <= low and high <= end for start, end in spans]
+        if any(active):
+            part = sum(is_on and is_own for is_on, is_own in zip(active, own, strict=True))
+            total += (high - low) * part / sum(active)
+    return capacity_bytes * total / end_s

@@ -13,11 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ackademy import _core
+from ackademy.csv_text import csv_text
 from ackademy.envs import opening
 from ackademy.errors import ExchangeError
 from ackademy.policies import bounds, certificates, policy_files
 from ackademy.policies.bounds import F64
-from ackademy.policies.certificates import Scales, States, Verdict
+from ackademy.policies.certificates import WITHOUT_JITTER, Scales, States, Verdict
+from ackademy.render.numbers import NONE
+from ackademy.render.report import Report, Section, in_text
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, number
 
 SIMULATIONS = 64
 AGENTS = 8
@@ -35,6 +39,11 @@ class Certified:
     absent: tuple[str, ...]
     """properties that need a feature which the policy lacks"""
     states: int
+
+    def csv(self) -> str:
+        """A row per property."""
+        rows = [asdict(own) for own in self.verdicts]
+        return csv_text(list(rows[0]) if rows else [], [list(row.values()) for row in rows])
 
     def json(self) -> str:
         """For programs; a number that there is none for is null."""
@@ -134,3 +143,52 @@ def _earlier(window: F64, stream: npt.NDArray[np.int64], place: npt.NDArray[np.i
     earlier = window.copy()
     earlier[second[follows]] = window[first[follows]]
     return earlier
+
+
+HEADS = (
+    Head("states", "", "recorded states to which the property applies"),
+    Head("coverage", "", "mean share of the bounds that lies where it should"),
+    Head("certified", "%", "states without a counterexample in any slice: proved"),
+    Head("refuted", "%", "states with a counterexample that was found"),
+    Head("worst", "", "largest excess over the limit at a point; 0 or less: none"),
+)
+
+
+def report(name: str, found: Certified, command: str = "") -> Report:
+    """A line per property, and what does not apply."""
+    absent = [
+        in_text(f"{own} does not apply: the policy lacks a feature of it") for own in found.absent
+    ]
+    lead = (
+        "A share is certified if interval arithmetic proves it, and refuted if a drawn point "
+        "breaks it; the rest is neither."
+    )
+    return Report(
+        kind="Certificates",
+        title=f"certificates of {name}",
+        about=f"Properties of a policy for boxes around {found.states} recorded states.",
+        sections=[
+            Section("properties", "Properties", lead, [sheet(name, found), WITHOUT_JITTER, *absent])
+        ],
+        command=command,
+    )
+
+
+def sheet(name: str, found: Certified) -> Sheet:
+    """A line per property that applies to the policy."""
+    lines = [Line((Part(own.name),), _cells(own), remark=own.says) for own in found.verdicts]
+    return Sheet(f"certificates of {name}", (Head("property"),), HEADS, tuple(lines))
+
+
+def _cells(own: Verdict) -> tuple[Cell, ...]:
+    return (
+        cell(str(own.states)),
+        _number(own.coverage, own.coverage),
+        _number(100 * own.certified, own.certified),
+        _number(100 * own.refuted, own.refuted),
+        _number(own.worst, own.worst),
+    )
+
+
+def _number(shown: float, value: float) -> Cell:
+    return cell(NONE) if math.isnan(value) else number(shown)

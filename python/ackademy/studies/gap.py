@@ -16,13 +16,13 @@ from ackademy.backends import controllers, entries
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
+from ackademy.runner.cases import named_apart, of_file
 from ackademy.runner.cells import Assignment, Cell
+from ackademy.runner.measured import Measured, Row
+from ackademy.runner.measured import measure as measure_rows
+from ackademy.runner.measured import tables as measured_tables
 from ackademy.stats.intervals import NO_METHOD, ONE_RUN, Interval, t_interval
 from ackademy.stats.results import Estimate, Name, Results, results
-from ackademy.studies import comparison
-from ackademy.studies.measured import Measured, Row
-from ackademy.studies.measured import measure as measure_rows
-from ackademy.studies.measured import tables as measured_tables
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 
@@ -184,8 +184,8 @@ def pairs(
             raise ControllerError(f"--baselines {name}: allowed is kernel:NAME, as kernel:cubic")
     overrides = () if duration_s is None else (("duration_s", repr(duration_s)),)
     found = []
-    cases = [comparison.case_of(path) for path in scenarios]
-    for case in comparison.named_apart(cases, [str(path) for path in scenarios]):
+    cases = [of_file(path) for path in scenarios]
+    for case in named_apart(cases, [str(path) for path in scenarios]):
         own = Cell(case.text, case.origin, None, seed=1, overrides=overrides)
         parsed = own.scenario()
         groups = _groups(parsed)
@@ -326,7 +326,7 @@ def _shared_seeds(side: Measured, other: Measured) -> list[int]:
 
 def _gap(pair: Pair, folder: Path) -> Gap:
     rows = [
-        Row(Name(pair.scenario, pair.controller, backend=backend), cells, METRICS, pair.flows)
+        Row(Name(pair.scenario, pair.controller, backend=backend), cells, METRICS, (pair.flows,))
         for backend, cells in (("sim", pair.sim), ("kernel", pair.kernel))
     ]
     sim, kernel = measure_rows(rows, folder)

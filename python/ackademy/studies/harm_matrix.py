@@ -21,7 +21,7 @@ from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.harm import excess_harm, harm, is_starved
-from ackademy.studies.league import Network, Scheme, Suite
+from ackademy.studies.league import Entrant, Network, Suite
 
 FIRST, SECOND, ALONE = "first", "second", "flow"
 ALONE_FILE = "link.toml"
@@ -56,8 +56,8 @@ class Meeting:
     """Two flows on a network, of two schemes or of one; or one flow alone."""
 
     network: Network
-    first: Scheme
-    second: Scheme | None
+    first: Entrant
+    second: Entrant | None
     """none for `first` alone"""
     cells: tuple[Cell, ...]
 
@@ -67,9 +67,9 @@ class Transfers:
     """Short transfers of a scheme on a network, beside a bulk flow of another, or of its own."""
 
     network: Network
-    by: Scheme | None
+    by: Entrant | None
     """of the bulk flow; none for the transfers alone"""
-    to: Scheme
+    to: Entrant
     cells: tuple[Cell, ...]
 
 
@@ -160,7 +160,7 @@ def measure(met: Sequence[Meeting], folder: Path, short: Sequence[Transfers] = (
         rate[own.network.name] = own.network.rates_mbps[0][1]
         summary = pl.concat([experiments.read(folder, cell, "summary") for cell in finished])
         if own.second is None:
-            alone[own.network.name, own.first.name] = _means(summary)
+            alone[own.network.name, own.first.label] = _means(summary)
             continue
         fair = rate[own.network.name] / 2.0
         starved = {
@@ -171,7 +171,7 @@ def measure(met: Sequence[Meeting], folder: Path, short: Sequence[Transfers] = (
         for by, to, flow in sides if own.first != own.second else sides[:1]:
             flows = summary if by == to else summary.filter(pl.col("flow") == flow)
             suffers = any(starved.values()) if by == to else starved[flow]
-            beside[own.network.name, by.name, to.name] = (_means(flows), suffers)
+            beside[own.network.name, by.label, to.label] = (_means(flows), suffers)
     found = _harms(alone, beside, rate)
     return [_with_completion(own, completion) for own in found] if short else found
 
@@ -187,8 +187,8 @@ def _completions(short: Sequence[Transfers], folder: Path) -> dict[tuple[str, st
         ]
         known = [time for time in times if not math.isnan(time)]
         if known:
-            by = own.by.name if own.by else ""
-            found[own.network.name, by, own.to.name] = float(np.mean(known))
+            by = own.by.label if own.by else ""
+            found[own.network.name, by, own.to.label] = float(np.mean(known))
     return found
 
 
@@ -247,7 +247,7 @@ def _starved(folder: Path, cell: Cell, flow: str, fair_mbps: float) -> bool:
     return is_starved(rates / (SAMPLE_MS / 1e3), fair_mbps, SAMPLE_MS / 1e3)
 
 
-def _cells(network: Network, schemes: Sequence[Scheme], runs: int) -> tuple[Cell, ...]:
+def _cells(network: Network, schemes: Sequence[Entrant], runs: int) -> tuple[Cell, ...]:
     flows = (FIRST, SECOND) if len(schemes) == 2 else (ALONE,)
     scenario = network.scenario if len(schemes) == 2 else network.scenario.with_name(ALONE_FILE)
     overrides = network.overrides if len(schemes) == 2 else _to_itself(network)
@@ -264,7 +264,9 @@ def _cells(network: Network, schemes: Sequence[Scheme], runs: int) -> tuple[Cell
     return experiments.seeded(own, runs)
 
 
-def _transfer_cells(network: Network, by: Scheme | None, to: Scheme, runs: int) -> tuple[Cell, ...]:
+def _transfer_cells(
+    network: Network, by: Entrant | None, to: Entrant, runs: int
+) -> tuple[Cell, ...]:
     scenario = network.scenario.with_name(OF_BULK if by else OF_TRANSFERS)
     per_s = LOAD * network.rates_mbps[0][1] * 1e6 / (8.0 * TRANSFER_BYTES)
     governed = ((SECOND, to), *(((FIRST, by),) if by else ()))
@@ -279,7 +281,7 @@ def _transfer_cells(network: Network, by: Scheme | None, to: Scheme, runs: int) 
     return experiments.seeded(own, runs)
 
 
-def _schemes(suite: Suite) -> list[Scheme]:
+def _schemes(suite: Suite) -> list[Entrant]:
     return [
         own
         for own in suite.schemes
@@ -298,8 +300,8 @@ def _to_itself(network: Network) -> dict[str, str]:
     }
 
 
-def _params(network: Network, scheme: Scheme, flows: int) -> dict[str, float | str]:
-    own = {**(network.learner_params if scheme.learns else {}), **scheme.params}
+def _params(network: Network, scheme: Entrant, flows: int) -> dict[str, float | str]:
+    own = {**(network.learner_params if scheme.learns else {}), **dict(scheme.params)}
     return {key: flows if key == "flows" else value for key, value in own.items()}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.studies.league import JAIN, MERIT, SHARE, Result, Scheme
+from ackademy.studies.league import JAIN, MERIT, SHARE, Entrant, Result
 
 BREAKS = ("starves", "fills the buffer", "unfair", "loses")
 NETWORKS_MAX = 40
@@ -37,7 +37,7 @@ class Breakage:
 class Ranking:
     """How a scheme did over all networks that it was run on."""
 
-    scheme: Scheme
+    scheme: Entrant
     papers: Mapping[str, str]
     """by network: whose it is"""
     ranks: Mapping[str, int]
@@ -107,11 +107,11 @@ def leaders(rows: Sequence[Result]) -> list[Result]:
     return [result for result in rows if result is best or result.interval(MERIT).high >= floor]
 
 
-def _ranking(scheme: Scheme, by_network: Mapping[str, Sequence[Result]]) -> Ranking:
+def _ranking(scheme: Entrant, by_network: Mapping[str, Sequence[Result]]) -> Ranking:
     papers, ranks, gaps, wins, breakages = {}, {}, {}, [], []
     for network, rows in by_network.items():
         for result in rows:
-            if result.scheme != scheme.name:
+            if result.scheme != scheme.label:
                 continue
             papers[network] = result.scheme_case.network.source
             ranks[network] = 1 + sum(other.merit > result.merit for other in rows)

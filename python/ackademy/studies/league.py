@@ -18,16 +18,17 @@ from typing import Literal, get_args
 from ackademy import _core, lookup
 from ackademy.backends import Backend, entries
 from ackademy.backends.runs import read_text
+from ackademy.backends.schemes import Scheme
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.folders import is_file
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
+from ackademy.runner.measured import Measured, Row, measure
+from ackademy.runner.measured import tables as measured_tables
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name, Results
 from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions, setting
 from ackademy.studies.league_grid import SAMPLE_MS, Drawn, Role, drawn, pair_networks
-from ackademy.studies.measured import Measured, Row, measure
-from ackademy.studies.measured import tables as measured_tables
 from ackademy.toml_table import TomlTable, toml_value
 
 Kind = Literal["classic", "online", "learned"]
@@ -102,14 +103,12 @@ SHOWN = (
 """columns, in order; fairness is among all flows, the others are of the scheme's"""
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """One scheme."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant(Scheme):
+    """A scheme of a league."""
 
-    name: str
     controller: str
-    params: Mapping[str, float | str]
-    learns: bool
+    learns: bool = False
     """takes the networks' `learner_params`"""
     kind: Kind
     family: str
@@ -201,7 +200,7 @@ class Suite:
     about: str
     runs: int
     kernel_duration_s: float
-    schemes: tuple[Scheme, ...]
+    schemes: tuple[Entrant, ...]
     networks: tuple[Network, ...]
     assumptions: tuple[Assumption, ...]
     pairs: Pairs | None = None
@@ -212,7 +211,7 @@ class SchemeCase:
     """One scheme on one network, over all seeds."""
 
     network: Network
-    scheme: Scheme
+    scheme: Entrant
     row: Row
 
     @property
@@ -236,7 +235,7 @@ class Result:
     @property
     def scheme(self) -> str:
         """Its name."""
-        return self.scheme_case.scheme.name
+        return self.scheme_case.scheme.label
 
     @property
     def n_runs(self) -> int:
@@ -278,7 +277,7 @@ def load(name: str, thin: int = 1) -> Suite:
     own = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
     schemes = (*(base.schemes if base else ()), *own)
     sender = {f"sender.{key}": toml_value(v) for key, v in table.table("sender").values.items()}
-    names = [scheme.name for scheme in schemes]
+    names = [scheme.label for scheme in schemes]
     by = table.choice("by", get_args(By), "flow")
     networks = (
         *(base.networks if base else ()),
@@ -344,23 +343,23 @@ def tables(found: Sequence[Result]) -> Results:
     return measured_tables("league", [own.measured for own in found])
 
 
-def _row(suite: Suite, network: Network, scheme: Scheme, runs: int, backend: Backend) -> Row:
+def _row(suite: Suite, network: Network, scheme: Entrant, runs: int, backend: Backend) -> Row:
     columns = (*network.shown, "delay_mean_ms", *network.judged)
     return Row(
-        Name(network.name, scheme.name, network.source, backend),
+        Name(network.name, scheme.label, network.source, backend),
         _cells(suite, network, scheme, runs, backend),
         tuple(network.metric(column) for column in columns),
-        network.flows,
+        (network.flows,),
     )
 
 
 def _cells(
-    suite: Suite, network: Network, scheme: Scheme, runs: int, backend: Backend
+    suite: Suite, network: Network, scheme: Entrant, runs: int, backend: Backend
 ) -> tuple[Cell, ...]:
     params = {
         **(network.learner_params if scheme.learns else {}),
-        **scheme.params,
-        **network.scheme_params.get(scheme.name, {}),
+        **dict(scheme.params),
+        **network.scheme_params.get(scheme.label, {}),
     }
     overrides = dict(network.overrides)
     if scheme.ecn and "sender.ecn" in overrides:
@@ -378,12 +377,12 @@ def _cells(
     return experiments.seeded(own, runs)
 
 
-def _scheme(entry: TomlTable, folder: Path) -> Scheme:
+def _scheme(entry: TomlTable, folder: Path) -> Entrant:
     kind = entry.only(*SCHEME_KEYS).choice("kind", get_args(Kind))
-    return Scheme(
-        name=entry.string("name"),
+    return Entrant(
+        label=entry.string("name"),
         controller=entry.string("controller"),
-        params=_params(entry.table("params"), folder),
+        params=tuple(_params(entry.table("params"), folder).items()),
         learns=entry.switch("learns", default=False),
         kind=kind,
         family=entry.string("family"),

@@ -7,14 +7,12 @@ from dataclasses import replace
 
 from ackademy import _core
 from ackademy.studies import bdp_oracle, league
-from ackademy.studies.league import Network, Scheme, SchemeCase, Suite
+from ackademy.studies.league import Entrant, Network, SchemeCase, Suite
 from ackademy.studies.league_grid import Role
 
-ORACLE = Scheme(
-    name="BDP oracle",
+ORACLE = Entrant(
+    label="BDP oracle",
     controller=f"{bdp_oracle.__file__}:{bdp_oracle.BdpOracle.__name__}",
-    params={},
-    learns=False,
     kind="classic",
     family="omniscient",
 )
@@ -34,7 +32,7 @@ def cases(suite: Suite, runs: int, only: str = "*") -> list[SchemeCase]:
     told = [own for own in suite.networks if own.role in TOLD and _core.fits(only, own.name)]
     if not told:
         return []
-    networks = tuple(replace(own, scheme_params={ORACLE.name: _params(own)}) for own in told)
+    networks = tuple(replace(own, scheme_params={ORACLE.label: _params(own)}) for own in told)
     return league.scheme_cases(replace(suite, schemes=(ORACLE,), networks=networks), runs)
 
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from ackademy.backends.schemes import EvaluatedScheme
+from ackademy.backends.schemes import Scheme
 from ackademy.files import file_name
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
@@ -115,8 +115,8 @@ class Finding:
 class Study:
     """What is to be searched."""
 
-    scheme: EvaluatedScheme
-    against: EvaluatedScheme | None
+    scheme: Scheme
+    against: Scheme | None
     space: Space
     seed: int
     budget: int
@@ -126,7 +126,7 @@ class Study:
     """findings that are kept"""
 
     @property
-    def schemes(self) -> tuple[EvaluatedScheme, ...]:
+    def schemes(self) -> tuple[Scheme, ...]:
         """The one that is searched first."""
         return (self.scheme, self.against) if self.against else (self.scheme,)
 
@@ -282,7 +282,7 @@ def tables(study: Study, found: Sequence[Finding]) -> Results:
     values, estimates = [], []
     for own in found:
         for index, scheme in enumerate(study.schemes):
-            name = Name(own.name, scheme.name, own.tried.network.family.name)
+            name = Name(own.name, scheme.label, own.tried.network.family.name)
             numbers = [
                 (seed, _numbers(run[index], gap if study.against and index == 0 else None))
                 for seed, run, gap in zip(SEEDS, own.tried.runs, own.tried.values, strict=True)

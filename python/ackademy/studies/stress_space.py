@@ -139,7 +139,7 @@ class Space:
     """patterns of the flows that the controller governs"""
     families: tuple[Family, ...]
 
-    def text(self, family: Family, settings: Settings, own: schemes.EvaluatedScheme) -> str:
+    def text(self, family: Family, settings: Settings, own: schemes.Scheme) -> str:
         """The scenario file of a network, with a scheme in its place.
 
         Raises:
@@ -148,7 +148,7 @@ class Space:
         fields = family.fields(settings)
         for flow in fields["flow"]:
             if entries.fits(self.learners, flow["name"]):
-                flow["controller"] = _absolute(own.controller)
+                flow["controller"] = _absolute(str(own.controller))
                 if own.params:
                     flow["params"] = {name: _setting(name, value) for name, value in own.params}
         return document(fields)

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from ackademy.render.report import Report
 from ackademy.runner import cells, experiments
 from ackademy.runner.engines import Engine
-from ackademy.stats.claims import Checked
-from ackademy.studies import experiment_files, reproduce
+from ackademy.studies import experiment_files, reproduce, reproduce_report
 from ackademy.studies.experiment_files import Experiment
-
-
-@dataclass(frozen=True, slots=True)
-class TableFindings:
-    """Rows beside the published ones."""
-
-    reproduction: reproduce.Reproduction
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no row has a run."""
-        return not any(measured.n_runs for measured in self.reproduction.rows)
-
-    @property
-    def claims(self) -> Sequence[Checked]:
-        """The paper's claims, checked."""
-        return self.reproduction.claims
-
-    def csv(self) -> str:
-        """One line per row and metric."""
-        return reproduce.to_csv(self.reproduction)
+from ackademy.studies.reproduce import Reproduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +32,13 @@ class TableStudy(Experiment):
         every = reproduce.all_cells(self, runs)
         return experiments.run_cells(every, folder, engine, progress)
 
-    def collect(self, runs: int, folder: Path) -> TableFindings:
+    def collect(self, runs: int, folder: Path) -> Reproduction:
         """Measure what is on disk."""
-        return TableFindings(reproduce.collect(self, runs, folder))
+        return reproduce.collect(self, runs, folder)
+
+    def report(self, findings: Reproduction) -> Report:
+        """Ours beside the published."""
+        return reproduce_report.report(findings)
 
 
 def load(name: str) -> TableStudy:

@@ -309,6 +309,9 @@ class BetaFindings:
                 rows.append([*outcome.name, metric, published, *numbers, len(outcome.trainings)])
         return csv_text(head, rows)
 
+    def results(self) -> None:
+        """No tables of runs: the numbers are of another kind."""
+
 
 def group_of(rate_mbps: float) -> str:
     """Name of a rate in tables."""

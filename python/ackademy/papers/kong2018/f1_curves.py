@@ -6,15 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from ackademy import files
 from ackademy.csv_text import csv_text
 from ackademy.errors import ExperimentError
 from ackademy.learn.lp_tcp.scoring import Score, best, from_csv
+from ackademy.render.html.markup import Markup, element
+from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.shapes import legend, ring
+from ackademy.render.report import Report, Section
+from ackademy.render.sheet import Head, Line, Part, Sheet, cell
 from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
+from ackademy.stats.formulas import FloatArray
 from ackademy.studies import experiment_files
 from ackademy.studies.experiment_files import Assumption, Item
+from ackademy.studies.experiment_report import assumptions_section, item_report
 from ackademy.toml_table import TomlTable
 
 
@@ -54,6 +63,18 @@ class CurveStudy(Item):
         """The study is its findings."""
         return self
 
+    def report(self, findings: CurveStudy) -> Report:
+        """F1 threshold by threshold, and the maxima beside the published ones."""
+        keys = legend((curve.name, f"s{index}") for index, curve in enumerate(self.curves))
+        drawing = element("figure", keys, _drawn(self.curves), class_="panel drawn")
+        lead = "Rings are the maxima, th₀. Packets the forest has not been fitted to."
+        sections = [
+            Section("curves", "F1 by threshold", lead, [drawing]),
+            Section("maxima", "th₀, published and ours", "", [_maxima(self)]),
+            assumptions_section(self.assumptions),
+        ]
+        return item_report(self, {}, sections)
+
     @property
     def is_empty(self) -> bool:
         """Whether there is no curve."""
@@ -72,6 +93,9 @@ class CurveStudy(Item):
                 numbers = (score.threshold, score.precision, score.recall, score.f1)
                 rows.append([curve.name, *(f"{value:.6g}" for value in numbers)])
         return csv_text(["setup", "threshold", "precision", "recall", "f1"], rows)
+
+    def results(self) -> None:
+        """No tables of runs: the numbers are of another kind."""
 
 
 def load(name: str) -> CurveStudy:
@@ -96,3 +120,34 @@ def _curve(entry: TomlTable, folder: Path) -> Curve:
     except (KeyError, ValueError) as error:
         raise ExperimentError(f"{entry.where}: scores = {path}: {error}") from error
     return Curve(entry.string("name"), entry.number("published"), scores)
+
+
+def _drawn(curves: Sequence[Curve]) -> Markup:
+    frame = Frame(Axis(0.0, 1.0, "threshold th"), Axis(0.0, 1.0, "F1"))
+    content = []
+    for index, curve in enumerate(curves):
+        x: FloatArray = np.array([score.threshold for score in curve.scores])
+        y: FloatArray = np.array([score.f1 for score in curve.scores])
+        peak = frame.dots(np.array([curve.th0.threshold]), np.array([curve.th0.f1]))
+        content.append(
+            element(
+                "g",
+                element("path", class_="stroke", d=frame.line(x, y)),
+                ring(peak),
+                class_=f"s{index}",
+            )
+        )
+    return frame.draw(content, label="F1 by threshold", class_="figure")
+
+
+def _maxima(study: CurveStudy) -> Sheet:
+    """The threshold with the largest F1, published and ours."""
+    labels = ("th₀ published", "th₀ ours", "F1", "precision", "recall")
+    lines = []
+    for curve in study.curves:
+        th0 = curve.th0
+        ours = [f"{value:.3f}" for value in (th0.f1, th0.precision, th0.recall)]
+        texts = (f"{curve.published:g}", f"{th0.threshold:g}", *ours)
+        lines.append(Line((Part(curve.name),), tuple(map(cell, texts))))
+    title = f"{study.item}: {study.title}"
+    return Sheet(title, (Head("(L, K)"),), tuple(map(Head, labels)), tuple(lines))

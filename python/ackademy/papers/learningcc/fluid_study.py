@@ -17,6 +17,13 @@ import polars as pl
 from ackademy.csv_text import csv_text
 from ackademy.errors import ExperimentError
 from ackademy.papers.learningcc import fluid
+from ackademy.render.html.markup import Markup, element
+from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.shapes import legend, panel, ring
+from ackademy.render.numbers import NONE
+from ackademy.render.report import Item as ReportItem
+from ackademy.render.report import Report, Section, in_text
+from ackademy.render.sheet import Head, Line, Part, Sheet, cell
 from ackademy.runner import cells, experiments
 from ackademy.runner.engines import Engine
 from ackademy.stats.claims import Checked
@@ -24,6 +31,7 @@ from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
 from ackademy.studies import experiment_files, reproduce
 from ackademy.studies.experiment_files import Assumption, Experiment, Item, Row
+from ackademy.studies.experiment_report import assumptions_section, item_report
 from ackademy.toml_table import TomlTable
 
 KEYS = (
@@ -39,6 +47,7 @@ KEYS = (
     "assumption",
 )
 """of the file"""
+LEAD = "Dots: measured. Lines: the fluid model. Rings: the square-root law."
 BITS = 8e-6
 """megabits per byte"""
 
@@ -89,6 +98,9 @@ class FluidFindings:
             )
         return csv_text(["scheme", "group", "measured", "fluid_model", "square_root_law"], rows)
 
+    def results(self) -> None:
+        """No tables of runs: the numbers are of another kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class FluidStudy(Item):
@@ -130,6 +142,14 @@ class FluidStudy(Item):
             if found:
                 points.append(self._point(row, found))
         return FluidFindings(self, tuple(points))
+
+    def report(self, findings: FluidFindings) -> Report:
+        """A chart per case, and every number."""
+        cases = dict.fromkeys(point.case for point in findings.points)
+        charts = [_chart(case, findings.points) for case in cases]
+        items: list[ReportItem] = [*charts, in_text(_sheet(findings))]
+        sections = [Section("cases", "Cases", LEAD, items), assumptions_section(self.assumptions)]
+        return item_report(self, {}, sections)
 
     @staticmethod
     def _run_tables(folder: Path, cell: cells.Cell) -> RunTables:
@@ -214,3 +234,49 @@ def load(name: str) -> FluidStudy:
         packet_bytes=table.number("packet_bytes"),
         assumptions=tuple(experiment_files.parse_assumptions(table)),
     )
+
+
+def _chart(case: str, points: Sequence[Point]) -> Markup:
+    own = sorted((point for point in points if point.case == case), key=lambda point: point.x)
+    schemes = list(dict.fromkeys(point.scheme for point in points))
+    ends = own[0].x - 0.25, own[-1].x + 0.25
+    frame = Frame(Axis(*ends, "random loss, %"), Axis(0.0, 1.05, "share of the link"))
+    content, keys = [], []
+    for index, scheme in enumerate(schemes):
+        line = [point for point in own if point.scheme == scheme]
+        x = np.array([point.x for point in line])
+        model, measured = (
+            np.array([getattr(point, name) for point in line]) for name in ("model", "measured")
+        )
+        content.append(
+            element(
+                "g",
+                element("path", class_="stroke", d=frame.line(x, model)),
+                element("path", class_="centre", d=frame.dots(x, measured)),
+                class_=f"s{index}",
+            )
+        )
+        keys.append((scheme, f"s{index}"))
+        law = np.array([np.nan if point.law is None else point.law for point in line])
+        if np.isfinite(law).any():
+            content.append(element("g", ring(frame.dots(x, law)), class_=f"s{index}"))
+            keys.append((f"{scheme}, law", "ring"))
+    drawing = frame.draw(content, label=f"{case}: share of the link by loss", class_="figure")
+    return panel(case.capitalize(), legend(keys), drawing, class_="panel drawn")
+
+
+def _sheet(findings: FluidFindings) -> Sheet:
+    """A line per case and scheme: measured, by the model, and by the square-root law."""
+    lines = tuple(
+        Line(
+            (Part(point.scheme), Part(point.group)),
+            tuple(
+                cell(NONE if share is None else f"{share:.3f}")
+                for share in (point.measured, point.model, point.law)
+            ),
+        )
+        for point in findings.points
+    )
+    heads = tuple(map(Head, ("measured", "fluid model", "square-root law")))
+    title = f"{findings.study.item}: {findings.study.title}"
+    return Sheet(title, (Head("scheme"), Head("group")), heads, lines)

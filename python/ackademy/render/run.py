@@ -1,0 +1,257 @@
+"""One run: its numbers as tables, its report, and its drawing over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from ackademy.backends.runs import Metrics, Run
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.plot import Axis, Frame, thin
+from ackademy.render.html.series import Strip, strips
+from ackademy.render.html.series import drawing as series_drawing
+from ackademy.render.kernel_notes import kernel_section
+from ackademy.render.numbers import significant
+from ackademy.render.report import Item, Report, Section, in_terminal, on_page
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of
+from ackademy.stats.completion_times import (
+    QUANTILES,
+    CompletionTimes,
+    completion_times,
+    quantiles,
+)
+from ackademy.stats.formulas import FloatArray
+
+N_BUCKETS = 300
+"""of the points of a distribution"""
+ROWS_MAX, FLOWS_MAX = 200, 40
+"""flows in the table of a page, and in that of a terminal"""
+BLOCKS = " ▁▂▃▄▅▆▇█"
+FLOW_HEADS: Mapping[str, Head] = {
+    "throughput_mbps": head_of("throughput_mean_mbps"),
+    "goodput_mbps": head_of("goodput_mean_mbps"),
+    "delay_ms": head_of("delay_mean_ms"),
+    "owd_ms": Head("one-way", "ms"),
+    "loss_ratio": head_of("loss"),
+    "stall_max_ms": head_of("stall_max_ms"),
+    "m_e": head_of("m_e"),
+    "timeouts": head_of("timeouts"),
+}
+CONNECTION_HEADS: Mapping[str, Head] = {
+    "subflows": Head("subflows"),
+    "goodput_mbps": Head("application goodput", "Mb/s"),
+    "reinjected_bytes": Head("reinjected", "bytes"),
+    "duplicate_bytes": Head("duplicates", "bytes"),
+    "reorder_peak_bytes": Head("reorder peak", "bytes"),
+}
+LINK_HEADS: Mapping[str, Head] = {
+    "utilisation": Head("utilisation"),
+    "goodput_share": Head("goodput share"),
+    "wait_ms": Head("wait", "ms"),
+    "loss_ratio": Head("link loss", about="packets lost over packets offered to the link"),
+    "queue_drops": Head("queue drops"),
+    "marked_packets": Head("marked"),
+}
+
+
+def report(run: Run, command: str = "") -> Report:
+    """Flows, links, and what there is of completion times, connections and the kernel."""
+    found = run.metrics()
+    names = list(dict.fromkeys(found.flows["controller"]))
+    return Report(
+        kind="One run",
+        title=run.scenario.name,
+        about=f"{run.scenario.duration_s:g} s, seed {run.seed}: {', '.join(names)}.",
+        facts=_headline(run, found),
+        sections=[
+            *_flow_sections(run, found),
+            *_connections(run, found),
+            Section("links", "Links", "", [links(run)]),
+            *kernel_section([run.kernel] if run.kernel else []),
+        ],
+        command=command,
+    )
+
+
+def drawing(run: Run) -> str:
+    """One run over time as an SVG."""
+    return series_drawing(_strip(run))
+
+
+def _flow_sections(run: Run, found: Metrics) -> list[Section]:
+    """Completion times, if there are many, then the flows."""
+    title = f"{run.scenario.name}, seed {run.seed}, {run.scenario.duration_s:g} s"
+    jain = f"Jain's index of throughput {significant(found.jain_throughput)}"
+    n_flows = found.flows.height
+    over_time = Section("time", "Over time", "", [_series(run)])
+    times = completion_times(run, run.scenario.duration_s)
+    more = _hidden(n_flows, FLOWS_MAX, "flows")
+    shown: list[Item] = [on_page(flows("", run, ROWS_MAX))]
+    own = Section("flows", "Flows", _hidden(n_flows, ROWS_MAX, "flows"), shown)
+    if times is None:
+        shown += [in_terminal(flows(title, run, FLOWS_MAX)), in_terminal(more + jain)]
+        return [over_time, own]
+    finished = f"{times.fct_ms.size} of {n_flows} flows finished a transfer"
+    everything = "Every flow is in --csv, --json and --parquet. "
+    shown += [
+        in_terminal(completions(f"{title}: {finished}", times)),
+        in_terminal(Part(f"CDF {cumulative(times.fct_ms)}")),
+        in_terminal(f"{unknown_slowdowns(times)}{everything}{jain}"),
+    ]
+    return [_completion(times), over_time, own]
+
+
+def _hidden(count: int, most: int, what: str) -> str:
+    """How many rows a table leaves out; empty if none."""
+    return f"{count - most} more {what} are in the tables (--parquet). " if count > most else ""
+
+
+def _connections(run: Run, found: Metrics) -> list[Section]:
+    """The connections, if one of them has several subflows."""
+    if not run.is_multipath:
+        return []
+    lead = (
+        "What the application of each connection read, in order. Reinjected bytes were sent by one "
+        "subflow in place of another; the reorder peak is the most that waited at the receiver for "
+        "an earlier byte of another subflow."
+    )
+    more = _hidden(run.connections.height, FLOWS_MAX, "connections")
+    jain = f"{more}Jain's index of the connections' goodput {significant(found.jain_goodput)}"
+    shown: list[Item] = [
+        on_page(connections(run, ROWS_MAX)),
+        in_terminal(connections(run, FLOWS_MAX)),
+        in_terminal(jain),
+    ]
+    return [Section("connections", "Connections", lead, shown)]
+
+
+def _series(run: Run) -> Markup:
+    return strips([_strip(run)])
+
+
+def _strip(run: Run) -> Strip:
+    names = " · ".join(dict.fromkeys(run.flows["controller"]))
+    return Strip(names, run.scenario.name, 1, run.flow_series, run.link_series)
+
+
+def _headline(run: Run, measured: Metrics) -> dict[str, str]:
+    """The numbers above the first section: fairness only among several flows."""
+    flows, links = measured.flows, measured.links
+    dropped, sent = (
+        int(run.flows[f"{what}_packets"].to_numpy().sum()) for what in ("dropped", "sent")
+    )
+    facts = {
+        "throughput, Mb/s": significant(float(flows["throughput_mbps"].fill_nan(0.0).sum())),
+        "delay above the empty path, ms": significant(_mean(flows["delay_ms"])),
+        "loss, %": significant(100.0 * dropped / max(sent, 1), 3),
+    }
+    if links.height:
+        busiest = float(links["utilisation"].fill_nan(0.0).cast(pl.Float64).to_numpy().max())
+        facts["utilisation of the busiest link, %"] = significant(100.0 * busiest, 3)
+    if flows.height > 1:
+        facts["Jain's index of throughput"] = significant(measured.jain_throughput)
+    return facts
+
+
+def _mean(values: pl.Series) -> float:
+    known = values.drop_nans().to_numpy()
+    return float(known.mean()) if known.size else float("nan")
+
+
+def _completion(times: CompletionTimes) -> Section:
+    """Completion times and slowdowns: two cumulative distributions and their quantiles."""
+    shown = [(times.fct_ms, "completion time, ms"), (times.slowdown, "slowdown")]
+    charts = [_distribution(own[np.isfinite(own)], label) for own, label in shown]
+    lead = (
+        "From the start of a transfer to the ACK of its last byte, for which a receiver may wait "
+        "(delayed ACKs). The slowdown is that time over what the transfer "
+        "would take alone on the empty path: one round trip, and what follows the first packet at "
+        "the mean rate of the narrowest link. A flow with several transfers counts with their "
+        f"mean. {unknown_slowdowns(times)}"
+    )
+    drawn = [chart for chart in charts if chart is not None]
+    panels = element("div", join(drawn), class_="panels")
+    items: list[Item] = [panels, on_page(completions("", times))]
+    return Section("completion", "Flow completion times", lead, items)
+
+
+def _distribution(values: FloatArray, label: str) -> Markup | None:
+    """The distribution of finite values above 0; nothing without any."""
+    if not values.size:
+        return None
+    x = np.sort(values)
+    y = np.arange(1, x.size + 1) / x.size
+    across = Axis(float(x[0]), float(max(x[-1], 1.001 * x[0])), label, is_log=True)
+    frame = Frame(across, Axis(0.0, 1.0, "part of the transfers", n_ticks=5))
+    line = element("path", class_="line l0", d=frame.line(*thin(x, y, N_BUCKETS)))
+    return element("article", frame.draw([line], label=f"Distribution of {label}"), class_="s0")
+
+
+def cumulative(values: FloatArray, width: int = 40) -> str:
+    """The cumulative distribution of positive values over their logarithm, as a line of blocks."""
+    low, high = float(values.min()), float(values.max())
+    ends = np.geomspace(low, high, width)
+    parts = np.searchsorted(np.sort(values), ends, side="right") / values.size
+    blocks = "".join(BLOCKS[round(float(part) * (len(BLOCKS) - 1))] for part in parts)
+    return f"{significant(low, 3)} ms {blocks} {significant(high, 3)} ms, logarithmic"
+
+
+def flows(title: str, run: Run, count: int) -> Sheet:
+    """The first flows of a run."""
+    found = run.metrics().flows.head(count)
+    return _sheet(title, found, ("flow", "controller"), FLOW_HEADS)
+
+
+def connections(run: Run, count: int) -> Sheet:
+    """The first connections of a run, what their applications read."""
+    found = run.metrics().connections.head(count)
+    return _sheet("connections", found, ("connection", "controller", "scheduler"), CONNECTION_HEADS)
+
+
+def links(run: Run) -> Sheet:
+    """The links that carried packets."""
+    busy = run.links.filter(pl.col("arrived_packets") > 0)
+    counts = busy.select("link", "queue_drops", "marked_packets")
+    found = run.metrics().links.join(counts, on="link", maintain_order="left")
+    return _sheet("links", found, ("link",), LINK_HEADS)
+
+
+def completions(title: str, times: CompletionTimes) -> Sheet:
+    """Quantiles of completion times and slowdowns, by size of the transfers."""
+    parts = [f"p{100 * part:g}" for part in QUANTILES]
+    heads = [Head(f"FCT {part}", "ms") for part in parts]
+    heads += [Head(f"slowdown {part}") for part in parts]
+    lines = []
+    for name, own in times.groups():
+        found = [quantiles(values) for values in (own.fct_ms, own.slowdown)]
+        cells = tuple(cell(significant(float(v), 3), float(v)) for v in np.concatenate(found))
+        lines.append(Line((Part(f"{name} ({own.fct_ms.size})"),), cells))
+    return Sheet(title, (Head("transfers"),), tuple(heads), tuple(lines))
+
+
+def unknown_slowdowns(times: CompletionTimes) -> str:
+    """How many transfers have no slowdown, and why; empty if all have one."""
+    count = times.n_without_slowdown
+    if not count:
+        return ""
+    return f"{count} of {times.fct_ms.size} have no slowdown: their empty path takes no time. "
+
+
+def _sheet(
+    title: str, frame: pl.DataFrame, names: Sequence[str], heads: Mapping[str, Head]
+) -> Sheet:
+    lines = tuple(
+        Line(
+            tuple(Part(str(row[name])) for name in names),
+            tuple(_cell(row[key]) for key in heads),
+        )
+        for row in frame.iter_rows(named=True)
+    )
+    return Sheet(title, tuple(map(Head, names)), tuple(heads.values()), lines)
+
+
+def _cell(value: float) -> Cell:
+    """A count as it is, else four significant digits."""
+    return cell(str(value) if isinstance(value, int) else significant(value), float(value))

@@ -1,1 +1,0 @@
-"""Sheets of each study: which numbers of its results stand where."""
