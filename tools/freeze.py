@@ -70,6 +70,7 @@ PAPERS = (
 )
 STUDIES = {
     "compare": "compare net.toml net2.toml --cc cubic,new_reno --runs 3",
+    "sweep": "sweep net.toml --cc 'cubic:beta=0.5|0.9,new_reno' --runs 2",
     "league": "compare --suite suites/small.toml",
     "gap": "gap net.toml --cc cubic --baselines kernel:cubic --runs 2",
     "evaluate": "evaluate aurora_mixed cubic --runs 3",

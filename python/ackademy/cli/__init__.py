@@ -21,6 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.compare:compare_command",
         "Compare controllers on the same scenarios.",
     ),
+    "sweep": (
+        "ackademy.cli.sweep:sweep_command",
+        "Run schemes at several values of one setting.",
+    ),
     "gap": ("ackademy.cli.gap:gap_command", "Compare the simulator with this machine's TCP."),
     "reproduce": (
         "ackademy.cli.reproduce:reproduce_command",

@@ -21,7 +21,7 @@ from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.harm import excess_harm, harm, is_starved
-from ackademy.studies.league import Entrant, Network, Suite
+from ackademy.studies.league import LeagueScheme, Network, Suite
 
 FIRST, SECOND, ALONE = "first", "second", "flow"
 ALONE_FILE = "link.toml"
@@ -56,8 +56,8 @@ class Meeting:
     """Two flows on a network, of two schemes or of one; or one flow alone."""
 
     network: Network
-    first: Entrant
-    second: Entrant | None
+    first: LeagueScheme
+    second: LeagueScheme | None
     """none for `first` alone"""
     cells: tuple[Cell, ...]
 
@@ -67,9 +67,9 @@ class Transfers:
     """Short transfers of a scheme on a network, beside a bulk flow of another, or of its own."""
 
     network: Network
-    by: Entrant | None
+    by: LeagueScheme | None
     """of the bulk flow; none for the transfers alone"""
-    to: Entrant
+    to: LeagueScheme
     cells: tuple[Cell, ...]
 
 
@@ -247,7 +247,7 @@ def _starved(folder: Path, cell: Cell, flow: str, fair_mbps: float) -> bool:
     return is_starved(rates / (SAMPLE_MS / 1e3), fair_mbps, SAMPLE_MS / 1e3)
 
 
-def _cells(network: Network, schemes: Sequence[Entrant], runs: int) -> tuple[Cell, ...]:
+def _cells(network: Network, schemes: Sequence[LeagueScheme], runs: int) -> tuple[Cell, ...]:
     flows = (FIRST, SECOND) if len(schemes) == 2 else (ALONE,)
     scenario = network.scenario if len(schemes) == 2 else network.scenario.with_name(ALONE_FILE)
     overrides = network.overrides if len(schemes) == 2 else _to_itself(network)
@@ -265,7 +265,7 @@ def _cells(network: Network, schemes: Sequence[Entrant], runs: int) -> tuple[Cel
 
 
 def _transfer_cells(
-    network: Network, by: Entrant | None, to: Entrant, runs: int
+    network: Network, by: LeagueScheme | None, to: LeagueScheme, runs: int
 ) -> tuple[Cell, ...]:
     scenario = network.scenario.with_name(OF_BULK if by else OF_TRANSFERS)
     per_s = LOAD * network.rates_mbps[0][1] * 1e6 / (8.0 * TRANSFER_BYTES)
@@ -281,7 +281,7 @@ def _transfer_cells(
     return experiments.seeded(own, runs)
 
 
-def _schemes(suite: Suite) -> list[Entrant]:
+def _schemes(suite: Suite) -> list[LeagueScheme]:
     return [
         own
         for own in suite.schemes
@@ -300,7 +300,7 @@ def _to_itself(network: Network) -> dict[str, str]:
     }
 
 
-def _params(network: Network, scheme: Entrant, flows: int) -> dict[str, float | str]:
+def _params(network: Network, scheme: LeagueScheme, flows: int) -> dict[str, float | str]:
     own = {**(network.learner_params if scheme.learns else {}), **dict(scheme.params)}
     return {key: flows if key == "flows" else value for key, value in own.items()}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.studies.league import JAIN, MERIT, SHARE, Entrant, Result
+from ackademy.studies.league import JAIN, MERIT, SHARE, LeagueScheme, Result
 
 BREAKS = ("starves", "fills the buffer", "unfair", "loses")
 NETWORKS_MAX = 40
@@ -37,7 +37,7 @@ class Breakage:
 class Ranking:
     """How a scheme did over all networks that it was run on."""
 
-    scheme: Entrant
+    scheme: LeagueScheme
     papers: Mapping[str, str]
     """by network: whose it is"""
     ranks: Mapping[str, int]
@@ -107,7 +107,7 @@ def leaders(rows: Sequence[Result]) -> list[Result]:
     return [result for result in rows if result is best or result.interval(MERIT).high >= floor]
 
 
-def _ranking(scheme: Entrant, by_network: Mapping[str, Sequence[Result]]) -> Ranking:
+def _ranking(scheme: LeagueScheme, by_network: Mapping[str, Sequence[Result]]) -> Ranking:
     papers, ranks, gaps, wins, breakages = {}, {}, {}, [], []
     for network, rows in by_network.items():
         for result in rows:

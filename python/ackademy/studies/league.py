@@ -104,7 +104,7 @@ SHOWN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entrant(Scheme):
+class LeagueScheme(Scheme):
     """A scheme of a league."""
 
     controller: str
@@ -200,7 +200,7 @@ class Suite:
     about: str
     runs: int
     kernel_duration_s: float
-    schemes: tuple[Entrant, ...]
+    schemes: tuple[LeagueScheme, ...]
     networks: tuple[Network, ...]
     assumptions: tuple[Assumption, ...]
     pairs: Pairs | None = None
@@ -211,7 +211,7 @@ class SchemeCase:
     """One scheme on one network, over all seeds."""
 
     network: Network
-    scheme: Entrant
+    scheme: LeagueScheme
     row: Row
 
     @property
@@ -343,7 +343,7 @@ def tables(found: Sequence[Result]) -> Results:
     return measured_tables("league", [own.measured for own in found])
 
 
-def _row(suite: Suite, network: Network, scheme: Entrant, runs: int, backend: Backend) -> Row:
+def _row(suite: Suite, network: Network, scheme: LeagueScheme, runs: int, backend: Backend) -> Row:
     columns = (*network.shown, "delay_mean_ms", *network.judged)
     return Row(
         Name(network.name, scheme.label, network.source, backend),
@@ -354,7 +354,7 @@ def _row(suite: Suite, network: Network, scheme: Entrant, runs: int, backend: Ba
 
 
 def _cells(
-    suite: Suite, network: Network, scheme: Entrant, runs: int, backend: Backend
+    suite: Suite, network: Network, scheme: LeagueScheme, runs: int, backend: Backend
 ) -> tuple[Cell, ...]:
     params = {
         **(network.learner_params if scheme.learns else {}),
@@ -377,9 +377,9 @@ def _cells(
     return experiments.seeded(own, runs)
 
 
-def _scheme(entry: TomlTable, folder: Path) -> Entrant:
+def _scheme(entry: TomlTable, folder: Path) -> LeagueScheme:
     kind = entry.only(*SCHEME_KEYS).choice("kind", get_args(Kind))
-    return Entrant(
+    return LeagueScheme(
         label=entry.string("name"),
         controller=entry.string("controller"),
         params=tuple(_params(entry.table("params"), folder).items()),

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from ackademy import _core
 from ackademy.studies import bdp_oracle, league
-from ackademy.studies.league import Entrant, Network, SchemeCase, Suite
+from ackademy.studies.league import LeagueScheme, Network, SchemeCase, Suite
 from ackademy.studies.league_grid import Role
 
-ORACLE = Entrant(
+ORACLE = LeagueScheme(
     label="BDP oracle",
     controller=f"{bdp_oracle.__file__}:{bdp_oracle.BdpOracle.__name__}",
     kind="classic",
