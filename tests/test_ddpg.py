@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from typer.testing import CliRunner
 
 from ackademy import _core
-from ackademy.cli.train import app
+from ackademy.cli import app
 from ackademy.envs.host import (
     F32,
     FLOOR_MBPS,
@@ -272,7 +272,7 @@ def test_the_core_evaluates_the_networks_as_jax_does(tmp_path: Path) -> None:
     trained = host_training.HostTrained(
         recipe(config, Path("s.toml")), SETTINGS, networks, _curve(), 1, 1, 1, 0.0, 0.0
     )
-    host_card.write(trained, tmp_path / "policy", "ackademy train drl-cc")
+    host_card.write(trained, tmp_path / "policy", "ackademy train drl_cc")
     policy = _core.JointPolicy.open(tmp_path / "policy")
     assert policy.paths == 2
     rng, largest = np.random.default_rng(5), 0.0
@@ -315,7 +315,7 @@ def test_a_quick_training_leaves_a_policy_that_runs_and_resume_leaves_it_alone(
 ) -> None:
     file = tmp_path / "lossless.toml"
     file.write_text(SCENARIO)
-    words = ["drl-cc", "--scenario", str(file), "--quick", "--out", str(tmp_path / "out"),
+    words = ["train", "drl_cc", "--on", str(file), "--quick", "--out", str(tmp_path / "out"),
              "--work", str(tmp_path / "runs"), "--resume"]  # fmt: skip
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
@@ -426,8 +426,8 @@ members = ["slow", "fast"]
 host = { epoch_ms = 50.0, between = "halve", window_packets = 30.0 }
 training = { batch = 16 }
 """)
-    words = ["drl-cc", "--recipe", str(tmp_path / "own.toml"), "--network", "both", "--epochs",
-             "60", "--out", str(tmp_path / "out"), "--work", str(tmp_path / "runs")]  # fmt: skip
+    words = ["train", str(tmp_path / "own.toml"), "--only", "both", "--set", "training.epochs=60",
+             "--out", str(tmp_path / "out"), "--work", str(tmp_path / "runs")]  # fmt: skip
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     described = tomllib.loads((tmp_path / "out" / "both" / "policy.toml").read_text())

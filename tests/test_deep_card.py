@@ -1,4 +1,4 @@
-"""What `ackademy train ppo` and `train drinc` take and leave, on a training as small as it gets."""
+"""What `ackademy train` takes and leaves, on a training as small as it gets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ pytest.importorskip("flax", reason="needs train: an extra")
 
 from ackademy import folders
 from ackademy.backends import schemes
-from ackademy.cli import app, train_deep
-from ackademy.cli import train as train_command
+from ackademy.cli import app, trainers
 from ackademy.errors import AckademyError, ExperimentError, TrainingError
 from ackademy.learn import checkpoint, deep_recipe
 from ackademy.policies import cards
@@ -71,8 +70,7 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def train(recipe: Path, out: str, *options: str) -> None:
-    words = ["drinc", "--recipe", str(recipe), "--out", out, *options]
-    train_command.app(words, standalone_mode=False)
+    app(["train", str(recipe), "--out", out, *options], standalone_mode=False)
 
 
 @pytest.mark.parametrize("out", ["thesis", "."])
@@ -157,8 +155,8 @@ def test_a_policy_is_tried_as_the_flow_that_it_was_trained_as(recipe: Path) -> N
 
 
 def test_without_a_folder_a_training_takes_one_that_is_not_there(recipe: Path) -> None:
-    for name in ("tcp_drinc", "tcp_drinc-2"):
-        train_command.app(["drinc", "--recipe", str(recipe)], standalone_mode=False)
+    for name in ("recipe", "recipe-2"):
+        app(["train", str(recipe)], standalone_mode=False)
         assert (recipe.parent / "trained" / name / "policy.toml").is_file()
     assert not (recipe.parent / "policies").exists()
 
@@ -166,7 +164,7 @@ def test_without_a_folder_a_training_takes_one_that_is_not_there(recipe: Path) -
 def test_a_card_names_its_own_folder_and_what_it_was_trained_on(recipe: Path) -> None:
     other = recipe.with_name("other.toml")
     other.write_text(SCENARIO)
-    train(recipe, "some/where/mine", "--scenario", str(other), "--learner", "me")
+    train(recipe, "some/where/mine", "--on", str(other), "--learner", "me")
     page = (recipe.parent / "some/where/mine/CARD.md").read_text()
     assert "As small as it gets, trained on other." in page
     assert "    ackademy run other.toml --cc some/where/mine\n" in page
@@ -189,9 +187,9 @@ def test_folders_of_one_name_in_two_places_share_no_checkpoints(tmp_path: Path) 
 
 
 def test_an_interrupt_promises_only_what_is_kept(recipe: Path, tmp_path: Path) -> None:
-    assert "nothing is kept" in train_deep.interrupted(tmp_path)
+    assert "nothing is kept" in trainers.interrupted(tmp_path)
     (tmp_path / "checkpoint-0000000001").mkdir()
-    assert "--resume" in train_deep.interrupted(tmp_path)
+    assert "--resume" in trainers.interrupted(tmp_path)
 
 
 def test_resuming_without_a_checkpoint_says_that_it_begins_anew(
@@ -204,7 +202,7 @@ def test_resuming_without_a_checkpoint_says_that_it_begins_anew(
 def test_each_training_is_a_run_of_its_own_in_tensorboard(recipe: Path) -> None:
     for _ in range(2):
         train(recipe, "mine", "--force")
-    (board,) = (recipe.parent / "runs").glob("train/drinc/mine-*/tensorboard")
+    (board,) = (recipe.parent / "runs").glob("train/recipe/mine-*/tensorboard")
     assert sorted(path.name for path in board.iterdir()) == ["run-0001", "run-0002"]
 
 

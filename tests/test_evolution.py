@@ -229,9 +229,6 @@ def test_what_a_search_cannot_have_is_refused_with_what_is_allowed(tmp_path: Pat
         with pytest.raises(TrainingError, match=told):
             read(tmp_path, RECIPE.replace(old, new))
     own = read(tmp_path)
-    with pytest.raises(TrainingError, match=r"--decisions 9: allowed: with learner = 'ppo'"):
-        deep_recipe.adjusted(own, None, 9)
-    assert deep_recipe.adjusted(own, 9, None).seed == 9
     with pytest.raises(TrainingError, match=r"the action map is discrete"):
         deep.check(own, Sizes((2, 3), 2, 0))
 
@@ -340,8 +337,9 @@ def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:
     teacher(tmp_path)
     read(tmp_path, TAUGHT)
     listed = (RECIPES.parent / "distributions/lists/flagship_choice.links").as_posix()
-    words = ["train", "flagship", "--recipe", "recipe.toml", "--networks", listed, "--links", "4"]
-    status, _, errors = ackademy_command(*words, "--seeds", "1", "--out", "mine", cwd=tmp_path)
+    sets = (f"networks={listed}", "count=4", "seeds=1")
+    words = ["train", "recipe.toml", *(w for own in sets for w in ("--set", f"selection.{own}"))]
+    status, _, errors = ackademy_command(*words, "--out", "mine", cwd=tmp_path)
     assert status == 0, errors
     policy = tomllib.loads((tmp_path / "mine/policy.toml").read_text())
     assert policy["made"]["learner"] == "evolution"

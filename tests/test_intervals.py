@@ -292,7 +292,7 @@ def test_the_documented_coverage_is_what_simulations_give(covered: Covered) -> N
 
 ELSEWHERE = {
     "gap.py": "an interval in per cent of the other side, and none for one seed",
-    "scored.py": "a share of runs, without an interval",
+    "evaluate.py": "a share of runs, without an interval",
     "marks.py": "Student's interval of logarithms as one of a ratio, and its inverse",
     "league_scores.py": "a scheme minus itself, which is 0",
 }

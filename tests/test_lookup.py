@@ -12,7 +12,6 @@ import pytest
 import ackademy
 from ackademy import lookup
 from ackademy.backends import distributions, schemes
-from ackademy.cli.train_deep import recipe_file
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
 from ackademy.studies import experiment_files, league
 
@@ -53,7 +52,7 @@ def test_names_of_every_kind_work_in_python() -> None:
     assert experiment_files.load("kong2018/table5").item == "Table 5"
     assert league.load("papers").networks
     assert lookup.find("flagship_validation", "list").suffix == ".links"
-    assert recipe_file("ppo").name == "aurora_mixed.toml"
+    assert lookup.find("aurora_mixed", "recipe").name == "aurora_mixed.toml"
     assert schemes.one("tcp_drinc").controller == "policy"
     assert schemes.one("cubic").controller == "cubic"
 

@@ -132,8 +132,8 @@ ONE_LINE = [
     ("export policy out.onnx", "policy"),
     ("run dumbbell.toml --cc policy -p policy=policy", "policy"),
     ("run dumbbell.toml --cc pipe.py:Mine", "pipe.py"),
-    ("train ppo --recipe pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
-    ("train ppo --recipe empty.toml --out mine", "empty.toml"),
+    ("train pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
+    ("train empty.toml --out mine", "empty.toml"),
     # outputs that cannot be written
     ("run dumbbell.toml --html folder.toml", "cannot write folder.toml"),
     ("run dumbbell.toml --html file/run.html", "cannot write file/run.html"),
@@ -147,14 +147,17 @@ ONE_LINE = [
     ("reproduce kong2018/table4 --reports file", "cannot write file"),
     ("draw mixed --out file", "cannot write file"),
     ("export tcp_drinc folder.toml", "cannot write folder.toml"),
-    ("train ppo --quick --out file/mine", "file"),
-    ("train cubic-beta --out file", "cannot write file"),
-    ("train lp-tcp --setup L=50,K=1 --out file", "cannot write file"),
-    ("train lp-tcp --setup L=50,K=1 --work file", "cannot write file"),
-    ("train lp-tcp-on dumbbell.toml --out file", "file: exists and holds no policy"),
-    ("train lp-tcp-on pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
-    ("train lp-tcp-on deep.toml --out mine", "deep.toml"),
-    ("train cubic-beta --recorded pipe.toml", "pipe.toml: allowed: a regular file"),
+    ("train aurora_mixed --quick --out file/mine", "file"),
+    ("train cubic_beta --out file", "cannot write file"),
+    ("train lp_tcp --only L=50,K=1 --out file", "cannot write file"),
+    ("train lp_tcp --only L=50,K=1 --work file", "cannot write file"),
+    ("train lp-tcp-on dumbbell.toml", "now `ackademy train lp_tcp_wire --on FILE`"),
+    ("train lp_tcp_wire --on pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
+    ("train lp_tcp_wire --on deep.toml --out mine", "deep.toml"),
+    (
+        "train cubic_beta --set recorded=pipe.toml",
+        "pipe.toml: allowed: a regular file",
+    ),
     # options that do not belong together
     ("compare dumbbell.toml --only x", "--only: allowed: with --suite"),
     ("compare dumbbell.toml --address 10.0.0.1:6379", "--address: allowed: with --engine ray"),
@@ -227,15 +230,15 @@ USAGE = [
     "evaluate tcp_drinc --on mixed --runs 1000000000",
     "stress cubic --budget 1000000000",
     "stress cubic --minutes inf",
-    "train cubic-beta --rate-mbps nan",
-    "train cubic-beta --beta-step inf",
-    f"train cubic-beta --seed {2**64}",
-    "train lp-tcp --setup L=50,K=1 --duration-s inf",
-    f"train lp-tcp --setup L=50,K=1 --seed {2**32}",
-    "train lp-tcp --setup L=50,K=1 --trees 100000000000",
-    f"train ppo --seed {2**64}",
-    "train ppo --episodes 10000000000",
-    "train ppo --threads 1000000",
+    "train cubic_beta --set rate_mbps=nan",
+    "train cubic_beta --set beta_step=inf",
+    f"train cubic_beta --seed {2**64}",
+    "train lp_tcp --only L=50,K=1 --set training.duration_s=inf",
+    f"train lp_tcp --only L=50,K=1 --seed {2**32}",
+    "train lp_tcp --only L=50,K=1 --set training.trees=100000000000",
+    f"train aurora_mixed --seed {2**64}",
+    "train aurora_mixed --set training.episodes=10000000000",
+    "train aurora_mixed --jobs 1000000",
     "run",
     "run a b",
     "nothing",
@@ -328,7 +331,7 @@ def test_a_broken_reward_is_the_users_to_mend(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     pytest.importorskip("jax", reason="needs train: an extra")
-    words = ("train", "ppo", "--quick", "--reward", f"reward.py:{name}", "--out", "mine")
+    words = ("train", "aurora_mixed", "--quick", "--reward", f"reward.py:{name}", "--out", "mine")
     code = ended(monkeypatch, *words)
     err = capsys.readouterr().err
     assert code == 2, err

@@ -18,7 +18,7 @@ QUICK = {
     "controller": ["--runs", "1", "--set", "duration_s=5"],
     "policy": ["--runs", "1", "--set", "duration_s=5"],
     "experiment": ["--runs", "1"],
-    "reward": ["--episodes", "96"],
+    "reward": ["--set", "training.episodes=96"],
 }
 """added to the first command, so that the tests are short"""
 

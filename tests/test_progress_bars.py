@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ackademy
-from ackademy.cli import train_deep
+from ackademy.cli.train_progress import episodes
 from ackademy.console import Console
 from ackademy.learn.running_reward import EPISODES, RunningReward
 from ackademy.learn.training_log import TrainingLog
@@ -99,7 +99,7 @@ def test_the_best_of_negative_rewards_is_the_largest() -> None:
 
 def test_the_training_bar_shows_the_reward() -> None:
     shown, printed = console(is_terminal=True)
-    with train_deep._bar(shown, "ppo") as progress:
+    with episodes(shown, "ppo") as progress:
         log = TrainingLog(("decisions", "episodes", "reward"), progress=progress)
         for row in (1, 2):
             log.row({"decisions": row, "episodes": row * EPISODES, "reward": 0.75 / row})
@@ -109,7 +109,7 @@ def test_the_training_bar_shows_the_reward() -> None:
 
 def test_without_a_terminal_the_reward_is_in_the_lines() -> None:
     plain, printed = console(is_terminal=False)
-    with train_deep._bar(plain, "ppo") as progress:
+    with episodes(plain, "ppo") as progress:
         log = TrainingLog(("episodes", "reward"), progress=progress)
         log.progress(0, 100)
         log.row({"episodes": 50, "reward": -1.5})

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("flax", reason="needs train: an extra")
 
-from ackademy.cli import train
+from ackademy.cli import app
 from ackademy.envs import opening
 from ackademy.errors import EngineError, TrainingError
 from ackademy.learn import deep, deep_recipe, ray_cluster, ray_episode_source
@@ -213,18 +213,17 @@ def test_shares_are_all_simulations_in_order_and_even(workers: int) -> None:
     ("options", "message"),
     [
         (["--address", "10.0.0.1:6379"], "--address: allowed: with --engine ray"),
-        (["--engine", "ray", "--threads", "2"], "--threads: allowed: with --engine local"),
+        (["--engine", "ray", "--jobs", "2"], "--jobs: allowed: with --engine local"),
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(options: list[str], message: str) -> None:
     with pytest.raises(TrainingError, match=message):
-        train.app(["ppo", *options], standalone_mode=False)
+        app(["train", "aurora_mixed", *options], standalone_mode=False)
 
 
 def test_training_without_ray_says_how_to_install_it(
     recipe: deep_recipe.Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    options = ["--recipe", str(recipe.origin), "--engine", "ray"]
     with pytest.raises(EngineError, match="make build EXTRAS=ray"):
-        train.app(["ppo", *options], standalone_mode=False)
+        app(["train", str(recipe.origin), "--engine", "ray"], standalone_mode=False)

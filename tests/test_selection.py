@@ -322,8 +322,9 @@ def test_snapshots_are_spread_over_the_last_fifth() -> None:
 
 
 def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place: Path) -> None:
-    words = ["train", "flagship", "--recipe", "recipe.toml", "--networks", "six.links",
-             "--links", "4", "--seeds", "2", "--decisions", "1280", "--jobs", "2"]  # fmt: skip
+    words = ["train", "recipe.toml", "--set", "selection.networks=six.links",
+             "--set", "selection.count=4", "--set", "selection.seeds=2",
+             "--set", "training.decisions=1280", "--jobs", "2"]  # fmt: skip
     status, out, errors = ackademy_command(*words, "--out", "mine", cwd=place)
     assert status == 0, errors
     assert "seed 3: " in out
@@ -350,7 +351,7 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     pairs = described["guard"]["ranges"]
     assert len(pairs) == 3
     assert all(low <= high for low, high in pairs)
-    assert described["made"]["command"].startswith("ackademy train flagship --recipe recipe.toml")
+    assert described["made"]["command"].startswith("ackademy train recipe.toml --set ")
     policy = _core.Policy.open(folder)
     assert policy.features == ["queue", "loss_log", "action_0"]
     status, _, errors = ackademy_command(*words, "--out", "again", cwd=place)
@@ -363,7 +364,7 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     best = pl.read_csv(folder / "seeds.csv").filter(pl.col("chosen"))["seed"].item()
     other = {3: 4, 4: 3}[best]
     status, out, errors = ackademy_command(
-        *words, "--choose", str(other), "--out", "other", cwd=place
+        *words, "--set", f"selection.choose={other}", "--out", "other", cwd=place
     )
     assert status == 0, errors
     assert "policy that was asked for is judged" in out
@@ -371,6 +372,8 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     assert len(rows) == 7
     own = rows.filter(pl.col("seed") == other)["judgement"].max()
     assert rows.filter(pl.col("chosen")).select("seed", "judgement").rows() == [(other, own)]
-    status, _, errors = ackademy_command(*words, "--choose", "5", "--out", "none", cwd=place)
+    status, _, errors = ackademy_command(
+        *words, "--set", "selection.choose=5", "--out", "none", cwd=place
+    )
     assert status == 2
-    assert "5: allowed is one of 3 to 4" in errors
+    assert "choose = 5: allowed: a whole number from 3 to 4" in errors

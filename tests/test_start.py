@@ -118,4 +118,3 @@ def test_the_help_of_every_command_needs_no_extra() -> None:
     assert done.returncode == 0, done.stderr
     shown = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("shown: ")]
     assert {words[0] for words in shown} == set(COMMANDS)
-    assert ["train", "drl-cc"] in shown

@@ -48,12 +48,12 @@ def test_every_step_before_the_kernel_runs(tmp_path: Path) -> None:
     trainings = commands("train")
     assert len(trainings) == 2
     for words in trainings:
-        words[words.index("--episodes") + 1] = "96"
+        words[words.index("training.episodes=1500")] = "training.episodes=96"
         assert "96 episodes" in ackademy(words, tmp_path)
         assert (tmp_path / "mine" / "policy.toml").is_file()
     assert "rate_mbps" in ackademy(["draw", "mix.toml", "--seed", "7"], tmp_path)
-    evaluations = commands("eval")
-    assert len(evaluations) == 2
+    evaluations = commands("evaluate")
+    assert len(evaluations) == 3
     for words in evaluations:
         assert "mine" in ackademy([*words, "--runs", "2"], tmp_path)
 

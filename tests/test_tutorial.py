@@ -19,13 +19,18 @@ COMMANDS = [
     for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
     for line in block.splitlines()
 ]
-SHORTER = {"--runs": "1", "--episodes": "96"}
+SHORTER = {"--runs": "1"}
 """values of options that take minutes as they stand"""
 
 
 def quick(words: list[str]) -> list[str]:
     """A command with less to do; the training ends with the first update."""
-    following = [SHORTER.get(option, word) for option, word in pairwise(words)]
+    following = [
+        "training.episodes=96"
+        if word.startswith("training.episodes=")
+        else SHORTER.get(option, word)
+        for option, word in pairwise(words)
+    ]
     more = ["--set", "duration_s=5"] if words[1] in ("run", "compare") else []
     return [words[0], *following, *more]
 

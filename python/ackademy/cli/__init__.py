@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
     "draw": ("ackademy.cli.draw:draw_command", "Draw scenarios from a distribution."),
-    "train": ("ackademy.cli.train:app", "Train learned controllers."),
+    "train": ("ackademy.cli.train:train_command", "Train a controller by a recipe."),
     "evaluate": (
         "ackademy.cli.evaluate:evaluate_command",
         "Evaluate policies and controllers on networks.",
@@ -73,6 +73,12 @@ GONE = {
     "eval": "`ackademy evaluate POLICY`, with --on for other networks",
     "generalise": "`ackademy evaluate POLICY --on generalise`",
     "judge": "`ackademy evaluate CONTROLLER --on LIST`",
+    "train ppo": "`ackademy train aurora_mixed`",
+    "train drl-cc": "`ackademy train drl_cc`, with --only NAME for one network",
+    "train lp-tcp": "`ackademy train lp_tcp`, with --only L=50,K=1 for one setup",
+    "train lp-tcp-on": "`ackademy train lp_tcp_wire --on FILE`",
+    "train ablations": "`ackademy train flagship_ablations`",
+    "train cubic-beta": "`ackademy train cubic_beta`",
     "peers": "`PYTHONPATH=tools python -m ns_peers` in a checkout",
 }
 """words of commands that no longer exist, and what takes their place"""
@@ -86,7 +92,14 @@ class LazyCommand(TyperCommand):
         return load(str(self.name)).make_context(*args, **extra)
 
 
-RENAMED = {"--out": ("--work", "--reports"), "--cells": ("--work",)}
+RENAMED = {
+    "--out": ("--work", "--reports"),
+    "--cells": ("--work",),
+    "--threads": ("--jobs",),
+    **dict.fromkeys(("--scenario", "--distribution", "--links"), ("--on",)),
+    **dict.fromkeys(("--network", "--setup", "--variant"), ("--only",)),
+    **dict.fromkeys(("--episodes", "--decisions", "--epochs", "--seeds", "--choose"), ("--set",)),
+}
 """words that an option had in some commands, and what it is called in all of them now"""
 
 
@@ -121,8 +134,9 @@ class Root(TyperGroup):
         Raises:
             AckademyError: for one that no longer exists; one line that names the new one.
         """
-        if args and args[0] in GONE:
-            raise AckademyError(f"ackademy {args[0]}: now {GONE[args[0]]}")
+        for word in (args[0], " ".join(args[:2])) if args else ():
+            if word in GONE:
+                raise AckademyError(f"ackademy {word}: now {GONE[word]}")
         return super().resolve_command(ctx, args)
 
 

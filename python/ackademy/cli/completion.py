@@ -22,6 +22,11 @@ def lists(incomplete: str) -> list[str]:
     return _beginning(lookup.names("list"), incomplete) + _files(incomplete, ".links")
 
 
+def recipes(incomplete: str) -> list[str]:
+    """Names of recipes, files and folders with this start."""
+    return _beginning(lookup.names("recipe"), incomplete) + _files(incomplete, ".toml")
+
+
 def suites(incomplete: str) -> list[str]:
     """Names of suites, files and folders with this start."""
     return _beginning(lookup.names("suite"), incomplete) + _files(incomplete, ".toml")

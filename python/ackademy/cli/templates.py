@@ -67,7 +67,7 @@ class {cls}:
         return self.cwnd[subflow]
 '''
 
-REWARD = '''"""A reward: `ackademy train ppo --reward {stem}.py:reward --out mine` uses it."""
+REWARD = '''"""A reward: `ackademy train aurora_mixed --reward {stem}.py:reward` uses it."""
 
 import numpy as np
 
@@ -206,7 +206,9 @@ def commands(kind: Kind, name: str) -> list[str]:
     return {
         "controller": [f"ackademy compare deep_buffer --cc cubic,{name}.py:{_class(name)}"],
         "coupled": [f"ackademy compare two_paths --cc lia,{name}.py:{_class(name)}"],
-        "reward": [f"ackademy train ppo --quick --reward {name}.py:reward --out my_policy"],
+        "reward": [
+            f"ackademy train aurora_mixed --quick --reward {name}.py:reward --out my_policy"
+        ],
         "scenario": [f"ackademy run {name}.toml"],
         "experiment": [f"ackademy reproduce {name}/table1 --runs 2"],
         "policy": [f"ackademy compare deep_buffer --cc cubic,{name}", f"ackademy zoo {name}"],

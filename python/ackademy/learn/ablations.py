@@ -10,21 +10,13 @@ import numpy as np
 import polars as pl
 
 from ackademy.errors import TrainingError
-from ackademy.learn import deep_recipe
+from ackademy.learn import deep_recipe, recipe_toml
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.seeds import Row, Seeds
 from ackademy.learn.selection import Judgement
 
-KEYS = ("about", "recipe", "variant")
+KEYS = ("about", "recipe", "variant", "selection")
 LAW = "law alone"
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """A recipe that differs from another."""
-
-    name: str
-    recipe: Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,43 +31,36 @@ class Line:
     of_classes: Mapping[str, float]
 
 
-def read(path: Path, *, quick: bool = False) -> list[Variant]:
-    """The variants of a file, in its order.
+def read(
+    path: Path, *, quick: bool = False, changes: recipe_toml.Changes = recipe_toml.NONE
+) -> dict[str, Recipe]:
+    """The variants of a file by name, in its order.
 
     Args:
         path: a TOML file. It names a recipe and has a list of variants. A table of a variant
             changes fields of the recipe's table; any other field takes the place of the recipe's.
         quick: take `[quick]` of the recipe for the settings of the learner that it names.
+        changes: of the recipe, as of `recipe_toml.load`.
 
     Raises:
         TrainingError: if it cannot be read, a field is not allowed, or a variant is no recipe.
     """
-    values = deep_recipe.load(path)
-    deep_recipe.only(values, KEYS, str(path))
-    base = path.parent / deep_recipe.text(values, "recipe", str(path))
-    usual = deep_recipe.load(base)
-    found: list[Variant] = []
-    for where, table in deep_recipe.listed(values.get("variant"), "variant", path):
-        name = deep_recipe.text(table, "name", where)
-        if name in [own.name for own in found]:
+    values = recipe_toml.load(path)
+    recipe_toml.only(values, KEYS, str(path))
+    base = path.parent / recipe_toml.text(values, "recipe", str(path))
+    usual = recipe_toml.load(base, changes)
+    found: dict[str, Recipe] = {}
+    for where, table in recipe_toml.listed(values.get("variant"), "variant", path):
+        name = recipe_toml.text(table, "name", where)
+        if name in found:
             raise TrainingError(f"{where}: name = {name!r}: allowed: every name once")
-        changes = {key: value for key, value in table.items() if key != "name"}
-        deep_recipe.only(changes, deep_recipe.KEYS, where)
+        own = {key: value for key, value in table.items() if key != "name"}
+        recipe_toml.only(own, deep_recipe.KEYS, where)
         try:
-            recipe = deep_recipe.recipe_of(_changed(usual, changes), base, quick=quick)
+            found[name] = deep_recipe.recipe_of(_changed(usual, own), base, quick=quick)
         except TrainingError as error:
             raise TrainingError(f"{where}: {error}") from None
-        found.append(Variant(name, recipe))
     return found
-
-
-def with_changes(variant: Variant, seed: int | None, decisions: int | None) -> Variant:
-    """With another first seed, and another number of decisions, where one is given.
-
-    Raises:
-        TrainingError: if it does not learn by PPO, which alone counts decisions.
-    """
-    return Variant(variant.name, deep_recipe.adjusted(variant.recipe, seed, decisions))
 
 
 def lines(found: Mapping[str, Seeds]) -> list[Line]:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypedDict
@@ -188,7 +188,7 @@ def train(
     if trained.updates == 0:
         raise TrainingError(
             f"{recipe.origin}: {trained.episodes} episodes with {trained.decisions} decisions: too "
-            "few for one update, so nothing was learnt; allowed: more --episodes"
+            "few for one update, so nothing was learnt; allowed: more training.episodes"
         )
     return TrainingResult(
         recipe=recipe,
@@ -370,30 +370,6 @@ def files_of(recipe: Recipe, weights: Mapping[str, npt.NDArray[np.float32]]) -> 
         policy_files.POLICY: text.encode(),
         policy_files.WEIGHTS: policy_files.bytes_of(weights),
     }
-
-
-def with_changes(
-    recipe: Recipe,
-    *,
-    source: Path | None,
-    learners: tuple[str, ...],
-    reward: str | None,
-    seed: int | None,
-    episodes: int | None,
-) -> Recipe:
-    """The recipe with the changes of the command line."""
-    config = (
-        recipe.config if episodes is None else deep_recipe.for_episodes(recipe.config, episodes)
-    )
-    changed = replace(
-        recipe,
-        reward=reward or recipe.reward,
-        seed=recipe.seed if seed is None else seed,
-        config=config,
-    )
-    if source is None:
-        return replace(changed, learners=learners) if learners else changed
-    return replace(changed, source=source, learners=learners, without_classes=())
 
 
 def _content(source: opening.Source) -> str:

@@ -6,15 +6,16 @@ import hashlib
 import json
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from ackademy import files
 from ackademy.errors import TrainingError
 from ackademy.learn import dqn, evolution, ppo
 from ackademy.learn.layers import Layer, layers_of, tables_of
+from ackademy.learn.recipe_toml import NONE, Changes, load, only, table, text
+from ackademy.learn.recipe_toml import whole as _whole
 from ackademy.policies import policy_files
 from ackademy.policies.policy_files import SETTINGS_TABLES, tables_text
 
@@ -34,7 +35,7 @@ CORE_REWARDS = frozenset({"flagship"})
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
     "without_classes", "simulations", "agents", "seed", "rollouts", "teacher", *SETTINGS_TABLES,
-    "deployed", "layers", "training", "quick",
+    "deployed", "layers", "training", "quick", "selection",
 )  # fmt: skip
 SHARES = frozenset(
     {
@@ -53,8 +54,8 @@ SHARES = frozenset(
 """fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
 ABOVE_ZERO = frozenset({"spread", "step"})
 """fields that must be above 0: standard deviations"""
-WHOLE_MAX, SEED_MAX, SIMULATIONS_MAX = 100_000_000, 2**63 - 1, 65_536
-"""largest values of the learner's whole numbers, of seeds, of simulations and of agents"""
+SEED_MAX, SIMULATIONS_MAX = 2**63 - 1, 65_536
+"""largest values of seeds, of simulations and of agents"""
 MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions", "critic_units", "decisions"})
 """whole numbers that may be 0"""
 
@@ -172,51 +173,18 @@ class Recipe:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def read(path: Path, *, quick: bool = False) -> Recipe:
+def read(path: Path, *, quick: bool = False, changes: Changes = NONE) -> Recipe:
     """The recipe of a file.
 
     Args:
         path: a TOML file.
         quick: take `[quick]` for the settings of the learner that it names.
+        changes: as of `recipe_toml.load`.
 
     Raises:
         TrainingError: if it cannot be read, or a field is missing, unknown or not allowed.
     """
-    return recipe_of(load(path), path, quick=quick)
-
-
-def adjusted(recipe: Recipe, seed: int | None, decisions: int | None) -> Recipe:
-    """With another first seed, and another number of decisions, where one is given.
-
-    Raises:
-        TrainingError: if its learner has no native rollouts; if decisions are given and it does not
-            learn by PPO, which alone counts them.
-    """
-    if isinstance(recipe.config, dqn.Config):
-        raise TrainingError(
-            f"{recipe.origin}: learner = {recipe.learner!r}: allowed: evolution, ppo"
-        )
-    config = recipe.config
-    if decisions is not None:
-        if isinstance(config, evolution.Config):
-            raise TrainingError(
-                f"--decisions {decisions}: allowed: with learner = 'ppo'; that of {recipe.origin} "
-                f"has {config.generations} generations"
-            )
-        config = replace(config, decisions=decisions)
-    return replace(recipe, seed=recipe.seed if seed is None else seed, config=config)
-
-
-def load(path: Path) -> dict[str, object]:
-    """The fields of a TOML file.
-
-    Raises:
-        TrainingError: if it cannot be read, or is no TOML.
-    """
-    try:
-        return tomllib.loads(files.read_text(path, error=TrainingError))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise TrainingError(f"{path}: {error}") from None
+    return recipe_of(load(path, changes), path, quick=quick)
 
 
 def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) -> Recipe:
@@ -300,15 +268,6 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
     return config
 
 
-def for_episodes(config: Config, episodes: int) -> Config:
-    """The same settings for so many episodes, which then count instead of decisions."""
-    if isinstance(config, ppo.Config):
-        return replace(config, episodes=episodes, decisions=0)
-    if isinstance(config, dqn.Config):
-        return replace(config, episodes=episodes)
-    return config  # whose generations count
-
-
 def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Collecting:
     """How decisions are collected; PPO's natively unless the recipe says otherwise."""
     if learner == "dqn":
@@ -355,69 +314,11 @@ def _names(values: Mapping[str, object], key: str, path: Path) -> tuple[str, ...
     return tuple(names)
 
 
-def only(table: Mapping[str, object], allowed: Sequence[str], where: str | Path) -> None:
-    """Check the keys of a table.
-
-    Raises:
-        TrainingError: if one is not among those allowed.
-    """
-    for key in table:
-        if key not in allowed:
-            raise TrainingError(f"{where}: {key}: no such key; allowed: {', '.join(allowed)}")
-
-
-def text(table: Mapping[str, object], key: str, where: str | Path) -> str:
-    """The text of a field.
-
-    Raises:
-        TrainingError: if it is absent, empty or no text.
-    """
-    value = table.get(key)
-    if not isinstance(value, str) or not value:
-        raise TrainingError(f"{where}: {key} = {value!r}: allowed: a text")
-    return value
-
-
-def listed(found: object, key: str, path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    """The tables of a list with at least one, each behind its place for messages.
-
-    Raises:
-        TrainingError: if it is no such list, once the first table that is none is asked for.
-    """
-    if not isinstance(found, list) or not found:
-        raise TrainingError(f"{path}: {key} = {found!r}: allowed: a list of tables")
-    for index, entry in enumerate(found):
-        where = f"{path}: {key}[{index}]"
-        if not isinstance(entry, dict):
-            raise TrainingError(f"{where} = {entry!r}: allowed: a table")
-        yield where, entry
-
-
 def _choice(values: Mapping[str, object], key: str, allowed: tuple[str, ...], path: Path) -> str:
     value = values.get(key)
     if not isinstance(value, str) or value not in allowed:
         raise TrainingError(f"{path}: {key} = {value!r}: allowed: {', '.join(allowed)}")
     return value
-
-
-def _whole(value: object, key: str, least: int, where: Path | str, most: int = WHOLE_MAX) -> int:
-    if type(value) is not int or not least <= value <= most:
-        raise TrainingError(
-            f"{where}: {key} = {value!r}: allowed: a whole number from {least:d} to {most}"
-        )
-    return value
-
-
-def table(values: Mapping[str, object], key: str, where: str | Path) -> dict[str, object]:
-    """The table of a field, empty if it is absent.
-
-    Raises:
-        TrainingError: if it is no table.
-    """
-    found = values.get(key, {})
-    if not isinstance(found, dict):
-        raise TrainingError(f"{where}: {key} = {found!r}: allowed: a table")
-    return found
 
 
 def _tables(values: Mapping[str, object], key: str, path: Path) -> list[dict[str, object]]:

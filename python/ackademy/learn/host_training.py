@@ -17,11 +17,20 @@ from ackademy.envs.host import HostSettings, SimulatedHost
 from ackademy.errors import TrainingError
 from ackademy.learn import ddpg
 from ackademy.learn.ddpg import Config, Networks
-from ackademy.learn.deep_recipe import listed, load, only, table, text
+from ackademy.learn.recipe_toml import (
+    NONE,
+    WHOLE_MAX,
+    Changes,
+    listed,
+    load,
+    only,
+    table,
+    text,
+)
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.toml_table import toml_value
 
-KEYS = ("about", "learner", "scenario", "seed", "training", "network")
+KEYS = ("about", "learner", "scenario", "seed", "training", "quick", "network")
 NETWORK_KEYS = ("name", "scenario", "set", "members", "host", "training", "seed")
 HOST_KEYS = ("window_packets", "epoch_rtts", "epoch_ms", "between")
 """of the table `host` of a policy, what a recipe may choose; the rest follows from the network"""
@@ -30,8 +39,6 @@ SHARES = frozenset({"discount", "tau", "noise_theta", "noise_end", "represent"})
 MAY_BE_ZERO = frozenset(
     {"warmup", "noise_sigma", "noise_end", "noise_theta", "discount", "represent"}
 )
-WHOLE_MAX = 100_000_000
-"""largest whole number of the learner"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,25 +131,32 @@ class HostTrained:
     """processor time of all its threads; not in any file"""
 
 
-def read(path: Path) -> list[Recipe]:
+def read(path: Path, *, quick: bool = False, changes: Changes = NONE) -> list[Recipe]:
     """The networks of a recipe, in the order of the file.
+
+    Args:
+        path: a TOML file.
+        quick: take `[quick]` for the settings of the learner that it names.
+        changes: as of `recipe_toml.load`.
 
     Raises:
         TrainingError: if it cannot be read, or a field is missing, unknown or not allowed.
     """
-    values = load(path)
+    values = load(path, changes)
     only(values, KEYS, str(path))
     if values.get("learner") != "ddpg":
         raise TrainingError(f"{path}: learner = {values.get('learner')!r}: allowed: 'ddpg'")
     seed = _seed(values.get("seed"), str(path))
-    config = config_of(table(values, "training", str(path)), str(path))
+    shorter = table(values, "quick", str(path)) if quick else {}
+    training = table(values, "training", str(path))
+    config = config_of({**training, **shorter}, str(path))
     networks = values.get("network", [{"name": path.stem}])
     recipes: list[Recipe] = []
     for where, network in listed(networks, "network", path):
         only(network, NETWORK_KEYS, where)
         host = table(network, "host", where)
         only(host, HOST_KEYS, f"{where}.host")
-        own = table(values, "training", str(path)) | table(network, "training", where)
+        own = {**training, **table(network, "training", where), **shorter}
         recipe = Recipe(
             origin=path,
             about=text(values, "about", str(path)),
@@ -205,7 +219,8 @@ def config_of(table: Mapping[str, object], where: str) -> Config:
             problem = f"training.{key} = {value!r}: allowed: {allowed} {low}{ends}"
             raise TrainingError(f"{where}: {problem}")
         values[key] = value if whole else float(value)
-    return replace(Config(), **values)  # type: ignore[arg-type]  # checked against the defaults
+    config = replace(Config(), **values)  # type: ignore[arg-type]  # checked against the defaults
+    return replace(config, row_every=min(config.row_every, config.epochs))
 
 
 def train(
@@ -239,7 +254,7 @@ def train(
     if trained.updates == 0:
         raise TrainingError(
             f"{recipe.config.epochs} epochs, {recipe.config.warmup} of them without an update: "
-            "nothing was learnt; allowed: more --epochs"
+            "nothing was learnt; allowed: more training.epochs"
         )
     return HostTrained(
         recipe=recipe,

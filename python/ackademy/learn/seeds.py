@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -19,11 +19,14 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from ackademy import files
+from ackademy import files, lookup
+from ackademy.backends import link_lists
+from ackademy.backends.link_lists import Link
 from ackademy.errors import TrainingError
-from ackademy.learn import deep, networks, ppo, recipe_source
+from ackademy.learn import deep, networks, ppo, recipe_source, selection
 from ackademy.learn.deep import Opener, TrainingResult
 from ackademy.learn.deep_recipe import Recipe
+from ackademy.learn.recipe_toml import Changes, load, only, table, text, whole
 from ackademy.learn.rollouts import Watch, sizes_of
 from ackademy.learn.running_reward import RunningReward
 from ackademy.learn.selection import Judge, Judgement, Told
@@ -84,6 +87,43 @@ class Plan:
     snapshots: int = SNAPSHOTS
     choose: int | None = None
     """the seed whose best policy is taken; `None`: that of all seeds"""
+
+
+SELECTION_KEYS = ("seeds", "stop_after", "networks", "count", "choose")
+
+
+def plan(path: Path, recipe: Recipe, changes: Changes) -> tuple[Plan, tuple[Link, ...]]:
+    """What the table `selection` of a recipe's file says: the plan, and the networks to judge on.
+
+    Raises:
+        AckademyError: if a field is not allowed, or there is no such list.
+    """
+    own = {name: value for name, value in changes.items() if name.startswith("selection.")}
+    found = table(load(path, own), "selection", path)
+    where = f"{path}: selection"
+    only(found, SELECTION_KEYS, where)
+    seeds = whole(found.get("seeds", 1), "seeds", 1, where, 1000)
+    choose = found.get("choose")
+    if choose is not None:
+        choose = whole(choose, "choose", recipe.seed, where, recipe.seed + seeds - 1)
+    named = text(found, "networks", where)
+    beside = path.parent / named
+    file = beside if beside.is_file() else lookup.find(named, "list", TrainingError)
+    links = link_lists.read(file).links
+    if count := whole(found.get("count", 0), "count", 0, where):
+        links = selection.thinned(links, count)
+    stop_after = whole(found.get("stop_after", STOP_AFTER), "stop_after", 0, where, 2**63 - 1)
+    return Plan(seeds, stop_after, choose=choose), tuple(links)
+
+
+def judge_of(recipe: Recipe, links: Sequence[Link], threads: int, work: Path) -> Judge:
+    """Judges the policies of a recipe on these networks.
+
+    Raises:
+        AckademyError: as `Judge`, or if what the recipe trains on cannot be read.
+    """
+    learners = deep.patterns(recipe_source.read(recipe), recipe)
+    return Judge(recipe, learners, links, threads, work / "judged")
 
 
 def train(

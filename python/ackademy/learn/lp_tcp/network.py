@@ -84,7 +84,9 @@ class TrainingResult:
         return best(self.tried)
 
 
-def train(task: Task, out: Path, work: Path, engine: Engine, jobs: int) -> TrainingResult:
+def train(
+    task: Task, out: Path, work: Path, engine: Engine, jobs: int, command: str = ""
+) -> TrainingResult:
     """Record, fit, choose; writes `forest.safetensors` and `CARD.md` into `out`.
 
     Args:
@@ -93,6 +95,7 @@ def train(task: Task, out: Path, work: Path, engine: Engine, jobs: int) -> Train
         work: where simulations are kept.
         engine: where they run.
         jobs: processes that fit trees; changes no byte.
+        command: that trains it.
 
     Raises:
         TrainingError: if too little is lost, the forest finds none of the losses it is scored on,
@@ -109,7 +112,7 @@ def train(task: Task, out: Path, work: Path, engine: Engine, jobs: int) -> Train
         if n_losses < LOSSES_MIN:
             raise TrainingError(
                 f"{task.path}: {n_losses} losses in congestion avoidance in the {part} of "
-                f"{task.duration_s:g} s: allowed is {LOSSES_MIN} or more; try more --duration-s"
+                f"{task.duration_s:g} s: allowed is {LOSSES_MIN} or more; record longer"
             )
     fitted = early.thinned(DELIVERED_PER_LOSS, task.seed)
     arrays = forest.fit(fitted.features, fitted.dropped, task.growth, task.seed, jobs, quiet)
@@ -127,7 +130,7 @@ def train(task: Task, out: Path, work: Path, engine: Engine, jobs: int) -> Train
     metadata = {**METADATA, "threshold": f"{best(tried).threshold:g}"}
     content = forest.to_bytes(arrays, metadata)
     trained = TrainingResult(task, content, sends.n_sends, sends.n_drops, th0, tried)
-    left = {"forest.safetensors": content, "CARD.md": _card(trained, out).encode()}
+    left = {"forest.safetensors": content, "CARD.md": _card(trained, command).encode()}
     policy_files.write_folder(out, left, force=True)
     return trained
 
@@ -147,9 +150,10 @@ def _try(task: Task, policy: Path, threshold: float, work: Path, engine: Engine)
     return measure(threshold, cells, work / "cells", "*")
 
 
-def _card(trained: TrainingResult, out: Path) -> str:
+def _card(trained: TrainingResult, command: str) -> str:
     task, chosen = trained.task, trained.chosen
-    settings = "".join(f" --set {name}={value}" for name, value in task.settings)
+    settings = ", ".join(f"{name} = {value}" for name, value in task.settings)
+    settings = f" with {settings}" if settings else ""
     rows = "\n".join(
         f"| {one.threshold:g} | {one.throughput_mbps:.3f} | {one.delay_ms:.1f} "
         f"| {one.loss_ratio:.5f} | {one.m_e:.4f} |"
@@ -158,11 +162,10 @@ def _card(trained: TrainingResult, out: Path) -> str:
     return f"""\
 # LP-TCP's loss predictor for {task.path.stem}
 
-Fitted to {task.path} and to no other network: round trips, gaps, windows are absolute.
+Fitted to {task.path}{settings} and to no other network: round trips, gaps, windows are absolute.
 
 ```sh
-ackademy train lp-tcp-on {task.path} --out {out} \\
-    --seed {task.seed} --duration-s {task.duration_s:g}{settings}
+{command}
 ```
 
 - Recorded: {task.duration_s:g} s of NewReno, seed {task.seed}: {trained.n_sends} transmissions, \

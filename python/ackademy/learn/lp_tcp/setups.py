@@ -33,7 +33,7 @@ class Setup:
             setup = cls(0, 0)
         if pairs or setup.buffer_packets < 1 or setup.senders < 1 + setup.mix:
             known = ", ".join(str(entry) for entry in PUBLISHED)
-            raise TrainingError(f"--setup {text}: allowed: {ALLOWED}{known}")
+            raise TrainingError(f"setup {text}: allowed: {ALLOWED}{known}")
         return setup
 
     def __str__(self) -> str:

@@ -18,8 +18,10 @@ import numpy as np
 import polars as pl
 
 from ackademy.csv_text import csv_text
-from ackademy.errors import ExperimentError
-from ackademy.learn import recipe
+from ackademy.errors import ExperimentError, TrainingError
+from ackademy.learn import recipe, recipe_toml
+from ackademy.learn.recipe_toml import Changes, whole
+from ackademy.learn.recipe_toml import table as table_of
 from ackademy.papers.knott2023 import training as beta_training
 from ackademy.papers.knott2023.training import Learner, Training
 from ackademy.papers.knott2023.transfers import (
@@ -427,6 +429,31 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
         loss_unit=cast('Literal["percent", "fraction"]', unit),
         recipe=_recipe(entry.table("recipe")),
     )
+
+
+RECIPE_KEYS = ("about", "learner", "seed", "rate_mbps", "training", "quick")
+
+
+def learner_of(path: Path, changes: Changes, *, quick: bool = False) -> tuple[Learner, float, int]:
+    """What a recipe with `learner = "q_table"` trains, on links of which rate, and its seed.
+
+    Raises:
+        AckademyError: if the file cannot be read, or a field is missing, unknown or not allowed.
+    """
+    values = recipe_toml.load(path, changes)
+    rate = TomlTable(values, str(path)).number("rate_mbps", 4.0)
+    if not 0.1 <= rate <= 1000.0:
+        raise TrainingError(f"{path}: rate_mbps = {rate!r}: allowed: 0.1 to 1000")
+    shorter = table_of(values, "quick", path) if quick else {}
+    training = {**table_of(values, "training", path), **shorter}
+    if training.get("decay_start", 0) >= training.get("episodes", 500):  # type: ignore[operator]
+        raise TrainingError(f"{path}: training.decay_start: allowed: below training.episodes")
+    own = {key: value for key, value in values.items() if key not in RECIPE_KEYS}
+    if "recorded" in own:
+        own.pop("scenario", None)
+    entry = TomlTable({"name": path.stem, **own, "recipe": training}, str(path))
+    seed = whole(values.get("seed"), "seed", 0, path, 2**63 - 1)
+    return _learner(entry, path.parent), rate, seed
 
 
 def _recipe(table: TomlTable) -> Mapping[str, float]:
