@@ -284,16 +284,3 @@ def test_fair_share_is_of_an_equal_part_of_the_link(
             share = own.value("equal_share:bottleneck")
             assert share == pytest.approx(3.0 * own.value("throughput_sum_mbps") / 4.0, rel=0.05)
     assert metric_of("equal_share:data").better == "higher"
-
-
-def test_page_of_the_league_of_all_holds_the_tables_of_one_command() -> None:
-    text = (ROOT / "docs" / "results" / "league-all.md").read_text(encoding="utf-8")
-    _, mark, tables = text.partition("<!-- tables")
-    made = tables.partition("-->")[2].strip()
-    assert mark
-    assert made.startswith("Made by `ackademy compare --suite all")
-    listed = league.load(str(ROOT / "suites" / "papers.toml")).networks
-    for network in listed:
-        assert f"| {network.name} | " in made
-    for title in ("Power and", "Regret", "Pareto", "Learned schemes", "Harm to", "Harm in"):
-        assert f"### {title}" in made

@@ -310,7 +310,7 @@ KEPT = sorted((ROOT / "scenarios" / "stress").glob("*.toml"))
 def row_of(name: str) -> list[str]:
     """What docs/results/stress.md prints of a kept scenario."""
     text = (ROOT / "docs" / "results" / "stress.md").read_text(encoding="utf-8")
-    (line,) = [own for own in text.splitlines() if own.startswith(f"| `stress/{name}` |")]
+    (line,) = [own for own in text.splitlines() if own.startswith(f"| stress/{name} |")]
     return [word.strip() for word in line.split("|")[2:-1]]
 
 

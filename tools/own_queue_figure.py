@@ -11,9 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from flagship_figures import FLOWS, GREY, Panel, legend, sheet
 
 import ackademy
+from flagship_figures import FLOWS, GREY, Panel, legend, sheet
 
 FIGURE = Path(__file__).parents[1] / "docs" / "img" / "own_queue.svg"
 RATE, RTT_MS, SECONDS = 50.0, 40.0, 30.0
