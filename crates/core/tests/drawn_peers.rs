@@ -1,5 +1,5 @@
 //! Ours against ns-2 and ns-3 on points that a seed drew (docs/results/peers.md). The peers' intervals are in
-//! `golden/drawn_peers.txt`, written by `ackademy peers --random 24 --seed 1 --record FILE`.
+//! `golden/drawn_peers.txt`, written by `python -m ns_peers --random 24 --seed 1 --record FILE`.
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;
