@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy.backends.runs import Metrics, Run
 from ackademy.errors import AckademyError
 from ackademy.render.notebook import Figure
+from ackademy.stats.run_metrics import Metrics
 from ackademy.studies.compare import Comparison
+from ackademy.studies.run import Run
 from commands import ackademy_command
 
 RATE_MBPS = 10.0

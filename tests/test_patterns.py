@@ -9,9 +9,10 @@ import pytest
 
 from ackademy import _core
 from ackademy.backends import entries, schemes
-from ackademy.backends.runs import measure, simulate
+from ackademy.backends.runs import simulate
 from ackademy.runner import cases
 from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_metrics import measure
 from ackademy.stats.run_tables import RunTables, per_flow
 from ackademy.studies import league
 from ackademy.studies.sources import of_scenario

@@ -1,18 +1,44 @@
-"""One run: its numbers as tables, its report, and its drawing over time."""
+"""One run: `run(scenario, seed=...)`, what it returns, its report and its drawing over time.
+
+import ackademy
+
+result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
+print(result.metrics().flows)
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from operator import index
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ackademy.backends.runs import Metrics, Run
+from ackademy import _core, files
+from ackademy.backends import Backend, check_backend, controllers, kernel
+from ackademy.backends.kernel import KernelRun
+from ackademy.backends.runs import (
+    NO_PARAMS,
+    Params,
+    Progress,
+    ScenarioLike,
+    read_scenario,
+    simulate,
+)
+from ackademy.backends.tables import NAMES, Tables
+from ackademy.errors import AckademyError
+from ackademy.render import report as render
+from ackademy.render.exports import to_json
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
 from ackademy.render.html.series import drawing as series_drawing
 from ackademy.render.kernel_notes import kernel_section
+from ackademy.render.notebook import Figure
 from ackademy.render.numbers import significant
 from ackademy.render.report import Item, Report, Section, in_terminal, on_page
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of
@@ -23,7 +49,14 @@ from ackademy.stats.completion_times import (
     quantiles,
 )
 from ackademy.stats.formulas import FloatArray
+from ackademy.stats.run_metrics import Metrics, measure
 
+SEED_MAX = 2**64 - 1
+SAMPLE_MS_MAX = 1e9
+PLOTTED_ROWS = 2000
+"""rows of a time series that is only drawn"""
+SAMPLED_ROWS, SAMPLED_FLOWS_MAX = 500, 100
+"""rows of a flow's time series by default, and the most flows that have one by default"""
 N_BUCKETS = 300
 """of the points of a distribution"""
 ROWS_MAX, FLOWS_MAX = 200, 40
@@ -54,6 +87,142 @@ LINK_HEADS: Mapping[str, Head] = {
     "queue_drops": Head("queue drops"),
     "marked_packets": Head("marked"),
 }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run(Tables):
+    """One finished run, and what it takes to repeat it."""
+
+    scenario: _core.Scenario
+    seed: int
+    code_hash: str
+    kernel: KernelRun | None = None
+    """record of a run on the kernel; `None` for a simulation"""
+    _measured: list[Metrics] = field(default_factory=list, init=False, compare=False)
+
+    def metrics(self) -> Metrics:
+        """The numbers of a report, computed once."""
+        if not self._measured:
+            self._measured.append(measure(self))
+        return self._measured[0]
+
+    @property
+    def is_multipath(self) -> bool:
+        """Whether a connection has several subflows."""
+        return bool((self.connections["subflows"] > 1).any())
+
+    def plot(self) -> Figure:
+        """Window, queue and throughput over time; simulates again if there is no time series.
+
+        Raises:
+            AckademyError: for a run on the kernel without a time series.
+        """
+        sampled = self
+        if self.flow_series.is_empty():
+            if self.kernel is not None:
+                raise AckademyError("plot: allowed: a kernel run with sample_interval_ms above 0")
+            step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
+            sampled = run(self.scenario, seed=self.seed, sample_interval_ms=step_ms)
+        about = f"{self.scenario.name}, seed {self.seed}, over time"
+        return Figure(render.page(report(sampled)), drawing(sampled), about)
+
+    def __repr__(self) -> str:
+        return f"Run of {self.scenario.name}, seed {self.seed}\n{self.metrics()!r}{self._hint()}"
+
+    def _repr_html_(self) -> str:
+        title = escape(f"{self.scenario.name}, seed {self.seed}{self._hint()}")
+        return f"<p>{title}</p>{self.metrics()._repr_html_()}"
+
+    def _hint(self) -> str:
+        """How to get a time series, where there is none."""
+        if not self.flow_series.is_empty():
+            return ""
+        return "\nno time series: run with sample_interval_ms above 0"
+
+    def write_parquet(self, folder: Path) -> None:
+        """Write every table that has rows to `folder`, as `flows.parquet` and so on.
+
+        Raises:
+            FileError: if a file cannot be written.
+        """
+        for name in NAMES:
+            frame: pl.DataFrame = getattr(self, name)
+            if not frame.is_empty():
+                buffer = io.BytesIO()
+                frame.write_parquet(buffer)
+                files.write(folder / f"{name}.parquet", buffer.getvalue())
+
+
+def run(
+    scenario: ScenarioLike,
+    *,
+    seed: int = 1,
+    cc: str | _core.ControllerClass | None = None,
+    params: Params = NO_PARAMS,
+    sample_interval_ms: float | None = None,
+    backend: Backend = "sim",
+    progress: Progress | None = None,
+) -> Run:
+    """Run once, in the simulator or over the TCP of this machine's kernel.
+
+    Args:
+        scenario: a file, a name such as `deep_buffer`, the text of a file (anything with a line
+            break), a parsed scenario, or a mapping with the fields of a file.
+        seed: of every random choice; in the simulator, the same seed gives the same bytes on every
+            machine.
+        cc: puts every flow under this controller: a name from `ackademy list`, one with settings
+            such as `cubic:beta=0.8`, a policy, `file.py:Class` or a class in the simulator,
+            `kernel:NAME` on the kernel.
+        params: settings of `cc`.
+        sample_interval_ms: between rows of the time series; 0 records none. By default 500 rows for
+            each of up to 100 flows, and none for more flows.
+        backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
+        progress: in the simulator, called at 256 equal parts of the duration with the simulated
+            seconds that are over; what it raises ends the run.
+
+    Returns:
+        Tables of flows, links and series, with `.metrics()`.
+
+    Raises:
+        AckademyError: if seed, sampling interval or backend is wrong.
+        ScenarioError: if the scenario is wrong.
+        ControllerError: if a controller is unknown or its settings are wrong, or not of `cc`.
+        KernelError: if the kernel backend is missing or fails.
+        Exception: whatever a Python controller raises.
+    """
+    check_backend(backend)
+    seed = _whole("seed", seed, SEED_MAX)
+    if sample_interval_ms is not None and not 0.0 <= sample_interval_ms <= SAMPLE_MS_MAX:
+        allowed = f"a number from 0 to {SAMPLE_MS_MAX:g}"
+        raise AckademyError(f"sample_interval_ms = {sample_interval_ms}: allowed: {allowed}")
+    parsed = read_scenario(scenario, cc=cc, params=params)
+    controllers.check(parsed.controllers, backend)
+    if sample_interval_ms is None:
+        is_sampled = len(parsed.flows) <= SAMPLED_FLOWS_MAX
+        sample_interval_ms = 1e3 * parsed.duration_s / SAMPLED_ROWS if is_sampled else 0.0
+    record: KernelRun | None = None
+    if backend == "kernel":
+        frames, record = kernel.emulate(parsed, seed, sample_interval_ms)
+    else:
+        frames = simulate(parsed, seed, sample_interval_ms, progress)
+    return Run(
+        **{name: getattr(frames, name) for name in (*NAMES, "is_random")},
+        scenario=parsed,
+        seed=seed,
+        code_hash=_core.CODE_HASH,
+        kernel=record,
+    )
+
+
+def _whole(name: str, value: int, most: int) -> int:
+    """A whole number of Python or NumPy in [0, most]."""
+    try:
+        found = index(value)
+    except TypeError:
+        found = -1
+    if not 0 <= found <= most:
+        raise AckademyError(f"{name} = {value!r}: allowed: a whole number from 0 to {most}")
+    return found
 
 
 def report(run: Run, command: str = "") -> Report:
@@ -255,3 +424,48 @@ def _sheet(
 def _cell(value: float) -> Cell:
     """A count as it is, else four significant digits."""
     return cell(str(value) if isinstance(value, int) else significant(value), float(value))
+
+
+def run_json(run: Run) -> str:
+    """One run: what was run, fairness, flows, links, and connections of several subflows."""
+    measured = run.metrics()
+    return to_json(
+        {
+            "scenario": run.scenario.name,
+            "duration_s": run.scenario.duration_s,
+            "seed": run.seed,
+            "backend": "sim" if run.kernel is None else "kernel",
+            "code": run.code_hash,
+            "jain_throughput": measured.jain_throughput,
+            "jain_delay": measured.jain_delay,
+            "completion": _completion_quantiles(run),
+            "flows": measured.flows,
+            **({"connections": measured.connections} if run.is_multipath else {}),
+            "links": measured.links,
+        }
+    )
+
+
+def run_csv(run: Run) -> str:
+    """The flows of a run, one row each."""
+    flows = run.metrics().flows
+    return flows.with_columns(pl.col(pl.Float64).fill_nan(None)).write_csv()
+
+
+def _completion_quantiles(run: Run) -> list[dict[str, object]]:
+    """Quantiles of completion times, all and by size; empty for few transfers."""
+    times = completion_times(run, run.scenario.duration_s)
+    return [
+        {
+            "transfers": name,
+            "count": int(own.fct_ms.size),
+            "fct_ms": _quantiles(own.fct_ms),
+            "slowdown": _quantiles(own.slowdown),
+        }
+        for name, own in (times.groups() if times is not None else [])
+    ]
+
+
+def _quantiles(values: FloatArray) -> dict[str, float]:
+    found = quantiles(values)
+    return {f"p{100 * part:g}": float(own) for part, own in zip(QUANTILES, found, strict=True)}
